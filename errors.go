@@ -1,0 +1,100 @@
+package rouse
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What can go wrong with a request, apart from *Invalid. The server maps each to one code of gRPC and one of HTTP, the
+// command line to one exit code.
+var (
+	ErrNotFound = errors.New("not found")
+	ErrExists   = errors.New("already exists")
+	// ErrConflict: the row has another revision than the request expected, or the fire is not the one in progress.
+	ErrConflict = errors.New("conflict")
+	// ErrFull: the store has no room; nothing was changed, and what was accepted is safe.
+	ErrFull = errors.New("the store is full")
+	// ErrOverloaded: the request was shed; try again later.
+	ErrOverloaded = errors.New("overloaded")
+	// ErrClosed: the part is shutting down.
+	ErrClosed = errors.New("closed")
+	// ErrUnavailable: the store does not answer.
+	ErrUnavailable = errors.New("store unavailable")
+)
+
+// Problem is one thing wrong with an input: which field, what its value was, what is wrong with it, and what would be right.
+type Problem struct {
+	Field string // dotted path, such as "retry.attempts" or "timers[3].schedule"
+	Value string // as given, shortened
+	Wrong string // what is wrong
+	Cure  string // what would be right
+}
+
+func (p Problem) String() string {
+	s := p.Field
+	if p.Value != "" {
+		s += fmt.Sprintf(" %q", p.Value)
+	}
+	s += ": " + p.Wrong
+	if p.Cure != "" {
+		s += "; " + p.Cure
+	}
+	return s
+}
+
+// Invalid says that an input was refused and nothing was changed.
+type Invalid struct{ Problems []Problem }
+
+func (e *Invalid) Error() string {
+	s := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		s[i] = p.String()
+	}
+	return strings.Join(s, "; ")
+}
+
+// Refuse returns an *Invalid with one problem. The value is shortened to 128 bytes.
+func Refuse(field, value, wrong, cure string) *Invalid {
+	return &Invalid{[]Problem{{field, Shorten(value, 128), wrong, cure}}}
+}
+
+// Under returns err with every problem's field placed under the given path, if err is an *Invalid; otherwise err itself.
+func Under(path string, err error) error {
+	var inv *Invalid
+	if !errors.As(err, &inv) {
+		return err
+	}
+	out := &Invalid{Problems: make([]Problem, len(inv.Problems))}
+	for i, p := range inv.Problems {
+		if p.Field == "" {
+			p.Field = path
+		} else {
+			p.Field = path + "." + p.Field
+		}
+		out.Problems[i] = p
+	}
+	return out
+}
+
+// RetryAfter is an error that tells when it is worth trying again.
+type RetryAfter struct {
+	Err   error
+	After time.Duration
+}
+
+func (e *RetryAfter) Error() string { return e.Err.Error() }
+func (e *RetryAfter) Unwrap() error { return e.Err }
+
+// Shorten cuts s to at most n bytes at a rune's boundary and marks the cut.
+func Shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	cut := n - len("…")
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:cut] + "…"
+}

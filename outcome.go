@@ -1,0 +1,38 @@
+package rouse
+
+import "time"
+
+// Verdict is what a sink says of an attempt.
+type Verdict uint8
+
+const (
+	Done     Verdict = iota + 1 // the target has it
+	Accepted                    // the target has it and reports later, until Outcome.At
+	Failed                      // it failed; another attempt may succeed, at Outcome.At if that is set
+	Rejected                    // it failed, and would again: dead letter
+	Gone                        // the target wants no more of this timer
+	Deferred                    // it was not attempted; look again at Outcome.At; no attempt is spent
+)
+
+var verdictNames = [...]string{Done: "done", Accepted: "accepted", Failed: "failed", Rejected: "rejected", Gone: "gone", Deferred: "deferred"}
+
+func (v Verdict) String() string {
+	if v == 0 || int(v) >= len(verdictNames) {
+		return "unknown"
+	}
+	return verdictNames[v]
+}
+
+// Outcome is how an attempt ended. Times are durations from the moment of the report, because a sink has no store clock.
+type Outcome struct {
+	Verdict Verdict
+	After   time.Duration // Accepted: the deadline; Failed: when to try again, 0 for the timer's own backoff, AtOnce for now; Deferred: when to look again
+	Code    int           // the status that the technology gave, such as 503; 0 if none
+	Detail  string        // what went wrong, or the head of the answer; stored up to MaxDetail bytes
+}
+
+// MaxDetail bounds the text of an outcome that is kept, in bytes.
+const MaxDetail = 256
+
+// AtOnce as Outcome.After of a failure asks for the next attempt without backoff.
+const AtOnce time.Duration = 1

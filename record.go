@@ -1,0 +1,42 @@
+package rouse
+
+// Ending is how an occurrence ended.
+type Ending uint8
+
+const (
+	EndFired   Ending = iota + 1 // the target has it
+	EndDead                      // out of attempts, or rejected
+	EndSkipped                   // on purpose: Reason says why
+	EndMissed                    // too late by the misfire policy: Reason says why
+)
+
+var endingNames = [...]string{EndFired: "fired", EndDead: "dead", EndSkipped: "skipped", EndMissed: "missed"}
+
+func (e Ending) String() string {
+	if e == 0 || int(e) >= len(endingNames) {
+		return "unknown"
+	}
+	return endingNames[e]
+}
+
+// Record is the short story of one ended occurrence, or of a run of occurrences that ended alike without an attempt.
+type Record struct {
+	Namespace  string
+	Name       string
+	Generation uint64
+	Ending     Ending
+	Manual     bool
+	Due        Instant // of the occurrence; of the first of a run
+	LastDue    Instant // of the last of a run; 0 for a single occurrence
+	Count      uint32  // occurrences in a run; 0 for a single one
+	Attempts   uint32
+	Code       int     // of the last attempt
+	Reason     string  // why it ended so, or the head of the last answer
+	Sent       Instant // when the last attempt began; 0 if none did
+	Ended      Instant // store's clock at the settle
+}
+
+// FireID returns the id that the occurrence's fire carried.
+func (r *Record) FireID() string {
+	return FireID(r.Namespace, r.Name, r.Generation, r.Due, r.Manual)
+}

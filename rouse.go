@@ -1,0 +1,272 @@
+// Package rouse holds the words of rouse, durable timers that wake your code, and the few interfaces between its parts.
+// It does no I/O and imports nothing else of the module; every other package imports it.
+//
+// The way of a timer:
+//
+//	client ─► server ─► engine.Put ──┐                        ┌─► events ─► log, metrics, history
+//	                                 ▼ group commit           │
+//	   strategy ─► store.Claim ─► wheel ─► fair queue ─► sink.Deliver ─► outcome
+//	                                 ▲                                      │
+//	                            store.Apply ◄── group commit ◄── Timer.After(outcome, now)
+//
+// One idea carries it: a row needs attention from time X, its visible time. A claim moves X forward (a hold), a retry moves
+// it forward (backoff), a recurrence moves it to the next due time, a crash leaves it where it is, and then the row is
+// simply due again. Locks are hints, holds are promises, revisions are truth: every write names the revision that it read,
+// and a write that names an old one does nothing.
+package rouse
+
+import (
+	"context"
+	"time"
+)
+
+// Key names a row. A timer has an empty Fire; a dead letter is a row beside its timer whose Fire is the id of the fire that
+// ran out of attempts. Keys are ordered by namespace, name and fire, bytewise.
+type Key struct {
+	Namespace string
+	Name      string
+	Fire      string
+}
+
+// Compare orders keys by namespace, name and fire, bytewise.
+func (k Key) Compare(o Key) int {
+	switch {
+	case k.Namespace != o.Namespace:
+		return cmpString(k.Namespace, o.Namespace)
+	case k.Name != o.Name:
+		return cmpString(k.Name, o.Name)
+	default:
+		return cmpString(k.Fire, o.Fire)
+	}
+}
+
+func cmpString(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// Row is what a store keeps of a timer: its place in time, its version, the few columns that List filters on, and a body
+// that only this package can read (Timer.Row, DecodeTimer). A store that is handed a Row may keep its slices and maps; the
+// caller does not change them afterwards, and the same holds for rows that a store hands out.
+type Row struct {
+	Key        Key
+	Bucket     uint32  // the share of the timers it belongs to: a function of namespace and name
+	Visible    Instant // when it next needs attention; Never when it needs none
+	Revision   uint64  // of this version of the row; given by the store, grows with every write to the store
+	Generation uint64  // of the timer: the revision of the write that created or replaced it
+	State      State
+	Due        Instant
+	Labels     map[string]string
+	Body       []byte
+}
+
+// Position is a place in a bucket's order of attention: rows are ordered by visible time, then by key.
+type Position struct {
+	Visible Instant
+	Key     Key
+}
+
+// Compare orders positions.
+func (p Position) Compare(o Position) int {
+	switch {
+	case p.Visible < o.Visible:
+		return -1
+	case p.Visible > o.Visible:
+		return 1
+	}
+	return p.Key.Compare(o.Key)
+}
+
+// Position returns where the row stands in its bucket's order.
+func (r *Row) Position() Position { return Position{r.Visible, r.Key} }
+
+// Window says which rows a claim wants.
+type Window struct {
+	Buckets []uint32      // rows of these buckets only, ascending
+	After   Position      // rows strictly after this position only; the zero Position is before all rows
+	Ahead   time.Duration // rows visible until the store's now plus Ahead, inclusive
+	Hold    time.Duration // 0 reads only; otherwise the rows' visible times become now plus Hold, with new revisions
+	Limit   int           // at most so many rows; at least 1
+	Bytes   int           // stop after the row that brings the sum of the bodies to so many bytes; 0 is no limit
+}
+
+// Batch is what a claim returns.
+type Batch struct {
+	Now  Instant // the store's clock at the claim
+	Rows []Row   // in the order of their positions before the claim; with Hold, as they are after it
+	More bool    // the claim ended at Limit or Bytes: rows of the window may remain after the last one
+}
+
+// AnyRevision and NoRow are values of Change.If beside real revisions, which start at 1.
+const (
+	NoRow       uint64 = 0         // the change applies only if there is no row
+	AnyRevision uint64 = 1<<64 - 1 // the change applies whatever is there
+)
+
+// Change is one conditional write.
+type Change struct {
+	Key Key
+	If  uint64 // the revision that the row must have, or NoRow, or AnyRevision
+
+	// To is the new row, nil to remove it. Its Key is Change.Key; its Revision is ignored, as the store gives a new one.
+	// A zero Generation begins a new generation, whose number is the new revision.
+	To *Row
+
+	// Keep leaves the row as it is (To is nil): the condition is checked, and Also and Log are written.
+	Keep bool
+
+	Also []Row    // rows written together with the change, whatever was there; the same bucket as Key's
+	Log  []Record // records written together with the change
+}
+
+// Result is what became of a change.
+type Result struct {
+	Revision uint64 // of the row now: the new one if Applied (0 if it was removed), else the one that was there (0: no row)
+	Applied  bool
+	Existed  bool // a row was there before
+}
+
+// Query says which rows List returns: those that match every field that is set.
+type Query struct {
+	Namespace string            // empty: all namespaces
+	Prefix    string            // of the name
+	Name      string            // exactly this name, with its dead letters if States asks for them
+	States    []State           // any of these; empty: all but StateDead
+	Labels    map[string]string // all of these
+	DueFrom   Instant           // due at or after; 0: no bound
+	DueUntil  Instant           // due before; 0: no bound
+	After     Key               // strictly after this key; the zero Key is before all
+	Limit     int               // at most so many rows; at least 1
+}
+
+// Page is a part of a list, in the order of keys. A page may be shorter than Limit, even empty, and still have a Next: a
+// store bounds the rows that it looks at for one page.
+type Page struct {
+	Rows []Row
+	Next *Key // where to go on (Query.After); nil at the end
+}
+
+// RecordQuery says which records to read: those of one namespace, or of one timer, newest first.
+type RecordQuery struct {
+	Namespace string
+	Name      string       // empty: the whole namespace
+	Until     RecordCursor // strictly older than this; the zero cursor is newer than all
+	Limit     int          // at least 1
+}
+
+// RecordCursor is the place of a record in the history of a namespace.
+type RecordCursor struct {
+	Ended Instant
+	Seq   uint64
+}
+
+// RecordPage is a part of a history, newest first.
+type RecordPage struct {
+	Records []Record
+	Next    *RecordCursor // where to go on; nil at the end
+}
+
+// Timers is a versioned table with one index on visible time.
+//
+// All methods may be called concurrently. A method that returns an error that is not a contract violation has an unknown
+// outcome: the caller may try the same conditional write again, and its revision keeps it from being applied twice. Times
+// are the store's; a store that shares its machine with its one caller uses the machine's wall clock.
+type Timers interface {
+	// Now returns the store's clock.
+	Now(ctx context.Context) (Instant, error)
+
+	// Get returns the rows of the keys, in their order; a key without a row gets a zero Row (Revision 0).
+	Get(ctx context.Context, keys []Key) ([]Row, error)
+
+	// List returns the rows that match, in the order of keys.
+	List(ctx context.Context, q Query) (Page, error)
+
+	// Count returns how many rows match; q.After and q.Limit do not matter. A filter by namespace and states alone costs
+	// no scan.
+	Count(ctx context.Context, q Query) (int64, error)
+
+	// Claim returns the rows of the window, in the order of their positions. With a Hold the rows are hidden from other
+	// claims until then, atomically: no two claims get the same row for overlapping times.
+	Claim(ctx context.Context, w Window) (Batch, error)
+
+	// Apply makes the changes, each on its own condition and in their order, in one durable step: when it returns without
+	// error, what was applied survives a crash of process and machine, as far as the store's settings promise. A condition
+	// that does not hold is no error. Several changes of one key in one call see each other.
+	Apply(ctx context.Context, changes []Change) ([]Result, error)
+}
+
+// History reads the records that Apply wrote, and forgets old ones.
+type History interface {
+	// Records returns records, newest first.
+	Records(ctx context.Context, q RecordQuery) (RecordPage, error)
+
+	// Trim forgets records that ended before the given time, at least in whole hours, and the oldest hours beyond max
+	// records (0: no such bound). It returns how many records it forgot, which may be an estimate.
+	Trim(ctx context.Context, before Instant, max int64) (int64, error)
+}
+
+// Store is what rouse keeps timers in.
+type Store interface {
+	Timers
+	History
+	Close() error
+}
+
+// Checkpointer is a store that can write a consistent copy of itself into a directory that does not exist yet, while serving.
+type Checkpointer interface {
+	Checkpoint(ctx context.Context, dir string) error
+}
+
+// Grant is what a strategy lets a node claim now.
+type Grant struct {
+	Buckets []uint32      // ascending
+	Hold    time.Duration // 0: the node owns the buckets and reads; otherwise each claim holds so long
+	Until   time.Time     // monotonic end of the grant; zero: it does not end
+}
+
+// Strategy decides which buckets a node may claim. It is a gate in front of the one claim; correctness never rests on it.
+type Strategy interface {
+	// Grant returns what may be claimed now. It may block until there is something. done tells the strategy that the claim
+	// is over.
+	Grant(ctx context.Context) (g Grant, done func(), err error)
+}
+
+// Fire is one occurrence on its way to its target. Its slices and maps are not to be changed.
+type Fire struct {
+	ID         string // the same for every attempt of an occurrence, for ever: see FireID
+	Namespace  string
+	Name       string
+	Generation uint64
+	Due        Instant
+	Attempt    uint32 // 1 is the first
+	Token      uint64 // the fencing token: grows from attempt to attempt; a receiver may refuse what is older than it saw
+	Manual     bool   // asked for by run, not by the schedule
+	Last       bool   // no attempt follows this one
+	Spec       *Spec
+}
+
+// Lane is a queue that a fire waits in. Fires of one lane share a concurrency limit; lanes do not delay each other.
+type Lane struct {
+	Name  string
+	Limit int // deliveries at a time; at least 1
+	Batch int // fires in one delivery, at most; at least 1
+}
+
+// Sink is a kind of delivery.
+type Sink interface {
+	// Check refuses, with an *Invalid, a spec whose target or options this sink cannot serve. It changes nothing.
+	Check(spec *Spec) error
+
+	// Lane returns the lane of a timer's fires. It is cheap and pure.
+	Lane(namespace string, spec *Spec) Lane
+
+	// Deliver brings the fires, all of one lane, to their target, and reports each of them exactly once through settle, by
+	// its index, from any goroutine, as soon as it is known; it returns when all are reported. It obeys ctx: when that
+	// ends, what is not known yet is reported as Retry or Defer. It does not retry.
+	Deliver(ctx context.Context, fires []Fire, settle func(i int, o Outcome))
+}

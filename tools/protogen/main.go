@@ -1,0 +1,110 @@
+// Protogen turns the proto sources under api/ into Go, with no other tool than the Go command: it compiles them with
+// protocompile and hands them to the plugins protoc-gen-go and protoc-gen-go-grpc, which this module names as tools.
+//
+//	go -C tools run ./protogen -root ..
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io/fs"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/bufbuild/protocompile"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/pluginpb"
+)
+
+func main() {
+	log.SetFlags(0)
+	root := flag.String("root", "..", "the module's directory")
+	flag.Parse()
+	if err := generate(filepath.Join(*root, "api")); err != nil {
+		log.Fatal("protogen: ", err)
+	}
+}
+
+func generate(dir string) error {
+	files, err := sources(dir)
+	if err != nil {
+		return err
+	}
+	compiler := protocompile.Compiler{
+		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{dir}}),
+		SourceInfoMode: protocompile.SourceInfoStandard,
+	}
+	linked, err := compiler.Compile(context.Background(), files...)
+	if err != nil {
+		return err
+	}
+	req := &pluginpb.CodeGeneratorRequest{FileToGenerate: files, Parameter: proto.String("paths=source_relative")}
+	seen := map[string]bool{}
+	for _, f := range linked {
+		req.ProtoFile = appendFile(req.ProtoFile, f, seen)
+	}
+	for _, plugin := range []string{"protoc-gen-go", "protoc-gen-go-grpc"} {
+		if err := run(plugin, req, dir); err != nil {
+			return fmt.Errorf("%s: %w", plugin, err)
+		}
+	}
+	return nil
+}
+
+func sources(dir string) (files []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".proto") {
+			var rel string
+			rel, err = filepath.Rel(dir, path)
+			files = append(files, filepath.ToSlash(rel))
+		}
+		return err
+	})
+	return files, err
+}
+
+// appendFile appends f after its imports, as plugins expect.
+func appendFile(out []*descriptorpb.FileDescriptorProto, f protoreflect.FileDescriptor, seen map[string]bool) []*descriptorpb.FileDescriptorProto {
+	if seen[f.Path()] {
+		return out
+	}
+	seen[f.Path()] = true
+	for i := range f.Imports().Len() {
+		out = appendFile(out, f.Imports().Get(i).FileDescriptor, seen)
+	}
+	return append(out, protodesc.ToFileDescriptorProto(f))
+}
+
+func run(plugin string, req *pluginpb.CodeGeneratorRequest, dir string) error {
+	in, err := proto.Marshal(req)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("go", "tool", plugin)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return err
+	}
+	var resp pluginpb.CodeGeneratorResponse
+	if err := proto.Unmarshal(out, &resp); err != nil {
+		return err
+	}
+	if resp.Error != nil {
+		return fmt.Errorf("%s", resp.GetError())
+	}
+	for _, f := range resp.File {
+		if err := os.WriteFile(filepath.Join(dir, f.GetName()), []byte(f.GetContent()), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
