@@ -75,6 +75,9 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 		}
 		dead.Attempts, dead.Token, dead.Visible, dead.Updated = occ.Attempt, 0, Never, now
 		dead.LastError = Shorten(o.Detail, MaxDetail)
+		if t.Key.Fire != "" { // a dead letter that was redriven, in vain
+			return Step{To: &dead, Log: []Record{t.record(occ, EndDead, o, sent, now)}}
+		}
 		step := to.advance(occ, now, s)
 		step.Dead = &dead
 		step.Log = append([]Record{t.record(occ, EndDead, o, sent, now)}, step.Log...)
@@ -103,6 +106,9 @@ func (t *Timer) waitsFor(occ Occurrence) bool {
 func (t *Timer) advance(occ Occurrence, now Instant, s Schedule) Step {
 	t.Attempts, t.Manual, t.Token, t.LastError = 0, false, 0, ""
 	t.Ended++
+	if t.Key.Fire != "" {
+		return Step{}
+	}
 	if occ.Manual {
 		t.Runs = slices.DeleteFunc(slices.Clone(t.Runs), func(r Instant) bool { return r == occ.Due })
 	} else {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unsafe"
 )
 
 // bodyVersion is the first byte of a row's body. A reader refuses what it does not know; a new field gets a new version, and
@@ -81,7 +82,7 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// DecodeTimer reads a row. The timer shares the row's labels and the bytes of its payload.
+// DecodeTimer reads a row. The timer shares the row's labels and body.
 func DecodeTimer(row *Row) (Timer, error) {
 	t := Timer{Key: row.Key, Bucket: row.Bucket, Generation: row.Generation, Revision: row.Revision, Visible: row.Visible, Due: row.Due}
 	t.Spec.Labels = row.Labels
@@ -222,4 +223,8 @@ func (d *decoder) bytes() []byte {
 	return b
 }
 
-func (d *decoder) text() string { return string(d.bytes()) }
+// text shares the bytes it was read from: bodies are never changed.
+func (d *decoder) text() string {
+	b := d.bytes()
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}

@@ -98,7 +98,7 @@ type Window struct {
 // Batch is what a claim returns.
 type Batch struct {
 	Now  Instant // the store's clock at the claim
-	Rows []Row   // in the order of their positions before the claim; with Hold, as they are after it
+	Rows []Row   // in the order of their positions; with Hold, Revision is the new one, and Visible still says when to fire
 	More bool    // the claim ended at Limit or Bytes: rows of the window may remain after the last one
 }
 
@@ -253,7 +253,7 @@ type Fire struct {
 // Lane is a queue that a fire waits in. Fires of one lane share a concurrency limit; lanes do not delay each other.
 type Lane struct {
 	Name  string
-	Limit int // deliveries at a time; at least 1
+	Limit int // fires outstanding, handed to Deliver and not reported, at a time; at least 1
 	Batch int // fires in one delivery, at most; at least 1
 }
 
@@ -266,7 +266,9 @@ type Sink interface {
 	Lane(namespace string, spec *Spec) Lane
 
 	// Deliver brings the fires, all of one lane, to their target, and reports each of them exactly once through settle, by
-	// its index, from any goroutine, as soon as it is known; it returns when all are reported. It obeys ctx: when that
-	// ends, what is not known yet is reported as Retry or Defer. It does not retry.
+	// its index, from any goroutine, as soon as it is known; settle does not block. It may return before all are reported
+	// (a running Deliver counts against the engine's limit of deliveries, an outstanding fire against its lane's). It obeys
+	// ctx, which lives until the engine stops: when that ends, what is not known yet is reported as Failed or Deferred. It
+	// does not retry.
 	Deliver(ctx context.Context, fires []Fire, settle func(i int, o Outcome))
 }

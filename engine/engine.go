@@ -1,98 +1,221 @@
-// Package engine runs timers: claim, wheel, lanes, delivery, settle.
+// Package engine runs timers: it claims what comes due soon, waits on a wheel, queues fairly, hands fires to a sink, and
+// settles their outcomes.
+//
+//	Put, Pause, Run, Report … ─► group commit ─► store.Apply ─► window        (commit.go, put.go, edit.go)
+//	strategy ─► store.Claim ────────────────────────────────► window        (read.go)
+//	window ─► wheel ─► lanes ─► sink.Deliver ─► outcomes ─► Timer.After ─► group commit   (window.go, lane.go, deliver.go, settle.go)
+//
+// The window is the part of the timers that is in memory: those visible soon. It is bounded in rows and bytes; what does not
+// fit is read later. Commits reach the window in their order, from the one goroutine that makes them, so the window never
+// holds an older version of a row than a caller was told of: that is what lets an acknowledged delete stop a fire.
+//
+// Correctness rests on revisions alone. A stalled or doubled engine fires again what it has in memory, with the same fire
+// ids, and its settles are refused.
 package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/batch"
+	"github.com/rousehq/rouse/wheel"
 )
 
-// Mode says what Put does with a name that is taken.
-type Mode uint8
+// Options bound and tune an engine. Zero fields have the defaults that their comments name.
+type Options struct {
+	// Compile turns a schedule's text into its times. Intervals and delays begin at anchor. Required.
+	Compile func(schedule, timezone string, anchor rouse.Instant) (rouse.Schedule, error)
 
-const (
-	CreateOnly      Mode = iota // rouse.ErrExists
-	CreateOrReplace             // replace; a new generation begins
-	ReplaceOnly                 // rouse.ErrNotFound for a name that is not taken
-)
-
-// Put is a timer to write. Its key has no Fire; its spec is checked by Put.
-type Put struct {
-	Key        rouse.Key
-	Spec       rouse.Spec
-	Mode       Mode
-	IfRevision uint64 // not 0: only if the timer has this revision, else rouse.ErrConflict
+	Buckets       uint32        // the number of buckets that namespaces and names are hashed to; the same on all nodes of a store; default 1
+	Ahead         time.Duration // how far ahead of now rows are read; default 10 s
+	Poll          time.Duration // how often rows are claimed where others write to the store too, or where rows are held; default 1 s
+	MaxRows       int           // in memory; default 250,000
+	MaxBytes      int           // of rows in memory; default 256 MiB
+	MaxDeliveries int           // running calls of Sink.Deliver; default 4,096
+	MaxCommit     int           // changes in one commit; default 4,096
+	Queue         int           // changes that wait for a commit; default 16,384
+	Grace         time.Duration // how long deliveries may take to end when the engine stops; default 10 s
+	RecordAge     time.Duration // how long records are kept; default 72 h
+	MaxRecords    int64         // how many records are kept; default 10 million
+	Events        Events
 }
 
-// PutResult is what became of one Put.
-type PutResult struct {
-	Timer rouse.Timer
-	Err   error // *rouse.Invalid, rouse.ErrExists, rouse.ErrNotFound, rouse.ErrConflict
+func (o Options) withDefaults() Options {
+	or := func(p *int, d int) {
+		if *p == 0 {
+			*p = d
+		}
+	}
+	span := func(p *time.Duration, d time.Duration) {
+		if *p == 0 {
+			*p = d
+		}
+	}
+	if o.Buckets == 0 {
+		o.Buckets = 1
+	}
+	span(&o.Ahead, 10*time.Second)
+	span(&o.Poll, time.Second)
+	or(&o.MaxRows, 250_000)
+	or(&o.MaxBytes, 256<<20)
+	or(&o.MaxDeliveries, 4096)
+	or(&o.MaxCommit, 4096)
+	or(&o.Queue, 16384)
+	span(&o.Grace, 10*time.Second)
+	span(&o.RecordAge, 72*time.Hour)
+	if o.MaxRecords == 0 {
+		o.MaxRecords = 10_000_000
+	}
+	return o
 }
 
-// Deleted is what Delete answers.
-type Deleted struct {
-	Generation uint64
-	InFlight   bool // an attempt had started and may still arrive; none starts after the answer
+// Engine is safe for concurrent use. Its methods that write need a running Run.
+type Engine struct {
+	store    rouse.Store
+	strategy rouse.Strategy
+	sink     rouse.Sink
+	opts     Options
+	clock    clock
+	compiled compiled
+	writer   *batch.Writer[*write, written]
+	hub      hub
+	health   health
+
+	mu     sync.Mutex
+	window window // rows in memory and the wheel
+	lanes  lanes  // queues of due rows, and what is out for delivery
+
+	outcomes outcomes      // reported by sinks, not settled yet
+	wake     chan struct{} // the wheel has something earlier than the firing loop waits for
+	room     chan struct{} // the window shrank, or something must be read again
+	senders  sync.WaitGroup
+	stopping atomic.Bool
+	deliver  context.Context // lives until deliveries must end
 }
 
-// Report is what the receiver of an accepted fire says about it: the outcome (Done, Failed or Rejected), or with Verdict 0 a
-// heartbeat that moves the deadline to Outcome.After from now.
-type Report struct {
-	FireID  string
-	Token   uint64
-	Outcome rouse.Outcome
+// New returns an engine that does nothing until Run.
+func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) *Engine {
+	o = o.withDefaults()
+	e := &Engine{store: store, strategy: strategy, sink: sink, opts: o,
+		wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+	e.window.init(o.MaxRows, o.MaxBytes)
+	e.lanes.init(o.MaxDeliveries)
+	e.outcomes.signal = make(chan struct{}, 1)
+	e.compiled.compile = o.Compile
+	e.writer = batch.New(batch.Options{MaxItems: o.MaxCommit, MaxBytes: 8 << 20, Queue: o.Queue}, (*write).size, e.flush, e.committed)
+	return e
 }
 
-type Engine struct{}
+// Run fires timers until ctx ends; then it starts no more deliveries, waits up to Grace for those that run, settles them,
+// gives holds back, and returns nil. It returns an error only if it could not begin: a store that fails later is tried
+// again for as long as it takes. Run is called once.
+func (e *Engine) Run(ctx context.Context) error {
+	if err := e.clock.sync(ctx, e.store); err != nil {
+		return fmt.Errorf("read the store's clock: %w", err)
+	}
+	e.mu.Lock()
+	e.window.wheel = wheel.New(e.Now())
+	e.mu.Unlock()
 
-func (e *Engine) Run(ctx context.Context) error                               { panic("soon") }
-func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error)    { panic("soon") }
-func (e *Engine) Get(ctx context.Context, key rouse.Key) (rouse.Timer, error) { panic("soon") }
-func (e *Engine) List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error) {
-	panic("soon")
-}
-func (e *Engine) Count(ctx context.Context, q rouse.Query) (int64, error) { panic("soon") }
-func (e *Engine) Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error) {
-	panic("soon")
-}
-func (e *Engine) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (Deleted, error) {
-	panic("soon")
-}
-func (e *Engine) Pause(ctx context.Context, key rouse.Key, reason string) (rouse.Timer, error) {
-	panic("soon")
-}
-func (e *Engine) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error) { panic("soon") }
+	// Three lives, ended one after another: reading and firing; deliveries; settling and commits.
+	deliver, endDeliveries := context.WithCancel(context.WithoutCancel(ctx))
+	settle, endSettling := context.WithCancel(context.WithoutCancel(ctx))
+	commit, endCommits := context.WithCancel(context.WithoutCancel(ctx))
+	defer endCommits()
+	defer endSettling()
+	defer endDeliveries()
+	e.deliver = deliver
 
-// RunNow asks for a fire now and returns its id and due time.
-func (e *Engine) RunNow(ctx context.Context, key rouse.Key) (id string, due rouse.Instant, err error) {
-	panic("soon")
-}
+	var front, settlers, committers sync.WaitGroup
+	committers.Go(func() { e.writer.Run(commit) })
+	settlers.Go(func() { e.settleLoop(settle) })
+	front.Go(func() { e.clockLoop(ctx) })
+	front.Go(func() { e.readLoop(ctx) })
+	front.Go(func() { e.fireLoop(ctx) })
+	front.Go(func() { e.trimLoop(ctx) })
 
-// Report settles or extends an accepted fire; it returns the deadline in force after it (0 when settled).
-func (e *Engine) Report(ctx context.Context, key rouse.Key, r Report) (rouse.Instant, error) {
-	panic("soon")
-}
-
-// Redrive and Purge concern the dead letter that key.Fire names.
-func (e *Engine) Redrive(ctx context.Context, key rouse.Key) error { panic("soon") }
-func (e *Engine) Purge(ctx context.Context, key rouse.Key) error   { panic("soon") }
-
-// Preview returns the next due times of a schedule after from (0: now).
-func (e *Engine) Preview(schedule, timezone string, from rouse.Instant, count int) ([]rouse.Instant, error) {
-	panic("soon")
-}
-
-// Now returns the store's clock as the engine estimates it, the earlier end of its uncertainty.
-func (e *Engine) Now() rouse.Instant { panic("soon") }
-
-// Follow calls f with records as they are settled until ctx ends; dropped counts those that a slow f missed before this call.
-func (e *Engine) Follow(ctx context.Context, f func(records []rouse.Record, dropped uint64) error) error {
-	panic("soon")
+	<-ctx.Done()
+	e.stopping.Store(true)
+	front.Wait()
+	e.drain(endDeliveries)
+	endSettling()
+	settlers.Wait()
+	e.release(commit)
+	endCommits()
+	committers.Wait()
+	e.hub.close()
+	return nil
 }
 
-// Healthy returns why the firing loop does not make progress, or nil.
-func (e *Engine) Healthy() error { panic("soon") }
+// drain waits until nothing is out for delivery; after Grace it ends the deliveries that still run.
+func (e *Engine) drain(end func()) {
+	quiet := make(chan struct{})
+	var waiter sync.WaitGroup
+	waiter.Go(func() {
+		e.lanes.wait(&e.mu)
+		close(quiet)
+	})
+	grace := time.NewTimer(e.opts.Grace)
+	defer grace.Stop()
+	select {
+	case <-quiet:
+	case <-grace.C:
+	}
+	end()
+	waiter.Wait()
+	e.senders.Wait()
+}
 
-var _ = time.Second
+// release gives the holds of rows that were not fired back, so that another node fires them at once.
+func (e *Engine) release(ctx context.Context) {
+	e.mu.Lock()
+	var items []*write
+	for _, en := range e.window.entries {
+		if !en.held.IsZero() && !en.busy() {
+			row := en.row
+			items = append(items, &write{change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}})
+		}
+	}
+	e.mu.Unlock()
+	if len(items) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, e.opts.Grace)
+		defer cancel()
+		_, _ = e.writer.Do(ctx, items) // a hold that is not given back ends by itself
+	}
+}
+
+// trimLoop forgets old records.
+func (e *Engine) trimLoop(ctx context.Context) {
+	for wait := time.Minute; ; wait = 10 * time.Minute {
+		if !sleep(ctx, wait) {
+			return
+		}
+		if _, err := e.store.Trim(ctx, e.Now().Add(-e.opts.RecordAge), e.opts.MaxRecords); err != nil && !errors.Is(err, context.Canceled) {
+			e.opts.Events.failed("trim", err)
+		}
+	}
+}
+
+// sleep waits for d; it is false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

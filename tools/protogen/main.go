@@ -2,6 +2,8 @@
 // protocompile and hands them to the plugins protoc-gen-go and protoc-gen-go-grpc, which this module names as tools.
 //
 //	go -C tools run ./protogen -root ..
+//
+// With -check it writes nothing, and fails if a committed file differs from what it would write.
 package main
 
 import (
@@ -27,13 +29,26 @@ import (
 func main() {
 	log.SetFlags(0)
 	root := flag.String("root", "..", "the module's directory")
+	check := flag.Bool("check", false, "compare instead of writing")
 	flag.Parse()
-	if err := generate(filepath.Join(*root, "api")); err != nil {
+	emit := func(path string, content []byte) error { return os.WriteFile(path, content, 0o644) }
+	if *check {
+		emit = compare
+	}
+	if err := generate(filepath.Join(*root, "api"), emit); err != nil {
 		log.Fatal("protogen: ", err)
 	}
 }
 
-func generate(dir string) error {
+func compare(path string, content []byte) error {
+	have, err := os.ReadFile(path)
+	if err == nil && !bytes.Equal(have, content) {
+		err = fmt.Errorf("%s differs from what its source gives; run make generate", path)
+	}
+	return err
+}
+
+func generate(dir string, emit func(path string, content []byte) error) error {
 	files, err := sources(dir)
 	if err != nil {
 		return err
@@ -52,7 +67,7 @@ func generate(dir string) error {
 		req.ProtoFile = appendFile(req.ProtoFile, f, seen)
 	}
 	for _, plugin := range []string{"protoc-gen-go", "protoc-gen-go-grpc"} {
-		if err := run(plugin, req, dir); err != nil {
+		if err := run(plugin, req, dir, emit); err != nil {
 			return fmt.Errorf("%s: %w", plugin, err)
 		}
 	}
@@ -83,7 +98,7 @@ func appendFile(out []*descriptorpb.FileDescriptorProto, f protoreflect.FileDesc
 	return append(out, protodesc.ToFileDescriptorProto(f))
 }
 
-func run(plugin string, req *pluginpb.CodeGeneratorRequest, dir string) error {
+func run(plugin string, req *pluginpb.CodeGeneratorRequest, dir string, emit func(path string, content []byte) error) error {
 	in, err := proto.Marshal(req)
 	if err != nil {
 		return err
@@ -102,7 +117,7 @@ func run(plugin string, req *pluginpb.CodeGeneratorRequest, dir string) error {
 		return fmt.Errorf("%s", resp.GetError())
 	}
 	for _, f := range resp.File {
-		if err := os.WriteFile(filepath.Join(dir, f.GetName()), []byte(f.GetContent()), 0o644); err != nil {
+		if err := emit(filepath.Join(dir, f.GetName()), []byte(f.GetContent())); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,47 @@
+# The two commands of the README are "make run" and "make test". The others are for those who work on rouse.
+
+GO ?= go
+
+.PHONY: run
+run: ## serve with no configuration, on loopback, data in ./rouse-data
+	$(GO) run ./cmd/rouse serve
+
+.PHONY: build
+build: ## bin/rouse, one static binary
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/rouse ./cmd/rouse
+
+.PHONY: test
+test: format vet generated ## everything that must hold: format, vet, staticcheck, generated code, all tests with the race detector
+	$(GO) test -race -timeout 20m ./...
+	$(GO) -C tools build ./...
+
+.PHONY: format
+format:
+	@bad=$$(git ls-files '*.go' | grep -v '\.pb\.go$$' | xargs gofmt -l); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
+
+.PHONY: vet
+vet:
+	$(GO) vet ./...
+	$(GO) -C tools build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	bin/staticcheck ./...
+
+.PHONY: generate
+generate: ## Go code from the proto sources
+	$(GO) -C tools run ./protogen -root ..
+
+.PHONY: generated
+generated: ## the committed generated code is what its sources give
+	$(GO) -C tools run ./protogen -root .. -check
+
+.PHONY: bench
+bench: build ## every scenario of rouse bench, one after another
+	for s in create-batch create-single pipeline burst webhook lag pending wheel idle; do bin/rouse bench $$s; done
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=10m
+	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+		echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-30s} $$p || exit 1; done; done
+
+.PHONY: soak
+soak: build ## the crash loops for longer: make soak ROUNDS=200
+	ROUSE_ROUNDS=$${ROUNDS:-100} $(GO) test -count 1 -timeout 0 -run 'Crash|PowerCut' ./crash

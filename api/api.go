@@ -1,0 +1,23 @@
+// Package api has the JSON forms of rouse's words: what the HTTP API takes and gives, and what the command line prints with
+// --json. openapi.yaml describes them for others.
+//
+// Names are in snake_case. Times are RFC 3339 in UTC with milliseconds; a time that is not set, or never comes, is left out.
+// Durations are texts such as "1m30s". A payload is any JSON value in "payload", kept byte for byte, or any bytes in
+// "payload_base64".
+//
+// Reading is strict (Decode): what is not understood is refused and never dropped.
+package api
+
+import (
+	_ "embed" // of OpenAPI
+
+	"github.com/go-json-experiment/json"
+)
+
+// OpenAPI describes the HTTP API, in OpenAPI 3.1. A test of package server keeps it true.
+//
+//go:embed openapi.yaml
+var OpenAPI []byte
+
+// Encode returns the JSON form of a value of this package, with the members of maps in order.
+func Encode(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }

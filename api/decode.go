@@ -1,0 +1,149 @@
+package api
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/rousehq/rouse"
+)
+
+// MaxDepth is how deep arrays and objects of a request may be nested.
+const MaxDepth = 32
+
+// Decode reads one JSON value into a struct of this package. It refuses, with a *rouse.Invalid, anything that is not exactly
+// that: unknown and double members, bad UTF-8, wrong types, trailing data, deep nesting.
+func Decode(body []byte, to any) error {
+	if TooDeep(body, MaxDepth) {
+		return rouse.Refuse("body", "", "is nested more than "+strconv.Itoa(MaxDepth)+" levels deep", "use fewer levels, or payload_base64")
+	}
+	err := json.Unmarshal(body, to, json.RejectUnknownMembers(true))
+	if err == nil {
+		return nil
+	}
+	var semantic *json.SemanticError
+	if errors.As(err, &semantic) {
+		return unfit(semantic)
+	}
+	var syntactic *jsontext.SyntacticError
+	if errors.As(err, &syntactic) {
+		field := path(syntactic.JSONPointer)
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return rouse.Refuse(field, "", "is given twice", "give it once")
+		}
+		return rouse.Refuse(field, "", "is no valid JSON at byte "+strconv.FormatInt(syntactic.ByteOffset, 10)+": "+inner(syntactic.Err), "send one JSON object in UTF-8")
+	}
+	return rouse.Refuse("body", "", "is no valid JSON", "send one JSON object in UTF-8")
+}
+
+// unfit tells what is wrong with well-formed JSON.
+func unfit(e *json.SemanticError) error {
+	field := path(e.JSONPointer)
+	value := rouse.Shorten(string(e.JSONValue), 128)
+	if text, err := jsontext.AppendUnquote(nil, e.JSONValue); err == nil {
+		value = string(text)
+	}
+	var inv *rouse.Invalid
+	switch {
+	case errors.Is(e.Err, json.ErrUnknownName):
+		return rouse.Refuse(field, "", "is unknown", "leave it out, or see /openapi.yaml for what there is")
+	case errors.As(e.Err, &inv) && len(inv.Problems) == 1:
+		p := inv.Problems[0]
+		return rouse.Refuse(field, p.Value, p.Wrong, p.Cure)
+	case errors.Is(e.Err, strconv.ErrRange), errors.Is(e.Err, strconv.ErrSyntax):
+		return rouse.Refuse(field, value, "is out of bounds", "give a whole number that is not negative and not larger")
+	case field == "payload_base64" || strings.HasSuffix(field, ".payload_base64"):
+		return rouse.Refuse(field, value, "is no base64", "give standard base64 with padding")
+	case e.JSONKind != 0 && e.GoType != nil:
+		return rouse.Refuse(field, value, "is "+kindName(e.JSONKind), "give "+wanted(e.GoType.Kind().String()))
+	}
+	return rouse.Refuse(field, value, "has the wrong form", "see /openapi.yaml for the right one")
+}
+
+// path turns a JSON pointer into the dotted form that problems have: "timers[3].schedule".
+func path(p jsontext.Pointer) string {
+	var b strings.Builder
+	for token := range p.Tokens() {
+		if _, err := strconv.ParseUint(token, 10, 32); err == nil && b.Len() > 0 {
+			b.WriteString("[" + token + "]")
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(token)
+	}
+	if b.Len() == 0 {
+		return "body"
+	}
+	return rouse.Shorten(b.String(), 256)
+}
+
+func inner(err error) string {
+	if err == nil {
+		return "malformed"
+	}
+	return strings.TrimPrefix(err.Error(), "jsontext: ")
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case jsontext.KindNull:
+		return "null"
+	case jsontext.KindFalse, jsontext.KindTrue:
+		return "true or false"
+	case jsontext.KindString:
+		return "a text"
+	case jsontext.KindNumber:
+		return "a number"
+	case jsontext.KindBeginObject:
+		return "an object"
+	}
+	return "an array"
+}
+
+func wanted(kind string) string {
+	switch {
+	case kind == "string":
+		return "a text"
+	case kind == "bool":
+		return "true or false"
+	case kind == "slice":
+		return "an array"
+	case strings.HasPrefix(kind, "uint"):
+		return "a whole number that is not negative"
+	case kind == "int64": // Time and Duration, whose JSON is text
+		return "a text"
+	}
+	return "an object"
+}
+
+// TooDeep says whether JSON is nested more than limit levels deep. It looks at brackets outside of strings only; what is no
+// JSON gets some answer.
+func TooDeep(b []byte, limit int) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			quoted = !quoted
+		case '\\':
+			if quoted {
+				i++
+			}
+		case '{', '[':
+			if !quoted {
+				if depth++; depth > limit {
+					return true
+				}
+			}
+		case '}', ']':
+			if !quoted {
+				depth--
+			}
+		}
+	}
+	return false
+}

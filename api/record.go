@@ -1,0 +1,63 @@
+package api
+
+import "github.com/rousehq/rouse"
+
+// Record is how an occurrence ended, or a run of occurrences that ended alike without an attempt.
+type Record struct {
+	Namespace  string `json:"namespace"`
+	Name       string `json:"name"`
+	Generation uint64 `json:"generation"`
+	FireID     string `json:"fire_id"`
+	Ending     string `json:"ending"` // fired, dead, skipped or missed
+	Manual     bool   `json:"manual,omitzero"`
+	Due        Time   `json:"due,omitzero"`
+	LastDue    Time   `json:"last_due,omitzero"` // of the last of a run
+	Count      uint32 `json:"count,omitzero"`    // occurrences in a run; left out with a last_due: too many to count
+	Attempts   uint32 `json:"attempts,omitzero"`
+	Code       int    `json:"code,omitzero"`
+	Reason     string `json:"reason,omitzero"`
+	Sent       Time   `json:"sent,omitzero"`
+	Ended      Time   `json:"ended,omitzero"`
+}
+
+// RecordOf returns the JSON form of a record.
+func RecordOf(r *rouse.Record) Record {
+	return Record{Namespace: r.Namespace, Name: r.Name, Generation: r.Generation, FireID: r.FireID(), Ending: r.Ending.String(),
+		Manual: r.Manual, Due: TimeOf(r.Due), LastDue: TimeOf(r.LastDue), Count: r.Count, Attempts: r.Attempts, Code: r.Code,
+		Reason: r.Reason, Sent: TimeOf(r.Sent), Ended: TimeOf(r.Ended)}
+}
+
+// RecordList is a page of records, newest first.
+type RecordList struct {
+	Records       []Record `json:"records"`
+	NextPageToken string   `json:"next_page_token,omitzero"`
+}
+
+// Dropped tells a follower how many records it missed since the last one.
+type Dropped struct {
+	Dropped uint64 `json:"dropped"`
+}
+
+// Complete says that the receiver of an accepted fire has done its work.
+type Complete struct {
+	Token uint64 `json:"token"` // the fencing token of the attempt
+}
+
+// Fail says that the receiver of an accepted fire has failed.
+type Fail struct {
+	Token      uint64    `json:"token"`
+	Detail     string    `json:"detail,omitzero"`
+	Permanent  bool      `json:"permanent,omitzero"`   // dead letter, without further attempts
+	RetryAfter *Duration `json:"retry_after,omitzero"` // default: the timer's own backoff; "0s" is at once
+}
+
+// Heartbeat says that the receiver of an accepted fire still works on it.
+type Heartbeat struct {
+	Token  uint64   `json:"token"`
+	Extend Duration `json:"extend"` // the new deadline, from now
+}
+
+// Deadline is the answer to a report: when the next one is due, left out when none is.
+type Deadline struct {
+	Deadline Time `json:"deadline,omitzero"`
+}

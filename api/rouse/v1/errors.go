@@ -1,0 +1,260 @@
+package rousev1
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rousehq/rouse"
+)
+
+// kinds is the one table between the errors of package rouse and the codes that cross the wire. The reason tells errors of
+// one gRPC code apart, and is the code of a Problem in lower case.
+var kinds = []struct {
+	err    error
+	code   codes.Code
+	reason string
+}{
+	{rouse.ErrNotFound, codes.NotFound, "NOT_FOUND"},
+	{rouse.ErrExists, codes.AlreadyExists, "ALREADY_EXISTS"},
+	{rouse.ErrConflict, codes.Aborted, "CONFLICT"},
+	{rouse.ErrFull, codes.ResourceExhausted, "FULL"},
+	{rouse.ErrOverloaded, codes.ResourceExhausted, "OVERLOADED"},
+	{rouse.ErrClosed, codes.Unavailable, "CLOSED"},
+	{rouse.ErrUnavailable, codes.Unavailable, "UNAVAILABLE"},
+	{context.Canceled, codes.Canceled, "CANCELED"},
+	{context.DeadlineExceeded, codes.DeadlineExceeded, "DEADLINE_EXCEEDED"},
+}
+
+const (
+	domain  = "rouse" // of reasons
+	invalid = "INVALID"
+
+	// A status travels in a header, and headers are small: what is beyond these bounds is counted, not told.
+	maxViolations = 32
+	maxDetails    = 4 << 10 // bytes of all violations
+	maxMessage    = 1 << 10
+)
+
+// ErrorToStatus returns the gRPC status of an error. Problems of an input become a google.rpc.BadRequest, RetryAfter becomes a
+// google.rpc.RetryInfo, and a google.rpc.ErrorInfo names the error. An error that is not known is Internal, without its
+// text: that is for the log, not for clients. Nil is OK.
+func ErrorToStatus(err error) *status.Status {
+	if err == nil {
+		return status.New(codes.OK, "")
+	}
+	var details []protoadapt.MessageV1
+	var st *status.Status
+	var inv *rouse.Invalid
+	if errors.As(err, &inv) {
+		st = status.New(codes.InvalidArgument, rouse.Shorten(err.Error(), maxMessage))
+		details = append(details, badRequest(inv), reason(invalid))
+	} else if st = known(err); st == nil {
+		if s, ok := status.FromError(err); ok {
+			return s
+		}
+		return status.New(codes.Internal, "internal error")
+	} else {
+		details = append(details, reason(kindOf(err)))
+	}
+	var again *rouse.RetryAfter
+	if errors.As(err, &again) {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(max(0, again.After))})
+	}
+	with, detailErr := st.WithDetails(details...)
+	if detailErr != nil { // a detail that cannot be encoded; the code and the message still say what is wrong
+		return st
+	}
+	return with
+}
+
+func known(err error) *status.Status {
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return status.New(k.code, rouse.Shorten(err.Error(), maxMessage))
+		}
+	}
+	return nil
+}
+
+func kindOf(err error) string {
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return k.reason
+		}
+	}
+	return "INTERNAL"
+}
+
+func reason(r string) *errdetails.ErrorInfo { return &errdetails.ErrorInfo{Reason: r, Domain: domain} }
+
+func badRequest(inv *rouse.Invalid) *errdetails.BadRequest {
+	br := &errdetails.BadRequest{}
+	size := 0
+	for i, p := range inv.Problems {
+		v := &errdetails.BadRequest_FieldViolation{Field: p.Field, Description: describe(p)}
+		size += len(v.Field) + len(v.Description)
+		if i == maxViolations || i > 0 && size > maxDetails {
+			br.FieldViolations = append(br.FieldViolations, &errdetails.BadRequest_FieldViolation{
+				Description: "and " + strconv.Itoa(len(inv.Problems)-i) + " more problems"})
+			break
+		}
+		br.FieldViolations = append(br.FieldViolations, v)
+	}
+	return br
+}
+
+// describe returns what a violation says beside its field: `"value": wrong; cure`, without what is empty.
+func describe(p rouse.Problem) string {
+	s := p.Wrong
+	if p.Value != "" {
+		s = strconv.Quote(p.Value) + ": " + s
+	}
+	if p.Cure != "" {
+		s += "; " + p.Cure
+	}
+	return s
+}
+
+// described reads what describe wrote. What is wrong ends at the first semicolon.
+func described(field, s string) rouse.Problem {
+	p := rouse.Problem{Field: field}
+	if q, err := strconv.QuotedPrefix(s); err == nil && strings.HasPrefix(s[len(q):], ": ") {
+		if v, err := strconv.Unquote(q); err == nil {
+			p.Value, s = v, s[len(q)+2:]
+		}
+	}
+	p.Wrong, p.Cure, _ = strings.Cut(s, "; ")
+	return p
+}
+
+// StatusToError returns the error that ErrorToStatus was given, as far as it can be told: errors.Is and errors.As find the errors
+// of package rouse in it, and status.FromError finds the status. OK is nil.
+func StatusToError(st *status.Status) error {
+	if st == nil || st.Code() == codes.OK {
+		return nil
+	}
+	e := &remoteError{st: st}
+	var again *errdetails.RetryInfo
+	for _, d := range st.Details() {
+		switch d := d.(type) {
+		case *errdetails.BadRequest:
+			inv := &rouse.Invalid{}
+			for _, v := range d.FieldViolations {
+				inv.Problems = append(inv.Problems, described(v.Field, v.Description))
+			}
+			e.is = inv
+		case *errdetails.ErrorInfo:
+			if d.Domain == domain && e.is == nil {
+				e.is = kindError(d.Reason)
+			}
+		case *errdetails.RetryInfo:
+			again = d
+		}
+	}
+	if e.is == nil {
+		e.is = codeError(st)
+	}
+	if again != nil {
+		return &rouse.RetryAfter{Err: e, After: again.RetryDelay.AsDuration()}
+	}
+	return e
+}
+
+func kindError(reason string) error {
+	for _, k := range kinds {
+		if k.reason == reason {
+			return k.err
+		}
+	}
+	return nil
+}
+
+// codeError goes by the code alone: the status comes from gRPC itself, a proxy, or another implementation.
+func codeError(st *status.Status) error {
+	switch st.Code() {
+	case codes.InvalidArgument, codes.OutOfRange:
+		return &rouse.Invalid{Problems: []rouse.Problem{{Field: "request", Wrong: st.Message()}}}
+	case codes.FailedPrecondition:
+		return rouse.ErrConflict
+	case codes.ResourceExhausted:
+		return rouse.ErrOverloaded
+	case codes.Unavailable:
+		return rouse.ErrUnavailable
+	}
+	for _, k := range kinds {
+		if k.code == st.Code() {
+			return k.err
+		}
+	}
+	return nil
+}
+
+// remoteError is an error that came as a status: it has the words of the status and is the error behind it.
+type remoteError struct {
+	st *status.Status
+	is error // may be nil
+}
+
+func (e *remoteError) Error() string {
+	if e.is == nil {
+		return e.st.Code().String() + ": " + e.st.Message()
+	}
+	return e.st.Message()
+}
+
+func (e *remoteError) Unwrap() error              { return e.is }
+func (e *remoteError) GRPCStatus() *status.Status { return e.st }
+
+// ErrorToProblem returns what a batch says of an item that failed; nil for no error. Several problems of one item become one,
+// whose cure tells the others.
+func ErrorToProblem(err error) *Problem {
+	if err == nil {
+		return nil
+	}
+	var inv *rouse.Invalid
+	if errors.As(err, &inv) && len(inv.Problems) > 0 {
+		first := inv.Problems[0]
+		p := &Problem{Code: strings.ToLower(invalid), Field: first.Field, Value: first.Value, Wrong: first.Wrong, Cure: first.Cure}
+		for _, other := range inv.Problems[1:] {
+			p.Cure = strings.TrimPrefix(p.Cure+"; also ", "; ") + other.String()
+		}
+		p.Cure = rouse.Shorten(p.Cure, maxMessage)
+		return p
+	}
+	if kind := kindOf(err); kind != "INTERNAL" {
+		return &Problem{Code: strings.ToLower(kind), Wrong: rouse.Shorten(err.Error(), maxMessage)}
+	}
+	return &Problem{Code: "internal", Wrong: "internal error"}
+}
+
+// ProblemToError reads what ErrorToProblem wrote.
+func ProblemToError(p *Problem) error {
+	if p == nil {
+		return nil
+	}
+	if p.Code == strings.ToLower(invalid) {
+		return &rouse.Invalid{Problems: []rouse.Problem{{Field: p.Field, Value: p.Value, Wrong: p.Wrong, Cure: p.Cure}}}
+	}
+	kind := kindError(strings.ToUpper(p.Code))
+	if kind == nil {
+		return errors.New(p.Code + ": " + p.Wrong)
+	}
+	return &itemError{p.Wrong, kind}
+}
+
+// itemError is an error of one item of a batch.
+type itemError struct {
+	text string
+	is   error
+}
+
+func (e *itemError) Error() string { return e.text }
+func (e *itemError) Unwrap() error { return e.is }

@@ -1,0 +1,72 @@
+package batch
+
+// line is where calls wait for room in the queue. It is linked through them, so that one whose context ends leaves no trace.
+type line[T, R any] struct{ first, last *call[T, R] }
+
+func (l *line[T, R]) push(c *call[T, R]) {
+	c.waiting, c.prev = true, l.last
+	if l.last == nil {
+		l.first = c
+	} else {
+		l.last.next = c
+	}
+	l.last = c
+}
+
+func (l *line[T, R]) remove(c *call[T, R]) {
+	if c.prev == nil {
+		l.first = c.next
+	} else {
+		c.prev.next = c.next
+	}
+	if c.next == nil {
+		l.last = c.prev
+	} else {
+		c.next.prev = c.prev
+	}
+	c.waiting, c.next, c.prev = false, nil, nil
+}
+
+// cut measures the next chunk of a call: as much of the rest as one flush may have.
+func (w *Writer[T, R]) cut(c *call[T, R]) {
+	c.n, c.bytes = min(len(c.rest), w.opts.MaxItems), 0
+	if w.opts.MaxBytes <= 0 {
+		return
+	}
+	for i, item := range c.rest[:c.n] {
+		size := w.size(item)
+		if i > 0 && c.bytes+size > w.opts.MaxBytes {
+			c.n = i
+			return
+		}
+		c.bytes += size
+	}
+}
+
+// accept moves chunks of a call to the queue while there is room. It says whether that was all of it.
+func (w *Writer[T, R]) accept(c *call[T, R]) bool {
+	for w.running && w.queued+c.n <= w.opts.Queue {
+		w.queue = append(w.queue, chunk[T, R]{c, c.rest[:c.n], c.bytes})
+		w.queued += c.n
+		c.open++
+		if c.rest = c.rest[c.n:]; len(c.rest) == 0 {
+			return true
+		}
+		w.cut(c)
+	}
+	return false
+}
+
+// advance lets the calls at the head of the line go on.
+func (w *Writer[T, R]) advance() {
+	for c := w.line.first; c != nil && w.accept(c); c = w.line.first {
+		w.line.remove(c)
+	}
+}
+
+// leave takes a call out of the line for the given reason. It says whether nothing of it is left to wait for.
+func (w *Writer[T, R]) leave(c *call[T, R], why error) bool {
+	w.line.remove(c)
+	c.rest, c.err = nil, why
+	return c.open == 0
+}

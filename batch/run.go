@@ -1,0 +1,155 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rousehq/rouse"
+)
+
+// batch is one flush.
+type batch[T, R any] struct {
+	chunks   []chunk[T, R]
+	items    []T
+	finished []*call[T, R]
+}
+
+// Run flushes until ctx ends. Then it accepts no more, flushes what was accepted, and returns: nothing is left behind, and
+// every Do has its answer. It is called once.
+func (w *Writer[T, R]) Run(ctx context.Context) {
+	w.mu.Lock()
+	w.running = true
+	w.advance()
+	w.mu.Unlock()
+	for {
+		if ctx.Err() != nil {
+			w.close()
+		}
+		if w.take() {
+			w.write(context.WithoutCancel(ctx))
+			continue
+		}
+		w.mu.Lock()
+		if w.queued > 0 {
+			w.mu.Unlock()
+			continue
+		}
+		if w.closed {
+			w.mu.Unlock()
+			return
+		}
+		w.idle = true
+		w.mu.Unlock()
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// close stops accepting, and sends those in line away.
+func (w *Writer[T, R]) close() {
+	b := &w.batch
+	w.mu.Lock()
+	// Nobody sends to wake from here on: a Do that saw idle has sent, or will into the channel's one place.
+	w.closed, w.idle = true, false
+	for c := w.line.first; c != nil; c = w.line.first {
+		if w.leave(c, rouse.ErrClosed) {
+			b.finished = append(b.finished, c)
+		}
+	}
+	w.mu.Unlock()
+	w.tell()
+}
+
+// take makes up the next batch from the front of the queue. A call goes in whole or waits for the next flush, unless it was
+// cut into chunks, which then go one by one. It is false if there is nothing to flush.
+func (w *Writer[T, R]) take() bool {
+	b := &w.batch
+	count, bytes := 0, 0
+	w.mu.Lock()
+	for w.head < len(w.queue) {
+		next := &w.queue[w.head]
+		n := len(next.items)
+		if c := next.call; c.failed {
+			w.queued -= n
+			w.finish(c)
+		} else {
+			if count > 0 && (count+n > w.opts.MaxItems || w.opts.MaxBytes > 0 && bytes+next.bytes > w.opts.MaxBytes) {
+				break
+			}
+			b.chunks = append(b.chunks, *next)
+			count, bytes = count+n, bytes+next.bytes
+		}
+		*next = chunk[T, R]{}
+		w.head++
+	}
+	w.queued -= count
+	switch {
+	case w.head == len(w.queue):
+		w.queue, w.head = w.queue[:0], 0
+	case w.head > len(w.queue)/2:
+		rest := copy(w.queue, w.queue[w.head:])
+		clear(w.queue[rest:])
+		w.queue, w.head = w.queue[:rest], 0
+	}
+	w.advance()
+	w.mu.Unlock()
+	w.tell()
+	for i := range b.chunks {
+		b.items = append(b.items, b.chunks[i].items...)
+	}
+	return len(b.chunks) > 0
+}
+
+// write flushes the batch and hands the results out.
+func (w *Writer[T, R]) write(ctx context.Context) {
+	b := &w.batch
+	results, err := w.flush(ctx, b.items)
+	if err == nil && len(results) != len(b.items) {
+		err = fmt.Errorf("batch: a flush of %d items returned %d results", len(b.items), len(results))
+	}
+	if err == nil && w.after != nil {
+		w.after(b.items, results)
+	}
+	w.mu.Lock()
+	from := 0
+	for i := range b.chunks {
+		c, to := b.chunks[i].call, from+len(b.chunks[i].items)
+		switch {
+		case err != nil:
+			if c.waiting {
+				w.line.remove(c)
+			}
+			c.rest, c.err, c.failed = nil, err, true
+		case c.results == nil:
+			c.results = results[from:to:to]
+		default:
+			c.results = append(c.results, results[from:to]...)
+		}
+		from = to
+		w.finish(c)
+	}
+	w.mu.Unlock()
+	clear(b.chunks)
+	clear(b.items)
+	b.chunks, b.items = b.chunks[:0], b.items[:0]
+	w.tell()
+}
+
+// finish says that a chunk of a call has ended.
+func (w *Writer[T, R]) finish(c *call[T, R]) {
+	if c.open--; c.open == 0 && len(c.rest) == 0 {
+		w.batch.finished = append(w.batch.finished, c)
+	}
+}
+
+// tell wakes the calls that have ended; from then on they are their callers'.
+func (w *Writer[T, R]) tell() {
+	b := &w.batch
+	for i, c := range b.finished {
+		b.finished[i] = nil
+		c.done <- struct{}{}
+	}
+	b.finished = b.finished[:0]
+}

@@ -1,0 +1,152 @@
+// Package batch is group commit: many callers hand in items, one goroutine writes them together, and each caller gets the
+// results of its own.
+//
+//	Do ─► line ─► queue ─► flush ─► after ─► Do returns
+//	Do ─┘ (full)   bounded   one at a time
+//
+// What arrives while a flush runs makes up the next one, so batches grow with the load and a lone item does not wait: there
+// is no timer and nothing to tune.
+//
+// It promises that flushes are strictly one after another, that items are flushed in the order in which they were accepted,
+// those of one Do in their order, and that nobody overtakes a Do that waits for room.
+package batch
+
+import (
+	"context"
+	"sync"
+
+	"github.com/rousehq/rouse"
+)
+
+// Options bound a Writer.
+type Options struct {
+	MaxItems int // in one flush; default 4096
+	MaxBytes int // in one flush, by the sizes of its items; a single item may be larger; 0 is no bound
+	Queue    int // accepted items that wait for their flush; at least MaxItems; default four times that
+}
+
+// Writer commits in groups. It is made by New, works while Run does, and is safe for concurrent use.
+type Writer[T, R any] struct {
+	opts  Options
+	size  func(T) int
+	flush func(context.Context, []T) ([]R, error)
+	after func([]T, []R)
+	calls sync.Pool     // of *call[T, R]
+	wake  chan struct{} // the queue is not empty any more
+
+	mu      sync.Mutex
+	queue   []chunk[T, R] // accepted, from head on
+	head    int
+	queued  int        // items in queue
+	line    line[T, R] // of calls that are not wholly accepted
+	running bool       // Run has begun: items are accepted
+	closed  bool       // Run's context has ended: no more are
+	idle    bool       // Run waits for wake
+
+	batch batch[T, R] // of the flush under way; Run's own
+}
+
+// call is a Do under way. The writer's mutex guards it until done is sent; then it is the Do's.
+type call[T, R any] struct {
+	done    chan struct{}
+	rest    []T // not accepted yet
+	n       int // of rest, the next chunk: so many items
+	bytes   int // of so many bytes
+	open    int // chunks that are accepted and not finished
+	results []R
+	err     error // why there are no more results
+	failed  bool  // err is a flush's: what is still queued is dropped
+
+	waiting    bool // in line
+	next, prev *call[T, R]
+}
+
+// chunk is what of a call goes into one flush.
+type chunk[T, R any] struct {
+	call  *call[T, R]
+	items []T
+	bytes int
+}
+
+// New returns a writer that flushes with the given function, which returns a result for each item, in their order. The
+// results are the writer's to keep; the items' slice is used again once flush and after have returned. A flush is not
+// interrupted when Run's context ends, so it bounds its own time. If after is not nil, it is called by the flushing
+// goroutine after each flush without error, before a Do returns whose items were in it. size may be nil if MaxBytes is 0.
+func New[T, R any](opts Options, size func(T) int, flush func(ctx context.Context, items []T) ([]R, error), after func(items []T, results []R)) *Writer[T, R] {
+	if opts.MaxItems <= 0 {
+		opts.MaxItems = 4096
+	}
+	if opts.Queue <= 0 {
+		opts.Queue = 4 * opts.MaxItems
+	}
+	opts.Queue = max(opts.Queue, opts.MaxItems)
+	w := &Writer[T, R]{opts: opts, size: size, flush: flush, after: after, wake: make(chan struct{}, 1)}
+	w.calls.New = func() any { return &call[T, R]{done: make(chan struct{}, 1)} }
+	return w
+}
+
+// Do writes the items and returns their results. Those of one Do are in one flush if they fit MaxItems and MaxBytes;
+// otherwise they are split in order.
+//
+// The context counts as long as there is no room in the queue, or no Run: when it ends, or Run does (rouse.ErrClosed), no
+// more of the items are accepted. What is accepted is always waited for. An error comes with the results of the items before
+// it: those without a result were not written if it is the context's or rouse.ErrClosed; if it is a flush's, the items of
+// that flush may have been written, and the later ones were not. The items are the writer's until Do returns.
+func (w *Writer[T, R]) Do(ctx context.Context, items []T) ([]R, error) {
+	if len(items) == 0 {
+		return nil, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := w.calls.Get().(*call[T, R])
+	c.rest = items
+	w.cut(c)
+
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		w.forget(c)
+		return nil, rouse.ErrClosed
+	}
+	all := w.line.first == nil && w.accept(c)
+	if !all {
+		w.line.push(c)
+	}
+	wake := w.idle && w.queued > 0
+	if wake {
+		w.idle = false
+	}
+	w.mu.Unlock()
+	if wake {
+		w.wake <- struct{}{}
+	}
+
+	if !all {
+		select {
+		case <-c.done:
+			return w.ended(c)
+		case <-ctx.Done():
+			w.mu.Lock()
+			if c.waiting && w.leave(c, ctx.Err()) {
+				w.mu.Unlock()
+				return w.ended(c)
+			}
+			w.mu.Unlock()
+		}
+	}
+	<-c.done
+	return w.ended(c)
+}
+
+// ended returns what became of a call that nobody else knows any more.
+func (w *Writer[T, R]) ended(c *call[T, R]) ([]R, error) {
+	results, err := c.results, c.err
+	w.forget(c)
+	return results, err
+}
+
+func (w *Writer[T, R]) forget(c *call[T, R]) {
+	*c = call[T, R]{done: c.done}
+	w.calls.Put(c)
+}

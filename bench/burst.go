@@ -1,0 +1,62 @@
+package bench
+
+import (
+	"context"
+	"time"
+
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// burst creates timers that are all due within one second, and measures how long after it they are all acknowledged.
+func burst(ctx context.Context, o Options) (*Result, error) {
+	t, err := open(ctx, o, 2)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	n := int64(o.Count)
+	if n == 0 {
+		n = 1_000_000
+	}
+	body := payload(o.Size)
+	tl := newTally(n)
+	sub, err := subscribe(ctx, t, 2, "bench", func(fires []*rousev1.Fire, now time.Time) {
+		for _, f := range fires {
+			if i, ok := number(f.Name); ok {
+				tl.arrived(i, f.DueMs, now)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	// The second that they are due in begins when all are surely created.
+	per := time.Duration(map[string]int64{"pebble": 20, "sqlite": 60}[o.Store]) * time.Microsecond
+	due := time.Now().Add(5*time.Second + time.Duration(n)*per).Truncate(time.Second)
+	m := t.meter()
+	took, err := createMany(ctx, t, 4, 0, n, func(i int64) *rousev1.Spec {
+		return &rousev1.Spec{Schedule: at(due.Add(time.Duration(i%1000) * time.Millisecond)), Target: "stream:bench", Payload: body}
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Timers: n}
+	if time.Now().After(due) {
+		r.note("creating took %v, longer than planned: the burst was under way already", took.Round(time.Millisecond))
+	}
+	if err := waitFor(ctx, time.Until(due)+2*time.Minute, func() bool { return tl.got.Load() >= n }); err != nil {
+		r.note("gave up: %v", err)
+	}
+	r.Seconds = time.Since(due).Seconds()
+	r.Rate = float64(tl.got.Load()) / r.Seconds
+	m.into(r, n)
+	if err := sub.close(); err != nil {
+		return nil, err
+	}
+	tl.into(r, 0, n)
+	limit := map[string]float64{"pebble": 8, "sqlite": 30}[o.Store]
+	r.goal(r.Seconds <= limit, "within %.0f s", limit)
+	r.goal(r.RSS <= 1<<30, "at most 1 GiB resident")
+	r.goal(*r.Lost == 0 && *r.Doubled == 0 && *r.Early == 0, "none lost, doubled or early")
+	return r, nil
+}

@@ -1,0 +1,129 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// far is a due time that no run reaches.
+func far(i int64) time.Time {
+	return time.Now().Add(24*time.Hour + time.Duration(i%2_592_000)*time.Second)
+}
+
+func createBatch(ctx context.Context, o Options) (*Result, error) {
+	t, err := open(ctx, o, 2)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	body := payload(o.Size)
+	n := int64(o.Count)
+	if n == 0 {
+		n = 100_000 * int64(max(1, o.Duration/time.Second))
+	}
+	spec := func(i int64) *rousev1.Spec {
+		return &rousev1.Spec{Schedule: at(far(i)), Target: "stream:bench", Payload: body}
+	}
+	if _, err := createMany(ctx, t, 4, 0, min(n/10, 50_000), spec); err != nil { // warms up
+		return nil, err
+	}
+	m := t.meter()
+	took, err := createMany(ctx, t, 4, 1_000_000_000, n, spec)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Timers: n, Seconds: took.Seconds(), Rate: float64(n) / took.Seconds()}
+	m.into(r, n)
+	t.close()
+	if o.Server == "" {
+		if r.Raw, err = rawCreate(ctx, o, n, 1000); err != nil {
+			return nil, err
+		}
+		r.Ratio = r.Rate / r.Raw.Rate
+		least := map[string]float64{"pebble": 150_000, "sqlite": 60_000}[o.Store]
+		r.goal(r.Rate >= least, "at least %.0f/s", least)
+		r.goal(r.Ratio >= .6, "at least 60 %% of raw")
+	}
+	return r, nil
+}
+
+func createSingle(ctx context.Context, o Options) (*Result, error) {
+	t, err := open(ctx, o, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	body := payload(o.Size)
+	const inFlight = 64
+	client, health := t.timers(0), grpc_health_v1.NewHealthClient(t.conns[0])
+	var seq atomic.Int64
+	create := func(ctx context.Context) error {
+		i := seq.Add(1)
+		_, err := client.Create(ctx, &rousev1.CreateRequest{Namespace: namespace, Name: name(i),
+			Spec: &rousev1.Spec{Schedule: at(far(i)), Target: "stream:bench", Payload: body}})
+		return err
+	}
+	empty := func(ctx context.Context) error {
+		_, err := health.Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+		return err
+	}
+	if _, _, err := calls(ctx, inFlight, time.Second, create); err != nil {
+		return nil, err
+	}
+	// The two take turns, so that both see the same machine.
+	r, raw := &Result{}, &Raw{What: "empty gRPC calls, 64 in flight, same connection"}
+	var rawN int64
+	var rawTime time.Duration
+	m := t.meter()
+	var cpu time.Duration
+	for range 4 {
+		before := t.usage().cpu
+		n, took, err := calls(ctx, inFlight, o.Duration/4, create)
+		if err != nil {
+			return nil, err
+		}
+		cpu += t.usage().cpu - before
+		r.Timers += n
+		r.Seconds += took.Seconds()
+		if n, took, err = calls(ctx, inFlight, o.Duration/8, empty); err != nil {
+			return nil, err
+		}
+		rawN, rawTime = rawN+n, rawTime+took
+	}
+	m.into(r, r.Timers)
+	r.ServiceCPU, r.BenchCPU = float64(cpu.Microseconds())/float64(r.Timers), 0
+	r.Rate = float64(r.Timers) / r.Seconds
+	raw.Rate = float64(rawN) / rawTime.Seconds()
+	r.Raw, r.Ratio = raw, r.Rate/raw.Rate
+	least := map[string]float64{"pebble": 18_000, "sqlite": 12_000}[o.Store]
+	r.goal(r.Rate >= least, "at least %.0f/s", least)
+	r.goal(r.Ratio >= .65, "at least 65 %% of empty calls")
+	return r, nil
+}
+
+// calls makes calls from n goroutines for a time.
+func calls(ctx context.Context, n int, d time.Duration, call func(context.Context) error) (int64, time.Duration, error) {
+	var count atomic.Int64
+	began := time.Now()
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			for time.Since(began) < d && ctx.Err() == nil {
+				if errs[i] = call(ctx); errs[i] != nil {
+					return
+				}
+				count.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	return count.Load(), time.Since(began), errors.Join(append(errs, ctx.Err())...)
+}

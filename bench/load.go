@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// namespace is where the scenarios put their timers.
+const namespace = "bench"
+
+// perMessage is how many timers one message of a stream carries.
+const perMessage = 100
+
+// payload returns n bytes that do not compress to nothing.
+func payload(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = "abcdefghijklmnopqrstuvwxyz0123456789"[rand.IntN(36)]
+	}
+	return b
+}
+
+// name is a timer's name; number reads it back.
+func name(i int64) string { return "t" + strconv.FormatInt(i, 10) }
+
+func number(name string) (int64, bool) {
+	if len(name) < 2 || name[0] != 't' {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(name[1:], 10, 64)
+	return n, err == nil
+}
+
+// at is the schedule of a one-shot timer.
+func at(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// creator sends batches of timers over one CreateStream and counts what is acknowledged.
+type creator struct {
+	stream rousev1.Timers_CreateStreamClient
+	window chan struct{} // messages in flight
+	acked  *atomic.Int64
+	err    error
+	wg     sync.WaitGroup
+}
+
+// newCreator opens a stream with a window of messages in flight. onAck is called with each answer, in order, from one goroutine.
+func newCreator(ctx context.Context, c rousev1.TimersClient, window int, acked *atomic.Int64, onAck func(*rousev1.BatchCreateResponse)) (*creator, error) {
+	stream, err := c.CreateStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cr := &creator{stream: stream, window: make(chan struct{}, window), acked: acked}
+	cr.wg.Go(func() {
+		for {
+			resp, err := stream.Recv()
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					cr.err = err
+				}
+				return
+			}
+			for _, t := range resp.Created {
+				if t.Problem != nil {
+					cr.err = fmt.Errorf("create %s: %s %s", t.Name, t.Problem.Code, t.Problem.Wrong)
+					return
+				}
+			}
+			acked.Add(int64(len(resp.Created)))
+			if onAck != nil {
+				onAck(resp)
+			}
+			<-cr.window
+		}
+	})
+	return cr, nil
+}
+
+func (cr *creator) send(ctx context.Context, timers []*rousev1.NewTimer) error {
+	select {
+	case cr.window <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return cr.stream.Send(&rousev1.BatchCreateRequest{Namespace: namespace, Timers: timers})
+}
+
+// finish waits for the answers to what was sent.
+func (cr *creator) finish() error {
+	err := cr.stream.CloseSend()
+	cr.wg.Wait()
+	return errors.Join(err, cr.err)
+}
+
+// createMany creates timers first … first+n-1 over several streams; spec makes each. It returns how long that took.
+func createMany(ctx context.Context, t *target, streams int, first, n int64, spec func(i int64) *rousev1.Spec) (time.Duration, error) {
+	var next, acked atomic.Int64
+	next.Store(first)
+	began := time.Now()
+	errs := make(chan error, streams)
+	var wg sync.WaitGroup
+	for s := range streams {
+		wg.Go(func() {
+			errs <- func() error {
+				cr, err := newCreator(ctx, t.timers(s), 8, &acked, nil)
+				if err != nil {
+					return err
+				}
+				for {
+					from := next.Add(perMessage) - perMessage
+					if from >= first+n {
+						return cr.finish()
+					}
+					msg := make([]*rousev1.NewTimer, 0, perMessage)
+					for i := from; i < min(from+perMessage, first+n); i++ {
+						msg = append(msg, &rousev1.NewTimer{Name: name(i), Spec: spec(i)})
+					}
+					if err := cr.send(ctx, msg); err != nil {
+						return errors.Join(err, cr.finish())
+					}
+				}
+			}()
+		})
+	}
+	wg.Wait()
+	close(errs)
+	var err error
+	for e := range errs {
+		err = errors.Join(err, e)
+	}
+	if err == nil && acked.Load() != n {
+		err = fmt.Errorf("%d of %d creates were acknowledged", acked.Load(), n)
+	}
+	return time.Since(began), err
+}

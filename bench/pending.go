@@ -1,0 +1,107 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// pending fills a server with timers that are due much later, looks at its memory, kills it, starts it again on the same
+// data, and measures how long it takes until a timer fires that came due meanwhile.
+func pending(ctx context.Context, o Options) (*Result, error) {
+	if o.Server != "" {
+		return nil, fmt.Errorf("needs a server of its own, as it restarts it")
+	}
+	t, err := open(ctx, o, 2)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	n := int64(o.Count)
+	if n == 0 {
+		n = 10_000_000
+	}
+	body := payload(o.Size)
+	const step = 500_000
+	m := t.meter()
+	began := time.Now()
+	for from := int64(0); from < n; from += step {
+		if _, err := createMany(ctx, t, 4, from, min(step, n-from), func(i int64) *rousev1.Spec {
+			return &rousev1.Spec{Schedule: at(far(i)), Target: "stream:bench", Payload: body}
+		}); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(o.Progress, "\r%d of %d timers created", min(from+step, n), n)
+	}
+	fmt.Fprintln(o.Progress)
+	r := &Result{Timers: n, Seconds: time.Since(began).Seconds()}
+	r.Rate = float64(n) / r.Seconds
+	m.into(r, n)
+	r.note("most resident while creating: %d MiB", r.RSS>>20)
+
+	// One timer that comes due while the server is down.
+	if _, err := t.timers(0).Create(ctx, &rousev1.CreateRequest{Namespace: namespace, Name: "wake",
+		Spec: &rousev1.Spec{Schedule: "@after 1s", Target: "stream:wake", Payload: body}}); err != nil {
+		return nil, err
+	}
+	if err := t.stop(syscall.SIGKILL); err != nil {
+		return nil, err
+	}
+	for _, c := range t.conns {
+		_ = c.Close()
+	}
+	time.Sleep(1100 * time.Millisecond)
+	t2 := &target{o: o, dir: t.dir}
+	start := time.Now()
+	if err := t2.start(ctx); err != nil {
+		return nil, err
+	}
+	defer t2.close()
+	c, err := open(ctx, Options{Server: t2.addr}, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	fired := make(chan time.Time, 16)
+	sub, err := subscribe(ctx, c, 1, "wake", func(_ []*rousev1.Fire, now time.Time) { fired <- now })
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case at := <-fired:
+		r.Restart = at.Sub(start).Seconds()
+	case <-time.After(2 * time.Minute):
+		return nil, fmt.Errorf("nothing fired within two minutes of the restart")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err := sub.close(); err != nil {
+		return nil, err
+	}
+	time.Sleep(3 * time.Second)
+	r.RSS = t2.usage().rss
+	r.goal(r.RSS <= 300<<20, "at most 300 MiB resident with %d pending", n)
+	r.goal(r.Restart <= 3, "restart to first fire within 3 s")
+	return r, t2.stop(syscall.SIGTERM)
+}
+
+// idle looks at a server that has nothing to do.
+func idle(ctx context.Context, o Options) (*Result, error) {
+	t, err := open(ctx, o, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	time.Sleep(2 * time.Second)
+	d := max(o.Duration, 10*time.Second)
+	before := t.usage()
+	time.Sleep(d)
+	after := t.usage()
+	r := &Result{Seconds: d.Seconds(), RSS: after.rss, IdleCPU: 100 * (after.cpu - before.cpu).Seconds() / d.Seconds()}
+	r.goal(r.IdleCPU <= .5, "at most 0.5 %% of a core")
+	r.goal(r.RSS <= 40<<20, "at most 40 MiB resident")
+	return r, nil
+}

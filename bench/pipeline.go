@@ -1,0 +1,178 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// pipeline creates timers that are due within a second, as fast as they are settled: create, fire and acknowledge, over streams.
+func pipeline(ctx context.Context, o Options) (*Result, error) {
+	r, err := flow(ctx, o, 0)
+	if err != nil {
+		return nil, err
+	}
+	if o.Server == "" {
+		if r.Raw, err = rawPipeline(ctx, o, max(200_000, r.Timers/2), 1000); err != nil {
+			return nil, err
+		}
+		r.Ratio = r.Rate / r.Raw.Rate
+		least := map[string]float64{"pebble": 120_000, "sqlite": 35_000}[o.Store]
+		r.goal(r.Rate >= least, "at least %.0f/s", least)
+		if o.Store == "pebble" {
+			r.goal(r.ServiceCPU <= 12, "at most 12 µs of CPU a timer in the service")
+		}
+	}
+	return r, nil
+}
+
+// lag creates timers at a steady rate, due one to two seconds later, and measures how late they come.
+func lag(ctx context.Context, o Options) (*Result, error) {
+	if o.Rate == 0 {
+		o.Rate = 5000
+	}
+	r, err := flow(ctx, o, o.Rate)
+	if err != nil {
+		return nil, err
+	}
+	r.note("at a steady %d/s", o.Rate)
+	if o.Server == "" && r.Lag != nil {
+		limit := 10.0
+		if o.Store == "sqlite" {
+			limit = 20
+		}
+		if o.Rate > 5000 {
+			limit = 50
+		}
+		r.goal(r.Lag.P99 <= limit, "p99 at most %.0f ms", limit)
+		r.goal(*r.Early == 0, "none early")
+	}
+	return r, nil
+}
+
+// outstanding bounds the timers of a sustained run that are created and not acknowledged.
+const outstanding = 150_000
+
+// flow creates, receives and settles for o.Duration after a second of warming up, at a rate per second or (0) as fast as it goes.
+func flow(ctx context.Context, o Options, rate int) (*Result, error) {
+	t, err := open(ctx, o, 2)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	body := payload(o.Size)
+	tl := newTally(1 << 22)
+	sub, err := subscribe(ctx, t, 2, "bench", func(fires []*rousev1.Fire, now time.Time) {
+		for _, f := range fires {
+			if i, ok := number(f.Name); ok {
+				tl.arrived(i, f.DueMs, now)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var next, acked, late atomic.Int64
+	began := time.Now()
+	warm := began.Add(time.Second)
+	if rate > 0 {
+		warm = began.Add(3 * time.Second)
+	}
+	tl.since = warm
+	end := warm.Add(o.Duration)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	const streams = 2
+	errs := make([]error, streams)
+	for s := range streams {
+		wg.Go(func() {
+			errs[s] = func() error {
+				cr, err := newCreator(ctx, t.timers(s), 64, &acked, func(resp *rousev1.BatchCreateResponse) {
+					now := time.Now().UnixMilli()
+					for _, c := range resp.Created {
+						if c.DueMs <= now {
+							late.Add(1) // was due before it was acknowledged: not a fair measure of lag
+						}
+					}
+				})
+				if err != nil {
+					return err
+				}
+				for time.Now().Before(end) {
+					if rate == 0 {
+						if next.Load()-tl.got.Load() > outstanding {
+							time.Sleep(time.Millisecond)
+							continue
+						}
+					} else if due := int64(time.Since(began).Seconds() * float64(rate)); next.Load() >= due {
+						time.Sleep(time.Millisecond)
+						continue
+					}
+					n := int64(perMessage)
+					if rate > 0 {
+						n = min(n, max(1, int64(rate)/500))
+					}
+					from := next.Add(n) - n
+					msg := make([]*rousev1.NewTimer, n)
+					now := time.Now()
+					for i := range msg {
+						wait := 200*time.Millisecond + time.Duration(rand.IntN(800))*time.Millisecond
+						if rate > 0 {
+							wait += 800 * time.Millisecond
+						}
+						msg[i] = &rousev1.NewTimer{Name: name(from + int64(i)), Spec: &rousev1.Spec{Schedule: at(now.Add(wait)), Target: "stream:bench", Payload: body}}
+					}
+					if err := cr.send(ctx, msg); err != nil {
+						return errors.Join(err, cr.finish())
+					}
+				}
+				return cr.finish()
+			}()
+		})
+	}
+	time.Sleep(time.Until(warm))
+	m := t.meter()
+	first := tl.got.Load()
+	time.Sleep(time.Until(end))
+	n := tl.got.Load() - first
+	took := time.Since(warm)
+	r := &Result{Timers: n, Seconds: took.Seconds(), Rate: float64(n) / took.Seconds()}
+	m.into(r, n)
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if err := waitFor(ctx, 30*time.Second, func() bool { return tl.got.Load() >= acked.Load() }); err != nil {
+		r.note("gave up waiting for %d of %d timers", acked.Load()-tl.got.Load(), acked.Load())
+	}
+	if err := sub.close(); err != nil {
+		return nil, err
+	}
+	tl.into(r, 0, next.Load())
+	if l := late.Load(); l > 0 {
+		r.note("%d timers were due before their create was acknowledged", l)
+	}
+	return r, nil
+}
+
+// waitFor looks every 5 ms until ok says so.
+func waitFor(ctx context.Context, limit time.Duration, ok func() bool) error {
+	for deadline := time.Now().Add(limit); !ok(); {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not within %v", limit)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// receiver counts POSTs in this process.
+type receiver struct {
+	server *http.Server
+	url    string
+	done   chan error
+}
+
+func receive(tl *tally) (*receiver, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	rc := &receiver{url: "http://" + l.Addr().String() + "/", done: make(chan error, 1)}
+	rc.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		now := time.Now()
+		if due, err := time.Parse(time.RFC3339Nano, q.Header.Get("rouse-due")); err == nil && tl != nil {
+			if i, ok := number(q.Header.Get("rouse-timer")); ok {
+				tl.arrived(i, due.UnixMilli(), now)
+			}
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}), ReadHeaderTimeout: 10 * time.Second}
+	go func() { rc.done <- rc.server.Serve(l) }()
+	return rc, nil
+}
+
+func (rc *receiver) close() {
+	_ = rc.server.Close()
+	<-rc.done
+}
+
+func webhook(ctx context.Context, o Options) (*Result, error) {
+	t, err := open(ctx, o, 2)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	tl := newTally(1 << 21)
+	rc, err := receive(tl)
+	if err != nil {
+		return nil, err
+	}
+	defer rc.close()
+	body := payload(o.Size)
+	r := &Result{}
+
+	// Ten thousand due in one second.
+	n := int64(o.Count)
+	if n == 0 {
+		n = 10_000
+	}
+	due := time.Now().Add(3 * time.Second).Truncate(time.Second)
+	if _, err = createMany(ctx, t, 2, 0, n, func(i int64) *rousev1.Spec {
+		return &rousev1.Spec{Schedule: at(due.Add(time.Duration(i%1000) * time.Millisecond)), Target: rc.url, Payload: body}
+	}); err != nil {
+		return nil, err
+	}
+	if time.Now().After(due) {
+		return nil, errors.New("creating took so long that some were due already")
+	}
+	if err := waitFor(ctx, time.Minute, func() bool { return tl.got.Load() >= n }); err != nil {
+		return nil, fmt.Errorf("%d of %d came: %w", tl.got.Load(), n, err)
+	}
+	first := time.Since(due)
+	tl.into(r, 0, n)
+	worst := r.Lag.Max
+	r.note("%d due in one second: all delivered %.3f s after it began, lag at most %.1f ms", n, first.Seconds(), worst)
+	r.goal(worst <= 1000, "%d due in one second: all within 1 s", n)
+
+	// Sustained: created by stream, due at once, as fast as they are delivered.
+	tl.mu.Lock()
+	tl.lag = lagHistogram{}
+	tl.mu.Unlock()
+	var next, acked atomic.Int64
+	next.Store(n)
+	end := time.Now().Add(time.Second + o.Duration)
+	cctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	var failed error
+	wg.Go(func() {
+		cr, err := newCreator(cctx, t.timers(0), 64, &acked, nil)
+		if err != nil {
+			failed = err
+			return
+		}
+		for time.Now().Before(end) && failed == nil {
+			if next.Load()-tl.got.Load() > 20_000 {
+				time.Sleep(time.Millisecond)
+				continue
+			}
+			from := next.Add(perMessage) - perMessage
+			msg := make([]*rousev1.NewTimer, perMessage)
+			now := time.Now()
+			for i := range msg {
+				wait := 100*time.Millisecond + time.Duration(rand.IntN(200))*time.Millisecond
+				msg[i] = &rousev1.NewTimer{Name: name(from + int64(i)), Spec: &rousev1.Spec{Schedule: at(now.Add(wait)), Target: rc.url, Payload: body}}
+			}
+			failed = cr.send(cctx, msg)
+		}
+		failed = errors.Join(failed, cr.finish())
+	})
+	time.Sleep(time.Second)
+	m := t.meter()
+	before, began := tl.got.Load(), time.Now()
+	time.Sleep(time.Until(end))
+	r.Timers = tl.got.Load() - before
+	r.Seconds = time.Since(began).Seconds()
+	r.Rate = float64(r.Timers) / r.Seconds
+	m.into(r, r.Timers)
+	wg.Wait()
+	if failed != nil {
+		return nil, failed
+	}
+	if err := waitFor(ctx, 30*time.Second, func() bool { return tl.got.Load() >= next.Load() }); err != nil {
+		r.note("gave up waiting for %d timers", next.Load()-tl.got.Load())
+	}
+	tl.into(r, 0, next.Load())
+	r.Raw, err = rawPosts(ctx, rc.url, body, o.Duration/2)
+	if err != nil {
+		return nil, err
+	}
+	r.Ratio = r.Rate / r.Raw.Rate
+	if o.Store == "pebble" {
+		r.goal(r.Rate >= 25_000, "sustained at least 25,000/s")
+	}
+	r.goal(*r.Lost == 0 && *r.Doubled == 0 && *r.Early == 0, "none lost, doubled or early")
+	return r, nil
+}
+
+// rawPosts is what net/http does from this process to the same receiver, with the headers that rouse sends.
+func rawPosts(ctx context.Context, url string, body []byte, d time.Duration) (*Raw, error) {
+	const inFlight = 64
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: inFlight, MaxIdleConns: inFlight, DisableCompression: true}}
+	defer client.CloseIdleConnections()
+	var seq atomic.Int64
+	n, took, err := calls(ctx, inFlight, d, func(ctx context.Context) error {
+		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, newReader(body))
+		if err != nil {
+			return err
+		}
+		for _, h := range []string{"ce-id", "ce-source", "ce-type", "ce-specversion", "ce-time", "ce-subject", "webhook-id", "webhook-timestamp",
+			"webhook-signature", "rouse-attempt", "rouse-token", "rouse-namespace", "rouse-generation", "x-rouse-timer"} {
+			q.Header.Set(h, "01234567890123456789")
+		}
+		q.Header.Set("rouse-raw", strconv.FormatInt(seq.Add(1), 10))
+		resp, err := client.Do(q)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	})
+	return &Raw{What: "POSTs by net/http to the same receiver, 64 in flight", Rate: float64(n) / took.Seconds()}, err
+}

@@ -1,0 +1,28 @@
+// Package claim holds the strategies: gates in front of the one claim that every store has. A strategy says which buckets a
+// node may claim now, and whether it owns them, so that it may read rows and spend one write a fire, or has to hold them,
+// which is a write. Strategies only avoid duplicates; revisions keep the state right.
+package claim
+
+import (
+	"context"
+
+	"github.com/rousehq/rouse"
+)
+
+// Sole is the bucket strategy of a node that has its store to itself: it owns every bucket, for ever. What makes it the only
+// node is the store's own lock on its directory or file.
+type Sole struct{ buckets []uint32 }
+
+// NewSole returns the strategy for a store whose timers are in the given number of buckets; at least 1.
+func NewSole(buckets uint32) *Sole {
+	s := &Sole{buckets: make([]uint32, max(1, buckets))}
+	for i := range s.buckets {
+		s.buckets[i] = uint32(i)
+	}
+	return s
+}
+
+// Grant returns all buckets at once.
+func (s *Sole) Grant(ctx context.Context) (rouse.Grant, func(), error) {
+	return rouse.Grant{Buckets: s.buckets}, func() {}, ctx.Err()
+}

@@ -1,0 +1,141 @@
+// Package client talks to a rouse service: it creates, reads and changes timers, and receives their fires.
+//
+//	c, err := client.Dial("localhost:7777", client.Options{})
+//	t, err := c.Create(ctx, "default", "", rouse.Spec{Schedule: "@after 90s", Target: "stream:mail", Payload: body})
+//	err = c.Subscribe(ctx, client.SubscribeOptions{Channel: "mail"}, func(ctx context.Context, f client.Fire) error { … })
+//
+// Its errors are those of package rouse: errors.Is finds rouse.ErrNotFound, ErrExists, ErrConflict and their like in them,
+// errors.As finds a *rouse.Invalid with each problem of an input, and a *rouse.RetryAfter where the service said when to try
+// again. status.FromError of gRPC finds the status that came.
+//
+// A call that can be made twice without harm is tried again, with a growing pause, while the service is unavailable or
+// overloaded: until ctx ends, and for at most Options.Patience. That is said of each method; the others leave the choice
+// to their caller, who alone knows what it means when an outcome is unknown.
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Options tune a client. Zero fields have the defaults that their comments name.
+type Options struct {
+	TLS      *tls.Config   // set: TLS with this configuration, whatever the target says
+	Insecure bool          // no TLS to hosts that are not this one; an http:// target says the same
+	Token    string        // sent with every call as a bearer token; to another host only under TLS
+	Patience time.Duration // how long a call is tried again; default 30 s
+
+	Dial []grpc.DialOption // what else gRPC offers
+}
+
+// Client is safe for concurrent use.
+type Client struct {
+	conn   *grpc.ClientConn
+	timers rousev1.TimersClient
+	fires  rousev1.FiresClient
+	opts   Options
+}
+
+// Dial returns a client of the service at a target: "host:port", "http://host:port", "https://host:port", or any target that
+// gRPC knows, such as "unix:/run/rouse.sock". Without a scheme, this host is talked to in plain text and others under
+// TLS. The connection is made by the first call, and made again whenever it is lost.
+func Dial(target string, o Options) (*Client, error) {
+	if o.Patience == 0 {
+		o.Patience = 30 * time.Second
+	}
+	address, plain, err := address(target, o)
+	if err != nil {
+		return nil, err
+	}
+	transport := insecure.NewCredentials()
+	if !plain {
+		transport = credentials.NewTLS(o.TLS)
+	}
+	opts := []grpc.DialOption{
+		grpc.WithTransportCredentials(transport),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReceive)),
+	}
+	if o.Token != "" {
+		if plain && !local(address) {
+			return nil, errors.New("a token is not sent to another host in plain text: use https")
+		}
+		opts = append(opts, grpc.WithPerRPCCredentials(bearer(o.Token)))
+	}
+	conn, err := grpc.NewClient(address, append(opts, o.Dial...)...)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", target, err)
+	}
+	return &Client{conn: conn, timers: rousev1.NewTimersClient(conn), fires: rousev1.NewFiresClient(conn), opts: o}, nil
+}
+
+// maxReceive bounds a response: a page of timers with large payloads.
+const maxReceive = 64 << 20
+
+// Close ends all calls and closes the connection.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// address returns the gRPC target of a target, and whether it is talked to in plain text.
+func address(target string, o Options) (address string, plain bool, err error) {
+	plain = o.TLS == nil && (o.Insecure || local(target))
+	if !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://") {
+		return target, plain, nil
+	}
+	u, err := url.Parse(target)
+	if err != nil {
+		return "", false, fmt.Errorf("dial: %w", err)
+	}
+	if u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+		return "", false, fmt.Errorf("dial %q: want a host and a port only", u.Redacted())
+	}
+	address = u.Host
+	if u.Port() == "" {
+		port := "443"
+		if u.Scheme == "http" {
+			port = "80"
+		}
+		address = net.JoinHostPort(u.Hostname(), port)
+	}
+	return address, o.TLS == nil && u.Scheme == "http", nil
+}
+
+// local says whether a gRPC target is on this host.
+func local(target string) bool {
+	if strings.HasPrefix(target, "unix:") || strings.HasPrefix(target, "unix-abstract:") {
+		return true
+	}
+	if i := strings.LastIndexByte(target, '/'); i >= 0 { // dns:///host:port, passthrough:///host:port
+		target = target[i+1:]
+	}
+	host, _, err := net.SplitHostPort(target)
+	if err != nil {
+		host = target
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// bearer is a token as gRPC asks for it. That it does not travel in plain text, Dial saw to.
+type bearer string
+
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + string(b)}, nil
+}
+
+func (bearer) RequireTransportSecurity() bool { return false }

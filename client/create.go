@@ -1,0 +1,146 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Condition says what has to hold for a change to be made.
+type Condition func(*condition)
+
+type condition struct {
+	revision uint64
+	exists   bool
+}
+
+// IfRevision makes the change only if the timer has this revision; otherwise it is refused with rouse.ErrConflict.
+func IfRevision(revision uint64) Condition {
+	return func(c *condition) { c.revision = revision }
+}
+
+// IfExists replaces only, and refuses a name that is not taken with rouse.ErrNotFound.
+func IfExists() Condition {
+	return func(c *condition) { c.exists = true }
+}
+
+func conditionOf(cs []Condition) (c condition) {
+	for _, set := range cs {
+		set(&c)
+	}
+	return c
+}
+
+// Create makes a timer, and refuses a name that is taken with rouse.ErrExists. An empty namespace is "default". An empty name
+// is made up here, so such a call is tried again; one with a name is not, because its second try could not tell whether the
+// timer that it finds is its own.
+func (c *Client) Create(ctx context.Context, namespace, name string, spec rouse.Spec) (rouse.Timer, error) {
+	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec)}
+	if name != "" {
+		return timer(once(func() (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+	}
+	request.Name = strings.ToLower(rand.Text())
+	return timer(again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.Timer, error) {
+		t, err := c.timers.Create(ctx, request)
+		if unsure && errors.Is(translate(err), rouse.ErrExists) { // nobody else makes this name
+			return c.timers.Get(ctx, &rousev1.GetRequest{Namespace: namespace, Name: request.Name})
+		}
+		return t, err
+	}))
+}
+
+// CreateOrReplace makes a timer, or begins a new generation of one that has the name. It is tried again, unless it has an
+// IfRevision: that cannot tell its own first try from somebody else's change.
+func (c *Client) CreateOrReplace(ctx context.Context, namespace, name string, spec rouse.Spec, cs ...Condition) (rouse.Timer, error) {
+	cond := conditionOf(cs)
+	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec),
+		Mode: rousev1.Mode_MODE_CREATE_OR_REPLACE, ExpectedRevision: cond.revision}
+	if cond.exists {
+		request.Mode = rousev1.Mode_MODE_REPLACE_ONLY
+	}
+	if name == "" {
+		return rouse.Timer{}, rouse.Refuse("name", "", "is empty", "name the timer to replace, or use Create")
+	}
+	if cond.revision != 0 {
+		return timer(once(func() (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+	}
+	return timer(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+}
+
+// Mode says what a batch does with names that are taken.
+type Mode uint8
+
+const (
+	CreateOnly      = Mode(rousev1.Mode_MODE_CREATE_ONLY)       // refuse: rouse.ErrExists
+	CreateOrReplace = Mode(rousev1.Mode_MODE_CREATE_OR_REPLACE) // replace
+	ReplaceOnly     = Mode(rousev1.Mode_MODE_REPLACE_ONLY)      // refuse a name that is not taken: rouse.ErrNotFound
+)
+
+// NewTimer is a timer of a batch. An empty name is made up by the service.
+type NewTimer struct {
+	Name string
+	Spec rouse.Spec
+}
+
+// Created is what became of a timer of a batch.
+type Created struct {
+	Name       string
+	Generation uint64
+	Revision   uint64
+	Due        rouse.Instant
+	Err        error // set: the timer was not created
+}
+
+// BatchCreate makes up to rouse.MaxBatch timers of one namespace in one durable step. Each has an outcome of its own, in their
+// order. It is tried again in mode CreateOrReplace with names for all.
+func (c *Client) BatchCreate(ctx context.Context, namespace string, mode Mode, timers []NewTimer) ([]Created, error) {
+	request := batchRequest(namespace, mode, timers)
+	repeatable := mode == CreateOrReplace
+	for i := range timers {
+		repeatable = repeatable && timers[i].Name != ""
+	}
+	call := func(bool) (*rousev1.BatchCreateResponse, error) { return c.timers.BatchCreate(ctx, request) }
+	var response *rousev1.BatchCreateResponse
+	var err error
+	if repeatable {
+		response, err = again(ctx, c.opts.Patience, call)
+	} else {
+		response, err = once(func() (*rousev1.BatchCreateResponse, error) { return call(false) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return createdOf(response), nil
+}
+
+func batchRequest(namespace string, mode Mode, timers []NewTimer) *rousev1.BatchCreateRequest {
+	request := &rousev1.BatchCreateRequest{Namespace: namespace, Mode: rousev1.Mode(mode), Timers: make([]*rousev1.NewTimer, len(timers))}
+	backing := make([]rousev1.NewTimer, len(timers))
+	for i := range timers {
+		t := &backing[i]
+		t.Name, t.Spec = timers[i].Name, rousev1.SpecToProto(&timers[i].Spec)
+		request.Timers[i] = t
+	}
+	return request
+}
+
+func createdOf(response *rousev1.BatchCreateResponse) []Created {
+	out := make([]Created, len(response.Created))
+	for i, c := range response.Created {
+		out[i] = Created{Name: c.GetName(), Generation: c.GetGeneration(), Revision: c.GetRevision(),
+			Due: rousev1.InstantFromProto(c.GetDueMs()), Err: rousev1.ProblemToError(c.GetProblem())}
+	}
+	return out
+}
+
+// timer reads the answer of a call that returns a timer.
+func timer(p *rousev1.Timer, err error) (rouse.Timer, error) {
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	return rousev1.TimerFromProto(p)
+}

@@ -1,0 +1,146 @@
+package client
+
+import (
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// hand is the fires that a subscription has in hand: it gathers outcomes into messages, and asks for more time for what is
+// still there.
+type hand struct {
+	sub  *Subscription
+	wake chan struct{} // there is something to send, or an earlier time to look
+
+	mu     sync.Mutex
+	held   map[uint64]*held // by tag
+	settle *rousev1.Settle  // to be sent next
+	look   time.Time        // no fire needs more time before this; zero: never
+	closed bool
+}
+
+// held is a fire in hand.
+type held struct {
+	timeout time.Duration // the attempt's time in all: how much is asked for
+	extend  time.Time     // when to ask for more
+}
+
+// A deadline is extended when half of the time is over, and not more often than this.
+const leastExtend = 20 * time.Millisecond
+
+// maxFailures bounds a message: services take in 4 MiB.
+const maxFailures = 4096
+
+func newHand(sub *Subscription) *hand {
+	return &hand{sub: sub, wake: make(chan struct{}, 1), held: map[uint64]*held{}, settle: &rousev1.Settle{}}
+}
+
+// take takes fires into hand.
+func (h *hand) take(fires []*rousev1.Fire) {
+	now, store := time.Now(), h.sub.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	backing := make([]held, len(fires))
+	sooner := false
+	for i, f := range fires {
+		timeout := max(time.Duration(f.DeadlineMs-int64(store))*time.Millisecond, 2*leastExtend)
+		backing[i] = held{timeout, now.Add(timeout / 2)}
+		h.held[f.Tag] = &backing[i]
+		if h.look.IsZero() || backing[i].extend.Before(h.look) {
+			h.look, sooner = backing[i].extend, true
+		}
+	}
+	if sooner {
+		signal(h.wake)
+	}
+}
+
+// begin says whether a fire is still in hand.
+func (h *hand) begin(tag uint64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.held[tag] != nil
+}
+
+// done takes a fire out of hand, with its outcome.
+func (h *hand) done(tag uint64, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.held, tag)
+	if err == nil {
+		h.settle.Done = append(h.settle.Done, tag)
+	} else {
+		h.settle.Failures = append(h.settle.Failures, failureOf(tag, err))
+	}
+	signal(h.wake)
+}
+
+// close ends settleLoop, after it has sent what is left.
+func (h *hand) close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	signal(h.wake)
+}
+
+// settleLoop sends outcomes and extensions, whatever has gathered while the last message was sent, until close or gone.
+func (h *hand) settleLoop(gone <-chan struct{}) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		m, next, closed := h.next(time.Now())
+		if len(m.Done)+len(m.Failures)+len(m.Extensions) > 0 {
+			if h.sub.Settle(m) != nil {
+				return // the stream is over, and whoever receives knows why
+			}
+			continue
+		}
+		if closed {
+			return
+		}
+		timer.Reset(next)
+		select {
+		case <-h.wake:
+		case <-timer.C:
+		case <-gone:
+			return
+		}
+	}
+}
+
+// next returns what is to be sent, and how long there will be nothing but outcomes.
+func (h *hand) next(now time.Time) (m *rousev1.Settle, wait time.Duration, closed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m, h.settle = h.settle, &rousev1.Settle{}
+	if n := len(m.Failures); n > maxFailures { // each has a text
+		h.settle.Failures, m.Failures = m.Failures[maxFailures:n:n], m.Failures[:maxFailures:maxFailures]
+	}
+	if !h.look.IsZero() && !now.Before(h.look) {
+		h.look = time.Time{}
+		for tag, f := range h.held {
+			if !now.Before(f.extend) {
+				m.Extensions = append(m.Extensions, &rousev1.Extension{Tag: tag, By: durationpb.New(f.timeout)})
+				f.extend = now.Add(f.timeout / 2)
+			}
+			if h.look.IsZero() || f.extend.Before(h.look) {
+				h.look = f.extend
+			}
+		}
+	}
+	wait = time.Hour
+	if !h.look.IsZero() {
+		wait = max(h.look.Sub(now), leastExtend)
+	}
+	return m, wait, h.closed
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

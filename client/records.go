@@ -1,0 +1,86 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Records returns how occurrences of a timer ended, newest first, as they are read page by page; an empty name asks for the
+// whole namespace. An error ends the list. Each page is tried again.
+func (c *Client) Records(ctx context.Context, namespace, name string) iter.Seq2[rouse.Record, error] {
+	return func(yield func(rouse.Record, error) bool) {
+		request := &rousev1.ListRecordsRequest{Namespace: namespace, Name: name, PageSize: pageSize}
+		for {
+			page, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListRecordsResponse, error) { return c.timers.ListRecords(ctx, request) })
+			if err != nil {
+				yield(rouse.Record{}, err)
+				return
+			}
+			for _, p := range page.Records {
+				r, err := rousev1.RecordFromProto(p)
+				if !yield(r, err) || err != nil {
+					return
+				}
+			}
+			if page.NextPageToken == "" {
+				return
+			}
+			request.PageToken = page.NextPageToken
+		}
+	}
+}
+
+// Follow calls do with records as occurrences end, best effort: dropped tells how many were missed since the last call. An
+// empty name follows the whole namespace. It returns the error of do, nil when ctx ends, or what ended the stream.
+func (c *Client) Follow(ctx context.Context, namespace, name string, do func(records []rouse.Record, dropped uint64) error) error {
+	streamCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.timers.FollowRecords(streamCtx, &rousev1.FollowRecordsRequest{Namespace: namespace, Name: name})
+	if err != nil {
+		return translate(err)
+	}
+	for {
+		response, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF), err != nil && ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return translate(err)
+		}
+		records := make([]rouse.Record, len(response.Records))
+		for i, p := range response.Records {
+			if records[i], err = rousev1.RecordFromProto(p); err != nil {
+				return err
+			}
+		}
+		if err := do(records, response.Dropped); err != nil {
+			return err
+		}
+	}
+}
+
+// Redrive gives a dead letter a new set of attempts. It is not tried again.
+func (c *Client) Redrive(ctx context.Context, namespace, name, fireID string) error {
+	_, err := once(func() (*rousev1.RedriveResponse, error) {
+		return c.timers.Redrive(ctx, &rousev1.RedriveRequest{Namespace: namespace, Name: name, FireId: fireID})
+	})
+	return err
+}
+
+// Purge forgets a dead letter. It is tried again: a second try that finds nothing takes it that the first one did its work.
+func (c *Client) Purge(ctx context.Context, namespace, name, fireID string) error {
+	request := &rousev1.PurgeRequest{Namespace: namespace, Name: name, FireId: fireID}
+	_, err := again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.PurgeResponse, error) {
+		response, err := c.timers.Purge(ctx, request)
+		if unsure && errors.Is(translate(err), rouse.ErrNotFound) {
+			return &rousev1.PurgeResponse{}, nil
+		}
+		return response, err
+	})
+	return err
+}

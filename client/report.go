@@ -1,0 +1,53 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Receipt names an attempt that a receiver accepted with 202 and reports on later. It comes with the fire.
+type Receipt struct {
+	Namespace string
+	Name      string
+	FireID    string
+	Token     uint64
+}
+
+func (r Receipt) request() *rousev1.ReportRequest {
+	return &rousev1.ReportRequest{Namespace: r.Namespace, Name: r.Name, FireId: r.FireID, Token: r.Token}
+}
+
+// Complete says that the work of an accepted fire is done. It is tried again; rouse.ErrConflict and rouse.ErrNotFound say that
+// the fire is not waited for any more: it was reported before, by an earlier try perhaps, or is given up.
+func (c *Client) Complete(ctx context.Context, r Receipt) error {
+	request := r.request()
+	request.Report = &rousev1.ReportRequest_Done{Done: true}
+	_, err := c.report(ctx, request)
+	return err
+}
+
+// Fail says that the work of an accepted fire failed, with an error that Permanent and RetryAfter may have made. It is tried
+// again, like Complete.
+func (c *Client) Fail(ctx context.Context, r Receipt, failure error) error {
+	request := r.request()
+	request.Report = &rousev1.ReportRequest_Failed{Failed: failureOf(0, failure)}
+	_, err := c.report(ctx, request)
+	return err
+}
+
+// Heartbeat gives an accepted fire more time, from now, and returns its new deadline. It is tried again.
+func (c *Client) Heartbeat(ctx context.Context, r Receipt, more time.Duration) (rouse.Instant, error) {
+	request := r.request()
+	request.Report = &rousev1.ReportRequest_Heartbeat{Heartbeat: durationpb.New(more)}
+	return c.report(ctx, request)
+}
+
+func (c *Client) report(ctx context.Context, request *rousev1.ReportRequest) (rouse.Instant, error) {
+	response, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ReportResponse, error) { return c.fires.Report(ctx, request) })
+	return rouse.Instant(response.GetDeadlineMs()), err
+}

@@ -1,0 +1,106 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Subscription is one stream of fires as the service sends them: in batches, to be settled in batches. It is for those who
+// want every last bit of speed; others have Subscribe. One goroutine receives; any may settle.
+type Subscription struct {
+	stream rousev1.Fires_SubscribeClient
+	cancel context.CancelFunc
+	offset time.Duration // the store's clock minus ours
+
+	mu sync.Mutex // one sender at a time
+}
+
+// Open subscribes: to fires of a namespace, "default" if empty, whose timers have the target "stream:CHANNEL", a name with the
+// prefix, and all of the labels. Up to so many credits of fires are unsettled at a time. It returns when the subscription
+// stands. It lives until Close or the end of ctx; what is unsettled then goes to another subscriber.
+func (c *Client) Open(ctx context.Context, open *rousev1.Open) (*Subscription, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	stream, err := c.fires.Subscribe(ctx)
+	if err != nil {
+		cancel()
+		return nil, translate(err)
+	}
+	s := &Subscription{stream: stream, cancel: cancel}
+	if err := stream.Send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: open}}); err != nil && !errors.Is(err, io.EOF) {
+		cancel()
+		return nil, translate(err)
+	}
+	header, err := stream.Header()
+	if err == nil && header == nil { // the stream ended without a header: refused
+		_, err = stream.Recv()
+	}
+	if err != nil {
+		cancel()
+		return nil, translate(err)
+	}
+	if told := header.Get(nowHeader); len(told) == 1 {
+		if ms, err := strconv.ParseInt(told[0], 10, 64); err == nil {
+			s.offset = rouse.Instant(ms).Sub(rouse.Reached(time.Now()))
+		}
+	}
+	return s, nil
+}
+
+// nowHeader tells the store's clock when a subscription begins, so that deadlines can be measured on a host whose clock is off.
+const nowHeader = "rouse-now-ms"
+
+// Recv returns the next batch of fires. After an error, io.EOF for an orderly end, the subscription is over.
+func (s *Subscription) Recv() ([]*rousev1.Fire, error) {
+	response, err := s.stream.Recv()
+	if err != nil {
+		s.cancel()
+		if errors.Is(err, io.EOF) {
+			return nil, io.EOF
+		}
+		return nil, translate(err)
+	}
+	return response.Fires, nil
+}
+
+// Settle says what became of fires, or gives them more time. It may block while the service takes nothing in.
+func (s *Subscription) Settle(m *rousev1.Settle) error {
+	return s.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Settle{Settle: m}})
+}
+
+// Done settles fires as done.
+func (s *Subscription) Done(tags []uint64) error { return s.Settle(&rousev1.Settle{Done: tags}) }
+
+// Grant adds credits.
+func (s *Subscription) Grant(credits uint32) error {
+	return s.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Credits{Credits: credits}})
+}
+
+func (s *Subscription) send(request *rousev1.SubscribeRequest) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.stream.Send(request)
+	if errors.Is(err, io.EOF) { // the stream is over; why, Recv is told
+		return io.ErrClosedPipe
+	}
+	return translate(err)
+}
+
+// CloseSend says that nothing more is settled. Recv returns io.EOF when the service has taken in what was sent.
+func (s *Subscription) CloseSend() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return translate(s.stream.CloseSend())
+}
+
+// Close ends the subscription at once.
+func (s *Subscription) Close() { s.cancel() }
+
+// Now is the store's clock, as far as the subscription can tell.
+func (s *Subscription) Now() rouse.Instant { return rouse.Reached(time.Now().Add(s.offset)) }

@@ -1,0 +1,117 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Get returns a timer, or rouse.ErrNotFound. It is tried again.
+func (c *Client) Get(ctx context.Context, namespace, name string) (rouse.Timer, error) {
+	return c.DeadLetter(ctx, namespace, name, "")
+}
+
+// DeadLetter returns the dead letter of a fire, or rouse.ErrNotFound. It is tried again.
+func (c *Client) DeadLetter(ctx context.Context, namespace, name, fireID string) (rouse.Timer, error) {
+	request := &rousev1.GetRequest{Namespace: namespace, Name: name, FireId: fireID}
+	return timer(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Get(ctx, request) }))
+}
+
+// pageSize is how many timers or records are asked for at a time.
+const pageSize = 500
+
+// List returns the timers that a query matches, in the order of namespace and name, as they are read page by page. A Limit that
+// is not 0 ends the list there; After is not used. An error ends it as well. Each page is tried again.
+func (c *Client) List(ctx context.Context, q rouse.Query) iter.Seq2[rouse.Timer, error] {
+	return func(yield func(rouse.Timer, error) bool) {
+		request := &rousev1.ListRequest{Filter: rousev1.FilterToProto(&q), PageSize: pageSize}
+		left := q.Limit
+		for {
+			if q.Limit > 0 {
+				request.PageSize = uint32(min(left, pageSize))
+			}
+			page, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListResponse, error) { return c.timers.List(ctx, request) })
+			if err != nil {
+				yield(rouse.Timer{}, err)
+				return
+			}
+			for _, p := range page.Timers {
+				t, err := rousev1.TimerFromProto(p)
+				if !yield(t, err) || err != nil {
+					return
+				}
+				if left--; left == 0 {
+					return
+				}
+			}
+			if page.NextPageToken == "" {
+				return
+			}
+			request.PageToken = page.NextPageToken
+		}
+	}
+}
+
+// Count returns how many timers a query matches. It is tried again.
+func (c *Client) Count(ctx context.Context, q rouse.Query) (int64, error) {
+	request := &rousev1.CountRequest{Filter: rousev1.FilterToProto(&q)}
+	response, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.CountResponse, error) { return c.timers.Count(ctx, request) })
+	return response.GetCount(), err
+}
+
+// Deleted is what a delete did.
+type Deleted struct {
+	InFlight   bool   // an attempt had started and may still arrive; none starts any more
+	Generation uint64 // of the timer that was deleted; 0 if an earlier try of the same call deleted it
+}
+
+// Delete deletes a timer, or returns rouse.ErrNotFound. It is tried again: a second try that finds nothing takes it that the
+// first one did its work, and cannot say more.
+func (c *Client) Delete(ctx context.Context, namespace, name string, cs ...Condition) (Deleted, error) {
+	request := &rousev1.DeleteRequest{Namespace: namespace, Name: name, ExpectedRevision: conditionOf(cs).revision}
+	response, err := again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.DeleteResponse, error) {
+		response, err := c.timers.Delete(ctx, request)
+		if unsure && errors.Is(translate(err), rouse.ErrNotFound) {
+			return &rousev1.DeleteResponse{InFlight: true}, nil
+		}
+		return response, err
+	})
+	return Deleted{InFlight: response.GetInFlight(), Generation: response.GetGeneration()}, err
+}
+
+// Pause stops scheduled occurrences until Resume. It is tried again.
+func (c *Client) Pause(ctx context.Context, namespace, name, reason string) (rouse.Timer, error) {
+	request := &rousev1.PauseRequest{Namespace: namespace, Name: name, Reason: reason}
+	return timer(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Pause(ctx, request) }))
+}
+
+// Resume ends a pause. It is tried again.
+func (c *Client) Resume(ctx context.Context, namespace, name string) (rouse.Timer, error) {
+	request := &rousev1.ResumeRequest{Namespace: namespace, Name: name}
+	return timer(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Resume(ctx, request) }))
+}
+
+// Run fires now, beside the schedule. It returns the id and the due time of the fire. It is not tried again: that would be
+// another fire.
+func (c *Client) Run(ctx context.Context, namespace, name string) (fireID string, due rouse.Instant, err error) {
+	request := &rousev1.RunRequest{Namespace: namespace, Name: name}
+	response, err := once(func() (*rousev1.RunResponse, error) { return c.timers.Run(ctx, request) })
+	return response.GetFireId(), rouse.Instant(response.GetDueMs()), err
+}
+
+// Preview returns the next n due times of a schedule, 5 if n is 0, after a time, now if that is 0. It is tried again.
+func (c *Client) Preview(ctx context.Context, schedule, timezone string, after rouse.Instant, n int) ([]rouse.Instant, error) {
+	request := &rousev1.PreviewRequest{Schedule: schedule, Timezone: timezone, FromMs: int64(after), Count: uint32(max(0, n))}
+	response, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.PreviewResponse, error) { return c.timers.Preview(ctx, request) })
+	if err != nil {
+		return nil, err
+	}
+	next := make([]rouse.Instant, len(response.NextMs))
+	for i, ms := range response.NextMs {
+		next[i] = rouse.Instant(ms)
+	}
+	return next, nil
+}

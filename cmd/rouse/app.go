@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/rousehq/rouse/api"
+)
+
+// app is one run of the program: its arguments, and where it reads and prints.
+type app struct {
+	ctx    context.Context
+	cli    cli
+	given  map[string]bool // flags that are on the command line
+	in     io.Reader
+	out    io.Writer // results
+	errOut io.Writer // notes, progress and errors
+
+	outTTY, errTTY  bool
+	style, styleErr style // of out and errOut
+
+	dialled string // address of the server that was spoken to
+}
+
+func newApp(ctx context.Context, in, out, errOut *os.File) *app {
+	a := &app{ctx: ctx, in: in, out: out, errOut: errOut, outTTY: isTerminal(out), errTTY: isTerminal(errOut)}
+	plain := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
+	off := func() bool { return plain || a.cli.NoColor || a.cli.JSON }
+	a.style = style{on: func() bool { return a.outTTY && !off() }}
+	a.styleErr = style{on: func() bool { return a.errTTY && !off() }}
+	return a
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// printJSON prints a value as one line of JSON.
+func (a *app) printJSON(v any) error {
+	body, err := api.Encode(v)
+	if err != nil {
+		return err
+	}
+	_, err = a.out.Write(append(body, '\n'))
+	return err
+}
+
+// show prints the value with --json, and otherwise what human prints.
+func (a *app) show(v any, human func() error) error {
+	if a.cli.JSON {
+		return a.printJSON(v)
+	}
+	return human()
+}
+
+// say prints a line to stdout; its arguments are cleaned of control characters.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintln(a.out, fmt.Sprintf(format, cleaned(args)...))
+}
+
+// note prints a line to stderr that is no error; not with --quiet.
+func (a *app) note(format string, args ...any) {
+	if !a.cli.Quiet {
+		fmt.Fprintln(a.errOut, fmt.Sprintf(format, cleaned(args)...))
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/rousehq/rouse"
+)
+
+// cli is the command line: what every command takes, and the commands.
+type cli struct {
+	Server    string        `help:"Address of the server that commands speak to; 127.0.0.1:7411 if not given." placeholder:"HOST:PORT" env:"ROUSE_SERVER"`
+	Namespace string        `short:"n" help:"Namespace of the timers." default:"default" placeholder:"NAME" env:"ROUSE_NAMESPACE"`
+	Timeout   time.Duration `help:"How long one call to the server may take." default:"30s" placeholder:"DURATION"`
+	JSON      bool          `name:"json" help:"Print JSON: one object, or one a line for lists and streams; errors as problem JSON on stderr."`
+	Quiet     bool          `short:"q" help:"Print results and errors only: no notes, no progress."`
+	NoColor   bool          `name:"no-color" help:"Print without colours, as with NO_COLOR in the environment."`
+
+	Serve  serveCmd  `cmd:"" group:"server" help:"Run a server."`
+	Config configCmd `cmd:"" group:"server" help:"Print the configuration that serve would use, and where each setting comes from."`
+
+	Create createCmd `cmd:"" group:"timers" help:"Create a timer, or many from a file."`
+	Get    getCmd    `cmd:"" group:"timers" help:"Show a timer."`
+	List   listCmd   `cmd:"" group:"timers" aliases:"ls" help:"List timers."`
+	Delete deleteCmd `cmd:"" group:"timers" aliases:"rm" help:"Delete a timer."`
+	Pause  pauseCmd  `cmd:"" group:"timers" help:"Pause a timer: it does not fire until it is resumed."`
+	Resume resumeCmd `cmd:"" group:"timers" help:"Resume a paused timer."`
+	Run    runCmd    `cmd:"" group:"timers" help:"Fire a timer now, beside its schedule."`
+
+	Next  nextCmd  `cmd:"" group:"times" help:"Print the next times of a schedule; needs no server."`
+	Fires firesCmd `cmd:"" group:"times" help:"Show how occurrences ended."`
+	Dead  deadCmd  `cmd:"" group:"times" help:"Show dead letters, redrive or purge them."`
+
+	Listen     listenCmd     `cmd:"" group:"tools" help:"Receive callbacks on this machine, print them and verify their signatures."`
+	Check      checkCmd      `cmd:"" group:"tools" help:"Judge a recorded history: what was lost, early, late or doubled?"`
+	Version    versionCmd    `cmd:"" group:"tools" help:"Print the version."`
+	Completion completionCmd `cmd:"" group:"tools" help:"Print a completion script for a shell."`
+}
+
+const about = `Durable timers that wake your code. Say when, what and where; rouse fires on time, at least once, and never early.`
+
+// groups are the headings of the help.
+var groups = []kong.Group{
+	{Key: "server", Title: "Server:"},
+	{Key: "timers", Title: "Timers:"},
+	{Key: "times", Title: "Times and what became of them:"},
+	{Key: "tools", Title: "Tools:"},
+	{Key: "settings", Title: "Settings (also in the environment and in a file):"},
+}
+
+// newParser returns the parser of the command line for an app.
+func newParser(a *app) (*kong.Kong, error) {
+	return kong.New(&a.cli, kong.Name("rouse"), kong.Description(about), kong.Writers(a.out, a.errOut), kong.Bind(a),
+		kong.ExplicitGroups(groups), kong.ValueFormatter(helpOf),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 120}))
+}
+
+// helpOf is the help of a flag; for a setting of the server it names the variable as well.
+func helpOf(v *kong.Value) string {
+	help := kong.DefaultHelpValueFormatter(v)
+	if v.Flag != nil && v.Flag.Group != nil && v.Flag.Group.Key == "settings" && v.Name != "config" {
+		help = strings.TrimSuffix(help, ".") + " ($" + envName(v.Name) + ")."
+	}
+	return help
+}
+
+// parse reads the arguments into a.cli.
+func parse(a *app, args []string) (*kong.Context, error) {
+	parser, err := newParser(a)
+	if err != nil {
+		return nil, err
+	}
+	k, err := parser.Parse(args)
+	if err != nil {
+		a.cli.JSON = a.cli.JSON || asksForJSON(args)
+		return nil, usageError(err)
+	}
+	a.given = map[string]bool{}
+	for _, p := range k.Path {
+		if p.Flag != nil && !p.Resolved {
+			a.given[p.Flag.Name] = true
+		}
+	}
+	return k, nil
+}
+
+// asksForJSON looks for --json in arguments that could not be parsed, so that the error about them has the form that was asked for.
+func asksForJSON(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "--json", "--json=true":
+			return true
+		case "--":
+			return false
+		}
+	}
+	return false
+}
+
+// usage is an error in how the command line was used.
+type usage struct {
+	text string
+	help string // the command whose help tells more
+}
+
+func (e *usage) Error() string { return e.text }
+
+func usageError(err error) error {
+	var inv *rouse.Invalid
+	if errors.As(err, &inv) {
+		return inv
+	}
+	u := &usage{text: err.Error(), help: "rouse --help"}
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		if cmd := parse.Context.Selected(); cmd != nil {
+			u.help = cmd.FullPath() + " --help"
+		}
+	}
+	return u
+}

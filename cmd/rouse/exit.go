@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+)
+
+// Exit codes. docs/cli.md lists them, and a test compares.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitConflict    = 4
+	exitUnavailable = 5
+	exitTimeout     = 6
+	exitSignal      = 128 // plus the signal's number: 130 for SIGINT
+)
+
+// exitCodes says what each code means, for the documentation.
+var exitCodes = []struct {
+	code int
+	what string
+}{
+	{exitOK, "done"},
+	{exitFailure, "failed; for `check`: the history violates a rule; for `create --file`: some timers were not created"},
+	{exitUsage, "the command line, an input or the configuration is wrong, and nothing was changed; for `check`: the history cannot be judged"},
+	{exitNotFound, "the timer or dead letter does not exist"},
+	{exitConflict, "it exists already, or has changed since the revision that was given"},
+	{exitUnavailable, "the server cannot be reached, is shutting down, is overloaded or has no room; try again later"},
+	{exitTimeout, "no answer within the timeout; what was asked for may still happen"},
+	{exitSignal + int(syscall.SIGINT), "interrupted by SIGINT (`serve` and `listen` end with 0)"},
+	{exitSignal + int(syscall.SIGTERM), "ended by SIGTERM (`serve` and `listen` end with 0)"},
+}
+
+// kinds maps errors to exit codes and to problems; the first that matches counts.
+var kinds = []struct {
+	err    error
+	exit   int
+	status int
+	code   string
+	title  string
+}{
+	{rouse.ErrNotFound, exitNotFound, http.StatusNotFound, "not_found", "Not found"},
+	{rouse.ErrExists, exitConflict, http.StatusConflict, "already_exists", "Already exists"},
+	{rouse.ErrConflict, exitConflict, http.StatusConflict, "conflict", "Conflict"},
+	{rouse.ErrFull, exitUnavailable, http.StatusInsufficientStorage, "full", "The store is full"},
+	{rouse.ErrOverloaded, exitUnavailable, http.StatusTooManyRequests, "overloaded", "Overloaded"},
+	{rouse.ErrClosed, exitUnavailable, http.StatusServiceUnavailable, "closed", "Shutting down"},
+	{rouse.ErrUnavailable, exitUnavailable, http.StatusServiceUnavailable, "unavailable", "Unavailable"},
+	{context.DeadlineExceeded, exitTimeout, http.StatusGatewayTimeout, "deadline_exceeded", "Timed out"},
+}
+
+// silent is a failure that the command has told already: only the exit code is left to give.
+type silent struct{ code int }
+
+func (e silent) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// problemOf returns the exit code of an error and what it looks like as JSON.
+func problemOf(err error) (int, api.Problem) {
+	p := api.Problem{Type: "about:blank", Title: "Failed", Status: http.StatusInternalServerError, Detail: err.Error(), Code: "failed"}
+	var inv *rouse.Invalid
+	var use *usage
+	var signal *interrupted
+	switch {
+	case errors.As(err, &inv):
+		p.Title, p.Status, p.Code, p.Errors = "Invalid input", http.StatusBadRequest, "invalid", api.FaultsOf(inv)
+		return exitUsage, p
+	case errors.As(err, &use):
+		p.Title, p.Status, p.Code = "Wrong usage", http.StatusBadRequest, "usage"
+		return exitUsage, p
+	case errors.As(err, &signal):
+		p.Title, p.Code = "Interrupted", "interrupted"
+		return exitSignal + int(signal.signal), p
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			p.Title, p.Status, p.Code = k.title, k.status, k.code
+			return k.exit, p
+		}
+	}
+	if os.IsTimeout(err) {
+		p.Title, p.Status, p.Code = "Timed out", http.StatusGatewayTimeout, "deadline_exceeded"
+		return exitTimeout, p
+	}
+	return exitFailure, p
+}
+
+// report tells the error on stderr and returns the exit code.
+func (a *app) report(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if s, ok := errors.AsType[silent](err); ok {
+		return s.code
+	}
+	code, p := problemOf(err)
+	if a.cli.JSON {
+		body, encodeErr := api.Encode(p)
+		if encodeErr != nil { // a text that is not UTF-8
+			body = fmt.Appendf(nil, `{"type":"about:blank","title":%q,"status":%d,"code":%q}`, p.Title, p.Status, p.Code)
+		}
+		fmt.Fprintf(a.errOut, "%s\n", body)
+		return code
+	}
+	for _, line := range a.explain(err) {
+		fmt.Fprintln(a.errOut, a.styleErr.red("rouse:"), clean(line))
+	}
+	return code
+}
+
+// explain returns what a person is told of an error: a line for each thing that is wrong, and what helps.
+func (a *app) explain(err error) []string {
+	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
+		var lines []string
+		for _, p := range inv.Problems {
+			lines = append(lines, p.String())
+		}
+		return lines
+	}
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	if u, ok := errors.AsType[*usage](err); ok && u.help != "" {
+		lines = append(lines, "see "+u.help)
+	}
+	if a.dialled != "" && errors.Is(err, rouse.ErrUnavailable) {
+		lines = append(lines, "is a server running at "+a.dialled+"? start one with \"rouse serve\", or name another with --server")
+	}
+	return lines
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// progress is a bar on stderr for work that takes long, drawn only on a terminal. It is used by one goroutine.
+type progress struct {
+	a     *app
+	what  string
+	total int64 // 0: not known
+	began time.Time
+	drawn time.Time
+	shown bool
+}
+
+// progressEvery is how often the bar is drawn: often enough to move, seldom enough to cost nothing.
+const progressEvery = 100 * time.Millisecond
+
+func (a *app) progress(what string, total int64) *progress {
+	return &progress{a: a, what: what, total: total, began: time.Now(), drawn: time.Now()}
+}
+
+// at draws the bar for so much done, of which count are things to count; done and total may be bytes.
+func (p *progress) at(done, count int64) {
+	now := time.Now()
+	if !p.a.errTTY || p.a.cli.Quiet || now.Sub(p.drawn) < progressEvery {
+		return
+	}
+	p.drawn, p.shown = now, true
+	fmt.Fprint(p.a.errOut, "\r\x1b[K"+p.line(done, count, now))
+}
+
+func (p *progress) line(done, count int64, now time.Time) string {
+	rate := float64(count) / max(now.Sub(p.began).Seconds(), 0.001)
+	s := fmt.Sprintf("%s %d, %.0f/s", p.what, count, rate)
+	if p.total <= 0 {
+		return s
+	}
+	const width = 30
+	share := min(1, float64(done)/float64(p.total))
+	full := int(share * width)
+	return fmt.Sprintf("[%s%s] %3.0f%% %s", strings.Repeat("#", full), strings.Repeat(".", width-full), share*100, s)
+}
+
+// end takes the bar away.
+func (p *progress) end() {
+	if p.shown {
+		fmt.Fprint(p.a.errOut, "\r\x1b[K")
+	}
+}

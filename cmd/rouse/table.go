@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// table prints rows in columns as wide as their widest cell. It keeps no more than a block of rows, so that a list of any
+// length is printed as it comes, in bounded memory; every block has columns of its own width, and none is narrower than
+// those before it.
+type table struct {
+	out    io.Writer
+	style  style
+	header []string
+	widths []int
+	rows   [][]string
+	begun  bool
+	paint  map[int]func(string) string // columns with colours
+}
+
+const tableBlock = 500
+
+func newTable(a *app, header ...string) *table {
+	return &table{out: a.out, style: a.style, header: header, widths: make([]int, len(header)), paint: map[int]func(string) string{}}
+}
+
+// row adds a row; it is printed with its block.
+func (t *table) row(cells ...string) error {
+	for i := range cells {
+		cells[i] = clean(cells[i])
+	}
+	if t.rows = append(t.rows, cells); len(t.rows) < tableBlock {
+		return nil
+	}
+	return t.flush()
+}
+
+// flush prints the rows that wait.
+func (t *table) flush() error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	if !t.begun {
+		t.begun = true
+		t.rows = append([][]string{t.header}, t.rows...)
+		defer func() { t.begun = true }()
+		return t.print(true)
+	}
+	return t.print(false)
+}
+
+func (t *table) print(header bool) error {
+	for _, cells := range t.rows {
+		for i, c := range cells {
+			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	var b strings.Builder
+	for n, cells := range t.rows {
+		for i, c := range cells {
+			pad := t.widths[i] - utf8.RuneCountInString(c)
+			switch paint := t.paint[i]; {
+			case header && n == 0:
+				c = t.style.faint(c)
+			case paint != nil:
+				c = paint(c)
+			}
+			b.WriteString(c)
+			if i < len(cells)-1 {
+				b.WriteString(strings.Repeat(" ", pad+2))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	t.rows = t.rows[:0]
+	_, err := io.WriteString(t.out, b.String())
+	return err
+}
+
+// facts prints names and values in two columns; empty values are left out.
+func facts(w io.Writer, s style, pairs ...string) {
+	width := 0
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			width = max(width, len(pairs[i]))
+		}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			fmt.Fprintf(w, "%s%s  %s\n", s.faint(pairs[i]), strings.Repeat(" ", width-len(pairs[i])), clean(pairs[i+1]))
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/rousehq/rouse"
+)
+
+// style colours text for a terminal, if that is on.
+type style struct{ on func() bool }
+
+func (s style) paint(code, text string) string {
+	if s.on == nil || !s.on() || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (s style) red(text string) string    { return s.paint("31", text) }
+func (s style) green(text string) string  { return s.paint("32", text) }
+func (s style) yellow(text string) string { return s.paint("33", text) }
+func (s style) faint(text string) string  { return s.paint("2", text) }
+func (s style) bold(text string) string   { return s.paint("1", text) }
+
+// word colours the name of a state or of an ending by what it means.
+func (s style) word(word string) string {
+	switch word {
+	case "fired", "done", "verified":
+		return s.green(word)
+	case "dead", "refused":
+		return s.red(word)
+	case "retrying", "paused", "missed", "skipped":
+		return s.yellow(word)
+	}
+	return word
+}
+
+// clean makes a text that came from elsewhere safe for a terminal: control characters, which could move its cursor or worse,
+// become their escapes.
+func clean(s string) string {
+	if strings.IndexFunc(s, unsafe) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unsafe(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func unsafe(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar
+}
+
+// cleaned cleans the texts among the arguments of a format, but for those that style has made.
+func cleaned(args []any) []any {
+	out := make([]any, len(args))
+	for i, arg := range args {
+		switch v := arg.(type) {
+		case string:
+			out[i] = clean(v)
+		case painted:
+			out[i] = string(v)
+		case error:
+			out[i] = clean(v.Error())
+		default:
+			out[i] = arg
+		}
+	}
+	return out
+}
+
+// painted is a text that is printed as it is, colours included.
+type painted string
+
+// short prints a duration without the zero units that time.Duration prints: "72h", "1h30m".
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = s[:len(s)-2]
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = s[:len(s)-2]
+	}
+	return s
+}
+
+// about says roughly how long: one unit, rounded down, as people do.
+func roughly(d time.Duration) string {
+	if d < 0 {
+		d = -d
+	}
+	switch {
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+	case d < time.Minute:
+		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
+	case d < time.Hour:
+		return unit(d, time.Minute, "m", time.Second, "s", 10)
+	case d < 48*time.Hour:
+		return unit(d, time.Hour, "h", time.Minute, "m", 10)
+	case d < 2*365*24*time.Hour:
+		return strconv.FormatInt(int64(d/(24*time.Hour)), 10) + "d"
+	}
+	return strconv.FormatInt(int64(d/(365*24*time.Hour)), 10) + "y"
+}
+
+// unit prints a big unit, and the small one too while there are few of the big.
+func unit(d, big time.Duration, bigName string, small time.Duration, smallName string, few int64) string {
+	n, rest := int64(d/big), int64(d%big/small)
+	s := strconv.FormatInt(n, 10) + bigName
+	if n < few && rest > 0 {
+		s += strconv.FormatInt(rest, 10) + smallName
+	}
+	return s
+}
+
+// relative says where a time lies from now: "in 5m", "3h ago".
+func relative(t rouse.Instant, now time.Time) string {
+	if t == 0 || t == rouse.Never {
+		return ""
+	}
+	d := t.Time().Sub(now)
+	if d >= 0 {
+		return "in " + roughly(d)
+	}
+	return roughly(d) + " ago"
+}
+
+// when prints a time both ways: "2027-01-31T09:00:00Z (in 5m)".
+func when(t rouse.Instant, now time.Time) string {
+	if t == 0 || t == rouse.Never {
+		return "never"
+	}
+	return fmt.Sprintf("%s (%s)", stamp(t), relative(t, now))
+}
+
+// stamp prints a time as RFC 3339 in UTC, with a fraction only if it has one.
+func stamp(t rouse.Instant) string {
+	if t == 0 || t == rouse.Never {
+		return "-"
+	}
+	return t.Time().Format(time.RFC3339Nano)
+}

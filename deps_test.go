@@ -1,0 +1,82 @@
+package rouse_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// rules say which packages of the module a package may import, with the reason. A package that no rule names is new: give it
+// a place in the house first. A rule for a directory holds for what is below it.
+var rules = []struct {
+	pkg, reason string
+	may         []string
+}{
+	{".", "the words import nothing of ours, so that everything can import them", nil},
+	{"wheel", "pure: knows instants only", []string{"."}},
+	{"batch", "pure: knows errors only", []string{"."}},
+	{"schedule", "pure: text to times", []string{"."}},
+	{"claim", "strategies are gates over any store", []string{"."}},
+	{"engine", "drives whatever store, strategy and sink it is given; the wheel and the group commit are its own tools", []string{".", "wheel", "batch"}},
+	{"store/storetest", "one contract for every store", []string{"."}},
+	{"store", "a store adapts one technology and knows no other part", []string{"."}},
+	{"sink/sinktest", "one contract for every sink", []string{"."}},
+	{"sink/stream", "speaks the stream part of the gRPC API", []string{".", "api/rouse/v1"}},
+	{"sink", "a sink adapts one technology and knows no other part", []string{"."}},
+	{"api", "the forms that the words have on the wire", []string{"."}},
+	{"client", "speaks the gRPC API", []string{".", "api/rouse/v1"}},
+	{"server", "serves an engine that it is given", []string{".", "api", "api/rouse/v1", "engine"}},
+	{"rousetest", "for tests: knows the words, not the parts", []string{"."}},
+	{"node", "puts the parts together", []string{".", "batch", "claim", "engine", "schedule", "store", "sink", "server"}},
+	{"bench", "measures a node through its client, and the raw limits beneath it", []string{".", "api/rouse/v1", "client", "node", "store", "rousetest", "wheel", "schedule"}},
+	{"crash", "kills the real binary", []string{".", "client", "rousetest"}},
+	{"cmd/rouse", "the only place that knows everything", []string{".", "api", "bench", "client", "engine", "node", "rousetest", "schedule", "server", "sink", "store"}},
+}
+
+const module = "github.com/rousehq/rouse"
+
+// TestImportsRunOneWay holds the house against its plan: words, parts, node and server, cmd.
+func TestImportsRunOneWay(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		names := strings.Fields(line)
+		pkg := inModule(names[0])
+		rule := -1
+		for i, r := range rules {
+			if (pkg == r.pkg || r.pkg != "." && strings.HasPrefix(pkg, r.pkg+"/")) && (rule < 0 || len(r.pkg) > len(rules[rule].pkg)) {
+				rule = i
+			}
+		}
+		if rule < 0 {
+			t.Errorf("%s has no rule", pkg)
+			continue
+		}
+		for _, name := range names[1:] {
+			if name != module && !strings.HasPrefix(name, module+"/") {
+				continue
+			}
+			if imp := inModule(name); !allowed(imp, rules[rule].may) {
+				t.Errorf("%s imports %s, but: %s", pkg, imp, rules[rule].reason)
+			}
+		}
+	}
+}
+
+func inModule(path string) string {
+	if path == module {
+		return "."
+	}
+	return strings.TrimPrefix(path, module+"/")
+}
+
+func allowed(imp string, may []string) bool {
+	for _, m := range may {
+		if imp == m || m != "." && m != "api" && strings.HasPrefix(imp, m+"/") {
+			return true
+		}
+	}
+	return false
+}

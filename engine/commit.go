@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// write is one change on its way into the store, by way of the group commit that all of them share.
+type write struct {
+	change  rouse.Change
+	settles *entry // the entry whose attempt this settles, nil for a client's change
+
+	inFlight bool // set by committed: an attempt of the generation that the change ended is out
+}
+
+// written is what became of a write.
+type written struct {
+	rouse.Result
+	err error // the store refused this one: rouse.ErrFull
+}
+
+func (w *write) size() int {
+	n := 128
+	if w.change.To != nil {
+		n += len(w.change.To.Body)
+	}
+	for i := range w.change.Also {
+		n += len(w.change.Also[i].Body)
+	}
+	return n
+}
+
+// flushTimeout bounds one commit, so that a store that hangs turns into an error, which is tried again.
+const flushTimeout = time.Minute
+
+// flush applies a batch. A full store refuses what would make it grow; the rest of the batch goes through.
+func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	e.health.flushing.Store(time.Now().UnixNano())
+	defer e.health.flushing.Store(0)
+	changes := make([]rouse.Change, len(items))
+	for i, w := range items {
+		changes[i] = w.change
+	}
+	began := time.Now()
+	results, err := e.store.Apply(ctx, changes)
+	e.opts.Events.committed(len(changes), time.Since(began), err)
+	out := make([]written, len(items))
+	if err == nil {
+		for i, r := range results {
+			out[i].Result = r
+		}
+		return out, nil
+	}
+	if !errors.Is(err, rouse.ErrFull) {
+		return nil, fmt.Errorf("%w: %w", rouse.ErrUnavailable, err)
+	}
+	var rest []rouse.Change
+	var at []int
+	for i := range changes {
+		if items[i].settles == nil && changes[i].To != nil {
+			out[i].err = err
+			continue
+		}
+		rest, at = append(rest, changes[i]), append(at, i)
+	}
+	if len(rest) == 0 {
+		return out, nil
+	}
+	results, err = e.store.Apply(ctx, rest)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", rouse.ErrUnavailable, err)
+	}
+	for i, r := range results {
+		out[at[i]].Result = r
+	}
+	return out, nil
+}
+
+// committed brings the window up to date with a commit. The committing goroutine calls it after each commit, in their order,
+// before any caller learns of the commit.
+func (e *Engine) committed(items []*write, results []written) {
+	var records []rouse.Record
+	now := e.Now()
+	e.mu.Lock()
+	for i, w := range items {
+		if r := results[i]; r.Applied {
+			e.absorb(w, r.Revision, now)
+			records = append(records, w.change.Log...)
+		}
+	}
+	e.dispatch()
+	wakeReader := e.window.spilled != never && !e.window.filled()
+	e.mu.Unlock()
+	signal(e.wake)
+	if wakeReader {
+		signal(e.room)
+	}
+	if len(records) > 0 {
+		e.opts.Events.recorded(records)
+		e.hub.publish(records)
+	}
+}
+
+// absorb brings the window up to date with one applied change.
+func (e *Engine) absorb(w *write, revision uint64, now rouse.Instant) {
+	c := &w.change
+	if w.settles != nil {
+		e.settledEntry(w, revision, now)
+	} else if !c.Keep {
+		if c.To != nil {
+			stamp(c.To, revision)
+		}
+		if en := e.window.entries[c.Key]; en != nil {
+			e.changeEntry(en, w, now)
+		} else if c.To != nil {
+			e.take(c.To, now)
+		}
+	}
+	if e.window.reading != 0 {
+		e.window.touched[c.Key] = struct{}{}
+		for i := range c.Also {
+			e.window.touched[c.Also[i].Key] = struct{}{}
+		}
+	}
+}
+
+// stamp gives a row the versions that the store gave it.
+func stamp(row *rouse.Row, revision uint64) {
+	row.Revision = revision
+	if row.Generation == 0 {
+		row.Generation = revision
+	}
+}
+
+// changeEntry brings an entry of the map up to date with a client's change of its row.
+func (e *Engine) changeEntry(en *entry, w *write, now rouse.Instant) {
+	to := w.change.To
+	if en.busy() {
+		if to != nil && to.Generation == en.row.Generation {
+			e.window.update(en, to) // the settle starts from the newer row
+			return
+		}
+		w.inFlight = en.state == sending
+		en.orphan = true
+		e.window.orphans++
+		delete(e.window.entries, en.row.Key)
+		e.window.bytes -= weight(&en.row)
+	} else {
+		e.window.drop(en)
+	}
+	if to != nil {
+		e.take(to, now)
+	}
+}
+
+// settledEntry ends an entry's attempt: the entry waits for what comes next, or leaves.
+func (e *Engine) settledEntry(w *write, revision uint64, now rouse.Instant) {
+	en, c := w.settles, &w.change
+	if en.orphan {
+		en.state = removed
+		e.window.orphans--
+		return
+	}
+	switch {
+	case c.Keep: // the outcome came too late to matter; the row is what it was
+	case c.To == nil:
+		e.window.drop(en)
+		return
+	default:
+		stamp(c.To, revision)
+		e.window.update(en, c.To)
+	}
+	en.lane = nil
+	if !e.window.covers(en.row.Position()) {
+		e.window.drop(en)
+		return
+	}
+	e.settleInPlace(en, now)
+}
+
+// settleInPlace puts an entry of the map where its row says.
+func (e *Engine) settleInPlace(en *entry, now rouse.Instant) {
+	if en.row.Visible <= now {
+		e.enqueue(en, now)
+	} else {
+		e.window.place(en)
+	}
+}
+
+// take puts a row that is in no map into memory, if it belongs there.
+func (e *Engine) take(row *rouse.Row, now rouse.Instant) {
+	if row.Visible == rouse.Never || !e.window.covers(row.Position()) {
+		return
+	}
+	en := e.window.add(row, now)
+	if en != nil && row.Visible <= now {
+		e.window.lift(en)
+		e.enqueue(en, now)
+	}
+}
+
+// do commits items and returns what became of each.
+func (e *Engine) do(ctx context.Context, items []*write) ([]written, error) {
+	return e.writer.Do(ctx, items)
+}

@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// fireLoop moves what is due from the wheel into the lanes, and starts deliveries.
+func (e *Engine) fireLoop(ctx context.Context) {
+	// A quarter of a second bounds the sleep: Go's timers stand still while a machine is suspended, the store's clock does not.
+	const longest = 250 * time.Millisecond
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var due []*entry
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.wake:
+		case <-timer.C:
+		}
+		e.mu.Lock()
+		now := e.Now()
+		due = e.window.expire(now, due[:0])
+		for _, en := range due {
+			e.enqueue(en, now)
+		}
+		e.dispatch()
+		sleep := longest
+		if next, ok := e.window.wheel.Next(); ok {
+			sleep = min(max(next.Sub(now), time.Millisecond), longest)
+		}
+		e.mu.Unlock()
+		clear(due)
+		e.health.fire.Store(time.Now().UnixNano())
+		timer.Reset(sleep)
+	}
+}
+
+// enqueue takes an entry that is due, and neither on the wheel nor in a lane, to where it goes next.
+func (e *Engine) enqueue(en *entry, now rouse.Instant) {
+	t, err := e.decoded(en)
+	if err != nil {
+		// Nothing can be said of the row, so nothing is done to it; it stays in the store for people to look at.
+		e.window.drop(en)
+		e.opts.Events.failed("decode", err)
+		return
+	}
+	occ, ok := t.Current()
+	if !ok {
+		e.window.drop(en)
+		return
+	}
+	en.occ = occ
+	if t.Token != 0 {
+		occ.Attempt = t.Attempts
+		en.occ, en.state, en.token, en.sent = occ, settling, t.Token, 0
+		e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Failed, Detail: "accepted, but no report came in time"}})
+		return
+	}
+	if t.Spec.Recurring() && t.Spec.Misfire != rouse.MisfireAll && now.Sub(t.Due) > time.Second {
+		if s, err := e.compiled.of(t); err == nil && t.Misfired(now, s) {
+			en.state = settling
+			e.outcomes.add(reported{en: en, misfire: true})
+			return
+		}
+	}
+	e.lanes.enqueue(en, e.sink.Lane(en.row.Key.Namespace, &t.Spec))
+}
+
+// decoded returns the entry's timer in its readable form.
+func (e *Engine) decoded(en *entry) (*rouse.Timer, error) {
+	if en.timer == nil {
+		t, err := rouse.DecodeTimer(&en.row)
+		if err != nil {
+			return nil, err
+		}
+		en.timer = &t
+	}
+	return en.timer, nil
+}
+
+// dispatch starts as many deliveries as limits allow. The mutex is held.
+func (e *Engine) dispatch() {
+	if e.stopping.Load() || e.deliver == nil {
+		return
+	}
+	for {
+		ln, taken := e.lanes.next(nil)
+		if ln == nil {
+			return
+		}
+		fires := make([]rouse.Fire, len(taken))
+		now := e.Now()
+		for i, en := range taken {
+			fires[i] = en.timer.Fire(en.occ)
+			en.token, en.sent = fires[i].Token, now
+		}
+		e.senders.Go(func() { e.send(ln, taken, fires, now) })
+	}
+}
+
+// send hands a delivery to the sink.
+func (e *Engine) send(ln *lane, taken []*entry, fires []rouse.Fire, now rouse.Instant) {
+	e.opts.Events.sent(fires, now)
+	live := taken
+	if !taken[0].held.IsZero() || e.Now() < now {
+		live, fires = e.stillMine(ln, taken, fires)
+	}
+	if len(live) > 0 {
+		e.call(live, fires)
+	}
+	e.mu.Lock()
+	e.lanes.returned(ln)
+	e.dispatch()
+	e.mu.Unlock()
+}
+
+// call is Sink.Deliver, whose reports go to the settling loop.
+func (e *Engine) call(live []*entry, fires []rouse.Fire) {
+	e.sink.Deliver(e.deliver, fires, func(i int, o rouse.Outcome) {
+		e.outcomes.add(reported{en: live[i], o: o, fire: true})
+	})
+}
+
+// stillMine takes out what this node may not send now: a held row near the end of its hold, which ends by itself, and a row
+// that is not due after all, because the store's clock went back.
+func (e *Engine) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
+	now := time.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, en := range taken {
+		switch {
+		case !en.held.IsZero() && !now.Before(en.held):
+			en.lane = nil
+			e.window.drop(en)
+		case en.row.Visible > e.Now() && !en.orphan:
+			en.lane = nil
+			e.window.place(en)
+		default:
+			live, left = append(live, en), append(left, fires[i])
+			continue
+		}
+		e.lanes.reported(ln, 1, now)
+	}
+	return live, left
+}
+
+// compiled keeps schedules that do not depend on an anchor: parsing a cron expression costs more than asking it.
+type compiled struct {
+	compile func(schedule, timezone string, anchor rouse.Instant) (rouse.Schedule, error)
+	cache   schedules
+}
+
+var errNoSchedule = errors.New("a one-shot timer has no schedule to go on with")
+
+func (c *compiled) of(t *rouse.Timer) (rouse.Schedule, error) {
+	if !t.Spec.Recurring() {
+		return nil, errNoSchedule
+	}
+	return c.parse(t.Spec.Schedule, t.Spec.Timezone, t.Anchor)
+}
+
+func (c *compiled) parse(text, zone string, anchor rouse.Instant) (rouse.Schedule, error) {
+	if text == "" || text[0] == '@' || text[0] == 'R' || text[0] == 'P' || !(&rouse.Spec{Schedule: text}).Recurring() {
+		return c.compile(text, zone, anchor) // depends on the anchor, or is used once
+	}
+	return c.cache.get(text, zone, func() (rouse.Schedule, error) { return c.compile(text, zone, anchor) })
+}

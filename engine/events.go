@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Events are called as things happen, from the engine's goroutines: they must be quick and may be called concurrently. A nil
+// one is skipped.
+type Events struct {
+	Sent      func(fires []rouse.Fire, now rouse.Instant)               // a delivery starts
+	Reported  func(t *rouse.Timer, o rouse.Outcome, took time.Duration) // an attempt ended; t is nil if its row changed meanwhile
+	Recorded  func(records []rouse.Record)                              // occurrences ended, durably
+	Committed func(changes int, took time.Duration, err error)
+	Failed    func(what string, err error) // something that is tried again
+	Shed      func(rows int)               // rows put off because memory was full
+	Conflict  func(writes int)             // settles that named an old revision
+}
+
+func (ev *Events) sent(fires []rouse.Fire, now rouse.Instant) {
+	if ev.Sent != nil {
+		ev.Sent(fires, now)
+	}
+}
+
+func (ev *Events) reported(t *rouse.Timer, o rouse.Outcome, took time.Duration) {
+	if ev.Reported != nil {
+		ev.Reported(t, o, took)
+	}
+}
+
+func (ev *Events) recorded(records []rouse.Record) {
+	if ev.Recorded != nil {
+		ev.Recorded(records)
+	}
+}
+
+func (ev *Events) committed(n int, took time.Duration, err error) {
+	if ev.Committed != nil {
+		ev.Committed(n, took, err)
+	}
+}
+
+func (ev *Events) failed(what string, err error) {
+	if ev.Failed != nil {
+		ev.Failed(what, err)
+	}
+}
+
+func (ev *Events) shed(n int) {
+	if ev.Shed != nil {
+		ev.Shed(n)
+	}
+}
+
+func (ev *Events) conflicted(n int) {
+	if ev.Conflict != nil {
+		ev.Conflict(n)
+	}
+}
+
+// health is when the engine's loops last made progress, in Unix nanoseconds.
+type health struct {
+	read, fire atomic.Int64
+	flushing   atomic.Int64 // since when a commit is under way, 0 if none is
+}
+
+// Healthy returns why the engine does not make progress, or nil. It looks at the loops that fire, not at the process.
+func (e *Engine) Healthy() error {
+	now := time.Now()
+	late := func(what string, at int64, limit time.Duration) error {
+		if at == 0 {
+			return fmt.Errorf("%s has not begun", what)
+		}
+		if d := now.Sub(time.Unix(0, at)); d > limit {
+			return fmt.Errorf("%s has made no progress for %v", what, d.Round(time.Millisecond))
+		}
+		return nil
+	}
+	err := errors.Join(late("the firing loop", e.health.fire.Load(), 5*time.Second), late("the reading loop", e.health.read.Load(), 45*time.Second))
+	if at := e.health.flushing.Load(); at != 0 {
+		err = errors.Join(err, late("the commit", at, 10*time.Second))
+	}
+	return err
+}
+
+// Stats is a look at what is in memory.
+type Stats struct {
+	Window  int // rows in memory
+	Bytes   int // of them
+	Queued  int // due, and waiting in lanes
+	Out     int // with sinks
+	Running int // running deliveries
+	Lanes   int
+}
+
+// Stats returns what is in memory now.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := Stats{Window: len(e.window.entries) + e.window.orphans, Bytes: e.window.bytes, Out: e.lanes.out, Running: e.lanes.running, Lanes: len(e.lanes.byName)}
+	for _, ln := range e.lanes.byName {
+		s.Queued += ln.queued
+	}
+	return s
+}
+
+// hub hands records to followers.
+type hub struct {
+	mu        sync.Mutex
+	followers map[*follower]struct{}
+	closed    bool
+}
+
+// follower is a reader of records with a bounded queue.
+type follower struct {
+	list    []rouse.Record
+	dropped uint64
+	signal  chan struct{}
+	closed  bool
+}
+
+const followerQueue = 4096
+
+func (h *hub) publish(records []rouse.Record) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for f := range h.followers {
+		n := min(len(records), followerQueue-len(f.list))
+		f.list = append(f.list, records[:n]...)
+		f.dropped += uint64(len(records) - n)
+		signal(f.signal)
+	}
+}
+
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for f := range h.followers {
+		f.closed = true
+		signal(f.signal)
+	}
+}
+
+// Follow calls f with records as occurrences end, until ctx or the engine ends, or f fails; dropped counts those that a slow f
+// missed before this call.
+func (e *Engine) Follow(ctx context.Context, f func(records []rouse.Record, dropped uint64) error) error {
+	fl := &follower{signal: make(chan struct{}, 1)}
+	e.hub.mu.Lock()
+	if e.hub.closed {
+		e.hub.mu.Unlock()
+		return rouse.ErrClosed
+	}
+	if e.hub.followers == nil {
+		e.hub.followers = map[*follower]struct{}{}
+	}
+	e.hub.followers[fl] = struct{}{}
+	e.hub.mu.Unlock()
+	defer func() {
+		e.hub.mu.Lock()
+		delete(e.hub.followers, fl)
+		e.hub.mu.Unlock()
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-fl.signal:
+		}
+		e.hub.mu.Lock()
+		list, dropped, closed := fl.list, fl.dropped, fl.closed
+		fl.list, fl.dropped = nil, 0
+		e.hub.mu.Unlock()
+		if len(list) > 0 || dropped > 0 {
+			if err := f(list, dropped); err != nil {
+				return err
+			}
+		}
+		if closed {
+			return rouse.ErrClosed
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// pageRows and pageBytes bound one claim.
+const (
+	pageRows  = 4096
+	pageBytes = 8 << 20
+)
+
+// readLoop keeps the window filled with what comes due soon.
+func (e *Engine) readLoop(ctx context.Context) {
+	var wait time.Duration
+	for {
+		if wait > 0 {
+			t := time.NewTimer(wait)
+			select {
+			case <-ctx.Done():
+				t.Stop()
+				return
+			case <-e.room:
+				t.Stop()
+			case <-t.C:
+			}
+		} else if ctx.Err() != nil {
+			return
+		}
+		var err error
+		if wait, err = e.readOnce(ctx); err != nil {
+			if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+				return
+			}
+			e.opts.Events.failed("claim", err)
+			wait = time.Second
+			continue
+		}
+		e.health.read.Store(time.Now().UnixNano())
+	}
+}
+
+// readOnce claims one page, and says how long to wait before the next.
+func (e *Engine) readOnce(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	grant, done, err := e.strategy.Grant(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	if len(grant.Buckets) == 0 {
+		return e.opts.Poll, nil
+	}
+	if grant.Hold > 0 {
+		return e.claimHeld(ctx, grant)
+	}
+	return e.readOwned(ctx, grant)
+}
+
+// readOwned reads the next page after the cursor. Nobody else writes to an owned bucket of an embedded store, so what the
+// cursor has passed is in memory, or settled, or comes by a commit.
+func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duration, error) {
+	e.mu.Lock()
+	w := &e.window
+	if w.filled() {
+		e.shed()
+		e.mu.Unlock()
+		return 20 * time.Millisecond, nil
+	}
+	if w.spilled.Compare(w.cursor) < 0 {
+		w.cursor = before(w.spilled)
+	}
+	w.spilled = never
+	now := e.Now()
+	if left := w.cursor.Visible.Sub(now); left > e.opts.Ahead/2 {
+		e.mu.Unlock()
+		return min(left-e.opts.Ahead/2, time.Second), nil
+	}
+	// The store's clock may be ahead of the estimate: rows that a commit makes meanwhile, up to a second later than asked
+	// for, are taken into memory and not left to a read that has passed them.
+	w.reading = now.Add(e.opts.Ahead + time.Second)
+	after := w.cursor
+	e.mu.Unlock()
+
+	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, After: after, Ahead: e.opts.Ahead, Limit: pageRows, Bytes: pageBytes})
+
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer func() {
+		w.reading = 0
+		clear(w.touched)
+	}()
+	if err != nil {
+		return 0, err
+	}
+	w.cursor = rouse.Position{Visible: batch.Now.Add(e.opts.Ahead) + 1} // before all rows of that time: all up to it are read
+	if batch.More {
+		w.cursor = batch.Rows[len(batch.Rows)-1].Position()
+	}
+	now = e.Now()
+	for i := range batch.Rows {
+		row := &batch.Rows[i]
+		if _, ok := w.touched[row.Key]; ok || w.entries[row.Key] != nil {
+			continue // a commit has said what is newer
+		}
+		if w.filled() {
+			w.cursor = before(row.Position())
+			break
+		}
+		if en := w.add(row, now); en != nil && row.Visible <= now {
+			w.lift(en)
+			e.enqueue(en, now)
+		}
+	}
+	e.dispatch()
+	signal(e.wake)
+	return 0, nil
+}
+
+// before returns a position that the given one comes after, and that no row of an earlier time comes after.
+func before(p rouse.Position) rouse.Position { return rouse.Position{Visible: p.Visible} }
+
+// holdMargin is the part of a hold that is kept for what lies between the last look at the clock and the send.
+const holdMargin = 10
+
+// claimHeld takes rows that no other node has, for as long as the grant says.
+func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duration, error) {
+	e.mu.Lock()
+	limit := e.window.maxRows - len(e.window.entries) - e.window.orphans
+	if e.window.full() {
+		e.shed()
+	}
+	e.mu.Unlock()
+	if limit <= 0 {
+		return e.opts.Poll, nil
+	}
+	asked := time.Now() // a hold is trusted from when it was asked for, not from when the answer came
+	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, Ahead: min(e.opts.Ahead, grant.Hold/2), Hold: grant.Hold,
+		Limit: min(limit, pageRows), Bytes: pageBytes})
+	if err != nil {
+		return 0, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.Now()
+	for i := range batch.Rows {
+		row := &batch.Rows[i]
+		if en := e.window.entries[row.Key]; en != nil {
+			if en.busy() {
+				continue // its own hold ended while it was out: the settle will say
+			}
+			e.window.drop(en)
+		}
+		en := e.window.add(row, now)
+		if en == nil {
+			continue // the hold ends by itself
+		}
+		en.held = asked.Add(grant.Hold - grant.Hold/holdMargin)
+		if row.Visible <= now {
+			e.window.lift(en)
+			e.enqueue(en, now)
+		}
+	}
+	e.dispatch()
+	signal(e.wake)
+	if batch.More {
+		return 0, nil
+	}
+	return e.opts.Poll, nil
+}
+
+// patience is how long a queued fire may wait for its lane before its place in memory goes to others.
+const patience = 2 * time.Second
+
+// shed makes room when the window is full: the lane that is furthest behind puts off what it cannot send soon. The rows are
+// written with a later visible time, spread over what the lane needs, and come back then.
+func (e *Engine) shed() {
+	ln, excess, drain := e.lanes.slowest(patience, time.Now())
+	if ln == nil {
+		return // all lanes are moving
+	}
+	taken := ln.popTail(min(excess, 4096))
+	least := min(max(drain, 2*time.Second), 30*time.Second)
+	for i, en := range taken {
+		after := least + least*time.Duration(i)/time.Duration(len(taken))
+		en.state, en.lane = settling, nil
+		e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred, After: after}})
+	}
+	e.opts.Events.shed(len(taken))
+}

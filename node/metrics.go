@@ -1,0 +1,205 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/engine"
+)
+
+// metrics are what a node tells Prometheus. No label has a timer's name, a namespace or an address as its value, so their
+// number does not grow with what users do.
+type metrics struct {
+	registry    *prometheus.Registry
+	lag         *prometheus.HistogramVec
+	early       prometheus.Counter
+	attempts    *prometheus.CounterVec
+	attemptTime *prometheus.HistogramVec
+	occurrences *prometheus.CounterVec
+	commitSize  prometheus.Histogram
+	commitTime  prometheus.Histogram
+	failures    *prometheus.CounterVec
+	shed        prometheus.Counter
+	conflicts   prometheus.Counter
+
+	mu    sync.RWMutex
+	sinks map[string]*sinkMetrics
+}
+
+// sinkMetrics are the metrics of one kind of sink, looked up once: the hot path does not look at labels.
+type sinkMetrics struct {
+	lag, took prometheus.Observer
+	attempts  [rouse.Deferred + 1]prometheus.Counter
+}
+
+func newMetrics(version string) *metrics {
+	m := &metrics{registry: prometheus.NewRegistry(), sinks: map[string]*sinkMetrics{}}
+	seconds := []float64{.001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 3600}
+	m.lag = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rouse_fire_lag_seconds", Buckets: seconds,
+		Help: "How much later than due the first attempt of a fire began."}, []string{"sink"})
+	m.early = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_fires_early_total", Help: "Fires that began before they were due. Must be 0."})
+	m.attempts = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_attempts_total", Help: "Attempts by sink and verdict."}, []string{"sink", "verdict"})
+	m.attemptTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rouse_attempt_seconds", Buckets: seconds,
+		Help: "How long attempts took."}, []string{"sink"})
+	m.occurrences = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_occurrences_total", Help: "Occurrences by how they ended."}, []string{"ending"})
+	m.commitSize = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rouse_commit_changes", Help: "Changes in a commit.", Buckets: prometheus.ExponentialBuckets(1, 4, 8)})
+	m.commitTime = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rouse_commit_seconds", Help: "How long commits took.", Buckets: seconds})
+	m.failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_failures_total", Help: "Things that failed and are tried again."}, []string{"what"})
+	m.shed = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_window_shed_total", Help: "Due rows put off because memory was full and their target slow."})
+	m.conflicts = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_settle_conflicts_total", Help: "Settles that named an old revision and were made anew."})
+	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rouse_build_info", Help: "1, with the version as a label.",
+		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()}})
+	build.Set(1)
+	m.registry.MustRegister(m.lag, m.early, m.attempts, m.attemptTime, m.occurrences, m.commitSize, m.commitTime, m.failures, m.shed,
+		m.conflicts, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, e := range []rouse.Ending{rouse.EndFired, rouse.EndDead, rouse.EndSkipped, rouse.EndMissed} {
+		m.occurrences.WithLabelValues(e.String())
+	}
+	return m
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+}
+
+// watch adds gauges that are read when they are asked for.
+func (m *metrics) watch(e *engine.Engine, store rouse.Store) {
+	gauge := func(name, help string, read func(engine.Stats) float64) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return read(e.Stats()) }))
+	}
+	gauge("rouse_window_rows", "Rows in memory.", func(s engine.Stats) float64 { return float64(s.Window) })
+	gauge("rouse_window_bytes", "Bytes of rows in memory.", func(s engine.Stats) float64 { return float64(s.Bytes) })
+	gauge("rouse_queue_rows", "Due rows that wait for their lane.", func(s engine.Stats) float64 { return float64(s.Queued) })
+	gauge("rouse_fires_outstanding", "Fires with sinks.", func(s engine.Stats) float64 { return float64(s.Out) })
+	gauge("rouse_deliveries_running", "Running deliveries.", func(s engine.Stats) float64 { return float64(s.Running) })
+	gauge("rouse_lanes", "Lanes with something to do.", func(s engine.Stats) float64 { return float64(s.Lanes) })
+	for _, st := range []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateDead} {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_timers", Help: "Timers by state.",
+			ConstLabels: prometheus.Labels{"state": st.String()}}, func() float64 {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			n, err := store.Count(ctx, rouse.Query{States: []rouse.State{st}})
+			if err != nil {
+				return -1
+			}
+			return float64(n)
+		}))
+	}
+}
+
+// events connects the metrics and the log to an engine.
+func (m *metrics) events(log *slog.Logger) engine.Events {
+	var quiet repeats
+	return engine.Events{
+		Sent:     m.sent,
+		Reported: m.reported,
+		Recorded: func(records []rouse.Record) {
+			for i := range records {
+				m.occurrences.WithLabelValues(records[i].Ending.String()).Add(float64(max(1, records[i].Count)))
+			}
+		},
+		Committed: func(changes int, took time.Duration, err error) {
+			m.commitSize.Observe(float64(changes))
+			m.commitTime.Observe(took.Seconds())
+		},
+		Failed: func(what string, err error) {
+			m.failures.WithLabelValues(what).Inc()
+			if n := quiet.allow(what); n > 0 {
+				log.Warn("failed, will try again", "what", what, "error", err, "times", n)
+			}
+		},
+		Shed: func(rows int) {
+			m.shed.Add(float64(rows))
+			if n := quiet.allow("shed"); n > 0 {
+				log.Warn("memory is full of fires for slow targets; some are put off", "rows", rows, "times", n)
+			}
+		},
+		Conflict: func(writes int) { m.conflicts.Add(float64(writes)) },
+	}
+}
+
+func (m *metrics) sent(fires []rouse.Fire, now rouse.Instant) {
+	s := m.sink(fires[0].Spec.Target)
+	for i := range fires {
+		if f := &fires[i]; f.Attempt == 1 {
+			lag := now.Sub(f.Due)
+			if lag < 0 {
+				m.early.Inc()
+			}
+			s.lag.Observe(lag.Seconds())
+		}
+	}
+}
+
+func (m *metrics) reported(t *rouse.Timer, o rouse.Outcome, took time.Duration) {
+	if t == nil {
+		return
+	}
+	s := m.sink(t.Spec.Target)
+	s.took.Observe(took.Seconds())
+	if int(o.Verdict) < len(s.attempts) && s.attempts[o.Verdict] != nil {
+		s.attempts[o.Verdict].Inc()
+	}
+}
+
+// sink returns the metrics of a target's kind of sink. Targets were checked, so there are few kinds.
+func (m *metrics) sink(target string) *sinkMetrics {
+	scheme, _, _ := strings.Cut(target, ":")
+	m.mu.RLock()
+	s := m.sinks[scheme]
+	m.mu.RUnlock()
+	if s != nil {
+		return s
+	}
+	scheme = strings.Clone(scheme) // the target shares the bytes of a row
+	s = &sinkMetrics{lag: m.lag.WithLabelValues(scheme), took: m.attemptTime.WithLabelValues(scheme)}
+	for v := rouse.Done; v <= rouse.Deferred; v++ {
+		s.attempts[v] = m.attempts.WithLabelValues(scheme, v.String())
+	}
+	m.mu.Lock()
+	m.sinks[scheme] = s
+	m.mu.Unlock()
+	return s
+}
+
+// repeats keeps a line that would be logged over and over to one in ten seconds.
+type repeats struct {
+	mu   sync.Mutex
+	last map[string]*repeat
+}
+
+type repeat struct {
+	at time.Time
+	n  int
+}
+
+// allow returns how often the line came since it was last logged, or 0 if it is not to be logged now.
+func (r *repeats) allow(what string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == nil {
+		r.last = map[string]*repeat{}
+	}
+	l := r.last[what]
+	if l == nil {
+		l = &repeat{}
+		r.last[what] = l
+	}
+	l.n++
+	if time.Since(l.at) < 10*time.Second {
+		return 0
+	}
+	n := l.n
+	l.at, l.n = time.Now(), 0
+	return n
+}

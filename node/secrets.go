@@ -1,0 +1,95 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rousehq/rouse/sink/webhook"
+)
+
+// secrets are the signing secrets of webhooks, from a file with one secret a line, the newest first; lines that begin with #
+// are comments. Rotation is: put a new first line, let receivers learn it, take the old line out. The file is read again when
+// it changes.
+type secrets struct {
+	path string
+	list atomic.Pointer[[]string]
+	last []byte
+}
+
+// secretsEvery is how soon a change of the file is seen.
+const secretsEvery = 2 * time.Second
+
+// openSecrets reads the file; one that does not exist is made with a new secret, readable by its owner only.
+func openSecrets(path string) (*secrets, error) {
+	s := &secrets{path: path}
+	err := s.read()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("make a webhook secret: %w", err)
+	}
+	_, err = f.WriteString(webhook.NewSecret() + "\n")
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return nil, fmt.Errorf("make a webhook secret: %w", err)
+	}
+	return s, s.read()
+}
+
+func (s *secrets) read() error {
+	b, err := os.ReadFile(s.path)
+	if err != nil {
+		return err
+	}
+	if s.list.Load() != nil && bytes.Equal(b, s.last) {
+		return nil
+	}
+	var list []string
+	for n, line := range strings.Split(string(b), "\n") {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		if _, err := webhook.Sign(line, "check", 0, nil); err != nil {
+			return fmt.Errorf("%s, line %d: %w", s.path, n+1, err)
+		}
+		list = append(list, line)
+	}
+	s.list.Store(&list)
+	s.last = b
+	return nil
+}
+
+// get returns the secrets, the newest first; all namespaces share them.
+func (s *secrets) get(string) []string { return *s.list.Load() }
+
+// watch reads the file again when it changes, until ctx ends. A file that cannot be read leaves the secrets as they are.
+func (s *secrets) watch(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(secretsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		before := s.list.Load()
+		if err := s.read(); err != nil {
+			log.Warn("webhook secrets not read again; the old ones stay in force", "error", err)
+		} else if s.list.Load() != before {
+			log.Info("webhook secrets read", "secrets", len(*s.list.Load()))
+		}
+	}
+}

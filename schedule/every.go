@@ -1,0 +1,117 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// MinInterval is the shortest time between two occurrences of an interval.
+const MinInterval = 100 * time.Millisecond
+
+// macros are the cron expressions behind their words.
+var macros = map[string]string{
+	"@hourly":   "0 * * * *",
+	"@daily":    "0 0 * * *",
+	"@midnight": "0 0 * * *",
+	"@weekly":   "0 0 * * 0",
+	"@monthly":  "0 0 1 * *",
+	"@yearly":   "0 0 1 1 *",
+	"@annually": "0 0 1 1 *",
+}
+
+// parseWord reads the forms that begin with '@'.
+func parseWord(expr string, o Options) (rouse.Schedule, error) {
+	word, arg, more := strings.Cut(expr, " ")
+	switch word {
+	case "@every":
+		return parseEvery(expr, arg, o)
+	case "@after":
+		return parseAfter(expr, arg, o)
+	}
+	if fields, ok := macros[word]; ok {
+		if more {
+			return nil, refuse(expr, word+" takes nothing after it", "write "+word+" alone")
+		}
+		return newCron(expr, strings.Fields(fields), cron5, o)
+	}
+	if lower := strings.ToLower(word); lower != word {
+		if _, ok := macros[lower]; ok || lower == "@every" || lower == "@after" {
+			return nil, refuse(expr, quote(word)+" is not in lower case", "write "+lower)
+		}
+	}
+	return nil, refuse(expr, "the word "+quote(word)+" is not offered", offered)
+}
+
+func parseAfter(expr, arg string, o Options) (rouse.Schedule, error) {
+	d, err := readDuration(expr, "@after", arg)
+	if err != nil {
+		return nil, err
+	}
+	if o.Timezone != "" {
+		return nil, refuseZone(o, "@after")
+	}
+	at := o.Anchor.Add(d)
+	if at > rouse.MaxInstant {
+		return nil, refuse(expr, "ends after the year 9998", "give a shorter duration")
+	}
+	return once(at), nil
+}
+
+func parseEvery(expr, arg string, o Options) (rouse.Schedule, error) {
+	d, err := readDuration(expr, "@every", arg)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case d < MinInterval:
+		return nil, refuse(expr, "the interval "+d.String()+" is too short", "use "+MinInterval.String()+" or more")
+	case d%time.Millisecond != 0:
+		return nil, refuse(expr, "the interval "+d.String()+" has a part of a millisecond", "use whole milliseconds")
+	case o.Anchor.Add(d) > rouse.MaxInstant:
+		return nil, refuse(expr, "never fires: it begins after the year 9998", "give a shorter interval")
+	case o.Timezone != "":
+		return nil, refuseZone(o, "@every")
+	}
+	return every{anchor: o.Anchor, step: rouse.Instant(d / time.Millisecond)}, nil
+}
+
+// readDuration reads the duration after @every or @after.
+func readDuration(expr, word, arg string) (time.Duration, error) {
+	arg = strings.TrimSpace(arg)
+	d, err := time.ParseDuration(arg)
+	var wrong string
+	switch {
+	case arg == "":
+		wrong = word + " has no duration"
+	case err != nil && strings.HasSuffix(arg, "d") && digits(arg[:len(arg)-1]):
+		return 0, refuse(expr, quote(arg)+" is no duration", "write a day as 24h; "+quote("P"+strings.ToUpper(arg))+" repeats by days of the calendar")
+	case err != nil, arg[0] == '+', arg == "0":
+		wrong = quote(arg) + " is no duration"
+	case arg[0] == '-':
+		wrong = "the duration " + quote(arg) + " is negative"
+	default:
+		return d, nil
+	}
+	return 0, refuse(expr, wrong, "write a number and a unit of ms, s, m or h, as in "+quote(word+" 1h30m"))
+}
+
+// every is a fixed interval: anchor + k·step, k = 1, 2, …
+type every struct{ anchor, step rouse.Instant }
+
+func (e every) Next(after rouse.Instant) (rouse.Instant, bool) {
+	if after >= rouse.MaxInstant {
+		return 0, false
+	}
+	k := rouse.Instant(1)
+	if after > e.anchor {
+		k += (after - e.anchor) / e.step
+	}
+	next := e.anchor + k*e.step
+	return next, next <= rouse.MaxInstant
+}
+
+// quote shows a part of an expression in an error.
+func quote(s string) string { return fmt.Sprintf("%q", rouse.Shorten(s, 64)) }

@@ -1,0 +1,101 @@
+package schedule
+
+import (
+	_ "embed"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	_ "time/tzdata" // so that zones are there on machines without a database
+
+	"github.com/rousehq/rouse"
+)
+
+//go:embed zones.txt
+var zonesText string
+
+// zoneNames are the names of the IANA database that comes with Go, sorted, without "Factory". The list decides which names are good: what time.LoadLocation takes
+// depends on the machine, on whether its files ignore case, and includes "Local" and zones that count leap seconds.
+var zoneNames = sync.OnceValue(func() []string { return strings.Fields(zonesText) })
+
+// locations remembers loaded zones by name, so that all schedules of a zone share one. It holds at most the names of the list.
+var locations sync.Map
+
+// loadZone returns the zone of a name; empty is UTC.
+func loadZone(name string) (zone, error) {
+	if name == "" || name == "UTC" {
+		return zone{time.UTC}, nil
+	}
+	if loc, ok := locations.Load(name); ok {
+		return zone{loc.(*time.Location)}, nil
+	}
+	const cure = "give a name of the IANA database such as Europe/Berlin"
+	if _, ok := slices.BinarySearch(zoneNames(), name); !ok {
+		if name == "Local" || name == "localtime" {
+			return zone{}, rouse.Refuse("timezone", name, "is another zone on every machine", cure)
+		}
+		for _, known := range zoneNames() {
+			if strings.EqualFold(known, name) {
+				return zone{}, rouse.Refuse("timezone", name, "is not written as the IANA database does", "write "+known)
+			}
+		}
+		return zone{}, rouse.Refuse("timezone", name, "is no time zone", cure)
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return zone{}, rouse.Refuse("timezone", name, "cannot be read from this machine's time zone database", "mend the database, or remove it: rouse has its own")
+	}
+	kept, _ := locations.LoadOrStore(strings.Clone(name), loc)
+	return zone{kept.(*time.Location)}, nil
+}
+
+// zone maps between instants and wall times. Both are counted in seconds; a wall time is what the clocks on the wall show,
+// as if they stood in UTC: wall = instant + offset.
+type zone struct{ loc *time.Location }
+
+// span is a stretch of time with one offset, from begin up to, not including, end.
+type span struct{ begin, end, offset int64 }
+
+// maxShift is more than clocks were ever put forward or back at once, and less than the time between two such changes.
+const maxShift = 26 * 60 * 60
+
+// span returns the span that an instant lies in.
+func (z zone) span(at int64) span {
+	if z.loc == time.UTC {
+		return span{math.MinInt64, math.MaxInt64, 0}
+	}
+	t := time.Unix(at, 0).In(z.loc)
+	_, offset := t.Zone()
+	begin, end := t.ZoneBounds()
+	s := span{math.MinInt64, math.MaxInt64, int64(offset)}
+	if !begin.IsZero() {
+		s.begin = begin.Unix()
+	}
+	if !end.IsZero() {
+		s.end = end.Unix()
+	}
+	return s
+}
+
+// reached returns the latest wall time that the clocks have shown until the instant, both included: in the second pass of a
+// repeat that is where the first pass ended.
+func (z zone) reached(at int64) int64 {
+	s := z.span(at)
+	wall := at + s.offset
+	if s.begin > at-maxShift { // also keeps the sums below from overflowing
+		wall = max(wall, s.begin+z.span(s.begin-1).offset-1)
+	}
+	return wall
+}
+
+// instant returns when the clocks first show the wall time. If they never do, because a gap skips it, that is the gap's end,
+// and shown is false.
+func (z zone) instant(wall int64) (at int64, shown bool) {
+	s := z.span(wall - maxShift)
+	for wall-s.offset >= s.end {
+		s = z.span(s.end)
+	}
+	at = wall - s.offset
+	return max(at, s.begin), at >= s.begin
+}

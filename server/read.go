@@ -1,0 +1,169 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/rousehq/rouse"
+)
+
+const (
+	defaultPage = 100
+	maxPage     = 1000
+
+	// A page of timers is read in chunks and ends early when it has pageBytes: gRPC clients take 4 MiB by default, and a
+	// thousand of the largest timers would be a quarter of a gigabyte.
+	pageChunk = 100
+	pageBytes = 2 << 20
+)
+
+func pageSize(asked uint32) (int, error) {
+	switch {
+	case asked == 0:
+		return defaultPage, nil
+	case asked > maxPage:
+		return 0, rouse.Refuse("page_size", strconv.FormatUint(uint64(asked), 10), "is too large", fmt.Sprintf("give 1 to %d", maxPage))
+	}
+	return int(asked), nil
+}
+
+// list returns a page of the timers that match, and the token of the next one.
+func (s *service) list(ctx context.Context, q rouse.Query, asked uint32, token string) ([]rouse.Timer, string, error) {
+	size, err := pageSize(asked)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := checkQuery(&q); err != nil {
+		return nil, "", err
+	}
+	if q.After, err = keyOf(token, &q); err != nil {
+		return nil, "", err
+	}
+	if !s.reads.TryAcquire(1) {
+		return nil, "", overloaded("lists are being read")
+	}
+	defer s.reads.Release(1)
+
+	var page []rouse.Timer
+	bytes := 0
+	for calls := 0; ; calls++ {
+		q.Limit = min(pageChunk, size-len(page))
+		timers, next, err := s.timers.List(ctx, q)
+		if err != nil {
+			return nil, "", err
+		}
+		for i := range timers {
+			page = append(page, timers[i])
+			if bytes += weigh(&timers[i]); bytes >= pageBytes && (i < len(timers)-1 || next != nil) {
+				return page, keyToken(timers[i].Key, &q), nil
+			}
+		}
+		switch {
+		case next == nil:
+			return page, "", nil
+		case len(page) >= size, calls >= maxPage/pageChunk: // the store looked at many rows and found few
+			return page, keyToken(*next, &q), nil
+		}
+		q.After = *next
+	}
+}
+
+// weigh is about how many bytes a timer has on the wire.
+func weigh(t *rouse.Timer) int {
+	n := 256 + len(t.Key.Name) + len(t.Spec.Payload) + len(t.Spec.Target) + len(t.Spec.Schedule) + len(t.Reason) + len(t.LastError)
+	for k, v := range t.Spec.Labels {
+		n += len(k) + len(v) + 8
+	}
+	for k, v := range t.Spec.Webhook.Headers {
+		n += len(k) + len(v) + 8
+	}
+	return n
+}
+
+func (s *service) count(ctx context.Context, q rouse.Query) (int64, error) {
+	if err := checkQuery(&q); err != nil {
+		return 0, err
+	}
+	if !s.reads.TryAcquire(1) {
+		return 0, overloaded("lists are being read")
+	}
+	defer s.reads.Release(1)
+	return s.timers.Count(ctx, q)
+}
+
+// records returns a page of a history, newest first, and the token of the next one.
+func (s *service) records(ctx context.Context, namespace, name string, asked uint32, token string) ([]rouse.Record, string, error) {
+	size, err := pageSize(asked)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := checkHistory(namespace, name); err != nil {
+		return nil, "", err
+	}
+	q := rouse.RecordQuery{Namespace: namespace, Name: name, Limit: size}
+	if q.Until, err = cursorOf(token, &q); err != nil {
+		return nil, "", err
+	}
+	if !s.reads.TryAcquire(1) {
+		return nil, "", overloaded("histories are being read")
+	}
+	defer s.reads.Release(1)
+	page, err := s.timers.Records(ctx, q)
+	if err != nil || page.Next == nil {
+		return page.Records, "", err
+	}
+	return page.Records, cursorToken(*page.Next, &q), nil
+}
+
+func checkHistory(namespace, name string) error {
+	if name == "" {
+		return rouse.CheckNamespace(namespace)
+	}
+	return checkKey(rouse.Key{Namespace: namespace, Name: name})
+}
+
+// following calls f with the records of a namespace, or of one timer, as occurrences end, until ctx ends, the server begins
+// to stop, or f fails.
+func (s *service) following(ctx context.Context, namespace, name string, f func(records []rouse.Record, dropped uint64) error) error {
+	if err := checkHistory(namespace, name); err != nil {
+		return err
+	}
+	if !s.follow.TryAcquire(1) {
+		return overloaded("followers")
+	}
+	defer s.follow.Release(1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.draining, cancel)()
+	err := s.timers.Follow(ctx, func(records []rouse.Record, dropped uint64) error {
+		var mine []rouse.Record
+		for i := range records {
+			if records[i].Namespace == namespace && (name == "" || records[i].Name == name) {
+				mine = append(mine, records[i])
+			}
+		}
+		if len(mine) == 0 && dropped == 0 {
+			return nil
+		}
+		return f(mine, dropped)
+	})
+	if s.draining.Err() != nil {
+		return rouse.ErrClosed
+	}
+	return err
+}
+
+// preview returns the next due times of a schedule.
+func (s *service) preview(schedule, timezone string, from rouse.Instant, count uint32) ([]rouse.Instant, error) {
+	switch {
+	case count == 0:
+		count = 5
+	case count > 1000:
+		return nil, rouse.Refuse("count", strconv.FormatUint(uint64(count), 10), "is too large", "give 1 to 1000")
+	}
+	if from != 0 && (from < rouse.MinInstant || from > rouse.MaxInstant) {
+		return nil, rouse.Refuse("from", strconv.FormatInt(int64(from), 10), "lies outside the years 2000 to 9998", "give a time between them")
+	}
+	return s.timers.Preview(schedule, timezone, from, int(count))
+}

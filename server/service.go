@@ -1,0 +1,240 @@
+package server
+
+import (
+	"context"
+	"encoding/base32"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/engine"
+)
+
+// Timers is what the server serves: the methods of *engine.Engine that it needs.
+type Timers interface {
+	Put(ctx context.Context, puts []engine.Put) ([]engine.PutResult, error)
+	Get(ctx context.Context, key rouse.Key) (rouse.Timer, error)
+	List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error)
+	Count(ctx context.Context, q rouse.Query) (int64, error)
+	Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (engine.Deleted, error)
+	Pause(ctx context.Context, key rouse.Key, reason string) (rouse.Timer, error)
+	Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error)
+	RunNow(ctx context.Context, key rouse.Key) (id string, due rouse.Instant, err error)
+	Report(ctx context.Context, key rouse.Key, r engine.Report) (deadline rouse.Instant, err error)
+	Redrive(ctx context.Context, key rouse.Key) error
+	Purge(ctx context.Context, key rouse.Key) error
+	Preview(schedule, timezone string, from rouse.Instant, count int) ([]rouse.Instant, error)
+	Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error)
+	Follow(ctx context.Context, f func(records []rouse.Record, dropped uint64) error) error
+}
+
+var _ Timers = (*engine.Engine)(nil)
+
+// defaultNamespace is the one of a gRPC request that names none.
+const defaultNamespace = "default"
+
+// service is the one implementation behind both faces, in the words of rouse. It checks what the engine does not, makes up
+// names, cuts pages, and sheds what is too much.
+type service struct {
+	timers Timers
+
+	writes *semaphore.Weighted // timers that are being written, by weight
+	most   int64               // of writes
+	reads  *semaphore.Weighted // lists and histories that are being read
+	follow *semaphore.Weighted // followers
+
+	draining context.Context // ends when the server begins to stop: what would go on for ever ends then
+}
+
+const (
+	maxReads     = 64
+	maxFollowers = 256
+
+	// weightBytes of payload weigh as much as a timer, so that writes bounds memory too: 16,384 timers or 64 MiB.
+	weightBytes = 4096
+
+	// again is when what was shed is worth another try.
+	again = time.Second
+)
+
+func newService(timers Timers, inFlight int, draining context.Context) *service {
+	return &service{timers: timers, writes: semaphore.NewWeighted(int64(inFlight)), most: int64(inFlight),
+		reads: semaphore.NewWeighted(maxReads), follow: semaphore.NewWeighted(maxFollowers), draining: draining}
+}
+
+func overloaded(what string) error {
+	return &rouse.RetryAfter{Err: fmt.Errorf("too many %s at a time: %w", what, rouse.ErrOverloaded), After: again}
+}
+
+// admit lets puts in or sheds them; the caller releases the weight that it returns. With wait it holds the caller back
+// instead: that is for streams, whose flow control then holds the client back.
+func (s *service) admit(ctx context.Context, puts []engine.Put, wait bool) (weight int64, err error) {
+	for i := range puts {
+		weight += 1 + int64(len(puts[i].Spec.Payload)/weightBytes)
+	}
+	weight = min(weight, s.most) // what is larger than everything comes in alone
+	if wait {
+		return weight, s.writes.Acquire(ctx, weight)
+	}
+	if !s.writes.TryAcquire(weight) {
+		return 0, overloaded("timers are being written")
+	}
+	return weight, nil
+}
+
+// put writes admitted timers. Those without a name get one, unless they can only be meant for a timer that is there.
+func (s *service) put(ctx context.Context, puts []engine.Put, weight int64) ([]engine.PutResult, error) {
+	defer s.writes.Release(weight)
+	for i := range puts {
+		p := &puts[i]
+		if p.Key.Name == "" && p.Mode != engine.ReplaceOnly && p.IfRevision == 0 {
+			p.Key.Name = madeUpName()
+		}
+	}
+	return s.timers.Put(ctx, puts)
+}
+
+// create writes one timer.
+func (s *service) create(ctx context.Context, p engine.Put) (rouse.Timer, error) {
+	if err := checkRevision(p.IfRevision); err != nil {
+		return rouse.Timer{}, err
+	}
+	puts := []engine.Put{p}
+	weight, err := s.admit(ctx, puts, false)
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	results, err := s.put(ctx, puts, weight)
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	return results[0].Timer, results[0].Err
+}
+
+// batch writes many timers, each with an outcome of its own.
+func (s *service) batch(ctx context.Context, puts []engine.Put) ([]engine.PutResult, error) {
+	if len(puts) == 0 {
+		return nil, nil
+	}
+	weight, err := s.admit(ctx, puts, false)
+	if err != nil {
+		return nil, err
+	}
+	return s.put(ctx, puts, weight)
+}
+
+// checkBatch refuses a batch as a whole.
+func checkBatch(namespace string, n int) error {
+	if err := rouse.CheckNamespace(namespace); err != nil {
+		return err
+	}
+	if n > rouse.MaxBatch {
+		return rouse.Refuse("timers", strconv.Itoa(n), "are too many", fmt.Sprintf("send at most %d at a time", rouse.MaxBatch))
+	}
+	return nil
+}
+
+// checkRevision refuses the revision that no row has and that would mean any.
+func checkRevision(expected uint64) error {
+	if expected == rouse.AnyRevision {
+		return rouse.Refuse("expected_revision", strconv.FormatUint(expected, 10), "is no revision", "give the one that you read, or leave it out")
+	}
+	return nil
+}
+
+func (s *service) get(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
+	if err := checkKey(key); err != nil {
+		return rouse.Timer{}, err
+	}
+	return s.timers.Get(ctx, key)
+}
+
+func (s *service) delete(ctx context.Context, key rouse.Key, expected uint64) (engine.Deleted, error) {
+	if err := checkKey(key); err != nil {
+		return engine.Deleted{}, err
+	}
+	if err := checkRevision(expected); err != nil {
+		return engine.Deleted{}, err
+	}
+	return s.timers.Delete(ctx, key, expected)
+}
+
+func (s *service) pause(ctx context.Context, key rouse.Key, reason string) (rouse.Timer, error) {
+	if err := checkKey(key); err != nil {
+		return rouse.Timer{}, err
+	}
+	if err := checkText("reason", reason, rouse.MaxDetail); err != nil {
+		return rouse.Timer{}, err
+	}
+	return s.timers.Pause(ctx, key, reason)
+}
+
+func (s *service) resume(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
+	if err := checkKey(key); err != nil {
+		return rouse.Timer{}, err
+	}
+	return s.timers.Resume(ctx, key)
+}
+
+func (s *service) run(ctx context.Context, key rouse.Key) (string, rouse.Instant, error) {
+	if err := checkKey(key); err != nil {
+		return "", 0, err
+	}
+	return s.timers.RunNow(ctx, key)
+}
+
+func (s *service) redrive(ctx context.Context, key rouse.Key) error {
+	if err := checkDead(key); err != nil {
+		return err
+	}
+	return s.timers.Redrive(ctx, key)
+}
+
+func (s *service) purge(ctx context.Context, key rouse.Key) error {
+	if err := checkDead(key); err != nil {
+		return err
+	}
+	return s.timers.Purge(ctx, key)
+}
+
+// maxSpan bounds the durations that a receiver asks for, like those of a timer's spec.
+const maxSpan = 7 * 24 * time.Hour
+
+// report takes what the receiver of an accepted fire says. The field names the duration in the words of the caller's face.
+func (s *service) report(ctx context.Context, key rouse.Key, r engine.Report, field string) (rouse.Instant, error) {
+	if err := checkKey(rouse.Key{Namespace: key.Namespace, Name: key.Name, Fire: r.FireID}); err != nil {
+		return 0, err
+	}
+	switch {
+	case r.FireID == "":
+		return 0, rouse.Refuse("fire_id", "", "is missing", "give the id that the fire carried")
+	case r.Token == 0:
+		return 0, rouse.Refuse("token", "", "is missing", "give the fencing token that the fire carried")
+	case r.Outcome.After > maxSpan:
+		return 0, rouse.Refuse(field, r.Outcome.After.String(), "is out of bounds", "use at most "+maxSpan.String())
+	case r.Outcome.Verdict == 0 && r.Outcome.After < time.Millisecond:
+		return 0, rouse.Refuse(field, "", "is missing", "say how much longer you need, such as 5m")
+	}
+	if err := checkText("detail", r.Outcome.Detail, 4*rouse.MaxDetail); err != nil {
+		return 0, err
+	}
+	return s.timers.Report(ctx, key, r)
+}
+
+var nameEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// madeUpName returns 16 characters with 80 random bits: among a thousand million of them two are alike once in two million
+// times, and then the second is refused. They need not be secret.
+func madeUpName() string {
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:], rand.Uint64())
+	binary.LittleEndian.PutUint64(b[8:], rand.Uint64())
+	var out [16]byte
+	nameEncoding.Encode(out[:], b[:10])
+	return string(out[:])
+}

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/rousehq/rouse"
+)
+
+// A page token is the place where the page before ended, and a hash of the query that it belongs to: a token of another
+// query would silently skip what that one had not shown. Tokens hold no secret and are not signed: one that is made up leads
+// to another place of the same list.
+
+const tokenHash = 8 // bytes
+
+func keyToken(k rouse.Key, q *rouse.Query) string {
+	b := queryHash(q)
+	for _, s := range [...]string{k.Namespace, k.Name, k.Fire} {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// keyOf reads a token; none is the zero key, before all.
+func keyOf(token string, q *rouse.Query) (rouse.Key, error) {
+	var k rouse.Key
+	if token == "" {
+		return k, nil
+	}
+	b, err := untoken(token, queryHash(q))
+	if err != nil {
+		return k, err
+	}
+	for _, s := range [...]*string{&k.Namespace, &k.Name, &k.Fire} {
+		n, read := binary.Uvarint(b)
+		if read <= 0 || n > uint64(len(b)-read) {
+			return rouse.Key{}, badToken(token)
+		}
+		*s, b = string(b[read:read+int(n)]), b[read+int(n):]
+	}
+	if len(b) > 0 {
+		return rouse.Key{}, badToken(token)
+	}
+	return k, nil
+}
+
+func cursorToken(c rouse.RecordCursor, q *rouse.RecordQuery) string {
+	b := binary.AppendVarint(historyHash(q), int64(c.Ended))
+	return base64.RawURLEncoding.EncodeToString(binary.AppendUvarint(b, c.Seq))
+}
+
+// cursorOf reads a token; none is the zero cursor, newer than all.
+func cursorOf(token string, q *rouse.RecordQuery) (rouse.RecordCursor, error) {
+	if token == "" {
+		return rouse.RecordCursor{}, nil
+	}
+	b, err := untoken(token, historyHash(q))
+	if err != nil {
+		return rouse.RecordCursor{}, err
+	}
+	ended, n := binary.Varint(b)
+	if n <= 0 {
+		return rouse.RecordCursor{}, badToken(token)
+	}
+	seq, m := binary.Uvarint(b[n:])
+	if m <= 0 || n+m != len(b) {
+		return rouse.RecordCursor{}, badToken(token)
+	}
+	return rouse.RecordCursor{Ended: rouse.Instant(ended), Seq: seq}, nil
+}
+
+// untoken returns what follows the hash of a token.
+func untoken(token string, hash []byte) ([]byte, error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(b) < tokenHash {
+		return nil, badToken(token)
+	}
+	if string(b[:tokenHash]) != string(hash) {
+		return nil, rouse.Refuse("page_token", token, "belongs to another query", "repeat the filter of the first page")
+	}
+	return b[tokenHash:], nil
+}
+
+func badToken(token string) error {
+	return rouse.Refuse("page_token", token, "is no page token", "give next_page_token of the page before")
+}
+
+func queryHash(q *rouse.Query) []byte {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "timers %q %q %q %v %d %d", q.Namespace, q.Prefix, q.Name, q.States, q.DueFrom, q.DueUntil)
+	for _, k := range slices.Sorted(maps.Keys(q.Labels)) {
+		fmt.Fprintf(h, " %q=%q", k, q.Labels[k])
+	}
+	return h.Sum(nil)
+}
+
+func historyHash(q *rouse.RecordQuery) []byte {
+	h := fnv.New64a()
+	io.WriteString(h, fmt.Sprintf("records %q %q", q.Namespace, q.Name))
+	return h.Sum(nil)
+}

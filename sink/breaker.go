@@ -1,0 +1,210 @@
+package sink
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// BreakerOptions tune a Breaker. Zero fields have the defaults that their comments name.
+type BreakerOptions struct {
+	Failures int           // deliveries that fail in a row until the circuit opens; default 10
+	Within   time.Duration // of each other; default 30 s
+	Open     time.Duration // how long it opens first; doubled each time that a probe fails; default 1 s
+	MaxOpen  time.Duration // default 30 s
+
+	// Patience is how long a host may be down until its fires fail without being sent, rather than wait: each such failure
+	// spends an attempt, so that fires for a host that never comes back end as dead letters. Default 1 h.
+	Patience time.Duration
+
+	Lanes int // lanes with failures that are remembered; default 4,096
+}
+
+func (o BreakerOptions) withDefaults() BreakerOptions {
+	if o.Failures <= 0 {
+		o.Failures = 10
+	}
+	if o.Lanes <= 0 {
+		o.Lanes = 4096
+	}
+	for _, s := range []struct {
+		p *time.Duration
+		d time.Duration
+	}{{&o.Within, 30 * time.Second}, {&o.Open, time.Second}, {&o.MaxOpen, 30 * time.Second}, {&o.Patience, time.Hour}} {
+		if *s.p <= 0 {
+			*s.p = s.d
+		}
+	}
+	o.MaxOpen = max(o.MaxOpen, o.Open)
+	return o
+}
+
+// Breaker is a sink that stops handing fires to a lane whose deliveries keep failing, so that a dead host costs neither
+// connections nor attempts: while a circuit is open its fires are deferred, without a dial and without spending an attempt.
+// Then one delivery is let through, and its outcome decides.
+//
+// A failure is an attempt that got no answer (code 0) or a server's error (500 and above). Every other answer proves the host
+// alive. A circuit belongs to a lane of a namespace, so no tenant's endpoints cut off another's. Lanes without failures cost
+// nothing; of those with failures a bounded number is remembered.
+type Breaker struct {
+	sink rouse.Sink
+	opts BreakerOptions
+	seed maphash.Seed
+
+	mu       sync.Mutex
+	circuits map[circuitKey]*circuit
+}
+
+type circuitKey struct{ namespace, lane string }
+
+// NewBreaker returns a breaker in front of a sink.
+func NewBreaker(s rouse.Sink, o BreakerOptions) *Breaker {
+	return &Breaker{sink: s, opts: o.withDefaults(), circuits: map[circuitKey]*circuit{}, seed: maphash.MakeSeed()}
+}
+
+// Check is the sink's.
+func (b *Breaker) Check(spec *rouse.Spec) error { return b.sink.Check(spec) }
+
+// Lane is the sink's.
+func (b *Breaker) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
+	return b.sink.Lane(namespace, spec)
+}
+
+// Open returns how many circuits are not closed.
+func (b *Breaker) Open() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for _, c := range b.circuits {
+		if c.opened > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Deliver hands the fires on, or defers them while their circuit is open.
+func (b *Breaker) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
+	if len(fires) == 0 {
+		return
+	}
+	key := circuitKey{fires[0].Namespace, b.sink.Lane(fires[0].Namespace, fires[0].Spec).Name}
+	pass, probe, o, spread := b.allow(key, time.Now())
+	if pass {
+		d := delivery{b: b, ctx: ctx, key: key, probe: probe, left: len(fires), settle: settle}
+		b.sink.Deliver(ctx, fires, d.report)
+		return
+	}
+	wait := o.After
+	for i := range fires {
+		if o.Verdict == rouse.Deferred {
+			o.After = wait + b.jitter(fires[i].ID, spread)
+		}
+		settle(i, o)
+	}
+}
+
+// allow says whether a delivery may pass, and as what; otherwise what its fires' outcome is, and over how long the fires that
+// wait for one circuit are to spread.
+func (b *Breaker) allow(key circuitKey, now time.Time) (pass, probe bool, o rouse.Outcome, spread time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.circuits[key]
+	if c == nil {
+		return true, false, o, 0
+	}
+	pass, probe, wait := c.allow(now, &b.opts)
+	switch {
+	case pass:
+	case c.lost(now, &b.opts):
+		o = rouse.Outcome{Verdict: rouse.Failed, Detail: fmt.Sprintf("not sent: the target has been failing for %v", now.Sub(c.since).Round(time.Minute))}
+	default:
+		o = rouse.Outcome{Verdict: rouse.Deferred, After: max(wait, time.Millisecond), Detail: "not sent: the target keeps failing"}
+	}
+	return pass, probe, o, c.period(&b.opts)
+}
+
+// jitter is stable for a fire, so that looking again does not shuffle those who wait.
+func (b *Breaker) jitter(id string, spread time.Duration) time.Duration {
+	return time.Duration(maphash.String(b.seed, id) % uint64(max(spread, 1)))
+}
+
+// delivery watches the outcomes of one call of Deliver. The breaker's mutex guards what changes.
+type delivery struct {
+	b      *Breaker
+	ctx    context.Context
+	key    circuitKey
+	settle func(i int, o rouse.Outcome)
+
+	probe  bool
+	left   int
+	failed bool // counted already: a delivery fails once, however many fires it carries
+}
+
+func (d *delivery) report(i int, o rouse.Outcome) {
+	d.note(o, time.Now())
+	d.settle(i, o)
+}
+
+func (d *delivery) note(o rouse.Outcome, now time.Time) {
+	alive, dead := judge(o)
+	dead = dead && d.ctx.Err() == nil // an engine that stops says nothing about the host
+	b := d.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d.left--
+	c := b.circuits[d.key]
+	switch {
+	case alive && c != nil:
+		delete(b.circuits, d.key)
+	case dead && !d.failed:
+		d.failed = true
+		if c == nil {
+			c = b.remember(d.key, now)
+		}
+		c.failed(now, d.probe, &b.opts)
+		d.probe = false
+	case d.left == 0 && c != nil:
+		c.released(d.probe)
+	}
+}
+
+// judge says whether an outcome proves that the host is alive, or looks dead; neither if nothing was sent.
+func judge(o rouse.Outcome) (alive, dead bool) {
+	switch o.Verdict {
+	case rouse.Done, rouse.Accepted, rouse.Gone:
+		return true, false
+	case rouse.Rejected:
+		return o.Code != 0, false
+	case rouse.Failed:
+		dead = o.Code == 0 || o.Code >= 500
+		return !dead, dead
+	}
+	return false, false
+}
+
+// remember makes a circuit for a lane. When there are too many, one of the longest untouched of a few goes: its lane is
+// dialled again until it has failed as often as a new one.
+func (b *Breaker) remember(key circuitKey, now time.Time) *circuit {
+	if len(b.circuits) >= b.opts.Lanes {
+		var oldest circuitKey
+		var touched time.Time
+		tries := 8
+		for k, c := range b.circuits { // in an order that changes with each loop
+			if touched.IsZero() || c.touched.Before(touched) {
+				oldest, touched = k, c.touched
+			}
+			if tries--; tries == 0 {
+				break
+			}
+		}
+		delete(b.circuits, oldest)
+	}
+	c := &circuit{touched: now}
+	b.circuits[key] = c
+	return c
+}

@@ -1,0 +1,249 @@
+package sinktest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// same demands that a fire arrived as it was sent.
+func same(t *testing.T, got *Arrival, want rouse.Fire) {
+	t.Helper()
+	g := got.Fire
+	if g.Spec == nil {
+		t.Fatal("the arrival has no spec")
+	}
+	if !bytes.Equal(g.Spec.Payload, want.Spec.Payload) {
+		t.Errorf("payload of %d bytes arrived as %d bytes: %.80q became %.80q", len(want.Spec.Payload), len(g.Spec.Payload), want.Spec.Payload, g.Spec.Payload)
+	}
+	if len(want.Spec.Payload) > 0 && g.Spec.ContentType != want.Spec.ContentType {
+		t.Errorf("content type %q arrived as %q", want.Spec.ContentType, g.Spec.ContentType)
+	}
+	spec := want.Spec
+	g.Spec, want.Spec = nil, nil
+	if g != want {
+		t.Errorf("arrived as\n%+v, was\n%+v (target %s)", g, want, spec.Target)
+	}
+}
+
+// exchange delivers one fire, compares it, answers, and returns the outcome.
+func (p *Peer) exchange(t *testing.T, f rouse.Fire, say Answer) rouse.Outcome {
+	t.Helper()
+	pl := p.send(t.Context(), t, []rouse.Fire{f}, 1)
+	a := p.next(t)
+	same(t, a, f)
+	a.Answer(say)
+	return pl.wait()[0]
+}
+
+func unchanged(t *testing.T, _ Harness, p *Peer) {
+	f := p.newFire(0, []byte(`{"hello":"world"}`), "application/json")
+	later := p.newFire(1, []byte("x"), "text/plain")
+	later.Attempt, later.Token, later.Generation, later.Last = 8, 1<<63+5, 1<<62+3, true
+	manual := p.newFire(2, nil, "")
+	manual.Manual = true
+	for _, f := range []rouse.Fire{f, later, manual} {
+		if o := p.exchange(t, f, Take); o.Verdict != rouse.Done {
+			t.Errorf("taken, but reported as %v: %s", o.Verdict, o.Detail)
+		}
+	}
+}
+
+func hostile(t *testing.T, _ Harness, p *Peer) {
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	for i, c := range []struct{ name, payload, contentType string }{
+		{"empty", "", ""},
+		{"every byte", string(all), "application/octet-stream"},
+		{"largest", strings.Repeat("\x00\xff", rouse.MaxPayload/2), "application/octet-stream"},
+		{"not JSON", `{"a":`, "application/json"},
+		{"JSON, not UTF-8", "\"\xff\"", "application/json"},
+		{"spaced JSON", "{ \"a\" : 1.00 ,\r\n\t\"b\":\"\\u2028 \\/ <script>\" }", "application/json"},
+		{"line ends", "\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "text/plain"},
+		{"名前 ünï €/../..%2f?a=b#c&d \"quoted\" 'x' \\ ;,=", "x", "text/plain; charset=\"utf-8\""},
+		{"..", "x", "text/plain"},
+		{"100%25 \U0001F514", "x", "text/plain"},
+	} {
+		f := p.newFire(i, []byte(c.payload), c.contentType)
+		f.Name = c.name
+		f.ID = rouse.FireID(f.Namespace, f.Name, f.Generation, f.Due, false)
+		if o := p.exchange(t, f, Take); o.Verdict != rouse.Done {
+			t.Errorf("%s: taken, but reported as %v: %s", c.name, o.Verdict, o.Detail)
+		}
+	}
+}
+
+func onceEach(t *testing.T, _ Harness, p *Peer) {
+	fires := p.newFires(100)
+	pl := p.send(t.Context(), t, fires, 10)
+	says := map[string]Answer{}
+	for i, f := range fires {
+		says[f.ID] = []Answer{Take, Fail, Reject}[i%3]
+	}
+	seen := map[string]bool{}
+	for range fires {
+		a := p.next(t)
+		if seen[a.Fire.ID] || says[a.Fire.ID] == 0 {
+			t.Errorf("fire %q arrived twice, or was never sent", a.Fire.ID)
+		}
+		seen[a.Fire.ID] = true
+		a.Answer(says[a.Fire.ID])
+	}
+	for i, o := range pl.wait() {
+		if want := []rouse.Verdict{rouse.Done, rouse.Failed, rouse.Rejected}[i%3]; o.Verdict != want {
+			t.Errorf("fire %d: %v, want %v: each fire has the outcome of its own answer", i, o.Verdict, want)
+		}
+	}
+	p.none(t)
+	p.Close()
+	pl.once()
+}
+
+func verdicts(t *testing.T, h Harness, p *Peer) {
+	for i, c := range []struct {
+		say  Answer
+		want rouse.Verdict
+	}{{Take, rouse.Done}, {Fail, rouse.Failed}, {Reject, rouse.Rejected}} {
+		o := p.exchange(t, p.newFire(i, []byte("x"), "text/plain"), c.say)
+		if o.Verdict != c.want {
+			t.Errorf("reported %v, want %v (%s)", o.Verdict, c.want, o.Detail)
+		}
+		if h.Codes && c.want != rouse.Done && o.Code == 0 {
+			t.Errorf("%v without a code", o.Verdict)
+		}
+	}
+}
+
+func noRetry(t *testing.T, _ Harness, p *Peer) {
+	if o := p.exchange(t, p.newFire(0, []byte("x"), "text/plain"), Fail); o.Verdict != rouse.Failed {
+		t.Errorf("reported %v", o.Verdict)
+	}
+	p.none(t)
+}
+
+// concurrent holds all answers back until every fire has arrived: were one to wait for another, it would wait for ever.
+func concurrent(t *testing.T, _ Harness, p *Peer) {
+	first := p.newFire(0, nil, "")
+	n := min(32, p.Sink.Lane(first.Namespace, first.Spec).Limit)
+	fires := p.newFires(n)
+	pl := p.send(t.Context(), t, fires, 1)
+	var waiting []*Arrival
+	for range n {
+		waiting = append(waiting, p.next(t))
+	}
+	for i := range waiting { // the last that came is answered first
+		waiting[n-1-i].Answer(Take)
+	}
+	for i, o := range pl.wait() {
+		if o.Verdict != rouse.Done {
+			t.Errorf("fire %d: %v: %s", i, o.Verdict, o.Detail)
+		}
+	}
+}
+
+// undone demands outcomes of attempts that nobody knows to have succeeded.
+func undone(t *testing.T, pl *play) {
+	t.Helper()
+	for i, o := range pl.wait() {
+		if o.Verdict != rouse.Failed && o.Verdict != rouse.Deferred {
+			t.Errorf("fire %d: %v, want failed or deferred: %s", i, o.Verdict, o.Detail)
+		}
+	}
+}
+
+func obeysContext(t *testing.T, _ Harness, p *Peer) {
+	ctx, cancel := context.WithCancel(t.Context())
+	pl := p.send(ctx, t, p.newFires(4), 4)
+	for range 4 {
+		p.next(t)
+	}
+	cancel()
+	undone(t, pl)
+	p.Close()
+	pl.once()
+}
+
+func endedContext(t *testing.T, _ Harness, p *Peer) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	pl := p.send(ctx, t, p.newFires(4), 4)
+	undone(t, pl)
+	p.none(t)
+	p.Close()
+	pl.once()
+}
+
+func timeout(t *testing.T, _ Harness, p *Peer) {
+	f := p.newFire(0, []byte("x"), "text/plain")
+	f.Spec.Retry.Timeout = 100 * time.Millisecond
+	pl := p.send(t.Context(), t, []rouse.Fire{f}, 1)
+	a := p.next(t)
+	if o := pl.wait()[0]; o.Verdict != rouse.Failed {
+		t.Errorf("reported %v, want failed: %s", o.Verdict, o.Detail)
+	}
+	a.Answer(Take) // too late, and of no effect
+	p.Close()
+	pl.once()
+}
+
+func lostAnswer(t *testing.T, _ Harness, p *Peer) {
+	fires := p.newFires(4)
+	for i := range fires { // a sink may keep a fire for another peer until the attempt's time is up
+		fires[i].Spec.Retry.Timeout = time.Second
+	}
+	pl := p.send(t.Context(), t, fires, 4)
+	for range fires {
+		p.next(t)
+	}
+	p.Vanish()
+	undone(t, pl)
+	p.Close()
+	pl.once()
+}
+
+func nobodyListens(t *testing.T, _ Harness, p *Peer) {
+	p.Vanish()
+	fires := p.newFires(4)
+	for i := range fires {
+		fires[i].Spec.Retry.Timeout = time.Second
+	}
+	undone(t, p.send(t.Context(), t, fires, 4))
+}
+
+func lanes(t *testing.T, _ Harness, p *Peer) {
+	a, b := p.newFire(0, []byte("a"), "text/plain"), p.newFire(1, []byte("b"), "application/json")
+	la, lb := p.Sink.Lane("ns", a.Spec), p.Sink.Lane("ns", b.Spec)
+	if la != lb || la != p.Sink.Lane("ns", a.Spec) {
+		t.Errorf("one target has the lanes %v and %v", la, lb)
+	}
+	if la.Name == "" || la.Limit < 1 || la.Batch < 1 {
+		t.Errorf("a lane without name or bounds: %+v", la)
+	}
+}
+
+func checks(t *testing.T, h Harness, p *Peer) {
+	f := p.newFire(0, []byte("x"), "text/plain")
+	if err := p.Sink.Check(f.Spec); err != nil {
+		t.Errorf("the peer's own spec is refused: %v", err)
+	}
+	for _, s := range h.Wrong {
+		var inv *rouse.Invalid
+		err := p.Sink.Check(&s)
+		if !errors.As(err, &inv) || len(inv.Problems) == 0 {
+			t.Errorf("target %.100q, %+v: want an *Invalid, got %v", s.Target, s.Webhook, err)
+			continue
+		}
+		for _, pr := range inv.Problems {
+			if pr.Field == "" || pr.Wrong == "" || pr.Cure == "" {
+				t.Errorf("target %.100q: the problem %+v does not name field, fault and cure", s.Target, pr)
+			}
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package sinktest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// newFire returns the n-th fire of a case, with a spec of its own.
+func (p *Peer) newFire(n int, payload []byte, contentType string) rouse.Fire {
+	spec := p.Spec
+	spec.Payload, spec.ContentType = payload, contentType
+	if spec.Schedule == "" {
+		spec.Schedule = "@after 1s"
+	}
+	if spec.Retry.Timeout == 0 {
+		spec.Retry.Timeout = 2 * patience
+	}
+	name := fmt.Sprintf("timer-%d", n)
+	due := rouse.At(time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC)) + rouse.Instant(n)
+	return rouse.Fire{ID: rouse.FireID("sinktest", name, 7, due, false), Namespace: "sinktest", Name: name, Generation: 7,
+		Due: due, Attempt: 1, Token: uint64(n + 1), Spec: &spec}
+}
+
+func (p *Peer) newFires(n int) []rouse.Fire {
+	fires := make([]rouse.Fire, n)
+	for i := range fires {
+		fires[i] = p.newFire(i, fmt.Appendf(nil, "payload %d", i), "text/plain")
+	}
+	return fires
+}
+
+// play is a set of fires on their way, and what was reported of them.
+type play struct {
+	t       *testing.T
+	fires   []rouse.Fire
+	senders sync.WaitGroup
+	settled chan struct{} // closed when each fire was reported
+
+	mu       sync.Mutex
+	outcomes [][]rouse.Outcome // by fire, in the order of reports
+	left     int
+}
+
+// send delivers the fires in deliveries of up to size at a time, all running together.
+func (p *Peer) send(ctx context.Context, t *testing.T, fires []rouse.Fire, size int) *play {
+	pl := &play{t: t, fires: fires, settled: make(chan struct{}), outcomes: make([][]rouse.Outcome, len(fires)), left: len(fires)}
+	lane := p.Sink.Lane(fires[0].Namespace, fires[0].Spec)
+	size = max(1, min(size, lane.Batch, lane.Limit))
+	for from := 0; from < len(fires); from += size {
+		part := fires[from:min(from+size, len(fires))]
+		pl.senders.Go(func() {
+			p.Sink.Deliver(ctx, part, func(i int, o rouse.Outcome) {
+				if i < 0 || i >= len(part) {
+					t.Errorf("reported fire %d of %d", i, len(part))
+					return
+				}
+				pl.settle(from+i, o)
+			})
+		})
+	}
+	return pl
+}
+
+func (pl *play) settle(i int, o rouse.Outcome) {
+	pl.mu.Lock()
+	defer pl.mu.Unlock()
+	pl.outcomes[i] = append(pl.outcomes[i], o)
+	if len(pl.outcomes[i]) == 1 {
+		if pl.left--; pl.left == 0 {
+			close(pl.settled)
+		}
+	}
+}
+
+// wait waits until all fires are reported and every Deliver has returned.
+func (pl *play) wait() []rouse.Outcome {
+	pl.t.Helper()
+	returned := make(chan struct{})
+	var waiter sync.WaitGroup
+	waiter.Go(func() {
+		pl.senders.Wait()
+		close(returned)
+	})
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for _, c := range []struct {
+		done <-chan struct{}
+		what string
+	}{{pl.settled, "fires that were never reported"}, {returned, "a Deliver that never returned"}} {
+		select {
+		case <-c.done:
+		case <-limit.C:
+			pl.t.Fatalf("waited %v for %s", patience, c.what)
+		}
+	}
+	waiter.Wait()
+	pl.mu.Lock()
+	defer pl.mu.Unlock()
+	out := make([]rouse.Outcome, len(pl.outcomes))
+	for i, os := range pl.outcomes {
+		out[i] = os[0]
+		wellFormed(pl.t, out[i])
+	}
+	return out
+}
+
+// once demands, when nothing runs any more, that no fire was reported twice.
+func (pl *play) once() {
+	pl.t.Helper()
+	pl.mu.Lock()
+	defer pl.mu.Unlock()
+	for i, os := range pl.outcomes {
+		if len(os) != 1 {
+			pl.t.Errorf("fire %d was reported %d times: %v", i, len(os), os)
+		}
+	}
+}
+
+// wellFormed demands what holds for every outcome.
+func wellFormed(t *testing.T, o rouse.Outcome) {
+	t.Helper()
+	if o.Verdict < rouse.Done || o.Verdict > rouse.Deferred {
+		t.Errorf("verdict %d is none", o.Verdict)
+	}
+	if o.After < 0 {
+		t.Errorf("an outcome of the past: %v", o.After)
+	}
+	if o.Verdict == rouse.Accepted && o.After == 0 {
+		t.Error("accepted without a deadline")
+	}
+	if len(o.Detail) > rouse.MaxDetail {
+		t.Errorf("a detail of %d bytes", len(o.Detail))
+	}
+	for _, r := range o.Detail {
+		if r < ' ' || r == 0x7f || r == '\uFFFD' {
+			t.Errorf("%q in the detail %q", r, o.Detail)
+		}
+	}
+	if o.Detail == "" && (o.Verdict == rouse.Failed || o.Verdict == rouse.Rejected) {
+		t.Errorf("%v without a reason", o.Verdict)
+	}
+}
+
+// next takes the next arrival from the peer.
+func (p *Peer) next(t *testing.T) *Arrival {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	a, err := p.Next(ctx)
+	if err != nil {
+		t.Fatalf("waiting for a fire to arrive: %v", err)
+	}
+	return a
+}
+
+// none demands that nothing arrived that was not taken. Everything has been reported, so what is on the wire is there.
+func (p *Peer) none(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a, err := p.Next(ctx); err == nil {
+		t.Errorf("fire %s of %s arrived, attempt %d, and should not have", a.Fire.ID, a.Fire.Name, a.Fire.Attempt)
+	}
+}

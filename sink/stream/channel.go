@@ -1,0 +1,157 @@
+package stream
+
+import (
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+type channelKey struct{ namespace, name string }
+
+// channel is where the fires of one target meet their subscribers. Nothing waits in it that a ready subscriber could take: a
+// fire is matched when it comes, a subscriber when it becomes ready.
+type channel struct {
+	key     channelKey
+	subs    []*subscriber
+	turn    int // whose turn it is, of subs
+	waiting queue
+}
+
+// item is a fire that is outstanding.
+type item struct {
+	d *delivery
+	i int32
+}
+
+func (it item) fire() *rouse.Fire { return &it.d.fires[it.i] }
+
+// dispatch gives each fire to a ready subscriber, or lets it wait.
+func (c *channel) dispatch(items []item, now moment) {
+	for n, it := range items {
+		f := it.fire()
+		size := fireSize(f)
+		sub, ready := c.pick(f, size)
+		switch {
+		case sub != nil:
+			sub.assign(it, f, size, now)
+		case ready:
+			c.waiting.push(it)
+		default: // nobody is ready, nor will be while the mutex is held
+			c.waiting.push(items[n:]...)
+			return
+		}
+	}
+}
+
+// pick returns the next subscriber in turn that is ready and wants the fire. If there is none, it says whether any was ready.
+func (c *channel) pick(f *rouse.Fire, size int) (sub *subscriber, ready bool) {
+	for k := range c.subs {
+		n := c.turn + k
+		if n >= len(c.subs) {
+			n -= len(c.subs)
+		}
+		sub := c.subs[n]
+		if !sub.ready(size) {
+			continue
+		}
+		ready = true
+		if sub.wants(f) {
+			c.turn = (n + 1) % len(c.subs)
+			return sub, true
+		}
+	}
+	return nil, ready
+}
+
+// feed gives a subscriber that became ready what waits for it.
+func (c *channel) feed(sub *subscriber, now moment) {
+	if c.waiting.live == 0 {
+		return
+	}
+	from := uint64(0)
+	if sub.filtered() {
+		from = sub.seen
+	}
+	at, last := c.waiting.from(from)
+	for ; at < last; at++ {
+		it := c.waiting.at(at)
+		if it.d == nil {
+			continue
+		}
+		f := it.fire()
+		if !sub.wants(f) {
+			continue
+		}
+		size := fireSize(f)
+		if !sub.ready(size) {
+			break
+		}
+		sub.assign(it, f, size, now)
+		c.waiting.remove(at)
+	}
+	sub.seen = at
+}
+
+// join and part keep the list of subscribers.
+func (c *channel) join(sub *subscriber) { c.subs = append(c.subs, sub) }
+
+func (c *channel) part(sub *subscriber) {
+	for n, other := range c.subs {
+		if other == sub {
+			c.subs = append(c.subs[:n], c.subs[n+1:]...)
+			if c.turn > n {
+				c.turn--
+			}
+			if c.turn >= len(c.subs) {
+				c.turn = 0
+			}
+			return
+		}
+	}
+}
+
+// overdue removes the fires that have waited long enough. They stand in the order in which their waits end, but for those
+// that a subscriber gave back; these are found when they come to the front.
+func (c *channel) overdue(out []report, now moment) []report {
+	at, last := c.waiting.from(0)
+	for ; at < last; at++ {
+		it := c.waiting.at(at)
+		if it.d == nil {
+			continue
+		}
+		if it.d.until > now.at {
+			break
+		}
+		c.waiting.remove(at)
+		out = append(out, report{it, deferral(it.fire(), now.store, "no subscriber has taken it")})
+	}
+	return out
+}
+
+// nextOverdue returns when the next fire has waited long enough.
+func (c *channel) nextOverdue() time.Duration {
+	at, last := c.waiting.from(0)
+	for ; at < last; at++ {
+		if it := c.waiting.at(at); it.d != nil {
+			return it.d.until
+		}
+	}
+	return never
+}
+
+// channel returns a channel, which it makes if there is none.
+func (s *Sink) channel(key channelKey) *channel {
+	c := s.channels[key]
+	if c == nil {
+		c = &channel{key: key.clone()}
+		s.channels[c.key] = c
+	}
+	return c
+}
+
+// forget drops a channel that nobody uses.
+func (s *Sink) forget(c *channel) {
+	if len(c.subs) == 0 && c.waiting.live == 0 {
+		delete(s.channels, c.key)
+	}
+}

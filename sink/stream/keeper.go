@@ -1,0 +1,133 @@
+package stream
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Who looks after time? Fires wait, deadlines pass and contexts end even when no subscriber does anything. Instead of a
+// goroutine of its own, whose life somebody would have to manage, the sink keeps the caller of the first Deliver of a context
+// until nothing of that context is outstanding: the keeper. So whoever runs deliveries owns it, and is free of it when the sink has
+// nothing to look after.
+
+// watch counts what is outstanding of the deliveries of one context.
+type watch struct {
+	ctx  context.Context
+	open int           // fires that are not reported
+	wake chan struct{} // there is something earlier to look after, or nothing any more
+}
+
+// coarse bounds how often time is looked at: deadlines are up to so much late.
+const coarse = 10 * time.Millisecond
+
+var itemLists = sync.Pool{New: func() any { return new([]item) }}
+
+// watch adds n fires to the watch of a context. Contexts that end together are one. keeper says that the watch is new and
+// needs the caller's care.
+func (s *Sink) watch(ctx context.Context, n int) (w *watch, keeper bool) {
+	for _, w := range s.watches {
+		if w.ctx.Done() == ctx.Done() {
+			w.open += n
+			return w, false
+		}
+	}
+	w = &watch{ctx: ctx, open: n, wake: make(chan struct{}, 1)}
+	s.watches = append(s.watches, w)
+	return w, true
+}
+
+// keep looks after time until nothing of the watch is outstanding.
+func (s *Sink) keep(w *watch) {
+	timer := time.NewTimer(coarse)
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		if w.open == 0 {
+			s.watches = slices.DeleteFunc(s.watches, func(other *watch) bool { return other == w })
+			s.mu.Unlock()
+			return
+		}
+		next := s.next
+		s.mu.Unlock()
+		timer.Reset(max(next-time.Since(s.start), coarse))
+		select {
+		case <-w.ctx.Done():
+			finish(s.abandon(w))
+		case <-timer.C:
+			finish(s.expire())
+		case <-w.wake:
+		}
+	}
+}
+
+// sooner tells keepers that something is to be looked after at a time.
+func (s *Sink) sooner(at time.Duration) {
+	if at >= s.next {
+		return
+	}
+	s.next = at
+	for _, w := range s.watches {
+		signal(w.wake)
+	}
+}
+
+// count takes the fires of reports off their watches, before they are made.
+func count(reports []report) {
+	for i := range reports {
+		w := reports[i].d.watch
+		if w.open--; w.open == 0 {
+			signal(w.wake)
+		}
+	}
+}
+
+// expire ends waits and deadlines that have passed, and finds out when to look again.
+func (s *Sink) expire() (out []report) {
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = never
+	next := never
+	for _, c := range s.channels {
+		out = c.overdue(out, now)
+		for _, sub := range c.subs {
+			before := len(out)
+			if out = sub.expire(out, now); len(out) > before && !sub.sending {
+				c.feed(sub, now)
+			}
+			next = min(next, sub.slots.earliest)
+		}
+		next = min(next, c.nextOverdue())
+		s.forget(c)
+	}
+	s.next = next
+	count(out)
+	return out
+}
+
+// abandon gives up all fires of a context that has ended.
+func (s *Sink) abandon(w *watch) (out []report) {
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.channels {
+		at, last := c.waiting.from(0)
+		for ; at < last; at++ {
+			if it := c.waiting.at(at); it.d != nil && it.d.watch == w {
+				out = append(out, report{it, deferral(it.fire(), now.store, stopped)})
+				c.waiting.remove(at)
+			}
+		}
+		for _, sub := range c.subs {
+			out = sub.abandon(out, w, now)
+			if !sub.sending {
+				c.feed(sub, now)
+			}
+		}
+		s.forget(c)
+	}
+	count(out)
+	return out
+}

@@ -1,0 +1,69 @@
+package stream
+
+import (
+	"sync"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// message is a response that is filled, sent and used again. gRPC has encoded a message when Send returns; what may look at
+// it later are tracers that keep messages, and rouse installs none.
+type message struct {
+	response rousev1.SubscribeResponse
+	fires    []*rousev1.Fire // all that were ever made; response.Fires is the head of it
+	bytes    int
+}
+
+var messages = sync.Pool{New: func() any { return new(message) }}
+
+// add returns the next fire of the message to fill in.
+func (m *message) add(size int) *rousev1.Fire {
+	n := len(m.response.Fires)
+	if n == len(m.fires) {
+		more := make([]rousev1.Fire, min(max(4, n), maxFires-n))
+		for i := range more {
+			m.fires = append(m.fires, &more[i])
+		}
+	}
+	m.response.Fires = m.fires[:n+1]
+	m.bytes += size
+	return m.fires[n]
+}
+
+// drop takes out the fires whose tags are not wanted any more.
+func (m *message) drop(wanted func(tag uint64) bool) {
+	n := 0
+	for i, f := range m.response.Fires {
+		if wanted(f.Tag) {
+			m.fires[n], m.fires[i] = m.fires[i], m.fires[n]
+			n++
+		}
+	}
+	clearFires(m.fires[n:len(m.response.Fires)])
+	m.response.Fires = m.fires[:n]
+}
+
+// recycle lets go of everything that the message refers to and keeps it for the next one.
+func (m *message) recycle() {
+	clearFires(m.response.Fires)
+	m.response.Fires, m.bytes = nil, 0
+	messages.Put(m)
+}
+
+func clearFires(fires []*rousev1.Fire) {
+	for _, f := range fires {
+		f.Id, f.Namespace, f.Name, f.Payload, f.ContentType, f.Labels = "", "", "", nil, "", nil
+	}
+}
+
+// fireSize returns about how many bytes a fire has in a message.
+func fireSize(f *rouse.Fire) int {
+	n := 96 + len(f.Namespace) + len(f.Name) + len(f.Spec.Payload) + len(f.Spec.ContentType)
+	if len(f.Spec.Labels) > 0 {
+		for k, v := range f.Spec.Labels {
+			n += len(k) + len(v) + 8
+		}
+	}
+	return n
+}

@@ -1,0 +1,102 @@
+package stream
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// settle takes what a subscriber says of its fires. What is wrong with it is returned, after all that is right was taken: to
+// lose an outcome would mean another attempt.
+func (sub *subscriber) settle(out []report, m *rousev1.Settle, now moment) ([]report, error) {
+	var faults []rouse.Problem
+	for i, tag := range m.Done {
+		if s := sub.tagged(tag, "settle.done", i, &faults); s != nil {
+			out = append(out, report{sub.slots.release(s), rouse.Outcome{Verdict: rouse.Done}})
+		}
+	}
+	for i, f := range m.Failures {
+		if s := sub.tagged(f.GetTag(), "settle.failures", i, &faults); s != nil {
+			o, err := failure(f)
+			if err != nil {
+				faults = appendFault(faults, fmt.Sprintf("settle.failures[%d]", i), err)
+			}
+			out = append(out, report{sub.slots.release(s), o})
+		}
+	}
+	for i, e := range m.Extensions {
+		s := sub.tagged(e.GetTag(), "settle.extensions", i, &faults)
+		by, err := rousev1.DurationFromProto("by", e.GetBy())
+		if err == nil && by == 0 {
+			err = rouse.Refuse("by", "", "is missing", "say how much longer the fire may take, from now")
+		}
+		switch {
+		case err != nil:
+			faults = appendFault(faults, fmt.Sprintf("settle.extensions[%d]", i), err)
+		case s != nil: // never shortened: an extension may come after a longer one was sent
+			s.deadline = max(s.deadline, min(now.at+min(by, never-now.at), s.latest))
+		}
+	}
+	if len(faults) > 0 {
+		return out, &rouse.Invalid{Problems: faults}
+	}
+	return out, nil
+}
+
+// tagged returns the slot of a tag. A tag whose fire has ended meanwhile is no fault: its deadline and its settle crossed.
+func (sub *subscriber) tagged(tag uint64, list string, i int, faults *[]rouse.Problem) *slot {
+	s, known := sub.slots.find(tag)
+	if s == nil && !known && len(*faults) < maxFaults {
+		*faults = append(*faults, rouse.Problem{Field: fmt.Sprintf("%s[%d]", list, i), Value: fmt.Sprint(tag),
+			Wrong: "is no tag of this stream", Cure: "use the tags of fires that came by the same stream"})
+	}
+	return s
+}
+
+// maxFaults bounds how many faults of a message are told.
+const maxFaults = 16
+
+func appendFault(faults []rouse.Problem, path string, err error) []rouse.Problem {
+	if inv, ok := rouse.Under(path, err).(*rouse.Invalid); ok && len(faults) < maxFaults {
+		faults = append(faults, inv.Problems...)
+	}
+	return faults
+}
+
+// failure returns the outcome that a subscriber's failure is. Without retry_after the timer's own backoff holds; a retry_after
+// of 0s means at once.
+func failure(f *rousev1.Failure) (rouse.Outcome, error) {
+	o := rouse.Outcome{Verdict: rouse.Failed, Detail: printable(f.Detail)}
+	if o.Detail == "" {
+		o.Detail = "the subscriber reported a failure"
+	}
+	if f.Permanent {
+		o.Verdict = rouse.Rejected
+		return o, nil
+	}
+	after, err := rousev1.DurationFromProto("retry_after", f.RetryAfter)
+	if err != nil {
+		return o, err
+	}
+	if f.RetryAfter != nil {
+		o.After = min(max(after, rouse.AtOnce), maxRetryAfter)
+	}
+	return o, nil
+}
+
+// maxRetryAfter bounds how far a subscriber can put off the next attempt: as far as a timer's own backoff can be set.
+const maxRetryAfter = 7 * 24 * time.Hour
+
+// printable returns text that fits a record: shortened, on one line.
+func printable(s string) string {
+	return rouse.Shorten(strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case r < ' ', r == 0x7f, r == '\uFFFD':
+			return ' '
+		}
+		return r
+	}, rouse.Shorten(s, 2*rouse.MaxDetail))), rouse.MaxDetail)
+}

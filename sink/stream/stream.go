@@ -1,0 +1,171 @@
+// Package stream is the sink of targets "stream:" and "stream:CHANNEL": it delivers fires to clients that subscribed to a
+// channel of a namespace over gRPC.
+//
+//	Deliver ─► channel: waiting fires ─► subscriber: tags, credits ─► message ─► Send      (deliver.go, channel.go, subscriber.go)
+//	outcomes ◄── settles, deadlines, a subscriber that leaves, the end of ctx              (settle.go, subscribe.go, keeper.go)
+//
+// It promises:
+//   - A fire goes to one subscriber at a time, whose filter it passes, and which has credits left: no subscriber ever has more
+//     unsettled fires than credits. Subscribers that are ready take turns.
+//   - A subscriber is ready while its last message is on its way out of the process and not longer, so one that does not read
+//     gets nothing more, delays nobody, and holds at most its credits.
+//   - A fire that nobody takes is deferred after a while: it spends no attempt.
+//   - A fire that is not settled by its deadline has failed; one whose subscriber leaves has failed and may go to another at once.
+//
+// There is one mutex, taken once for a batch: a delivery, a message, a settle. There is no goroutine and no timer for a fire: a
+// subscriber has the two of its stream, and one of the running Delivers, the keeper, looks after time (keeper.go).
+package stream
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Bounds of a channel's name, of what a subscriber may have unsettled, and of a message.
+const (
+	MaxChannel  = 128     // bytes
+	MaxCredits  = 1 << 16 // more are not counted
+	maxFires    = 256     // in a message
+	maxBytes    = 1 << 20 // of a message, unless one fire is larger
+	scheme      = "stream:"
+	tagSlotBits = 16 // MaxCredits slots
+)
+
+// Options bound and tune a sink. Zero fields have the defaults that their comments name.
+type Options struct {
+	Wait           time.Duration // how long a fire waits for a subscriber before it is deferred; default 2 s
+	MaxHold        time.Duration // how long a subscriber can keep a fire by extending it; default 1 h
+	MaxSubscribers int           // default 10,000
+	Outstanding    int           // fires of one channel at a time, waiting and unsettled; default 16,384
+
+	// Now is the store's clock, in which deadlines are told; default the machine's.
+	Now func() rouse.Instant
+
+	// Admit says whether the caller of a subscription may have it; default anybody. Its error ends the subscription.
+	Admit func(ctx context.Context, open *rousev1.Open) error
+}
+
+func (o Options) withDefaults() Options {
+	if o.Wait == 0 {
+		o.Wait = 2 * time.Second
+	}
+	if o.MaxHold == 0 {
+		o.MaxHold = time.Hour
+	}
+	if o.MaxSubscribers == 0 {
+		o.MaxSubscribers = 10_000
+	}
+	if o.Outstanding == 0 {
+		o.Outstanding = 16_384
+	}
+	if o.Now == nil {
+		o.Now = func() rouse.Instant { return rouse.Reached(time.Now()) }
+	}
+	if o.Admit == nil {
+		o.Admit = func(context.Context, *rousev1.Open) error { return nil }
+	}
+	return o
+}
+
+// Sink is safe for concurrent use.
+type Sink struct {
+	opts  Options
+	start time.Time // moments are counted from it
+	lanes laneCache
+
+	receivers sync.WaitGroup // goroutines that read requests
+	closed    chan struct{}  // closed by Close
+
+	mu       sync.Mutex // guards what follows, and everything in channels and subscribers
+	channels map[channelKey]*channel
+	subs     int
+	watches  []*watch      // contexts of deliveries with fires outstanding
+	next     time.Duration // no deadline and no wait ends before this
+	ended    bool
+}
+
+// New returns a sink without subscribers.
+func New(o Options) *Sink {
+	return &Sink{opts: o.withDefaults(), start: time.Now(), closed: make(chan struct{}), channels: map[channelKey]*channel{}, next: never}
+}
+
+// Close ends all subscriptions and defers what is delivered from now on. It does not wait: a subscription ends when its last
+// message is sent or its stream is cut, as by stopping the gRPC server. Wait waits.
+func (s *Sink) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.ended = true
+		close(s.closed)
+	}
+}
+
+// Wait returns when all goroutines of subscriptions have ended. It is called after Close and after the gRPC server has stopped.
+func (s *Sink) Wait() { s.receivers.Wait() }
+
+// Check refuses what is no stream target, a channel's name that cannot be one, and options that only webhooks have.
+func (s *Sink) Check(spec *rouse.Spec) error {
+	if _, err := channelOf(spec.Target); err != nil {
+		return err
+	}
+	w := &spec.Webhook
+	if w.Method != "" || len(w.Headers) > 0 || w.Structured || w.Batch != 0 || w.Accept != 0 {
+		return rouse.Refuse("webhook", "", "has no meaning for a stream target", "leave it out, or give an http or https target")
+	}
+	return nil
+}
+
+// Lane has room for many messages on their way: how much each subscriber gets is a matter of its credits.
+func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
+	return rouse.Lane{Name: s.lanes.name(namespace, spec.Target), Limit: s.opts.Outstanding, Batch: maxFires}
+}
+
+// channelOf returns the channel that a target names.
+func channelOf(target string) (string, error) {
+	name, ok := strings.CutPrefix(target, scheme)
+	if !ok {
+		return "", rouse.Refuse("target", target, "is no stream target", "use stream: or stream:CHANNEL")
+	}
+	if wrong := channelFault(name); wrong != "" {
+		return "", rouse.Refuse("target", target, "names a channel that "+wrong, channelCure)
+	}
+	return name, nil
+}
+
+var channelCure = fmt.Sprintf("use up to %d bytes of printable UTF-8, without a space at either end", MaxChannel)
+
+// channelFault says what is wrong with a channel's name, or nothing.
+func channelFault(name string) string {
+	switch {
+	case len(name) > MaxChannel:
+		return fmt.Sprintf("has %d bytes", len(name))
+	case !utf8.ValidString(name):
+		return "is not UTF-8"
+	case strings.TrimSpace(name) != name:
+		return "begins or ends with a space"
+	}
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			return fmt.Sprintf("contains %U", r)
+		}
+	}
+	return ""
+}
+
+// moment is a time as the sink reads it once for a batch.
+type moment struct {
+	at    time.Duration // monotonic, since the sink was made
+	store rouse.Instant // by the store's clock
+}
+
+const never time.Duration = 1<<63 - 1
+
+func (s *Sink) now() moment { return moment{time.Since(s.start), s.opts.Now()} }

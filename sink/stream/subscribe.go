@@ -1,0 +1,201 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// NowHeader names the header that tells a subscriber what time it is by the store's clock, in which deadlines are told.
+const NowHeader = "rouse-now-ms"
+
+// Subscribe is the body of the gRPC method: it returns when the stream is over. Headers go out as soon as the subscription
+// stands. The caller's goroutine sends; a second one receives, and ends at the latest when Subscribe has returned and gRPC
+// has ended the stream.
+func (s *Sink) Subscribe(stream rousev1.Fires_SubscribeServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		return err
+	}
+	open := first.GetOpen()
+	if open == nil {
+		return refused(rouse.Refuse("request", "", "does not open a subscription", "send open first"))
+	}
+	if open.Namespace == "" {
+		open.Namespace = "default"
+	}
+	if err := checkOpen(open); err != nil {
+		return refused(err)
+	}
+	if err := s.opts.Admit(stream.Context(), open); err != nil {
+		return refused(err)
+	}
+	sub, err := s.join(open)
+	if err != nil {
+		return refused(err)
+	}
+	defer s.leave(sub, nil)
+	if err := stream.SendHeader(metadata.Pairs(NowHeader, strconv.FormatInt(int64(s.opts.Now()), 10))); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	ended := s.ended
+	if !ended {
+		s.receivers.Go(func() { s.leave(sub, s.receive(stream, sub)) })
+	}
+	s.mu.Unlock()
+	if ended {
+		return refused(rouse.ErrClosed)
+	}
+	return s.send(stream, sub)
+}
+
+func refused(err error) error { return rousev1.ErrorToStatus(err).Err() }
+
+// checkOpen refuses what no timer can match.
+func checkOpen(open *rousev1.Open) error {
+	if err := rouse.CheckNamespace(open.Namespace); err != nil {
+		return rouse.Under("open", err)
+	}
+	if wrong := channelFault(open.Channel); wrong != "" {
+		return rouse.Refuse("open.channel", open.Channel, wrong, channelCure)
+	}
+	if len(open.NamePrefix) > rouse.MaxName {
+		return rouse.Refuse("open.name_prefix", open.NamePrefix, "is longer than a name can be", fmt.Sprintf("use up to %d bytes", rouse.MaxName))
+	}
+	if len(open.Labels) > rouse.MaxLabels {
+		return rouse.Refuse("open.labels", strconv.Itoa(len(open.Labels)), "are more than a timer can have", fmt.Sprintf("use up to %d", rouse.MaxLabels))
+	}
+	return nil
+}
+
+// join adds a subscriber to its channel.
+func (s *Sink) join(open *rousev1.Open) (*subscriber, error) {
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
+		return nil, rouse.ErrClosed
+	case s.subs >= s.opts.MaxSubscribers:
+		return nil, fmt.Errorf("%d subscribers are the most: %w", s.subs, rouse.ErrOverloaded)
+	}
+	s.subs++
+	c := s.channel(channelKey{open.Namespace, open.Channel})
+	sub := newSubscriber(c, open, s.opts.MaxHold, s.sooner)
+	c.join(sub)
+	c.feed(sub, now)
+	return sub, nil
+}
+
+// leave takes a subscriber out of its channel, once, and lets go of what it has.
+func (s *Sink) leave(sub *subscriber, why error) {
+	now := s.now()
+	s.mu.Lock()
+	if sub.gone {
+		s.mu.Unlock()
+		return
+	}
+	sub.gone, sub.err = true, why
+	s.subs--
+	c := sub.channel
+	c.part(sub)
+	reports, unsent := sub.leave(nil)
+	c.dispatch(unsent, now)
+	if len(unsent) > 0 {
+		s.sooner(c.nextOverdue())
+	}
+	s.forget(c)
+	count(reports)
+	signal(sub.wake)
+	s.mu.Unlock()
+	finish(reports)
+}
+
+// send sends messages until the stream is over.
+func (s *Sink) send(stream rousev1.Fires_SubscribeServer, sub *subscriber) error {
+	for {
+		now := s.now()
+		s.mu.Lock()
+		if sub.gone {
+			s.mu.Unlock()
+			return sub.err
+		}
+		m := sub.pull(now)
+		s.mu.Unlock()
+		if m != nil {
+			err := stream.Send(&m.response)
+			m.recycle()
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-sub.wake:
+		case <-s.closed:
+			return refused(rouse.ErrClosed)
+		}
+	}
+}
+
+// receive takes requests until the stream is over, and returns what the client is told of it.
+func (s *Sink) receive(stream rousev1.Fires_SubscribeServer, sub *subscriber) error {
+	var reports []report
+	for {
+		request, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF): // the client has nothing more to say, so it cannot settle anything
+			return nil
+		case err != nil:
+			if ctx := stream.Context(); ctx.Err() != nil {
+				return refused(context.Cause(ctx))
+			}
+			return err
+		}
+		reports, err = s.take(sub, request, reports[:0])
+		finish(reports)
+		clear(reports)
+		if err != nil {
+			return refused(err)
+		}
+	}
+}
+
+// take applies one request.
+func (s *Sink) take(sub *subscriber, request *rousev1.SubscribeRequest, out []report) ([]report, error) {
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sub.gone {
+		return out, nil
+	}
+	var err error
+	switch r := request.Request.(type) {
+	case *rousev1.SubscribeRequest_Credits:
+		sub.grant(r.Credits)
+	case *rousev1.SubscribeRequest_Settle:
+		if r.Settle != nil {
+			out, err = sub.settle(out, r.Settle, now)
+		}
+	case *rousev1.SubscribeRequest_Open:
+		err = rouse.Refuse("request", "open", "opens a subscription that is open", "use another stream for another one")
+	default:
+		err = rouse.Refuse("request", "", "says nothing that is known", "send credits or settle")
+	}
+	count(out)
+	if !sub.sending {
+		sub.channel.feed(sub, now)
+	}
+	return out, err
+}

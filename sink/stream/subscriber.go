@@ -1,0 +1,165 @@
+package stream
+
+import (
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// subscriber is one open stream. The sink's mutex guards what changes.
+type subscriber struct {
+	channel *channel
+	prefix  string
+	labels  map[string]string
+	maxHold time.Duration
+	sooner  func(at time.Duration) // tells the sink of a deadline
+	wake    chan struct{}          // there is something to send, or the stream is over
+
+	credits int
+	slots   slots
+	seen    uint64   // up to where a filtered subscriber has looked at what waits
+	next    *message // to be sent next; nil: nothing
+	sending bool     // a message is on its way out
+	gone    bool
+	err     error // why it is gone
+}
+
+func newSubscriber(c *channel, open *rousev1.Open, maxHold time.Duration, sooner func(time.Duration)) *subscriber {
+	return &subscriber{channel: c, prefix: open.NamePrefix, labels: open.Labels, maxHold: maxHold, sooner: sooner,
+		wake: make(chan struct{}, 1), credits: int(min(open.Credits, MaxCredits)), slots: newSlots()}
+}
+
+func (sub *subscriber) filtered() bool { return sub.prefix != "" || len(sub.labels) > 0 }
+
+// wants says whether a fire passes the subscriber's filter.
+func (sub *subscriber) wants(f *rouse.Fire) bool {
+	if !sub.filtered() {
+		return true
+	}
+	if !strings.HasPrefix(f.Name, sub.prefix) {
+		return false
+	}
+	for k, v := range sub.labels {
+		if got, ok := f.Spec.Labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// ready says whether the subscriber can take a fire of a size now.
+func (sub *subscriber) ready(size int) bool {
+	if sub.sending || sub.slots.live >= sub.credits {
+		return false
+	}
+	return sub.next == nil || len(sub.next.response.Fires) < maxFires && sub.next.bytes+size <= maxBytes
+}
+
+// assign puts a fire into the next message, with a tag and a deadline. From here on the fire is an attempt, unless the
+// message is never sent.
+func (sub *subscriber) assign(it item, f *rouse.Fire, size int, now moment) {
+	timeout := f.Spec.Retry.Timeout
+	if timeout <= 0 {
+		timeout = rouse.DefaultRetry.Timeout
+	}
+	deadline := now.at + timeout
+	if deadline < sub.slots.earliest {
+		sub.sooner(deadline)
+	}
+	if sub.next == nil {
+		sub.next = messages.Get().(*message)
+		signal(sub.wake)
+	}
+	p := sub.next.add(size)
+	rousev1.FireToProto(f, p)
+	p.Tag = sub.slots.take(it, deadline, now.at+max(timeout, sub.maxHold))
+	p.DeadlineMs = int64(now.store) + timeout.Milliseconds()
+}
+
+// pull returns the next message, or nothing; asked again, it takes the last one for sent.
+func (sub *subscriber) pull(now moment) *message {
+	sub.sending = false
+	sub.channel.feed(sub, now)
+	m := sub.next
+	if m != nil {
+		sub.next, sub.sending = nil, true
+	}
+	return m
+}
+
+// grant adds credits.
+func (sub *subscriber) grant(more uint32) {
+	sub.credits = int(min(uint64(sub.credits)+uint64(more), MaxCredits))
+}
+
+// expire releases the fires whose deadline has passed.
+func (sub *subscriber) expire(out []report, now moment) []report {
+	if sub.slots.earliest > now.at {
+		return out
+	}
+	earliest := never
+	sub.slots.each(func(s *slot) {
+		if s.deadline > now.at {
+			earliest = min(earliest, s.deadline)
+			return
+		}
+		out = append(out, report{sub.slots.release(s), rouse.Outcome{Verdict: rouse.Failed, Detail: "not settled in time"}})
+	})
+	sub.slots.earliest = earliest
+	return out
+}
+
+// abandon releases the fires of one context: those that were sent have failed, the others do not go out any more.
+func (sub *subscriber) abandon(out []report, w *watch, now moment) []report {
+	if m := sub.next; m != nil {
+		m.drop(func(tag uint64) bool {
+			s, _ := sub.slots.find(tag)
+			if s == nil {
+				return false
+			}
+			if s.item.d.watch != w {
+				return true
+			}
+			it := sub.slots.release(s)
+			out = append(out, report{it, deferral(it.fire(), now.store, stopped)})
+			return false
+		})
+		if len(m.response.Fires) == 0 {
+			m.recycle()
+			sub.next = nil
+		}
+	}
+	sub.slots.each(func(s *slot) {
+		if s.item.d.watch == w {
+			out = append(out, report{sub.slots.release(s), rouse.Outcome{Verdict: rouse.Failed, After: rouse.AtOnce, Detail: stopped}})
+		}
+	})
+	return out
+}
+
+// leave releases everything: those that were sent have failed and may go to another at once, the others are returned.
+func (sub *subscriber) leave(out []report) (reports []report, unsent []item) {
+	if m := sub.next; m != nil {
+		for _, f := range m.response.Fires {
+			if s, _ := sub.slots.find(f.Tag); s != nil {
+				unsent = append(unsent, sub.slots.release(s))
+			}
+		}
+		m.recycle()
+		sub.next = nil
+	}
+	sub.slots.each(func(s *slot) {
+		out = append(out, report{sub.slots.release(s), rouse.Outcome{Verdict: rouse.Failed, After: rouse.AtOnce, Detail: "the subscriber went away"}})
+	})
+	sub.slots.earliest = never
+	return out, unsent
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,86 @@
+package webhook
+
+import "net/netip"
+
+// never are the networks that no setting opens: link-local addresses, and those where clouds keep their metadata.
+var never = prefixes(
+	"169.254.0.0/16", "fe80::/10", // link-local; also the metadata of most clouds
+	"fd00:ec2::/32",      // AWS
+	"fd20:ce::254/128",   // Google
+	"100.100.100.200/32", // Alibaba
+	"168.63.129.16/32",   // Azure's wire server
+	"192.0.0.192/32",     // Oracle
+)
+
+// special are the networks that AllowPrivate opens: all that is not globally reachable unicast.
+var special = prefixes(
+	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
+	"192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+	"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16",
+	"fc00::/7", "fec0::/10", "ff00::/8",
+)
+
+func prefixes(list ...string) []netip.Prefix {
+	out := make([]netip.Prefix, len(list))
+	for i, s := range list {
+		out[i] = netip.MustParsePrefix(s)
+	}
+	return out
+}
+
+// fault says why no request may go to an address; empty if one may.
+func fault(a netip.Addr, allowPrivate bool) string {
+	if a.Zone() != "" {
+		return "is link-local"
+	}
+	a = a.Unmap()
+	if within(a, never) {
+		return "is link-local, or a cloud's metadata service"
+	}
+	for _, inner := range embedded(a) {
+		if within(inner, never) {
+			return "stands for " + inner.String() + ", which is link-local, or a cloud's metadata service"
+		}
+	}
+	if !allowPrivate && within(a, special) {
+		return "is not public, and this server delivers to public addresses only"
+	}
+	return ""
+}
+
+func within(a netip.Addr, list []netip.Prefix) bool {
+	for _, p := range list {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	compatible = netip.MustParsePrefix("::/96")
+	nat64      = netip.MustParsePrefix("64:ff9b::/96")
+	nat64Local = netip.MustParsePrefix("64:ff9b:1::/48")
+	sixToFour  = netip.MustParsePrefix("2002::/16")
+	teredo     = netip.MustParsePrefix("2001::/32")
+)
+
+// embedded returns the IPv4 addresses that an IPv6 address may be translated to on its way.
+func embedded(a netip.Addr) []netip.Addr {
+	if a.Is4() {
+		return nil
+	}
+	b := a.As16()
+	v4 := func(i, j, k, l int) netip.Addr { return netip.AddrFrom4([4]byte{b[i], b[j], b[k], b[l]}) }
+	switch {
+	case compatible.Contains(a), nat64.Contains(a):
+		return []netip.Addr{v4(12, 13, 14, 15)}
+	case nat64Local.Contains(a): // the prefix may be of 48 or of up to 96 bits; RFC 6052 leaves out the byte 8
+		return []netip.Addr{v4(6, 7, 9, 10), v4(7, 9, 10, 11), v4(9, 10, 11, 12), v4(12, 13, 14, 15)}
+	case sixToFour.Contains(a):
+		return []netip.Addr{v4(2, 3, 4, 5)}
+	case teredo.Contains(a):
+		return []netip.Addr{v4(4, 5, 6, 7), netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]})}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package webhook
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// MaxRetryAfter bounds the wait that a receiver can ask for.
+const MaxRetryAfter = 24 * time.Hour
+
+// answer is what a receiver said.
+type answer struct {
+	code       int
+	retryAfter string
+	head       []byte  // first bytes of the body
+	body       *wishes // of a body that names "rouse"; nil otherwise
+	garbled    bool    // the body names "rouse" and cannot be read
+}
+
+// headBytes is how much of a body is kept for people.
+const headBytes = rouse.MaxDetail
+
+// read reads an answer's body: to its end if that comes within MaxAnswer, so that the connection can be used again. An
+// endless, slow or broken body takes nothing back of what the status said.
+func (s *Sink) read(resp *http.Response) *answer {
+	defer resp.Body.Close()
+	a := &answer{code: resp.StatusCode, retryAfter: resp.Header.Get("Retry-After")}
+	if resp.Body == http.NoBody {
+		return a
+	}
+	keep := headBytes
+	maybe := resp.StatusCode/100 == 2 && isJSON(resp.Header.Get("Content-Type")) && resp.Header.Get("Content-Encoding") == ""
+	if maybe {
+		keep = s.opts.MaxAnswer
+	}
+	kept, whole := readUpTo(resp.Body, keep, s.opts.MaxAnswer)
+	a.head = kept[:min(len(kept), headBytes)]
+	if maybe {
+		a.body, a.garbled = readWishes(kept, whole)
+	}
+	return a
+}
+
+// readUpTo reads up to limit bytes and keeps the first of them; whole says that it came to the end, and kept all.
+func readUpTo(r io.Reader, keep, limit int) (kept []byte, whole bool) {
+	buf := make([]byte, min(512, limit+1))
+	for total := 0; ; {
+		n, err := r.Read(buf[:min(len(buf), limit+1-total)])
+		total += n
+		kept = append(kept, buf[:min(n, keep-len(kept))]...)
+		switch {
+		case err == io.EOF:
+			return kept, total == len(kept)
+		case err != nil || total > limit:
+			return kept, false
+		case total >= len(buf) && len(buf) < 16<<10:
+			buf = make([]byte, 4*len(buf))
+		}
+	}
+}
+
+// outcome says what the answer means for a fire of the spec.
+func (a *answer) outcome(spec *rouse.Spec, now time.Time) rouse.Outcome {
+	if a.garbled {
+		return rouse.Outcome{Verdict: rouse.Failed, Code: a.code, Detail: excerpt(status(a.code)+`: the body names "rouse" and cannot be read: `, string(a.head))}
+	}
+	if a.body != nil {
+		if o, asked := a.body.wish.outcome(a.code, now); asked {
+			return o
+		}
+	}
+	return meaning(a.code, a.retryAfter, string(a.head), spec, now)
+}
+
+// meaning says what a status means.
+func meaning(code int, retryAfter, head string, spec *rouse.Spec, now time.Time) rouse.Outcome {
+	o := rouse.Outcome{Code: code}
+	var note string
+	switch {
+	case code == http.StatusAccepted:
+		o.Verdict, o.After = rouse.Accepted, spec.Webhook.Accept
+		if o.After == 0 {
+			o.After = rouse.DefaultAccept
+		}
+	case code/100 == 2:
+		o.Verdict = rouse.Done
+		if head == "" {
+			return o // the code says it all, and most fires end here
+		}
+	case code == http.StatusGone:
+		o.Verdict = rouse.Gone
+	case code/100 == 3:
+		o.Verdict = rouse.Rejected
+		note = ", and redirects are not followed"
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code/100 != 4:
+		o.Verdict = rouse.Failed
+		o.After, note = parseRetryAfter(retryAfter, now)
+	default:
+		o.Verdict = rouse.Rejected
+	}
+	label := status(code) + note
+	if head != "" {
+		label += ": "
+	}
+	o.Detail = excerpt(label, head)
+	return o
+}
+
+// status returns a code with its usual text; what the receiver wrote behind the code is not used.
+func status(code int) string {
+	if text := http.StatusText(code); text != "" {
+		return strconv.Itoa(code) + " " + text
+	}
+	return strconv.Itoa(code)
+}
+
+// parseRetryAfter reads a Retry-After: seconds, or a date. It returns 0, the timer's own backoff, if there is none, or none
+// that can be read. note says how it was bounded, if it was.
+func parseRetryAfter(value string, now time.Time) (after time.Duration, note string) {
+	if value == "" {
+		return 0, ""
+	}
+	if n, err := strconv.ParseUint(value, 10, 64); err == nil {
+		return bounded(time.Duration(min(n, uint64(MaxRetryAfter/time.Second)+1)) * time.Second)
+	}
+	if t, err := http.ParseTime(value); err == nil && t.After(now) {
+		return bounded(t.Sub(now))
+	}
+	return 0, ""
+}
+
+// bounded applies MaxRetryAfter.
+func bounded(d time.Duration) (time.Duration, string) {
+	if d > MaxRetryAfter {
+		return MaxRetryAfter, " (the wait it asks for is cut to " + MaxRetryAfter.String() + ")"
+	}
+	return d, ""
+}

@@ -1,0 +1,171 @@
+package webhook
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rousehq/rouse"
+)
+
+// Check refuses a spec that could never be delivered, with an *rouse.Invalid that names every problem. Where a name leads is
+// not looked up: that is judged at each dial.
+func (s *Sink) Check(spec *rouse.Spec) error {
+	var ps []rouse.Problem
+	add := func(field, value, wrong, cure string) {
+		ps = append(ps, rouse.Problem{Field: field, Value: rouse.Shorten(value, 128), Wrong: wrong, Cure: cure})
+	}
+	if value, wrong, cure := s.targetFault(spec.Target); wrong != "" {
+		add("target", value, wrong, cure)
+	}
+	if !isHeaderValue(spec.ContentType) {
+		add("content_type", spec.ContentType, "cannot be sent as a header", "use printable ASCII, without spaces at the ends")
+	}
+	switch m := method(spec); m {
+	case http.MethodPost, http.MethodPut, http.MethodPatch:
+	case http.MethodGet, http.MethodDelete:
+		for _, c := range []struct {
+			wrong bool
+			what  string
+		}{{len(spec.Payload) > 0, "a payload"}, {spec.Webhook.Structured, "structured mode"}, {spec.Webhook.Batch > 1, "batches"}} {
+			if c.wrong {
+				add("webhook.method", m, "has no body, and "+c.what+" needs one", "use POST, PUT or PATCH")
+			}
+		}
+	default:
+		add("webhook.method", m, "is not offered", "use POST, PUT, PATCH, GET or DELETE")
+	}
+	headerFaults(spec.Webhook.Headers, add)
+	if len(ps) > 0 {
+		return &rouse.Invalid{Problems: ps}
+	}
+	return nil
+}
+
+// targetFault says what is wrong with a target, if anything; value is the part of the target that may be shown.
+func (s *Sink) targetFault(target string) (value, wrong, cure string) {
+	if len(target) > rouse.MaxTarget {
+		return target, fmt.Sprintf("has %d bytes", len(target)), fmt.Sprintf("use at most %d", rouse.MaxTarget)
+	}
+	for i := range len(target) {
+		if c := target[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
+			return target, fmt.Sprintf("contains %q at byte %d", c, i), "percent-encode it in a path or query, and write host names in their xn-- form"
+		}
+	}
+	if !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://") {
+		return target, "is no web address", "begin it with https:// or http://, in small letters"
+	}
+	u, err := url.Parse(target)
+	if err != nil {
+		return hide(target), "is no URL", "give one such as https://example.com/hook"
+	}
+	if u.User != nil || strings.Contains(u.Host, "@") {
+		return hide(target), "contains a user or password", "put credentials into webhook.headers, as Authorization"
+	}
+	if strings.Contains(target, "#") {
+		return target, "contains a fragment", "leave out '#' and what follows"
+	}
+	if i := strings.LastIndexByte(u.Host, ':'); i > strings.LastIndexByte(u.Host, ']') {
+		if n, err := strconv.ParseUint(u.Host[i+1:], 10, 16); err != nil || n == 0 || u.Host[i+1] == '0' {
+			return target, "has no valid port", "use a port from 1 to 65535, or none"
+		}
+	}
+	wrong, cure = s.hostFault(u.Hostname(), strings.HasPrefix(u.Host, "["))
+	return target, wrong, cure
+}
+
+// hide leaves out what may be a password.
+func hide(target string) string {
+	scheme, rest, _ := strings.Cut(target, "://")
+	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
+		rest = "…@" + rest[i+1:]
+	}
+	return scheme + "://" + rest
+}
+
+// hostFault says what is wrong with a host, if anything: an address must be one where requests may go, and a name one that
+// every resolver takes for a name.
+func (s *Sink) hostFault(host string, bracketed bool) (wrong, cure string) {
+	const named = "use a name such as hooks.example.com"
+	if a, err := netip.ParseAddr(host); err == nil && bracketed == a.Is6() {
+		if why := fault(a, s.opts.AllowPrivate); why != "" {
+			return "leads to " + a.String() + ", which " + why, "use a public address"
+		}
+		return "", ""
+	}
+	if host == "" {
+		return "has no host", named
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	labels := strings.Split(name, ".")
+	for _, l := range labels {
+		if len(l) == 0 || len(l) > 63 || strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" || len(name) > 253 || bracketed {
+			return "has no valid host", named + ", with letters, digits, '-' and dots"
+		}
+	}
+	last := labels[len(labels)-1]
+	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") && strings.Trim(last[2:], "0123456789abcdef") == "" {
+		return "has a host that some read as a number and others as a name", named + ", or a full IP address"
+	}
+	if !s.opts.AllowPrivate && last == "localhost" {
+		return "leads to this machine, and this server delivers to public addresses only", named
+	}
+	return "", ""
+}
+
+// headerFaults adds what is wrong with the headers of a spec.
+func headerFaults(headers map[string]string, add func(field, value, wrong, cure string)) {
+	seen := map[string]string{}
+	for _, k := range slices.Sorted(maps.Keys(headers)) {
+		field := "webhook.headers." + rouse.Shorten(k, rouse.MaxHeaderName)
+		canonical := http.CanonicalHeaderKey(k)
+		switch other, twice := seen[canonical]; {
+		case len(k) > rouse.MaxHeaderName || !isToken(k):
+			add("webhook.headers", k, "is no header name", fmt.Sprintf("use 1 to %d letters, digits and '-'", rouse.MaxHeaderName))
+		case twice:
+			add(field, "", "is the same header as "+other, "give it once")
+		case isReserved(canonical):
+			add(field, "", "is set by rouse", "leave it out; the payload's type is content_type")
+		case !isHeaderValue(headers[k]):
+			add(field, "", "has a value that cannot be sent", "use printable ASCII, without spaces at the ends")
+		}
+		seen[canonical] = k
+	}
+}
+
+var reserved = []string{"Host", "Content-Length", "Content-Type", "Connection", "Transfer-Encoding", "Trailer", "Te", "Upgrade", "Keep-Alive", "Expect", "Http2-Settings"}
+
+func isReserved(canonical string) bool {
+	for _, p := range []string{"Webhook-", "Ce-", "Rouse-", "Proxy-", "Sec-"} {
+		if strings.HasPrefix(canonical, p) {
+			return true
+		}
+	}
+	return slices.Contains(reserved, canonical)
+}
+
+// isToken says whether s can be the name of a header.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isHeaderValue says whether s can be the value of a header, and arrives as it was.
+func isHeaderValue(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] >= 0x7f {
+			return false
+		}
+	}
+	return strings.TrimSpace(s) == s
+}

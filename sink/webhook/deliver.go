@@ -1,0 +1,131 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Deliver sends the fires and reports what their target answers. It returns when all are reported.
+func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
+	if len(fires) == 0 {
+		return
+	}
+	if fires[0].Spec.Webhook.Batch > 1 {
+		s.deliverBatch(ctx, fires, settle)
+		return
+	}
+	for i := range fires {
+		f := &fires[i]
+		a, failed := s.exchange(ctx, f.Spec, func(ctx context.Context) (*http.Request, error) {
+			return s.single(ctx, f, time.Now())
+		})
+		if a == nil {
+			settle(i, failed)
+			continue
+		}
+		settle(i, a.outcome(f.Spec, time.Now()))
+	}
+}
+
+// deliverBatch sends the fires in as few requests as their size allows, one after another. Once the host does not answer
+// or is too busy, the rest is left for later, without an attempt.
+func (s *Sink) deliverBatch(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
+	for from := 0; from < len(fires); {
+		body, n := batchBody(fires[from:], s.opts.BatchBytes)
+		part := fires[from : from+n]
+		a, failed := s.exchange(ctx, part[0].Spec, func(ctx context.Context) (*http.Request, error) {
+			return s.batch(ctx, part, body, time.Now())
+		})
+		if a != nil {
+			a.settle(part, time.Now(), func(i int, o rouse.Outcome) { settle(from+i, o) })
+		} else {
+			for i := range part {
+				settle(from+i, failed)
+			}
+		}
+		from += n
+		if a == nil || a.code == http.StatusTooManyRequests || a.code >= 500 {
+			for ; from < len(fires); from++ {
+				settle(from, rouse.Outcome{Verdict: rouse.Deferred, After: time.Second, Detail: "not sent: the request before it failed"})
+			}
+		}
+	}
+}
+
+// batchBody returns an array of as many events as fit into limit bytes, at least one, and how many these are.
+func batchBody(fires []rouse.Fire, limit int) (body []byte, n int) {
+	size := 2
+	for ; n < len(fires); n++ {
+		next := eventSize(&fires[n]) + 1
+		if n > 0 && size+next > limit {
+			break
+		}
+		size += next
+	}
+	b := make([]byte, 0, size)
+	for i := range n {
+		if i == 0 {
+			b = append(b, '[')
+		} else {
+			b = append(b, ',')
+		}
+		b = appendEvent(b, &fires[i])
+	}
+	return append(b, ']'), n
+}
+
+// bodyTime is how long the body of an answer may take after its head.
+const bodyTime = 5 * time.Second
+
+var (
+	errTimeout = errors.New("no answer in time")
+	errBody    = errors.New("the body of the answer takes too long")
+)
+
+// exchange sends one request and reads the answer; without an answer it returns what becomes of the fires instead.
+func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, build func(ctx context.Context) (*http.Request, error)) (*answer, rouse.Outcome) {
+	if ctx.Err() != nil {
+		return nil, stopping
+	}
+	timeout := spec.Retry.Effective().Timeout
+	attempt, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := time.AfterFunc(timeout, func() { cancel(errTimeout) })
+	defer limit.Stop()
+
+	req, err := build(attempt)
+	if err != nil {
+		return nil, failure(err)
+	}
+	resp, err := s.transport.RoundTrip(req)
+	if err != nil {
+		var no *forbidden
+		switch {
+		case ctx.Err() != nil:
+			return nil, stopping
+		case context.Cause(attempt) == errTimeout:
+			return nil, failure(fmt.Errorf("no answer within %v", timeout))
+		case errors.As(err, &no):
+			return nil, rouse.Outcome{Verdict: rouse.Rejected, Detail: excerpt("", no.Error())}
+		}
+		return nil, failure(err)
+	}
+	if resp.Body != http.NoBody && limit.Stop() { // the status counts already: only the body is still to come
+		late := time.AfterFunc(min(timeout, bodyTime), func() { cancel(errBody) })
+		defer late.Stop()
+	}
+	return s.read(resp), rouse.Outcome{}
+}
+
+// stopping is the outcome of attempts that the server's end breaks off. They may have arrived, as when the server crashes, and
+// like then the same attempt is made again.
+var stopping = rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "broken off: the server is stopping"}
+
+func failure(err error) rouse.Outcome {
+	return rouse.Outcome{Verdict: rouse.Failed, Detail: excerpt("", err.Error())}
+}

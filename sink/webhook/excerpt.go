@@ -1,0 +1,32 @@
+package webhook
+
+import (
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/rousehq/rouse"
+)
+
+// excerpt returns label and the head of a text from outside, in MaxDetail bytes. What terminals or logs could take for a
+// command is escaped: control characters, direction marks, what is not UTF-8.
+func excerpt(label, text string) string {
+	b := make([]byte, 0, rouse.MaxDetail+8)
+	b = append(b, label...)
+	for i := 0; i < len(text) && len(b) <= rouse.MaxDetail; {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == utf8.RuneError && n == 1 && !utf8.FullRuneInString(text[i:]):
+			return rouse.Shorten(string(b)+"…", rouse.MaxDetail) // the text was cut within a character
+		case r == utf8.RuneError && n == 1:
+			b = append(b, `\x`...)
+			b = append(b, "0123456789abcdef"[text[i]>>4], "0123456789abcdef"[text[i]&15])
+		case strconv.IsPrint(r) && r != utf8.RuneError:
+			b = append(b, text[i:i+n]...)
+		default:
+			q := strconv.QuoteRuneToASCII(r)
+			b = append(b, q[1:len(q)-1]...)
+		}
+		i += n
+	}
+	return rouse.Shorten(string(b), rouse.MaxDetail)
+}

@@ -1,0 +1,75 @@
+package webhook
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rousehq/rouse"
+)
+
+// Lane returns one lane for each host: "scheme://host:port", the port left out if it is the scheme's own. Fires that go out in
+// batches have a lane for each target and set of options, as only fires that are alike in all of it can share a request.
+func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
+	if spec.Webhook.Batch > 1 {
+		n := int(spec.Webhook.Batch)
+		return rouse.Lane{Name: batchLane(namespace, spec), Limit: s.opts.BatchRequests * n, Batch: n}
+	}
+	return rouse.Lane{Name: origin(spec.Target), Limit: s.opts.HostConcurrency, Batch: 1}
+}
+
+// origin returns scheme, host and port of a target that passed Check. It runs once for every fire, so it takes what is there
+// rather than parse it; Check has made sure that a parser would see the same.
+func origin(target string) string {
+	host := strings.Index(target, "://") + 3
+	if host < 3 {
+		return target
+	}
+	end := len(target)
+	if i := strings.IndexAny(target[host:], "/?#"); i >= 0 {
+		end = host + i
+	}
+	o := target[:end]
+	switch target[:host] {
+	case "https://":
+		o = strings.TrimSuffix(o, ":443")
+	case "http://":
+		o = strings.TrimSuffix(o, ":80")
+	}
+	return strings.ToLower(o) // the same string if it is in small letters already
+}
+
+// batchLane begins with the whole target. A target has no '#', so nothing of it can pass for what follows.
+func batchLane(namespace string, spec *rouse.Spec) string {
+	w := &spec.Webhook
+	b := make([]byte, 0, 256)
+	b = append(b, spec.Target...)
+	b = append(b, "#batch="...)
+	b = strconv.AppendUint(b, uint64(w.Batch), 10)
+	b = append(b, " namespace="...)
+	b = append(b, namespace...)
+	b = append(b, " method="...)
+	b = append(b, method(spec)...)
+	b = append(b, " timeout="...)
+	b = strconv.AppendInt(b, int64(spec.Retry.Effective().Timeout), 10)
+	if len(w.Headers) > 0 {
+		h := sha256.New()
+		for _, k := range slices.Sorted(maps.Keys(w.Headers)) {
+			h.Write(strconv.AppendQuote(nil, k))
+			h.Write(strconv.AppendQuote(nil, w.Headers[k]))
+		}
+		b = append(b, " headers="...)
+		b = hex.AppendEncode(b, h.Sum(nil))
+	}
+	return string(b)
+}
+
+func method(spec *rouse.Spec) string {
+	if spec.Webhook.Method == "" {
+		return "POST"
+	}
+	return spec.Webhook.Method
+}

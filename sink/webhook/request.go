@@ -1,0 +1,139 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// headers collects the headers of a request. The values share one array, as there are two dozen of them.
+type headers struct {
+	h      http.Header
+	values []string
+}
+
+func newHeaders(n int) headers {
+	return headers{make(http.Header, n), make([]string, 0, n)}
+}
+
+func (h *headers) set(canonical, value string) {
+	h.values = append(h.values, value)
+	h.h[canonical] = h.values[len(h.values)-1 : len(h.values) : len(h.values)]
+}
+
+// single returns the request that carries one fire.
+func (s *Sink) single(ctx context.Context, f *rouse.Fire, now time.Time) (*http.Request, error) {
+	h := newHeaders(24 + len(f.Spec.Webhook.Headers))
+	s.common(&h, f.Spec)
+	name, due := headerText(f.Name), f.Due.String()
+	attempt := strconv.FormatUint(uint64(f.Attempt), 10)
+	token := strconv.FormatUint(f.Token, 10)
+	generation := strconv.FormatUint(f.Generation, 10)
+
+	body := f.Spec.Payload
+	if f.Spec.Webhook.Structured {
+		h.set("Content-Type", "application/cloudevents+json")
+		body = appendEvent(make([]byte, 0, eventSize(f)), f)
+	} else {
+		if kind := contentType(f.Spec); kind != "" {
+			h.set("Content-Type", kind)
+		}
+		h.set("Ce-Specversion", "1.0")
+		h.set("Ce-Id", f.ID)
+		h.set("Ce-Source", headerText(source(f)))
+		h.set("Ce-Type", EventType)
+		h.set("Ce-Time", due)
+		h.set("Ce-Subject", name)
+		h.set("Ce-Attempt", attempt)
+		h.set("Ce-Token", token)
+		h.set("Ce-Generation", generation)
+	}
+	h.set("Rouse-Fire-Id", f.ID)
+	h.set("Rouse-Namespace", f.Namespace)
+	h.set("Rouse-Timer", name)
+	h.set("Rouse-Due", due)
+	h.set("Rouse-Attempt", attempt)
+	h.set("Rouse-Token", token)
+	h.set("Rouse-Generation", generation)
+	h.set("Rouse-Manual", strconv.FormatBool(f.Manual))
+	h.set("Rouse-Last", strconv.FormatBool(f.Last))
+	return s.request(ctx, f, h, f.ID, body, now)
+}
+
+// batch returns the request that carries the fires as the events of body, a JSON array.
+func (s *Sink) batch(ctx context.Context, fires []rouse.Fire, body []byte, now time.Time) (*http.Request, error) {
+	f := &fires[0]
+	h := newHeaders(8 + len(f.Spec.Webhook.Headers))
+	s.common(&h, f.Spec)
+	h.set("Content-Type", "application/cloudevents-batch+json")
+	h.set("Rouse-Namespace", f.Namespace)
+	return s.request(ctx, f, h, batchID(fires), body, now)
+}
+
+// batchID returns an id that the same fires have whenever they go out together.
+func batchID(fires []rouse.Fire) string {
+	sum := sha256.New()
+	for i := range fires {
+		sum.Write([]byte(fires[i].ID))
+		sum.Write([]byte{'\n'})
+	}
+	return "batch-" + base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16])
+}
+
+// common sets what every request of a spec has.
+func (s *Sink) common(h *headers, spec *rouse.Spec) {
+	h.set("User-Agent", s.opts.UserAgent)
+	for k, v := range spec.Webhook.Headers {
+		h.set(http.CanonicalHeaderKey(k), v)
+	}
+}
+
+// request signs and addresses a request.
+func (s *Sink) request(ctx context.Context, f *rouse.Fire, h headers, id string, body []byte, now time.Time) (*http.Request, error) {
+	h.set(HeaderID, id)
+	h.set(HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
+	if secrets := s.opts.Secrets(f.Namespace); len(secrets) > 0 {
+		signature, err := signatures(secrets, id, now.Unix(), body)
+		if err != nil {
+			return nil, err
+		}
+		h.set(HeaderSignature, signature)
+	}
+	req, err := http.NewRequestWithContext(ctx, method(f.Spec), f.Spec.Target, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header = h.h
+	return req, nil
+}
+
+// headerText percent-encodes a text for a header, as the HTTP binding of CloudEvents asks: space, '"', '%' and what is not
+// printable ASCII.
+func headerText(s string) string {
+	plain := func(c byte) bool { return c > ' ' && c < 0x7f && c != '"' && c != '%' }
+	extra := 0
+	for i := range len(s) {
+		if !plain(s[i]) {
+			extra += 2
+		}
+	}
+	if extra == 0 {
+		return s
+	}
+	const hex = "0123456789ABCDEF"
+	b := make([]byte, 0, len(s)+extra)
+	for i := range len(s) {
+		if c := s[i]; plain(c) {
+			b = append(b, c)
+		} else {
+			b = append(b, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return string(b)
+}

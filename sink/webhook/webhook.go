@@ -1,0 +1,138 @@
+// Package webhook delivers fires as HTTP requests.
+//
+// # Requests
+//
+// A fire is a CloudEvent 1.0 in HTTP's binary mode: the payload is the body, its content type is Content-Type, and the rest is
+// in headers:
+//
+//	ce-id             fire id: the same for every attempt, the receiver's idempotency key
+//	ce-source         /namespaces/{namespace}/timers/{name}
+//	ce-type           dev.rouse.fire.v1
+//	ce-time           the due time, not the time of the attempt
+//	ce-subject        the timer's name
+//	ce-attempt        1 is the first
+//	ce-token          fencing token: grows from attempt to attempt, refuse what is older than you saw
+//	ce-generation     of the timer: a new one with each create or replace
+//	rouse-fire-id, rouse-namespace, rouse-timer, rouse-due, rouse-attempt, rouse-token, rouse-generation
+//	                  the same facts for receivers that do not care for CloudEvents
+//	rouse-manual      true if the fire was asked for by run
+//	rouse-last        true if no attempt follows
+//	webhook-id, webhook-timestamp, webhook-signature
+//	                  Standard Webhooks: fire id, time of the attempt, one signature for each of the namespace's secrets
+//
+// As the CloudEvents binding asks, values are percent-encoded: space, '"', '%' and what is not printable ASCII; rouse-timer
+// likewise. In structured mode the body is the event as JSON (application/cloudevents+json), with data (the payload as a JSON
+// value), or data_base64 if the payload is not JSON, and with manual and last as further extensions; rouse-… and webhook-… stay as they are. In batch mode
+// the body is an array of such events (application/cloudevents-batch+json), webhook-id is made of the ids of the fires, and
+// nothing else tells of single fires.
+//
+// # Answers
+//
+//	2xx                     done
+//	202                     accepted: the receiver reports through the API, within the timer's webhook.accept
+//	408, 425, 429, 5xx      failed; Retry-After is honoured up to MaxRetryAfter
+//	no answer               failed
+//	410                     gone: the timer ends
+//	3xx                     rejected: redirects are not followed
+//	other 4xx               rejected
+//	a forbidden address     rejected
+//
+// A 2xx may ask for another attempt by a JSON body, {"rouse":{"retry_after":"30s"}} or {"rouse":{"retry_at":"<RFC 3339>"}},
+// also up to MaxRetryAfter; it spends an attempt as any failure does. The 2xx of a batch may tell fires apart:
+//
+//	{"rouse":{"results":[{"id":"<fire id>","status":503,"retry_after":"30s","detail":"busy"}, …]}}
+//
+// Each result is read as the answer to its fire: status as above, default the answer's own; retry_after, retry_at and detail
+// may be missing. A fire without a result has the status of the answer. A JSON body that names "rouse" and cannot be read
+// fails the attempt: a wish that was not understood must not pass for a success.
+//
+// # Safety
+//
+// Addresses are judged when the connection is dialled, after DNS, on the address that the kernel will use, so neither names
+// nor rebinding lead to forbidden places; proxies of the environment are not used. Answers are read up to MaxAnswer and for at
+// most five seconds after their head, whatever they claim to be.
+package webhook
+
+import (
+	"context"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Options tune a sink. Zero fields have the defaults that their comments name.
+type Options struct {
+	// AllowPrivate permits loopback, private and other special addresses. Link-local and metadata addresses stay forbidden.
+	// Default: public addresses only.
+	AllowPrivate bool
+
+	// Secrets returns a namespace's signing secrets (NewSecret), the newest first; every request is signed with all of them,
+	// so that receivers can change over. Without any, requests are not signed. Nil is none. It is called for every attempt.
+	Secrets func(namespace string) []string
+
+	HostConcurrency int           // requests at a time to one host, for each namespace; default 64
+	BatchRequests   int           // requests at a time of one batch lane; default 8
+	BatchBytes      int           // of one batch's body, unless a single event is larger; default 1 MiB
+	MaxAnswer       int           // bytes of an answer's body that are read; default 64 KiB
+	MaxIdle         int           // idle connections kept, of all hosts; default 1,024
+	UserAgent       string        // default "rouse"
+	DialTimeout     time.Duration // name resolution included; default 5 s
+	TLSTimeout      time.Duration // of the handshake; default 5 s
+	IdleTimeout     time.Duration // after which an idle connection is closed; default 30 s
+
+	RootCAs  *x509.CertPool // whom to trust; default the system's
+	Resolver *net.Resolver  // default Go's own, which obeys timeouts
+}
+
+func (o Options) withDefaults() Options {
+	for _, n := range []struct {
+		p *int
+		d int
+	}{{&o.HostConcurrency, 64}, {&o.BatchRequests, 8}, {&o.BatchBytes, 1 << 20}, {&o.MaxAnswer, 64 << 10}, {&o.MaxIdle, 1024}} {
+		if *n.p <= 0 {
+			*n.p = n.d
+		}
+	}
+	for _, s := range []struct {
+		p *time.Duration
+		d time.Duration
+	}{{&o.DialTimeout, 5 * time.Second}, {&o.TLSTimeout, 5 * time.Second}, {&o.IdleTimeout, 30 * time.Second}} {
+		if *s.p <= 0 {
+			*s.p = s.d
+		}
+	}
+	if o.Secrets == nil {
+		o.Secrets = func(string) []string { return nil }
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "rouse"
+	}
+	if o.Resolver == nil {
+		o.Resolver = &net.Resolver{PreferGo: true}
+	}
+	return o
+}
+
+// Sink is a rouse.Sink for http and https targets.
+type Sink struct {
+	opts      Options
+	transport *http.Transport
+	life      context.Context // of dials
+	end       context.CancelFunc
+}
+
+// New returns a sink; Close ends it.
+func New(o Options) *Sink {
+	s := &Sink{opts: o.withDefaults()}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.transport = s.newTransport()
+	return s
+}
+
+// Close closes the connections. It is called when all deliveries have ended.
+func (s *Sink) Close() error {
+	s.end()
+	s.transport.CloseIdleConnections()
+	return nil
+}

@@ -1,0 +1,116 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// wishes is what the body of a 2xx can say to rouse.
+type wishes struct {
+	wish
+	Results []result `json:"results"`
+}
+
+// wish asks for another attempt.
+type wish struct {
+	RetryAfter string `json:"retry_after"` // such as "30s"
+	RetryAt    string `json:"retry_at"`    // RFC 3339
+}
+
+// result is the answer to one fire of a batch.
+type result struct {
+	wish
+	ID     string `json:"id"`
+	Status int    `json:"status"` // 0: that of the answer
+	Detail string `json:"detail"`
+}
+
+// readWishes reads a body that names "rouse"; any other means nothing to us.
+func readWishes(body []byte, whole bool) (w *wishes, garbled bool) {
+	if !bytes.Contains(body, []byte(`"rouse"`)) {
+		return nil, false
+	}
+	var doc struct {
+		Rouse *wishes `json:"rouse"`
+	}
+	if !whole || json.Unmarshal(body, &doc) != nil {
+		return nil, true
+	}
+	return doc.Rouse, false
+}
+
+// outcome returns the failure that a wish stands for; asked is false if there is no wish. A wish that cannot be read is taken
+// for one without a time.
+func (w wish) outcome(code int, now time.Time) (o rouse.Outcome, asked bool) {
+	o = rouse.Outcome{Verdict: rouse.Failed, Code: code}
+	label := status(code) + ": asks for another attempt"
+	var at time.Time
+	var d time.Duration
+	var err error
+	switch {
+	case w.RetryAfter != "":
+		label += " after "
+		d, err = time.ParseDuration(w.RetryAfter)
+	case w.RetryAt != "":
+		label += " at "
+		at, err = time.Parse(time.RFC3339, w.RetryAt)
+		d = at.Sub(now)
+	default:
+		return rouse.Outcome{}, false
+	}
+	text := w.RetryAfter + w.RetryAt
+	if w.RetryAfter != "" {
+		text = w.RetryAfter
+	}
+	if err != nil {
+		o.Detail = excerpt(label, text+", which cannot be read")
+		return o, true
+	}
+	var note string
+	o.After, note = bounded(max(d, rouse.AtOnce))
+	o.Detail = excerpt(label, text+note)
+	return o, true
+}
+
+// settle reports each fire of a batch: by its result if the answer has one, else by the answer's status.
+func (a *answer) settle(fires []rouse.Fire, now time.Time, settle func(i int, o rouse.Outcome)) {
+	byID := map[string]*result{}
+	if a.body != nil {
+		for i := range a.body.Results {
+			byID[a.body.Results[i].ID] = &a.body.Results[i]
+		}
+	}
+	for i := range fires {
+		r := byID[fires[i].ID]
+		if r == nil {
+			settle(i, a.outcome(fires[i].Spec, now))
+			continue
+		}
+		code := a.code
+		if r.Status != 0 {
+			code = r.Status
+		}
+		settle(i, r.outcome(code, fires[i].Spec, now))
+	}
+}
+
+func (r *result) outcome(code int, spec *rouse.Spec, now time.Time) rouse.Outcome {
+	if code < 100 || code > 999 {
+		return rouse.Outcome{Verdict: rouse.Failed, Detail: excerpt("the result in the answer to the batch has no valid status: ", r.Detail)}
+	}
+	o, asked := r.wish.outcome(code, now)
+	if !asked {
+		return meaning(code, "", r.Detail, spec, now)
+	}
+	switch plain := meaning(code, "", r.Detail, spec, now); plain.Verdict {
+	case rouse.Rejected, rouse.Gone:
+		return plain // a wish does not revive what the status ends
+	case rouse.Failed:
+		plain.After = o.After
+		return plain
+	}
+	return o
+}

@@ -1,0 +1,248 @@
+// Package mem is a store in memory: the model that the other stores are held against, and a store for tests. It keeps nothing
+// when the process ends, looks at every row for every claim and list, and is meant to be obviously right.
+package mem
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Store is a rouse.Store in memory.
+type Store struct {
+	mu       sync.Mutex
+	rows     map[rouse.Key]rouse.Row
+	records  []kept // in the order of (Ended, seq)
+	revision uint64
+	closed   bool
+}
+
+type kept struct {
+	rouse.Record
+	at rouse.RecordCursor
+}
+
+// New returns an empty store.
+func New() *Store { return &Store{rows: map[rouse.Key]rouse.Row{}} }
+
+// Now returns the machine's wall clock.
+func (s *Store) Now(ctx context.Context) (rouse.Instant, error) {
+	return rouse.Reached(time.Now()), ctx.Err()
+}
+
+// Close forgets everything; later calls fail with rouse.ErrClosed.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed, s.rows, s.records = true, nil, nil
+	return nil
+}
+
+func (s *Store) usable(ctx context.Context) error {
+	if s.closed {
+		return rouse.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// Get returns the rows of the keys.
+func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rows := make([]rouse.Row, len(keys))
+	for i, k := range keys {
+		rows[i] = s.rows[k]
+	}
+	return rows, s.usable(ctx)
+}
+
+// List returns the rows that match, in the order of keys.
+func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var rows []rouse.Row
+	for _, r := range s.rows {
+		if matches(&q, &r) && r.Key.Compare(q.After) > 0 {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b rouse.Row) int { return a.Key.Compare(b.Key) })
+	page := rouse.Page{Rows: rows}
+	if limit := max(1, q.Limit); len(rows) > limit {
+		page.Rows = rows[:limit:limit]
+		next := page.Rows[limit-1].Key
+		page.Next = &next
+	}
+	return page, s.usable(ctx)
+}
+
+// Count returns how many rows match.
+func (s *Store) Count(ctx context.Context, q rouse.Query) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var n int64
+	for _, r := range s.rows {
+		if matches(&q, &r) {
+			n++
+		}
+	}
+	return n, s.usable(ctx)
+}
+
+func matches(q *rouse.Query, r *rouse.Row) bool {
+	if q.Namespace != "" && r.Key.Namespace != q.Namespace || !strings.HasPrefix(r.Key.Name, q.Prefix) || q.Name != "" && r.Key.Name != q.Name {
+		return false
+	}
+	if len(q.States) == 0 && r.State == rouse.StateDead || len(q.States) > 0 && !slices.Contains(q.States, r.State) {
+		return false
+	}
+	for k, v := range q.Labels {
+		if have, ok := r.Labels[k]; !ok || have != v {
+			return false
+		}
+	}
+	return (q.DueFrom == 0 || r.Due >= q.DueFrom) && (q.DueUntil == 0 || r.Due < q.DueUntil)
+}
+
+// Claim returns the rows of the window.
+func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return rouse.Batch{}, err
+	}
+	b := rouse.Batch{Now: rouse.Reached(time.Now())}
+	until := b.Now.Add(w.Ahead)
+	var rows []rouse.Row
+	for _, r := range s.rows {
+		if r.Visible <= until && r.Visible != rouse.Never && slices.Contains(w.Buckets, r.Bucket) && r.Position().Compare(w.After) > 0 {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b rouse.Row) int { return a.Position().Compare(b.Position()) })
+	bytes := 0
+	for _, r := range rows {
+		if len(b.Rows) == w.Limit || w.Bytes > 0 && bytes >= w.Bytes {
+			b.More = true
+			break
+		}
+		bytes += len(r.Body)
+		if w.Hold > 0 {
+			s.revision++
+			r.Revision = s.revision
+			held := r
+			held.Visible = b.Now.Add(w.Hold)
+			s.rows[r.Key] = held
+		}
+		b.Rows = append(b.Rows, r)
+	}
+	return b, nil
+}
+
+// Apply makes the changes.
+func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	results := make([]rouse.Result, len(changes))
+	for i := range changes {
+		results[i] = s.apply(&changes[i])
+	}
+	return results, nil
+}
+
+func (s *Store) apply(c *rouse.Change) rouse.Result {
+	have, existed := s.rows[c.Key]
+	res := rouse.Result{Revision: have.Revision, Existed: existed}
+	if c.If != rouse.AnyRevision && c.If != have.Revision {
+		return res
+	}
+	res.Applied = true
+	switch {
+	case c.Keep:
+	case c.To == nil:
+		delete(s.rows, c.Key)
+		res.Revision = 0
+	default:
+		row := *c.To
+		row.Key = c.Key
+		res.Revision = s.put(row)
+	}
+	for _, row := range c.Also {
+		s.put(row)
+	}
+	for _, r := range c.Log {
+		s.log(r)
+	}
+	return res
+}
+
+func (s *Store) put(row rouse.Row) uint64 {
+	s.revision++
+	row.Revision = s.revision
+	if row.Generation == 0 {
+		row.Generation = s.revision
+	}
+	row.Labels = maps.Clone(row.Labels)
+	s.rows[row.Key] = row
+	return s.revision
+}
+
+func (s *Store) log(r rouse.Record) {
+	s.revision++
+	k := kept{r, rouse.RecordCursor{Ended: r.Ended, Seq: s.revision}}
+	at := sort.Search(len(s.records), func(i int) bool { return newer(s.records[i].at, k.at) })
+	s.records = slices.Insert(s.records, at, k)
+}
+
+func newer(a, b rouse.RecordCursor) bool {
+	return a.Ended > b.Ended || a.Ended == b.Ended && a.Seq > b.Seq
+}
+
+// Records returns records, newest first.
+func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var page rouse.RecordPage
+	var last rouse.RecordCursor
+	for _, k := range slices.Backward(s.records) {
+		if k.Namespace != q.Namespace || q.Name != "" && k.Name != q.Name || q.Until != (rouse.RecordCursor{}) && !newer(q.Until, k.at) {
+			continue
+		}
+		if len(page.Records) == max(1, q.Limit) {
+			page.Next = &last
+			break
+		}
+		page.Records = append(page.Records, k.Record)
+		last = k.at
+	}
+	return page, s.usable(ctx)
+}
+
+// Trim forgets records by whole hours.
+func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for n < len(s.records) && hour(s.records[n].Ended) < hour(before) {
+		n++
+	}
+	for most > 0 && int64(len(s.records)-n) > most {
+		h := hour(s.records[n].Ended)
+		for n < len(s.records) && hour(s.records[n].Ended) == h {
+			n++
+		}
+	}
+	s.records = slices.Clone(s.records[n:])
+	return int64(n), s.usable(ctx)
+}
+
+func hour(i rouse.Instant) int64 { return int64(i) / 3_600_000 }
