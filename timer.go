@@ -2,6 +2,7 @@ package rouse
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -35,8 +36,8 @@ func ParseState(name string) (State, error) {
 
 // Spec is what a client says about a timer. Zero fields have the defaults that their comments name.
 type Spec struct {
-	Schedule    string // when: an RFC 3339 instant, "@after 90s", "@every 5m" or a five-field cron expression
-	Timezone    string // IANA name that a cron expression is read in; empty is UTC
+	Schedule    string // when: an RFC 3339 instant, "@after 90s", "@every 5m", cron and more: docs/schedules.md
+	Timezone    string // IANA name that a cron expression or calendar period is read in; empty is UTC; refused elsewhere
 	Target      string // where: a URL whose scheme names the sink
 	Payload     []byte // what
 	ContentType string // of the payload; empty with a payload is application/octet-stream
@@ -155,9 +156,21 @@ func (s *Spec) Recurring() bool {
 	return len(s.Schedule) > 0 && !isOneShot(s.Schedule)
 }
 
-// isOneShot tells the forms apart by their first bytes: "@after …" or an RFC 3339 instant, "YYYY-…".
+// isOneShot tells the forms apart by their first bytes: "@after …" or an RFC 3339 instant, "YYYY-…". No number in a cron
+// expression has four digits.
 func isOneShot(s string) bool {
-	return len(s) > 6 && s[:6] == "@after" || len(s) > 4 && s[4] == '-' && s[0] >= '0' && s[0] <= '9'
+	if strings.HasPrefix(s, "@after ") {
+		return true
+	}
+	if len(s) < 5 || s[4] != '-' {
+		return false
+	}
+	for _, c := range []byte(s[:4]) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
 }
 
 // State returns what the timer is doing.

@@ -1,6 +1,11 @@
 package api
 
-import "github.com/rousehq/rouse"
+import (
+	"net/url"
+	"strings"
+
+	"github.com/rousehq/rouse"
+)
 
 // Timer is a timer, or a dead letter if FireID is set.
 type Timer struct {
@@ -113,4 +118,9 @@ type Version struct {
 	Version string `json:"version"`
 	API     string `json:"api"`
 	Go      string `json:"go"`
+}
+
+// TimerPath returns where the HTTP API has a timer. A ':' within a name is escaped: unescaped it begins a verb.
+func TimerPath(namespace, name string) string {
+	return "/v1/namespaces/" + url.PathEscape(namespace) + "/timers/" + strings.ReplaceAll(url.PathEscape(name), ":", "%3A")
 }

@@ -87,7 +87,8 @@ func readDuration(expr, word, arg string) (time.Duration, error) {
 	case arg == "":
 		wrong = word + " has no duration"
 	case err != nil && strings.HasSuffix(arg, "d") && digits(arg[:len(arg)-1]):
-		return 0, refuse(expr, quote(arg)+" is no duration", "write a day as 24h; "+quote("P"+strings.ToUpper(arg))+" repeats by days of the calendar")
+		return 0, refuse(expr, quote(arg)+" is no duration",
+			"write a day as 24h; "+quote("P"+strings.ToUpper(arg))+" repeats by days of the calendar")
 	case err != nil, arg[0] == '+', arg == "0":
 		wrong = quote(arg) + " is no duration"
 	case arg[0] == '-':

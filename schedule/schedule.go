@@ -57,7 +57,7 @@ func Parse(expr string, o Options) (*Schedule, error) {
 		return nil, err
 	}
 	_, once := times.(once)
-	return &Schedule{expr, times, once}, nil
+	return &Schedule{strings.Clone(expr), times, once}, nil // the text may be a part of something large
 }
 
 func parse(expr string, o Options) (rouse.Schedule, error) {

@@ -15,8 +15,9 @@ import (
 //go:embed zones.txt
 var zonesText string
 
-// zoneNames are the names of the IANA database that comes with Go, sorted, without "Factory". The list decides which names are good: what time.LoadLocation takes
-// depends on the machine, on whether its files ignore case, and includes "Local" and zones that count leap seconds.
+// zoneNames are the names of the IANA database that comes with Go, sorted, without "Factory". The list decides which names
+// are good: what time.LoadLocation takes depends on the machine, on whether its files ignore case, and includes "Local" and
+// zones that count leap seconds.
 var zoneNames = sync.OnceValue(func() []string { return strings.Fields(zonesText) })
 
 // locations remembers loaded zones by name, so that all schedules of a zone share one. It holds at most the names of the list.
@@ -44,7 +45,8 @@ func loadZone(name string) (zone, error) {
 	}
 	loc, err := time.LoadLocation(name)
 	if err != nil {
-		return zone{}, rouse.Refuse("timezone", name, "cannot be read from this machine's time zone database", "mend the database, or remove it: rouse has its own")
+		return zone{}, rouse.Refuse("timezone", name, "cannot be read from this machine's time zone database",
+			"mend the database, or remove it: rouse has its own")
 	}
 	kept, _ := locations.LoadOrStore(strings.Clone(name), loc)
 	return zone{kept.(*time.Location)}, nil

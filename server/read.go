@@ -124,8 +124,8 @@ func checkHistory(namespace, name string) error {
 }
 
 // following calls f with the records of a namespace, or of one timer, as occurrences end, until ctx ends, the server begins
-// to stop, or f fails.
-func (s *service) following(ctx context.Context, namespace, name string, f func(records []rouse.Record, dropped uint64) error) error {
+// to stop, or f fails. begin is called before, when nothing can be refused any more.
+func (s *service) following(ctx context.Context, namespace, name string, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
 	if err := checkHistory(namespace, name); err != nil {
 		return err
 	}
@@ -133,6 +133,9 @@ func (s *service) following(ctx context.Context, namespace, name string, f func(
 		return overloaded("followers")
 	}
 	defer s.follow.Release(1)
+	if err := begin(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.draining, cancel)()

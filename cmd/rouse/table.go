@@ -42,13 +42,11 @@ func (t *table) flush() error {
 	if len(t.rows) == 0 {
 		return nil
 	}
-	if !t.begun {
-		t.begun = true
+	first := !t.begun
+	if t.begun = true; first {
 		t.rows = append([][]string{t.header}, t.rows...)
-		defer func() { t.begun = true }()
-		return t.print(true)
 	}
-	return t.print(false)
+	return t.print(first)
 }
 
 func (t *table) print(header bool) error {
@@ -89,7 +87,11 @@ func facts(w io.Writer, s style, pairs ...string) {
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
-			fmt.Fprintf(w, "%s%s  %s\n", s.faint(pairs[i]), strings.Repeat(" ", width-len(pairs[i])), clean(pairs[i+1]))
+			value := clean(pairs[i+1])
+			if pairs[i] == "state" || pairs[i] == "ending" {
+				value = s.word(value)
+			}
+			fmt.Fprintf(w, "%s%s  %s\n", s.faint(pairs[i]), strings.Repeat(" ", width-len(pairs[i])), value)
 		}
 	}
 }

@@ -42,12 +42,12 @@ func (s style) word(word string) string {
 // clean makes a text that came from elsewhere safe for a terminal: control characters, which could move its cursor or worse,
 // become their escapes.
 func clean(s string) string {
-	if strings.IndexFunc(s, unsafe) < 0 {
+	if strings.IndexFunc(s, isUnsafe) < 0 {
 		return s
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if unsafe(r) {
+		if isUnsafe(r) {
 			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 		} else {
 			b.WriteRune(r)
@@ -56,7 +56,7 @@ func clean(s string) string {
 	return b.String()
 }
 
-func unsafe(r rune) bool {
+func isUnsafe(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar
 }
 
@@ -93,7 +93,7 @@ func short(d time.Duration) string {
 	return s
 }
 
-// about says roughly how long: one unit, rounded down, as people do.
+// roughly says how long: one unit, rounded down, as people do.
 func roughly(d time.Duration) string {
 	if d < 0 {
 		d = -d

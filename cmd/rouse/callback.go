@@ -1,0 +1,159 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rousehq/rouse"
+)
+
+// callback is one fire as it was received.
+type callback struct {
+	Received  string          `json:"received"`
+	Timer     string          `json:"timer"`
+	Namespace string          `json:"namespace,omitzero"`
+	FireID    string          `json:"fire_id"`
+	Due       string          `json:"due"`
+	LagMS     *int64          `json:"lag_ms,omitzero"`
+	Attempt   uint32          `json:"attempt,omitzero"`
+	Token     uint64          `json:"token,omitzero"`
+	Signature string          `json:"signature"`
+	Answered  int             `json:"answered"`
+	Method    string          `json:"method"`
+	Path      string          `json:"path"`
+	Type      string          `json:"content_type,omitzero"`
+	Payload   json.RawMessage `json:"payload,omitzero"`        // if it is JSON
+	Base64    string          `json:"payload_base64,omitzero"` // if it is not
+
+	data []byte
+}
+
+// callbacks returns the fires of a request: one in its headers or in its body, or a batch of them in its body.
+func callbacks(req *http.Request, body []byte) []callback {
+	h := req.Header
+	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	var events []event
+	switch kind {
+	case "application/cloudevents+json":
+		var e event
+		if json.Unmarshal(body, &e) == nil {
+			events = []event{e}
+		}
+	case "application/cloudevents-batch+json":
+		if json.Unmarshal(body, &events) != nil {
+			events = nil
+		}
+	}
+	base := callback{Method: req.Method, Path: req.URL.RequestURI(), Namespace: h.Get("Rouse-Namespace")}
+	if len(events) == 0 {
+		base.Timer, base.FireID, base.Due, base.Type = unescape(h.Get("Rouse-Timer")), h.Get("Rouse-Fire-Id"), h.Get("Rouse-Due"), h.Get("Content-Type")
+		base.Attempt, base.Token = number32(h.Get("Rouse-Attempt")), number64(h.Get("Rouse-Token"))
+		if base.FireID == "" {
+			base.FireID = h.Get("Webhook-Id")
+		}
+		base.carry(body)
+		return []callback{base}
+	}
+	list := make([]callback, len(events))
+	for i, e := range events {
+		cb := base
+		cb.Timer, cb.FireID, cb.Due, cb.Type, cb.Attempt, cb.Token = e.Subject, e.ID, e.Time, e.Type, e.Attempt, number64(e.Token)
+		switch {
+		case e.Data != nil:
+			cb.carry(e.Data)
+		case e.Base64 != nil:
+			cb.carry(e.Base64)
+		}
+		list[i] = cb
+	}
+	return list
+}
+
+// event is a CloudEvent in JSON.
+type event struct {
+	ID      string          `json:"id"`
+	Subject string          `json:"subject"`
+	Time    string          `json:"time"`
+	Attempt uint32          `json:"attempt"`
+	Token   string          `json:"token"`
+	Type    string          `json:"datacontenttype"`
+	Data    json.RawMessage `json:"data"`
+	Base64  []byte          `json:"data_base64"`
+}
+
+// carry sets the payload.
+func (c *callback) carry(data []byte) {
+	c.data = data
+	switch {
+	case len(data) == 0:
+	case json.Valid(data) && utf8.Valid(data):
+		c.Payload = data
+	default:
+		c.Base64 = base64.StdEncoding.EncodeToString(data)
+	}
+}
+
+// lag says how late it came, by this machine's clock.
+func (c *callback) lag(arrived time.Time) {
+	if due, err := time.Parse(time.RFC3339Nano, c.Due); err == nil {
+		ms := arrived.Sub(due).Milliseconds()
+		c.LagMS = &ms
+	}
+}
+
+// print shows a callback. It is called with r.mu.
+func (r *reception) print(c *callback) error {
+	a := r.a
+	if a.cli.JSON {
+		line, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(a.out, "%s\n", line)
+		return err
+	}
+	late := "-"
+	if c.LagMS != nil {
+		late = strconv.FormatInt(*c.LagMS, 10) + "ms"
+	}
+	signature := a.style.yellow("signature " + c.Signature)
+	switch {
+	case c.Signature == "ok":
+		signature = a.style.green("signature ok")
+	case strings.HasPrefix(c.Signature, "refused"):
+		signature = a.style.red("signature " + clean(c.Signature))
+	}
+	_, err := fmt.Fprintf(a.out, "%s %s  due %s  lag %s  attempt %d  fire %s  %s  answered %d\n", clean(c.Received), a.style.bold(clean(c.Timer)),
+		clean(c.Due), late, c.Attempt, clean(c.FireID), signature, c.Answered)
+	if err == nil && len(c.data) > 0 {
+		text := strings.ToValidUTF8(string(c.data[:min(len(c.data), 2000)]), "\uFFFD")
+		_, err = fmt.Fprintf(a.out, "    %s\n", clean(rouse.Shorten(text, 1000)))
+	}
+	return err
+}
+
+// unescape undoes the percent-encoding that names have in headers.
+func unescape(s string) string {
+	if u, err := url.PathUnescape(s); err == nil {
+		return u
+	}
+	return s
+}
+
+func number32(s string) uint32 {
+	n, _ := strconv.ParseUint(s, 10, 32)
+	return uint32(n)
+}
+
+func number64(s string) uint64 {
+	n, _ := strconv.ParseUint(s, 10, 64)
+	return n
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/node"
+)
+
+// Config is everything that can be set of a server: its flags, the keys of its file, and, as ROUSE_ and the name in capitals,
+// its variables. The tags have each setting's name, default and meaning; docs/configuration.md tells more, and a test
+// compares the two.
+type Config struct {
+	Listen              string        `name:"listen" default:"127.0.0.1:7411" placeholder:"HOST:PORT" help:"Address of the API: gRPC and HTTP on one port."`
+	Admin               string        `name:"admin" default:"127.0.0.1:7412" placeholder:"HOST:PORT" help:"Address of metrics, health and profiles; empty for none."`
+	Data                string        `name:"data" default:"./rouse-data" placeholder:"DIR" help:"Directory of everything that the server keeps."`
+	Store               string        `name:"store" default:"" placeholder:"URL" help:"Where timers are kept: pebble:DIR, sqlite:FILE or mem:; empty is pebble in the data directory."`
+	Insecure            bool          `name:"insecure" default:"false" help:"Serve anybody who can reach an address that is not on loopback."`
+	AllowPrivateTargets *bool         `name:"allow-private-targets" help:"Deliver to loopback and private addresses; allowed if not set only while the API listens on loopback."`
+	WebhookSecretFile   string        `name:"webhook-secret-file" default:"" placeholder:"FILE" help:"Secrets that sign callbacks, one a line, newest first; empty is webhook.secret in the data directory."`
+	Grace               time.Duration `name:"grace" default:"10s" placeholder:"DURATION" help:"How long deliveries in progress may take to end when the server stops."`
+	Ahead               time.Duration `name:"ahead" default:"10s" placeholder:"DURATION" help:"How far ahead of their time timers are read into memory."`
+	Window              int           `name:"window" default:"250000" placeholder:"N" help:"Timers in memory, at most."`
+	WindowBytes         byteSize      `name:"window-bytes" default:"256MiB" placeholder:"SIZE" help:"Bytes of timers in memory, at most."`
+	MaxDeliveries       int           `name:"max-deliveries" default:"4096" placeholder:"N" help:"Deliveries at a time, at most."`
+	HostConcurrency     int           `name:"host-concurrency" default:"64" placeholder:"N" help:"Callbacks at a time to one host, at most."`
+	HistoryAge          time.Duration `name:"history-age" default:"72h" placeholder:"DURATION" help:"How long records of ended occurrences are kept."`
+	HistoryMax          int64         `name:"history-max" default:"10000000" placeholder:"N" help:"Records that are kept, at most."`
+	LogLevel            string        `name:"log-level" default:"info" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error."`
+	LogFormat           string        `name:"log-format" default:"text" placeholder:"FORMAT" help:"How it is logged, on stderr: text or json."`
+}
+
+// envName is the variable of a setting.
+func envName(setting string) string {
+	return "ROUSE_" + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
+}
+
+// setting is one field of a Config.
+type setting struct {
+	name  string
+	def   string // the default as text
+	help  string
+	value reflect.Value
+}
+
+// settings returns the fields of c, which can be set through them.
+func (c *Config) settings() []setting {
+	v := reflect.ValueOf(c).Elem()
+	var list []setting
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag
+		list = append(list, setting{tag.Get("name"), tag.Get("default"), tag.Get("help"), v.Field(i)})
+	}
+	return list
+}
+
+// kind says what a setting's value is, for errors.
+func (s setting) kind() string {
+	switch s.value.Interface().(type) {
+	case bool, *bool:
+		return "true or false"
+	case int, int64:
+		return "a whole number"
+	case time.Duration:
+		return "a duration such as 10s or 72h"
+	case byteSize:
+		return "a size such as 64MiB"
+	}
+	return "a text"
+}
+
+// parse sets the value from a text.
+func (s setting) parse(text string) error {
+	switch p := s.value.Addr().Interface().(type) {
+	case *string:
+		*p = text
+		return nil
+	case *byteSize:
+		return p.UnmarshalText([]byte(text))
+	}
+	return s.parseScalar(text)
+}
+
+// text prints the value as parse reads it; empty is a switch that is not set.
+func (s setting) text() string {
+	switch v := s.value.Interface().(type) {
+	case time.Duration:
+		return short(v)
+	case *bool:
+		if v == nil {
+			return ""
+		}
+		return fmt.Sprint(*v)
+	}
+	return fmt.Sprint(s.value.Interface())
+}
+
+// allowPrivate says whether callbacks may go to loopback and private addresses.
+func (c *Config) allowPrivate() bool {
+	if c.AllowPrivateTargets != nil {
+		return *c.AllowPrivateTargets
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	return err == nil && loopback(host)
+}
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// secretFile is where the webhook secrets are.
+func (c *Config) secretFile() string {
+	if c.WebhookSecretFile != "" {
+		return c.WebhookSecretFile
+	}
+	return filepath.Join(c.Data, "webhook.secret")
+}
+
+// node returns what the configuration means for a node.
+func (c *Config) node() node.Config {
+	return node.Config{
+		Listen: c.Listen, Admin: c.Admin, Data: c.Data, Store: c.Store, Insecure: c.Insecure, AllowPrivate: c.allowPrivate(),
+		SecretFile: c.WebhookSecretFile, Grace: c.Grace, Ahead: c.Ahead, Window: c.Window, WindowBytes: int64(c.WindowBytes),
+		MaxDeliveries: c.MaxDeliveries, HostConcurrency: c.HostConcurrency, HistoryAge: c.HistoryAge, HistoryMax: c.HistoryMax,
+		Version: version(),
+	}
+}
+
+// validate returns all that is wrong with the values, each problem under the name of its setting.
+func (c *Config) validate() []rouse.Problem {
+	var problems []rouse.Problem
+	one := func(name, value string, offered ...string) {
+		for _, o := range offered {
+			if value == o {
+				return
+			}
+		}
+		problems = append(problems, rouse.Problem{Field: name, Value: value, Wrong: "is not offered", Cure: "give one of " + strings.Join(offered, ", ")})
+	}
+	one("log-level", c.LogLevel, "debug", "info", "warn", "error")
+	one("log-format", c.LogFormat, "text", "json")
+	n := c.node()
+	return append(problems, problemsOf(n.Check())...)
+}
+
+// problemsOf splits what a node says of its configuration: errors that begin with the name of a setting.
+func problemsOf(err error) []rouse.Problem {
+	if err == nil {
+		return nil
+	}
+	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
+		return inv.Problems
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		var problems []rouse.Problem
+		for _, e := range many.Unwrap() {
+			problems = append(problems, problemsOf(e)...)
+		}
+		return problems
+	}
+	field, wrong, _ := strings.Cut(err.Error(), " ")
+	return []rouse.Problem{{Field: field, Wrong: wrong}}
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/rousehq/rouse"
+)
+
+// fileEntry is a key of the configuration file.
+type fileEntry struct {
+	text  string // of the value
+	line  int
+	wrong string // not empty: the value cannot be this setting's
+}
+
+// readFile reads the keys of a YAML file: one flat mapping of settings. Unknown and double keys and values of the wrong type are
+// problems that name the line.
+func readFile(name string, body []byte, settings []setting) (map[string]fileEntry, []rouse.Problem) {
+	at := func(line int, key, value, wrong, cure string) rouse.Problem {
+		return rouse.Problem{Field: fmt.Sprintf("%s:%d: %s", name, line, key), Value: value, Wrong: wrong, Cure: cure}
+	}
+	file, err := parser.ParseBytes(body, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		line, what := 1, err.Error()
+		if syntax, ok := errors.AsType[*yaml.SyntaxError](err); ok && syntax.Token != nil {
+			line, what = syntax.Token.Position.Line, syntax.Message
+		}
+		return nil, []rouse.Problem{at(line, "yaml", "", "is malformed: "+what, `write a line "name: value" for each setting, values with a colon at their end or a # in quotes`)}
+	}
+	pairs, fault := pairsOf(file)
+	if fault != nil {
+		return nil, []rouse.Problem{at(fault.GetToken().Position.Line, "yaml", "", "is no list of settings", `write a line "name: value" for each`)}
+	}
+	entries := map[string]fileEntry{}
+	var problems []rouse.Problem
+	for _, p := range pairs {
+		key, line := p.Key.GetToken().Value, p.Key.GetToken().Position.Line
+		s := find(settings, key)
+		before, double := entries[key]
+		switch {
+		case s == nil:
+			problems = append(problems, at(line, key, "", "is no setting", meant(key, names(settings))))
+		case double:
+			problems = append(problems, at(line, key, "", fmt.Sprintf("is given twice, first in line %d", before.line), "give it once"))
+		default:
+			entries[key] = s.entry(p.Value, line)
+		}
+	}
+	return entries, problems
+}
+
+// pairsOf returns the keys and values of the one mapping of a file, or the node that is none.
+func pairsOf(file *ast.File) (pairs []*ast.MappingValueNode, fault ast.Node) {
+	for i, doc := range file.Docs {
+		switch body := doc.Body.(type) {
+		case nil:
+		case *ast.CommentGroupNode, *ast.NullNode:
+		case *ast.MappingNode:
+			pairs = append(pairs, body.Values...)
+		case *ast.MappingValueNode:
+			pairs = append(pairs, body)
+		default:
+			return nil, body
+		}
+		if i > 0 && doc.Body != nil {
+			return nil, doc.Body
+		}
+	}
+	return pairs, nil
+}
+
+// entry reads a value, which has to be a plain one of the setting's type: no mapping, no list, no anchor, no nothing.
+func (s setting) entry(value ast.Node, line int) fileEntry {
+	e := fileEntry{line: line}
+	fits := false
+	switch v := value.(type) {
+	case *ast.StringNode:
+		e.text = v.Value
+		switch s.value.Interface().(type) {
+		case string, time.Duration, byteSize:
+			fits = true
+		}
+	case *ast.LiteralNode:
+		e.text = strings.TrimRight(v.Value.Value, "\n")
+		_, fits = s.value.Interface().(string)
+	case *ast.IntegerNode:
+		e.text = v.GetToken().Value
+		switch s.value.Interface().(type) {
+		case int, int64, byteSize:
+			fits = true
+		}
+	case *ast.BoolNode:
+		e.text = v.GetToken().Value
+		switch s.value.Interface().(type) {
+		case bool, *bool:
+			fits = true
+		}
+	case *ast.NullNode:
+		e.wrong = "has no value"
+		return e
+	default:
+		e.text = rouse.Shorten(strings.TrimSpace(v.String()), 64)
+	}
+	if !fits {
+		e.wrong = "is not " + s.kind()
+	}
+	return e
+}
+
+func find(settings []setting, name string) *setting {
+	for i := range settings {
+		if settings[i].name == name {
+			return &settings[i]
+		}
+	}
+	return nil
+}
+
+func names(settings []setting) []string {
+	list := make([]string, len(settings))
+	for i, s := range settings {
+		list[i] = s.name
+	}
+	return list
+}
+
+// meant asks whether one of the words that are offered was meant, and lists all of them if none is near.
+func meant(word string, offered []string) string {
+	best, least := "", 3
+	for _, o := range offered {
+		if d := distance(strings.ReplaceAll(strings.ToLower(word), "_", "-"), o); d < least || strings.HasPrefix(o, word) && best == "" {
+			best, least = o, min(d, least)
+		}
+	}
+	if best != "" {
+		return "did you mean " + best + "?"
+	}
+	return "there are " + strings.Join(offered, ", ")
+}
+
+// distance is how many letters must be put in, taken out or changed to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

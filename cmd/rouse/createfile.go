@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+)
+
+// Bounds on what is in memory and on its way while a file is read.
+const (
+	maxLine    = 1 << 20 // bytes of one line: the largest payload in base64, and the rest
+	bulkTimers = 500     // timers of one batch
+	bulkBytes  = 1 << 20 // bytes of one batch, about
+	bulkAhead  = 4       // batches on their way
+	maxTold    = 20      // failures that are told a person; the rest is counted
+)
+
+// bulk is one batch on its way: which lines its timers come from.
+type bulk struct {
+	lines []int
+	done  int64 // bytes of the file read when it was made
+}
+
+// createFile creates the timers of a file: it sends batches by a stream while the answers come back, and judges each timer
+// on its own. One goroutine reads and sends; the caller's receives, prints and counts.
+func (c *createCmd) createFile(a *app) error {
+	if c.Name != "" || a.given["schedule"] || a.given["target"] || c.IfRevision != 0 {
+		return &usage{text: "--file takes names, schedules and targets from the file: leave out the others", help: "rouse create --help"}
+	}
+	if err := rouse.CheckNamespace(a.cli.Namespace); err != nil {
+		return err
+	}
+	in, total := a.in, int64(0)
+	if c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return rouse.Refuse("file", c.File, "cannot be read: "+reason(err), "name a file of JSON Lines")
+		}
+		defer f.Close()
+		if info, err := f.Stat(); err == nil {
+			total = info.Size()
+		}
+		in = f
+	}
+	mode := client.CreateOnly
+	if c.Replace {
+		mode = client.CreateOrReplace
+	}
+	return a.remote(func(s *client.Client) error {
+		ctx, cancel := context.WithCancel(a.ctx)
+		defer cancel()
+		stream, err := s.CreateStream(ctx, a.cli.Namespace, mode, bulkAhead)
+		if err != nil {
+			return err
+		}
+		t := &tally{a: a, bar: a.progress("timers", total)}
+		err = t.run(ctx, cancel, in, stream)
+		t.bar.end()
+		return t.result(err)
+	})
+}
+
+// tally counts what became of the timers of a file. Its fields belong to the receiving goroutine, but for refused.
+type tally struct {
+	a       *app
+	bar     *progress
+	created int64
+	failed  int64
+
+	mu      sync.Mutex
+	refused []refusal // lines that were never sent
+}
+
+type refusal struct {
+	line int
+	err  error
+}
+
+// run reads, sends and receives until all is answered.
+func (t *tally) run(ctx context.Context, cancel func(), in io.Reader, stream *client.Creator) error {
+	defer stream.Close()
+	sent := make(chan bulk, bulkAhead+1)
+	var sender sync.WaitGroup
+	var sendErr error
+	sender.Go(func() {
+		defer close(sent)
+		sendErr = t.send(ctx, in, stream, sent)
+		if err := stream.CloseSend(); sendErr == nil {
+			sendErr = err
+		}
+	})
+	err := t.receive(stream, sent)
+	if err != nil {
+		cancel() // the sender may wait for room on the stream
+	}
+	for range sent { // it may wait for this reader too
+	}
+	sender.Wait()
+	t.tellRefused()
+	if err != nil {
+		return err
+	}
+	return sendErr
+}
+
+// send reads lines and sends them in batches.
+func (t *tally) send(ctx context.Context, in io.Reader, stream *client.Creator, sent chan<- bulk) error {
+	r := bufio.NewReaderSize(in, maxLine)
+	var timers []client.NewTimer
+	var now bulk
+	size, done := 0, int64(0)
+	flush := func() error {
+		if len(timers) == 0 {
+			return nil
+		}
+		now.done = done
+		select {
+		case sent <- now: // before the batch, so that its answer finds it
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		err := stream.Send(timers)
+		timers, now, size = nil, bulk{}, 0
+		return err
+	}
+	for number := 1; ; number++ {
+		line, err := r.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			return rouse.Refuse("line "+strconv.Itoa(number), "", fmt.Sprintf("has more than %d bytes", maxLine), "give one timer on each line")
+		}
+		done += int64(len(line))
+		if line := bytes.TrimSpace(line); len(line) > 0 {
+			if timer, err := readTimer(line); err != nil {
+				t.refuse(number, err)
+			} else {
+				timers, now.lines, size = append(timers, timer), append(now.lines, number), size+len(line)
+			}
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read line %d: %w", number, err)
+		}
+		if err != nil || len(timers) == bulkTimers || size > bulkBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// readTimer reads one line.
+func readTimer(line []byte) (client.NewTimer, error) {
+	var n api.NewTimer
+	if err := api.Decode(bytes.Clone(line), &n); err != nil { // the payload keeps the bytes that it was read from
+		return client.NewTimer{}, err
+	}
+	spec, err := n.Words()
+	return client.NewTimer{Name: n.Name, Spec: spec}, err
+}
+
+// receive takes the answers.
+func (t *tally) receive(stream *client.Creator, sent <-chan bulk) error {
+	for {
+		created, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b := <-sent
+		for i, c := range created {
+			if err := t.outcome(b.lines[i], c); err != nil {
+				return err
+			}
+		}
+		t.tellRefused()
+		t.bar.at(b.done, t.created+t.failed)
+	}
+}
+
+// outcome counts and tells what became of the timer of a line.
+func (t *tally) outcome(line int, c client.Created) error {
+	if c.Err == nil {
+		t.created++
+		if t.a.cli.JSON {
+			return t.a.printJSON(bulkLine{line, api.Created{Name: c.Name, Generation: c.Generation, Revision: c.Revision, Due: api.TimeOf(c.Due)}})
+		}
+		return nil
+	}
+	t.failed++
+	if t.a.cli.JSON {
+		_, p := problemOf(c.Err)
+		return t.a.printJSON(bulkLine{line, api.Created{Name: c.Name, Problem: &p}})
+	}
+	if t.failed <= maxTold {
+		t.bar.end()
+		text := c.Err.Error()
+		if c.Name != "" {
+			text = c.Name + ": " + text
+		}
+		fmt.Fprintf(t.a.errOut, "%s line %d: %s\n", t.a.styleErr.red("rouse:"), line, clean(text))
+	}
+	return nil
+}
+
+// bulkLine is what is printed with --json of one timer.
+type bulkLine struct {
+	Line int `json:"line"`
+	api.Created
+}
+
+func (t *tally) refuse(line int, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refused = append(t.refused, refusal{line, err})
+}
+
+// tellRefused counts the lines that were refused here. What cannot be printed any more is counted all the same.
+func (t *tally) tellRefused() {
+	t.mu.Lock()
+	list := t.refused
+	t.refused = nil
+	t.mu.Unlock()
+	for _, r := range list {
+		_ = t.outcome(r.line, client.Created{Err: r.err})
+	}
+}
+
+// result tells the sum.
+func (t *tally) result(err error) error {
+	if t.failed > maxTold && !t.a.cli.JSON {
+		t.a.note("and %d more failures", t.failed-maxTold)
+	}
+	if !t.a.cli.JSON {
+		t.a.say("%d created, %d failed", t.created, t.failed)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("the rest is not known to be created: %w", err)
+	case t.failed > 0:
+		return silent{exitFailure}
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+)
+
+// deadCmd is what people do with dead letters.
+type deadCmd struct {
+	List    deadListCmd    `cmd:"" default:"withargs" help:"List dead letters."`
+	Show    deadShowCmd    `cmd:"" help:"Show a dead letter."`
+	Redrive deadRedriveCmd `cmd:"" help:"Give dead letters a new set of attempts, with the same fire id."`
+	Purge   deadPurgeCmd   `cmd:"" help:"Forget dead letters."`
+}
+
+func (deadCmd) Help() string {
+	return `A fire that ran out of attempts, or that its target rejected, is kept as a dead letter.
+
+Examples:
+
+    rouse dead
+    rouse dead show coffee FIRE
+    rouse dead redrive coffee
+    rouse dead purge --all --yes`
+}
+
+// deadQuery returns the query for the dead letters of a timer, or of those with a prefix.
+func deadQuery(a *app, name, prefix string) rouse.Query {
+	return rouse.Query{Namespace: a.cli.Namespace, Name: name, Prefix: prefix, States: []rouse.State{rouse.StateDead}}
+}
+
+// deadListCmd lists dead letters.
+type deadListCmd struct {
+	Prefix string `help:"Those of timers whose name begins so." placeholder:"TEXT"`
+	Limit  int    `help:"At most so many; 0 is all." default:"0" placeholder:"N"`
+}
+
+func (deadListCmd) Help() string {
+	return `Examples:
+
+    rouse dead list
+    rouse dead list --prefix invoice- --json`
+}
+
+// Run lists them.
+func (c *deadListCmd) Run(a *app) error {
+	if c.Limit < 0 {
+		return rouse.Refuse("limit", strconv.Itoa(c.Limit), "is negative", "give 0 for all")
+	}
+	q := deadQuery(a, "", c.Prefix)
+	q.Limit = c.Limit
+	t := newTable(a, "NAME", "FIRE", "DUE", "ATTEMPTS", "LAST ERROR")
+	n := 0
+	err := a.timers(q, func(d *rouse.Timer) error {
+		n++
+		if a.cli.JSON {
+			return a.printJSON(api.TimerOf(d))
+		}
+		return t.row(d.Key.Name, d.Key.Fire, stamp(dueOf(d)), strconv.Itoa(int(d.Attempts)), rouse.Shorten(d.LastError, 80))
+	})
+	if err := errors.Join(err, t.flush()); err != nil {
+		return err
+	}
+	if n == 0 && !a.cli.JSON {
+		a.note("no dead letters")
+	}
+	return nil
+}
+
+// dueOf is the due time of the occurrence that a dead letter is.
+func dueOf(d *rouse.Timer) rouse.Instant {
+	if d.Due == rouse.Never && len(d.Runs) > 0 {
+		return d.Runs[0]
+	}
+	return d.Due
+}
+
+// deadShowCmd shows a dead letter.
+type deadShowCmd struct {
+	Name string `arg:"" help:"Name of the timer."`
+	Fire string `arg:"" help:"Id of the fire, as list prints it."`
+}
+
+func (deadShowCmd) Help() string {
+	return `Examples:
+
+    rouse dead show coffee 0f3k9q2m7d8x1c5v6b4n3z2a1s`
+}
+
+// Run shows it.
+func (c *deadShowCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		d, err := s.DeadLetter(ctx, a.cli.Namespace, c.Name, c.Fire)
+		if err != nil {
+			return named("dead letter", c.Name+" "+c.Fire, err)
+		}
+		return a.showTimer(&d)
+	})
+}
+
+// deadChoice says which dead letters a command is about.
+type deadChoice struct {
+	Name   string `arg:"" optional:"" help:"Name of the timer."`
+	Fire   string `arg:"" optional:"" help:"Id of the fire; all dead letters of the timer if not given."`
+	All    bool   `help:"All dead letters of the namespace."`
+	Prefix string `help:"With --all: those of timers whose name begins so." placeholder:"TEXT"`
+}
+
+// check refuses a choice of nothing, or of two things.
+func (c *deadChoice) check() error {
+	switch {
+	case c.Name == "" && !c.All:
+		return &usage{text: "which dead letters? give a timer's name, a name and a fire, or --all", help: "rouse dead --help"}
+	case c.Name != "" && c.All:
+		return &usage{text: "--all and a name do not go together", help: "rouse dead --help"}
+	case c.Prefix != "" && !c.All:
+		return &usage{text: "--prefix goes with --all", help: "rouse dead --help"}
+	}
+	return nil
+}
+
+// each calls do with every dead letter that is chosen. One that has gone meanwhile is passed over, unless it was named.
+func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context, s *client.Client, name, fire string) error) error {
+	n := int64(0)
+	tell := func(name, fire string) error {
+		n++
+		if a.cli.JSON {
+			return a.printJSON(deadDone{did, a.cli.Namespace, name, fire})
+		}
+		return nil
+	}
+	err := a.remote(func(s *client.Client) error {
+		one := func(name, fire string) error {
+			ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
+			defer cancel()
+			return do(ctx, s, name, fire)
+		}
+		if c.Fire != "" {
+			if err := one(c.Name, c.Fire); err != nil {
+				return named("dead letter", c.Name+" "+c.Fire, err)
+			}
+			return tell(c.Name, c.Fire)
+		}
+		bar := a.progress(doing, 0)
+		defer bar.end()
+		for d, err := range s.List(a.ctx, deadQuery(a, c.Name, c.Prefix)) {
+			if err != nil {
+				return err
+			}
+			switch err := one(d.Key.Name, d.Key.Fire); {
+			case errors.Is(err, rouse.ErrNotFound):
+				continue
+			case err != nil:
+				return fmt.Errorf("dead letter %q %s: %w", d.Key.Name, d.Key.Fire, err)
+			}
+			if err := tell(d.Key.Name, d.Key.Fire); err != nil {
+				return err
+			}
+			bar.at(n, n)
+		}
+		if n == 0 && c.Name != "" {
+			return fmt.Errorf("dead letters of %q: %w", c.Name, rouse.ErrNotFound)
+		}
+		return nil
+	})
+	if !a.cli.JSON && (err == nil || n > 0) {
+		a.say("%s %d", did, n)
+	}
+	return err
+}
+
+// deadDone is what is printed with --json of one dead letter.
+type deadDone struct {
+	Did       string `json:"did"` // redriven or purged
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	FireID    string `json:"fire_id"`
+}
+
+// deadRedriveCmd gives dead letters new attempts.
+type deadRedriveCmd struct {
+	deadChoice `embed:""`
+}
+
+func (deadRedriveCmd) Help() string {
+	return `Examples:
+
+    rouse dead redrive coffee 0f3k9q2m7d8x1c5v6b4n3z2a1s
+    rouse dead redrive coffee
+    rouse dead redrive --all --prefix invoice-`
+}
+
+// Run redrives them.
+func (c *deadRedriveCmd) Run(a *app) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	return c.each(a, "redriven", "redriven", func(ctx context.Context, s *client.Client, name, fire string) error {
+		return s.Redrive(ctx, a.cli.Namespace, name, fire)
+	})
+}
+
+// deadPurgeCmd forgets dead letters.
+type deadPurgeCmd struct {
+	deadChoice `embed:""`
+	Yes        bool `short:"y" help:"With --all: do not ask."`
+}
+
+func (deadPurgeCmd) Help() string {
+	return `Examples:
+
+    rouse dead purge coffee 0f3k9q2m7d8x1c5v6b4n3z2a1s
+    rouse dead purge --all --yes`
+}
+
+// Run purges them.
+func (c *deadPurgeCmd) Run(a *app) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	if c.All && !c.Yes {
+		if err := a.confirm("forget all dead letters of namespace " + a.cli.Namespace + "?"); err != nil {
+			return err
+		}
+	}
+	return c.each(a, "purged", "purged", func(ctx context.Context, s *client.Client, name, fire string) error {
+		return s.Purge(ctx, a.cli.Namespace, name, fire)
+	})
+}

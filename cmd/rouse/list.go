@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+)
+
+// listCmd lists timers.
+type listCmd struct {
+	Prefix        string            `help:"Those whose name begins so." placeholder:"TEXT"`
+	Label         map[string]string `short:"l" help:"Those with this label; can be repeated, then with all of them." placeholder:"KEY=VALUE" mapsep:"none"`
+	State         []string          `help:"Those in this state: scheduled, retrying, accepted, paused or dead; can be repeated." placeholder:"STATE"`
+	DueFrom       moment            `help:"Those due at this time or later: RFC 3339, or from now such as 1h." placeholder:"TIME"`
+	DueUntil      moment            `help:"Those due before this time." placeholder:"TIME"`
+	AllNamespaces bool              `short:"A" help:"Those of all namespaces."`
+	Limit         int               `help:"At most so many; 0 is all." default:"0" placeholder:"N"`
+	Count         bool              `help:"Print how many there are instead."`
+}
+
+func (listCmd) Help() string {
+	return `Examples:
+
+    rouse list
+    rouse list --prefix invoice- --state retrying
+    rouse list -l team=billing --due-until 1h --json
+    rouse list -A --count`
+}
+
+// query returns what the flags ask for.
+func (c *listCmd) query(a *app) (rouse.Query, error) {
+	q := rouse.Query{Namespace: a.cli.Namespace, Prefix: c.Prefix, Labels: c.Label, DueFrom: c.DueFrom.instant(),
+		DueUntil: c.DueUntil.instant(), Limit: c.Limit}
+	if c.AllNamespaces {
+		q.Namespace = ""
+	}
+	if c.Limit < 0 {
+		return q, rouse.Refuse("limit", "", "is negative", "give 0 for all")
+	}
+	for _, name := range c.State {
+		s, err := rouse.ParseState(name)
+		if err != nil {
+			return q, err
+		}
+		q.States = append(q.States, s)
+	}
+	return q, nil
+}
+
+// Run lists or counts.
+func (c *listCmd) Run(a *app) error {
+	q, err := c.query(a)
+	if err != nil {
+		return err
+	}
+	if c.Count {
+		return a.call(func(ctx context.Context, s *client.Client) error {
+			n, err := s.Count(ctx, q)
+			if err != nil {
+				return err
+			}
+			return a.show(api.Count{Count: n}, func() error { a.say("%d", n); return nil })
+		})
+	}
+	header := []string{"NAME", "STATE", "DUE", "IN", "SCHEDULE", "TARGET"}
+	if c.AllNamespaces {
+		header = append([]string{"NAMESPACE"}, header...)
+	}
+	t := newTable(a, header...)
+	t.paint[len(header)-5] = a.style.word
+	n := 0
+	err = a.timers(q, func(timer *rouse.Timer) error {
+		n++
+		if a.cli.JSON {
+			return a.printJSON(api.TimerOf(timer))
+		}
+		row := []string{timer.Key.Name, timer.State().String(), stamp(timer.Due), relative(timer.Due, time.Now()),
+			rouse.Shorten(timer.Spec.Schedule, 40), rouse.Shorten(timer.Spec.Target, 60)}
+		if c.AllNamespaces {
+			row = append([]string{timer.Key.Namespace}, row...)
+		}
+		return t.row(row...)
+	})
+	if flushErr := t.flush(); err == nil {
+		err = flushErr
+	}
+	if err == nil && n == 0 && !a.cli.JSON {
+		a.note("no timers")
+	}
+	return err
+}
+
+// timers calls do with each timer that a query matches. Reading page by page takes as long as it takes.
+func (a *app) timers(q rouse.Query, do func(t *rouse.Timer) error) error {
+	return a.remote(func(s *client.Client) error {
+		for t, err := range s.List(a.ctx, q) {
+			if err != nil {
+				return err
+			}
+			if err := do(&t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/sink/webhook"
+)
+
+// listenCmd is a receiver for people who try things out: it prints callbacks, verifies their signatures and answers as told.
+type listenCmd struct {
+	Address     string        `help:"Where to listen." default:"127.0.0.1:7413" placeholder:"HOST:PORT"`
+	Secret      []string      `help:"Secret that callbacks are signed with, whsec_…; can be repeated." placeholder:"SECRET" env:"ROUSE_LISTEN_SECRET"`
+	SecretFile  string        `help:"File of such secrets, one a line; ./rouse-data/webhook.secret if that exists." placeholder:"FILE"`
+	Answer      int           `help:"Status to answer with." default:"200" placeholder:"STATUS"`
+	RetryAfter  time.Duration `help:"Retry-After to answer with." placeholder:"DURATION"`
+	Count       int           `help:"End after so many callbacks; 0 is never." default:"0" placeholder:"N"`
+	AddressFile string        `help:"Write the address to this file once it listens." placeholder:"FILE"`
+}
+
+func (listenCmd) Help() string {
+	return `Callbacks whose signature does not hold are answered with 401, whatever --answer says. Without a secret, signatures are
+not looked at.
+
+Examples:
+
+    rouse listen
+    rouse listen --secret-file /var/lib/rouse/webhook.secret
+    rouse listen --answer 503 --retry-after 5s
+    rouse listen --count 1 --json`
+}
+
+// defaultSecretFile is where a server without settings, started in the same directory, keeps its secrets.
+const defaultSecretFile = "rouse-data/webhook.secret"
+
+// maxCallback bounds the body of a callback: a batch of a thousand fires with small payloads, or forty with the largest.
+const maxCallback = 16 << 20
+
+// Run receives until a signal, or --count callbacks.
+func (c *listenCmd) Run(a *app) error {
+	if c.Answer < 200 || c.Answer > 599 {
+		return rouse.Refuse("answer", strconv.Itoa(c.Answer), "is no status to answer with", "use 200 to 599")
+	}
+	if c.Count < 0 || c.RetryAfter < 0 {
+		return rouse.Refuse("count", strconv.Itoa(c.Count), "or retry-after is negative", "use 0 or more")
+	}
+	secrets, err := c.secrets()
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", c.Address)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	ctx, enough := context.WithCancel(a.ctx)
+	defer enough()
+	r := &reception{a: a, c: c, secrets: secrets, enough: enough}
+	if err := c.tell(a, l.Addr().String(), len(secrets)); err != nil {
+		l.Close()
+		return err
+	}
+	return r.serve(ctx, l)
+}
+
+func (c *listenCmd) tell(a *app, address string, secrets int) error {
+	how := "signatures are not verified: give --secret-file"
+	if secrets > 0 {
+		how = "signatures are verified"
+	}
+	a.note("listening on http://%s/, %s", address, how)
+	if c.AddressFile == "" {
+		return nil
+	}
+	return writeWhole(c.AddressFile, address+"\n")
+}
+
+// secrets returns the secrets that are given, or those of the file.
+func (c *listenCmd) secrets() ([]string, error) {
+	list := c.Secret
+	name := c.SecretFile
+	if name == "" && len(list) == 0 {
+		name = defaultSecretFile
+	}
+	if name != "" {
+		body, err := os.ReadFile(name)
+		switch {
+		case c.SecretFile == "" && errors.Is(err, os.ErrNotExist):
+			return nil, nil
+		case err != nil:
+			return nil, rouse.Refuse("secret-file", name, "cannot be read: "+reason(err), "name the server's webhook-secret-file")
+		}
+		lines := bufio.NewScanner(strings.NewReader(string(body)))
+		for lines.Scan() {
+			if line := strings.TrimSpace(lines.Text()); line != "" && line[0] != '#' {
+				list = append(list, line)
+			}
+		}
+		if len(list) == 0 {
+			return nil, rouse.Refuse("secret-file", name, "holds no secret", "write one on each line")
+		}
+	}
+	for _, secret := range list {
+		if err := webhook.CheckSecret(secret); err != nil {
+			return nil, rouse.Refuse("secret", "", "is no secret: "+err.Error(), "take it from the server's webhook-secret-file")
+		}
+	}
+	return list, nil
+}
+
+// reception is what the requests share.
+type reception struct {
+	a       *app
+	c       *listenCmd
+	secrets []string
+	enough  func()
+
+	mu    sync.Mutex // of what is printed, so that callbacks do not mix, and of what follows
+	count int
+	err   error // of printing
+}
+
+// serve answers requests until ctx ends. A signal is how it is meant to end, and no error.
+func (r *reception) serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{Handler: http.HandlerFunc(r.receive), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
+		WriteTimeout: time.Minute, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10}
+	var ending sync.WaitGroup
+	ending.Go(func() {
+		<-ctx.Done()
+		grace, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if server.Shutdown(grace) != nil {
+			_ = server.Close()
+		}
+	})
+	err := server.Serve(l)
+	r.enough()
+	ending.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.err != nil:
+		return r.err
+	case errors.Is(err, http.ErrServerClosed):
+		return nil
+	}
+	return err
+}
+
+// receive takes one request.
+func (r *reception) receive(w http.ResponseWriter, req *http.Request) {
+	arrived := time.Now()
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxCallback))
+	if err != nil {
+		http.Error(w, "the body cannot be read", http.StatusRequestEntityTooLarge)
+		r.a.note("a callback was cut off or has more than %d bytes: %v", maxCallback, err)
+		return
+	}
+	status, signature := r.c.Answer, "not verified"
+	if len(r.secrets) > 0 {
+		signature = "ok"
+		if err := webhook.Verify(r.secrets, req.Header, body, arrived); err != nil {
+			status, signature = http.StatusUnauthorized, "refused: "+err.Error()
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.c.Count > 0 && r.count == r.c.Count { // came beside the last one
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	r.count++
+	for _, cb := range callbacks(req, body) {
+		cb.Received, cb.Signature, cb.Answered = arrived.UTC().Format(time.RFC3339Nano), signature, status
+		cb.lag(arrived)
+		if err := r.print(&cb); err != nil && r.err == nil {
+			r.err = err
+			r.enough()
+		}
+	}
+	if r.c.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((r.c.RetryAfter+time.Second-1)/time.Second)))
+	}
+	w.WriteHeader(status)
+	if r.count == r.c.Count {
+		r.enough()
+	}
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// moment is a time that a person gives: RFC 3339, "now", or how long from now, such as 90m or -24h.
+type moment struct {
+	at  time.Time
+	set bool
+}
+
+// UnmarshalText reads a moment.
+func (m *moment) UnmarshalText(text []byte) error {
+	s := string(text)
+	m.set = true
+	if s == "now" {
+		m.at = time.Now()
+		return nil
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		m.at = time.Now().Add(d)
+		return nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil || t.Before(time.UnixMilli(0)) || t.Year() > 9998 {
+		return rouse.Refuse("time", s, "is no time between the years 1970 and 9998", "give RFC 3339 such as 2027-01-31T09:00:00Z, or a span from now such as 36h or -36h")
+	}
+	m.at = t
+	return nil
+}
+
+// or returns the moment, or another time if none was given.
+func (m moment) or(other time.Time) time.Time {
+	if m.set {
+		return m.at
+	}
+	return other
+}
+
+// instant returns the moment, 0 if none was given.
+func (m moment) instant() rouse.Instant {
+	if !m.set {
+		return 0
+	}
+	return rouse.At(m.at)
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+)
+
+// runCmd fires a timer now.
+type runCmd struct {
+	Name string `arg:"" help:"Name of the timer."`
+}
+
+func (runCmd) Help() string {
+	return `The run is beside the schedule and never uses up one of its occurrences.
+
+Examples:
+
+    rouse run coffee
+    rouse run coffee --json`
+}
+
+// Run asks for the run.
+func (c *runCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		fire, due, err := s.Run(ctx, a.cli.Namespace, c.Name)
+		if err != nil {
+			return named("timer", c.Name, err)
+		}
+		return a.show(api.Ran{FireID: fire, Due: api.TimeOf(due)}, func() error {
+			a.say("%s fires now: fire %s", c.Name, fire)
+			return nil
+		})
+	})
+}

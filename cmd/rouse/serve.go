@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rousehq/rouse/node"
+)
+
+// serveCmd runs a server until a signal ends it.
+type serveCmd struct {
+	configFlags
+	AddressFile string `help:"Write the addresses to this file once the server listens, for scripts that let it choose its ports." placeholder:"FILE"`
+}
+
+func (serveCmd) Help() string {
+	return `Without any setting it listens on loopback only, and keeps its data in ./rouse-data. SIGTERM and SIGINT drain it:
+deliveries in progress have the grace time to end. A second signal ends it at once; nothing that was accepted is lost.
+
+Examples:
+
+    rouse serve
+    rouse serve --data /var/lib/rouse --store sqlite:/var/lib/rouse/timers.db
+    ROUSE_LISTEN=10.0.0.5:7411 rouse serve --insecure
+    rouse serve --config /etc/rouse.yaml`
+}
+
+// Run serves.
+func (c *serveCmd) Run(a *app) error {
+	in, err := c.load(a.given)
+	if err != nil {
+		return err
+	}
+	log := a.logger(&in.Config)
+	if in.file != "" {
+		log.Info("configuration read", "file", in.file)
+	}
+	a.warnOfVariables(log)
+	var tellErr error
+	err = node.Run(a.ctx, in.node(), log, func(api, admin string) {
+		if tellErr = c.tell(a, in, api, admin); tellErr != nil {
+			log.Error("the addresses cannot be told", "error", tellErr)
+		}
+	})
+	if c.AddressFile != "" {
+		_ = os.Remove(c.AddressFile) // nobody listens there any more
+	}
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return tellErr
+}
+
+// tell says where the server listens.
+func (c *serveCmd) tell(a *app, in *inForce, api, admin string) error {
+	store := in.Store
+	if store == "" {
+		store = "pebble"
+	}
+	switch {
+	case a.cli.JSON:
+		err := a.printJSON(struct {
+			API     string `json:"api"`
+			Admin   string `json:"admin,omitzero"`
+			Data    string `json:"data"`
+			Store   string `json:"store"`
+			PID     int    `json:"pid"`
+			Version string `json:"version"`
+		}{api, admin, in.Data, redact(store), os.Getpid(), version()})
+		if err != nil {
+			return err
+		}
+	case !a.cli.Quiet:
+		a.say("rouse %s serves on %s (gRPC and HTTP)", version(), api)
+		if admin != "" {
+			a.say("metrics and health on http://%s/metrics and http://%s/healthz", admin, admin)
+		}
+		a.say("data in %s (%s)", in.Data, redact(store))
+	}
+	if c.AddressFile == "" {
+		return nil
+	}
+	return writeWhole(c.AddressFile, "api "+api+"\nadmin "+admin+"\n")
+}
+
+// writeWhole writes a file so that a reader finds all of it or nothing.
+func writeWhole(name, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(text)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}
+
+// logger returns what the settings say; they are valid.
+func (a *app) logger(c *Config) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.LogLevel))
+	o := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(a.errOut, o))
+	}
+	return slog.New(slog.NewTextHandler(a.errOut, o))
+}
+
+// warnOfVariables tells of variables that look like misspelt settings. Others are nobody's business: a host may set
+// variables of its own that begin with ROUSE_.
+func (a *app) warnOfVariables(log *slog.Logger) {
+	known := map[string]bool{"ROUSE_CONFIG": true, "ROUSE_SERVER": true, "ROUSE_NAMESPACE": true}
+	var envs []string
+	for _, s := range new(Config).settings() {
+		known[envName(s.name)] = true
+		envs = append(envs, envName(s.name))
+	}
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, "ROUSE_") || known[name] {
+			continue
+		}
+		for _, env := range envs {
+			if distance(name, env) <= 2 {
+				log.Warn("a variable is no setting", "variable", name, "meant", env)
+				break
+			}
+		}
+	}
+}

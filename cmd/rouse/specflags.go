@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// specFlags say what a timer is.
+type specFlags struct {
+	Schedule    string            `short:"s" help:"When: an RFC 3339 instant, '@after 90s', '@every 5m', or a cron expression." placeholder:"EXPR"`
+	Timezone    string            `help:"Time zone of a cron expression, such as Europe/Stockholm; UTC if not given." placeholder:"ZONE"`
+	Target      string            `short:"t" help:"Where: http://…, https://… or stream:CHANNEL." placeholder:"URL"`
+	Payload     *string           `short:"p" help:"What: JSON, or any text with --content-type." placeholder:"JSON" xor:"payload"`
+	PayloadFile string            `help:"What: the content of a file; - is stdin." placeholder:"FILE" xor:"payload"`
+	ContentType string            `help:"Media type of the payload; application/json for JSON if not given." placeholder:"TYPE"`
+	Label       map[string]string `short:"l" help:"Label, to find the timer by; can be repeated." placeholder:"KEY=VALUE" mapsep:"none"`
+	Misfire     string            `help:"What becomes of occurrences that nobody noticed in time: latest (the default), all or skip." placeholder:"POLICY"`
+
+	RetryAttempts uint32         `help:"Attempts of an occurrence in all; 8 if not given." placeholder:"N"`
+	RetryInterval time.Duration  `help:"Wait before the first retry, doubled for each one after; 1s if not given." placeholder:"DURATION"`
+	RetryMax      time.Duration  `help:"The longest wait between attempts; 10m if not given." placeholder:"DURATION"`
+	RetryJitter   *time.Duration `help:"Random part of a wait; 500ms if not given, 0s for none." placeholder:"DURATION"`
+	RetryTimeout  time.Duration  `help:"How long one attempt may take; 30s if not given." placeholder:"DURATION"`
+
+	Method     string        `help:"HTTP method of callbacks; POST if not given." placeholder:"METHOD"`
+	Header     []string      `short:"H" help:"HTTP header of callbacks; can be repeated." placeholder:"NAME:VALUE" sep:"none"`
+	Structured bool          `help:"Send callbacks as CloudEvents in structured mode."`
+	Batch      uint32        `help:"Send up to so many fires of one URL in one callback." placeholder:"N"`
+	Accept     time.Duration `help:"How long a receiver that answers 202 may take to report; 10m if not given." placeholder:"DURATION"`
+}
+
+// spec returns the spec that the flags say. Its sizes and bounds are for the server to check.
+func (f *specFlags) spec(in io.Reader) (rouse.Spec, error) {
+	s := rouse.Spec{Schedule: f.Schedule, Timezone: f.Timezone, Target: f.Target, Labels: f.Label, ContentType: f.ContentType,
+		Retry:   rouse.Retry{Attempts: f.RetryAttempts, Interval: f.RetryInterval, Max: f.RetryMax, Timeout: f.RetryTimeout},
+		Webhook: rouse.Webhook{Method: strings.ToUpper(f.Method), Structured: f.Structured, Batch: f.Batch, Accept: f.Accept}}
+	var problems []rouse.Problem
+	add := func(err error) {
+		if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
+			problems = append(problems, inv.Problems...)
+		}
+	}
+	var err error
+	if s.Misfire, err = rouse.ParseMisfire(f.Misfire); err != nil {
+		add(err)
+	}
+	if f.RetryJitter != nil {
+		if s.Retry.Jitter = *f.RetryJitter; s.Retry.Jitter == 0 {
+			s.Retry.Jitter = -1 // none; 0 is the default
+		}
+	}
+	add(f.headers(&s))
+	if err := f.payload(in, &s); err != nil {
+		if _, ok := errors.AsType[*rouse.Invalid](err); !ok {
+			return s, err
+		}
+		add(err)
+	}
+	add(s.Check())
+	if len(problems) > 0 {
+		return s, &rouse.Invalid{Problems: problems}
+	}
+	return s, nil
+}
+
+func (f *specFlags) headers(s *rouse.Spec) error {
+	for _, h := range f.Header {
+		name, value, ok := strings.Cut(h, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return rouse.Refuse("header", h, "is no header", "write NAME:VALUE")
+		}
+		if s.Webhook.Headers == nil {
+			s.Webhook.Headers = map[string]string{}
+		}
+		s.Webhook.Headers[name] = strings.TrimSpace(value)
+	}
+	return nil
+}
+
+// payload reads the payload. JSON is recognised by how it is given, never guessed from its bytes.
+func (f *specFlags) payload(in io.Reader, s *rouse.Spec) error {
+	switch {
+	case f.Payload != nil:
+		s.Payload = []byte(*f.Payload)
+		if f.ContentType != "" {
+			return nil
+		}
+		if !json.Valid(s.Payload) {
+			return rouse.Refuse("payload", *f.Payload, "is no JSON", `quote a text as '"text"', or say what it is with --content-type text/plain`)
+		}
+		s.ContentType = "application/json"
+	case f.PayloadFile != "":
+		body, err := readUpTo(in, f.PayloadFile, rouse.MaxPayload)
+		if err != nil {
+			return err
+		}
+		s.Payload = body
+		if f.ContentType == "" && filepath.Ext(f.PayloadFile) == ".json" {
+			s.ContentType = "application/json"
+		}
+		if s.ContentType == "application/json" && !json.Valid(bytes.TrimSpace(body)) {
+			return rouse.Refuse("payload-file", f.PayloadFile, "holds no JSON", "mend it, or say what it is with --content-type")
+		}
+	}
+	return nil
+}
+
+// readUpTo reads a file, or in for "-", and refuses one that is larger than limit.
+func readUpTo(in io.Reader, name string, limit int64) ([]byte, error) {
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, rouse.Refuse("payload-file", name, "cannot be read: "+reason(err), "name a file that can")
+		}
+		defer f.Close()
+		in = f
+	}
+	body, err := io.ReadAll(io.LimitReader(in, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if int64(len(body)) > limit {
+		return nil, rouse.Refuse("payload-file", name, fmt.Sprintf("has more than %d bytes", limit), "keep what is larger elsewhere and send its address")
+	}
+	return body, nil
+}

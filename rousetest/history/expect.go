@@ -1,0 +1,102 @@
+package history
+
+// expectation is the set of occurrences of one generation.
+type expectation interface {
+	// match returns the occurrence that a claimed due time names.
+	match(due Time) (o occurrence, ok bool)
+	// next returns the first occurrence that begins after a time.
+	next(after Time) (o occurrence, ok bool)
+}
+
+// occurrence is due between lo and hi, which differ where nobody told the time from which the service counts.
+type occurrence struct{ lo, hi Time }
+
+const milli = Time(1000)
+
+func floorMilli(t Time) Time { return t - Time(mod(int64(t), int64(milli))) }
+func ceilMilli(t Time) Time  { return floorMilli(t + milli - 1) }
+
+// sameMilli says whether a claim names a point in time: services count in milliseconds and may round.
+func sameMilli(claim, point Time) bool {
+	return claim == point || claim == floorMilli(point) || claim == ceilMilli(point)
+}
+
+// once is due at one time.
+type once struct {
+	occurrence
+	slack Time // the service's clock, by which it claims a due time that was not told, may be off by so much
+	claim Time // what it claimed first; 0 before
+}
+
+func (e *once) match(due Time) (occurrence, bool) {
+	switch {
+	case e.claim != 0:
+		return e.occurrence, due == e.claim
+	case e.lo == e.hi:
+		return e.occurrence, sameMilli(due, e.lo)
+	}
+	return e.occurrence, floorMilli(e.lo-e.slack) <= due && due <= ceilMilli(e.hi+e.slack)
+}
+
+func (e *once) next(after Time) (occurrence, bool) { return e.occurrence, e.lo > after }
+
+// every is due at k·step after its first occurrence, k = 0, 1, …, until the given time.
+type every struct {
+	first       occurrence
+	step, until Time
+	slack       Time // as once has it
+}
+
+func (e *every) at(k Time) (occurrence, bool) {
+	o := occurrence{e.first.lo + k*e.step, e.first.hi + k*e.step}
+	return o, o.lo <= e.until
+}
+
+func (e *every) match(due Time) (occurrence, bool) {
+	from := floorMilli(e.first.lo - e.slack)
+	if due < from {
+		return occurrence{}, false
+	}
+	o, ok := e.at((due - from) / e.step)
+	if e.first.lo == e.first.hi {
+		return o, ok && sameMilli(due, o.lo)
+	}
+	return o, ok && due <= ceilMilli(o.hi+e.slack)
+}
+
+func (e *every) next(after Time) (occurrence, bool) {
+	if after < e.first.lo {
+		return e.at(0)
+	}
+	return e.at((after-e.first.lo)/e.step + 1)
+}
+
+// pin settles from which time the service counts, by the first due time that it claims.
+func pin(e expectation, due Time) {
+	switch e := e.(type) {
+	case *once:
+		if e.lo < e.hi {
+			e.claim = due
+		}
+	case *every:
+		if o, ok := e.match(due); ok && e.first.lo < e.first.hi {
+			base := due - (o.lo - e.first.lo)
+			e.first, e.slack = occurrence{base, base}, 0
+		}
+	}
+}
+
+// crontab is due when the wall clock says so.
+type crontab struct {
+	times       *cronTimes
+	from, until Time // the timer is there
+}
+
+func (e *crontab) match(due Time) (occurrence, bool) {
+	return occurrence{due, due}, e.from <= due && due <= e.until && e.times.has(due)
+}
+
+func (e *crontab) next(after Time) (occurrence, bool) {
+	t, ok := e.times.next(max(after, e.from-1))
+	return occurrence{t, t}, ok && t <= e.until
+}

@@ -1,0 +1,73 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"time"
+)
+
+// windows are the times that faults excuse, each widened at its end by the recovery, in the order of their beginnings.
+type windows struct {
+	list   []window
+	latest []Time // latest[i] is the latest end of list[:i+1]
+}
+
+type window struct{ from, to Time }
+
+func newWindows(h *History) windows {
+	healed := make(map[string]Time, len(h.Heals))
+	for _, heal := range h.Heals {
+		healed[heal.FID] = heal.T
+	}
+	var w windows
+	for _, f := range h.Faults {
+		end, ok := healed[f.FID]
+		if !ok {
+			end = forever
+		}
+		if f.Excuse > 0 {
+			end = min(end, f.T.Add(f.Excuse))
+		}
+		w.list = append(w.list, window{f.T, end.Add(h.Config.Recovery)})
+	}
+	slices.SortFunc(w.list, func(a, b window) int { return cmp.Compare(a.from, b.from) })
+	var latest Time
+	for _, f := range w.list {
+		latest = max(latest, f.to)
+		w.latest = append(w.latest, latest)
+	}
+	return w
+}
+
+// first returns the first window that may reach from or beyond.
+func (w *windows) first(from Time) int {
+	return sort.Search(len(w.latest), func(i int) bool { return w.latest[i] >= from })
+}
+
+// touch says whether a fault touches the time between two.
+func (w *windows) touch(from, to Time) bool {
+	for _, f := range w.list[w.first(from):] {
+		if f.from > to {
+			return false
+		}
+		if f.to >= from {
+			return true
+		}
+	}
+	return false
+}
+
+// push moves a deadline that counts from lo: every fault that touches the time between, also as it grows by this, puts it off
+// until maxLate after the recovery.
+func (w *windows) push(lo, deadline Time, maxLate time.Duration) Time {
+	for _, f := range w.list[w.first(lo):] {
+		if f.from > deadline {
+			break
+		}
+		if f.to >= lo {
+			deadline = max(deadline, f.to.Add(maxLate))
+		}
+	}
+	return deadline
+}

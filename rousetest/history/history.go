@@ -1,0 +1,96 @@
+// Package history judges a timer service from outside. Clients, receivers and fault injectors write down what they did and
+// saw (Writer), one JSON object a line; Check says which promises the service broke.
+//
+//	clients    ─ create, replace, delete, get, final ─┐
+//	receivers  ─ fire, ack ───────────────────────────┼─► Writer ─► file ─► Read ─► Check ─► Report
+//	injector   ─ fault, heal ─────────────────────────┤
+//	harness    ─ config, dead, end ───────────────────┘
+//
+// All times are the observers', never the service's, but for the due times that it claims. Nothing here uses rouse's own
+// schedules: cron expressions are walked minute by minute against the time zone database.
+//
+// A log that cannot be understood whole is unusable: Read returns an error, and such a log is never a pass.
+//
+// What the harness owes: one writer per timer at a time; a gen that is new for every write; a call that timed out is Info, not
+// Fail; receivers log an arrival before they reply; one host, or a ClockErr of at least the measured offset. A pass of a
+// history in which nothing had to arrive (Stats.Musts) proves nothing, so the harness should require a floor.
+package history
+
+import "time"
+
+// History is what was written down, each kind in the order of the lines.
+type History struct {
+	Config  Config
+	Puts    []Put
+	Deletes []Delete
+	Gets    []Get
+	Finals  []Final
+	Fires   []Fire
+	Acks    []Ack
+	Deads   []Dead
+	Faults  []Fault
+	Heals   []Heal
+	End     End
+	Events  int // lines with an event
+}
+
+// Config is what the service promises, as the harness knows it.
+type Config struct {
+	MaxLate        time.Duration // max_late_ms: an occurrence may arrive so late
+	EarlyTol       time.Duration // early_tol_ms: or so early
+	ClockErr       time.Duration // clock_err_ms: how far the observers' clocks, and the service's, may be apart
+	Recovery       time.Duration // recovery_ms: how long a fault is felt after it was healed
+	Lease          time.Duration // lease_ms: how long an attempt may be on its way after an answer of in flight
+	MinBackoff     time.Duration // min_backoff_ms: the least time between a refused attempt and the next; 0: not judged
+	MaxBackoff     time.Duration // max_backoff_ms: the longest
+	AttemptTimeout time.Duration // attempt_timeout_ms: how long an attempt may run
+	StrictDup      bool          // strict_dup: judge rule C6
+	ZombieOK       bool          // zombie_ok: a fault excuses arrivals after a delete
+	DST            DST           // dst: what cron means where clocks are put forward or back, unless a spec says
+}
+
+// Defaults is the Config of a log that has none; its fields stand for those that a config line leaves out.
+var Defaults = Config{
+	MaxLate: time.Second, Recovery: 5 * time.Second, Lease: 30 * time.Second,
+	MaxBackoff: time.Minute, AttemptTimeout: 30 * time.Second, DST: Vixie,
+}
+
+// Time is a point in time in microseconds since 1970-01-01T00:00:00Z. The zero Time means "not set".
+type Time int64
+
+// At returns t as a Time, rounded down to a microsecond.
+func At(t time.Time) Time { return Time(t.UnixMicro()) }
+
+// Add returns the time d later, and stays forever if t is.
+func (t Time) Add(d time.Duration) Time {
+	if t == forever {
+		return t
+	}
+	return t + Time(d.Microseconds())
+}
+
+// Sub returns how much later t is than u.
+func (t Time) Sub(u Time) time.Duration {
+	return time.Duration(min(int64(t-u), int64(forever)/1000)) * time.Microsecond
+}
+
+// Time returns the time in UTC.
+func (t Time) Time() time.Time { return time.UnixMicro(int64(t)).UTC() }
+
+// String returns the time as RFC 3339 in UTC; "never" for a time that does not come, "" for zero.
+func (t Time) String() string {
+	switch t {
+	case forever:
+		return "never"
+	case 0:
+		return ""
+	}
+	return string(t.append(nil))
+}
+
+func (t Time) append(b []byte) []byte { return t.Time().AppendFormat(b, timeLayout) }
+
+const timeLayout = "2006-01-02T15:04:05.000000Z"
+
+// forever is later than every time.
+const forever Time = 1<<63 - 1

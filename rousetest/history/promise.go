@@ -1,0 +1,121 @@
+package history
+
+import "time"
+
+// micros is a duration as the difference of two Times.
+func micros(d time.Duration) Time { return Time(d.Microseconds()) }
+
+// expect returns what a generation promises, nil if that cannot be told; and judges the due time that the service answered
+// (C13), and whether it should have accepted the expression at all (C12).
+func (c *checker) expect(g *generation) expectation {
+	p, s := g.put, &g.put.Spec
+	slack, until := micros(c.cfg.ClockErr), s.Until
+	if until == 0 {
+		until = forever
+	}
+	switch {
+	case s.At != 0:
+		e := &once{occurrence: occurrence{s.At, s.At}}
+		c.judgeTold(g, sameMilli(p.Due, s.At))
+		return e
+	case s.Every != 0:
+		return c.expectEvery(g, until)
+	case s.Cron != "":
+		return c.expectCron(g, until)
+	}
+	d := micros(s.Delay)
+	e := &once{occurrence: occurrence{p.T0 + d, p.T1 + d}, slack: slack}
+	if _, ok := e.match(p.Due); c.judgeTold(g, ok) {
+		e.lo, e.hi = p.Due, p.Due
+	}
+	return e
+}
+
+func (c *checker) expectEvery(g *generation, until Time) expectation {
+	p, s := g.put, &g.put.Spec
+	slack, step := micros(c.cfg.ClockErr), micros(s.Every)
+	if s.Start == 0 {
+		e := &every{first: occurrence{p.T0 + step, p.T1 + step}, step: step, until: until, slack: slack}
+		told := e.first.lo-slack <= ceilMilli(p.Due) && p.Due <= min(ceilMilli(e.first.hi+slack), until)
+		if c.judgeTold(g, told) {
+			e.first, e.slack = occurrence{p.Due, p.Due}, 0
+		}
+		return e
+	}
+	e := &every{first: occurrence{s.Start, s.Start}, step: step, until: until}
+	if o, _ := e.next(p.T0 - slack - 1); o.lo > s.Start {
+		e.first = o // what was due before the timer was there is not expected
+	}
+	c.judgeTold(g, c.isFirst(e, p))
+	return e
+}
+
+func (c *checker) expectCron(g *generation, until Time) expectation {
+	p, s := g.put, &g.put.Spec
+	policy := s.DST
+	if policy == "" {
+		policy = c.cfg.DST
+	}
+	key := cronKey{s.Cron, s.TZ, policy}
+	times, ok := c.crons[key]
+	if !ok {
+		cron, err := parseCron(s.Cron, s.TZ)
+		times = known{&cronTimes{cron: cron, policy: policy}, err}
+		c.crons[key] = times
+	}
+	if times.err != nil {
+		if p.Res == OK || len(g.arrivals) > 0 {
+			c.violate("C12-bad-input", g, 0, "the service accepted the cron expression %q in the zone %q: %v", s.Cron, s.TZ, times.err)
+		}
+		return nil
+	}
+	e := &crontab{times: times.cronTimes, from: p.T0 - micros(c.cfg.ClockErr), until: until}
+	c.judgeTold(g, c.isFirst(e, p))
+	return e
+}
+
+type cronKey struct {
+	text, tz string
+	policy   DST
+}
+
+type known struct {
+	*cronTimes
+	err error
+}
+
+// isFirst says whether the due time that was told is the first one at some moment of the call.
+func (c *checker) isFirst(e expectation, p *Put) bool {
+	if p.Due == 0 {
+		return true
+	}
+	slack := micros(c.cfg.ClockErr)
+	if _, ok := e.match(p.Due); !ok || ceilMilli(p.Due) < p.T0-slack {
+		return false
+	}
+	first, ok := e.next(p.T1 + slack)
+	return !ok || floorMilli(p.Due) <= first.lo
+}
+
+// judgeTold says whether a due time was told that is right.
+func (c *checker) judgeTold(g *generation, right bool) bool {
+	if g.put.Due == 0 || g.put.Res != OK {
+		return false
+	}
+	if !right {
+		c.violate("C13-bad-due", g, g.put.Due, "the service answered %v as first due, which is not what the %s asks for", g.put.Due, g.put.form())
+	}
+	return right
+}
+
+func (p *Put) form() string {
+	switch {
+	case p.Spec.At != 0:
+		return "at"
+	case p.Spec.Every != 0:
+		return "every_ms"
+	case p.Spec.Cron != "":
+		return "cron"
+	}
+	return "delay_ms"
+}

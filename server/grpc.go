@@ -1,0 +1,125 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Bounds of the gRPC face. A message may be a batch; the windows are larger than the default, so that a pipelined stream of
+// batches does not wait for its acknowledgements, and fixed, so that a connection cannot grow them.
+const (
+	maxMessage    = 16 << 20
+	maxHeaderList = 16 << 10
+	maxStreams    = 1000 // of a connection
+	streamWindow  = 1 << 20
+	connWindow    = 1 << 20
+)
+
+// newGRPC returns the gRPC server. Its Stop waits for all handlers.
+func newGRPC(t *timersFace, f *firesFace, h *health, log *slog.Logger) *grpc.Server {
+	s := grpc.NewServer(
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxHeaderListSize(maxHeaderList),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connWindow),
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, MaxConnectionAge: 30 * time.Minute}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true),
+	)
+	g := guard{log}
+	s.RegisterService(g.service(&rousev1.Timers_ServiceDesc), t)
+	s.RegisterService(g.service(&rousev1.Fires_ServiceDesc), f)
+	s.RegisterService(g.service(&healthv1.Health_ServiceDesc), h)
+	return s
+}
+
+// guard stands around every method: it turns errors into statuses, says what is wrong with a message that cannot be read
+// (gRPC itself calls that an internal error), and keeps a panic to the call that made it.
+type guard struct{ log *slog.Logger }
+
+// service returns the service with its methods guarded. That costs less than interceptors, and sees what they do not.
+func (g guard) service(d *grpc.ServiceDesc) *grpc.ServiceDesc {
+	out := *d
+	out.Methods, out.Streams = nil, nil
+	for _, m := range d.Methods {
+		m.Handler = g.unary(m.Handler)
+		out.Methods = append(out.Methods, m)
+	}
+	for _, s := range d.Streams {
+		s.Handler = g.stream(s.Handler)
+		out.Streams = append(out.Streams, s)
+	}
+	return &out
+}
+
+func (g guard) unary(h grpc.MethodHandler) grpc.MethodHandler {
+	return func(srv any, ctx context.Context, dec func(any) error, ic grpc.UnaryServerInterceptor) (out any, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				out, err = nil, g.panicked(p)
+			}
+		}()
+		out, err = h(srv, ctx, func(m any) error { return unreadable(dec(m)) }, ic)
+		if err != nil {
+			return nil, g.status(err)
+		}
+		return out, nil
+	}
+}
+
+func (g guard) stream(h grpc.StreamHandler) grpc.StreamHandler {
+	return func(srv any, stream grpc.ServerStream) (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = g.panicked(p)
+			}
+		}()
+		if err := h(srv, readableStream{stream}); err != nil {
+			return g.status(err)
+		}
+		return nil
+	}
+}
+
+// readableStream is a stream whose unreadable messages are the client's fault.
+type readableStream struct{ grpc.ServerStream }
+
+func (s readableStream) RecvMsg(m any) error { return unreadable(s.ServerStream.RecvMsg(m)) }
+
+// unreadable tells a message that is no message of this API from other errors.
+func unreadable(err error) error {
+	if err == nil || errors.Is(err, io.EOF) || status.Code(err) != codes.Internal {
+		return err
+	}
+	return rouse.Refuse("request", "", "cannot be read: "+rouse.Shorten(status.Convert(err).Message(), rouse.MaxDetail), "send a message of rouse.v1, with texts in UTF-8")
+}
+
+// status returns the status of an error. One that nobody foresaw is logged, because the client does not see its text.
+func (g guard) status(err error) error {
+	st := rousev1.ErrorToStatus(err)
+	if st.Code() == codes.Internal {
+		g.log.Error("request failed", "err", err)
+	}
+	return st.Err()
+}
+
+func (g guard) panicked(p any) error {
+	g.log.Error("request panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	return status.Error(codes.Internal, "internal error")
+}

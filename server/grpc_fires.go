@@ -1,0 +1,66 @@
+package server
+
+import (
+	"context"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/engine"
+)
+
+// Subscriber serves subscriptions: the sink of stream targets. It ends its streams itself when what they hold is settled;
+// those that are left when the server's grace is over are cut.
+type Subscriber interface {
+	Subscribe(stream rousev1.Fires_SubscribeServer) error
+}
+
+// firesFace is rouse.v1.Fires over the service and the subscriber.
+type firesFace struct {
+	rousev1.UnimplementedFiresServer
+	*service
+	subscriber Subscriber
+}
+
+func (f *firesFace) Subscribe(stream rousev1.Fires_SubscribeServer) error {
+	if f.subscriber == nil {
+		return f.UnimplementedFiresServer.Subscribe(stream)
+	}
+	return f.subscriber.Subscribe(stream)
+}
+
+func (f *firesFace) Report(ctx context.Context, r *rousev1.ReportRequest) (*rousev1.ReportResponse, error) {
+	report := engine.Report{FireID: r.FireId, Token: r.Token}
+	field := ""
+	var err error
+	switch what := r.Report.(type) {
+	case *rousev1.ReportRequest_Done:
+		if !what.Done {
+			return nil, rouse.Refuse("done", "false", "is no report", "send true, or a failure or heartbeat")
+		}
+		report.Outcome.Verdict = rouse.Done
+	case *rousev1.ReportRequest_Failed:
+		field = "failed.retry_after"
+		report.Outcome = rouse.Outcome{Verdict: rouse.Failed, Detail: what.Failed.GetDetail()}
+		if what.Failed.GetPermanent() {
+			report.Outcome.Verdict = rouse.Rejected
+		}
+		if after := what.Failed.GetRetryAfter(); after != nil {
+			if report.Outcome.After, err = rousev1.DurationFromProto(field, after); err != nil {
+				return nil, err
+			}
+			report.Outcome.After = max(report.Outcome.After, rouse.AtOnce)
+		}
+	case *rousev1.ReportRequest_Heartbeat:
+		field = "heartbeat"
+		if report.Outcome.After, err = rousev1.DurationFromProto(field, what.Heartbeat); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, rouse.Refuse("report", "", "is missing", "set one of done, failed, heartbeat")
+	}
+	deadline, err := f.report(ctx, keyFrom(r.Namespace, r.Name, ""), report, field)
+	if err != nil {
+		return nil, err
+	}
+	return &rousev1.ReportResponse{DeadlineMs: rousev1.InstantToProto(deadline)}, nil
+}

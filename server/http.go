@@ -1,0 +1,128 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+)
+
+const (
+	jsonType = "application/json"
+
+	// requestTimeout is how long the engine may take: less than what is left to write the answer in.
+	requestTimeout = writeTimeout - 5*time.Second
+)
+
+// httpFace is the HTTP/JSON API over the service.
+type httpFace struct {
+	*service
+	opts    *Options
+	table   *table
+	origins *http.CrossOriginProtection
+	bodies  atomic.Int64 // bytes of the bodies that are in memory
+	log     *slog.Logger
+}
+
+func newHTTPFace(s *service, o *Options) *httpFace {
+	return &httpFace{service: s, opts: o, table: newTable(routes), origins: http.NewCrossOriginProtection(), log: o.Log}
+}
+
+// call is one request.
+type call struct {
+	w    http.ResponseWriter
+	r    *http.Request
+	vars []string // of the path
+
+	face *httpFace
+	held int64 // bytes of the body, of face.bodies
+}
+
+// namespace, name and fire are the variables of a path that has them.
+func (c *call) namespace() string { return c.vars[0] }
+func (c *call) name() string      { return c.vars[1] }
+func (c *call) fire() string      { return c.vars[2] }
+
+// key returns the timer that the path names.
+func (c *call) key() rouse.Key { return rouse.Key{Namespace: c.namespace(), Name: c.name()} }
+
+// deadKey returns the dead letter that the path names.
+func (c *call) deadKey() rouse.Key {
+	return rouse.Key{Namespace: c.namespace(), Name: c.name(), Fire: c.fire()}
+}
+
+func (f *httpFace) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{w: w, r: r, face: f}
+	defer func() {
+		f.bodies.Add(-c.held)
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			f.log.Error("request panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			c.problem(errors.New("panic"))
+		}
+	}()
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	if err := c.serve(); err != nil {
+		c.problem(err)
+	}
+}
+
+func (c *call) serve() error {
+	// A page of another origin can make a browser send requests without asking, even to loopback.
+	if err := c.face.origins.Check(c.r); err != nil {
+		return &failure{code: "forbidden", detail: "requests that a web page of another origin makes are refused"}
+	}
+	serve, vars, err := c.face.table.find(c.r.Method, c.r.URL.EscapedPath())
+	if err != nil {
+		return err
+	}
+	c.vars = vars
+	return serve(c.face, c)
+}
+
+// context returns the context of a request that is answered at once.
+func (c *call) context() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.r.Context(), requestTimeout)
+}
+
+// reply answers with a value of package api.
+func (c *call) reply(status int, v any) error {
+	body, err := api.Encode(v)
+	if err != nil {
+		return fmt.Errorf("encode %T: %w", v, err)
+	}
+	c.write(status, jsonType, body)
+	return nil
+}
+
+// write sends a whole answer. That the client is gone is not worth a word.
+func (c *call) write(status int, contentType string, body []byte) {
+	c.w.Header().Set("Content-Type", contentType)
+	c.w.WriteHeader(status)
+	if c.r.Method != http.MethodHead {
+		_, _ = c.w.Write(append(body, '\n'))
+	}
+}
+
+func (f *httpFace) showVersion(c *call) error {
+	if _, err := c.query(); err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, version(f.opts))
+}
+
+func (f *httpFace) showOpenAPI(c *call) error {
+	c.write(http.StatusOK, "application/yaml", api.OpenAPI)
+	return nil
+}

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/engine"
+)
+
+// modes are the names of what a batch does with names that are taken.
+var modes = map[string]engine.Mode{"": engine.CreateOnly, "create_only": engine.CreateOnly, "create_or_replace": engine.CreateOrReplace,
+	"replace_only": engine.ReplaceOnly}
+
+// batchCreate answers 200 whatever became of the timers: each has an outcome of its own.
+func (f *httpFace) batchCreate(c *call) error {
+	if _, err := c.query(); err != nil {
+		return err
+	}
+	var body api.BatchCreate
+	if err := c.decode(maxBatchBody, false, &body); err != nil {
+		return err
+	}
+	if err := checkBatch(c.namespace(), len(body.Timers)); err != nil {
+		return err
+	}
+	if body.Timers == nil {
+		return rouse.Refuse("timers", "", "is missing", "give the timers to create")
+	}
+	mode, ok := modes[body.Mode]
+	if !ok {
+		return rouse.Refuse("mode", body.Mode, "is no mode", "give create_only, create_or_replace or replace_only")
+	}
+	out := api.BatchCreated{Created: make([]api.Created, len(body.Timers))}
+	puts := make([]engine.Put, 0, len(body.Timers))
+	at := make([]int, 0, len(body.Timers)) // of each put, in the batch
+	for i := range body.Timers {
+		t := &body.Timers[i]
+		spec, err := t.Words()
+		if err != nil {
+			out.Created[i] = failed(t.Name, err)
+			continue
+		}
+		puts = append(puts, engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: t.Name}, Spec: spec, Mode: mode})
+		at = append(at, i)
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	results, err := f.batch(ctx, puts)
+	if err != nil {
+		return err
+	}
+	for j := range results {
+		name, r := puts[j].Key.Name, &results[j]
+		if r.Err != nil {
+			out.Created[at[j]] = failed(name, r.Err)
+			continue
+		}
+		out.Created[at[j]] = api.Created{Name: name, Generation: r.Timer.Generation, Revision: r.Timer.Revision, Due: api.TimeOf(r.Timer.Due)}
+	}
+	for i := range out.Created {
+		if out.Created[i].Problem != nil {
+			out.Failed++
+		}
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+func failed(name string, err error) api.Created {
+	p, _ := problemOf(err)
+	return api.Created{Name: name, Problem: &p}
+}

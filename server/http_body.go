@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+)
+
+const (
+	maxBody      = 1 << 20
+	maxBatchBody = 16 << 20
+	maxBodies    = 128 << 20 // of all requests at a time; more are shed
+	bodyChunk    = 64 << 10
+)
+
+// decode reads the body into a value of package api. With optional a request may have none.
+func (c *call) decode(limit int64, optional bool, to any) error {
+	if c.r.ContentLength == 0 && optional {
+		return nil
+	}
+	if err := c.checkType(optional); err != nil {
+		return err
+	}
+	body, err := c.read(limit)
+	if err != nil {
+		return err
+	}
+	if len(body) == 0 {
+		if optional {
+			return nil
+		}
+		return malformed("body", "", "is missing", "send a JSON object")
+	}
+	if err := api.Decode(body, to); err != nil {
+		return unread(err)
+	}
+	return nil
+}
+
+func (c *call) checkType(optional bool) error {
+	h := c.r.Header
+	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return unsupported("Content-Encoding", enc, "send the body as it is")
+	}
+	given := h.Get("Content-Type")
+	if given == "" && optional && c.r.ContentLength < 0 {
+		return nil // a chunked body that turns out to be empty
+	}
+	media, params, err := mime.ParseMediaType(given)
+	if err != nil || media != jsonType || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
+		return unsupported("Content-Type", given, "send "+jsonType)
+	}
+	return nil
+}
+
+func unsupported(header, value, cure string) error {
+	err := rouse.Refuse(header, shown(value), "is not supported", cure)
+	return &failure{code: "unsupported_media_type", detail: err.Error(), err: err, header: http.Header{"Accept": {jsonType}}}
+}
+
+// read reads the whole body. Memory is taken as the bytes come, and from a budget that all requests share, so neither a large
+// Content-Length nor many slow senders can exhaust it.
+func (c *call) read(limit int64) ([]byte, error) {
+	if c.r.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	from := http.MaxBytesReader(c.w, c.r.Body, limit)
+	var body []byte
+	for {
+		if len(body) == cap(body) {
+			grown := min(max(2*cap(body), 4<<10), cap(body)+max(cap(body)/2, bodyChunk))
+			if n := c.r.ContentLength; n >= 0 && n <= bodyChunk {
+				grown = int(n) + 1
+			}
+			if !c.hold(int64(grown - cap(body))) {
+				return nil, overloaded("bodies are being read")
+			}
+			body = append(make([]byte, 0, grown), body...)
+		}
+		n, err := from.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if errors.Is(err, io.EOF) {
+			return body, nil
+		}
+		if err != nil {
+			return nil, bodyFailure(err, limit)
+		}
+	}
+}
+
+// hold takes bytes from the budget until the request is answered.
+func (c *call) hold(n int64) bool {
+	c.held += n
+	return c.face.bodies.Add(n) <= maxBodies
+}
+
+func tooLarge(limit int64) error {
+	return &failure{code: "too_large", detail: fmt.Sprintf("the body has more than %d bytes; send less, or several requests", limit)}
+}
+
+func bodyFailure(err error, limit int64) error {
+	var large *http.MaxBytesError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &large):
+		return tooLarge(limit)
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return &failure{code: "timeout", detail: "the body did not come in time", header: http.Header{"Connection": {"close"}}}
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	return malformed("body", "", "ends early or is not framed properly", "send as many bytes as the headers say")
+}
+
+// shown returns a text of a client as it can be shown: short, and printable.
+func shown(s string) string {
+	return rouse.Shorten(strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, s), 128)
+}

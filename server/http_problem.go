@@ -1,0 +1,133 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// statuses gives each code its HTTP status. The first part are the codes that api/rouse/v1 gives to the errors of package
+// rouse, as they are over gRPC; the second part is HTTP's own.
+//
+// 400 is for what cannot be read: path, query, headers, JSON. 422 is for what was read, and is refused for its values.
+var statuses = map[string]struct {
+	status int
+	title  string
+}{
+	"invalid":           {http.StatusUnprocessableEntity, "Invalid request"},
+	"not_found":         {http.StatusNotFound, "Not found"},
+	"already_exists":    {http.StatusConflict, "Already exists"},
+	"conflict":          {http.StatusConflict, "Conflict"},
+	"full":              {http.StatusInsufficientStorage, "The store is full"},
+	"overloaded":        {http.StatusTooManyRequests, "Overloaded"},
+	"closed":            {http.StatusServiceUnavailable, "Shutting down"},
+	"unavailable":       {http.StatusServiceUnavailable, "Store unavailable"},
+	"canceled":          {499, "Canceled by the client"},
+	"deadline_exceeded": {http.StatusGatewayTimeout, "Took too long"},
+	"internal":          {http.StatusInternalServerError, "Internal error"},
+
+	"malformed":              {http.StatusBadRequest, "Malformed request"},
+	"forbidden":              {http.StatusForbidden, "Forbidden"},
+	"no_such_path":           {http.StatusNotFound, "No such path"},
+	"method_not_allowed":     {http.StatusMethodNotAllowed, "Method not allowed"},
+	"timeout":                {http.StatusRequestTimeout, "The request came too slowly"},
+	"too_large":              {http.StatusRequestEntityTooLarge, "The body is too large"},
+	"unsupported_media_type": {http.StatusUnsupportedMediaType, "Unsupported media type"},
+}
+
+// typeBase and a code are the type of a problem: where it is described.
+const typeBase = "https://github.com/rousehq/rouse/blob/main/docs/api.md#"
+
+// failure is an error of HTTP alone.
+type failure struct {
+	code   string
+	detail string
+	header http.Header
+	err    error // behind it; may be nil
+}
+
+func (f *failure) Error() string { return f.detail }
+func (f *failure) Unwrap() error { return f.err }
+
+// malformed refuses what cannot be read.
+func malformed(field, value, wrong, cure string) error {
+	return unread(rouse.Refuse(field, value, wrong, cure))
+}
+
+func unread(err error) error { return &failure{code: "malformed", detail: err.Error(), err: err} }
+
+// precondition is an error that a header asked for.
+type precondition struct{ error }
+
+func (p precondition) Unwrap() error { return p.error }
+
+// asked makes those errors preconditions that an If-Match or If-None-Match can lead to.
+func asked(err error) error {
+	if errors.Is(err, rouse.ErrExists) || errors.Is(err, rouse.ErrConflict) || errors.Is(err, rouse.ErrNotFound) {
+		return precondition{err}
+	}
+	return err
+}
+
+// problemOf returns an error as clients see it. What nobody foresaw is internal, and known is false.
+func problemOf(err error) (p api.Problem, known bool) {
+	var f *failure
+	var inv *rouse.Invalid
+	st := rousev1.ErrorToStatus(err)
+	switch {
+	case errors.As(err, &f):
+		p.Code, p.Detail = f.code, f.detail
+	case errors.As(err, &inv):
+		p.Code, p.Detail = "invalid", err.Error()
+	default:
+		p.Code, p.Detail = rousev1.ErrorToProblem(err).Code, st.Message()
+	}
+	if errors.As(err, &inv) {
+		p.Errors = api.FaultsOf(inv)
+	}
+	s, ok := statuses[p.Code]
+	if !ok || p.Code == "internal" {
+		p.Code, p.Detail = "internal", ""
+		s = statuses[p.Code]
+	}
+	p.Type, p.Title, p.Status = typeBase+p.Code, s.title, s.status
+	p.Detail = rouse.Shorten(p.Detail, 1<<10)
+	if errors.As(err, new(precondition)) {
+		p.Status, p.Title = http.StatusPreconditionFailed, "Precondition failed"
+	}
+	return p, st.Code() != codes.Internal || f != nil
+}
+
+// problem answers with an error.
+func (c *call) problem(err error) {
+	p, known := problemOf(err)
+	if !known {
+		c.face.log.Error("request failed", "path", shown(c.r.URL.Path), "err", err)
+	}
+	var f *failure
+	if errors.As(err, &f) {
+		for k, v := range f.header {
+			c.w.Header()[k] = v
+		}
+	}
+	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
+		after := again
+		var ra *rouse.RetryAfter
+		if errors.As(err, &ra) {
+			after = ra.After
+		}
+		c.w.Header().Set("Retry-After", strconv.Itoa(int((after+time.Second-1)/time.Second)))
+	}
+	body, err := api.Encode(&p)
+	if err != nil { // a text that is no UTF-8 came through; the status still says what is wrong
+		body = []byte(`{"title":"` + p.Title + `","status":` + strconv.Itoa(p.Status) + `,"code":"` + p.Code + `"}`)
+	}
+	c.write(p.Status, api.ProblemType, body)
+}

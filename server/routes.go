@@ -1,0 +1,173 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// endpoint answers one kind of request, or says what is wrong with it.
+type endpoint func(f *httpFace, c *call) error
+
+// route is a method and a path. A path's segments are names, or variables in braces; its last one may end with a verb.
+type route struct {
+	method, path string
+	serve        endpoint
+}
+
+const (
+	nsPath     = "/v1/namespaces/{namespace}"
+	timersPath = nsPath + "/timers"
+	timerPath  = timersPath + "/{name}"
+	deadPath   = timerPath + "/dead/{fire_id}"
+	firePath   = timerPath + "/fires/{fire_id}"
+)
+
+// routes is the whole HTTP API.
+var routes = []route{
+	{"POST", timersPath, (*httpFace).createTimer},
+	{"GET", timersPath, (*httpFace).listTimers},
+	{"GET", timersPath + ":count", (*httpFace).countTimers},
+	{"POST", timersPath + ":batchCreate", (*httpFace).batchCreate},
+	{"POST", timersPath + ":preview", (*httpFace).previewSchedule},
+	{"PUT", timerPath, (*httpFace).putTimer},
+	{"GET", timerPath, (*httpFace).getTimer},
+	{"DELETE", timerPath, (*httpFace).deleteTimer},
+	{"POST", timerPath + ":pause", (*httpFace).pauseTimer},
+	{"POST", timerPath + ":resume", (*httpFace).resumeTimer},
+	{"POST", timerPath + ":run", (*httpFace).runTimer},
+	{"GET", timerPath + "/records", (*httpFace).timerRecords},
+	{"GET", nsPath + "/records", (*httpFace).namespaceRecords},
+	{"GET", nsPath + "/records:follow", (*httpFace).followRecords},
+	{"GET", nsPath + "/dead", (*httpFace).listDead},
+	{"GET", deadPath, (*httpFace).getDead},
+	{"DELETE", deadPath, (*httpFace).purgeDead},
+	{"POST", deadPath + ":redrive", (*httpFace).redriveDead},
+	{"POST", firePath + ":complete", (*httpFace).completeFire},
+	{"POST", firePath + ":fail", (*httpFace).failFire},
+	{"POST", firePath + ":heartbeat", (*httpFace).heartbeatFire},
+	{"GET", "/v1/version", (*httpFace).showVersion},
+	{"GET", "/openapi.yaml", (*httpFace).showOpenAPI},
+}
+
+// table is the routes as a tree of segments. The standard mux cannot be used: it cleans paths, and a name may contain
+// anything that can be printed, such as "/" and ":" (written %2F and %3A).
+type table struct {
+	names    map[string]*table
+	variable *table
+	verbs    map[string]map[string]endpoint // verb, method; "" is no verb
+}
+
+func newTable(routes []route) *table {
+	root := &table{}
+	for _, r := range routes {
+		at := root
+		path, verb := r.path, ""
+		if i := strings.LastIndexByte(path, ':'); i >= 0 {
+			path, verb = path[:i], path[i+1:]
+		}
+		for _, segment := range strings.Split(path, "/")[1:] {
+			at = at.child(segment)
+		}
+		if at.verbs == nil {
+			at.verbs = map[string]map[string]endpoint{}
+		}
+		if at.verbs[verb] == nil {
+			at.verbs[verb] = map[string]endpoint{}
+		}
+		at.verbs[verb][r.method] = r.serve
+	}
+	return root
+}
+
+func (t *table) child(segment string) *table {
+	if strings.HasPrefix(segment, "{") {
+		if t.variable == nil {
+			t.variable = &table{}
+		}
+		return t.variable
+	}
+	if t.names == nil {
+		t.names = map[string]*table{}
+	}
+	if t.names[segment] == nil {
+		t.names[segment] = &table{}
+	}
+	return t.names[segment]
+}
+
+// find returns what serves a request, and the values of the path's variables. The verb is what follows the last ':' that is
+// not escaped.
+func (t *table) find(method, escaped string) (endpoint, []string, error) {
+	path, verb := escaped, ""
+	if i := strings.LastIndexByte(path, ':'); i > strings.LastIndexByte(path, '/') {
+		path, verb = path[:i], path[i+1:]
+	}
+	at := t
+	var vars []string
+	for _, segment := range strings.Split(path, "/")[1:] {
+		if next := at.names[segment]; next != nil {
+			at = next
+			continue
+		}
+		if at.variable == nil || segment == "" {
+			return nil, nil, noPath(escaped)
+		}
+		value, err := url.PathUnescape(segment)
+		if err != nil {
+			return nil, nil, malformed("path", segment, "is not escaped properly", "write a byte as % and two hexadecimal digits")
+		}
+		at, vars = at.variable, append(vars, value)
+	}
+	if at.verbs == nil {
+		return nil, nil, noPath(escaped)
+	}
+	methods := at.verbs[verb]
+	if methods == nil {
+		return nil, nil, at.noVerb(verb)
+	}
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	if serve := methods[method]; serve != nil {
+		return serve, vars, nil
+	}
+	return nil, nil, noMethod(method, methods)
+}
+
+func noPath(path string) error {
+	return &failure{code: "no_such_path", detail: fmt.Sprintf("there is nothing at %q; /openapi.yaml says what there is", shown(path))}
+}
+
+func (t *table) noVerb(verb string) error {
+	var offered []string
+	for v := range t.verbs {
+		if v != "" {
+			offered = append(offered, ":"+v)
+		}
+	}
+	slices.Sort(offered)
+	detail := fmt.Sprintf("the verb %q is not offered here", shown(":"+verb))
+	if len(offered) > 0 {
+		detail += "; these are: " + strings.Join(offered, ", ")
+	}
+	if verb == "" {
+		detail = "a verb is missing; these are offered: " + strings.Join(offered, ", ")
+	}
+	return &failure{code: "no_such_path", detail: detail + ". A ':' within a name is written %3A"}
+}
+
+func noMethod(method string, methods map[string]endpoint) error {
+	var allowed []string
+	for m := range methods {
+		if allowed = append(allowed, m); m == http.MethodGet {
+			allowed = append(allowed, http.MethodHead)
+		}
+	}
+	slices.Sort(allowed)
+	list := strings.Join(allowed, ", ")
+	return &failure{code: "method_not_allowed", detail: fmt.Sprintf("%s is not offered here; these are: %s", shown(method), list),
+		header: http.Header{"Allow": {list}}}
+}

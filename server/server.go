@@ -1,0 +1,199 @@
+// Package server serves an engine over the network: gRPC (rouse.v1) and HTTP/JSON, two faces of one implementation, on one
+// port; and metrics, health and profiles on another.
+//
+//	listener ─► split ─┬─ HTTP/2 ─► grpc ─► timersFace, firesFace ─┐
+//	                   └─ HTTP/1 ─► httpFace ──────────────────────┴─► service ─► Timers (the engine)
+//
+// The faces translate; the service checks, makes up names, cuts pages and sheds. So both faces refuse the same things with
+// the same codes: errors are those of package rouse, the table of api/rouse/v1 gives each its code, and http_problem.go gives
+// each code its HTTP status.
+//
+// It promises that a refused request has changed nothing, and that connections, streams, headers, bodies, nesting, pages,
+// requests in progress and the time that each may take are bounded. It lets anybody in who reaches the port, but for web
+// pages of other origins.
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/rousehq/rouse/api"
+)
+
+// Options say what is served. Timers is required; zero fields have the defaults that their comments name.
+type Options struct {
+	Timers     Timers       // *engine.Engine
+	Subscriber Subscriber   // serves subscriptions; without one there are none
+	Metrics    http.Handler // of /metrics; without one there is none
+	Live       func() error // why the process should be started anew; default nothing
+	Ready      func() error // why no requests should come now; default nothing
+	Version    string       // of the program
+	Log        *slog.Logger // for what nobody foresaw; default none
+
+	MaxConns    int           // connections of the API at a time; default 1024
+	MaxInFlight int           // timers being written at a time, more are shed; 4 KiB of payload count as one more; default 16,384
+	Grace       time.Duration // how long requests may take to end when the server stops; default 10 s
+}
+
+func (o Options) withDefaults() Options {
+	well := func() error { return nil }
+	if o.Live == nil {
+		o.Live = well
+	}
+	if o.Ready == nil {
+		o.Ready = well
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxConns == 0 {
+		o.MaxConns = 1024
+	}
+	if o.MaxInFlight == 0 {
+		o.MaxInFlight = 16_384
+	}
+	if o.Grace == 0 {
+		o.Grace = 10 * time.Second
+	}
+	return o
+}
+
+// Limits of time and size of the HTTP/1 servers.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 15 * time.Second
+	writeTimeout      = 30 * time.Second
+	idleTimeout       = 60 * time.Second
+	maxHeaderBytes    = 16 << 10
+
+	maxAdminConns = 64
+)
+
+// Server is made by New and used once.
+type Server struct {
+	opts     Options
+	grpc     *grpc.Server
+	http     *http.Server
+	admin    *http.Server
+	drain    context.CancelFunc // ends what would go on for ever
+	streams  background         // goroutines of gRPC streams
+	requests sync.WaitGroup     // HTTP requests in progress
+}
+
+// New returns a server that does nothing until Run.
+func New(o Options) *Server {
+	o = o.withDefaults()
+	draining, drain := context.WithCancel(context.Background())
+	s := &Server{opts: o, drain: drain}
+	core := newService(o.Timers, o.MaxInFlight, draining)
+	s.grpc = newGRPC(&timersFace{service: core, streams: &s.streams}, &firesFace{service: core, subscriber: o.Subscriber},
+		&health{ready: o.Ready, draining: draining}, o.Log)
+	s.http = s.newHTTP(newHTTPFace(core, &s.opts))
+	s.http.ReadTimeout, s.http.WriteTimeout = readTimeout, writeTimeout
+	s.admin = s.newHTTP(newAdmin(&s.opts)) // profiles take as long as they are asked to
+	return s
+}
+
+func (s *Server) newHTTP(h http.Handler) *http.Server {
+	counted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.requests.Add(1)
+		defer s.requests.Done()
+		h.ServeHTTP(w, r)
+	})
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Server{Handler: counted, Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug)}
+}
+
+// Run serves until ctx ends: the API on the first listener, and what is for operators on the second, which may be nil. Then it
+// accepts no more connections, ends followers, lets requests and subscriptions finish for at most Grace, cuts what is left,
+// and returns when all of its goroutines have ended. Its error is that of a listener that broke.
+func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var running sync.WaitGroup
+	var broken error // of the API's listener
+	front := newSplit(apiListener, s.opts.MaxConns, s.refusals())
+	running.Go(func() {
+		broken = front.run()
+		cancel()
+	})
+	running.Go(func() { _ = s.http.Serve(front.http1) }) // these two end when they are stopped, and not before
+	running.Go(func() { _ = s.grpc.Serve(front.http2) })
+	var back *split
+	if adminListener != nil {
+		back = newSplit(adminListener, maxAdminConns, func() {})
+		running.Go(func() {
+			if err := back.run(); err != nil {
+				s.opts.Log.Error("the admin listener broke", "err", err)
+			}
+		})
+		running.Go(func() { _ = s.admin.Serve(back.http1) })
+		running.Go(func() { _ = s.admin.Serve(back.http2) }) // says that it does not speak HTTP/2
+	}
+
+	<-ctx.Done()
+	s.stop(front)
+	if back != nil { // last, so that one can watch the rest end
+		back.close()
+		s.admin.Close()
+	}
+	running.Wait()
+	s.requests.Wait()
+	s.streams.Wait()
+	if broken != nil {
+		return fmt.Errorf("accept connections: %w", broken)
+	}
+	return nil
+}
+
+// refusals returns what is called for each connection beyond the limit, one at a time: a word a second is enough.
+func (s *Server) refusals() func() {
+	var last time.Time
+	count := 0
+	return func() {
+		count++
+		if now := time.Now(); now.Sub(last) >= time.Second {
+			s.opts.Log.Warn("connections refused: too many are open", "most", s.opts.MaxConns, "refused", count)
+			last, count = now, 0
+		}
+	}
+}
+
+// stop ends the API: what is in progress has Grace to finish.
+func (s *Server) stop(front *split) {
+	s.drain()
+	front.close()
+	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Grace)
+	defer cancel()
+	var ending sync.WaitGroup
+	ending.Go(func() {
+		if s.http.Shutdown(ctx) != nil {
+			s.http.Close()
+		}
+	})
+	gone := make(chan struct{})
+	ending.Go(func() {
+		s.grpc.GracefulStop()
+		close(gone)
+	})
+	select {
+	case <-gone:
+	case <-ctx.Done():
+		s.grpc.Stop()
+	}
+	ending.Wait()
+}
+
+func version(o *Options) api.Version {
+	return api.Version{Version: o.Version, API: "rouse.v1", Go: runtime.Version()}
+}

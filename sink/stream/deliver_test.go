@@ -1,0 +1,309 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+func TestNoMoreUnsettledThanCredits(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		p := join(s, jobs(3))
+		d.deliver(fires(10)...)
+		first := p.got()
+		if len(first) != 3 {
+			t.Fatalf("%d fires for 3 credits", len(first))
+		}
+		p.done(first[0])
+		second := p.got()
+		if len(second) != 1 {
+			t.Errorf("%d fires after 1 was settled", len(second))
+		}
+		p.grant(2)
+		third := p.got()
+		if len(third) != 2 {
+			t.Errorf("%d fires for 2 more credits", len(third))
+		}
+		p.done(slices.Concat(first[1:], second, third)...)
+		last := p.got()
+		if len(last) != 4 {
+			t.Errorf("%d fires at the end, want the other 4", len(last))
+		}
+		p.done(last...)
+		for i := range 10 {
+			d.want(fmt.Sprintf("f%03d", i), rouse.Done, 0)
+		}
+	})
+}
+
+func TestNoCreditsNoFires(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		p := join(s, jobs(0))
+		d.deliver(fire("a"))
+		sameNames(t, p.gotNames())
+		p.grant(1)
+		sameNames(t, p.gotNames(), "a")
+	})
+}
+
+func TestFactsArriveUnchanged(t *testing.T) {
+	now := rouse.Instant(1_900_000_000_000)
+	bubble(t, Options{Now: func() rouse.Instant { return now }}, func(t *testing.T, s *Sink, d *sender) {
+		p := join(s, jobs(1))
+		d.deliver(fire("a", timeout(7*time.Second), labels(map[string]string{"k": "v"}), func(f *rouse.Fire) { f.Manual, f.Last = true, true }))
+		f := p.got()[0]
+		if f.Id != "id-a" || f.Namespace != "default" || f.Generation != 3 || f.Attempt != 1 || f.Token != 9 || !f.Manual || !f.Last ||
+			string(f.Payload) != "payload of a" || f.Labels["k"] != "v" || f.DeadlineMs != int64(now)+7000 {
+			t.Errorf("arrived as %v", f)
+		}
+		if told := p.header.Get(NowHeader); len(told) != 1 || told[0] != strconv.FormatInt(int64(now), 10) {
+			t.Errorf("the store's clock is told as %v", told)
+		}
+	})
+}
+
+// Messages are used again: what one fire had must not show in the next.
+func TestMessagesCarryNothingOver(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		p := join(s, jobs(1))
+		d.deliver(fire("a", labels(map[string]string{"k": "v"}), func(f *rouse.Fire) { f.Manual, f.Last, f.Spec.ContentType = true, true, "text/plain" }))
+		p.done(p.got()...)
+		d.deliver(fire("b", func(f *rouse.Fire) { f.Spec.Payload = nil }))
+		if f := p.got()[0]; f.Name != "b" || len(f.Labels) != 0 || f.Manual || f.Last || f.ContentType != "" || len(f.Payload) != 0 {
+			t.Errorf("arrived as %v", f)
+		}
+	})
+}
+
+func TestFilters(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		prefix, label := jobs(10), jobs(10)
+		prefix.NamePrefix = "mail-"
+		label.Labels = map[string]string{"tier": "gold", "zone": "eu"}
+		a, b := join(s, prefix), join(s, label)
+		gold := map[string]string{"tier": "gold", "zone": "eu", "more": "x"}
+		d.deliver(
+			fire("mail-1"), fire("gold-1", labels(gold)), fire("mail"),
+			fire("gold-2", labels(map[string]string{"tier": "gold"})), fire("gold-3", labels(map[string]string{"tier": "gold", "zone": "us"})),
+			fire("mail-2", labels(gold)), fire("mail-3", labels(gold)))
+		got := append(a.gotNames(), b.gotNames()...)
+		slices.Sort(got)
+		sameNames(t, got, "gold-1", "mail-1", "mail-2", "mail-3")
+		c := join(s, jobs(10)) // takes what waited, in its order
+		sameNames(t, c.gotNames(), "mail", "gold-2", "gold-3")
+	})
+}
+
+// A subscriber with a filter looks past what others are to take, and goes on from there.
+func TestFilteredSubscriberFindsItsOwnAmongTheWaiting(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		d.deliver(fire("x1"), fire("m1"), fire("x2"), fire("m2"), fire("m3"), fire("x3"))
+		open := jobs(1)
+		open.NamePrefix = "m"
+		p := join(s, open)
+		for _, want := range []string{"m1", "m2", "m3"} {
+			got := p.got()
+			if len(got) != 1 || got[0].Name != want {
+				t.Fatalf("got %v, want %s", got, want)
+			}
+			p.done(got...)
+		}
+		d.deliver(fire("m4"))
+		sameNames(t, p.gotNames(), "m4")
+		q := join(s, jobs(9))
+		sameNames(t, q.gotNames(), "x1", "x2", "x3")
+	})
+}
+
+func TestChannelsAndNamespacesAreApart(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		a := join(s, &rousev1.Open{Namespace: "default", Channel: "a", Credits: 9})
+		none := join(s, &rousev1.Open{Credits: 9}) // of "default", too
+		other := join(s, &rousev1.Open{Namespace: "other", Channel: "a", Credits: 9})
+		d.deliver(fire("1", target("stream:a")))
+		d.deliver(fire("2", target("stream:")))
+		d.deliver(fire("3", target("stream:a"), func(f *rouse.Fire) { f.Namespace = "other" }))
+		sameNames(t, a.gotNames(), "1")
+		sameNames(t, none.gotNames(), "2")
+		sameNames(t, other.gotNames(), "3")
+	})
+}
+
+func TestSubscribersTakeTurns(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		ps := []*peer{join(s, jobs(100)), join(s, jobs(100)), join(s, jobs(100))}
+		d.deliver(fires(30)...)
+		for i, p := range ps {
+			if n := len(p.got()); n != 10 {
+				t.Errorf("subscriber %d got %d of 30", i, n)
+			}
+		}
+		for i := range 6 { // one by one as well
+			d.deliver(fire(fmt.Sprint("one-", i)))
+		}
+		for i, p := range ps {
+			if n := len(p.got()); n != 2 {
+				t.Errorf("subscriber %d got %d of 6", i, n)
+			}
+		}
+		_ = ps[0].leave()
+		d.deliver(fires(10)...)
+		if a, b := len(ps[1].got()), len(ps[2].got()); a != 5 || b != 5 {
+			t.Errorf("the two that stay got %d and %d of 10", a, b)
+		}
+	})
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		d.deliver(fires(1000)...)
+		p := join(s, jobs(5000))
+		if n := len(p.got()); n != 1000 || p.messages != 4 {
+			t.Errorf("%d fires came in %d messages, want 1000 in 4", n, p.messages)
+		}
+		p.messages = 0
+		large := func(f *rouse.Fire) { f.Spec.Payload = make([]byte, rouse.MaxPayload) }
+		var big []rouse.Fire
+		for i := range 9 {
+			big = append(big, fire(fmt.Sprint("big-", i), large))
+		}
+		d.deliver(big...)
+		if n := len(p.got()); n != 9 || p.messages != 3 {
+			t.Errorf("%d fires of %d bytes came in %d messages, want 9 in 3", n, rouse.MaxPayload, p.messages)
+		}
+	})
+}
+
+func TestNobodyThere(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		start := time.Now()
+		d.deliver(fire("now"), fire("10s", late(10*time.Second)), fire("hour", late(time.Hour)), fire("skewed", late(-time.Minute)))
+		time.Sleep(1900 * time.Millisecond)
+		d.open("now")
+		time.Sleep(200 * time.Millisecond)
+		d.want("now", rouse.Deferred, time.Second)
+		d.want("hour", rouse.Deferred, 30*time.Second)
+		d.want("skewed", rouse.Deferred, time.Second)
+		if o, _ := d.of("10s"); o.After < 6*time.Second || o.After > 6100*time.Millisecond {
+			t.Errorf("12 s late: look again after %v, want about half of it", o.After)
+		}
+		if took := d.at["now"].Sub(start); took > 2*time.Second+2*coarse {
+			t.Errorf("deferred after %v", took)
+		}
+	})
+}
+
+func TestSubscriberComesInTime(t *testing.T) {
+	bubble(t, Options{Wait: 5 * time.Second}, func(t *testing.T, s *Sink, d *sender) {
+		d.deliver(fire("a"))
+		time.Sleep(4 * time.Second)
+		p := join(s, jobs(1))
+		got := p.got()
+		time.Sleep(4 * time.Second)
+		d.open("a") // its wait is over, its time is not
+		p.done(got...)
+		d.want("a", rouse.Done, 0)
+	})
+}
+
+func TestDeliverReturnsButForTheKeeper(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		p := join(s, jobs(10))
+		d.deliver(fire("a"))
+		returned := false
+		go func() {
+			s.Deliver(d.ctx, []rouse.Fire{fire("b")}, func(int, rouse.Outcome) {})
+			returned = true
+		}()
+		got := p.got()
+		if !returned {
+			t.Error("a second Deliver waits for its fires")
+		}
+		p.done(got...)
+		d.running.Wait() // the first one is not needed any more
+	})
+}
+
+func TestEndOfContext(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		ctx, cancel := context.WithCancel(t.Context())
+		d.ctx = ctx
+		p := join(s, jobs(2))
+		d.deliver(fire("sent-1"), fire("sent-2"), fire("waits"))
+		got := p.got()
+		other := newSender(t, s) // another context, which goes on
+		other.deliver(fire("goes on"))
+		cancel()
+		d.running.Wait()
+		d.want("sent-1", rouse.Failed, rouse.AtOnce)
+		d.want("sent-2", rouse.Failed, rouse.AtOnce)
+		d.want("waits", rouse.Deferred, time.Second)
+		d.deliver(fire("too late"))
+		d.want("too late", rouse.Deferred, time.Second)
+		p.done(got...) // of no effect
+		last := p.got()
+		if len(last) != 1 || last[0].Name != "goes on" {
+			t.Fatalf("got %v", last)
+		}
+		p.done(last...)
+		other.want("goes on", rouse.Done, 0)
+		other.running.Wait()
+	})
+}
+
+// What was assigned while the last message was on its way must not go out when its context has ended meanwhile.
+func TestEndedContextTakesUnsentBack(t *testing.T) {
+	s := New(Options{})
+	c := s.channel(channelKey{"default", "jobs"})
+	sub := newSubscriber(c, jobs(10), time.Hour, s.sooner)
+	c.join(sub)
+	mine, other := &watch{ctx: t.Context(), open: 1, wake: make(chan struct{}, 1)}, &watch{ctx: t.Context(), open: 1, wake: make(chan struct{}, 1)}
+	d := &delivery{fires: []rouse.Fire{fire("a")}, watch: mine}
+	e := &delivery{fires: []rouse.Fire{fire("b")}, watch: other}
+	c.dispatch([]item{{d, 0}, {e, 0}}, s.now())
+	out := s.abandon(mine)
+	if len(out) != 1 || out[0].d != d || out[0].o.Verdict != rouse.Deferred {
+		t.Errorf("reported %+v", out)
+	}
+	m := sub.pull(s.now())
+	if len(m.response.Fires) != 1 || m.response.Fires[0].Name != "b" {
+		t.Errorf("sends %v", m.response.Fires)
+	}
+}
+
+func TestWrongTargetIsRejected(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		d.deliver(fire("a", target("stream:\x01")))
+		d.want("a", rouse.Rejected, 0)
+	})
+}
+
+func TestLane(t *testing.T) {
+	s := New(Options{Outstanding: 77})
+	names := map[string]bool{}
+	for _, ns := range []string{"a", "b"} {
+		for _, target := range []string{"stream:", "stream:a", "stream:a/b", "stream:b"} {
+			for range 2 { // the second time from the cache
+				l := s.Lane(ns, &rouse.Spec{Target: target})
+				if want := "stream:" + ns + "/" + strings.TrimPrefix(target, "stream:"); l.Name != want || l.Limit != 77 || l.Batch != maxFires {
+					t.Errorf("lane %+v of %s %s", l, ns, target)
+				}
+				names[l.Name] = true
+			}
+		}
+	}
+	if len(names) != 8 {
+		t.Errorf("%d lanes for 8 channels", len(names))
+	}
+	spec := &rouse.Spec{Target: "stream:a"}
+	if n := testing.AllocsPerRun(100, func() { s.Lane("a", spec) }); n != 0 {
+		t.Errorf("asking for a lane makes %v allocations", n)
+	}
+}

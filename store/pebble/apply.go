@@ -1,0 +1,131 @@
+package pebble
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	lsm "github.com/cockroachdb/pebble/v2"
+
+	"github.com/rousehq/rouse"
+)
+
+// Apply makes the changes in one durable step.
+func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+	if err := checkChanges(changes); err != nil {
+		return nil, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.life.RUnlock()
+	results := make([]rouse.Result, len(changes))
+	done, err := s.commit(ctx, func(w *write) error {
+		for i := range changes {
+			if err := w.change(&changes[i], &results[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, len(changes))
+	if err != nil {
+		return nil, err
+	}
+	if err := wait(ctx, done); err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+func checkChanges(changes []rouse.Change) error {
+	for i := range changes {
+		c := &changes[i]
+		var labels map[string]string
+		if c.To != nil {
+			labels = c.To.Labels
+		}
+		if err := checkRow("key", c.Key, labels); err != nil {
+			return err
+		}
+		for j := range c.Also {
+			if err := checkRow("also", c.Also[j].Key, c.Also[j].Labels); err != nil {
+				return err
+			}
+		}
+		for j := range c.Log {
+			if err := checkRow("log", rouse.Key{Namespace: c.Log[j].Namespace, Name: c.Log[j].Name}, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// commit takes its turn, lets build fill a batch, and hands it to the log. What it returns tells when the batch is durable;
+// it is nil if there was nothing to write. If build fails, nothing was changed.
+func (s *Store) commit(ctx context.Context, build func(*write) error, size int) (<-chan error, error) {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-s.turn }()
+	if why := s.broken.Load(); why != nil {
+		return nil, *why
+	}
+	w := &s.write
+	w.begin(size)
+	if err := build(w); err != nil {
+		w.abandon()
+		return nil, err
+	}
+	if w.batch.Empty() {
+		w.abandon()
+		return nil, nil
+	}
+	if err := w.finish(); err != nil {
+		w.abandon()
+		return nil, err
+	}
+	p := pending{batch: w.batch, began: time.Now(), done: make(chan error, 1)}
+	if err := s.db.ApplyNoSyncWait(w.batch, lsm.Sync); err != nil {
+		s.fail(err)
+		return nil, *s.broken.Load()
+	}
+	s.syncing <- p // the syncer takes them in the order of the log, which is the order in which they become durable
+	return p.done, nil
+}
+
+// pending is a batch that is in the log, and perhaps not on disk yet.
+type pending struct {
+	batch *lsm.Batch
+	began time.Time
+	done  chan error
+}
+
+// syncLoop tells writers when their batches are durable.
+func (s *Store) syncLoop() {
+	for p := range s.syncing {
+		err := p.batch.SyncWait()
+		s.syncs.add(time.Since(p.began))
+		if err != nil {
+			s.fail(fmt.Errorf("the log was not written: %w", err))
+			err = *s.broken.Load()
+		} else {
+			_ = p.batch.Close()
+		}
+		p.done <- err
+	}
+}
+
+func wait(ctx context.Context, done <-chan error) error {
+	if done == nil {
+		return nil
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,72 @@
+package pebble
+
+import (
+	"encoding/binary"
+
+	lsm "github.com/cockroachdb/pebble/v2"
+
+	"github.com/rousehq/rouse"
+)
+
+// countKey names a counter: the rows of a namespace in a state.
+type countKey struct {
+	namespace string
+	state     rouse.State
+}
+
+func (k countKey) append(b []byte) []byte {
+	return append(append(b, tagCount, byte(k.state)), k.namespace...)
+}
+
+// counts keeps the counters that were used lately in memory, so that a batch writes them without reading them. It belongs
+// to whoever has the store's turn.
+type counts struct {
+	db   *lsm.DB
+	near map[countKey]int64
+}
+
+// maxCounts bounds the counters in memory; when there are more, all are forgotten.
+const maxCounts = 1 << 14
+
+func (c *counts) init(db *lsm.DB) { *c = counts{db: db, near: map[countKey]int64{}} }
+
+// write adds changes to counters.
+func (c *counts) write(batch *lsm.Batch, changes map[countKey]int64) error {
+	if len(c.near) > maxCounts {
+		clear(c.near)
+	}
+	var key [80]byte
+	for k, d := range changes {
+		if d == 0 {
+			continue
+		}
+		name := k.append(key[:0])
+		n, ok := c.near[k]
+		if !ok {
+			value, err := get(c.db, name)
+			if err != nil {
+				return err
+			}
+			if n, err = readCount(value); err != nil {
+				return err
+			}
+		}
+		n += d
+		if n == 0 {
+			delete(c.near, k)
+			_ = batch.Delete(name, nil)
+			continue
+		}
+		c.near[k] = n
+		_ = batch.Set(name, binary.BigEndian.AppendUint64(nil, uint64(n)), nil)
+	}
+	return nil
+}
+
+func readCount(value []byte) (int64, error) {
+	if value == nil {
+		return 0, nil
+	}
+	n, err := readFixed(value)
+	return int64(n), err
+}

@@ -1,0 +1,195 @@
+// Package pebble keeps timers in an embedded key-value store, the default of a rouse that runs alone.
+//
+// It is a rouse.Store over Pebble, a log-structured merge tree. A directory holds one store, which one process opens at a
+// time. What it keeps, by the first byte of the key (key.go has the layouts):
+//
+//	d  the rows, in the order of attention: bucket, visible time, key    what a claim reads
+//	k  the place of each key: its d key, versions, state, due, labels    what a condition and a list look at
+//	s  keys by state, for all states but scheduled                       so that a list of dead letters is short
+//	l  keys by label
+//	c  how many rows each namespace has in each state
+//	h  records: hour, namespace, name, end                               a timer's history is one seek per hour
+//	n  which records ended when: hour, namespace, second                 a namespace's history
+//	g  how many records each hour has
+//	m  the last revision
+//
+// Every write that Apply acknowledges was synced to disk before. Writes are checked and ordered under one lock; the syncs
+// are waited for outside it, so that concurrent calls share them. A sync that fails ends all writing until the store is
+// opened again: what the disk has is not known then.
+//
+// A full disk stops what adds rows (rouse.ErrFull) while some room is left for everything else; if that runs out too,
+// writes wait until there is room, and nothing needs to be restarted.
+package pebble
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lsm "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/rousehq/rouse"
+)
+
+// Options tune a store. Zero fields have the defaults that their comments name.
+type Options struct {
+	CacheBytes    int64 // of blocks read from disk, kept in memory; default 64 MiB
+	MemTableBytes int64 // of rows written, kept in memory until they are sorted out to disk; default 32 MiB
+	Reserve       int64 // free bytes on the disk below which rows are no longer added; default 64 MiB; negative is none
+}
+
+func (o Options) withDefaults() Options {
+	if o.CacheBytes == 0 {
+		o.CacheBytes = 64 << 20
+	}
+	if o.MemTableBytes == 0 {
+		o.MemTableBytes = 32 << 20
+	}
+	if o.Reserve == 0 {
+		o.Reserve = 64 << 20
+	}
+	return o
+}
+
+// Store is a rouse.Store and a rouse.Checkpointer.
+type Store struct {
+	db   *lsm.DB
+	dir  string
+	lock *lsm.Lock
+	room *room
+
+	life   sync.RWMutex // held for reading by every call, for writing by Close
+	closed bool
+	broken atomic.Pointer[error] // why nothing can be written any more
+
+	turn    chan struct{} // holds a token while a writer checks and builds; guards what follows
+	write   write
+	counts  counts
+	hours   map[uint32]int64 // records of each hour
+	last    uint64           // the last revision that was given
+	syncing chan pending     // in the order of the log
+	syncer  sync.WaitGroup
+	syncs   latency
+}
+
+// revisionGap is how far revisions jump when a store is opened. A crash may have lost the newest writes that nobody was
+// told of, but whose revisions a read may have shown; the gap is far larger than what can be unsynced at a time, so that
+// no revision is given twice.
+const revisionGap = 1 << 20
+
+// Open opens the store in a directory, and makes it if the directory is empty or not there.
+func Open(dir string, o Options) (*Store, error) {
+	return open(dir, o, vfs.Default)
+}
+
+func open(dir string, o Options, fs vfs.FS) (*Store, error) {
+	o = o.withDefaults()
+	h, err := enter(fs, dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, lock: h.lock, room: newRoom(fs, dir, o.Reserve), turn: make(chan struct{}, 1), syncing: make(chan pending, 1024)}
+	if s.db, err = lsm.Open(dir, s.tune(o, h.fresh)); err != nil {
+		_ = h.lock.Close()
+		return nil, fmt.Errorf("store %s: %w", dir, explain(err))
+	}
+	if err := s.load(); err == nil {
+		err = h.settle(fs, dir)
+	}
+	if err != nil {
+		_ = s.db.Close()
+		_ = h.lock.Close()
+		return nil, fmt.Errorf("store %s: %w", dir, explain(err))
+	}
+	s.write.init(s)
+	s.syncer.Go(s.syncLoop)
+	return s, nil
+}
+
+// load reads what is kept in memory: the last revision and the hours of the history.
+func (s *Store) load() error {
+	value, err := get(s.db, revisionKey)
+	if err != nil {
+		return err
+	}
+	if value != nil {
+		last, err := readFixed(value)
+		if err != nil {
+			return err
+		}
+		s.last = last + revisionGap
+	}
+	s.counts.init(s.db)
+	s.hours, err = loadHours(s.db)
+	return err
+}
+
+// Now returns the machine's wall clock.
+func (s *Store) Now(ctx context.Context) (rouse.Instant, error) {
+	return now(), ctx.Err()
+}
+
+func now() rouse.Instant { return rouse.Reached(time.Now()) }
+
+// Close waits for the calls that run, and closes the store. Writes that wait for room on a full disk fail.
+func (s *Store) Close() error {
+	s.room.giveUp()
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	close(s.syncing)
+	s.syncer.Wait()
+	err := s.db.Close()
+	if e := s.lock.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// begin starts a call; each one that succeeds is ended with s.life.RUnlock.
+func (s *Store) begin(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.life.RLock()
+	if s.closed {
+		s.life.RUnlock()
+		return rouse.ErrClosed
+	}
+	return nil
+}
+
+// fail ends all writing.
+func (s *Store) fail(err error) {
+	err = fmt.Errorf("store %s: %w; nothing more is written; what was acknowledged is safe; restart rouse when the disk is well", s.dir, err)
+	s.broken.CompareAndSwap(nil, &err)
+}
+
+// Stats returns figures for metrics, by name.
+func (s *Store) Stats() map[string]float64 {
+	s.life.RLock()
+	defer s.life.RUnlock()
+	if s.closed {
+		return nil
+	}
+	m := s.db.Metrics()
+	stats := map[string]float64{
+		"disk_bytes":        float64(m.DiskSpaceUsage()),
+		"log_bytes":         float64(m.WAL.PhysicalSize),
+		"memtable_bytes":    float64(m.MemTable.Size),
+		"cache_bytes":       float64(m.BlockCache.Size),
+		"read_amplification": float64(m.ReadAmp()),
+		"compaction_debt_bytes": float64(m.Compact.EstimatedDebt),
+		"disk_free_bytes":   float64(s.room.free()),
+		"disk_full_waits":   float64(s.room.waits.Load()),
+	}
+	maps.Copy(stats, s.syncs.stats())
+	return stats
+}

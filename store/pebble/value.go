@@ -1,0 +1,185 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/rousehq/rouse"
+)
+
+// version is the first byte of the values under d and k.
+const version = 1
+
+// The values under d and k begin alike, with what changes with every write:
+//
+//	version:1 state:1 revision generation due labels (label value)…
+//
+// and go on with the body (d), or with bucket and visible time (k). Numbers are varints; texts have their length before them.
+
+func appendHead(b []byte, state rouse.State, revision, generation uint64, due rouse.Instant, labels map[string]string) []byte {
+	b = append(b, version, byte(state))
+	b = binary.AppendUvarint(b, revision)
+	b = binary.AppendUvarint(b, generation)
+	b = binary.AppendVarint(b, int64(due))
+	b = binary.AppendUvarint(b, uint64(len(labels)))
+	for k, v := range labels {
+		b = appendText(appendText(b, k), v)
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendPlace(b []byte, bucket uint32, visible rouse.Instant) []byte {
+	b = binary.AppendUvarint(b, uint64(bucket))
+	return binary.AppendVarint(b, int64(visible))
+}
+
+// place is what is known of a key: where its row is, and what a condition or a filter looks at.
+type place struct {
+	exists     bool
+	bucket     uint32
+	visible    rouse.Instant
+	revision   uint64
+	generation uint64
+	state      rouse.State
+	due        rouse.Instant
+	labels     map[string]string
+}
+
+// readPlace reads a value under k. The labels do not share its memory.
+func readPlace(value []byte) (place, error) {
+	r := reader{b: value}
+	p := place{exists: true}
+	r.head(&p, true)
+	p.bucket = uint32(r.uvarint())
+	p.visible = rouse.Instant(r.varint())
+	if r.bad || len(r.b) != 0 {
+		return place{}, errDamaged
+	}
+	return p, nil
+}
+
+// readRow makes a row of a d key and its value, with one allocation for all its texts and its body (and one for its labels,
+// if it has some). The namespace is taken from near if it is the same.
+func readRow(key, value []byte, near *string) (rouse.Row, error) {
+	if len(key) < dueHead+2 {
+		return rouse.Row{}, errDamaged
+	}
+	row := rouse.Row{Bucket: binary.BigEndian.Uint32(key[1:]), Visible: rouse.Instant(unflip(binary.BigEndian.Uint64(key[5:])))}
+	suffix := key[dueHead:]
+	ns, name, err := splitSuffix(suffix)
+	if err != nil {
+		return rouse.Row{}, err
+	}
+	if string(suffix[:ns]) != *near {
+		*near = string(suffix[:ns])
+	}
+	row.Key.Namespace = *near
+
+	// own = name, fire, value. The strings point into it: nobody writes to it any more.
+	own := make([]byte, len(suffix)-ns-2+len(value))
+	n := copy(own, suffix[ns+1:name])
+	f := n + copy(own[n:], suffix[name+1:])
+	copy(own[f:], value)
+	row.Key.Name, row.Key.Fire = text(own[:n]), text(own[n:f])
+
+	r := reader{b: own[f:]}
+	var p place
+	r.head(&p, false)
+	if r.bad {
+		return rouse.Row{}, errDamaged
+	}
+	row.State, row.Revision, row.Generation, row.Due, row.Labels = p.state, p.revision, p.generation, p.due, p.labels
+	if len(r.b) > 0 {
+		row.Body = r.b[:len(r.b):len(r.b)]
+	}
+	return row, nil
+}
+
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// reader reads varints and texts, and remembers whether anything was wrong.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+// head reads what d and k values have in common; copied says whether the labels get memory of their own.
+func (r *reader) head(p *place, copied bool) {
+	if r.byte() != version {
+		r.bad = true
+		return
+	}
+	p.state = rouse.State(r.byte())
+	p.revision, p.generation = r.uvarint(), r.uvarint()
+	p.due = rouse.Instant(r.varint())
+	n := r.uvarint()
+	if n > uint64(len(r.b))/2 {
+		r.bad = true
+		return
+	}
+	if n == 0 {
+		return
+	}
+	p.labels = make(map[string]string, n)
+	for range n {
+		k, v := r.bytes(), r.bytes()
+		if copied {
+			p.labels[string(k)] = string(v)
+		} else {
+			p.labels[text(k)] = text(v)
+		}
+	}
+}
+
+func (r *reader) byte() byte {
+	if len(r.b) == 0 {
+		r.bad = true
+		return 0
+	}
+	c := r.b[0]
+	r.b = r.b[1:]
+	return c
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) varint() int64 {
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) bytes() []byte {
+	n := r.uvarint()
+	if n > uint64(len(r.b)) {
+		r.bad, r.b = true, nil
+		return nil
+	}
+	s := r.b[:n]
+	r.b = r.b[n:]
+	return s
+}
+
+// readFixed reads a counter.
+func readFixed(value []byte) (uint64, error) {
+	if len(value) != 8 {
+		return 0, errDamaged
+	}
+	return binary.BigEndian.Uint64(value), nil
+}

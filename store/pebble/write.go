@@ -1,0 +1,218 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"errors"
+
+	lsm "github.com/cockroachdb/pebble/v2"
+
+	"github.com/rousehq/rouse"
+)
+
+// write builds one batch. It belongs to whoever has the store's turn, and is used again and again.
+type write struct {
+	s        *Store
+	batch    *lsm.Batch
+	revision uint64
+	low      bool                // the disk has too little room to add rows
+	seen     map[rouse.Key]place // keys that this batch has written; nil while it can have written none
+	counts   map[countKey]int64  // changes of the counters
+	log      logging
+	scratch  []byte
+	head     []byte
+}
+
+func (w *write) init(s *Store) {
+	*w = write{s: s, seen: map[rouse.Key]place{}, counts: map[countKey]int64{}}
+	w.log.init()
+}
+
+func (w *write) begin(size int) {
+	w.batch = w.s.db.NewBatchWithSize(min(size*512+1024, 4<<20))
+	w.revision = w.s.last
+	w.low = w.s.room.low()
+	clear(w.seen)
+	clear(w.counts)
+	w.log.reset()
+}
+
+func (w *write) abandon() {
+	_ = w.batch.Close()
+	w.batch = nil
+}
+
+// finish adds what is written once per batch, and makes the batch's versions the store's.
+func (w *write) finish() error {
+	s := w.s
+	if err := s.counts.write(w.batch, w.counts); err != nil {
+		return err
+	}
+	w.log.write(w.batch, s.hours)
+	op := w.batch.SetDeferred(len(revisionKey), 8)
+	copy(op.Key, revisionKey)
+	binary.BigEndian.PutUint64(op.Value, w.revision)
+	_ = op.Finish()
+	s.last = w.revision
+	return nil
+}
+
+// change makes one change, if its condition holds.
+func (w *write) change(c *rouse.Change, res *rouse.Result) error {
+	have, err := w.lookup(c.Key)
+	if err != nil {
+		return err
+	}
+	res.Revision, res.Existed = have.revision, have.exists
+	if c.If != rouse.AnyRevision && c.If != have.revision {
+		return nil
+	}
+	res.Applied = true
+	switch {
+	case c.Keep:
+	case c.To == nil:
+		if have.exists {
+			w.remove(c.Key, &have)
+		}
+		res.Revision = 0
+	default:
+		if w.low && !have.exists {
+			return rouse.ErrFull
+		}
+		res.Revision = w.put(c.Key, &have, c.To)
+	}
+	for i := range c.Also {
+		row := &c.Also[i]
+		have, err := w.lookup(row.Key)
+		if err != nil {
+			return err
+		}
+		w.put(row.Key, &have, row)
+	}
+	for i := range c.Log {
+		w.revision++
+		w.log.add(w.batch, &c.Log[i], w.revision)
+	}
+	return nil
+}
+
+// lookup returns the place of a key, as this batch left it.
+func (w *write) lookup(k rouse.Key) (place, error) {
+	if p, ok := w.seen[k]; ok {
+		return p, nil
+	}
+	w.scratch = appendKeyKey(w.scratch[:0], k)
+	return getPlace(w.s.db, w.scratch)
+}
+
+// remove deletes a row that is there.
+func (w *write) remove(k rouse.Key, have *place) {
+	w.deleteDue(k, have)
+	op := w.batch.DeleteDeferred(1 + suffixLen(k))
+	op.Key[0] = tagKey
+	putSuffix(op.Key[1:], k)
+	_ = op.Finish()
+	w.index(k, have, &place{})
+	w.seen[k] = place{}
+}
+
+// put writes a row in place of what was there, and returns its new revision.
+func (w *write) put(k rouse.Key, have *place, row *rouse.Row) uint64 {
+	w.revision++
+	p := place{exists: true, bucket: row.Bucket, visible: row.Visible, revision: w.revision, generation: row.Generation,
+		state: row.State, due: row.Due, labels: row.Labels}
+	if p.generation == 0 {
+		p.generation = p.revision
+	}
+	w.move(k, have, &p, row.Body)
+	w.index(k, have, &p)
+	return p.revision
+}
+
+// move writes a row and its place, and deletes it where it was.
+func (w *write) move(k rouse.Key, have, p *place, body []byte) {
+	if have.exists && (have.bucket != p.bucket || have.visible != p.visible) {
+		w.deleteDue(k, have)
+	}
+	w.head = appendHead(w.head[:0], p.state, p.revision, p.generation, p.due, p.labels)
+	n := suffixLen(k)
+	op := w.batch.SetDeferred(dueHead+n, len(w.head)+len(body))
+	putDueHead(op.Key, p.bucket, p.visible)
+	putSuffix(op.Key[dueHead:], k)
+	copy(op.Value[copy(op.Value, w.head):], body)
+	_ = op.Finish()
+
+	w.head = appendPlace(w.head, p.bucket, p.visible)
+	op = w.batch.SetDeferred(1+n, len(w.head))
+	op.Key[0] = tagKey
+	putSuffix(op.Key[1:], k)
+	copy(op.Value, w.head)
+	_ = op.Finish()
+	w.seen[k] = *p
+}
+
+func (w *write) deleteDue(k rouse.Key, p *place) {
+	op := w.batch.DeleteDeferred(dueHead + suffixLen(k))
+	putDueHead(op.Key, p.bucket, p.visible)
+	putSuffix(op.Key[dueHead:], k)
+	_ = op.Finish()
+}
+
+// index brings the indexes by state and label, and the counters, from one place of a key to the next.
+func (w *write) index(k rouse.Key, from, to *place) {
+	if from.exists != to.exists || from.state != to.state {
+		if from.exists {
+			w.counts[countKey{k.Namespace, from.state}]--
+			if from.state != rouse.StateScheduled {
+				w.scratch = appendStateKey(w.scratch[:0], from.state, k)
+				_ = w.batch.Delete(w.scratch, nil)
+			}
+		}
+		if to.exists {
+			w.counts[countKey{k.Namespace, to.state}]++
+			if to.state != rouse.StateScheduled {
+				w.scratch = appendStateKey(w.scratch[:0], to.state, k)
+				_ = w.batch.Set(w.scratch, nil, nil)
+			}
+		}
+	}
+	for l, v := range from.labels {
+		if now, ok := to.labels[l]; !ok || now != v {
+			w.scratch = appendSuffix(appendLabelHead(w.scratch[:0], l, v), k)
+			_ = w.batch.Delete(w.scratch, nil)
+		}
+	}
+	for l, v := range to.labels {
+		if was, ok := from.labels[l]; !ok || was != v {
+			w.scratch = appendSuffix(appendLabelHead(w.scratch[:0], l, v), k)
+			_ = w.batch.Set(w.scratch, nil, nil)
+		}
+	}
+}
+
+// get returns the value of a key, nil if there is none. The value is the caller's.
+func get(r lsm.Reader, key []byte) ([]byte, error) {
+	value, closer, err := r.Get(key)
+	if errors.Is(err, lsm.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, explain(err)
+	}
+	value = append(make([]byte, 0, len(value)), value...)
+	return value, closer.Close()
+}
+
+func getPlace(r lsm.Reader, key []byte) (place, error) {
+	value, closer, err := r.Get(key)
+	if errors.Is(err, lsm.ErrNotFound) {
+		return place{}, nil
+	}
+	if err != nil {
+		return place{}, explain(err)
+	}
+	p, err := readPlace(value)
+	if e := closer.Close(); err == nil {
+		err = e
+	}
+	return p, err
+}
