@@ -2,8 +2,8 @@
 // --json. openapi.yaml describes them for others.
 //
 // Names are in snake_case. Times are RFC 3339 in UTC with milliseconds; a time that is not set, or never comes, is left out.
-// Durations are texts such as "1m30s". A payload is any JSON value in "payload", kept byte for byte, or any bytes in
-// "payload_base64".
+// Durations are texts such as "1m30s". A payload is any JSON value in "payload", kept and delivered byte for byte, or any
+// bytes in "payload_base64".
 //
 // Reading is strict (Decode): what is not understood is refused and never dropped.
 package api
@@ -12,6 +12,7 @@ import (
 	_ "embed" // of OpenAPI
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // OpenAPI describes the HTTP API, in OpenAPI 3.1. A test of package server keeps it true.
@@ -19,5 +20,8 @@ import (
 //go:embed openapi.yaml
 var OpenAPI []byte
 
-// Encode returns the JSON form of a value of this package, with the members of maps in order.
-func Encode(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
+// Encode returns the JSON form of a value of this package, with the members of maps in order. Texts that are not UTF-8, such as
+// a value that was refused for that, are shown with U+FFFD in place of what is wrong.
+func Encode(v any) ([]byte, error) {
+	return json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
+}

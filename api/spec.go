@@ -46,8 +46,8 @@ type Webhook struct {
 // noJitter stands for "none" among the words, where 0 is the default.
 const noJitter time.Duration = -1
 
-// SpecOf returns the JSON form of a spec. A payload whose content type is JSON, and which is JSON, is shown as it is; any
-// other in base64.
+// SpecOf returns the JSON form of a spec. A payload whose content type is JSON, and which is JSON, is shown as it is, but for
+// white space between its tokens; any other in base64.
 func SpecOf(s *rouse.Spec) Spec {
 	o := Spec{Schedule: s.Schedule, Timezone: s.Timezone, Target: s.Target, ContentType: s.ContentType, Labels: s.Labels}
 	switch {

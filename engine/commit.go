@@ -48,6 +48,7 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 		changes[i] = w.change
 	}
 	began := time.Now()
+	failpoint("before-commit")
 	results, err := e.store.Apply(ctx, changes)
 	e.opts.Events.committed(len(changes), time.Since(began), err)
 	out := make([]written, len(items))
@@ -85,6 +86,7 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 // committed brings the window up to date with a commit. The committing goroutine calls it after each commit, in their order,
 // before any caller learns of the commit.
 func (e *Engine) committed(items []*write, results []written) {
+	failpoint("after-commit")
 	var records []rouse.Record
 	now := e.Now()
 	e.mu.Lock()

@@ -121,7 +121,9 @@ func (e *Engine) send(ln *lane, taken []*entry, fires []rouse.Fire, now rouse.In
 
 // call is Sink.Deliver, whose reports go to the settling loop.
 func (e *Engine) call(live []*entry, fires []rouse.Fire) {
+	failpoint("before-send")
 	e.sink.Deliver(e.deliver, fires, func(i int, o rouse.Outcome) {
+		failpoint("after-send")
 		e.outcomes.add(reported{en: live[i], o: o, fire: true})
 	})
 }

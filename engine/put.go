@@ -38,7 +38,7 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 	backing := make([]write, len(puts))
 	items := make([]*write, 0, len(puts))
 	at := make([]int, 0, len(puts))
-	now := e.Now()
+	now := e.clock.latest() // a delay counted from an earlier moment would end early
 	for i := range puts {
 		if err := e.prepare(ctx, &puts[i], &timers[i], &backing[i], now); err != nil {
 			results[i].Err = err

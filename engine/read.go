@@ -88,6 +88,7 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 	e.mu.Unlock()
 
 	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, After: after, Ahead: e.opts.Ahead, Limit: pageRows, Bytes: pageBytes})
+	failpoint("after-claim")
 
 	e.mu.Lock()
 	defer e.mu.Unlock()

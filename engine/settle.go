@@ -68,7 +68,9 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 	e.countReported(list)
 	for wait := 10 * time.Millisecond; len(list) > 0; {
 		items := e.steps(list)
+		failpoint("before-settle")
 		results, err := e.do(ctx, items)
+		failpoint("after-settle")
 		if err != nil {
 			// The fires are done, only the word of it is not written: try for as long as the engine lives. What stays
 			// unwritten fires again after a restart, with the same ids.

@@ -291,7 +291,7 @@ func (w *world) run(stop <-chan struct{}, crash <-chan struct{}) {
 func simulate(t *testing.T, seed uint64) (musts int) {
 	var out bytes.Buffer
 	w := &world{t: t, log: history.NewWriter(&out), store: mem.New(), rnd: rand.New(rand.NewPCG(seed, 7))}
-	w.write(history.Config{MaxLate: time.Second, Recovery: 15 * time.Second, Lease: 30 * time.Second, MinBackoff: 100 * time.Millisecond,
+	w.write(history.Config{MaxLate: time.Second, ClockErr: 10 * time.Millisecond, Recovery: 15 * time.Second, Lease: 30 * time.Second, MinBackoff: 100 * time.Millisecond,
 		MaxBackoff: 5 * time.Second, AttemptTimeout: 30 * time.Second, DST: history.Vixie})
 	stop, crash := make(chan struct{}), make(chan struct{})
 	var engines, clients sync.WaitGroup

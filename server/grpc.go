@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"runtime/debug"
 	"time"
@@ -15,7 +13,6 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
-	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
@@ -32,6 +29,7 @@ const (
 // newGRPC returns the gRPC server. Its Stop waits for all handlers.
 func newGRPC(t *timersFace, f *firesFace, h *health, log *slog.Logger) *grpc.Server {
 	s := grpc.NewServer(
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeaderList),
 		grpc.MaxConcurrentStreams(maxStreams),
@@ -49,8 +47,8 @@ func newGRPC(t *timersFace, f *firesFace, h *health, log *slog.Logger) *grpc.Ser
 	return s
 }
 
-// guard stands around every method: it turns errors into statuses, says what is wrong with a message that cannot be read
-// (gRPC itself calls that an internal error), and keeps a panic to the call that made it.
+// guard stands around every method: it turns errors into statuses, refuses messages that cannot be read, and keeps a panic to
+// the call that made it.
 type guard struct{ log *slog.Logger }
 
 // service returns the service with its methods guarded. That costs less than interceptors, and sees what they do not.
@@ -69,13 +67,13 @@ func (g guard) service(d *grpc.ServiceDesc) *grpc.ServiceDesc {
 }
 
 func (g guard) unary(h grpc.MethodHandler) grpc.MethodHandler {
-	return func(srv any, ctx context.Context, dec func(any) error, ic grpc.UnaryServerInterceptor) (out any, err error) {
+	return func(srv any, ctx context.Context, receive func(any) error, ic grpc.UnaryServerInterceptor) (out any, err error) {
 		defer func() {
 			if p := recover(); p != nil {
 				out, err = nil, g.panicked(p)
 			}
 		}()
-		out, err = h(srv, ctx, func(m any) error { return unreadable(dec(m)) }, ic)
+		out, err = h(srv, ctx, func(m any) error { return read(m, receive) }, ic)
 		if err != nil {
 			return nil, g.status(err)
 		}
@@ -95,19 +93,6 @@ func (g guard) stream(h grpc.StreamHandler) grpc.StreamHandler {
 		}
 		return nil
 	}
-}
-
-// readableStream is a stream whose unreadable messages are the client's fault.
-type readableStream struct{ grpc.ServerStream }
-
-func (s readableStream) RecvMsg(m any) error { return unreadable(s.ServerStream.RecvMsg(m)) }
-
-// unreadable tells a message that is no message of this API from other errors.
-func unreadable(err error) error {
-	if err == nil || errors.Is(err, io.EOF) || status.Code(err) != codes.Internal {
-		return err
-	}
-	return rouse.Refuse("request", "", "cannot be read: "+rouse.Shorten(status.Convert(err).Message(), rouse.MaxDetail), "send a message of rouse.v1, with texts in UTF-8")
 }
 
 // status returns the status of an error. One that nobody foresaw is logged, because the client does not see its text.

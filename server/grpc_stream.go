@@ -113,8 +113,9 @@ func (c *createStream) readAll() {
 			return
 		}
 		w := &creating{done: make(chan struct{})}
-		if err := c.start(ctx, r, w); err != nil {
-			w.err = err // the stream ends with it, after the answers to what came before
+		refused := c.start(ctx, r, w)
+		if refused != nil { // the stream ends with it, after the answers to what came before
+			w.err = refused
 			close(w.done)
 		}
 		select {
@@ -122,7 +123,7 @@ func (c *createStream) readAll() {
 		case <-ctx.Done():
 			return
 		}
-		if w.err != nil {
+		if refused != nil {
 			return
 		}
 	}

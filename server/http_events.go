@@ -6,6 +6,8 @@ import (
 	"time"
 )
 
+const eventsType = "text/event-stream"
+
 // events is a response of server-sent events.
 type events struct {
 	control *http.ResponseController
@@ -16,7 +18,7 @@ type events struct {
 
 // begin sends the headers.
 func (e *events) begin() error {
-	e.w.Header().Set("Content-Type", "text/event-stream")
+	e.w.Header().Set("Content-Type", eventsType)
 	return e.write([]byte(": following\n\n"))
 }
 

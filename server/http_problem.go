@@ -126,8 +126,8 @@ func (c *call) problem(err error) {
 		c.w.Header().Set("Retry-After", strconv.Itoa(int((after+time.Second-1)/time.Second)))
 	}
 	body, err := api.Encode(&p)
-	if err != nil { // a text that is no UTF-8 came through; the status still says what is wrong
-		body = []byte(`{"title":"` + p.Title + `","status":` + strconv.Itoa(p.Status) + `,"code":"` + p.Code + `"}`)
+	if err != nil { // cannot be: there is nothing but text in it
+		c.face.log.Error("encode a problem", "err", err)
 	}
 	c.write(p.Status, api.ProblemType, body)
 }

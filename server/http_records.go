@@ -48,13 +48,20 @@ func (f *httpFace) followRecords(c *call) error {
 	if err != nil {
 		return err
 	}
+	if c.r.Method == http.MethodHead {
+		c.w.Header().Set("Content-Type", eventsType)
+		return nil
+	}
 	ev := &events{w: c.w, control: http.NewResponseController(c.w)}
 	stop := func() {}
 	begun := false
 	err = f.following(c.r.Context(), c.namespace(), p.text("name"), func() error {
 		begun = true
+		if err := ev.begin(); err != nil {
+			return err
+		}
 		stop = ev.keepAlive()
-		return ev.begin()
+		return nil
 	}, ev.send)
 	stop()
 	if begun {

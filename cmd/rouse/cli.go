@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/bench"
 )
 
 // cli is the command line: what every command takes, and the commands.
@@ -35,6 +36,7 @@ type cli struct {
 	Dead  deadCmd  `cmd:"" group:"times" help:"Show dead letters, redrive or purge them."`
 
 	Listen     listenCmd     `cmd:"" group:"tools" help:"Receive callbacks on this machine, print them and verify their signatures."`
+	Bench      benchCmd      `cmd:"" group:"tools" help:"Measure how fast this machine runs rouse."`
 	Check      checkCmd      `cmd:"" group:"tools" help:"Judge a recorded history: what was lost, early, late or doubled?"`
 	Version    versionCmd    `cmd:"" group:"tools" help:"Print the version."`
 	Completion completionCmd `cmd:"" group:"tools" help:"Print a completion script for a shell."`
@@ -53,14 +55,18 @@ var groups = []kong.Group{
 
 // newParser returns the parser of the command line for an app.
 func newParser(a *app) (*kong.Kong, error) {
-	return kong.New(&a.cli, kong.Name("rouse"), kong.Description(about), kong.Writers(a.out, a.errOut), kong.Bind(a),
+	scenarios, _ := bench.Scenarios()
+	return kong.New(&a.cli, kong.Vars{"scenarios": strings.Join(scenarios, ", ")}, kong.Name("rouse"), kong.Description(about), kong.Writers(a.out, a.errOut), kong.Bind(a),
 		kong.ExplicitGroups(groups), kong.ValueFormatter(helpOf),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 120}))
 }
 
-// helpOf is the help of a flag; for a setting of the server it names the variable as well.
+// helpOf is the help of a flag, with its default; for a setting of the server it names the variable as well.
 func helpOf(v *kong.Value) string {
 	help := kong.DefaultHelpValueFormatter(v)
+	if v.HasDefault && v.Default != "" && v.Default != "0" && v.Default != "false" {
+		help = strings.TrimSuffix(help, ".") + "; " + v.Default + " if not given."
+	}
 	if v.Flag != nil && v.Flag.Group != nil && v.Flag.Group.Key == "settings" && v.Name != "config" {
 		help = strings.TrimSuffix(help, ".") + " ($" + envName(v.Name) + ")."
 	}
@@ -72,6 +78,9 @@ func parse(a *app, args []string) (*kong.Context, error) {
 	parser, err := newParser(a)
 	if err != nil {
 		return nil, err
+	}
+	if len(args) == 0 {
+		return nil, bare(a, parser)
 	}
 	k, err := parser.Parse(args)
 	if err != nil {
@@ -85,6 +94,19 @@ func parse(a *app, args []string) (*kong.Context, error) {
 		}
 	}
 	return k, nil
+}
+
+// bare answers a call without any argument with the help, on stderr.
+func bare(a *app, parser *kong.Kong) error {
+	parser.Stdout = a.errOut
+	k, err := kong.Trace(parser, nil)
+	if err == nil {
+		err = k.PrintUsage(false)
+	}
+	if err != nil {
+		return err
+	}
+	return silent{exitUsage}
 }
 
 // asksForJSON looks for --json in arguments that could not be parsed, so that the error about them has the form that was asked for.

@@ -18,7 +18,7 @@ import (
 // its variables. The tags have each setting's name, default and meaning; docs/configuration.md tells more, and a test
 // compares the two.
 type Config struct {
-	Listen              string        `name:"listen" default:"127.0.0.1:7411" placeholder:"HOST:PORT" help:"Address of the API: gRPC and HTTP on one port."`
+	Listen              string        `name:"listen" default:"127.0.0.1:7411" placeholder:"HOST:PORT" help:"Address of the API, gRPC and HTTP on one port."`
 	Admin               string        `name:"admin" default:"127.0.0.1:7412" placeholder:"HOST:PORT" help:"Address of metrics, health and profiles; empty for none."`
 	Data                string        `name:"data" default:"./rouse-data" placeholder:"DIR" help:"Directory of everything that the server keeps."`
 	Store               string        `name:"store" default:"" placeholder:"URL" help:"Where timers are kept: pebble:DIR, sqlite:FILE or mem:; empty is pebble in the data directory."`

@@ -15,14 +15,13 @@ import (
 
 // fileEntry is a key of the configuration file.
 type fileEntry struct {
-	text  string // of the value
-	line  int
-	wrong string // not empty: the value cannot be this setting's
+	text string // of the value
+	line int
 }
 
 // readFile reads the keys of a YAML file: one flat mapping of settings. Unknown and double keys and values of the wrong type are
-// problems that name the line.
-func readFile(name string, body []byte, settings []setting) (map[string]fileEntry, []rouse.Problem) {
+// problems that name the line, whether or not a higher layer overrides them.
+func readFile(name string, body []byte) (map[string]fileEntry, []rouse.Problem) {
 	at := func(line int, key, value, wrong, cure string) rouse.Problem {
 		return rouse.Problem{Field: fmt.Sprintf("%s:%d: %s", name, line, key), Value: value, Wrong: wrong, Cure: cure}
 	}
@@ -38,6 +37,7 @@ func readFile(name string, body []byte, settings []setting) (map[string]fileEntr
 	if fault != nil {
 		return nil, []rouse.Problem{at(fault.GetToken().Position.Line, "yaml", "", "is no list of settings", `write a line "name: value" for each`)}
 	}
+	settings := new(Config).settings() // to try values on
 	entries := map[string]fileEntry{}
 	var problems []rouse.Problem
 	for _, p := range pairs {
@@ -50,7 +50,17 @@ func readFile(name string, body []byte, settings []setting) (map[string]fileEntr
 		case double:
 			problems = append(problems, at(line, key, "", fmt.Sprintf("is given twice, first in line %d", before.line), "give it once"))
 		default:
-			entries[key] = s.entry(p.Value, line)
+			text, fits := s.scalar(p.Value)
+			if fits {
+				fits = s.parse(text) == nil
+			}
+			entries[key] = fileEntry{text, line}
+			switch {
+			case p.Value.Type() == ast.NullType:
+				problems = append(problems, at(line, key, "", "has no value", "give "+s.kind()))
+			case !fits:
+				problems = append(problems, at(line, key, rouse.Shorten(text, 128), "is not "+s.kind(), "give "+s.kind()))
+			}
 		}
 	}
 	return entries, problems
@@ -76,42 +86,33 @@ func pairsOf(file *ast.File) (pairs []*ast.MappingValueNode, fault ast.Node) {
 	return pairs, nil
 }
 
-// entry reads a value, which has to be a plain one of the setting's type: no mapping, no list, no anchor, no nothing.
-func (s setting) entry(value ast.Node, line int) fileEntry {
-	e := fileEntry{line: line}
-	fits := false
+// scalar reads a value, and says whether it is a plain one of the setting's type: no mapping, no list, no anchor.
+func (s setting) scalar(value ast.Node) (text string, fits bool) {
+	kind := s.value.Interface()
 	switch v := value.(type) {
 	case *ast.StringNode:
-		e.text = v.Value
-		switch s.value.Interface().(type) {
+		switch kind.(type) {
 		case string, time.Duration, byteSize:
 			fits = true
 		}
+		return v.Value, fits
 	case *ast.LiteralNode:
-		e.text = strings.TrimRight(v.Value.Value, "\n")
-		_, fits = s.value.Interface().(string)
+		_, fits = kind.(string)
+		return strings.TrimRight(v.Value.Value, "\n"), fits
 	case *ast.IntegerNode:
-		e.text = v.GetToken().Value
-		switch s.value.Interface().(type) {
+		switch kind.(type) {
 		case int, int64, byteSize:
 			fits = true
 		}
+		return v.GetToken().Value, fits
 	case *ast.BoolNode:
-		e.text = v.GetToken().Value
-		switch s.value.Interface().(type) {
+		switch kind.(type) {
 		case bool, *bool:
 			fits = true
 		}
-	case *ast.NullNode:
-		e.wrong = "has no value"
-		return e
-	default:
-		e.text = rouse.Shorten(strings.TrimSpace(v.String()), 64)
+		return v.GetToken().Value, fits
 	}
-	if !fits {
-		e.wrong = "is not " + s.kind()
-	}
-	return e
+	return strings.TrimSpace(value.String()), false
 }
 
 func find(settings []setting, name string) *setting {

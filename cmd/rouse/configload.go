@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -41,43 +42,30 @@ func (f *configFlags) load(given map[string]bool) (*inForce, error) {
 			c.source[s.name] = "flag"
 		case inEnv:
 			c.source[s.name] = envName(s.name)
-			problems = append(problems, s.read(env, "")...)
+			if s.set(env) != nil {
+				problems = append(problems, rouse.Problem{Field: envName(s.name) + ": " + s.name, Value: rouse.Shorten(env, 128),
+					Wrong: "is not " + s.kind(), Cure: "give " + s.kind()})
+			}
 		case inFile:
 			c.source[s.name] = fmt.Sprintf("%s:%d", c.file, entry.line)
-			problems = append(problems, s.read(entry.text, entry.wrong)...)
+			_ = s.set(entry.text) // readFile has told what is wrong with it
 		default:
 			c.source[s.name] = "default"
 		}
 	}
-	if len(problems) == 0 {
-		problems = c.validate()
-	} else { // what was read can still be judged, but for what could not be
-		problems = append(problems, without(c.validate(), problems)...)
+	for _, p := range c.validate() {
+		if c.Store != "" { // which may have a password
+			p.Wrong = strings.NewReplacer(c.Store, redact(c.Store), strconv.Quote(c.Store), strconv.Quote(redact(c.Store))).Replace(p.Wrong)
+		}
+		if from := c.source[p.Field]; from != "default" && from != "flag" && from != "" {
+			p.Field = from + ": " + p.Field
+		}
+		problems = append(problems, p)
 	}
 	if len(problems) == 0 {
 		return c, nil
 	}
-	for i, p := range problems {
-		if s := c.source[p.Field]; s != "" && s != "default" && s != "flag" {
-			problems[i].Field = s + ": " + p.Field
-		}
-	}
 	return nil, &rouse.Invalid{Problems: problems}
-}
-
-// without returns the problems whose fields are not among those of others.
-func without(problems, others []rouse.Problem) []rouse.Problem {
-	seen := map[string]bool{}
-	for _, p := range others {
-		seen[p.Field] = true
-	}
-	var rest []rouse.Problem
-	for _, p := range problems {
-		if !seen[p.Field] {
-			rest = append(rest, p)
-		}
-	}
-	return rest
 }
 
 // open reads the file that is named, or the default one if there is one.
@@ -94,7 +82,7 @@ func (c *inForce) open(name string) (map[string]fileEntry, []rouse.Problem) {
 		}
 		return nil, []rouse.Problem{{Field: "config", Value: c.file, Wrong: "cannot be read: " + reason(err), Cure: "name a YAML file that can"}}
 	}
-	return readFile(c.file, body, c.settings())
+	return readFile(c.file, body)
 }
 
 // reason is what is wrong with a file, without the operation and the path that the caller names.
@@ -105,18 +93,14 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// read sets a value from the text of a lower layer.
-func (s setting) read(text, wrong string) []rouse.Problem {
-	if wrong == "" {
-		before := reflect.ValueOf(s.value.Interface())
-		err := s.parse(text)
-		if err == nil {
-			return nil
-		}
+// set parses a text, and leaves the value as it was if that fails.
+func (s setting) set(text string) error {
+	before := reflect.ValueOf(s.value.Interface())
+	err := s.parse(text)
+	if err != nil {
 		s.value.Set(before)
-		wrong = "is not " + s.kind()
 	}
-	return []rouse.Problem{{Field: s.name, Value: rouse.Shorten(text, 128), Wrong: wrong, Cure: "give " + s.kind()}}
+	return err
 }
 
 // parseScalar sets a value that is no text.

@@ -43,7 +43,7 @@ func (c *createCmd) Run(a *app) error {
 	return a.call(func(ctx context.Context, s *client.Client) error {
 		t, done, err := c.create(ctx, s, a.cli.Namespace, spec)
 		if err != nil {
-			return named("timer", c.Name, err)
+			return named("timer", c.Name, flagged(err))
 		}
 		return a.show(api.TimerOf(&t), func() error {
 			a.say("%s %s: first due %s", done, t.Key.Name, when(t.Due, time.Now()))

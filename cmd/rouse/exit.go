@@ -66,7 +66,7 @@ func (e silent) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
 // problemOf returns the exit code of an error and what it looks like as JSON.
 func problemOf(err error) (int, api.Problem) {
-	p := api.Problem{Type: "about:blank", Title: "Failed", Status: http.StatusInternalServerError, Detail: err.Error(), Code: "failed"}
+	p := api.Problem{Type: "about:blank", Title: "Failed", Status: http.StatusInternalServerError, Detail: textOf(err), Code: "failed"}
 	var inv *rouse.Invalid
 	var use *usage
 	var signal *interrupted
@@ -126,7 +126,7 @@ func (a *app) explain(err error) []string {
 		}
 		return lines
 	}
-	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	lines := strings.Split(strings.TrimSpace(textOf(err)), "\n")
 	if u, ok := errors.AsType[*usage](err); ok && u.help != "" {
 		lines = append(lines, "see "+u.help)
 	}
@@ -134,4 +134,14 @@ func (a *app) explain(err error) []string {
 		lines = append(lines, "is a server running at "+a.dialled+"? start one with \"rouse serve\", or name another with --server")
 	}
 	return lines
+}
+
+// textOf is the text of an error without what gRPC wraps around the reason why it could not connect.
+func textOf(err error) string {
+	text := err.Error()
+	before, quoted, found := strings.Cut(text, `connection error: desc = "transport: Error while dialing: `)
+	if reason, ok := strings.CutSuffix(quoted, `"`); found && ok {
+		return before + reason
+	}
+	return text
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +20,7 @@ import (
 // listenCmd is a receiver for people who try things out: it prints callbacks, verifies their signatures and answers as told.
 type listenCmd struct {
 	Address     string        `help:"Where to listen." default:"127.0.0.1:7413" placeholder:"HOST:PORT"`
-	Secret      []string      `help:"Secret that callbacks are signed with, whsec_…; can be repeated." placeholder:"SECRET" env:"ROUSE_LISTEN_SECRET"`
-	SecretFile  string        `help:"File of such secrets, one a line; ./rouse-data/webhook.secret if that exists." placeholder:"FILE"`
+	SecretFile  string        `help:"File of the secrets that callbacks are signed with, one a line; ./rouse-data/webhook.secret if that exists." placeholder:"FILE"`
 	Answer      int           `help:"Status to answer with." default:"200" placeholder:"STATUS"`
 	RetryAfter  time.Duration `help:"Retry-After to answer with." placeholder:"DURATION"`
 	Count       int           `help:"End after so many callbacks; 0 is never." default:"0" placeholder:"N"`
@@ -74,46 +72,44 @@ func (c *listenCmd) Run(a *app) error {
 }
 
 func (c *listenCmd) tell(a *app, address string, secrets int) error {
+	if c.AddressFile != "" {
+		if err := writeWhole(c.AddressFile, address+"\n"); err != nil {
+			return err
+		}
+	}
 	how := "signatures are not verified: give --secret-file"
 	if secrets > 0 {
 		how = "signatures are verified"
 	}
 	a.note("listening on http://%s/, %s", address, how)
-	if c.AddressFile == "" {
-		return nil
-	}
-	return writeWhole(c.AddressFile, address+"\n")
+	return nil
 }
 
-// secrets returns the secrets that are given, or those of the file.
+// secrets returns the secrets of the file; none if it is the default one and there is none.
 func (c *listenCmd) secrets() ([]string, error) {
-	list := c.Secret
 	name := c.SecretFile
-	if name == "" && len(list) == 0 {
+	if name == "" {
 		name = defaultSecretFile
 	}
-	if name != "" {
-		body, err := os.ReadFile(name)
-		switch {
-		case c.SecretFile == "" && errors.Is(err, os.ErrNotExist):
-			return nil, nil
-		case err != nil:
-			return nil, rouse.Refuse("secret-file", name, "cannot be read: "+reason(err), "name the server's webhook-secret-file")
-		}
-		lines := bufio.NewScanner(strings.NewReader(string(body)))
-		for lines.Scan() {
-			if line := strings.TrimSpace(lines.Text()); line != "" && line[0] != '#' {
-				list = append(list, line)
-			}
-		}
-		if len(list) == 0 {
-			return nil, rouse.Refuse("secret-file", name, "holds no secret", "write one on each line")
-		}
+	body, err := os.ReadFile(name)
+	if c.SecretFile == "" && errors.Is(err, os.ErrNotExist) {
+		return nil, nil
 	}
-	for _, secret := range list {
-		if err := webhook.CheckSecret(secret); err != nil {
-			return nil, rouse.Refuse("secret", "", "is no secret: "+err.Error(), "take it from the server's webhook-secret-file")
+	if err != nil {
+		return nil, rouse.Refuse("secret-file", name, "cannot be read: "+reason(err), "name the server's webhook-secret-file")
+	}
+	var list []string
+	for line := range strings.Lines(string(body)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
 		}
+		if err := webhook.CheckSecret(line); err != nil {
+			return nil, rouse.Refuse("secret-file", name, "holds something else: "+err.Error(), "name the server's webhook-secret-file")
+		}
+		list = append(list, line)
+	}
+	if len(list) == 0 {
+		return nil, rouse.Refuse("secret-file", name, "holds no secret", "write one on each line")
 	}
 	return list, nil
 }

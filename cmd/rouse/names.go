@@ -34,6 +34,7 @@ func flagged(err error) error {
 	out := &rouse.Invalid{Problems: make([]rouse.Problem, len(inv.Problems))}
 	for i, p := range inv.Problems {
 		p.Field = flagNames.Replace(p.Field)
+		p.Wrong = strings.ReplaceAll(p.Wrong, "retry.interval", "retry-interval")
 		out.Problems[i] = p
 	}
 	return out

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -39,6 +40,8 @@ func (c *serveCmd) Run(a *app) error {
 		log.Info("configuration read", "file", in.file)
 	}
 	a.warnOfVariables(log)
+	stopped := context.AfterFunc(a.ctx, func() { a.note("stopping: what is on its way may end; a second signal ends it at once") })
+	defer stopped()
 	var tellErr error
 	err = node.Run(a.ctx, in.node(), log, func(api, admin string) {
 		if tellErr = c.tell(a, in, api, admin); tellErr != nil {
@@ -56,13 +59,18 @@ func (c *serveCmd) Run(a *app) error {
 
 // tell says where the server listens.
 func (c *serveCmd) tell(a *app, in *inForce, api, admin string) error {
+	if c.AddressFile != "" {
+		if err := writeWhole(c.AddressFile, "api "+api+"\nadmin "+admin+"\n"); err != nil {
+			return err
+		}
+	}
 	store := in.Store
 	if store == "" {
 		store = "pebble"
 	}
 	switch {
 	case a.cli.JSON:
-		err := a.printJSON(struct {
+		return a.printJSON(struct {
 			API     string `json:"api"`
 			Admin   string `json:"admin,omitzero"`
 			Data    string `json:"data"`
@@ -70,9 +78,6 @@ func (c *serveCmd) tell(a *app, in *inForce, api, admin string) error {
 			PID     int    `json:"pid"`
 			Version string `json:"version"`
 		}{api, admin, in.Data, redact(store), os.Getpid(), version()})
-		if err != nil {
-			return err
-		}
 	case !a.cli.Quiet:
 		a.say("rouse %s serves on %s (gRPC and HTTP)", version(), api)
 		if admin != "" {
@@ -80,10 +85,7 @@ func (c *serveCmd) tell(a *app, in *inForce, api, admin string) error {
 		}
 		a.say("data in %s (%s)", in.Data, redact(store))
 	}
-	if c.AddressFile == "" {
-		return nil
-	}
-	return writeWhole(c.AddressFile, "api "+api+"\nadmin "+admin+"\n")
+	return nil
 }
 
 // writeWhole writes a file so that a reader finds all of it or nothing.

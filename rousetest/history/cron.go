@@ -75,6 +75,7 @@ func parseCron(text, tz string) (*cron, error) {
 
 // add puts a part of a list into the set: *, a or a-b, each with or without a step.
 func (s *set) add(part string, low, high int, names []string) error {
+	weekday := high == 6
 	span, stepText, stepped := strings.Cut(part, "/")
 	step := 1
 	if stepped {
@@ -98,20 +99,20 @@ func (s *set) add(part string, low, high int, names []string) error {
 			if to, err = number(b, low, high, names); err != nil {
 				return err
 			}
-			if names != nil && low == 0 && strings.EqualFold(b, names[0]) && from > 0 {
+			if weekday && strings.EqualFold(b, names[0]) && from > 0 {
 				to = 7 // FRI-SUN
 			}
 		case !stepped:
 			to = from
-		case from == 7 && low == 0:
-			to = 7
+		case weekday:
+			to = 7 // the week of 5/2 runs to its second Sunday, as in crontab(5)
 		}
 	}
 	if from > to {
 		return fmt.Errorf("%d-%d runs backwards", from, to)
 	}
 	for v := from; v <= to; v += step {
-		if low == 0 && high == 6 {
+		if weekday {
 			s[v%7] = true
 		} else {
 			s[v] = true

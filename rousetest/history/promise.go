@@ -15,9 +15,9 @@ func (c *checker) expect(g *generation) expectation {
 	}
 	switch {
 	case s.At != 0:
-		e := &once{occurrence: occurrence{s.At, s.At}}
 		c.judgeTold(g, sameMilli(p.Due, s.At))
-		return e
+		g.unsure = s.At > until
+		return &once{occurrence: occurrence{s.At, s.At}}
 	case s.Every != 0:
 		return c.expectEvery(g, until)
 	case s.Cron != "":
@@ -28,6 +28,7 @@ func (c *checker) expect(g *generation) expectation {
 	if _, ok := e.match(p.Due); c.judgeTold(g, ok) {
 		e.lo, e.hi = p.Due, p.Due
 	}
+	g.unsure = e.hi > until
 	return e
 }
 

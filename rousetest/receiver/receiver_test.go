@@ -1,6 +1,7 @@
 package receiver_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -223,6 +224,31 @@ func TestCloseEndsHostility(t *testing.T) {
 		})
 	}
 }
+
+// A flood that nobody reads ends with its request.
+func TestFloodsEnd(t *testing.T) {
+	for name, answer := range map[string]receiver.Answer{"huge header": receiver.HugeHeader(), "informational": receiver.Informational(), "raw": receiver.Raw("x")} {
+		t.Run(name, func(t *testing.T) {
+			ours, theirs := net.Pipe()
+			defer theirs.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, "/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+			answer(hijack{c: ours}, req)
+		})
+	}
+}
+
+// hijack is a response whose connection can be taken over.
+type hijack struct {
+	http.ResponseWriter
+	c net.Conn
+}
+
+func (h hijack) Hijack() (net.Conn, *bufio.ReadWriter, error) { return h.c, nil, nil }
 
 func TestHostileReplies(t *testing.T) {
 	p := open(t, receiver.Options{})

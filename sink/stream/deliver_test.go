@@ -278,6 +278,33 @@ func TestEndedContextTakesUnsentBack(t *testing.T) {
 	}
 }
 
+func TestEndedContextDeliversNothing(t *testing.T) {
+	s := New(Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	d := &delivery{fires: fires(1)}
+	if w, _ := s.dispatch(ctx, d, channelKey{"default", "jobs"}, s.now()); w != nil || len(s.channels) != 0 {
+		t.Error("delivers for a context that has ended")
+	}
+}
+
+// A message that waits to be used again keeps no payload, and no row that a name is a part of, in memory.
+func TestRecycledMessagesHoldNothing(t *testing.T) {
+	m := new(message)
+	f := fire("a", labels(map[string]string{"k": "v"}))
+	for range 3 {
+		rousev1.FireToProto(&f, m.add(1))
+	}
+	all := m.response.Fires
+	m.drop(func(uint64) bool { return false })
+	m.recycle()
+	for _, p := range all {
+		if p.Id+p.Namespace+p.Name+p.ContentType != "" || p.Payload != nil || p.Labels != nil {
+			t.Errorf("holds %v", p)
+		}
+	}
+}
+
 func TestWrongTargetIsRejected(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
 		d.deliver(fire("a", target("stream:\x01")))

@@ -54,6 +54,7 @@ func (s *Sink) keep(w *watch) {
 		timer.Reset(max(next-time.Since(s.start), coarse))
 		select {
 		case <-w.ctx.Done():
+			finish(s.abandon(w))
 		case <-timer.C:
 			finish(s.expire())
 		case <-w.wake:

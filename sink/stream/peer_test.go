@@ -27,6 +27,7 @@ type peer struct {
 	blocked  chan struct{} // while open, Send blocks as for a client that does not read
 	over     chan error    // what Subscribe returned
 	header   metadata.MD
+	deaf     error // what SendHeader returns
 
 	mu       sync.Mutex
 	fires    []*rousev1.Fire
@@ -51,7 +52,7 @@ func (p *peer) Context() context.Context { return p.ctx }
 
 func (p *peer) SendHeader(md metadata.MD) error {
 	p.header = md
-	return nil
+	return p.deaf
 }
 
 func (p *peer) Recv() (*rousev1.SubscribeRequest, error) {

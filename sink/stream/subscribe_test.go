@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -111,6 +113,49 @@ func TestNotSettledInTime(t *testing.T) {
 		d.want("default", rouse.Failed, 0)
 		p.done(next...)
 		d.want("next", rouse.Done, 0)
+	})
+}
+
+// A keeper that sleeps until a far deadline hears of a nearer one, and of a fire that nobody takes.
+func TestNearerDeadline(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		p := join(s, jobs(2))
+		d.deliver(fire("far", timeout(time.Hour)))
+		time.Sleep(time.Minute)
+		start := time.Now()
+		d.deliver(fire("near", timeout(time.Second)), fire("waits"))
+		time.Sleep(5 * time.Second)
+		d.want("near", rouse.Failed, 0)
+		if took := d.at["near"].Sub(start); took > time.Second+2*coarse {
+			t.Errorf("a fire with a second's time failed after %v", took)
+		}
+		got := p.got()
+		sameNames(t, []string{got[0].Name, got[1].Name, got[2].Name}, "far", "near", "waits")
+		d.deliver(fire("nobody", target("stream:other")))
+		time.Sleep(5 * time.Second)
+		d.want("nobody", rouse.Deferred, time.Second)
+	})
+}
+
+func TestClientIsGoneBeforeItStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{})
+		d := newSender(t, s)
+		d.deliver(fire("a"))
+		p := &peer{requests: make(chan *rousev1.SubscribeRequest, 1), deaf: io.ErrClosedPipe}
+		p.ctx, p.cut = context.WithCancel(t.Context())
+		defer p.cut()
+		p.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: jobs(1)}})
+		if err := s.Subscribe(p); err == nil {
+			t.Error("subscribed")
+		}
+		d.open("a") // taken back: it was no attempt
+		time.Sleep(3 * time.Second)
+		d.want("a", rouse.Deferred, time.Second)
+		d.running.Wait()
+		if s.subs != 0 || len(s.channels) != 0 {
+			t.Errorf("%d subscribers and %d channels are left", s.subs, len(s.channels))
+		}
 	})
 }
 

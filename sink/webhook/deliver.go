@@ -89,9 +89,6 @@ var (
 
 // exchange sends one request and reads the answer; without an answer it returns what becomes of the fires instead.
 func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, build func(ctx context.Context) (*http.Request, error)) (*answer, rouse.Outcome) {
-	if ctx.Err() != nil {
-		return nil, stopping
-	}
 	timeout := spec.Retry.Effective().Timeout
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

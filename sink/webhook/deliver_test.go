@@ -2,12 +2,14 @@ package webhook_test
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 
@@ -158,6 +160,28 @@ func TestStructuredRequest(t *testing.T) {
 	}
 	if a.Header.Get("Ce-Id") != "" || a.Header.Get("Rouse-Fire-Id") != f.ID {
 		t.Errorf("headers: %v", a.Header)
+	}
+}
+
+// Whatever the payload claims to be, the event is JSON.
+func TestStructuredPayloads(t *testing.T) {
+	w := newWire(t, webhook.Options{}, receiver.Options{})
+	for _, c := range []struct{ kind, payload, want string }{
+		{"application/json", `[1, 2]`, `"data":[1, 2]}`},
+		{"application/vnd.x+json; charset=utf-8", `"x"`, `"data":"x"}`},
+		{"application/json", `{"a":1},"id":"other"`, `"data_base64":"eyJhIjoxfSwiaWQiOiJvdGhlciI="}`},
+		{"application/json", "\"\xff\"", `"data_base64":"Iv8i"}`},
+		{"text/plain", "hello", `"data_base64":"aGVsbG8="}`},
+		{"", "hello", `"datacontenttype":"application/octet-stream","data_base64":"aGVsbG8="}`},
+		{"", "", `"last":true}`},
+	} {
+		f := w.fire()
+		f.Spec.Webhook.Structured = true
+		f.Spec.Payload, f.Spec.ContentType = []byte(c.payload), c.kind
+		w.send(f)
+		if a := w.next(); !json.Valid(a.Body) || !utf8.Valid(a.Body) || !strings.HasSuffix(string(a.Body), c.want) {
+			t.Errorf("%s %q: %s, want …%s", c.kind, c.payload, a.Body, c.want)
+		}
 	}
 }
 

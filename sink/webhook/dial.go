@@ -16,7 +16,7 @@ func (s *Sink) newTransport() *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment, // a proxy would dial the target out of our sight
+		Proxy:                  nil, // a proxy would dial the target out of our sight
 		DialContext:            dialer.DialContext,
 		Protocols:              &protocols,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.opts.RootCAs},

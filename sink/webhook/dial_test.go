@@ -189,7 +189,7 @@ func TestTLS(t *testing.T) {
 	serve := func(max uint16) (*httptest.Server, *x509.CertPool) {
 		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
 		srv.Config.ErrorLog = log.New(io.Discard, "", 0)
-		srv.TLS = &tls.Config{MaxVersion: max}
+		srv.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: max}
 		srv.EnableHTTP2 = true
 		srv.StartTLS()
 		t.Cleanup(srv.Close)

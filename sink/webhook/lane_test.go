@@ -54,7 +54,7 @@ func TestLanesOfBatches(t *testing.T) {
 		"timeout": func(s *rouse.Spec) { s.Retry.Timeout = time.Minute },
 		"value":   func(s *rouse.Spec) { s.Webhook.Headers["A"] = "2" },
 		"name":    func(s *rouse.Spec) { s.Webhook.Headers = map[string]string{"A": "1", "C": "2"} },
-		"fewer":   func(s *rouse.Spec) { s.Webhook.Headers = map[string]string{"A": `1"B":"2`} },
+		"fewer":   func(s *rouse.Spec) { s.Webhook.Headers = map[string]string{"A": `1"B"2`} },
 		"none":    func(s *rouse.Spec) { s.Webhook.Headers = nil },
 		"single":  func(s *rouse.Spec) { s.Webhook.Batch = 0 },
 	} {

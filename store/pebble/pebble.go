@@ -181,14 +181,14 @@ func (s *Store) Stats() map[string]float64 {
 	}
 	m := s.db.Metrics()
 	stats := map[string]float64{
-		"disk_bytes":        float64(m.DiskSpaceUsage()),
-		"log_bytes":         float64(m.WAL.PhysicalSize),
-		"memtable_bytes":    float64(m.MemTable.Size),
-		"cache_bytes":       float64(m.BlockCache.Size),
-		"read_amplification": float64(m.ReadAmp()),
+		"disk_bytes":            float64(m.DiskSpaceUsage()),
+		"log_bytes":             float64(m.WAL.PhysicalSize),
+		"memtable_bytes":        float64(m.MemTable.Size),
+		"cache_bytes":           float64(m.BlockCache.Size),
+		"read_amplification":    float64(m.ReadAmp()),
 		"compaction_debt_bytes": float64(m.Compact.EstimatedDebt),
-		"disk_free_bytes":   float64(s.room.free()),
-		"disk_full_waits":   float64(s.room.waits.Load()),
+		"disk_free_bytes":       float64(s.room.free()),
+		"disk_full_waits":       float64(s.room.waits.Load()),
 	}
 	maps.Copy(stats, s.syncs.stats())
 	return stats

@@ -1,6 +1,5 @@
-// This file and its neighbours that are not generated translate between the words of package rouse and their protobuf
-// forms, both ways. What is translated shares its slices, maps and texts with what it was made from.
-
+// Package rousev1 is the API of rouse in protobuf. What is not generated of it translates between the words and errors of
+// package rouse and their messages, both ways. What is translated shares its slices, maps and texts with what it was made from.
 package rousev1
 
 import (
@@ -97,7 +96,7 @@ func TimerToProto(t *rouse.Timer) *Timer {
 // of a timer in state accepted is 1, which no fire has. Manual is known where the message leaves no doubt.
 func TimerFromProto(p *Timer) (rouse.Timer, error) {
 	if p == nil {
-		return rouse.Timer{}, rouse.Refuse("timer", "", "is missing", "")
+		return rouse.Timer{}, rouse.Refuse("timer", "", "is missing", "send one")
 	}
 	spec, err := SpecFromProto(p.Spec)
 	if err != nil {
@@ -137,7 +136,7 @@ func RecordToProto(r *rouse.Record) *Record {
 // RecordFromProto reads a record. Its fire id is not read: it follows from the rest.
 func RecordFromProto(p *Record) (rouse.Record, error) {
 	if p == nil {
-		return rouse.Record{}, rouse.Refuse("record", "", "is missing", "")
+		return rouse.Record{}, rouse.Refuse("record", "", "is missing", "send one")
 	}
 	ending, ok := endings[p.Ending]
 	if !ok {

@@ -17,11 +17,7 @@ import (
 
 // kinds is the one table between the errors of package rouse and the codes that cross the wire. The reason tells errors of
 // one gRPC code apart, and is the code of a Problem in lower case.
-var kinds = []struct {
-	err    error
-	code   codes.Code
-	reason string
-}{
+var kinds = []kind{
 	{rouse.ErrNotFound, codes.NotFound, "NOT_FOUND"},
 	{rouse.ErrExists, codes.AlreadyExists, "ALREADY_EXISTS"},
 	{rouse.ErrConflict, codes.Aborted, "CONFLICT"},
@@ -31,6 +27,12 @@ var kinds = []struct {
 	{rouse.ErrUnavailable, codes.Unavailable, "UNAVAILABLE"},
 	{context.Canceled, codes.Canceled, "CANCELED"},
 	{context.DeadlineExceeded, codes.DeadlineExceeded, "DEADLINE_EXCEEDED"},
+}
+
+type kind struct {
+	err    error
+	code   codes.Code
+	reason string
 }
 
 const (
@@ -53,16 +55,17 @@ func ErrorToStatus(err error) *status.Status {
 	var details []protoadapt.MessageV1
 	var st *status.Status
 	var inv *rouse.Invalid
+	message := rouse.Shorten(valid(err.Error()), maxMessage)
 	if errors.As(err, &inv) {
-		st = status.New(codes.InvalidArgument, rouse.Shorten(err.Error(), maxMessage))
+		st = status.New(codes.InvalidArgument, message)
 		details = append(details, badRequest(inv), reason(invalid))
-	} else if st = known(err); st == nil {
-		if s, ok := status.FromError(err); ok {
-			return s
-		}
-		return status.New(codes.Internal, "internal error")
+	} else if k := kindOf(err); k != nil {
+		st = status.New(k.code, message)
+		details = append(details, reason(k.reason))
+	} else if s, ok := status.FromError(err); ok {
+		return s
 	} else {
-		details = append(details, reason(kindOf(err)))
+		return status.New(codes.Internal, "internal error")
 	}
 	var again *rouse.RetryAfter
 	if errors.As(err, &again) {
@@ -75,22 +78,14 @@ func ErrorToStatus(err error) *status.Status {
 	return with
 }
 
-func known(err error) *status.Status {
-	for _, k := range kinds {
-		if errors.Is(err, k.err) {
-			return status.New(k.code, rouse.Shorten(err.Error(), maxMessage))
+// kindOf returns the table's line of an error, if it has one.
+func kindOf(err error) *kind {
+	for i := range kinds {
+		if errors.Is(err, kinds[i].err) {
+			return &kinds[i]
 		}
 	}
 	return nil
-}
-
-func kindOf(err error) string {
-	for _, k := range kinds {
-		if errors.Is(err, k.err) {
-			return k.reason
-		}
-	}
-	return "INTERNAL"
 }
 
 func reason(r string) *errdetails.ErrorInfo { return &errdetails.ErrorInfo{Reason: r, Domain: domain} }
@@ -99,7 +94,7 @@ func badRequest(inv *rouse.Invalid) *errdetails.BadRequest {
 	br := &errdetails.BadRequest{}
 	size := 0
 	for i, p := range inv.Problems {
-		v := &errdetails.BadRequest_FieldViolation{Field: p.Field, Description: describe(p)}
+		v := &errdetails.BadRequest_FieldViolation{Field: valid(p.Field), Description: rouse.Shorten(valid(describe(p)), maxMessage)}
 		size += len(v.Field) + len(v.Description)
 		if i == maxViolations || i > 0 && size > maxDetails {
 			br.FieldViolations = append(br.FieldViolations, &errdetails.BadRequest_FieldViolation{
@@ -110,6 +105,9 @@ func badRequest(inv *rouse.Invalid) *errdetails.BadRequest {
 	}
 	return br
 }
+
+// valid returns text that a message can carry: protobuf takes UTF-8 only, and an input may be refused for not being it.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // describe returns what a violation says beside its field: `"value": wrong; cure`, without what is empty.
 func describe(p rouse.Problem) string {
@@ -222,15 +220,15 @@ func ErrorToProblem(err error) *Problem {
 	var inv *rouse.Invalid
 	if errors.As(err, &inv) && len(inv.Problems) > 0 {
 		first := inv.Problems[0]
-		p := &Problem{Code: strings.ToLower(invalid), Field: first.Field, Value: first.Value, Wrong: first.Wrong, Cure: first.Cure}
+		p := &Problem{Code: strings.ToLower(invalid), Field: valid(first.Field), Value: valid(first.Value), Wrong: valid(first.Wrong), Cure: first.Cure}
 		for _, other := range inv.Problems[1:] {
 			p.Cure = strings.TrimPrefix(p.Cure+"; also ", "; ") + other.String()
 		}
-		p.Cure = rouse.Shorten(p.Cure, maxMessage)
+		p.Cure = rouse.Shorten(valid(p.Cure), maxMessage)
 		return p
 	}
-	if kind := kindOf(err); kind != "INTERNAL" {
-		return &Problem{Code: strings.ToLower(kind), Wrong: rouse.Shorten(err.Error(), maxMessage)}
+	if k := kindOf(err); k != nil {
+		return &Problem{Code: strings.ToLower(k.reason), Wrong: rouse.Shorten(valid(err.Error()), maxMessage)}
 	}
 	return &Problem{Code: "internal", Wrong: "internal error"}
 }
@@ -243,11 +241,11 @@ func ProblemToError(p *Problem) error {
 	if p.Code == strings.ToLower(invalid) {
 		return &rouse.Invalid{Problems: []rouse.Problem{{Field: p.Field, Value: p.Value, Wrong: p.Wrong, Cure: p.Cure}}}
 	}
-	kind := kindError(strings.ToUpper(p.Code))
-	if kind == nil {
+	is := kindError(strings.ToUpper(p.Code))
+	if is == nil {
 		return errors.New(p.Code + ": " + p.Wrong)
 	}
-	return &itemError{p.Wrong, kind}
+	return &itemError{p.Wrong, is}
 }
 
 // itemError is an error of one item of a batch.

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/rousehq/rouse/bench"
+)
+
+// printResult shows what a scenario measured; what it did not measure is left out.
+func printResult(a *app, r *bench.Result) {
+	pairs := []string{"scenario", r.Scenario, "store", r.Store}
+	add := func(name, format string, value float64) {
+		if value != 0 {
+			pairs = append(pairs, name, fmt.Sprintf(format, value))
+		}
+	}
+	count := func(name string, n *int64) {
+		if n != nil {
+			pairs = append(pairs, name, strconv.FormatInt(*n, 10))
+		}
+	}
+	add("timers", "%.0f", float64(r.Timers))
+	add("time", "%.2f s", r.Seconds)
+	add("rate", "%.0f/s", r.Rate)
+	if r.Raw != nil {
+		pairs = append(pairs, "raw limit", fmt.Sprintf("%.0f/s (%s)", r.Raw.Rate, r.Raw.What))
+	}
+	add("of the raw limit", "%.0f %%", r.Ratio*100)
+	if r.Lag != nil {
+		pairs = append(pairs, "lag", fmt.Sprintf("p50 %.2f ms, p99 %.2f ms, max %.2f ms", r.Lag.P50, r.Lag.P99, r.Lag.Max))
+	}
+	count("early", r.Early)
+	count("lost", r.Lost)
+	count("doubled", r.Doubled)
+	add("service CPU", "%.2f µs a timer", r.ServiceCPU)
+	add("bench CPU", "%.2f µs a timer", r.BenchCPU)
+	add("service memory", "%.0f MiB", float64(r.RSS)/(1<<20))
+	add("idle CPU", "%.2f %% of a core", r.IdleCPU)
+	add("restart to first fire", "%.2f s", r.Restart)
+	if w := r.Wheel; w != nil {
+		pairs = append(pairs, "wheel", fmt.Sprintf("%d entries of %.1f bytes, insert %.2f µs, expire %.2f µs", w.Entries, w.Bytes, w.Insert, w.Expire))
+	}
+	facts(a.out, a.style, pairs...)
+	for _, g := range r.Goals {
+		mark := a.style.green("reached")
+		if !g.Reached {
+			mark = a.style.red("not reached")
+		}
+		fmt.Fprintf(a.out, "goal %s: %s\n", mark, clean(g.What))
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(a.out, "note: %s\n", clean(n))
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/rousetest/history"
+)
+
+// checkCmd judges a history.
+type checkCmd struct {
+	File string `arg:"" help:"A history in JSON Lines; - is stdin."`
+}
+
+func (checkCmd) Help() string {
+	return `Prints each violation on a line of its own, and what the history says in all to stderr. Exits with 0 if nothing was
+violated, 1 if something was, and 2 if the history cannot be judged. docs/history.md has the format and the rules.
+
+Examples:
+
+    rouse bench pipeline --history h.jsonl && rouse check h.jsonl
+    rouse check h.jsonl --json`
+}
+
+// verdict is what is printed with --json.
+type verdict struct {
+	OK         bool        `json:"ok"`
+	Violations []violation `json:"violations"`
+	Stats      stats       `json:"stats"`
+}
+
+type violation struct {
+	Rule   string `json:"rule"`
+	Timer  string `json:"timer"`
+	Gen    uint64 `json:"gen,omitzero"`
+	Due    string `json:"due,omitzero"`
+	Detail string `json:"detail"`
+}
+
+type stats struct {
+	Events   int      `json:"events"`
+	Fires    int      `json:"fires"`
+	Musts    int      `json:"must"`
+	Dups     int      `json:"dups"`
+	Early    int      `json:"early"`
+	Lateness lateness `json:"lateness_ms"`
+}
+
+type lateness struct {
+	P50  float64 `json:"p50"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p999"`
+	Max  float64 `json:"max"`
+}
+
+// Run judges the file.
+func (c *checkCmd) Run(a *app) error {
+	in := a.in
+	if c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return rouse.Refuse("history", c.File, "cannot be read: "+reason(err), "name a file of JSON Lines")
+		}
+		defer f.Close()
+		in = f
+	}
+	r, err := judge(in)
+	if err != nil {
+		return rouse.Refuse("history", c.File, "cannot be judged: "+err.Error(), "write it as docs/history.md says")
+	}
+	if err := a.show(verdictOf(r), func() error {
+		for _, v := range r.Violations {
+			a.say("%s", v.String())
+		}
+		a.note("%s", r.Stats.String())
+		if r.OK() && r.Stats.Musts == 0 {
+			a.note("nothing had to arrive: this pass proves nothing")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if !r.OK() {
+		return silent{exitFailure}
+	}
+	return nil
+}
+
+func judge(in io.Reader) (*history.Report, error) {
+	h, err := history.Read(in)
+	if err != nil {
+		return nil, err
+	}
+	r := history.Check(h)
+	return &r, nil
+}
+
+func verdictOf(r *history.Report) verdict {
+	s := r.Stats
+	v := verdict{OK: r.OK(), Violations: []violation{}, Stats: stats{Events: s.Events, Fires: s.Fires, Musts: s.Musts, Dups: s.Dups,
+		Early: s.Early, Lateness: lateness{millis(s.Lateness.P50), millis(s.Lateness.P99), millis(s.Lateness.P999), millis(s.Lateness.Max)}}}
+	for _, x := range r.Violations {
+		v.Violations = append(v.Violations, violation{x.Rule, x.Timer, x.Gen, x.Due.String(), x.Detail})
+	}
+	return v
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

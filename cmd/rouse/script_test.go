@@ -1,0 +1,75 @@
+package main
+
+import (
+	"net"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain makes the real command available to the scripts.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"rouse": main})
+}
+
+// TestScripts runs the scripts of testdata/script: every command, as a person or a program uses it. Beside testscript's own
+// commands they have
+//
+//	start NAME ARGS…     run rouse in the background
+//	await NAME REGEXP    wait until what it printed matches; named groups become variables
+//	finish NAME CODE     wait until it ends by itself, with this exit code; what it printed is in NAME.out and NAME.err
+//	signal NAME SIG CODE the same after a signal: TERM, INT or KILL
+//	until REGEXP ARGS…   run rouse again and again until its output matches
+//	untilended NAME ARGS…           run rouse again and again until the process NAME has ended
+//	untilprinted NAME REGEXP ARGS…  the same until it has printed something
+//	exit CODE rouse ARGS…           run rouse, which ends with this exit code
+//	silent               a listener that takes connections and never answers, at $SILENT
+//	taken                wait until it has taken one
+func TestScripts(t *testing.T) {
+	for _, name := range variables() { // settings of whoever runs the tests are not the scripts'
+		if old, ok := os.LookupEnv(name); ok {
+			os.Unsetenv(name)
+			defer os.Setenv(name, old)
+		}
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Values[backgroundKey{}] = &background{processes: map[string]*process{}}
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"start": startCommand, "await": awaitCommand, "finish": finishCommand, "signal": signalCommand, "until": untilCommand,
+			"untilended": untilEndedCommand, "untilprinted": untilPrintedCommand, "exit": exitCommand,
+			"silent": silentCommand, "taken": takenCommand,
+		},
+	})
+}
+
+func silentCommand(ts *testscript.TestScript, _ bool, _ []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	taken := make(chan struct{}, 100)
+	backgroundOf(ts).taken = taken
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			taken <- struct{}{}
+		}
+	})
+	ts.Defer(func() { l.Close(); wg.Wait() })
+	ts.Setenv("SILENT", l.Addr().String())
+}
+
+func takenCommand(ts *testscript.TestScript, _ bool, _ []string) {
+	<-backgroundOf(ts).taken
+}

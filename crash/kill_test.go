@@ -1,0 +1,38 @@
+package crash
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// TestCrashKill9 kills the server at random moments under load.
+func TestCrashKill9(t *testing.T) {
+	for _, st := range stores {
+		t.Run(st.name, func(t *testing.T) {
+			t.Parallel()
+			dice := seed(t)
+			r := rand.New(rand.NewPCG(dice, 1<<32))
+			data := tempDir(t)
+			s := newServer(t, data, st.place(data))
+			s.start()
+			w := newWitness(t)
+			endStream := w.subscribe(s)
+			l := w.begin(s, 24, dice)
+			n := rounds(t, 6, 2)
+			for range n {
+				l.progress(20)
+				<-time.After(time.Duration(r.IntN(1200)) * time.Millisecond) // the random moment
+				heal := w.fault("kill")
+				s.kill()
+				s.start()
+				heal()
+			}
+			l.progress(20)
+			l.end()
+			w.quiet(s.dial(patience))
+			endStream()
+			w.close(s, 25*n)
+		})
+	}
+}

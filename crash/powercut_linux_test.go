@@ -1,0 +1,41 @@
+package crash
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestPowerCut cuts the power under load: what was written and not synced is lost. A kill alone proves nothing about that,
+// as the kernel keeps what a dead process wrote.
+func TestPowerCut(t *testing.T) {
+	for _, st := range stores {
+		t.Run(st.name, func(t *testing.T) {
+			t.Parallel()
+			d := newDisk(t, 512)
+			dice := seed(t)
+			r := rand.New(rand.NewPCG(dice, 1<<32))
+			data := filepath.Join(d.dir, "data")
+			s := newServer(t, data, st.place(data))
+			s.start()
+			w := newWitness(t)
+			endStream := w.subscribe(s)
+			l := w.begin(s, 24, dice)
+			n := rounds(t, 4, 2)
+			for range n {
+				l.progress(100)
+				<-time.After(time.Duration(r.IntN(500)) * time.Millisecond) // the random moment
+				heal := w.fault("power-cut")
+				d.powerCut(s)
+				s.start()
+				heal()
+			}
+			l.progress(20)
+			l.end()
+			w.quiet(s.dial(patience))
+			endStream()
+			w.close(s, 25*n)
+		})
+	}
+}

@@ -1,0 +1,161 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/rousetest/history"
+)
+
+// writer leads timers through their lives, one timer after another.
+type writer struct {
+	*load
+	id, n int
+	r     *rand.Rand
+}
+
+// lives says how often timers of each kind are made, in a hundred.
+var lives = []struct {
+	percent int
+	kind    string
+	live    func(w *writer, ctx context.Context, name string)
+}{
+	{40, "once", (*writer).once},
+	{12, "series", (*writer).series},
+	{13, "every", (*writer).every},
+	{15, "moved", (*writer).moved},
+	{10, "removed", (*writer).removed},
+	{10, "far", (*writer).far},
+}
+
+// run makes timers until ctx ends, and then finishes what it has begun.
+func (w *writer) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		dice := w.r.IntN(100)
+		for _, l := range lives {
+			if dice -= l.percent; dice < 0 {
+				w.n++
+				l.live(w, ctx, fmt.Sprintf("%s-%02d-%04d", l.kind, w.id, w.n))
+				break
+			}
+		}
+		w.pause(ctx, w.between(10, 50))
+	}
+}
+
+// pause waits for d, or until ctx ends.
+func (w *writer) pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func (w *writer) between(from, to int) time.Duration {
+	return time.Duration(from+w.r.IntN(to-from)) * time.Millisecond
+}
+
+// target is the HTTP receiver or the subscriber.
+func (w *writer) target() string {
+	if w.r.IntN(3) == 0 {
+		return "stream:" + channel
+	}
+	return w.url
+}
+
+// in is a single shot, given as a delay or as an instant.
+func (w *writer) in(d time.Duration) when {
+	if w.r.IntN(2) == 0 {
+		return when{text: "@after " + d.String(), spec: history.Spec{Delay: d}}
+	}
+	at := rouse.At(time.Now().Add(d))
+	return when{text: at.String(), spec: history.Spec{At: moment(at)}}
+}
+
+// make creates a timer. If nobody can tell what became of that, it is sometimes written again.
+func (w *writer) make(name, target string, at when) {
+	res := w.put(name, target, at, false)
+	for res == history.Info && w.r.IntN(2) == 0 {
+		res = w.put(name, target, w.in(w.between(100, 1500)), true)
+	}
+}
+
+// once is a timer that fires and ends. Nobody touches it, so all of these must arrive.
+func (w *writer) once(ctx context.Context, name string) {
+	w.make(name, w.target(), w.in(w.between(50, 2500)))
+	if w.r.IntN(3) == 0 {
+		w.get(name)
+	}
+}
+
+// series is a timer that fires a few times and ends: all of them must arrive, however often the server is killed meanwhile.
+func (w *writer) series(ctx context.Context, name string) {
+	const times, step = 4, 500 * time.Millisecond
+	start := rouse.At(time.Now().Add(w.between(100, 800)))
+	w.put(name, w.target(), when{
+		text:    fmt.Sprintf("R%d/%s/PT0.5S", times, start),
+		spec:    history.Spec{Every: step, Start: moment(start), Until: moment(start.Add((times - 1) * step)), Misfire: history.MisfireAll},
+		misfire: rouse.MisfireAll,
+	}, false)
+}
+
+// every fires until it is deleted.
+func (w *writer) every(ctx context.Context, name string) {
+	d := w.between(200, 700)
+	at := when{text: "@every " + d.String(), spec: history.Spec{Every: d, Misfire: history.MisfireAll}, misfire: rouse.MisfireAll}
+	if w.r.IntN(2) == 0 {
+		at.spec.Misfire, at.misfire = history.MisfireLatest, rouse.MisfireLatest
+	}
+	w.put(name, w.target(), at, false)
+	w.pause(ctx, w.between(300, 2000))
+	w.get(name)
+	w.remove(name)
+}
+
+// moved is a timer that is replaced, before or after it fired.
+func (w *writer) moved(ctx context.Context, name string) {
+	w.make(name, w.target(), w.in(w.between(50, 1500)))
+	w.pause(ctx, w.between(0, 500))
+	w.put(name, w.target(), w.in(w.between(50, 1500)), true)
+	w.get(name)
+}
+
+// removed is a timer that is deleted, before or after it fired, and sometimes made again.
+func (w *writer) removed(ctx context.Context, name string) {
+	w.make(name, w.target(), w.in(w.between(50, 1500)))
+	w.pause(ctx, w.between(0, 500))
+	w.remove(name)
+	w.get(name)
+	if w.r.IntN(3) == 0 {
+		w.make(name, w.target(), w.in(w.between(50, 1000)))
+	}
+}
+
+// far is a timer that is not due while the test runs; the final listing must have it.
+func (w *writer) far(ctx context.Context, name string) {
+	w.put(name, w.target(), w.in(time.Hour), false)
+	switch w.r.IntN(4) {
+	case 0:
+		w.put(name, w.target(), w.in(2*time.Hour), true)
+	case 1:
+		w.remove(name)
+	}
+}
+
+// remove deletes a timer, and does not give up before it knows that it is gone.
+func (w *writer) remove(name string) {
+	for w.delete(name) == history.Info {
+	}
+}
+
+// expected says whether a refusal is part of the load: timers end while their writer deletes them, and a write that nobody
+// knew the end of is found to have been made.
+func expected(err error) bool {
+	return errors.Is(err, rouse.ErrNotFound) || errors.Is(err, rouse.ErrExists) || errors.Is(err, rouse.ErrFull)
+}

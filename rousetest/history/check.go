@@ -1,0 +1,208 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Check judges a history by these rules:
+//
+//	C1-lost           an occurrence that must arrive did not, or was refused and not tried again
+//	C2-early          an occurrence arrived before it was due
+//	C3-late           an occurrence first arrived after its deadline
+//	C4-phantom        an arrival or a dead letter that is no occurrence of a timer that was created
+//	C5-key            no idempotency key, two for one occurrence, or one for two
+//	C6-dup            (StrictDup) another attempt after ok or fatal, or while one was running
+//	C7-after-delete   an arrival after its generation was surely deleted or replaced
+//	C8-read           a get or final listing that contradicts what was acknowledged
+//	C9-retry, C9-dead tried again too soon or too often; dead-lettered too soon
+//	C10-order         (Serial) an occurrence began before the previous one was done
+//	C11-count         more occurrences than Count
+//	C12-bad-input     a cron expression was accepted that is none
+//	C13-bad-due       the answered due time is not what was asked for
+//
+// An occurrence must arrive if its create was acknowledged before it was due (or it is the timer's only one), nothing that may
+// have deleted or replaced it began before its deadline, someone watched until then, and its misfire policy does not excuse
+// it. Faults excuse what they touch until Recovery after they are healed.
+//
+// Where the clocks of service and observers decide, ClockErr is granted. An occurrence of a Serial timer is not late because
+// the one before took long: it counts from when that was done.
+func Check(h *History) Report {
+	c := &checker{cfg: h.Config, end: h.End.T, faults: newWindows(h), crons: map[cronKey]known{}}
+	c.gather(h)
+	for _, t := range c.timers {
+		for i := range t.writes {
+			if w := &t.writes[i]; w.gen != nil && w.res != Fail {
+				c.judge(w.gen)
+			}
+		}
+	}
+	c.judgeKeys()
+	c.judgeReads(h)
+	sortViolations(c.report.Violations)
+	c.report.Stats.Events, c.report.Stats.Fires = h.Events, len(h.Fires)
+	c.report.Stats.Lateness = lateness(c.late)
+	return c.report
+}
+
+type checker struct {
+	cfg    Config
+	end    Time
+	faults windows
+	crons  map[cronKey]known
+	byName map[string]*timer
+	timers []*timer
+	keys   []keyUse
+	late   []Time
+	report Report
+}
+
+// timer is what was written to one name, in the order of the calls.
+type timer struct {
+	name   string
+	writes []write
+}
+
+type write struct {
+	t0, t1   Time
+	res      Res
+	inflight bool
+	gen      *generation // nil: a delete
+}
+
+// generation is what one create or replace promised, and what came of it.
+type generation struct {
+	put      *Put
+	arrivals []arrival
+	deads    []*Dead
+	expect   expectation // nil: cannot be told
+	unsure   bool        // whether it is due at all
+
+	threat *write // the first later write that may have ended it
+	ended  *write // the first later write that surely did
+	fatal  Time   // a receiver answered fatal first; 0: none
+}
+
+// arrival is a fire with the acknowledgement that came later, if any.
+type arrival struct {
+	*Fire
+	reply Reply
+	end   Time // of the attempt; forever if it hung
+}
+
+// gather puts together what belongs together. What belongs nowhere is a phantom.
+func (c *checker) gather(h *History) {
+	c.byName = make(map[string]*timer, len(h.Puts))
+	gens := make(map[generationKey]*generation, len(h.Puts))
+	named := func(name string) *timer {
+		t := c.byName[name]
+		if t == nil {
+			t = &timer{name: name}
+			c.byName[name] = t
+			c.timers = append(c.timers, t)
+		}
+		return t
+	}
+	for i := range h.Puts {
+		p := &h.Puts[i]
+		g := &generation{put: p}
+		gens[generationKey{p.Timer, p.Gen}] = g
+		t := named(p.Timer)
+		t.writes = append(t.writes, write{p.T0, p.T1, p.Res, p.InFlight, g})
+	}
+	for i := range h.Deletes {
+		d := &h.Deletes[i]
+		t := named(d.Timer)
+		t.writes = append(t.writes, write{d.T0, d.T1, d.Res, d.InFlight, nil})
+	}
+	for _, t := range c.timers {
+		t.relate()
+	}
+	fires := withAcks(h)
+	for i := range fires {
+		a := &fires[i]
+		if g := gens[generationKey{a.Timer, a.Gen}]; g != nil && g.put.Res != Fail {
+			g.arrivals = append(g.arrivals, *a)
+		} else {
+			c.phantom("an arrival", a.Timer, a.Gen, a.Due, a.T, c.whyUnknown(a.Timer, g))
+		}
+	}
+	for i := range h.Deads {
+		d := &h.Deads[i]
+		if g := gens[generationKey{d.Timer, d.Gen}]; g != nil && g.put.Res != Fail {
+			g.deads = append(g.deads, d)
+		} else {
+			c.phantom("a dead letter", d.Timer, d.Gen, d.Due, d.T, c.whyUnknown(d.Timer, g))
+		}
+	}
+}
+
+// relate sorts a timer's writes, and says what each put has to fear from the later ones.
+func (t *timer) relate() {
+	slices.SortFunc(t.writes, func(a, b write) int { return cmp.Or(cmp.Compare(a.t0, b.t0), cmp.Compare(a.t1, b.t1)) })
+	var threat, ended *write
+	for i := len(t.writes) - 1; i >= 0; i-- {
+		w := &t.writes[i]
+		if w.gen != nil {
+			w.gen.threat, w.gen.ended = threat, ended
+		}
+		if w.res != Fail {
+			threat = w
+		}
+		if w.res == OK {
+			ended = w
+		}
+	}
+}
+
+// withAcks returns the fires as arrivals; a later acknowledgement makes the latest attempt with its key that was left open ok.
+func withAcks(h *History) []arrival {
+	as := make([]arrival, len(h.Fires))
+	for i := range h.Fires {
+		f := &h.Fires[i]
+		as[i] = arrival{f, f.Reply, f.T1}
+		if f.T1 == 0 {
+			if as[i].end = f.T; f.Reply == ReplyNone {
+				as[i].end = forever
+			}
+		}
+	}
+	if len(h.Acks) == 0 {
+		return as
+	}
+	open := map[string][]*arrival{}
+	for i := range as {
+		if as[i].reply == ReplyNone {
+			open[as[i].Key] = append(open[as[i].Key], &as[i])
+		}
+	}
+	acks := slices.Clone(h.Acks)
+	slices.SortFunc(acks, func(a, b Ack) int { return cmp.Or(cmp.Compare(a.T, b.T), strings.Compare(a.Key, b.Key)) })
+	for _, ack := range acks {
+		var latest *arrival
+		for _, a := range open[ack.Key] {
+			if a.reply == ReplyNone && a.T <= ack.T && (latest == nil || a.T > latest.T) {
+				latest = a
+			}
+		}
+		if latest != nil {
+			latest.reply, latest.end = ReplyOK, ack.T
+		}
+	}
+	return as
+}
+
+func (c *checker) whyUnknown(name string, g *generation) string {
+	switch {
+	case g != nil:
+		return "its write failed"
+	case c.byName[name] == nil:
+		return "there never was such a timer"
+	}
+	return "no write of the timer had this gen"
+}
+
+func (c *checker) phantom(what, name string, gen uint64, due, t Time, why string) {
+	c.report.Violations = append(c.report.Violations, Violation{"C4-phantom", name, gen, due, what + " at " + t.String() + ": " + why})
+}

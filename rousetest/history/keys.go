@@ -1,0 +1,44 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// keyUse is an idempotency key of an occurrence.
+type keyUse struct {
+	key string
+	g   *generation
+	due Time
+}
+
+// noteKeys judges the keys of one occurrence and keeps them for judgeKeys.
+func (c *checker) noteKeys(g *generation, d *delivery) {
+	for i := range d.arrivals {
+		key := d.arrivals[i].Key
+		switch {
+		case key == "":
+			c.violate("C5-key", g, d.lo, "the attempt of %v has no key", d.arrivals[i].T)
+		case i == 0 || key != d.arrivals[0].Key:
+			if i > 0 && d.arrivals[0].Key != "" {
+				c.violate("C5-key", g, d.lo, "the attempt of %v has the key %q, the first had %q", d.arrivals[i].T, key, d.arrivals[0].Key)
+			}
+			c.keys = append(c.keys, keyUse{key, g, d.lo})
+		}
+	}
+}
+
+// judgeKeys finds keys of several occurrences.
+func (c *checker) judgeKeys() {
+	slices.SortFunc(c.keys, func(a, b keyUse) int {
+		return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.due, b.due),
+			strings.Compare(a.g.put.Timer, b.g.put.Timer), cmp.Compare(a.g.put.Gen, b.g.put.Gen))
+	})
+	for i := 1; i < len(c.keys); i++ {
+		a, b := c.keys[i-1], c.keys[i]
+		if a.key == b.key && (a.g != b.g || a.due != b.due) {
+			c.violate("C5-key", b.g, b.due, "its key %q is also that of timer %q gen %d due %v", b.key, a.g.put.Timer, a.g.put.Gen, a.due)
+		}
+	}
+}

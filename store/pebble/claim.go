@@ -1,0 +1,151 @@
+package pebble
+
+import (
+	"bytes"
+	"container/heap"
+	"context"
+
+	lsm "github.com/cockroachdb/pebble/v2"
+
+	"github.com/rousehq/rouse"
+)
+
+// Claim returns the rows of the window. A claim that only reads begins right behind its After: at the head of a queue lie
+// the tombstones of what was settled, and a scan from the beginning would wade through them.
+func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
+	if err := s.begin(ctx); err != nil {
+		return rouse.Batch{}, err
+	}
+	defer s.life.RUnlock()
+	if w.Hold <= 0 {
+		return s.read(w)
+	}
+	var b rouse.Batch
+	done, err := s.commit(ctx, func(tx *write) (err error) {
+		if b, err = s.read(w); err != nil {
+			return err
+		}
+		until := b.Now.Add(w.Hold)
+		for i := range b.Rows {
+			tx.hold(&b.Rows[i], until)
+		}
+		return nil
+	}, w.Limit)
+	if err != nil {
+		return rouse.Batch{}, err
+	}
+	if err := wait(ctx, done); err != nil {
+		return rouse.Batch{}, err
+	}
+	return b, nil
+}
+
+// hold moves a row's visible time and gives it a new revision. The row that the caller sees keeps its visible time.
+func (w *write) hold(row *rouse.Row, until rouse.Instant) {
+	have := place{exists: true, bucket: row.Bucket, visible: row.Visible, state: row.State}
+	w.revision++
+	row.Revision = w.revision
+	w.move(row.Key, &have, &place{exists: true, bucket: row.Bucket, visible: until, revision: row.Revision,
+		generation: row.Generation, state: row.State, due: row.Due, labels: row.Labels}, row.Body)
+}
+
+// read returns the rows of a window as they are.
+func (s *Store) read(w rouse.Window) (b rouse.Batch, err error) {
+	b.Now = now()
+	q, err := s.openQueues(w, b.Now)
+	defer func() {
+		if e := q.close(); err == nil {
+			err = e
+		}
+		err = explain(err)
+	}()
+	if err != nil {
+		return b, err
+	}
+	limit, size, namespace := max(1, w.Limit), 0, ""
+	for len(q) > 0 {
+		if len(b.Rows) == limit || w.Bytes > 0 && size >= w.Bytes {
+			b.More = true
+			break
+		}
+		it := q[0]
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return b, err
+		}
+		row, err := readRow(it.Key(), value, &namespace)
+		if err != nil {
+			return b, err
+		}
+		size += len(row.Body)
+		b.Rows = append(b.Rows, row)
+		if it.Next() {
+			heap.Fix(&q, 0)
+			continue
+		}
+		if err := it.Error(); err != nil {
+			return b, err
+		}
+		heap.Remove(&q, 0).(*lsm.Iterator).Close()
+	}
+	return b, nil
+}
+
+// queues are iterators over the rows of one bucket each, as a heap: the one with the earliest position is first.
+type queues []*lsm.Iterator
+
+func (q queues) Len() int           { return len(q) }
+func (q queues) Less(i, j int) bool { return bytes.Compare(q[i].Key()[5:], q[j].Key()[5:]) < 0 }
+func (q queues) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *queues) Push(x any)        { *q = append(*q, x.(*lsm.Iterator)) }
+func (q *queues) Pop() any {
+	old := *q
+	x := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return x
+}
+
+func (q queues) close() (err error) {
+	for _, it := range q {
+		if e := it.Close(); err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// openQueues returns the iterators of the window's buckets that have something in it.
+func (s *Store) openQueues(w rouse.Window, now rouse.Instant) (q queues, err error) {
+	end := now.Add(w.Ahead)
+	if end != rouse.Never {
+		end++ // until then, inclusive; never that Never itself is
+	}
+	var r lsm.Reader = s.db
+	if len(w.Buckets) > 1 {
+		snap := s.db.NewSnapshot() // so that a row that moves between buckets is seen once
+		defer snap.Close()
+		r = snap
+	}
+	for i, bucket := range w.Buckets {
+		if i > 0 && bucket == w.Buckets[i-1] {
+			continue
+		}
+		var lower []byte
+		if w.After == (rouse.Position{}) {
+			lower = []byte{tagDue, byte(bucket >> 24), byte(bucket >> 16), byte(bucket >> 8), byte(bucket)}
+		} else {
+			lower = append(appendDueKey(nil, bucket, w.After.Visible, w.After.Key), 0) // the next key there can be
+		}
+		it, err := r.NewIter(&lsm.IterOptions{LowerBound: lower, UpperBound: appendDueTime(nil, bucket, end)})
+		if err != nil {
+			return q, err
+		}
+		if it.First() {
+			q = append(q, it)
+		} else if err := it.Close(); err != nil {
+			return q, err
+		}
+	}
+	heap.Init(&q)
+	return q, nil
+}

@@ -1,0 +1,92 @@
+package pebble
+
+import (
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// fs returns the disk as Pebble sees it: without room, writing takes longer instead of failing.
+func (r *room) fs() vfs.FS { return &patientFS{r.disk, r} }
+
+type patientFS struct {
+	vfs.FS
+	room *room
+}
+
+func (f *patientFS) Unwrap() vfs.FS { return f.FS }
+
+// patience is how long to wait for room for a file: without end for the log and the manifest.
+func patience(name string) time.Duration {
+	if strings.HasSuffix(name, ".sst") {
+		return tableWait
+	}
+	return 0
+}
+
+func (f *patientFS) open(name string, open func() (vfs.File, error)) (vfs.File, error) {
+	var file vfs.File
+	err := f.room.insist(patience(name), func() (err error) {
+		file, err = open()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &patientFile{file, f.room, patience(name)}, nil
+}
+
+func (f *patientFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.open(name, func() (vfs.File, error) { return f.FS.Create(name, category) })
+}
+
+func (f *patientFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	return f.open(name, func() (vfs.File, error) { return f.FS.OpenReadWrite(name, category, opts...) })
+}
+
+func (f *patientFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.open(newname, func() (vfs.File, error) { return f.FS.ReuseForWrite(oldname, newname, category) })
+}
+
+func (f *patientFS) Link(oldname, newname string) error {
+	return f.room.insist(patience(newname), func() error { return f.FS.Link(oldname, newname) })
+}
+
+func (f *patientFS) Rename(oldname, newname string) error {
+	return f.room.insist(0, func() error { return f.FS.Rename(oldname, newname) })
+}
+
+// patientFile writes all that it is given, whenever there is room for it. A sync that fails is not tried again: after it
+// nobody knows what the disk has.
+type patientFile struct {
+	vfs.File
+	room     *room
+	patience time.Duration
+}
+
+func (f *patientFile) Write(b []byte) (n int, err error) {
+	err = f.room.insist(f.patience, func() error {
+		m, err := f.File.Write(b[n:])
+		n += m
+		return err
+	})
+	return n, err
+}
+
+func (f *patientFile) WriteAt(b []byte, off int64) (n int, err error) {
+	err = f.room.insist(f.patience, func() error {
+		m, err := f.File.WriteAt(b[n:], off+int64(n))
+		n += m
+		return err
+	})
+	return n, err
+}
+
+// Preallocate is only a help: without room for it, the writes wait for theirs.
+func (f *patientFile) Preallocate(offset, length int64) error {
+	if err := f.File.Preallocate(offset, length); !isFull(err) {
+		return err
+	}
+	return nil
+}

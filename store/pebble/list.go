@@ -1,0 +1,244 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	lsm "github.com/cockroachdb/pebble/v2"
+
+	"github.com/rousehq/rouse"
+)
+
+// maxLooks bounds the keys that one page of a list looks at.
+const maxLooks = 16384
+
+// List returns the rows that match, in the order of keys.
+func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err error) {
+	if err := s.begin(ctx); err != nil {
+		return page, err
+	}
+	defer s.life.RUnlock()
+	snap := s.db.NewSnapshot()
+	defer snap.Close()
+	limit, looks := max(1, q.Limit), 0
+	var b []byte
+	err = scan(snap, &q, q.After, func(suffix []byte, p *place) (more bool, err error) {
+		looks++
+		full := len(page.Rows) == limit
+		if full || looks > maxLooks {
+			// There is more behind the last key that was looked at, which b holds.
+			last, err := readKey(b)
+			page.Next = &last
+			return false, err
+		}
+		b = append(b[:0], suffix...)
+		if p == nil || !matches(&q, p) {
+			return ctx.Err() == nil, ctx.Err()
+		}
+		k, err := readKey(suffix)
+		if err != nil {
+			return false, err
+		}
+		row, _, err := getRow(snap, k, p, nil)
+		page.Rows = append(page.Rows, row)
+		return true, err
+	})
+	if err != nil {
+		return rouse.Page{}, err
+	}
+	return page, nil
+}
+
+// Count returns how many rows match.
+func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
+	if err := s.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer s.life.RUnlock()
+	snap := s.db.NewSnapshot()
+	defer snap.Close()
+	if q.Prefix == "" && q.Name == "" && len(q.Labels) == 0 && q.DueFrom == 0 && q.DueUntil == 0 {
+		return countStates(snap, &q)
+	}
+	looks := 0
+	err = scan(snap, &q, rouse.Key{}, func(_ []byte, p *place) (bool, error) {
+		if p != nil && matches(&q, p) {
+			n++
+		}
+		if looks++; looks%1024 == 0 && ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		return true, nil
+	})
+	return n, err
+}
+
+// states returns the states that a query asks for.
+func states(q *rouse.Query) []rouse.State {
+	if len(q.States) == 0 {
+		return []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused}
+	}
+	all := slices.Clone(q.States)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// countStates adds up the counters of a namespace, or of all.
+func countStates(r lsm.Reader, q *rouse.Query) (n int64, err error) {
+	for _, state := range states(q) {
+		key := countKey{q.Namespace, state}.append(nil)
+		if q.Namespace != "" {
+			value, err := get(r, key)
+			if err != nil {
+				return 0, err
+			}
+			one, err := readCount(value)
+			if err != nil {
+				return 0, err
+			}
+			n += one
+			continue
+		}
+		it, err := r.NewIter(&lsm.IterOptions{LowerBound: key, UpperBound: after(key)})
+		if err != nil {
+			return 0, explain(err)
+		}
+		for it.First(); it.Valid() && err == nil; it.Next() {
+			var one int64
+			one, err = readCount(it.Value())
+			n += one
+		}
+		if e := it.Close(); err == nil {
+			err = e
+		}
+		if err != nil {
+			return 0, explain(err)
+		}
+	}
+	return n, nil
+}
+
+// matches says whether a row passes the filters that no scan applies by itself.
+func matches(q *rouse.Query, p *place) bool {
+	if len(q.States) == 0 && p.state == rouse.StateDead || len(q.States) > 0 && !slices.Contains(q.States, p.state) {
+		return false
+	}
+	for k, v := range q.Labels {
+		if have, ok := p.labels[k]; !ok || have != v {
+			return false
+		}
+	}
+	return (q.DueFrom == 0 || p.due >= q.DueFrom) && (q.DueUntil == 0 || p.due < q.DueUntil)
+}
+
+// scan calls visit for the keys that may match, in their order, strictly after a key, until it wants no more. It finds them
+// in the index that the query allows: by labels and by states where that is narrow, otherwise by key. A nil place is a key
+// that does not match.
+func scan(r lsm.Reader, q *rouse.Query, from rouse.Key, visit func(suffix []byte, p *place) (more bool, err error)) (err error) {
+	var sources []source
+	defer func() {
+		for _, s := range sources {
+			if e := s.close(); err == nil {
+				err = e
+			}
+		}
+		err = explain(err)
+	}()
+	if sources, err = plan(r, q); err != nil {
+		return err
+	}
+	start := startOf(q, from)
+	bound := boundOf(q)
+	var key []byte
+	for {
+		at, value, err := meet(sources, start)
+		if err != nil || at == nil || bound != nil && bytes.Compare(at, bound) >= 0 {
+			return err
+		}
+		start = append(append(start[:0], at...), 0)
+		suffix := start[:len(start)-1]
+		p, skip, err := look(r, q, suffix, value, &key)
+		if err != nil {
+			return err
+		}
+		more, err := visit(suffix, p)
+		if err != nil || !more {
+			return err
+		}
+		if p == nil && skip != nil {
+			start = append(start[:0], skip...)
+		}
+	}
+}
+
+// look returns the place of a key that the sources gave, nil if its name does not match; then skip is where to go on, if
+// there is a better place than the next key.
+func look(r lsm.Reader, q *rouse.Query, suffix, value []byte, key *[]byte) (p *place, skip []byte, err error) {
+	ns, name, err := splitSuffix(suffix)
+	if err != nil {
+		return nil, nil, err
+	}
+	want := q.Prefix
+	if q.Name != "" {
+		want = q.Name
+	}
+	if have := suffix[ns+1 : name]; q.Name != "" && string(have) != q.Name || !bytes.HasPrefix(have, []byte(q.Prefix)) {
+		// In this namespace, matching names are at want; behind them there are only other namespaces.
+		skip = append(bytes.Clone(suffix[:ns+1]), want...)
+		if bytes.Compare(skip, suffix) <= 0 {
+			skip = append(bytes.Clone(suffix[:ns]), 1)
+		}
+		return nil, skip, nil
+	}
+	var found place
+	if value != nil {
+		found, err = readPlace(value)
+	} else {
+		*key = append(append((*key)[:0], tagKey), suffix...)
+		found, err = getPlace(r, *key)
+		if err == nil && !found.exists {
+			err = errDamaged
+		}
+	}
+	return &found, nil, err
+}
+
+// startOf returns the first suffix that can match.
+func startOf(q *rouse.Query, from rouse.Key) []byte {
+	var start []byte
+	if q.Namespace != "" {
+		start = append(append(start, q.Namespace...), 0)
+		if q.Name != "" {
+			start = append(start, q.Name...)
+		} else {
+			start = append(start, q.Prefix...)
+		}
+	}
+	if from != (rouse.Key{}) {
+		if next := append(appendSuffix(nil, from), 0); bytes.Compare(next, start) > 0 {
+			start = next
+		}
+	}
+	return start
+}
+
+// boundOf returns the first suffix behind all that can match; nil if there is none.
+func boundOf(q *rouse.Query) []byte {
+	switch {
+	case q.Namespace == "":
+		return nil
+	case q.Name != "":
+		return after(append(append(append([]byte(q.Namespace), 0), q.Name...), 0))
+	default:
+		return after(append(append([]byte(q.Namespace), 0), q.Prefix...))
+	}
+}
+
+func readKey(suffix []byte) (rouse.Key, error) {
+	ns, name, err := splitSuffix(suffix)
+	if err != nil {
+		return rouse.Key{}, err
+	}
+	return rouse.Key{Namespace: string(suffix[:ns]), Name: string(suffix[ns+1 : name]), Fire: string(suffix[name+1:])}, nil
+}

@@ -1,0 +1,153 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	lsm "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// storeFormat is the version of what this package writes. It grows when an older rouse could no longer read it.
+const storeFormat = 1
+
+// The marker says that a directory is a store of this package. It is written before anything else, as "new", and again
+// when the store is there, as "ready": a directory that is ready and has lost its files is damaged, not empty.
+const (
+	markerName = "ROUSE"
+	markerTemp = "ROUSE.tmp"
+	markerText = "This directory is a timer store of rouse. Do not change what is in it.\nformat %d %s\n"
+)
+
+// held is a directory that this process has locked.
+type held struct {
+	lock  *lsm.Lock
+	fresh bool // the store has yet to be made
+}
+
+// enter checks a directory and locks it. In a directory that is not a store, or is used by somebody else, it makes nothing.
+func enter(disk vfs.FS, dir string) (held, error) {
+	h, err := inspect(disk, dir)
+	if err != nil {
+		return held{}, fmt.Errorf("store %s: %w", dir, err)
+	}
+	if h.fresh {
+		if err := disk.MkdirAll(dir, 0o750); err != nil {
+			return held{}, fmt.Errorf("store %s: %w", dir, explain(err))
+		}
+	}
+	if h.lock, err = lsm.LockDirectory(dir, disk); err != nil {
+		if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) && !h.fresh || strings.Contains(err.Error(), "lock held") {
+			return held{}, fmt.Errorf("store %s is in use by another rouse, or cannot be written by this user (%w); stop the other one, or give each its own directory", dir, err)
+		}
+		return held{}, fmt.Errorf("store %s: %w", dir, explain(err))
+	}
+	if h.fresh {
+		if err := writeMarker(disk, dir, "new"); err != nil {
+			_ = h.lock.Close()
+			return held{}, fmt.Errorf("store %s: %w", dir, explain(err))
+		}
+	}
+	return h, nil
+}
+
+// settle marks a store that was just made as ready.
+func (h *held) settle(disk vfs.FS, dir string) error {
+	if !h.fresh {
+		return nil
+	}
+	return writeMarker(disk, dir, "ready")
+}
+
+// inspect says whether a directory is a store, or can become one. It changes nothing.
+func inspect(disk vfs.FS, dir string) (held, error) {
+	info, err := disk.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return held{fresh: true}, nil
+	case err != nil:
+		return held{}, explain(err)
+	case !info.IsDir():
+		return held{}, errors.New("is no directory; name one that is empty or does not exist yet")
+	}
+	names, err := disk.List(dir)
+	if err != nil {
+		return held{}, explain(err)
+	}
+	empty := true
+	for _, name := range names {
+		switch name {
+		case markerName:
+			return readMarker(disk, dir)
+		case markerTemp, "LOCK", "lost+found": // what an interrupted first start and a fresh file system leave
+		default:
+			empty = false
+		}
+	}
+	if !empty {
+		return held{}, errors.New("is not empty, and no store of rouse; name a directory that is empty or does not exist yet")
+	}
+	return held{fresh: true}, nil
+}
+
+func readMarker(disk vfs.FS, dir string) (held, error) {
+	f, err := disk.Open(disk.PathJoin(dir, markerName))
+	if err != nil {
+		return held{}, explain(err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 4096))
+	if err != nil {
+		return held{}, explain(err)
+	}
+	_, last, _ := strings.Cut(string(text), "\n")
+	var version int
+	var state string
+	if _, err := fmt.Sscanf(last, "format %d %s", &version, &state); err != nil || state != "new" && state != "ready" {
+		return held{}, fmt.Errorf("is damaged: its file %s is unreadable; restore the directory from a checkpoint, or move it away to begin with an empty store", markerName)
+	}
+	if version > storeFormat {
+		return held{}, fmt.Errorf("has format %d, this rouse knows formats up to %d; run the newer rouse that wrote it", version, storeFormat)
+	}
+	return held{fresh: state == "new"}, nil
+}
+
+// writeMarker replaces the marker in one step that a crash cannot tear.
+func writeMarker(disk vfs.FS, dir, state string) error {
+	temp := disk.PathJoin(dir, markerTemp)
+	f, err := disk.Create(temp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, markerText, storeFormat, state)
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = disk.Rename(temp, disk.PathJoin(dir, markerName))
+	}
+	if err != nil {
+		_ = disk.Remove(temp)
+		return err
+	}
+	return syncDir(disk, dir)
+}
+
+func syncDir(disk vfs.FS, dir string) error {
+	d, err := disk.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if e := d.Close(); err == nil {
+		err = e
+	}
+	return err
+}

@@ -1,0 +1,85 @@
+package pebble
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// room watches the free space of the disk. Below the reserve no rows are added any more; when even the reserve is used up,
+// writes wait until there is room again, as an error would end the process.
+type room struct {
+	disk    vfs.FS
+	dir     string
+	reserve int64
+
+	mu      sync.Mutex
+	checked time.Time
+	avail   int64
+
+	leaving chan struct{} // closed by giveUp
+	once    sync.Once
+	waits   atomic.Int64
+}
+
+// How often the disk is asked for its free space, how often a write that waits for room is tried again, and how long a
+// table waits before it fails: what fails is removed, which makes room, and is begun again later.
+const (
+	roomCheck = 100 * time.Millisecond
+	roomRetry = 50 * time.Millisecond
+	tableWait = time.Second
+)
+
+func newRoom(disk vfs.FS, dir string, reserve int64) *room {
+	return &room{disk: disk, dir: dir, reserve: reserve, leaving: make(chan struct{})}
+}
+
+// free returns the free bytes of the disk, as of a moment ago.
+func (r *room) free() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); r.checked.IsZero() || now.Sub(r.checked) >= roomCheck {
+		r.checked = now
+		r.avail = 1<<63 - 1 // a disk that does not tell is not full
+		if u, err := r.disk.GetDiskUsage(r.dir); err == nil && u.AvailBytes < 1<<62 {
+			r.avail = int64(u.AvailBytes)
+		}
+	}
+	return r.avail
+}
+
+// low says whether there is too little room to add rows.
+func (r *room) low() bool { return r.reserve > 0 && r.free() < r.reserve }
+
+// giveUp lets writes that wait for room fail.
+func (r *room) giveUp() { r.once.Do(func() { close(r.leaving) }) }
+
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// insist calls do until it does not fail for want of room, for at most the patience (0: no bound).
+func (r *room) insist(patience time.Duration, do func() error) error {
+	err := do()
+	if !isFull(err) {
+		return err
+	}
+	r.waits.Add(1)
+	tick := time.NewTicker(roomRetry)
+	defer tick.Stop()
+	for began := time.Now(); patience == 0 || time.Since(began) < patience; {
+		select {
+		case <-r.leaving:
+			return err
+		case <-tick.C:
+		}
+		if err = do(); !isFull(err) {
+			return err
+		}
+	}
+	return err
+}

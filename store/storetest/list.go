@@ -1,0 +1,275 @@
+package storetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rousehq/rouse"
+)
+
+// lists are the cases about List and Count.
+var lists = []sentence{
+	{"lists are in the order of keys, and leave dead letters out unless asked for", func(b *bench) {
+		var rows []rouse.Row
+		for _, k := range [][3]string{{"test", "a", ""}, {"test", "a", "f1"}, {"test", "a", "f2"}, {"test", "a-1", ""}, {"test", "a.", ""},
+			{"test", "b", ""}, {"test-1", "a", ""}, {"test-1", "a", "f"}} {
+			r := row("", len(rows))
+			r.Key = rouse.Key{Namespace: k[0], Name: k[1], Fire: k[2]}
+			if r.Key.Fire != "" {
+				r.State, r.Visible = rouse.StateDead, rouse.Never
+			}
+			rows = append(rows, r)
+		}
+		shuffled := slices.Clone(rows)
+		rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		for _, r := range b.create(shuffled...) {
+			rows[slices.IndexFunc(rows, func(x rouse.Row) bool { return x.Key == r.Key })] = r
+		}
+		pick := func(at ...int) (out []rouse.Row) {
+			for _, i := range at {
+				out = append(out, rows[i])
+			}
+			return out
+		}
+		all := []rouse.State{rouse.StateScheduled, rouse.StateDead}
+		dead := []rouse.State{rouse.StateDead}
+		for _, c := range []struct {
+			q    rouse.Query
+			want []rouse.Row
+		}{
+			{rouse.Query{}, pick(0, 3, 4, 5, 6)},
+			{rouse.Query{States: all}, rows},
+			{rouse.Query{States: dead}, pick(1, 2, 7)},
+			{rouse.Query{Namespace: "test"}, pick(0, 3, 4, 5)},
+			{rouse.Query{Namespace: "test-1"}, pick(6)},
+			{rouse.Query{Namespace: "test", Prefix: "a"}, pick(0, 3, 4)},
+			{rouse.Query{Namespace: "test", Prefix: "a-"}, pick(3)},
+			{rouse.Query{Prefix: "a"}, pick(0, 3, 4, 6)},
+			{rouse.Query{Prefix: "b"}, pick(5)},
+			{rouse.Query{Namespace: "test", Name: "a"}, pick(0)},
+			{rouse.Query{Namespace: "test", Name: "a", States: all}, pick(0, 1, 2)},
+			{rouse.Query{Name: "a", States: all}, pick(0, 1, 2, 6, 7)},
+			{rouse.Query{Name: "a", States: dead}, pick(1, 2, 7)},
+			{rouse.Query{Namespace: "tes"}, nil},
+			{rouse.Query{Namespace: "test", After: rouse.Key{Namespace: "test", Name: "a"}}, pick(3, 4, 5)},
+			{rouse.Query{States: all, After: rouse.Key{Namespace: "test", Name: "a", Fire: "f1"}}, rows[2:]},
+			{rouse.Query{States: dead, After: rouse.Key{Namespace: "test", Name: "a", Fire: "f1"}}, pick(2, 7)},
+			{rouse.Query{After: rouse.Key{Namespace: "test-1", Name: "a", Fire: "z"}}, nil},
+			{rouse.Query{Namespace: "test-1", After: rouse.Key{Namespace: "test", Name: "b"}}, pick(6)},
+			{rouse.Query{Namespace: "test", After: rouse.Key{Namespace: "test-1", Name: "a"}}, nil},
+		} {
+			for _, limit := range []int{1, 2, 100} {
+				c.q.Limit = limit
+				b.same(fmt.Sprintf("%+v", c.q), b.list(c.q), c.want)
+			}
+			if c.q.After == (rouse.Key{}) {
+				if n := b.count(c.q); n != int64(len(c.want)) {
+					b.Errorf("%+v: count is %d, want %d", c.q, n, len(c.want))
+				}
+			}
+		}
+	}},
+	{"all filters hold together", func(b *bench) {
+		rows := assorted(b)
+		rnd := rand.New(rand.NewPCG(1, 2))
+		states := []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateDead}
+		for range 300 {
+			q := rouse.Query{Limit: 1 + rnd.IntN(40)}
+			if rnd.IntN(3) > 0 {
+				q.Namespace = []string{"test", "test-1", "none"}[min(rnd.IntN(5), 2)]
+			}
+			if rnd.IntN(3) == 0 {
+				q.Prefix = []string{"t", "t0", "t01", "x"}[rnd.IntN(4)]
+			}
+			if rnd.IntN(6) == 0 {
+				q.Name = rows[rnd.IntN(len(rows))].Key.Name
+			}
+			for _, s := range states {
+				if rnd.IntN(4) == 0 {
+					q.States = append(q.States, s)
+				}
+			}
+			for _, l := range []string{"team", "tier", "none"} {
+				if rnd.IntN(6) == 0 {
+					if q.Labels == nil {
+						q.Labels = map[string]string{}
+					}
+					q.Labels[l] = []string{"", "red", "blue"}[rnd.IntN(3)]
+				}
+			}
+			if rnd.IntN(4) == 0 {
+				q.DueFrom = start + rouse.Instant(rnd.IntN(300))
+			}
+			if rnd.IntN(4) == 0 {
+				q.DueUntil = start + rouse.Instant(rnd.IntN(300))
+			}
+			var want []rouse.Row
+			for _, r := range rows {
+				if wanted(&q, &r) {
+					want = append(want, r)
+				}
+			}
+			b.same(fmt.Sprintf("%+v", q), b.list(q), want)
+			if n := b.count(q); n != int64(len(want)) {
+				b.Fatalf("%+v: count is %d, want %d", q, n, len(want))
+			}
+			q.After = rows[rnd.IntN(len(rows))].Key
+			want = slices.DeleteFunc(want, func(r rouse.Row) bool { return r.Key.Compare(q.After) <= 0 })
+			b.same(fmt.Sprintf("%+v", q), b.list(q), want)
+		}
+	}},
+	{"pages go on where they ended, while rows come and go", func(b *bench) {
+		fixed := numbered(300)
+		for i := range fixed {
+			fixed[i].Labels = map[string]string{"kept": "yes"}
+		}
+		fixed = b.create(fixed...)
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				r := row(fmt.Sprintf("t%04d-x", i%300), i)
+				if _, err := b.Store.Apply(b.Context(), []rouse.Change{{Key: r.Key, If: rouse.AnyRevision, To: &r}}); err != nil {
+					b.Error(err)
+					return
+				}
+				if i%3 == 0 {
+					if _, err := b.Store.Apply(b.Context(), []rouse.Change{{Key: r.Key, If: rouse.AnyRevision}}); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			}
+		})
+		for range 5 {
+			got := b.list(rouse.Query{Namespace: "ns", Limit: 7})
+			if !slices.IsSortedFunc(got, func(x, y rouse.Row) int { return x.Key.Compare(y.Key) }) {
+				b.Error("out of order")
+			}
+			got = slices.DeleteFunc(got, func(r rouse.Row) bool { return strings.HasSuffix(r.Key.Name, "-x") })
+			b.same("the rows that stayed", got, fixed)
+			b.same("the same by label", b.list(rouse.Query{Namespace: "ns", Labels: map[string]string{"kept": "yes"}, Limit: 11}), fixed)
+		}
+		close(stop)
+		wg.Wait()
+	}},
+	{"a filter that nothing matches ends, in pages", func(b *bench) {
+		var rows []rouse.Row
+		for i := range 20_000 {
+			r := row(fmt.Sprintf("t%05d", i), i)
+			rows = append(rows, r)
+		}
+		for chunk := range slices.Chunk(rows, 5000) {
+			b.create(chunk...)
+		}
+		b.same("due long after", b.list(rouse.Query{Namespace: "ns", DueFrom: start + 1_000_000}), nil)
+		b.same("due last", names2(b.list(rouse.Query{Namespace: "ns", DueFrom: start + 19_999})), names2(rows[19_999:]))
+		if n := b.count(rouse.Query{Prefix: "t0000"}); n != 10 {
+			b.Errorf("count is %d, want 10", n)
+		}
+	}},
+	{"counts by namespace and state follow every write", func(b *bench) {
+		rows := assorted(b)
+		check := func(when string) {
+			b.Helper()
+			for _, ns := range []string{"", "test", "test-1", "none"} {
+				for _, states := range [][]rouse.State{nil, {rouse.StateScheduled}, {rouse.StatePaused}, {rouse.StateDead}, {rouse.StateDead, rouse.StateRetrying, rouse.StateDead}} {
+					q := rouse.Query{Namespace: ns, States: states}
+					want := int64(0)
+					for i := range rows {
+						if rows[i].Revision != 0 && wanted(&q, &rows[i]) {
+							want++
+						}
+					}
+					if n := b.count(q); n != want {
+						b.Fatalf("%s: %+v: count is %d, want %d", when, q, n, want)
+					}
+				}
+			}
+		}
+		check("created")
+		for i := range rows {
+			r := &rows[i]
+			switch i % 4 {
+			case 0:
+				b.apply(rouse.Change{Key: r.Key, If: r.Revision})
+				r.Revision = 0
+			case 1:
+				r.State = rouse.StatePaused
+				to := *r
+				r.Revision = b.apply(rouse.Change{Key: r.Key, If: rouse.AnyRevision, To: &to})[0].Revision
+			case 2:
+				b.apply(rouse.Change{Key: r.Key, If: r.Revision + 1<<40})
+			}
+		}
+		check("changed")
+		for i := range rows {
+			b.apply(rouse.Change{Key: rows[i].Key, If: rouse.AnyRevision})
+			rows[i].Revision = 0
+		}
+		check("removed")
+	}},
+}
+
+// names2 strips rows to what a test compares when it does not know the revisions.
+func names2(rows []rouse.Row) []rouse.Row {
+	out := make([]rouse.Row, len(rows))
+	for i := range rows {
+		out[i].Key = rows[i].Key
+	}
+	return out
+}
+
+// assorted creates rows of all kinds, and returns them in the order of their keys.
+func assorted(b *bench) []rouse.Row {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	var rows []rouse.Row
+	for _, ns := range []string{"test", "test-1"} {
+		for i := range 120 {
+			r := row(fmt.Sprintf("t%03d", i), rnd.IntN(300))
+			r.Key.Namespace = ns
+			r.State = rouse.State(1 + rnd.IntN(4))
+			for _, l := range []string{"team", "tier"} {
+				if rnd.IntN(2) == 0 {
+					if r.Labels == nil {
+						r.Labels = map[string]string{}
+					}
+					r.Labels[l] = []string{"", "red", "blue"}[rnd.IntN(3)]
+				}
+			}
+			rows = append(rows, r)
+			for f := range rnd.IntN(2) {
+				d := r
+				d.Key.Fire, d.State, d.Visible = fmt.Sprint("f", f), rouse.StateDead, rouse.Never
+				rows = append(rows, d)
+			}
+		}
+	}
+	return b.create(rows...)
+}
+
+// wanted is the filter of a query in its plainest form.
+func wanted(q *rouse.Query, r *rouse.Row) bool {
+	ok := q.Namespace == "" || q.Namespace == r.Key.Namespace
+	ok = ok && strings.HasPrefix(r.Key.Name, q.Prefix)
+	ok = ok && (q.Name == "" || q.Name == r.Key.Name)
+	if len(q.States) == 0 {
+		ok = ok && r.State != rouse.StateDead
+	} else {
+		ok = ok && slices.Contains(q.States, r.State)
+	}
+	for k, v := range q.Labels {
+		have, there := r.Labels[k]
+		ok = ok && there && have == v
+	}
+	ok = ok && (q.DueFrom == 0 || r.Due >= q.DueFrom)
+	return ok && (q.DueUntil == 0 || r.Due < q.DueUntil)
+}

@@ -1,0 +1,269 @@
+// Package storetest is the contract of rouse.Store as tests: each sentence of the interface's comments is a case here. A
+// store's own test is one line:
+//
+//	storetest.Run(t, func(t *testing.T) rouse.Store { return mem.New() })
+//
+// Reopen, Crash and PowerCut are for stores that keep what they are told on a disk. Compare holds a store against another one, with
+// random operations.
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Run holds a store against the contract. open returns an empty store; it is closed here.
+func Run(t *testing.T, open func(t *testing.T) rouse.Store) {
+	for _, c := range slices.Concat(claims, changes, lists, records, lives) {
+		t.Run(c.says, func(t *testing.T) {
+			s := open(t)
+			t.Cleanup(func() {
+				if err := s.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			})
+			c.run(&bench{T: t, Store: s})
+		})
+	}
+}
+
+// sentence is one statement of the contract, and what shows it.
+type sentence struct {
+	says string
+	run  func(b *bench)
+}
+
+// bench is a store under test, with short forms of its methods that do not fail.
+type bench struct {
+	*testing.T
+	rouse.Store
+}
+
+// start is a time that all tests lie after; rows that are visible then are due.
+const start rouse.Instant = 1_750_000_000_000
+
+// row returns a row that is due, at start plus the given milliseconds.
+func row(name string, ms int) rouse.Row {
+	return rouse.Row{Key: rouse.Key{Namespace: "ns", Name: name}, Visible: start + rouse.Instant(ms), Due: start + rouse.Instant(ms),
+		State: rouse.StateScheduled, Body: []byte("body of " + name)}
+}
+
+// numbered returns n rows, due one after another.
+func numbered(n int) []rouse.Row {
+	rows := make([]rouse.Row, n)
+	for i := range rows {
+		rows[i] = row(fmt.Sprintf("t%04d", i), i)
+	}
+	return rows
+}
+
+func (b *bench) now() rouse.Instant {
+	b.Helper()
+	now, err := b.Store.Now(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return now
+}
+
+func (b *bench) apply(changes ...rouse.Change) []rouse.Result {
+	b.Helper()
+	results, err := b.Store.Apply(b.Context(), changes)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if len(results) != len(changes) {
+		b.Fatalf("%d results for %d changes", len(results), len(changes))
+	}
+	return results
+}
+
+// create writes rows that are not there, and returns them as they are now.
+func (b *bench) create(rows ...rouse.Row) []rouse.Row {
+	b.Helper()
+	changes := make([]rouse.Change, len(rows))
+	for i := range rows {
+		to := rows[i]
+		changes[i] = rouse.Change{Key: to.Key, If: rouse.NoRow, To: &to}
+	}
+	out := slices.Clone(rows)
+	for i, r := range b.apply(changes...) {
+		if !r.Applied || r.Existed || r.Revision == 0 {
+			b.Fatalf("create %v: %+v", rows[i].Key, r)
+		}
+		out[i].Revision = r.Revision
+		if out[i].Generation == 0 {
+			out[i].Generation = r.Revision
+		}
+	}
+	return out
+}
+
+func (b *bench) get(keys ...rouse.Key) []rouse.Row {
+	b.Helper()
+	rows, err := b.Store.Get(b.Context(), keys)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if len(rows) != len(keys) {
+		b.Fatalf("%d rows for %d keys", len(rows), len(keys))
+	}
+	return rows
+}
+
+func (b *bench) claim(w rouse.Window) rouse.Batch {
+	b.Helper()
+	if w.Buckets == nil {
+		w.Buckets = []uint32{0}
+	}
+	if w.Limit == 0 {
+		w.Limit = 1 << 20
+	}
+	batch, err := b.Store.Claim(b.Context(), w)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return batch
+}
+
+// list reads all pages.
+func (b *bench) list(q rouse.Query) (rows []rouse.Row) {
+	b.Helper()
+	if q.Limit == 0 {
+		q.Limit = 1000
+	}
+	for range 100_000 {
+		page, err := b.Store.List(b.Context(), q)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if len(page.Rows) > q.Limit {
+			b.Fatalf("a page of %d rows, limit %d", len(page.Rows), q.Limit)
+		}
+		rows = append(rows, page.Rows...)
+		if page.Next == nil {
+			return rows
+		}
+		if page.Next.Compare(q.After) <= 0 {
+			b.Fatalf("the list goes from %v back to %v", q.After, *page.Next)
+		}
+		q.After = *page.Next
+	}
+	b.Fatal("the list does not end")
+	return nil
+}
+
+func (b *bench) count(q rouse.Query) int64 {
+	b.Helper()
+	n, err := b.Store.Count(b.Context(), q)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+// history reads all pages of records.
+func (b *bench) history(q rouse.RecordQuery) (out []rouse.Record) {
+	b.Helper()
+	for range 100_000 {
+		page, err := b.Store.Records(b.Context(), q)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if len(page.Records) > q.Limit {
+			b.Fatalf("a page of %d records, limit %d", len(page.Records), q.Limit)
+		}
+		out = append(out, page.Records...)
+		if page.Next == nil {
+			return out
+		}
+		q.Until = *page.Next
+	}
+	b.Fatal("the history does not end")
+	return nil
+}
+
+// same compares rows with what they should be.
+func (b *bench) same(what string, got, want []rouse.Row) {
+	b.Helper()
+	if len(got) != len(want) {
+		b.Fatalf("%s: %d rows %v, want %d %v", what, len(got), names(got), len(want), names(want))
+	}
+	for i := range got {
+		if d := difference(&got[i], &want[i]); d != "" {
+			b.Fatalf("%s: row %d of %d: %s", what, i, len(got), d)
+		}
+	}
+}
+
+func difference(got, want *rouse.Row) string {
+	g, w := *got, *want
+	if !maps.Equal(g.Labels, w.Labels) || string(g.Body) != string(w.Body) {
+		return fmt.Sprintf("%v has labels %v and body %q, want %v and %q", g.Key, g.Labels, g.Body, w.Labels, w.Body)
+	}
+	if g.Key != w.Key || g.Bucket != w.Bucket || g.Visible != w.Visible || g.Revision != w.Revision || g.Generation != w.Generation ||
+		g.State != w.State || g.Due != w.Due {
+		g.Body, w.Body = nil, nil
+		return fmt.Sprintf("is %+v, want %+v", g, w)
+	}
+	return ""
+}
+
+func names(rows []rouse.Row) []string {
+	out := make([]string, 0, min(len(rows), 20))
+	for i := range rows[:min(len(rows), 20)] {
+		out = append(out, rows[i].Key.Namespace+"/"+rows[i].Key.Name+"/"+rows[i].Key.Fire)
+	}
+	return out
+}
+
+// lives are the cases about the store as a whole.
+var lives = []sentence{
+	{"the clock is the machine's or the store's, and moves on", func(b *bench) {
+		if d := b.now().Time().Sub(time.Now()); d < -time.Minute || d > time.Minute {
+			b.Errorf("now is %v off", d)
+		}
+		first := b.now()
+		if batch := b.claim(rouse.Window{}); batch.Now < first {
+			b.Errorf("a claim's now %v is before %v", batch.Now, first)
+		}
+	}},
+	{"a call whose context has ended fails", func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		cancel()
+		r := row("a", 0)
+		if _, err := b.Store.Apply(ctx, []rouse.Change{{Key: r.Key, To: &r}}); err == nil {
+			b.Error("apply")
+		}
+		if _, err := b.Store.Claim(ctx, rouse.Window{Buckets: []uint32{0}, Limit: 1}); err == nil {
+			b.Error("claim")
+		}
+		if _, err := b.Store.Get(ctx, []rouse.Key{r.Key}); err == nil {
+			b.Error("get")
+		}
+		if _, err := b.Store.List(ctx, rouse.Query{Limit: 1}); err == nil {
+			b.Error("list")
+		}
+	}},
+	{"a closed store says so", func(b *bench) {
+		if err := b.Store.Close(); err != nil {
+			b.Fatal(err)
+		}
+		r := row("a", 0)
+		if _, err := b.Store.Apply(b.Context(), []rouse.Change{{Key: r.Key, To: &r}}); err == nil {
+			b.Error("apply")
+		}
+		if _, err := b.Store.Claim(b.Context(), rouse.Window{Buckets: []uint32{0}, Limit: 1}); err == nil {
+			b.Error("claim")
+		}
+		if _, err := b.Store.Count(b.Context(), rouse.Query{}); err == nil {
+			b.Error("count")
+		}
+	}},
+}
