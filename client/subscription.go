@@ -47,7 +47,7 @@ func (c *Client) Open(ctx context.Context, open *rousev1.Open) (*Subscription, e
 	}
 	if told := header.Get(nowHeader); len(told) == 1 {
 		if ms, err := strconv.ParseInt(told[0], 10, 64); err == nil {
-			_ = rouse.Instant(ms).Sub(rouse.Reached(time.Now()))
+			s.offset = rouse.Instant(ms).Sub(rouse.Reached(time.Now()))
 		}
 	}
 	return s, nil

@@ -14,7 +14,7 @@ func TestCrashKill9(t *testing.T) {
 			dice := seed(t)
 			r := rand.New(rand.NewPCG(dice, 1<<32))
 			data := tempDir(t)
-			s := newServer(t, data, st.place(data))
+			s := newServer(t, data, st.place(data), "--ahead", "1s") // so that timers are read again, not only kept
 			s.start()
 			w := newWitness(t)
 			endStream := w.subscribe(s)

@@ -26,6 +26,7 @@ type load struct {
 	*witness
 	c       *client.Client
 	url     string // of the HTTP receiver
+	calling context.Context
 	stop    context.CancelFunc
 	writers sync.WaitGroup
 	calls   atomic.Int64 // that were acknowledged
@@ -35,8 +36,12 @@ type load struct {
 func (w *witness) begin(s *server, writers int, dice uint64) *load {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	l := &load{witness: w, c: s.dial(0), url: w.listen().URL() + "/", stop: stop}
-	w.t.Cleanup(l.end)
+	calling, abandon := context.WithCancel(context.Background())
+	l := &load{witness: w, c: s.dial(0), url: w.listen().URL() + "/", calling: calling, stop: stop}
+	w.t.Cleanup(func() {
+		abandon()
+		l.end()
+	})
 	for i := range writers {
 		l.writers.Go(func() {
 			(&writer{load: l, id: i, r: rand.New(rand.NewPCG(dice, uint64(i)))}).run(ctx)
@@ -72,7 +77,7 @@ func (l *load) put(name, target string, at when, replace bool) history.Res {
 		Misfire: at.misfire,
 		Retry:   rouse.Retry{Attempts: attempts, Interval: retryInterval, Max: 4 * retryInterval, Jitter: -1, Timeout: attemptTimeout}}
 	at.spec.MaxAttempts, at.spec.Serial = attempts, true
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	ctx, cancel := context.WithTimeout(l.calling, callTimeout)
 	defer cancel()
 	e := history.Put{Replace: replace, Timer: name, Gen: gen, Spec: at.spec, T0: now()}
 	var made rouse.Timer
@@ -91,7 +96,7 @@ func (l *load) put(name, target string, at when, replace bool) history.Res {
 }
 
 func (l *load) delete(name string) history.Res {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	ctx, cancel := context.WithTimeout(l.calling, callTimeout)
 	defer cancel()
 	e := history.Delete{Timer: name, T0: now()}
 	d, err := l.c.Delete(ctx, "", name)
@@ -102,7 +107,7 @@ func (l *load) delete(name string) history.Res {
 }
 
 func (l *load) get(name string) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	ctx, cancel := context.WithTimeout(l.calling, callTimeout)
 	defer cancel()
 	e := history.Get{Timer: name, T0: now()}
 	timer, err := l.c.Get(ctx, "", name)

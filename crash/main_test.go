@@ -59,7 +59,7 @@ var mortal = sync.OnceValues(func() (string, error) { return build("rouse-mortal
 
 func build(name string, flags ...string) (string, error) {
 	path := filepath.Join(scratch, name)
-	args := append(append([]string{"build", "-o", path}, flags...), "github.com/rousehq/rouse/cmd/rouse")
+	args := append(append([]string{"build", "-ldflags=-w", "-o", path}, flags...), "github.com/rousehq/rouse/cmd/rouse")
 	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}

@@ -81,7 +81,7 @@ func (w *writer) in(d time.Duration) when {
 // make creates a timer. If nobody can tell what became of that, it is sometimes written again.
 func (w *writer) make(name, target string, at when) {
 	res := w.put(name, target, at, false)
-	for res == history.Info && w.r.IntN(2) == 0 {
+	for res == history.Info && w.calling.Err() == nil && w.r.IntN(2) == 0 {
 		res = w.put(name, target, w.in(w.between(100, 1500)), true)
 	}
 }
@@ -150,7 +150,7 @@ func (w *writer) far(ctx context.Context, name string) {
 
 // remove deletes a timer, and does not give up before it knows that it is gone.
 func (w *writer) remove(name string) {
-	for w.delete(name) == history.Info {
+	for w.delete(name) == history.Info && w.calling.Err() == nil {
 	}
 }
 

@@ -59,7 +59,7 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 		return out, nil
 	}
 	if !errors.Is(err, rouse.ErrFull) {
-		return nil, fmt.Errorf("%w: %w", rouse.ErrUnavailable, err)
+		return nil, e.doubt(items, err)
 	}
 	var rest []rouse.Change
 	var at []int
@@ -75,12 +75,37 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 	}
 	results, err = e.store.Apply(ctx, rest)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", rouse.ErrUnavailable, err)
+		return nil, e.doubt(items, err)
 	}
 	for i, r := range results {
 		out[at[i]].Result = r
 	}
 	return out, nil
+}
+
+// doubt deals with a commit that failed: some of it, or all, may have been written. What is in memory of its rows may be old,
+// and rows may exist that memory does not know of; so they leave the window, and are read again from the store.
+func (e *Engine) doubt(items []*write, err error) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := &e.window
+	for _, it := range items {
+		if w.reading != 0 {
+			w.touched[it.change.Key] = struct{}{}
+		}
+		if it.change.To != nil {
+			w.spill(rouse.Position{Visible: it.change.To.Visible})
+		}
+		for i := range it.change.Also {
+			w.spill(rouse.Position{Visible: it.change.Also[i].Visible})
+		}
+		if en := w.entries[it.change.Key]; en != nil && !en.busy() { // a busy one learns the truth when it is settled
+			w.spill(en.row.Position())
+			w.drop(en)
+		}
+	}
+	signal(e.room)
+	return fmt.Errorf("%w: %w", rouse.ErrUnavailable, err)
 }
 
 // committed brings the window up to date with a commit. The committing goroutine calls it after each commit, in their order,

@@ -162,6 +162,9 @@ const maxTries = 16
 // edit reads a row, lets fn change it, and writes it back if nobody else did meanwhile. fn may be called several times, and
 // must not change what it was given but by its result. The revision of the timer in the result is set.
 func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn func(*rouse.Timer) (rouse.Step, error), inFlight *bool) error {
+	if err := e.awake(ctx); err != nil {
+		return err
+	}
 	for range maxTries {
 		t, err := e.Get(ctx, key)
 		if err != nil {

@@ -96,13 +96,14 @@ type Engine struct {
 	senders  sync.WaitGroup
 	stopping atomic.Bool
 	deliver  context.Context // lives until deliveries must end
+	began    chan struct{}   // closed when the store's clock is known
 }
 
 // New returns an engine that does nothing until Run.
 func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) *Engine {
 	o = o.withDefaults()
 	e := &Engine{store: store, strategy: strategy, sink: sink, opts: o,
-		wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), began: make(chan struct{})}
 	e.window.init(o.MaxRows, o.MaxBytes)
 	e.lanes.init(o.MaxDeliveries)
 	e.outcomes.signal = make(chan struct{}, 1)
@@ -130,6 +131,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer endSettling()
 	defer endDeliveries()
 	e.deliver = deliver
+	close(e.began)
 
 	var front, settlers, committers sync.WaitGroup
 	committers.Go(func() { e.writer.Run(commit) })
@@ -152,22 +154,32 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// drain waits until nothing is out for delivery; after Grace it ends the deliveries that still run.
-func (e *Engine) drain(end func()) {
-	quiet := make(chan struct{})
-	var waiter sync.WaitGroup
-	waiter.Go(func() {
-		e.lanes.wait(&e.mu)
-		close(quiet)
-	})
-	grace := time.NewTimer(e.opts.Grace)
-	defer grace.Stop()
+// awake waits until the store's clock is known.
+func (e *Engine) awake(ctx context.Context) error {
 	select {
-	case <-quiet:
-	case <-grace.C:
+	case <-e.began:
+		return nil
+	default:
 	}
+	select {
+	case <-e.began:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// drain waits until nothing is out for delivery; after Grace it ends the deliveries that still run. Sinks that are told to end
+// report what they have at once, so it does not wait for more than their return.
+func (e *Engine) drain(end func()) {
+	grace := time.AfterFunc(e.opts.Grace, func() {
+		e.mu.Lock()
+		e.lanes.abandon()
+		e.mu.Unlock()
+	})
+	defer grace.Stop()
+	e.lanes.wait(&e.mu)
 	end()
-	waiter.Wait()
 	e.senders.Wait()
 }
 

@@ -18,6 +18,7 @@ type lanes struct {
 	running    int
 	out        int // fires handed to the sink and not reported
 	quiet      *sync.Cond
+	abandoned  bool
 }
 
 type laneKey struct{ namespace, name string }
@@ -236,13 +237,21 @@ func (l *lanes) slowest(patience time.Duration, now time.Time) (worst *lane, exc
 	return worst, excess, drain
 }
 
-// wait blocks until no fire is out and no delivery runs. mu is the engine's mutex, not held.
+// wait blocks until no fire is out and no delivery runs, or until abandon. mu is the engine's mutex, not held.
 func (l *lanes) wait(mu *sync.Mutex) {
 	mu.Lock()
 	defer mu.Unlock()
 	l.quiet = sync.NewCond(mu)
-	for l.out > 0 || l.running > 0 {
+	for !l.abandoned && (l.out > 0 || l.running > 0) {
 		l.quiet.Wait()
+	}
+}
+
+// abandon ends a wait, whatever is out.
+func (l *lanes) abandon() {
+	l.abandoned = true
+	if l.quiet != nil {
+		l.quiet.Broadcast()
 	}
 }
 

@@ -33,6 +33,9 @@ type PutResult struct {
 // Put writes timers in one durable step, each with an outcome of its own. When it returns without error, those without an
 // error of their own are durable. An error of Put itself means that nothing is known of any of them.
 func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
+	if err := e.awake(ctx); err != nil {
+		return nil, err
+	}
 	results := make([]PutResult, len(puts))
 	timers := make([]rouse.Timer, len(puts))
 	backing := make([]write, len(puts))
@@ -138,10 +141,12 @@ func (e *Engine) bucket(k rouse.Key) uint32 {
 	return h.Sum32() % e.opts.Buckets
 }
 
-// Preview returns the next due times of a schedule after from (0: now). It needs no running engine but for the default of from.
+// Preview returns the next due times of a schedule after from (0: now). It needs a running engine for the default of from only.
 func (e *Engine) Preview(schedule, timezone string, from rouse.Instant, count int) ([]rouse.Instant, error) {
 	if from == 0 {
-		from = e.Now()
+		if from = e.Now(); from == 0 {
+			return nil, rouse.ErrUnavailable
+		}
 	}
 	spec := rouse.Spec{Schedule: schedule, Timezone: timezone, Target: "preview:"}
 	if err := spec.Check(); err != nil {

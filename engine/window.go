@@ -97,9 +97,7 @@ func (en *entry) busy() bool { return en.state == sending || en.state == settlin
 // for it.
 func (w *window) add(row *rouse.Row, now rouse.Instant) *entry {
 	if w.full() && !w.evict(row.Visible, now) {
-		if p := row.Position(); p.Compare(w.spilled) < 0 {
-			w.spilled = p
-		}
+		w.spill(row.Position())
 		return nil
 	}
 	en := &entry{row: *row}
@@ -107,6 +105,13 @@ func (w *window) add(row *rouse.Row, now rouse.Instant) *entry {
 	w.bytes += weight(row)
 	w.place(en)
 	return en
+}
+
+// spill notes that rows from p on are to be read, although the cursor may have passed them.
+func (w *window) spill(p rouse.Position) {
+	if p.Compare(w.spilled) < 0 {
+		w.spilled = p
+	}
 }
 
 // evict drops the waiting rows of the later half of the time that the window covers, to be read again when there is room. It
@@ -122,9 +127,7 @@ func (w *window) evict(v, now rouse.Instant) bool {
 			w.drop(en)
 		}
 	}
-	if p := (rouse.Position{Visible: half + 1}); p.Compare(w.spilled) < 0 {
-		w.spilled = p
-	}
+	w.spill(rouse.Position{Visible: half + 1})
 	if w.filled() {
 		w.evictAgain = now.Add(250 * time.Millisecond) // it freed little: looking at every row again soon would not pay
 	}

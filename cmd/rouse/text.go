@@ -60,15 +60,13 @@ func isUnsafe(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar
 }
 
-// cleaned cleans the texts among the arguments of a format, but for those that style has made.
+// cleaned cleans the texts among the arguments of a format.
 func cleaned(args []any) []any {
 	out := make([]any, len(args))
 	for i, arg := range args {
 		switch v := arg.(type) {
 		case string:
 			out[i] = clean(v)
-		case painted:
-			out[i] = string(v)
 		case error:
 			out[i] = clean(v.Error())
 		default:
@@ -77,9 +75,6 @@ func cleaned(args []any) []any {
 	}
 	return out
 }
-
-// painted is a text that is printed as it is, colours included.
-type painted string
 
 // short prints a duration without the zero units that time.Duration prints: "72h", "1h30m".
 func short(d time.Duration) string {

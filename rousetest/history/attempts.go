@@ -120,7 +120,7 @@ func (c *checker) doneBy(g *generation, d *delivery) Time {
 
 // judgeOrder judges when an occurrence began by when the one before it was done.
 func (c *checker) judgeOrder(g *generation, previous, d *delivery, began Time) {
-	if  previous == nil || began >= previous.done-micros(c.cfg.ClockErr) {
+	if !g.put.Spec.Serial || previous == nil || began >= previous.done-micros(c.cfg.ClockErr) {
 		return
 	}
 	before, _ := previous.began()

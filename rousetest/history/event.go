@@ -100,7 +100,7 @@ type Fire struct {
 	Gen     uint64
 	Due     Time // the occurrence, as the service claims
 	T       Time // the first byte arrived
-	T1      Time // the reply ended
+	T1      Time // the reply ended: taken just before its last byte, so that nothing which follows from it seems earlier
 	Key     string
 	Attempt int
 	Epoch   uint64 // fencing number

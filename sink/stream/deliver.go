@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -73,6 +74,9 @@ func (s *Sink) dispatch(ctx context.Context, d *delivery, key channelKey, now mo
 	}
 	return d.watch, keeper
 }
+
+// itemLists are lists of fires to dispatch, to be used again.
+var itemLists = sync.Pool{New: func() any { return new([]item) }}
 
 // finish makes reports. The mutex is not held: who hears of them may take one of its own.
 func finish(reports []report) {

@@ -3,7 +3,6 @@ package stream
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -21,8 +20,6 @@ type watch struct {
 
 // coarse bounds how often time is looked at: deadlines are up to so much late.
 const coarse = 10 * time.Millisecond
-
-var itemLists = sync.Pool{New: func() any { return new([]item) }}
 
 // watch adds n fires to the watch of a context. Contexts that end together are one. keeper says that the watch is new and
 // needs the caller's care.

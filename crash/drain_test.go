@@ -1,0 +1,122 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/rousetest/receiver"
+)
+
+// TestDrainUnderLoad restarts the server in order, again and again. None of that is a fault: nothing may be doubled.
+func TestDrainUnderLoad(t *testing.T) {
+	for _, st := range stores {
+		t.Run(st.name, func(t *testing.T) {
+			t.Parallel()
+			data := tempDir(t)
+			s := newServer(t, data, st.place(data))
+			s.start()
+			w := newWitness(t)
+			endStream := w.subscribe(s)
+			l := w.begin(s, 24, seed(t))
+			n := rounds(t, 4, 2)
+			for range n {
+				l.progress(100)
+				s.stop()
+				s.start()
+			}
+			l.progress(20)
+			l.end()
+			w.quiet(s.dial(patience))
+			endStream()
+			w.close(s, 50*n)
+		})
+	}
+}
+
+// TestDrain ends the server while deliveries are under way. They finish, and are not made again.
+func TestDrain(t *testing.T) {
+	for _, st := range stores {
+		t.Run(st.name, func(t *testing.T) {
+			t.Parallel()
+			data := tempDir(t)
+			s := newServer(t, data, st.place(data))
+			s.start()
+			w := newWitness(t)
+			const n = 30
+			held := receiver.New(receiver.Options{Manual: true, Ended: func(a receiver.Arrival) { w.arrived(&a) }})
+			t.Cleanup(held.Close)
+			arrivals := w.inFlight(s, held, n)
+
+			s.signal(syscall.SIGTERM)
+			for _, a := range arrivals {
+				a.Reply(receiver.Status(http.StatusOK))
+			}
+			if code := s.wait(); code != 0 {
+				t.Fatalf("exit code %d after SIGTERM\n%s", code, s.errOut.String())
+			}
+			if came, _ := held.Count(); came != n {
+				t.Fatalf("%d requests came, of %d fires", came, n)
+			}
+			s.start()
+			w.close(s, n)
+			if came, _ := held.Count(); came != n {
+				t.Errorf("%d requests came, of %d fires", came, n)
+			}
+		})
+	}
+}
+
+// TestDrainEndsAfterGrace ends the server while a delivery hangs: that is given up after the grace time, and made again.
+func TestDrainEndsAfterGrace(t *testing.T) {
+	t.Parallel()
+	data := tempDir(t)
+	s := newServer(t, data, stores[0].place(data), "--grace", "200ms")
+	s.start()
+	w := newWitness(t)
+	held := receiver.New(receiver.Options{Manual: true, Ended: func(a receiver.Arrival) { w.arrived(&a) }})
+	t.Cleanup(held.Close)
+	first := w.inFlight(s, held, 1)[0]
+	heal := w.fault("grace") // the receiver does not see when it ends
+	s.stop()
+	s.start()
+	heal()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	again, err := held.Next(ctx)
+	if err != nil {
+		t.Fatalf("the fire does not come again: %v", err)
+	}
+	if id := again.Header.Get("Rouse-Fire-Id"); id != first.Header.Get("Rouse-Fire-Id") {
+		t.Errorf("it comes again with the id %s, it had %s", id, first.Header.Get("Rouse-Fire-Id"))
+	}
+	again.Reply(receiver.Status(http.StatusOK))
+	w.close(s, 1)
+}
+
+// inFlight makes n timers that are due at one time, and returns when all of their fires have arrived.
+func (w *witness) inFlight(s *server, r *receiver.Receiver, n int) (arrivals []*receiver.Arrival) {
+	w.t.Helper()
+	l := &load{witness: w, c: s.dial(0), calling: context.Background()}
+	at := rouse.At(time.Now().Add(500 * time.Millisecond))
+	for i := range n {
+		if res := l.put(fmt.Sprintf("held-%02d", i), r.URL(), when{text: at.String(), spec: history.Spec{At: moment(at)}}, false); res != history.OK {
+			w.t.Fatalf("create: %v", res)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for range n {
+		a, err := r.Next(ctx)
+		if err != nil {
+			w.t.Fatalf("%d of %d fires have arrived: %v", len(arrivals), n, err)
+		}
+		arrivals = append(arrivals, a)
+	}
+	return arrivals
+}

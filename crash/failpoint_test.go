@@ -1,0 +1,78 @@
+package crash
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// points are the steps of a fire at which package engine can be told to die, and at which of its times at most: with little
+// time to look ahead, rows are read about twice a second.
+var points = []struct {
+	name string
+	most int
+}{
+	{"before-commit", 50}, // what a client asked for, or what became of a fire, is about to be written
+	{"after-commit", 50},  // it is written, and nobody knows yet
+	{"after-claim", 4},    // rows were read that are due soon
+	{"before-send", 50},   // a fire is about to go out
+	{"after-send", 50},    // its target has answered
+	{"before-settle", 50}, // the answer is about to be written
+	{"after-settle", 50},  // it is written
+}
+
+// TestFailpoints kills the server at each step of a fire, the first time that it comes there and some time later.
+func TestFailpoints(t *testing.T) {
+	for _, st := range stores {
+		t.Run(st.name, func(t *testing.T) {
+			t.Parallel()
+			dice := seed(t)
+			r := rand.New(rand.NewPCG(dice, 1<<32))
+			data := tempDir(t)
+			s := newServer(t, data, st.place(data), "--ahead", "1s")
+			var err error
+			if s.binary, err = mortal(); err != nil {
+				t.Fatal(err)
+			}
+			s.start()
+			w := newWitness(t)
+			endStream := w.subscribe(s)
+			l := w.begin(s, 24, dice)
+			l.progress(20)
+			s.kill()
+			died := 0
+			for _, point := range points {
+				times := []int{1, 2 + r.IntN(point.most-1)}
+				if testing.Short() {
+					times = times[r.IntN(2):][:1]
+				}
+				for _, k := range times {
+					began := time.Now()
+					heal := w.fault(point.name)
+					s.launch("ROUSE_FAILPOINT=" + point.name + ":" + strconv.Itoa(k))
+					select {
+					case <-s.exited:
+					case <-time.After(patience):
+						t.Fatalf("the server never comes %d times to %s", k, point.name)
+					}
+					if status := s.cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGKILL {
+						t.Fatalf("at %s the server ended with %v\n%s", point.name, s.cmd.ProcessState, s.errOut.String())
+					}
+					heal()
+					died++
+					t.Logf("%s:%d after %v", point.name, k, time.Since(began))
+				}
+			}
+			heal := w.fault("restart")
+			s.start()
+			heal()
+			l.progress(20)
+			l.end()
+			w.quiet(s.dial(patience))
+			endStream()
+			w.close(s, 3*died)
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/rousehq/rouse"
+)
+
+// Apply makes the changes in one transaction.
+func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.life.RUnlock()
+	results := make([]rouse.Result, len(changes))
+	err := s.commit(ctx, func(w *write) error {
+		for i := range changes {
+			if err := w.change(&changes[i], &results[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// commit takes its turn and lets work write in one transaction. If that fails, nothing was changed. Once begun it does not
+// heed the context any more: an interrupted statement would throw the whole transaction away.
+func (s *Store) commit(ctx context.Context, work func(*write) error) error {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.turn }()
+	if why := s.broken.Load(); why != nil {
+		return *why
+	}
+	w := s.tx
+	w.ctx = context.WithoutCancel(ctx)
+	err := w.begin()
+	if err == nil {
+		if err = work(w); err == nil {
+			err = w.finish()
+		}
+		if err != nil {
+			w.rollback()
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case isFull(err):
+		return rouse.ErrFull
+	case isFatal(err):
+		s.fail(explain(err))
+		return *s.broken.Load()
+	}
+	return explain(err)
+}

@@ -1,0 +1,226 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/rousehq/rouse"
+)
+
+// maxLooks bounds the keys that one page of a list looks at in each of its sources.
+const maxLooks = 16384
+
+// List returns the rows that match, in the order of keys. What the sources of the query give is put together up to where
+// all of them have been read.
+func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err error) {
+	if err := s.begin(ctx); err != nil {
+		return page, err
+	}
+	defer s.life.RUnlock()
+	tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return page, explain(err)
+	}
+	defer tx.Rollback()
+	q.Limit = max(1, q.Limit)
+	for _, src := range sourcesOf(&q) {
+		rows, next, err := src.page(ctx, tx, &q)
+		if err != nil {
+			return rouse.Page{}, explain(err)
+		}
+		page.Rows = append(page.Rows, rows...)
+		if next != nil && (page.Next == nil || next.Compare(*page.Next) < 0) {
+			page.Next = next
+		}
+	}
+	slices.SortFunc(page.Rows, func(a, b rouse.Row) int { return a.Key.Compare(b.Key) })
+	if page.Next != nil {
+		page.Rows = slices.DeleteFunc(page.Rows, func(r rouse.Row) bool { return r.Key.Compare(*page.Next) > 0 })
+	}
+	if len(page.Rows) > q.Limit {
+		page.Rows = page.Rows[:q.Limit]
+		page.Next = &page.Rows[q.Limit-1].Key
+	}
+	if page.Next != nil {
+		next := *page.Next
+		page.Next = &next
+	}
+	return page, nil
+}
+
+// Count returns how many rows match.
+func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
+	if err := s.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer s.life.RUnlock()
+	if q.Prefix == "" && q.Name == "" && len(q.Labels) == 0 && q.DueFrom == 0 && q.DueUntil == 0 {
+		var c condition
+		c.states(&q, "")
+		if q.Namespace != "" {
+			c.add("namespace = ?", q.Namespace)
+		}
+		err = s.readers.QueryRowContext(ctx, `SELECT COALESCE(SUM(rows), 0) FROM counts WHERE `+c.text(), c.args...).Scan(&n)
+		return n, explain(err)
+	}
+	q.After = rouse.Key{}
+	for _, src := range sourcesOf(&q) {
+		c := src.conditions(&q)
+		src.filters(&q, &c)
+		var one int64
+		if err := s.readers.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+src.join()+` WHERE `+c.text(), c.args...).Scan(&one); err != nil {
+			return 0, explain(err)
+		}
+		n += one
+	}
+	return n, nil
+}
+
+// source is an index in the order of keys, with what a query asks of it: the keys of all timers, of one state, or of one
+// label. No row is in two sources of a query.
+type source struct {
+	table string // and its index
+	alias string // s for an index beside the timers; t for the timers
+	where string
+	args  []any
+}
+
+// sourcesOf chooses the sources of a query: a label's, those of the states if scheduled rows are not asked for, or all keys.
+func sourcesOf(q *rouse.Query) []source {
+	if q.Name == "" {
+		for k, v := range q.Labels {
+			return []source{{table: "labels s", alias: "s", where: "s.label = ? AND s.value = ?", args: []any{k, v}}}
+		}
+		if len(q.States) > 0 && !slices.Contains(q.States, rouse.StateScheduled) {
+			all := slices.Clone(q.States)
+			slices.Sort(all)
+			var out []source
+			for _, state := range slices.Compact(all) {
+				out = append(out, source{table: "timers t INDEXED BY timers_by_state", alias: "t", where: "t.state = ? AND t.state <> 1", args: []any{state}})
+			}
+			return out
+		}
+	}
+	return []source{{table: "timers t INDEXED BY timers_by_key", alias: "t", where: "1"}}
+}
+
+// join is the source with its timers.
+func (src *source) join() string {
+	if src.alias == "t" {
+		return src.table
+	}
+	return src.table + ` CROSS JOIN timers t INDEXED BY timers_by_key ON t.namespace = s.namespace AND t.name = s.name AND t.fire = s.fire`
+}
+
+// conditions are those on the source's keys, in whose order it is read.
+func (src *source) conditions(q *rouse.Query) (c condition) {
+	c.add(src.where, src.args...)
+	a := src.alias + "."
+	if q.Namespace != "" {
+		c.add(a+"namespace = ?", q.Namespace)
+	}
+	if q.Name != "" {
+		c.add(a+"name = ?", q.Name)
+	}
+	if q.Prefix != "" {
+		c.add(a+"name >= ?", q.Prefix)
+		if end := behind(q.Prefix); end != "" {
+			c.add(a+"name < ?", end)
+		}
+	}
+	if q.After != (rouse.Key{}) {
+		c.add("("+a+"namespace, "+a+"name, "+a+"fire) > (?, ?, ?)", q.After.Namespace, q.After.Name, q.After.Fire)
+	}
+	return c
+}
+
+// filters are the conditions on the timers.
+func (src *source) filters(q *rouse.Query, c *condition) {
+	c.states(q, "t.")
+	for k, v := range q.Labels {
+		c.add(`EXISTS (SELECT 1 FROM labels l WHERE l.label = ? AND l.value = ? AND l.namespace = t.namespace AND l.name = t.name AND l.fire = t.fire)`, k, v)
+	}
+	if q.DueFrom != 0 {
+		c.add("t.due >= ?", int64(q.DueFrom))
+	}
+	if q.DueUntil != 0 {
+		c.add("t.due < ?", int64(q.DueUntil))
+	}
+}
+
+// page reads up to q.Limit rows, and looks at no more than maxLooks keys. next is where to go on.
+func (src *source) page(ctx context.Context, tx *sql.Tx, q *rouse.Query) (rows []rouse.Row, next *rouse.Key, err error) {
+	c := src.conditions(q)
+	a := src.alias + "."
+	key := a + "namespace, " + a + "name, " + a + "fire"
+	var last rouse.Key
+	err = tx.QueryRowContext(ctx, `SELECT `+key+` FROM `+src.table+` WHERE `+c.text()+` ORDER BY `+key+` LIMIT 1 OFFSET ?`,
+		append(slices.Clone(c.args), maxLooks-1)...).Scan(&last.Namespace, &last.Name, &last.Fire)
+	switch {
+	case err == nil:
+		next = &last
+		c.add("("+key+") <= (?, ?, ?)", last.Namespace, last.Name, last.Fire)
+	case !errors.Is(err, sql.ErrNoRows):
+		return nil, nil, err
+	}
+	src.filters(q, &c)
+	found, err := tx.QueryContext(ctx, `SELECT t.`+strings.ReplaceAll(columns, ", ", ", t.")+` FROM `+src.join()+` WHERE `+c.text()+` ORDER BY `+key+` LIMIT ?`,
+		append(c.args, q.Limit+1)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	for err == nil && found.Next() {
+		var r rouse.Row
+		err = scanRow(found, &r)
+		rows = append(rows, r)
+	}
+	if err := errors.Join(err, found.Err(), found.Close()); err != nil {
+		return nil, nil, err
+	}
+	if len(rows) > q.Limit {
+		rows = rows[:q.Limit]
+		next = &rows[q.Limit-1].Key
+	}
+	return rows, next, nil
+}
+
+// behind returns the first text behind all that begin with the prefix, "" if there is none.
+func behind(prefix string) string {
+	b := []byte(prefix)
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i]++; b[i] != 0 {
+			return string(b[:i+1])
+		}
+	}
+	return ""
+}
+
+// condition is a WHERE clause.
+type condition struct {
+	parts []string
+	args  []any
+}
+
+func (c *condition) add(part string, args ...any) {
+	c.parts = append(c.parts, part)
+	c.args = append(c.args, args...)
+}
+
+func (c *condition) text() string { return strings.Join(c.parts, " AND ") }
+
+// states asks for the states of a query.
+func (c *condition) states(q *rouse.Query, alias string) {
+	if len(q.States) == 0 {
+		c.add(alias+"state <> ?", rouse.StateDead)
+		return
+	}
+	marks := strings.Repeat("?, ", len(q.States)-1) + "?"
+	args := make([]any, len(q.States))
+	for i, s := range q.States {
+		args[i] = s
+	}
+	c.add(alias+"state IN ("+marks+")", args...)
+}

@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// applicationID says that a file is a store of this package ("rous"); formatVersion, kept as the user version, grows when an
+// older rouse could no longer read it.
+const (
+	applicationID = 0x726f7573
+	formatVersion = 1
+)
+
+// schema: timers lie in the order of attention, so that a claim is one range read; a timer is found by its key through an
+// index. Counts and hours spare Count and Trim their scans. Times are milliseconds since 1970; 9223372036854775807 is never.
+// Labels are JSON. States: 1 scheduled, 2 retrying, 3 accepted, 4 paused, 5 dead.
+var schema = []string{
+	`CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID`,
+	`INSERT INTO meta VALUES ('revision', 0)`,
+	`CREATE TABLE timers (
+		bucket INTEGER NOT NULL, visible INTEGER NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, fire TEXT NOT NULL,
+		revision INTEGER NOT NULL, generation INTEGER NOT NULL, state INTEGER NOT NULL, due INTEGER NOT NULL, labels TEXT, body BLOB,
+		PRIMARY KEY (bucket, visible, namespace, name, fire)) WITHOUT ROWID`,
+	`CREATE UNIQUE INDEX timers_by_key ON timers (namespace, name, fire)`,
+	`CREATE INDEX timers_by_state ON timers (state, namespace, name, fire) WHERE state <> 1`,
+	`CREATE TABLE labels (label TEXT NOT NULL, value TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, fire TEXT NOT NULL,
+		PRIMARY KEY (label, value, namespace, name, fire)) WITHOUT ROWID`,
+	`CREATE TABLE counts (namespace TEXT NOT NULL, state INTEGER NOT NULL, rows INTEGER NOT NULL, PRIMARY KEY (namespace, state)) WITHOUT ROWID`,
+	`CREATE TABLE records (hour INTEGER NOT NULL, namespace TEXT NOT NULL, ended INTEGER NOT NULL, seq INTEGER NOT NULL, name TEXT NOT NULL,
+		body BLOB NOT NULL, PRIMARY KEY (hour, namespace, ended, seq)) WITHOUT ROWID`,
+	`CREATE INDEX records_by_timer ON records (hour, namespace, name, ended, seq)`,
+	`CREATE TABLE hours (hour INTEGER PRIMARY KEY, records INTEGER NOT NULL)`,
+	fmt.Sprintf(`PRAGMA application_id = %d`, applicationID),
+	fmt.Sprintf(`PRAGMA user_version = %d`, formatVersion),
+}
+
+// connect opens connections for writing (one) or for reading.
+func connect(path string, o Options, write bool) (*sql.DB, error) {
+	pragmas := []string{
+		// How long a connection waits for another's lock. Inside rouse none waits; a tool that looks into the file may hold
+		// a lock for a moment. Loses nothing.
+		"busy_timeout(5000)",
+		// The log that commits are appended to. Loses nothing; needs a file system that is local to the machine.
+		"journal_mode(wal)",
+		"temp_store(memory)",
+	}
+	if write {
+		// FULL syncs the log at every commit: what is acknowledged survives a power cut. NORMAL syncs at checkpoints only:
+		// see Options.Relaxed for what that loses.
+		synchronous := "synchronous(full)"
+		if o.Relaxed {
+			synchronous = "synchronous(normal)"
+		}
+		pragmas = append(pragmas, synchronous,
+			// The log is folded into the file when it has so many pages of 4 KiB: the longer it is, the less is written
+			// twice. Loses nothing; the next start reads a log of this length first.
+			"wal_autocheckpoint(4000)",
+			// A log that grew in a burst is cut back to this when it is folded. Loses nothing.
+			"journal_size_limit(67108864)",
+			fmt.Sprintf("cache_size(%d)", -o.CacheBytes/1024))
+	} else {
+		pragmas = append(pragmas, "query_only(true)", fmt.Sprintf("cache_size(%d)", -o.CacheBytes/4/1024))
+	}
+	db, err := sql.Open("sqlite", dsn(path, pragmas))
+	if err != nil {
+		return nil, err
+	}
+	n := readerCount
+	if write {
+		n = 1
+	}
+	db.SetMaxOpenConns(n)
+	db.SetMaxIdleConns(n)
+	return db, nil
+}
+
+func dsn(path string, pragmas []string) string {
+	u := url.URL{Path: path}
+	return "file:" + u.EscapedPath() + "?_pragma=" + strings.Join(pragmas, "&_pragma=")
+}
+
+// create makes a new store file: whole, with a rollback journal, so that nothing of it lies in a log beside it.
+func create(path string) error {
+	db, err := sql.Open("sqlite", dsn(path, []string{"journal_mode(delete)", "synchronous(full)", "page_size(4096)"}))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	tx, err := db.BeginTx(context.Background(), nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	for _, statement := range schema {
+		if _, err := tx.Exec(statement); err != nil {
+			return err
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	return db.Close()
+}

@@ -1,0 +1,162 @@
+// Package sqlite keeps timers in one SQLite file, for those who want to look inside.
+//
+// It is a rouse.Store over modernc.org/sqlite, which needs no C compiler. A file holds one store, which one process opens
+// at a time: a lock on a file beside it sees to that. schema.go has the tables; any SQLite tool can read them while rouse
+// runs.
+//
+// All writing goes over one connection, in transactions that begin IMMEDIATE: they never wait for a lock in their middle.
+// Readers have connections of their own and are not held up. A commit that the disk refuses ends all writing until the
+// store is opened again: what the disk has is not known then.
+//
+// A full disk stops what adds rows (rouse.ErrFull) while some room is left for everything else; if that runs out too,
+// every write gets rouse.ErrFull, nothing is half-written, and nothing needs to be restarted when there is room again.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/rousehq/rouse"
+)
+
+// Options tune a store. Zero fields have the defaults that their comments name.
+type Options struct {
+	// Relaxed syncs the log at checkpoints only (PRAGMA synchronous=NORMAL) instead of at every commit (FULL). A crash of
+	// the process loses nothing then either, but a power cut or a crash of the machine loses the last commits, although
+	// they were acknowledged. The file stays whole in both cases.
+	Relaxed bool
+
+	CacheBytes int64 // of pages in memory, for writing; each of the four readers has a quarter; default 16 MiB
+	Reserve    int64 // free bytes on the disk below which rows are no longer added; default 64 MiB; negative is none
+}
+
+func (o Options) withDefaults() Options {
+	if o.CacheBytes == 0 {
+		o.CacheBytes = 16 << 20
+	}
+	if o.Reserve == 0 {
+		o.Reserve = 64 << 20
+	}
+	return o
+}
+
+// Store is a rouse.Store.
+type Store struct {
+	path    string
+	lock    *lock
+	disk    *disk
+	writer  *sql.DB
+	readers *sql.DB
+	read    reads
+
+	life   sync.RWMutex // held for reading by every call, for writing by Close
+	closed bool
+	broken atomic.Pointer[error] // why nothing can be written any more
+
+	turn chan struct{} // holds a token while a writer works; guards what follows
+	tx   *write
+	last uint64 // the last revision that was given
+}
+
+// revisionGap is how far revisions jump when a store is opened. A power cut may have lost commits of a Relaxed store whose
+// revisions somebody saw; no revision is given twice.
+const revisionGap = 1 << 20
+
+// readerCount is how many reads run at a time.
+const readerCount = 4
+
+// Open opens the store in a file, and makes it if the file is not there.
+func Open(path string, o Options) (*Store, error) {
+	return open(path, o, freeBytes)
+}
+
+func open(path string, o Options, free func(string) (int64, error)) (_ *Store, err error) {
+	o = o.withDefaults()
+	path, l, err := enter(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, lock: l, disk: &disk{path: path, reserve: o.Reserve, measure: free}, turn: make(chan struct{}, 1)}
+	defer func() {
+		if err != nil {
+			s.release()
+			err = fmt.Errorf("store %s: %w", path, explain(err))
+		}
+	}()
+	if s.writer, err = connect(path, o, true); err != nil {
+		return nil, err
+	}
+	if s.readers, err = connect(path, o, false); err != nil {
+		return nil, err
+	}
+	ctx := context.Background()
+	if err = s.writer.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'revision'`).Scan(&s.last); err != nil {
+		return nil, err
+	}
+	s.last += revisionGap
+	if s.tx, err = prepareWrite(ctx, s); err != nil {
+		return nil, err
+	}
+	if s.read, err = prepareReads(ctx, s.readers); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// release closes what Open opened, in reverse.
+func (s *Store) release() (err error) {
+	s.read.close()
+	if s.tx != nil {
+		s.tx.close()
+	}
+	for _, db := range []*sql.DB{s.readers, s.writer} { // the last connection folds the log into the file
+		if db != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}
+	return errors.Join(err, s.lock.release())
+}
+
+// Now returns the machine's wall clock.
+func (s *Store) Now(ctx context.Context) (rouse.Instant, error) {
+	return now(), ctx.Err()
+}
+
+func now() rouse.Instant { return rouse.Reached(time.Now()) }
+
+// Close waits for the calls that run, and closes the store.
+func (s *Store) Close() error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return s.release()
+}
+
+// begin starts a call; each one that succeeds is ended with s.life.RUnlock.
+func (s *Store) begin(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.life.RLock()
+	if s.closed {
+		s.life.RUnlock()
+		return rouse.ErrClosed
+	}
+	return nil
+}
+
+// fail ends all writing.
+func (s *Store) fail(err error) {
+	err = fmt.Errorf("store %s: %w; nothing more is written; what was acknowledged is safe; restart rouse when the disk is well", s.path, err)
+	s.broken.CompareAndSwap(nil, &err)
+}

@@ -1,0 +1,348 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+
+	"github.com/rousehq/rouse"
+)
+
+// write is the one transaction that runs at a time, with its prepared statements. It belongs to whoever has the store's turn.
+type write struct {
+	s        *Store
+	ctx      context.Context
+	conn     *sql.Conn
+	revision uint64
+	low      bool // the disk has too little room to add rows
+	changed  bool
+	counts   map[countKey]int64
+	hours    map[int64]int64
+	scratch  []byte
+
+	all                                                     []*sql.Stmt
+	beginS, commitS, rollbackS                              *sql.Stmt
+	find, insert, remove, removeAt, update                  *sql.Stmt
+	addLabel, dropLabel, addCount, addRecord, addHour, last *sql.Stmt
+	window, move, trimRecords, trimHour                     *sql.Stmt
+}
+
+type countKey struct {
+	namespace string
+	state     rouse.State
+}
+
+func prepareWrite(ctx context.Context, s *Store) (w *write, err error) {
+	w = &write{s: s, counts: map[countKey]int64{}, hours: map[int64]int64{}}
+	if w.conn, err = s.writer.Conn(ctx); err != nil {
+		return nil, err
+	}
+	for _, p := range []struct {
+		to   **sql.Stmt
+		text string
+	}{
+		{&w.beginS, `BEGIN IMMEDIATE`},
+		{&w.commitS, `COMMIT`},
+		{&w.rollbackS, `ROLLBACK`},
+		{&w.find, `SELECT bucket, visible, revision, state, labels FROM timers WHERE namespace = ? AND name = ? AND fire = ?`},
+		{&w.insert, `INSERT INTO timers (bucket, visible, namespace, name, fire, revision, generation, state, due, labels, body)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (namespace, name, fire) DO NOTHING`},
+		{&w.remove, `DELETE FROM timers WHERE bucket = ? AND visible = ? AND namespace = ? AND name = ? AND fire = ?`},
+		{&w.removeAt, `DELETE FROM timers WHERE namespace = ? AND name = ? AND fire = ? AND revision = ? RETURNING state, labels`},
+		{&w.update, `UPDATE timers SET bucket = ?, visible = ?, revision = ?, generation = ?, state = ?, due = ?, labels = ?, body = ?
+			WHERE bucket = ? AND visible = ? AND namespace = ? AND name = ? AND fire = ?`},
+		{&w.addLabel, `INSERT INTO labels (label, value, namespace, name, fire) VALUES (?, ?, ?, ?, ?)`},
+		{&w.dropLabel, `DELETE FROM labels WHERE label = ? AND value = ? AND namespace = ? AND name = ? AND fire = ?`},
+		{&w.addCount, `INSERT INTO counts (namespace, state, rows) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET rows = rows + excluded.rows`},
+		{&w.addRecord, `INSERT INTO records (hour, namespace, ended, seq, name, body) VALUES (?, ?, ?, ?, ?, ?)`},
+		{&w.addHour, `INSERT INTO hours (hour, records) VALUES (?, ?) ON CONFLICT DO UPDATE SET records = records + excluded.records`},
+		{&w.window, windowText},
+		{&w.move, `UPDATE timers SET visible = ?, revision = ? WHERE bucket = ? AND visible = ? AND namespace = ? AND name = ? AND fire = ?`},
+		{&w.trimRecords, `DELETE FROM records WHERE hour = ? AND (namespace, ended, seq) IN
+			(SELECT namespace, ended, seq FROM records WHERE hour = ? LIMIT ?)`},
+		{&w.trimHour, `DELETE FROM hours WHERE hour = ?`},
+		{&w.last, `UPDATE meta SET value = ? WHERE name = 'revision'`},
+	} {
+		if *p.to, err = w.conn.PrepareContext(ctx, p.text); err != nil {
+			w.close()
+			return nil, err
+		}
+		w.all = append(w.all, *p.to)
+	}
+	return w, nil
+}
+
+func (w *write) close() {
+	for _, s := range w.all {
+		_ = s.Close()
+	}
+	_ = w.conn.Close()
+}
+
+func (w *write) begin() error {
+	w.revision, w.low, w.changed = w.s.last, w.s.disk.low(), false
+	clear(w.counts)
+	clear(w.hours)
+	_, err := w.beginS.ExecContext(w.ctx)
+	return err
+}
+
+func (w *write) rollback() {
+	_, _ = w.rollbackS.ExecContext(w.ctx) // fails if SQLite has rolled back by itself
+}
+
+// finish adds what is written once per transaction, and commits.
+func (w *write) finish() error {
+	if !w.changed {
+		w.rollback()
+		return nil
+	}
+	for k, d := range w.counts {
+		if d != 0 {
+			if _, err := w.addCount.ExecContext(w.ctx, k.namespace, k.state, d); err != nil {
+				return err
+			}
+		}
+	}
+	for h, n := range w.hours {
+		if _, err := w.addHour.ExecContext(w.ctx, h, n); err != nil {
+			return err
+		}
+	}
+	if _, err := w.last.ExecContext(w.ctx, int64(w.revision)); err != nil {
+		return err
+	}
+	w.s.last = w.revision // whatever becomes of the commit, these are not given again
+	_, err := w.commitS.ExecContext(w.ctx)
+	return err
+}
+
+// place is what is known of a key: where its row is, and what a condition or an index looks at.
+type place struct {
+	exists   bool
+	bucket   uint32
+	visible  rouse.Instant
+	revision uint64
+	state    rouse.State
+	labels   map[string]string
+}
+
+// change makes one change, if its condition holds.
+func (w *write) change(c *rouse.Change, res *rouse.Result) error {
+	done, err := w.direct(c, res)
+	if err != nil {
+		return err
+	}
+	if !done {
+		have, err := w.lookup(c.Key)
+		if err != nil {
+			return err
+		}
+		res.Revision, res.Existed = have.revision, have.exists
+		if c.If != rouse.AnyRevision && c.If != have.revision {
+			return nil
+		}
+		res.Applied = true
+		switch {
+		case c.Keep:
+		case c.To == nil:
+			res.Revision = 0
+			err = w.delete(c.Key, &have)
+		default:
+			if w.low && !have.exists {
+				return rouse.ErrFull
+			}
+			res.Revision, err = w.put(c.Key, &have, c.To)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !res.Applied {
+		return nil
+	}
+	for i := range c.Also {
+		row := &c.Also[i]
+		have, err := w.lookup(row.Key)
+		if err == nil {
+			_, err = w.put(row.Key, &have, row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i := range c.Log {
+		if err := w.log(&c.Log[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// direct makes the two most frequent changes, a create and a delete, with one statement that carries the condition. It is
+// false if the condition did not hold, or another way is needed.
+func (w *write) direct(c *rouse.Change, res *rouse.Result) (bool, error) {
+	switch {
+	case c.Keep || c.If == rouse.AnyRevision:
+		return false, nil
+	case c.If == rouse.NoRow && c.To != nil && !w.low:
+		revision, err := w.put(c.Key, &place{}, c.To)
+		if errors.Is(err, errTaken) {
+			return false, nil
+		}
+		*res = rouse.Result{Revision: revision, Applied: true}
+		return err == nil, err
+	case c.If != rouse.NoRow && c.To == nil:
+		var labels sql.RawBytes
+		have := place{exists: true}
+		err := w.one(w.removeAt, []any{c.Key.Namespace, c.Key.Name, c.Key.Fire, int64(c.If)}, &have.state, &labels)
+		if errors.Is(err, sql.ErrNoRows) {
+			return false, nil
+		}
+		if err == nil {
+			have.labels, err = readLabels(labels)
+		}
+		if err != nil {
+			return false, err
+		}
+		w.changed = true
+		*res = rouse.Result{Applied: true, Existed: true}
+		return true, w.index(c.Key, &have, &place{})
+	}
+	return false, nil
+}
+
+// one scans the one row of a statement.
+func (w *write) one(stmt *sql.Stmt, args []any, to ...any) error {
+	rows, err := stmt.QueryContext(w.ctx, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		return sql.ErrNoRows
+	}
+	if err := rows.Scan(to...); err != nil {
+		return err
+	}
+	return nil
+}
+
+// lookup returns the place of a key.
+func (w *write) lookup(k rouse.Key) (place, error) {
+	p := place{exists: true}
+	var labels []byte
+	err := w.one(w.find, []any{k.Namespace, k.Name, k.Fire}, &p.bucket, &p.visible, &p.revision, &p.state, &labels)
+	if errors.Is(err, sql.ErrNoRows) {
+		return place{}, nil
+	}
+	if err != nil {
+		return place{}, err
+	}
+	p.labels, err = readLabels(labels)
+	return p, err
+}
+
+var errTaken = errors.New("the key is taken")
+
+// put writes a row in place of what was there, and returns its new revision.
+func (w *write) put(k rouse.Key, have *place, row *rouse.Row) (uint64, error) {
+	revision := w.revision + 1
+	generation := row.Generation
+	if generation == 0 {
+		generation = revision
+	}
+	labels, err := writeLabels(row.Labels)
+	if err != nil {
+		return 0, err
+	}
+	if have.exists {
+		_, err = w.update.ExecContext(w.ctx, row.Bucket, int64(row.Visible), int64(revision), int64(generation), row.State, int64(row.Due), labels, row.Body,
+			have.bucket, int64(have.visible), k.Namespace, k.Name, k.Fire)
+	} else {
+		var res sql.Result
+		res, err = w.insert.ExecContext(w.ctx, row.Bucket, int64(row.Visible), k.Namespace, k.Name, k.Fire, int64(revision), int64(generation), row.State, int64(row.Due), labels, row.Body)
+		if err == nil {
+			if n, e := res.RowsAffected(); e != nil || n == 0 {
+				return 0, errors.Join(errTaken, e)
+			}
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	w.revision, w.changed = revision, true
+	return revision, w.index(k, have, &place{exists: true, state: row.State, labels: row.Labels})
+}
+
+// delete removes a row that is there.
+func (w *write) delete(k rouse.Key, have *place) error {
+	if !have.exists {
+		return nil
+	}
+	if _, err := w.remove.ExecContext(w.ctx, have.bucket, int64(have.visible), k.Namespace, k.Name, k.Fire); err != nil {
+		return err
+	}
+	w.changed = true
+	return w.index(k, have, &place{})
+}
+
+// index brings labels and counters from one place of a key to the next.
+func (w *write) index(k rouse.Key, from, to *place) error {
+	if from.exists != to.exists || from.state != to.state {
+		if from.exists {
+			w.counts[countKey{k.Namespace, from.state}]--
+		}
+		if to.exists {
+			w.counts[countKey{k.Namespace, to.state}]++
+		}
+	}
+	for l, v := range from.labels {
+		if now, ok := to.labels[l]; !ok || now != v {
+			if _, err := w.dropLabel.ExecContext(w.ctx, l, v, k.Namespace, k.Name, k.Fire); err != nil {
+				return err
+			}
+		}
+	}
+	for l, v := range to.labels {
+		if was, ok := from.labels[l]; !ok || was != v {
+			if _, err := w.addLabel.ExecContext(w.ctx, l, v, k.Namespace, k.Name, k.Fire); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// log writes a record.
+func (w *write) log(r *rouse.Record) error {
+	w.revision++
+	w.changed = true
+	w.scratch = rouse.AppendRecord(w.scratch[:0], r)
+	hour := hourOf(r.Ended)
+	w.hours[hour]++
+	_, err := w.addRecord.ExecContext(w.ctx, hour, r.Namespace, int64(r.Ended), int64(w.revision), r.Name, w.scratch)
+	return err
+}
+
+func hourOf(i rouse.Instant) int64 { return int64(i) / 3_600_000 }
+
+// writeLabels returns labels as a column keeps them: nil for none.
+func writeLabels(labels map[string]string) (any, error) {
+	if len(labels) == 0 {
+		return nil, nil
+	}
+	b, err := json.Marshal(labels)
+	return string(b), err
+}
+
+func readLabels(b []byte) (labels map[string]string, err error) {
+	if len(b) > 0 {
+		err = json.Unmarshal(b, &labels)
+	}
+	return labels, err
+}
