@@ -23,7 +23,7 @@ func TestDrainUnderLoad(t *testing.T) {
 			s.start()
 			w := newWitness(t)
 			endStream := w.subscribe(s)
-			l := w.begin(s, 24, seed(t))
+			l := w.begin(s, 64, seed(t))
 			n := rounds(t, 4, 2)
 			for range n {
 				l.progress(100)

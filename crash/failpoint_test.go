@@ -39,7 +39,7 @@ func TestFailpoints(t *testing.T) {
 			s.start()
 			w := newWitness(t)
 			endStream := w.subscribe(s)
-			l := w.begin(s, 24, dice)
+			l := w.begin(s, 64, dice)
 			l.progress(20)
 			s.kill()
 			died := 0

@@ -18,7 +18,7 @@ func TestCrashKill9(t *testing.T) {
 			s.start()
 			w := newWitness(t)
 			endStream := w.subscribe(s)
-			l := w.begin(s, 24, dice)
+			l := w.begin(s, 64, dice)
 			n := rounds(t, 6, 2)
 			for range n {
 				l.progress(20)

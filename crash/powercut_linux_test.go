@@ -21,7 +21,7 @@ func TestPowerCut(t *testing.T) {
 			s.start()
 			w := newWitness(t)
 			endStream := w.subscribe(s)
-			l := w.begin(s, 24, dice)
+			l := w.begin(s, 64, dice)
 			n := rounds(t, 4, 2)
 			for range n {
 				l.progress(100)

@@ -29,6 +29,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 		conns = append(conns, c)
 	}
 	beyond := s.connect()
+	_, _ = io.WriteString(beyond, "GET /v1/version HTTP/1.1\r\nHost: x\r\n\r\n") // or it is closed already
 	if n, err := beyond.Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Errorf("the fourth connection read %d bytes, %v", n, err)
 	}
@@ -182,11 +183,8 @@ func TestSlowReaderIsCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(writeTimeout + idleTimeout)
-		if _, err := io.ReadAll(conn); err != nil && !errors.Is(err, io.ErrClosedPipe) {
-			t.Errorf("%v", err)
-		}
-		if _, err := conn.Write([]byte("x")); err == nil {
-			t.Error("the connection is still open")
+		if got, _ := io.ReadAll(conn); len(got) > 0 {
+			t.Errorf("after a long while there were still %d bytes to read", len(got))
 		}
 		conn.Close()
 	})

@@ -87,7 +87,7 @@ func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 	ts.Check(err)
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range append(variables(), "PATH", "HOME", "TMPDIR") {
+	for _, name := range append(variables(), "PATH", "HOME", "TMPDIR", "GORACE") {
 		if v := ts.Getenv(name); v != "" {
 			cmd.Env = append(cmd.Env, name+"="+v)
 		}

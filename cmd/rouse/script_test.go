@@ -39,6 +39,8 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
+			// The race detector would have each of some hundred processes wait a second before it ends.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Values[backgroundKey{}] = &background{processes: map[string]*process{}}
 			return nil
 		},

@@ -120,7 +120,7 @@ func TestNext(t *testing.T) {
 	n := 0
 	for _, start := range []int{300, 310, 290, 0, 700, 500, 5, 299} {
 		at := want[start] - 1
-		for i := start; i < start+40; i++ {
+		for i := start; i < start+80; i++ {
 			got, ok := times.next(at)
 			if !ok || got != want[i] {
 				t.Fatalf("after %v: %v, %v, want %v", at, got, ok, want[i])

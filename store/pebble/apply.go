@@ -92,6 +92,7 @@ func (s *Store) commit(ctx context.Context, build func(*write) error, size int) 
 		s.fail(err)
 		return nil, *s.broken.Load()
 	}
+	w.recent.take(w.seen)
 	s.syncing <- p // the syncer takes them in the order of the log, which is the order in which they become durable
 	return p.done, nil
 }

@@ -22,7 +22,7 @@ func (s *Store) tune(o Options, fresh bool) *lsm.Options {
 		Lock:               s.lock,
 		ErrorIfNotExists:   !fresh,
 		FormatMajorVersion: format,
-		CacheSize:          o.CacheBytes,
+		CacheSize:          o.CacheBytes + 3*o.MemTableBytes,
 		Logger:             quiet{},
 		MaxOpenFiles:       1000,
 

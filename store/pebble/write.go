@@ -15,7 +15,8 @@ type write struct {
 	batch    *lsm.Batch
 	revision uint64
 	low      bool                // the disk has too little room to add rows
-	seen     map[rouse.Key]place // keys that this batch has written; nil while it can have written none
+	seen     map[rouse.Key]place // keys that this batch has written
+	recent   recent              // keys that batches before it have written
 	counts   map[countKey]int64  // changes of the counters
 	log      logging
 	scratch  []byte
@@ -98,6 +99,9 @@ func (w *write) change(c *rouse.Change, res *rouse.Result) error {
 // lookup returns the place of a key, as this batch left it.
 func (w *write) lookup(k rouse.Key) (place, error) {
 	if p, ok := w.seen[k]; ok {
+		return p, nil
+	}
+	if p, ok := w.recent.get(k); ok {
 		return p, nil
 	}
 	w.scratch = appendKeyKey(w.scratch[:0], k)
