@@ -7,11 +7,11 @@ type Verdict uint8
 
 const (
 	Done     Verdict = iota + 1 // the target has it
-	Accepted                    // the target has it and reports later, until Outcome.At
-	Failed                      // it failed; another attempt may succeed, at Outcome.At if that is set
+	Accepted                    // the target has it and reports later, until Outcome.After from now
+	Failed                      // it failed; another attempt may succeed, after Outcome.After if that is set
 	Rejected                    // it failed, and would again: dead letter
 	Gone                        // the target wants no more of this timer
-	Deferred                    // it was not attempted; look again at Outcome.At; no attempt is spent
+	Deferred                    // it was not attempted; look again after Outcome.After; no attempt is spent
 )
 
 var verdictNames = [...]string{Done: "done", Accepted: "accepted", Failed: "failed", Rejected: "rejected", Gone: "gone", Deferred: "deferred"}

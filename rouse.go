@@ -269,6 +269,6 @@ type Sink interface {
 	// its index, from any goroutine, as soon as it is known; settle does not block. It may return before all are reported
 	// (a running Deliver counts against the engine's limit of deliveries, an outstanding fire against its lane's). It obeys
 	// ctx, which lives until the engine stops: when that ends, what is not known yet is reported as Failed or Deferred. It
-	// does not retry.
+	// does not retry. The fires stay unchanged until the last of them is reported.
 	Deliver(ctx context.Context, fires []Fire, settle func(i int, o Outcome))
 }

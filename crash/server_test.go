@@ -45,6 +45,7 @@ type server struct {
 	flags  []string
 	attr   syscall.SysProcAttr
 	port   int
+	admin  string // address, once it listens
 
 	cmd    *exec.Cmd
 	told   chan struct{} // closed when it listens
@@ -122,8 +123,9 @@ func (s *server) launch(env ...string) {
 		defer close(exited)
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
-			var line struct{ API string }
+			var line struct{ API, Admin string }
 			if told != nil && json.Unmarshal(lines.Bytes(), &line) == nil && line.API == s.address() {
+				s.admin = line.Admin
 				close(told)
 				told = nil
 			}

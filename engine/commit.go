@@ -89,6 +89,9 @@ func (e *Engine) doubt(items []*write, err error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := &e.window
+	if w.reading != 0 { // what a read under way saw may be older or newer than the commit: it begins anew
+		w.spill(before(w.cursor))
+	}
 	for _, it := range items {
 		if w.reading != 0 {
 			w.touched[it.change.Key] = struct{}{}
@@ -144,13 +147,15 @@ func (e *Engine) absorb(w *write, revision uint64, now rouse.Instant) {
 			stamp(c.To, revision)
 		}
 		if en := e.window.entries[c.Key]; en != nil {
-			e.changeEntry(en, w, now)
+			w.inFlight = e.changeEntry(en, c.To, now)
 		} else if c.To != nil {
 			e.take(c.To, now)
 		}
 	}
 	if e.window.reading != 0 {
-		e.window.touched[c.Key] = struct{}{}
+		if !c.Keep { // memory knows nothing new of a row that stays as it is
+			e.window.touched[c.Key] = struct{}{}
+		}
 		for i := range c.Also {
 			e.window.touched[c.Also[i].Key] = struct{}{}
 		}
@@ -165,25 +170,23 @@ func stamp(row *rouse.Row, revision uint64) {
 	}
 }
 
-// changeEntry brings an entry of the map up to date with a client's change of its row.
-func (e *Engine) changeEntry(en *entry, w *write, now rouse.Instant) {
-	to := w.change.To
+// changeEntry brings an entry of the map up to date with a newer version of its row, nil if the row is gone. It says whether an
+// attempt of a generation that has ended is out.
+func (e *Engine) changeEntry(en *entry, to *rouse.Row, now rouse.Instant) (inFlight bool) {
 	if en.busy() {
 		if to != nil && to.Generation == en.row.Generation {
 			e.window.update(en, to) // the settle starts from the newer row
-			return
+			return false
 		}
-		w.inFlight = en.state == sending
-		en.orphan = true
-		e.window.orphans++
-		delete(e.window.entries, en.row.Key)
-		e.window.bytes -= weight(&en.row)
+		inFlight = en.state == sending
+		e.window.orphan(en)
 	} else {
 		e.window.drop(en)
 	}
 	if to != nil {
 		e.take(to, now)
 	}
+	return inFlight
 }
 
 // settledEntry ends an entry's attempt: the entry waits for what comes next, or leaves.

@@ -81,9 +81,10 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 		e.mu.Unlock()
 		return min(left-e.opts.Ahead/2, time.Second), nil
 	}
-	// The store's clock may be ahead of the estimate: rows that a commit makes meanwhile, up to a second later than asked
-	// for, are taken into memory and not left to a read that has passed them.
-	w.reading = now.Add(e.opts.Ahead + time.Second)
+	// What commits bring while this read is under way goes into memory up to here, and the cursor goes no further: so no row
+	// falls between a commit that left it to the read and a read that was too early to see it.
+	reading := now.Add(e.opts.Ahead)
+	w.reading = reading
 	after := w.cursor
 	e.mu.Unlock()
 
@@ -99,15 +100,23 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 	if err != nil {
 		return 0, err
 	}
-	w.cursor = rouse.Position{Visible: batch.Now.Add(e.opts.Ahead) + 1} // before all rows of that time: all up to it are read
+	w.cursor = rouse.Position{Visible: min(reading, batch.Now.Add(e.opts.Ahead)) + 1} // before all rows of that time
 	if batch.More {
-		w.cursor = batch.Rows[len(batch.Rows)-1].Position()
+		if last := batch.Rows[len(batch.Rows)-1].Position(); last.Compare(w.cursor) < 0 {
+			w.cursor = last
+		}
 	}
 	now = e.Now()
 	for i := range batch.Rows {
 		row := &batch.Rows[i]
-		if _, ok := w.touched[row.Key]; ok || w.entries[row.Key] != nil {
+		if _, ok := w.touched[row.Key]; ok {
 			continue // a commit has said what is newer
+		}
+		if en := w.entries[row.Key]; en != nil {
+			if row.Revision > en.row.Revision { // a commit in doubt was made after all
+				e.changeEntry(en, row, now)
+			}
+			continue
 		}
 		if w.filled() {
 			w.cursor = before(row.Position())

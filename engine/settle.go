@@ -180,17 +180,14 @@ func (e *Engine) conflicts(ctx context.Context, list []reported, items []*write,
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	now := e.Now()
 	for i := range again {
-		en, row := again[i].en, &rows[i]
-		switch {
-		case en.orphan:
-		case row.Revision == 0 || row.Generation != en.row.Generation:
-			en.orphan = true
-			e.window.orphans++
-			delete(e.window.entries, en.row.Key)
-			e.window.bytes -= weight(&en.row)
-		case row.Revision > en.row.Revision:
-			e.window.update(en, row)
+		switch en, row := again[i].en, &rows[i]; {
+		case en.orphan || row.Revision == en.row.Revision:
+		case row.Revision == 0:
+			e.changeEntry(en, nil, now)
+		default:
+			e.changeEntry(en, row, now)
 		}
 	}
 	e.opts.Events.conflicted(len(again))

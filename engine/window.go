@@ -169,6 +169,14 @@ func (w *window) drop(en *entry) {
 	en.state = removed
 }
 
+// orphan takes a busy entry whose generation has ended out of the map; it counts until its outcome is settled.
+func (w *window) orphan(en *entry) {
+	en.orphan = true
+	w.orphans++
+	delete(w.entries, en.row.Key)
+	w.bytes -= weight(&en.row)
+}
+
 // update gives an entry of the map a newer version of its row.
 func (w *window) update(en *entry, row *rouse.Row) {
 	w.bytes += weight(row) - weight(&en.row)

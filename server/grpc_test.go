@@ -50,7 +50,7 @@ func TestGRPCTimers(t *testing.T) {
 	if made.Namespace != "default" || made.Generation != 1 || made.State != "scheduled" || made.DueMs != int64(epoch.Add(time.Hour)) {
 		t.Errorf("created %v", made)
 	}
-	if got := timer(c.Create(ctx, &rousev1.CreateRequest{Spec: goodSpec()})); len(got.Name) != 16 {
+	if got := timer(c.Create(ctx, &rousev1.CreateRequest{Spec: goodSpec()})); len(got.Name) != 20 {
 		t.Errorf("made up %q", got.Name)
 	}
 	_, err := c.Create(ctx, &rousev1.CreateRequest{Name: "a", Spec: goodSpec()})
@@ -81,7 +81,7 @@ func TestGRPCTimers(t *testing.T) {
 	if len(page.Timers) != 1 || page.NextPageToken != "" {
 		t.Errorf("last page %v", page)
 	}
-	if got := must[*rousev1.CountResponse](t)(c.Count(ctx, &rousev1.CountRequest{Filter: &rousev1.Filter{NamePrefix: "a"}})); got.Count != 1 {
+	if got := must[*rousev1.CountResponse](t)(c.Count(ctx, &rousev1.CountRequest{Filter: &rousev1.Filter{NamePrefix: "a", Name: "a"}})); got.Count != 1 {
 		t.Errorf("count %v", got)
 	}
 	if got := must[*rousev1.PreviewResponse](t)(c.Preview(ctx, &rousev1.PreviewRequest{Schedule: "@every 1m"})); len(got.NextMs) != 5 {

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -112,11 +114,24 @@ func TestNameIsMadeUp(t *testing.T) {
 		w := do(h, "POST", timers, good)
 		want(t, w, 201)
 		name := decoded[api.Timer](t, w).Name
-		if len(name) != 16 || seen[name] {
+		if len(name) != 20 || seen[name] {
 			t.Fatalf("made up %q", name)
 		}
 		seen[name] = true
 	}
+}
+
+func TestMadeUpNamesAreInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for last, i := "", 0; i < 100; i++ {
+			name := madeUpName()
+			if err := rouse.CheckName(name); err != nil || name <= last {
+				t.Fatalf("%q after %q, %v", name, last, err)
+			}
+			last = name
+			time.Sleep(time.Millisecond)
+		}
+	})
 }
 
 func TestPutConditions(t *testing.T) {
@@ -211,7 +226,7 @@ func TestBatchHasAnOutcomeForEach(t *testing.T) {
 	if p := out.Created[3].Problem; p.Errors[0].Field != "misfire" || p.Status != 422 {
 		t.Errorf("problem %+v", p)
 	}
-	if len(out.Created[4].Name) != 16 || f.writes() != 2 {
+	if len(out.Created[4].Name) != 20 || f.writes() != 2 {
 		t.Errorf("last %+v, %d writes", out.Created[4], f.writes())
 	}
 	w = do(h, "POST", timers+":batchCreate", `{"mode":"create_or_replace","timers":[`+named+`]}`)

@@ -117,9 +117,36 @@ func inVirtualTime(t *testing.T, o Options, play func(t *testing.T, p *pipes)) {
 		go func() { done <- s.Run(ctx, p, nil) }()
 		play(t, p)
 		cancel()
+		began := time.Now()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the end took %v", took)
+		}
+	})
+}
+
+// TestSilentConnectionsDoNotDelayTheEnd: what says nothing is closed when the server stops.
+func TestSilentConnectionsDoNotDelayTheEnd(t *testing.T) {
+	inVirtualTime(t, Options{Timers: newFake()}, func(t *testing.T, p *pipes) {
+		for _, sent := range []string{"", "PRI", "GET / HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n"} {
+			conn := p.dial()
+			if _, err := io.WriteString(conn, sent); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { conn.Close() })
+			if strings.HasSuffix(sent, "\r\n\r\n") {
+				r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.Copy(io.Discard, r.Body); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		synctest.Wait()
 	})
 }
 

@@ -50,7 +50,7 @@ func TestAdmin(t *testing.T) {
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "rouse_up 1\n") })
 	s := serve(t, Options{Timers: newFake(), Version: "1.2.3", Metrics: metrics, Live: func() error { return live }, Ready: func() error { return ready }})
 	base := "http://" + s.admin
-	for path, want := range map[string]string{"/metrics": "rouse_up 1", "/livez": "ok", "/readyz": "ok", "/version": `"version":"1.2.3"`, "/debug/pprof/": "goroutine", "/debug/pprof/cmdline": "server.test"} {
+	for path, want := range map[string]string{"/metrics": "rouse_up 1", "/livez": "ok", "/readyz": "ok", "/version": `"version":"1.2.3"`, "/debug/pprof/": "goroutine", "/debug/pprof/cmdline": "-test."} {
 		if code, body := fetch(t, base+path); code != 200 || !strings.Contains(body, want) {
 			t.Errorf("%s: %d %.200s", path, code, body)
 		}

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/base32"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -226,15 +224,22 @@ func (s *service) report(ctx context.Context, key rouse.Key, r engine.Report, fi
 	return s.timers.Report(ctx, key, r)
 }
 
-var nameEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
-
-// madeUpName returns 16 characters with 80 random bits: among a thousand million of them two are alike once in two million
-// times, and then the second is refused. They need not be secret.
+// madeUpName returns 20 characters: 45 bits of the time in milliseconds, and 55 random ones. Names that are made up one after
+// another are neighbours, which stores that keep their rows in order like better than names all over the place. At 200,000 a
+// second two are alike once in fifty years, and then the second is refused. They need not be secret.
 func madeUpName() string {
-	var b [16]byte
-	binary.LittleEndian.PutUint64(b[:], rand.Uint64())
-	binary.LittleEndian.PutUint64(b[8:], rand.Uint64())
-	var out [16]byte
-	nameEncoding.Encode(out[:], b[:10])
+	const timeBits, randomBits = 45, 55
+	now, random := uint64(time.Now().UnixMilli()), rand.Uint64()>>(64-randomBits)
+	var out [(timeBits + randomBits) / 5]byte
+	for i := timeBits/5 - 1; i >= 0; i-- {
+		out[i] = nameDigits[now&31]
+		now >>= 5
+	}
+	for i := timeBits / 5; i < len(out); i++ {
+		out[i] = nameDigits[random&31]
+		random >>= 5
+	}
 	return string(out[:])
 }
+
+const nameDigits = "0123456789abcdefghjkmnpqrstvwxyz" // in their order as bytes, so that names have the order of time

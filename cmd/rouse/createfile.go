@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"sync"
 
 	"github.com/rousehq/rouse"
@@ -70,20 +69,14 @@ func (c *createCmd) createFile(a *app) error {
 	})
 }
 
-// tally counts what became of the timers of a file. Its fields belong to the receiving goroutine, but for refused.
+// tally counts and tells what became of the timers of a file.
 type tally struct {
-	a       *app
-	bar     *progress
+	a   *app
+	bar *progress
+
+	mu      sync.Mutex // of the bar, of what is printed, and of the counts: both goroutines have outcomes
 	created int64
 	failed  int64
-
-	mu      sync.Mutex
-	refused []refusal // lines that were never sent
-}
-
-type refusal struct {
-	line int
-	err  error
 }
 
 // run reads, sends and receives until all is answered.
@@ -106,7 +99,6 @@ func (t *tally) run(ctx context.Context, cancel func(), in io.Reader, stream *cl
 	for range sent { // it may wait for this reader too
 	}
 	sender.Wait()
-	t.tellRefused()
 	if err != nil {
 		return err
 	}
@@ -134,20 +126,20 @@ func (t *tally) send(ctx context.Context, in io.Reader, stream *client.Creator, 
 		return err
 	}
 	for number := 1; ; number++ {
-		line, err := r.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			return rouse.Refuse("line "+strconv.Itoa(number), "", fmt.Sprintf("has more than %d bytes", maxLine), "give one timer on each line")
+		line, read, err := readLine(r)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read line %d: %w", number, err)
 		}
-		done += int64(len(line))
-		if line := bytes.TrimSpace(line); len(line) > 0 {
-			if timer, err := readTimer(line); err != nil {
-				t.refuse(number, err)
+		done += read
+		if len(line) > 0 {
+			timer, refused := readTimer(line)
+			if refused != nil {
+				if err := t.outcome(number, client.Created{Err: refused}); err != nil {
+					return err
+				}
 			} else {
 				timers, now.lines, size = append(timers, timer), append(now.lines, number), size+len(line)
 			}
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("read line %d: %w", number, err)
 		}
 		if err != nil || len(timers) == bulkTimers || size > bulkBytes {
 			if err := flush(); err != nil {
@@ -160,8 +152,28 @@ func (t *tally) send(ctx context.Context, in io.Reader, stream *client.Creator, 
 	}
 }
 
+// readLine returns a line without the space around it, and how many bytes it read. Of one that is too long it returns the
+// beginning, which is too long as well. The line is good until the next call.
+func readLine(r *bufio.Reader) (line []byte, read int64, err error) {
+	line, err = r.ReadSlice('\n')
+	read = int64(len(line))
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return bytes.TrimSpace(line), read, err
+	}
+	line = bytes.Clone(line)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		var rest []byte
+		rest, err = r.ReadSlice('\n')
+		read += int64(len(rest))
+	}
+	return line, read, err
+}
+
 // readTimer reads one line.
 func readTimer(line []byte) (client.NewTimer, error) {
+	if len(line) >= maxLine {
+		return client.NewTimer{}, rouse.Refuse("line", "", fmt.Sprintf("has %d bytes or more", maxLine), "give one timer on each line")
+	}
 	var n api.NewTimer
 	if err := api.Decode(bytes.Clone(line), &n); err != nil { // the payload keeps the bytes that it was read from
 		return client.NewTimer{}, err
@@ -186,13 +198,14 @@ func (t *tally) receive(stream *client.Creator, sent <-chan bulk) error {
 				return err
 			}
 		}
-		t.tellRefused()
-		t.bar.at(b.done, t.created+t.failed)
+		t.draw(b.done)
 	}
 }
 
 // outcome counts and tells what became of the timer of a line.
 func (t *tally) outcome(line int, c client.Created) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if c.Err == nil {
 		t.created++
 		if t.a.cli.JSON {
@@ -222,21 +235,10 @@ type bulkLine struct {
 	api.Created
 }
 
-func (t *tally) refuse(line int, err error) {
+func (t *tally) draw(done int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.refused = append(t.refused, refusal{line, err})
-}
-
-// tellRefused counts the lines that were refused here. What cannot be printed any more is counted all the same.
-func (t *tally) tellRefused() {
-	t.mu.Lock()
-	list := t.refused
-	t.refused = nil
-	t.mu.Unlock()
-	for _, r := range list {
-		_ = t.outcome(r.line, client.Created{Err: r.err})
-	}
+	t.bar.at(done, t.created+t.failed)
 }
 
 // result tells the sum.

@@ -165,7 +165,7 @@ func (r *reception) receive(w http.ResponseWriter, req *http.Request) {
 	status, signature := r.c.Answer, "not verified"
 	if len(r.secrets) > 0 {
 		signature = "ok"
-		if err := webhook.Verify(r.secrets, req.Header, body, arrived); err == nil {
+		if err := webhook.Verify(r.secrets, req.Header, body, arrived); err != nil {
 			status, signature = http.StatusUnauthorized, "refused: "+err.Error()
 		}
 	}

@@ -77,14 +77,19 @@ func (c *checker) judgeNext(g *generation, d *delivery, before, a *arrival) {
 	}
 }
 
-// judgeEnd says whether an occurrence whose attempts all failed was given up without a word.
+// judgeEnd says whether an occurrence whose attempts all failed was given up without a word. A crash between an attempt and
+// the note of its outcome makes a service forget the attempt; then the misfire policy may give the occurrence up after all.
 func (c *checker) judgeEnd(g *generation, d *delivery, settled bool) {
 	n, most := len(d.arrivals), g.put.Spec.MaxAttempts
 	if n == 0 || settled || len(d.deads) > 0 || most > 0 && n >= most {
 		return
 	}
 	last := &d.arrivals[n-1]
-	if by := c.retriedBy(last); by <= c.end && !g.contested(by) {
+	by := c.retriedBy(last)
+	if c.faults.touch(last.T, by) && c.misfired(g, occurrence{d.lo, d.lo}, by, by) {
+		return
+	}
+	if by <= c.end && !g.contested(by) {
 		c.violate("C1-lost", g, d.lo, "all %d attempts failed, and after that of %v nothing came by %v", n, last.T, by)
 	}
 }

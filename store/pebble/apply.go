@@ -79,7 +79,7 @@ func (s *Store) commit(ctx context.Context, build func(*write) error, size int) 
 		w.abandon()
 		return nil, err
 	}
-	if w.batch.Empty() {
+	if w.empty() {
 		w.abandon()
 		return nil, nil
 	}

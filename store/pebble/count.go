@@ -31,7 +31,7 @@ const maxCounts = 1 << 14
 func (c *counts) init(db *lsm.DB) { *c = counts{db: db, near: map[countKey]int64{}} }
 
 // write adds changes to counters.
-func (c *counts) write(batch *lsm.Batch, changes map[countKey]int64) error {
+func (c *counts) write(o *ops, changes map[countKey]int64) error {
 	if len(c.near) > maxCounts {
 		clear(c.near)
 	}
@@ -54,11 +54,11 @@ func (c *counts) write(batch *lsm.Batch, changes map[countKey]int64) error {
 		n += d
 		if n == 0 {
 			delete(c.near, k)
-			_ = batch.Delete(name, nil)
+			o.delete(func(b []byte) []byte { return append(b, name...) })
 			continue
 		}
 		c.near[k] = n
-		_ = batch.Set(name, binary.BigEndian.AppendUint64(nil, uint64(n)), nil)
+		o.set(func(b []byte) []byte { return append(b, name...) }, func(b []byte) []byte { return binary.BigEndian.AppendUint64(b, uint64(n)) })
 	}
 	return nil
 }

@@ -43,17 +43,6 @@ var errDamaged = errors.New("a row in the store is damaged; restore the store fr
 func flip(i int64) uint64   { return uint64(i) ^ 1<<63 }
 func unflip(u uint64) int64 { return int64(u ^ 1<<63) }
 
-func suffixLen(k rouse.Key) int { return len(k.Namespace) + len(k.Name) + len(k.Fire) + 2 }
-
-func putSuffix(b []byte, k rouse.Key) {
-	n := copy(b, k.Namespace)
-	b[n] = 0
-	n++
-	n += copy(b[n:], k.Name)
-	b[n] = 0
-	copy(b[n+1:], k.Fire)
-}
-
 func appendSuffix(b []byte, k rouse.Key) []byte {
 	b = append(b, k.Namespace...)
 	b = append(b, 0)

@@ -3,8 +3,6 @@ package pebble
 import (
 	"encoding/binary"
 
-	lsm "github.com/cockroachdb/pebble/v2"
-
 	"github.com/rousehq/rouse"
 )
 
@@ -13,7 +11,6 @@ import (
 type logging struct {
 	seconds map[secondKey]*moments
 	hours   map[uint32]int64
-	scratch []byte
 }
 
 type secondKey struct {
@@ -37,15 +34,13 @@ func (l *logging) reset() {
 }
 
 // add writes a record.
-func (l *logging) add(batch *lsm.Batch, r *rouse.Record, seq uint64) {
+func (l *logging) add(o *ops, r *rouse.Record, seq uint64) {
 	hour := hourOf(r.Ended)
-	l.scratch = appendRecordHead(l.scratch[:0], hour, r.Namespace, r.Name)
-	l.scratch = binary.BigEndian.AppendUint64(l.scratch, flip(int64(r.Ended)))
-	l.scratch = binary.BigEndian.AppendUint64(l.scratch, seq)
-	n := len(l.scratch)
-	l.scratch = rouse.AppendRecord(l.scratch, r)
-	_ = batch.Set(l.scratch[:n], l.scratch[n:], nil)
-
+	o.set(func(b []byte) []byte {
+		b = appendRecordHead(b, hour, r.Namespace, r.Name)
+		b = binary.BigEndian.AppendUint64(b, flip(int64(r.Ended)))
+		return binary.BigEndian.AppendUint64(b, seq)
+	}, func(b []byte) []byte { return rouse.AppendRecord(b, r) })
 	l.hours[hour]++
 	k := secondKey{r.Namespace, secondOf(r.Ended)}
 	m := l.seconds[k]
@@ -59,17 +54,18 @@ func (l *logging) add(batch *lsm.Batch, r *rouse.Record, seq uint64) {
 }
 
 // write writes what was gathered, and counts the records in all.
-func (l *logging) write(batch *lsm.Batch, all map[uint32]int64) {
+func (l *logging) write(o *ops, all map[uint32]int64) {
 	for k, m := range l.seconds {
-		l.scratch = appendMomentHead(l.scratch[:0], m.hour, k.namespace)
-		l.scratch = binary.BigEndian.AppendUint64(l.scratch, flip(k.second))
-		l.scratch = binary.BigEndian.AppendUint64(l.scratch, m.first)
-		_ = batch.Set(l.scratch, m.value, nil)
+		o.set(func(b []byte) []byte {
+			b = appendMomentHead(b, m.hour, k.namespace)
+			b = binary.BigEndian.AppendUint64(b, flip(k.second))
+			return binary.BigEndian.AppendUint64(b, m.first)
+		}, func(b []byte) []byte { return append(b, m.value...) })
 	}
 	for hour, n := range l.hours {
 		all[hour] += n
-		l.scratch = appendHourKey(l.scratch[:0], tagHour, hour)
-		_ = batch.Set(l.scratch, binary.BigEndian.AppendUint64(nil, uint64(all[hour])), nil)
+		o.set(func(b []byte) []byte { return appendHourKey(b, tagHour, hour) },
+			func(b []byte) []byte { return binary.BigEndian.AppendUint64(b, uint64(all[hour])) })
 	}
 }
 

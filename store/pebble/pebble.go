@@ -47,7 +47,7 @@ func (o Options) withDefaults() Options {
 		o.CacheBytes = 32 << 20
 	}
 	if o.MemTableBytes == 0 {
-		o.MemTableBytes = 64 << 20
+		o.MemTableBytes = 16 << 20
 	}
 	if o.Reserve == 0 {
 		o.Reserve = 64 << 20

@@ -4,9 +4,11 @@ import (
 	"testing"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/mem"
 	"github.com/rousehq/rouse/store/storetest"
 )
 
+// openTest opens a store with little memory, so that tests reach what is on disk.
 func openTest(t *testing.T, dir string) *Store {
 	t.Helper()
 	s, err := Open(dir, Options{MemTableBytes: 1 << 20, CacheBytes: 8 << 20})
@@ -18,4 +20,12 @@ func openTest(t *testing.T, dir string) *Store {
 
 func TestContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) rouse.Store { return openTest(t, t.TempDir()) })
+}
+
+func TestSameAsTheModel(t *testing.T) {
+	storetest.Compare(t, func(t *testing.T) rouse.Store { return openTest(t, t.TempDir()) }, func() rouse.Store { return mem.New() })
+}
+
+func TestReopen(t *testing.T) {
+	storetest.Reopen(t, func(t *testing.T, dir string) rouse.Store { return openTest(t, dir) })
 }

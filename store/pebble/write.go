@@ -19,6 +19,7 @@ type write struct {
 	recent   recent              // keys that batches before it have written
 	counts   map[countKey]int64  // changes of the counters
 	log      logging
+	ops      ops
 	scratch  []byte
 	head     []byte
 }
@@ -26,6 +27,7 @@ type write struct {
 func (w *write) init(s *Store) {
 	*w = write{s: s, seen: map[rouse.Key]place{}, counts: map[countKey]int64{}}
 	w.log.init()
+	w.recent.init()
 }
 
 func (w *write) begin(size int) {
@@ -35,6 +37,7 @@ func (w *write) begin(size int) {
 	clear(w.seen)
 	clear(w.counts)
 	w.log.reset()
+	w.ops.reset()
 }
 
 func (w *write) abandon() {
@@ -45,17 +48,21 @@ func (w *write) abandon() {
 // finish adds what is written once per batch, and makes the batch's versions the store's.
 func (w *write) finish() error {
 	s := w.s
-	if err := s.counts.write(w.batch, w.counts); err != nil {
+	if err := s.counts.write(&w.ops, w.counts); err != nil {
 		return err
 	}
-	w.log.write(w.batch, s.hours)
-	op := w.batch.SetDeferred(len(revisionKey), 8)
-	copy(op.Key, revisionKey)
-	binary.BigEndian.PutUint64(op.Value, w.revision)
-	_ = op.Finish()
+	w.log.write(&w.ops, s.hours)
+	w.ops.set(func(b []byte) []byte { return append(b, revisionKey...) },
+		func(b []byte) []byte { return binary.BigEndian.AppendUint64(b, w.revision) })
+	if err := w.ops.write(w.batch); err != nil {
+		return err
+	}
 	s.last = w.revision
 	return nil
 }
+
+// empty says whether there is nothing to write.
+func (w *write) empty() bool { return len(w.ops.list) == 0 && w.batch.Empty() }
 
 // change makes one change, if its condition holds.
 func (w *write) change(c *rouse.Change, res *rouse.Result) error {
@@ -91,7 +98,7 @@ func (w *write) change(c *rouse.Change, res *rouse.Result) error {
 	}
 	for i := range c.Log {
 		w.revision++
-		w.log.add(w.batch, &c.Log[i], w.revision)
+		w.log.add(&w.ops, &c.Log[i], w.revision)
 	}
 	return nil
 }
@@ -111,10 +118,7 @@ func (w *write) lookup(k rouse.Key) (place, error) {
 // remove deletes a row that is there.
 func (w *write) remove(k rouse.Key, have *place) {
 	w.deleteDue(k, have)
-	op := w.batch.DeleteDeferred(1 + suffixLen(k))
-	op.Key[0] = tagKey
-	putSuffix(op.Key[1:], k)
-	_ = op.Finish()
+	w.ops.delete(func(b []byte) []byte { return appendKeyKey(b, k) })
 	w.index(k, have, &place{})
 	w.seen[k] = place{}
 }
@@ -138,27 +142,15 @@ func (w *write) move(k rouse.Key, have, p *place, body []byte) {
 		w.deleteDue(k, have)
 	}
 	w.head = appendHead(w.head[:0], p.state, p.revision, p.generation, p.due, p.labels)
-	n := suffixLen(k)
-	op := w.batch.SetDeferred(dueHead+n, len(w.head)+len(body))
-	putDueHead(op.Key, p.bucket, p.visible)
-	putSuffix(op.Key[dueHead:], k)
-	copy(op.Value[copy(op.Value, w.head):], body)
-	_ = op.Finish()
-
-	w.head = appendPlace(w.head, p.bucket, p.visible)
-	op = w.batch.SetDeferred(1+n, len(w.head))
-	op.Key[0] = tagKey
-	putSuffix(op.Key[1:], k)
-	copy(op.Value, w.head)
-	_ = op.Finish()
+	w.ops.set(func(b []byte) []byte { return appendDueKey(b, p.bucket, p.visible, k) },
+		func(b []byte) []byte { return append(append(b, w.head...), body...) })
+	w.ops.set(func(b []byte) []byte { return appendKeyKey(b, k) },
+		func(b []byte) []byte { return appendPlace(append(b, w.head...), p.bucket, p.visible) })
 	w.seen[k] = *p
 }
 
 func (w *write) deleteDue(k rouse.Key, p *place) {
-	op := w.batch.DeleteDeferred(dueHead + suffixLen(k))
-	putDueHead(op.Key, p.bucket, p.visible)
-	putSuffix(op.Key[dueHead:], k)
-	_ = op.Finish()
+	w.ops.delete(func(b []byte) []byte { return appendDueKey(b, p.bucket, p.visible, k) })
 }
 
 // index brings the indexes by state and label, and the counters, from one place of a key to the next.
@@ -167,28 +159,24 @@ func (w *write) index(k rouse.Key, from, to *place) {
 		if from.exists {
 			w.counts[countKey{k.Namespace, from.state}]--
 			if from.state != rouse.StateScheduled {
-				w.scratch = appendStateKey(w.scratch[:0], from.state, k)
-				_ = w.batch.Delete(w.scratch, nil)
+				w.ops.delete(func(b []byte) []byte { return appendStateKey(b, from.state, k) })
 			}
 		}
 		if to.exists {
 			w.counts[countKey{k.Namespace, to.state}]++
 			if to.state != rouse.StateScheduled {
-				w.scratch = appendStateKey(w.scratch[:0], to.state, k)
-				_ = w.batch.Set(w.scratch, nil, nil)
+				w.ops.set(func(b []byte) []byte { return appendStateKey(b, to.state, k) }, empty)
 			}
 		}
 	}
 	for l, v := range from.labels {
 		if now, ok := to.labels[l]; !ok || now != v {
-			w.scratch = appendSuffix(appendLabelHead(w.scratch[:0], l, v), k)
-			_ = w.batch.Delete(w.scratch, nil)
+			w.ops.delete(func(b []byte) []byte { return appendSuffix(appendLabelHead(b, l, v), k) })
 		}
 	}
 	for l, v := range to.labels {
 		if was, ok := from.labels[l]; !ok || was != v {
-			w.scratch = appendSuffix(appendLabelHead(w.scratch[:0], l, v), k)
-			_ = w.batch.Set(w.scratch, nil, nil)
+			w.ops.set(func(b []byte) []byte { return appendSuffix(appendLabelHead(b, l, v), k) }, empty)
 		}
 	}
 }

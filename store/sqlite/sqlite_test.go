@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/mem"
 	"github.com/rousehq/rouse/store/storetest"
 )
 
-func openTest(t *testing.T, path string) *Store {
+func openTest(t *testing.T, dir string) *Store {
 	t.Helper()
-	s, err := Open(path, Options{})
+	s, err := Open(filepath.Join(dir, "timers.db"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,5 +19,13 @@ func openTest(t *testing.T, path string) *Store {
 }
 
 func TestContract(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) rouse.Store { return openTest(t, filepath.Join(t.TempDir(), "timers.db")) })
+	storetest.Run(t, func(t *testing.T) rouse.Store { return openTest(t, t.TempDir()) })
+}
+
+func TestSameAsTheModel(t *testing.T) {
+	storetest.Compare(t, func(t *testing.T) rouse.Store { return openTest(t, t.TempDir()) }, func() rouse.Store { return mem.New() })
+}
+
+func TestReopen(t *testing.T) {
+	storetest.Reopen(t, func(t *testing.T, dir string) rouse.Store { return openTest(t, dir) })
 }

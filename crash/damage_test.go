@@ -1,0 +1,161 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// damages are what a start must refuse: with an error that names the place and the cure, and without changing anything.
+var damages = []struct {
+	name  string
+	store string // "pebble" or "sqlite"
+	do    func(t testing.TB, data string)
+	says  []string
+}{
+	{"another program's directory", "pebble", func(t testing.TB, data string) {
+		remove(t, data, "pebble")
+		write(t, filepath.Join(data, "pebble", "diary.txt"), "dear diary")
+	}, []string{"pebble", "no store of rouse", "name a directory that is empty"}},
+	{"a file", "pebble", func(t testing.TB, data string) {
+		remove(t, data, "pebble")
+		write(t, filepath.Join(data, "pebble"), "a file")
+	}, []string{"pebble", "no directory", "name one"}},
+	{"a store of a later version", "pebble", func(t testing.TB, data string) {
+		change(t, one(t, data, "pebble/ROUSE"), func(b []byte) []byte { return bytes.Replace(b, []byte("format 1"), []byte("format 99"), 1) })
+	}, []string{"pebble", "format 99", "run the newer rouse"}},
+	{"a garbled marker", "pebble", func(t testing.TB, data string) {
+		garble(t, one(t, data, "pebble/ROUSE"), 0)
+	}, []string{"pebble", "damaged", "restore"}},
+	{"no manifest", "pebble", func(t testing.TB, data string) {
+		remove(t, data, "pebble/MANIFEST-*")
+	}, []string{"pebble", "damaged", "restore"}},
+	{"a garbled manifest", "pebble", func(t testing.TB, data string) {
+		garble(t, one(t, data, "pebble/MANIFEST-*"), 0)
+	}, []string{"pebble", "damaged", "restore"}},
+	{"a lost table", "pebble", func(t testing.TB, data string) {
+		remove(t, data, "pebble/*.sst")
+	}, []string{"pebble", "damaged", "restore"}},
+	{"a table cut short", "pebble", func(t testing.TB, data string) {
+		change(t, one(t, data, "pebble/*.sst"), half)
+	}, []string{"pebble", "damaged", "restore"}},
+	{"all files lost but the marker", "pebble", func(t testing.TB, data string) {
+		remove(t, data, "pebble/[^RL]*")
+	}, []string{"pebble", "damaged", "restore"}},
+
+	{"a text", "sqlite", func(t testing.TB, data string) {
+		change(t, one(t, data, "timers.db"), func([]byte) []byte { return bytes.Repeat([]byte("dear diary\n"), 100) })
+	}, []string{"timers.db", "no SQLite file", "name a file that does not exist yet"}},
+	{"an empty file", "sqlite", func(t testing.TB, data string) {
+		change(t, one(t, data, "timers.db"), func([]byte) []byte { return nil })
+	}, []string{"timers.db", "is empty", "remove this one"}},
+	{"another application's file", "sqlite", func(t testing.TB, data string) {
+		change(t, one(t, data, "timers.db"), func(b []byte) []byte { clear(b[68:72]); return b })
+	}, []string{"timers.db", "another application", "name a file"}},
+	{"a store of a later version", "sqlite", func(t testing.TB, data string) {
+		change(t, one(t, data, "timers.db"), func(b []byte) []byte { b[63] = 99; return b })
+	}, []string{"timers.db", "format 99", "run the newer rouse"}},
+	{"a file cut short", "sqlite", func(t testing.TB, data string) {
+		change(t, one(t, data, "timers.db"), half)
+	}, []string{"timers.db", "damaged", "restore"}},
+	{"a garbled schema", "sqlite", func(t testing.TB, data string) {
+		garble(t, one(t, data, "timers.db"), 100)
+	}, []string{"timers.db", "damaged", "restore"}},
+	{"a directory", "sqlite", func(t testing.TB, data string) {
+		remove(t, data, "timers.db")
+		write(t, filepath.Join(data, "timers.db", "diary.txt"), "dear diary")
+	}, []string{"timers.db", "is no file", "name one"}},
+}
+
+// TestDamage starts the server on what is not, or no longer, a store of its own.
+func TestDamage(t *testing.T) {
+	whole := map[string]string{}
+	for _, st := range stores {
+		whole[st.name] = filled(t, st.place)
+	}
+	for _, d := range damages {
+		t.Run(d.store+"/"+strings.ReplaceAll(d.name, "'", ""), func(t *testing.T) {
+			t.Parallel()
+			data := filepath.Join(tempDir(t), "data")
+			if err := os.CopyFS(data, os.DirFS(whole[d.store])); err != nil {
+				t.Fatal(err)
+			}
+			d.do(t, data)
+			s := newServer(t, data, placeOf(d.store, data))
+			s.refuses(d.says...)
+		})
+	}
+}
+
+// TestDamageAtUse garbles what no start looks at. The server may start, but it must not take what it cannot read for gone.
+func TestDamageAtUse(t *testing.T) {
+	for _, st := range stores {
+		t.Run(st.name, func(t *testing.T) {
+			t.Parallel()
+			data := filled(t, st.place)
+			pattern := "pebble/*.sst"
+			if st.name == "sqlite" {
+				pattern = "timers.db"
+			}
+			change(t, one(t, data, pattern), func(b []byte) []byte { // every other piece
+				for at := 8 << 10; at+4096 < len(b)-8<<10; at += 8 << 10 {
+					noise(b[at : at+4096])
+				}
+				return b
+			})
+			s := newServer(t, data, st.place(data))
+			s.launch()
+			select {
+			case <-s.exited:
+				if code := s.cmd.ProcessState.ExitCode(); code <= 0 || !strings.Contains(s.errOut.String(), "damaged") {
+					t.Errorf("it ends with %v, and does not say that the store is damaged:\n%s", s.cmd.ProcessState, s.errOut.String())
+				}
+				return
+			case <-s.told:
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			c := s.dial(time.Nanosecond)
+			for range c.List(ctx, rouse.Query{}) {
+			}
+			for i := range filling {
+				if _, err := c.Get(ctx, "", fillName(i)); errors.Is(err, rouse.ErrNotFound) {
+					t.Fatalf("%s, which was acknowledged, is said not to exist", fillName(i))
+				}
+			}
+		})
+	}
+}
+
+// TestSecondProcess starts a second server on the data of a running one. It is refused, and the first one does not mind.
+func TestSecondProcess(t *testing.T) {
+	for _, st := range stores {
+		t.Run(st.name, func(t *testing.T) {
+			t.Parallel()
+			data := filepath.Join(tempDir(t), "data")
+			first := newServer(t, data, st.place(data))
+			first.start()
+			second := newServer(t, data, st.place(data))
+			second.launch()
+			if code := second.wait(); code <= 0 {
+				t.Errorf("the second ends with %v", second.cmd.ProcessState)
+			}
+			second.said("in use by another rouse", "stop the other one")
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			if _, err := first.dial(0).Create(ctx, "", "after", rouse.Spec{Schedule: "@after 1h", Target: "stream:"}); err != nil {
+				t.Errorf("the first one is not well any more: %v", err)
+			}
+			first.stop()
+			second.start() // the way is free
+			second.stop()
+		})
+	}
+}

@@ -1,0 +1,136 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/rousetest/history"
+)
+
+// TestDiskFull fills the disk under load, first so far that the service refuses new timers and fires the others, then to the
+// last byte. When there is room again it recovers by itself, and nothing that it had accepted is lost.
+func TestDiskFull(t *testing.T) {
+	for _, st := range stores {
+		t.Run(st.name, func(t *testing.T) {
+			t.Parallel()
+			d := newDisk(t, 512)
+			data := filepath.Join(d.dir, "data")
+			s := newServer(t, data, st.place(data))
+			s.start()
+			w := newWitness(t)
+			endStream := w.subscribe(s)
+			l := w.begin(s, 24, seed(t))
+			l.progress(200)
+
+			heal := w.fault("disk-full")
+			d.fill(16 << 20)
+			until(t, always("timers are still created"), func() bool { return errors.Is(l.probe("low"), rouse.ErrFull) })
+			l.refusedByHTTP(s)
+			fired := w.fires.Load()
+			until(t, always("fires stop while timers are refused"), func() bool { return w.fires.Load() >= fired+20 })
+
+			d.fill(0)
+			for range 3 {
+				if err := l.probe("full"); err == nil {
+					t.Error("a timer is created on a full disk")
+				}
+			}
+			select {
+			case <-s.exited:
+				t.Fatalf("the server ended: %v\n%s", s.cmd.ProcessState, s.errOut.String())
+			default:
+			}
+
+			d.empty()
+			until(t, always("no timer is created although there is room again"), func() bool { return l.probe("room") == nil })
+			heal()
+			l.progress(100)
+			l.end()
+			w.quiet(s.dial(patience))
+			endStream()
+			w.close(s, 100)
+		})
+	}
+}
+
+// fill writes a file until so many bytes are free.
+func (d *disk) fill(left int64) {
+	d.t.Helper()
+	f, err := os.OpenFile(d.filler(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer f.Close()
+	for chunk := make([]byte, 1<<20); len(chunk) >= 512; {
+		if left > 0 && d.free() <= left {
+			return
+		}
+		if _, err := f.Write(chunk); errors.Is(err, syscall.ENOSPC) {
+			chunk = chunk[:len(chunk)/2]
+		} else if err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}
+
+// empty makes room again.
+func (d *disk) empty() {
+	d.t.Helper()
+	if err := os.Remove(d.filler()); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *disk) filler() string { return filepath.Join(d.dir, "filler") }
+
+func (d *disk) free() int64 {
+	d.t.Helper()
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(d.dir, &st); err != nil {
+		d.t.Fatal(err)
+	}
+	return int64(st.Bavail) * st.Bsize
+}
+
+// probe tries to create a timer, and writes that down like every other try.
+func (l *load) probe(what string) error {
+	gen := l.gens.Add(1)
+	e := history.Put{Timer: "probe-" + what + "-" + time.Now().Format("150405.000000000"), Gen: gen, Spec: history.Spec{Delay: time.Hour}, T0: now()}
+	ctx, cancel := context.WithTimeout(l.calling, 2*time.Second)
+	defer cancel()
+	made, err := l.c.Create(ctx, "", e.Timer, rouse.Spec{Schedule: "@after 1h", Target: l.url, Payload: stamp{e.Timer, gen}.payload()})
+	e.T1, e.Res, e.Due = now(), result(err), moment(made.Due)
+	l.write(e)
+	return err
+}
+
+// refusedByHTTP asks for a timer over HTTP, which must be refused in the words of HTTP.
+func (l *load) refusedByHTTP(s *server) {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	body := strings.NewReader(`{"name":"over-http","schedule":"@after 1h","target":"stream:"}`)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.address()+"/v1/namespaces/default/timers", body)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil || resp.StatusCode != http.StatusInsufficientStorage || !strings.Contains(string(text), `"full"`) {
+		l.t.Errorf("on a full disk HTTP answers %s %s, not 507 with the code full (%v)", resp.Status, text, err)
+	}
+}

@@ -1,0 +1,75 @@
+package pebble
+
+import (
+	"bytes"
+	"slices"
+
+	lsm "github.com/cockroachdb/pebble/v2"
+)
+
+// ops gathers the keys that a batch sets and deletes, and hands them to Pebble in the order of the keys. Neighbours in
+// this order are neighbours in the memtable: a batch of timers due one after another goes in at twice the speed that it has
+// when its d and k keys alternate.
+type ops struct {
+	buf  []byte // keys and values, one after another
+	list []op
+}
+
+// op is a key, and its value unless it is deleted, in buf.
+type op struct {
+	from, value, end int
+	delete           bool
+}
+
+// keptBuf is how much memory is kept from one batch to the next.
+const keptBuf = 4 << 20
+
+func (o *ops) reset() {
+	if cap(o.buf) > keptBuf {
+		o.buf = nil
+	}
+	o.buf, o.list = o.buf[:0], o.list[:0]
+}
+
+// set adds a key and its value: key appends the one to the buffer, and value the other.
+func (o *ops) set(key, value func(b []byte) []byte) {
+	from := len(o.buf)
+	o.buf = key(o.buf)
+	at := len(o.buf)
+	o.buf = value(o.buf)
+	o.list = append(o.list, op{from: from, value: at, end: len(o.buf)})
+}
+
+// delete adds a key to delete.
+func (o *ops) delete(key func(b []byte) []byte) {
+	from := len(o.buf)
+	o.buf = key(o.buf)
+	o.list = append(o.list, op{from: from, value: len(o.buf), end: len(o.buf), delete: true})
+}
+
+func (o *ops) key(p op) []byte { return o.buf[p.from:p.value] }
+
+// write writes all to a batch. What was done to one key stays in its order.
+func (o *ops) write(batch *lsm.Batch) error {
+	slices.SortFunc(o.list, func(a, b op) int {
+		if c := bytes.Compare(o.key(a), o.key(b)); c != 0 {
+			return c
+		}
+		return a.from - b.from
+	})
+	for _, p := range o.list {
+		var err error
+		if p.delete {
+			err = batch.Delete(o.key(p), nil)
+		} else {
+			err = batch.Set(o.key(p), o.buf[p.value:p.end], nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// empty is the value of keys that say all by themselves.
+func empty(b []byte) []byte { return b }

@@ -1,0 +1,282 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/rousehq/rouse"
+)
+
+// Compare makes the same random calls on a store and on a model, and expects the same answers. Revisions may differ in
+// their values, not in their order.
+func Compare(t *testing.T, open func(t *testing.T) rouse.Store, model func() rouse.Store) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := &pair{rt: rt, ctx: t.Context(), store: open(t), model: model(), began: rouse.Reached(time.Now()), revisions: map[uint64]uint64{0: 0}}
+		defer p.store.Close()
+		defer p.model.Close()
+		rt.Repeat(map[string]func(*rapid.T){
+			"apply":   p.apply,
+			"claim":   p.claim,
+			"get":     p.get,
+			"list":    p.list,
+			"records": p.records,
+			"trim":    p.trim,
+		})
+	})
+}
+
+// pair is a store and its model in the same state.
+type pair struct {
+	rt           *rapid.T
+	ctx          context.Context
+	store, model rouse.Store
+	began        rouse.Instant
+	revisions    map[uint64]uint64 // of the model: what the store calls them
+	given        []uint64          // the model's, ascending
+	holds        int
+}
+
+// The rows and records are few and alike, so that calls meet each other.
+var (
+	drawName  = rapid.SampledFrom([]string{"a", "a\x01", "ab", "b", "ß"})
+	drawSpace = rapid.SampledFrom([]string{"test", "test-1", "t"})
+	drawFire  = rapid.SampledFrom([]string{"", "", "", "f", "g"})
+	drawTime  = rapid.SampledFrom([]rouse.Instant{start, start + 1, start + 2, start + hour, start + 3*hour})
+	drawState = rapid.SampledFrom([]rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateDead})
+	drawLabel = rapid.MapOfN(rapid.SampledFrom([]string{"team", "tier"}), rapid.SampledFrom([]string{"", "red", "blue"}), 0, 2)
+)
+
+func drawKey(t *rapid.T) rouse.Key {
+	return rouse.Key{Namespace: drawSpace.Draw(t, "namespace"), Name: drawName.Draw(t, "name"), Fire: drawFire.Draw(t, "fire")}
+}
+
+func drawRow(t *rapid.T, k rouse.Key) rouse.Row {
+	r := rouse.Row{Key: k, Bucket: uint32(rapid.IntRange(0, 2).Draw(t, "bucket")), Visible: drawTime.Draw(t, "visible"), Due: drawTime.Draw(t, "due"),
+		State: drawState.Draw(t, "state"), Labels: drawLabel.Draw(t, "labels"), Body: rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "body")}
+	if rapid.IntRange(0, 5).Draw(t, "sleeps") == 0 {
+		r.Visible = rouse.Never
+	}
+	return r
+}
+
+func drawRecord(t *rapid.T) rouse.Record {
+	return rouse.Record{Namespace: drawSpace.Draw(t, "namespace"), Name: drawName.Draw(t, "name"), Ending: rouse.EndFired,
+		Ended: drawTime.Draw(t, "ended"), Attempts: rapid.Uint32().Draw(t, "attempts")}
+}
+
+func (p *pair) apply(t *rapid.T) {
+	n := rapid.IntRange(1, 6).Draw(t, "changes")
+	ours, theirs := make([]rouse.Change, n), make([]rouse.Change, n)
+	for i := range ours {
+		c := rouse.Change{Key: drawKey(t)}
+		switch rapid.IntRange(0, 4).Draw(t, "what") {
+		case 0:
+			c.Keep = true
+		case 1:
+		default:
+			row := drawRow(t, c.Key)
+			c.To = &row
+		}
+		for range rapid.IntRange(0, 1).Draw(t, "also") {
+			c.Also = append(c.Also, drawRow(t, drawKey(t)))
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "log") {
+			c.Log = append(c.Log, drawRecord(t))
+		}
+		ours[i], theirs[i] = c, c
+		theirs[i].If, ours[i].If = p.drawCondition(t, c.Key)
+	}
+	got, err := p.store.Apply(p.ctx, ours)
+	p.check("apply", err)
+	want, err := p.model.Apply(p.ctx, theirs)
+	p.check("apply", err)
+	for i := range want {
+		p.learn(want[i].Revision, got[i].Revision)
+		want[i].Revision = got[i].Revision
+		if got[i] != want[i] {
+			t.Fatalf("change %d, %+v: %+v, want %+v", i, ours[i], got[i], want[i])
+		}
+	}
+}
+
+// drawCondition returns a condition in the model's words and in the store's: most often one that holds.
+func (p *pair) drawCondition(t *rapid.T, k rouse.Key) (theirs, ours uint64) {
+	switch rapid.IntRange(0, 5).Draw(t, "if") {
+	case 0:
+		return rouse.NoRow, rouse.NoRow
+	case 1:
+		return rouse.AnyRevision, rouse.AnyRevision
+	case 2:
+		if len(p.given) > 0 {
+			theirs = rapid.SampledFrom(p.given).Draw(t, "old revision")
+		}
+	default:
+		want, err := p.model.Get(p.ctx, []rouse.Key{k})
+		p.check("get", err)
+		got, err := p.store.Get(p.ctx, []rouse.Key{k})
+		p.check("get", err)
+		p.sameRows("get", got, want)
+		theirs = want[0].Revision
+	}
+	return theirs, p.revisions[theirs]
+}
+
+func (p *pair) claim(t *rapid.T) {
+	w := rouse.Window{Buckets: rapid.SampledFrom([][]uint32{{0}, {1}, {0, 1, 2}, {0, 2}}).Draw(t, "buckets"), Limit: rapid.IntRange(1, 10).Draw(t, "limit")}
+	if rapid.Bool().Draw(t, "bounded") {
+		w.Bytes = rapid.IntRange(1, 60).Draw(t, "bytes")
+	}
+	if rapid.Bool().Draw(t, "continued") {
+		w.After = rouse.Position{Visible: drawTime.Draw(t, "after"), Key: drawKey(t)}
+	}
+	if rapid.IntRange(0, 2).Draw(t, "held") == 0 {
+		// Each hold ends hours after all before it, so that the order of what is held does not hang on milliseconds.
+		p.holds++
+		w.Hold = time.Duration(p.holds) * time.Hour
+	}
+	if rapid.Bool().Draw(t, "far") {
+		w.Ahead = 30 * 24 * time.Hour
+	}
+	got, err := p.store.Claim(p.ctx, w)
+	p.check("claim", err)
+	want, err := p.model.Claim(p.ctx, w)
+	p.check("claim", err)
+	p.sameRows(fmt.Sprintf("claim %+v", w), got.Rows, want.Rows)
+	if want.More && !got.More {
+		t.Fatalf("claim %+v: More is not set", w)
+	}
+}
+
+func (p *pair) get(t *rapid.T) {
+	keys := rapid.SliceOfN(rapid.Custom(drawKey), 1, 4).Draw(t, "keys")
+	got, err := p.store.Get(p.ctx, keys)
+	p.check("get", err)
+	want, err := p.model.Get(p.ctx, keys)
+	p.check("get", err)
+	p.sameRows("get", got, want)
+}
+
+func (p *pair) list(t *rapid.T) {
+	q := rouse.Query{Limit: rapid.IntRange(1, 5).Draw(t, "limit"), Prefix: rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "prefix"),
+		States: rapid.SliceOfNDistinct(drawState, 0, 3, rapid.ID).Draw(t, "states")}
+	if rapid.Bool().Draw(t, "in namespace") {
+		q.Namespace = drawSpace.Draw(t, "namespace")
+	}
+	if rapid.IntRange(0, 3).Draw(t, "named") == 0 {
+		q.Name = drawName.Draw(t, "name")
+	}
+	if rapid.IntRange(0, 2).Draw(t, "labelled") == 0 {
+		q.Labels = drawLabel.Draw(t, "labels")
+	}
+	if rapid.IntRange(0, 2).Draw(t, "from") == 0 {
+		q.DueFrom = drawTime.Draw(t, "due from")
+	}
+	if rapid.IntRange(0, 2).Draw(t, "until") == 0 {
+		q.DueUntil = drawTime.Draw(t, "due until")
+	}
+	got, err := p.store.Count(p.ctx, q)
+	p.check("count", err)
+	want, err := p.model.Count(p.ctx, q)
+	p.check("count", err)
+	if got != want {
+		t.Fatalf("count %+v is %d, want %d", q, got, want)
+	}
+	if rapid.Bool().Draw(t, "continued") {
+		q.After = drawKey(t)
+	}
+	p.sameRows(fmt.Sprintf("list %+v", q), p.pages(p.store, q), p.pages(p.model, q))
+}
+
+func (p *pair) pages(s rouse.Store, q rouse.Query) (rows []rouse.Row) {
+	for {
+		page, err := s.List(p.ctx, q)
+		p.check("list", err)
+		rows = append(rows, page.Rows...)
+		if page.Next == nil {
+			return rows
+		}
+		q.After = *page.Next
+	}
+}
+
+func (p *pair) records(t *rapid.T) {
+	q := rouse.RecordQuery{Namespace: drawSpace.Draw(t, "namespace"), Limit: rapid.IntRange(1, 5).Draw(t, "limit")}
+	if rapid.Bool().Draw(t, "of a timer") {
+		q.Name = drawName.Draw(t, "name")
+	}
+	if got, want := p.history(p.store, q), p.history(p.model, q); !slices.Equal(got, want) {
+		t.Fatalf("records %+v:\n%+v, want\n%+v", q, got, want)
+	}
+}
+
+func (p *pair) history(s rouse.Store, q rouse.RecordQuery) (out []rouse.Record) {
+	for {
+		page, err := s.Records(p.ctx, q)
+		p.check("records", err)
+		out = append(out, page.Records...)
+		if page.Next == nil {
+			return out
+		}
+		q.Until = *page.Next
+	}
+}
+
+func (p *pair) trim(t *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(t, "seldom") != 0 {
+		return
+	}
+	before, most := drawTime.Draw(t, "before"), rapid.Int64Range(0, 20).Draw(t, "most")
+	got, err := p.store.Trim(p.ctx, before, most)
+	p.check("trim", err)
+	want, err := p.model.Trim(p.ctx, before, most)
+	p.check("trim", err)
+	if got != want {
+		t.Fatalf("trim forgot %d, want %d", got, want)
+	}
+}
+
+// sameRows compares rows: the times of holds to a minute, as the two stores were asked one after the other.
+func (p *pair) sameRows(what string, got, want []rouse.Row) {
+	if len(got) != len(want) {
+		p.rt.Fatalf("%s: %v, want %v", what, names(got), names(want))
+	}
+	for i := range got {
+		w := want[i]
+		p.learn(w.Revision, got[i].Revision)
+		p.learn(w.Generation, got[i].Generation)
+		w.Revision, w.Generation = got[i].Revision, got[i].Generation
+		if d := got[i].Visible.Sub(w.Visible); w.Visible > p.began && w.Visible != rouse.Never && d > -time.Minute && d < time.Minute {
+			w.Visible = got[i].Visible
+		}
+		if d := difference(&got[i], &w); d != "" {
+			p.rt.Fatalf("%s: row %d %s", what, i, d)
+		}
+	}
+}
+
+// learn notes that two revisions are the same, or fails: each has one name, and both count in the same order.
+func (p *pair) learn(theirs, ours uint64) {
+	if known, ok := p.revisions[theirs]; ok {
+		if known != ours {
+			p.rt.Fatalf("revision %d is %d, it was %d before", theirs, ours, known)
+		}
+		return
+	}
+	at, _ := slices.BinarySearch(p.given, theirs)
+	if at > 0 && p.revisions[p.given[at-1]] >= ours || at < len(p.given) && p.revisions[p.given[at]] <= ours {
+		p.rt.Fatalf("revision %d, which is %d in the model, is out of order", ours, theirs)
+	}
+	p.given = slices.Insert(p.given, at, theirs)
+	p.revisions[theirs] = ours
+}
+
+func (p *pair) check(what string, err error) {
+	if err != nil {
+		p.rt.Fatalf("%s: %v", what, err)
+	}
+}

@@ -1,0 +1,76 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/rousehq/rouse"
+)
+
+// Reopen shows that a store is the same after it was closed and opened again. open opens the store in a directory, which is
+// empty at first.
+func Reopen(t *testing.T, open func(t *testing.T, dir string) rouse.Store) {
+	for _, c := range []struct {
+		says   string
+		before func(b *bench) func(b *bench)
+	}{
+		{"rows, lists, counts and records are what they were", func(b *bench) func(b *bench) {
+			rows := assorted(b)
+			all := manyRecords(b)
+			q := rouse.Query{Labels: map[string]string{"team": "red"}, States: []rouse.State{rouse.StatePaused, rouse.StateDead}}
+			byLabel, count := b.list(q), b.count(rouse.Query{Namespace: "test", States: []rouse.State{rouse.StatePaused}})
+			every := []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateDead}
+			return func(b *bench) {
+				b.same("all", b.list(rouse.Query{States: every}), rows)
+				b.same("by label", b.list(q), byLabel)
+				if n := b.count(rouse.Query{Namespace: "test", States: []rouse.State{rouse.StatePaused}}); n != count || n == 0 {
+					b.Errorf("count is %d, it was %d", n, count)
+				}
+				n := len(b.history(rouse.RecordQuery{Namespace: "test", Limit: 50})) + len(b.history(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
+				if n != len(all) {
+					b.Errorf("%d records, there were %d", n, len(all))
+				}
+				if n, err := b.Store.Trim(b.Context(), rouse.Never-1, 0); err != nil || n != int64(len(all)) {
+					b.Errorf("trim forgot %d of %d: %v", n, len(all), err)
+				}
+			}
+		}},
+		{"revisions and generations are not used again", func(b *bench) func(b *bench) {
+			r := b.create(row("a", 0))[0]
+			b.apply(rouse.Change{Key: r.Key, If: r.Revision})
+			return func(b *bench) {
+				again := b.create(row("a", 0))[0]
+				if again.Revision <= r.Revision || again.Generation <= r.Generation {
+					b.Errorf("revision %d, generation %d after %d", again.Revision, again.Generation, r.Revision)
+				}
+			}
+		}},
+		{"a held row stays held", func(b *bench) func(b *bench) {
+			b.create(numbered(2)...)
+			held := b.claim(rouse.Window{Hold: 1 << 50, Limit: 1}).Rows[0]
+			return func(b *bench) {
+				if rows := b.claim(rouse.Window{}).Rows; len(rows) != 1 || rows[0].Key == held.Key {
+					b.Errorf("claimed %v", names(rows))
+				}
+				if res := b.apply(rouse.Change{Key: held.Key, If: held.Revision})[0]; !res.Applied {
+					b.Errorf("settle: %+v", res)
+				}
+			}
+		}},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			dir := t.TempDir()
+			b := &bench{T: t, Store: open(t, dir)}
+			then := c.before(b)
+			for range 2 { // the second time nothing was written since
+				if err := b.Store.Close(); err != nil {
+					t.Fatal(err)
+				}
+				b.Store = open(t, dir)
+			}
+			then(b)
+			if err := b.Store.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
