@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -51,7 +52,7 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	case Failed:
 		r := t.Spec.Retry.Effective()
 		if occ.Attempt < r.Attempts {
-			to.Attempts, to.Manual, to.LastError = occ.Attempt, occ.Manual, Shorten(o.Detail, MaxDetail)
+			to.Attempts, to.Manual, to.LastError = occ.Attempt, occ.Manual, detail(o)
 			wait := o.After
 			if wait == 0 {
 				wait = r.Backoff(occ.Attempt, t.jitterSeed(occ))
@@ -74,7 +75,7 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 			dead.Runs = []Instant{occ.Due}
 		}
 		dead.Attempts, dead.Token, dead.Visible, dead.Updated = occ.Attempt, 0, Never, now
-		dead.LastError = Shorten(o.Detail, MaxDetail)
+		dead.LastError = detail(o)
 		if t.Key.Fire != "" { // a dead letter that was redriven, in vain
 			return Step{To: &dead, Log: []Record{t.record(occ, EndDead, o, sent, now)}}
 		}
@@ -242,8 +243,11 @@ func (t *Timer) missed(first, last Instant, count uint32, now Instant) Record {
 
 func (t *Timer) record(occ Occurrence, e Ending, o Outcome, sent, now Instant) Record {
 	return Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Manual: occ.Manual,
-		Due: occ.Due, Attempts: occ.Attempt, Code: o.Code, Reason: Shorten(o.Detail, MaxDetail), Sent: sent, Ended: now}
+		Due: occ.Due, Attempts: occ.Attempt, Code: o.Code, Reason: detail(o), Sent: sent, Ended: now}
 }
+
+// detail is the text of an outcome as it is kept: what a receiver answered may be anything, what is kept is UTF-8.
+func detail(o Outcome) string { return Shorten(strings.ToValidUTF8(o.Detail, "\uFFFD"), MaxDetail) }
 
 func endingOf(o Outcome) Ending {
 	if o.Verdict == Done {

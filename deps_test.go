@@ -26,6 +26,7 @@ var rules = []struct {
 	{"api", "the forms that the words have on the wire", []string{"."}},
 	{"client", "speaks the gRPC API", []string{".", "api/rouse/v1"}},
 	{"server", "serves an engine that it is given", []string{".", "api", "api/rouse/v1", "engine"}},
+	{"rousetest/receiver", "verifies the signatures that the webhook sink makes", []string{".", "sink/webhook"}},
 	{"rousetest", "for tests: knows the words, not the parts", []string{"."}},
 	{"node", "puts the parts together", []string{".", "batch", "claim", "engine", "schedule", "store", "sink", "server"}},
 	{"bench", "measures a node through its client, and the raw limits beneath it", []string{".", "api/rouse/v1", "client", "node", "store", "rousetest", "wheel", "schedule"}},

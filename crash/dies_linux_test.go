@@ -19,7 +19,7 @@ func TestDiskDies(t *testing.T) {
 			s := newServer(t, data, st.place(data))
 			s.start()
 			w := newWitness(t)
-			endStream := w.subscribe(s)
+			w.subscribe(s)
 			l := w.begin(s, 24, seed(t))
 			l.progress(200)
 
@@ -40,8 +40,6 @@ func TestDiskDies(t *testing.T) {
 			heal()
 			l.progress(50)
 			l.end()
-			w.quiet(s.dial(patience))
-			endStream()
 			w.close(s, 50)
 		})
 	}

@@ -22,7 +22,7 @@ func TestDrainUnderLoad(t *testing.T) {
 			s := newServer(t, data, st.place(data))
 			s.start()
 			w := newWitness(t)
-			endStream := w.subscribe(s)
+			w.subscribe(s)
 			l := w.begin(s, 64, seed(t))
 			n := rounds(t, 4, 2)
 			for range n {
@@ -32,8 +32,6 @@ func TestDrainUnderLoad(t *testing.T) {
 			}
 			l.progress(20)
 			l.end()
-			w.quiet(s.dial(patience))
-			endStream()
 			w.close(s, 50*n)
 		})
 	}

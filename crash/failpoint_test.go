@@ -38,7 +38,7 @@ func TestFailpoints(t *testing.T) {
 			}
 			s.start()
 			w := newWitness(t)
-			endStream := w.subscribe(s)
+			w.subscribe(s)
 			l := w.begin(s, 64, dice)
 			l.progress(20)
 			s.kill()
@@ -49,7 +49,6 @@ func TestFailpoints(t *testing.T) {
 					times = times[r.IntN(2):][:1]
 				}
 				for _, k := range times {
-					began := time.Now()
 					heal := w.fault(point.name)
 					s.launch("ROUSE_FAILPOINT=" + point.name + ":" + strconv.Itoa(k))
 					select {
@@ -62,7 +61,6 @@ func TestFailpoints(t *testing.T) {
 					}
 					heal()
 					died++
-					t.Logf("%s:%d after %v", point.name, k, time.Since(began))
 				}
 			}
 			heal := w.fault("restart")
@@ -70,8 +68,6 @@ func TestFailpoints(t *testing.T) {
 			heal()
 			l.progress(20)
 			l.end()
-			w.quiet(s.dial(patience))
-			endStream()
 			w.close(s, 3*died)
 		})
 	}

@@ -27,7 +27,7 @@ func TestDiskFull(t *testing.T) {
 			s := newServer(t, data, st.place(data))
 			s.start()
 			w := newWitness(t)
-			endStream := w.subscribe(s)
+			w.subscribe(s)
 			l := w.begin(s, 24, seed(t))
 			l.progress(200)
 
@@ -55,8 +55,6 @@ func TestDiskFull(t *testing.T) {
 			heal()
 			l.progress(100)
 			l.end()
-			w.quiet(s.dial(patience))
-			endStream()
 			w.close(s, 100)
 		})
 	}

@@ -20,9 +20,9 @@ func TestPowerCut(t *testing.T) {
 			s := newServer(t, data, st.place(data))
 			s.start()
 			w := newWitness(t)
-			endStream := w.subscribe(s)
+			w.subscribe(s)
 			l := w.begin(s, 64, dice)
-			n := rounds(t, 4, 2)
+			n := rounds(t, 6, 2)
 			for range n {
 				l.progress(100)
 				<-time.After(time.Duration(r.IntN(500)) * time.Millisecond) // the random moment
@@ -33,8 +33,6 @@ func TestPowerCut(t *testing.T) {
 			}
 			l.progress(20)
 			l.end()
-			w.quiet(s.dial(patience))
-			endStream()
 			w.close(s, 25*n)
 		})
 	}

@@ -123,8 +123,8 @@ func (w *witness) fired(f *rouse.Fire, came, replied time.Time, reply history.Re
 // channel is where the timers of the subscriber point.
 const channel = "crash"
 
-// subscribe starts a subscriber that does the same with fires by stream. The function it returns ends it.
-func (w *witness) subscribe(s *server) (end func()) {
+// subscribe starts a subscriber that does the same with fires by stream, until the end of the test.
+func (w *witness) subscribe(s *server) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := s.dial(0)
 	var running sync.WaitGroup
@@ -134,15 +134,10 @@ func (w *witness) subscribe(s *server) (end func()) {
 			w.t.Errorf("subscribe: %v", err)
 		}
 	})
-	var once sync.Once
-	end = func() {
-		once.Do(func() {
-			cancel()
-			running.Wait()
-		})
-	}
-	w.t.Cleanup(end)
-	return end
+	w.t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
 }
 
 var errMood = errors.New("not in the mood")

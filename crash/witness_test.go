@@ -153,7 +153,9 @@ func (w *witness) quiet(c *client.Client) {
 	w.t.Helper()
 	var left []rouse.Timer
 	soon := rouse.At(time.Now().Add(2 * watched))
-	until(w.t, func() string { return fmt.Sprintf("%d timers have not ended, such as %+v", len(left), left[0]) }, func() bool {
+	until(w.t, func() string {
+		return fmt.Sprintf("%d timers have not ended, such as %s, %s, %v, due %v", len(left), left[0].Key.Name, left[0].Spec.Schedule, left[0].State(), left[0].Due)
+	}, func() bool {
 		left = list(w.t, c, rouse.Query{DueUntil: soon})
 		return len(left) == 0
 	})

@@ -53,10 +53,11 @@ func (e *Engine) Records(ctx context.Context, q rouse.RecordQuery) (rouse.Record
 // Delete removes a timer; with an ifRevision other than 0, only if it has that revision.
 func (e *Engine) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (Deleted, error) {
 	var d Deleted
-	err := e.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
+	out, err := e.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
 		d.Generation = t.Generation
 		return rouse.Step{}, nil
-	}, &d.InFlight)
+	})
+	d.InFlight = out.inFlight
 	return d, err
 }
 
@@ -142,63 +143,70 @@ func (e *Engine) Purge(ctx context.Context, key rouse.Key) error {
 
 func (e *Engine) change1(ctx context.Context, key rouse.Key, fn func(*rouse.Timer) (rouse.Step, error)) (rouse.Timer, error) {
 	var last rouse.Timer
-	err := e.edit(ctx, key, 0, func(t *rouse.Timer) (rouse.Step, error) {
+	out, err := e.edit(ctx, key, 0, func(t *rouse.Timer) (rouse.Step, error) {
 		step, err := fn(t)
 		if step.To != nil {
 			last = *step.To
 		}
 		return step, err
-	}, nil)
-	if err != nil {
-		return rouse.Timer{}, err
-	}
-	return last, nil
+	})
+	last.Revision = out.revision
+	return last, err
 }
 
 // maxTries bounds how often an edit starts anew because the row changed under it. Each time somebody else got a change
 // through; a timer that is changed so often is not worth more.
 const maxTries = 16
 
+// edited is what an edit came to.
+type edited struct {
+	revision uint64 // of the row now
+	inFlight bool   // an attempt of the generation that the edit ended is out
+}
+
 // edit reads a row, lets fn change it, and writes it back if nobody else did meanwhile. fn may be called several times, and
-// must not change what it was given but by its result. The revision of the timer in the result is set.
-func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn func(*rouse.Timer) (rouse.Step, error), inFlight *bool) error {
+// must not change what it was given but by its result.
+func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn func(*rouse.Timer) (rouse.Step, error)) (edited, error) {
 	if err := e.awake(ctx); err != nil {
-		return err
+		return edited{}, err
 	}
 	for range maxTries {
 		t, err := e.Get(ctx, key)
 		if err != nil {
-			return err
+			return edited{}, err
 		}
 		if ifRevision != 0 && t.Revision != ifRevision {
-			return fmt.Errorf("the revision is %d: %w", t.Revision, rouse.ErrConflict)
+			return edited{}, fmt.Errorf("the revision is %d: %w", t.Revision, rouse.ErrConflict)
 		}
 		read := t.Revision
 		step, err := fn(&t)
 		if err != nil {
-			return err
+			return edited{}, err
 		}
-		w := &write{change: rouse.Change{Key: key, If: read, Keep: step.Keep, Log: step.Log}}
-		if step.To != nil {
-			row := step.To.Row()
-			w.change.To = &row
-		}
-		if step.Dead != nil {
-			w.change.Also = []rouse.Row{step.Dead.Row()}
-		}
+		w := &write{change: stepChange(key, read, step)}
 		out, err := e.do(ctx, []*write{w})
 		if err != nil {
-			return err
+			return edited{}, err
 		}
 		if out[0].err != nil {
-			return out[0].err
+			return edited{}, out[0].err
 		}
 		if out[0].Applied {
-			if inFlight != nil {
-				*inFlight = w.inFlight
-			}
-			return nil
+			return edited{out[0].Revision, w.inFlight}, nil
 		}
 	}
-	return fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)
+	return edited{}, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)
+}
+
+// stepChange is the one conditional write that makes a step.
+func stepChange(key rouse.Key, read uint64, step rouse.Step) rouse.Change {
+	c := rouse.Change{Key: key, If: read, Keep: step.Keep, Log: step.Log}
+	if step.To != nil {
+		row := step.To.Row()
+		c.To = &row
+	}
+	if step.Dead != nil {
+		c.Also = []rouse.Row{step.Dead.Row()}
+	}
+	return c
 }

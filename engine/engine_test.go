@@ -303,8 +303,12 @@ func TestPauseStopsAndResumeGoesOn(t *testing.T) {
 		h := start(t, mem.New(), &recorder{}, Options{})
 		h.put("a", "@every 10s")
 		time.Sleep(15 * time.Second)
-		if _, err := h.Pause(t.Context(), key("a"), "incident"); err != nil {
+		paused, err := h.Pause(t.Context(), key("a"), "incident")
+		if err != nil {
 			t.Fatal(err)
+		}
+		if now, _ := h.Get(t.Context(), key("a")); now.Revision != paused.Revision {
+			t.Errorf("pause answered revision %d, it is %d", paused.Revision, now.Revision)
 		}
 		time.Sleep(time.Minute)
 		if n := len(h.sink.got()); n != 1 {

@@ -43,6 +43,7 @@ type lane struct {
 	running int // deliveries running
 	inRing  bool
 	rate    rate
+	busy    time.Time // since when there is something queued
 }
 
 // rate estimates how many fires a second a lane gets rid of.
@@ -92,6 +93,9 @@ func (l *lanes) enqueue(en *entry, want rouse.Lane) {
 	}
 	ln.limit, ln.batch = max(1, want.Limit), max(1, want.Batch)
 	en.state, en.lane = queued, ln
+	if ln.queued == 0 {
+		ln.busy = time.Now()
+	}
 	ln.fifo = append(ln.fifo, en)
 	ln.queued++
 	l.ready(ln)
@@ -223,10 +227,20 @@ func (l *lanes) forget(ln *lane) {
 	}
 }
 
+// patience is how long a lane may need for what it has queued until it counts as slow, when memory is full; and trial is how
+// long it may take to show how fast it is.
+const (
+	patience = 10 * time.Second
+	trial    = 2 * time.Second
+)
+
 // slowest returns the lane that would take longest to send what it has queued, and how many of its entries it will not get
 // rid of within patience.
-func (l *lanes) slowest(patience time.Duration, now time.Time) (worst *lane, excess int, drain time.Duration) {
+func (l *lanes) slowest(now time.Time) (worst *lane, excess int, drain time.Duration) {
 	for _, ln := range l.byName {
+		if now.Sub(ln.busy) < trial {
+			continue
+		}
 		r := ln.rate.get(now)
 		n := ln.queued - max(4*ln.batch, 64, int(r*patience.Seconds()))
 		if n > excess {

@@ -26,8 +26,9 @@ type Put struct {
 
 // PutResult is what became of one Put.
 type PutResult struct {
-	Timer rouse.Timer
-	Err   error // *rouse.Invalid, rouse.ErrExists, rouse.ErrNotFound, rouse.ErrConflict, rouse.ErrFull
+	Timer    rouse.Timer
+	Replaced bool  // there was a timer of that name before
+	Err      error // *rouse.Invalid, rouse.ErrExists, rouse.ErrNotFound, rouse.ErrConflict, rouse.ErrFull
 }
 
 // Put writes timers in one durable step, each with an outcome of its own. When it returns without error, those without an
@@ -63,7 +64,7 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 			results[i].Err = r.err
 		case r.Applied:
 			timers[i].Revision, timers[i].Generation = r.Revision, r.Revision
-			results[i].Timer = timers[i]
+			results[i].Timer, results[i].Replaced = timers[i], r.Existed
 		default:
 			results[i].Err = refused(&puts[i], r.Existed)
 		}

@@ -184,13 +184,10 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 	return e.opts.Poll, nil
 }
 
-// patience is how long a queued fire may wait for its lane before its place in memory goes to others.
-const patience = 2 * time.Second
-
 // shed makes room when the window is full: the lane that is furthest behind puts off what it cannot send soon. The rows are
 // written with a later visible time, spread over what the lane needs, and come back then.
 func (e *Engine) shed() {
-	ln, excess, drain := e.lanes.slowest(patience, time.Now())
+	ln, excess, drain := e.lanes.slowest(time.Now())
 	if ln == nil {
 		return // all lanes are moving
 	}

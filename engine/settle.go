@@ -150,15 +150,7 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan bool, now rouse.Inst
 		}
 		return rouse.Change{Key: t.Key, If: rouse.AnyRevision, Keep: true, Log: log}
 	}
-	c := rouse.Change{Key: t.Key, If: t.Revision, Keep: step.Keep, Log: step.Log}
-	if step.To != nil {
-		row := step.To.Row()
-		c.To = &row
-	}
-	if step.Dead != nil {
-		c.Also = []rouse.Row{step.Dead.Row()}
-	}
-	return c
+	return stepChange(t.Key, t.Revision, step)
 }
 
 // conflicts returns the outcomes whose write named an old revision, after bringing their entries up to date.

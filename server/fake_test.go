@@ -75,6 +75,7 @@ func (f *fake) Put(_ context.Context, puts []engine.Put) ([]engine.PutResult, er
 	}
 	results := make([]engine.PutResult, len(puts))
 	for i := range puts {
+		_, results[i].Replaced = f.rows[puts[i].Key]
 		results[i].Timer, results[i].Err = f.put(&puts[i])
 	}
 	return results, nil

@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -149,6 +151,11 @@ func (c *createStream) start(ctx context.Context, r *rousev1.BatchCreateRequest,
 	}
 	c.face.streams.Go(func() {
 		defer close(w.done)
+		defer func() {
+			if p := recover(); p != nil { // here the guard does not see it
+				w.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			}
+		}()
 		results, err := c.face.put(ctx, b.puts, weight)
 		if err != nil {
 			w.err = err

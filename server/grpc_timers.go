@@ -44,7 +44,7 @@ func (f *timersFace) Create(ctx context.Context, r *rousev1.CreateRequest) (*rou
 	if err != nil {
 		return nil, err
 	}
-	t, err := f.create(ctx, engine.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision})
+	t, _, err := f.create(ctx, engine.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision})
 	if err != nil {
 		return nil, err
 	}

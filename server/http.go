@@ -17,7 +17,8 @@ import (
 const (
 	jsonType = "application/json"
 
-	// requestTimeout is how long the engine may take: less than what is left to write the answer in.
+	// requestTimeout is how long a request may take until it is answered, its body included: less than the time in which the
+	// answer must have been written.
 	requestTimeout = writeTimeout - 5*time.Second
 )
 
@@ -41,8 +42,9 @@ type call struct {
 	r    *http.Request
 	vars []string // of the path
 
-	face *httpFace
-	held int64 // bytes of the body, of face.bodies
+	face  *httpFace
+	began time.Time
+	held  int64 // bytes of the body, of face.bodies
 }
 
 // namespace, name and fire are the variables of a path that has them.
@@ -59,7 +61,7 @@ func (c *call) deadKey() rouse.Key {
 }
 
 func (f *httpFace) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{w: w, r: r, face: f}
+	c := &call{w: w, r: r, face: f, began: time.Now()}
 	defer func() {
 		f.bodies.Add(-c.held)
 		if p := recover(); p != nil {
@@ -93,7 +95,7 @@ func (c *call) serve() error {
 
 // context returns the context of a request that is answered at once.
 func (c *call) context() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(c.r.Context(), requestTimeout)
+	return context.WithDeadline(c.r.Context(), c.began.Add(requestTimeout))
 }
 
 // reply answers with a value of package api.

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -26,7 +25,7 @@ func (f *httpFace) createTimer(c *call) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	t, err := f.create(ctx, engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec})
+	t, _, err := f.create(ctx, engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec})
 	if err != nil {
 		return err
 	}
@@ -101,31 +100,18 @@ func (f *httpFace) putTimer(c *call) error {
 	case none:
 		put.Mode = engine.CreateOnly
 	}
-	t, created, err := f.putOne(c, put)
+	ctx, cancel := c.context()
+	defer cancel()
+	t, replaced, err := f.create(ctx, put)
 	switch {
 	case err != nil && (some || none || revision != 0):
 		return asked(err)
 	case err != nil:
 		return err
-	case created:
-		return c.timer(http.StatusCreated, t)
+	case replaced:
+		return c.timer(http.StatusOK, t)
 	}
-	return c.timer(http.StatusOK, t)
-}
-
-// putOne writes one timer, and says whether it is new. To know that, a put that may do both creates first.
-func (f *httpFace) putOne(c *call, put engine.Put) (t rouse.Timer, created bool, err error) {
-	ctx, cancel := c.context()
-	defer cancel()
-	if put.Mode == engine.CreateOrReplace {
-		first := put
-		first.Mode = engine.CreateOnly
-		if t, err = f.create(ctx, first); !errors.Is(err, rouse.ErrExists) {
-			return t, true, err
-		}
-	}
-	t, err = f.create(ctx, put)
-	return t, put.Mode == engine.CreateOnly, err
+	return c.timer(http.StatusCreated, t)
 }
 
 func (f *httpFace) getTimer(c *call) error { return c.show(c.key()) }

@@ -157,6 +157,17 @@ func TestCreateStreamEndsWithWhatIsWrong(t *testing.T) {
 	}
 	_, err = stream.Recv()
 	wantCode(t, err, codes.Unavailable)
+
+	f.set(func() { f.panics = true })
+	stream, err = c.CreateStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(request(0, "c")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = stream.Recv()
+	wantCode(t, err, codes.Internal)
 }
 
 func TestOverloadIsShed(t *testing.T) {

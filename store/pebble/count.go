@@ -30,10 +30,12 @@ const maxCounts = 1 << 14
 
 func (c *counts) init(db *lsm.DB) { *c = counts{db: db, near: map[countKey]int64{}} }
 
+func (c *counts) forget() { clear(c.near) }
+
 // write adds changes to counters.
 func (c *counts) write(o *ops, changes map[countKey]int64) error {
 	if len(c.near) > maxCounts {
-		clear(c.near)
+		c.forget()
 	}
 	var key [80]byte
 	for k, d := range changes {

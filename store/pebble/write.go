@@ -49,6 +49,7 @@ func (w *write) abandon() {
 func (w *write) finish() error {
 	s := w.s
 	if err := s.counts.write(&w.ops, w.counts); err != nil {
+		s.counts.forget() // some are ahead of what is written
 		return err
 	}
 	w.log.write(&w.ops, s.hours)

@@ -29,3 +29,11 @@ func TestSameAsTheModel(t *testing.T) {
 func TestReopen(t *testing.T) {
 	storetest.Reopen(t, func(t *testing.T, dir string) rouse.Store { return openTest(t, dir) })
 }
+
+func openDir(dir string) (rouse.Store, error) {
+	return Open(filepath.Join(dir, "timers.db"), Options{})
+}
+
+func TestCrash(t *testing.T) { storetest.Crash(t, openDir) }
+
+func TestPowerCut(t *testing.T) { storetest.PowerCut(t, openDir) }

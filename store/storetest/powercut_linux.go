@@ -1,0 +1,146 @@
+package storetest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// insideNamespace is set in the copy of the test that may mount.
+const insideNamespace = "ROUSE_STORETEST_MOUNTS"
+
+// PowerCut writes to a store on a disk that is a file, copies the file at some moment, and shows that a store on the copy
+// has all that was acknowledged before: what was not synced is in the kernel's memory and not in the file. It needs root. A
+// kill alone proves nothing about syncs. It is called from a test of its own, which it runs again.
+func PowerCut(t *testing.T, open OpenDir) {
+	if dir := os.Getenv(childDir); dir != "" {
+		writeUntilKilled(t, dir, open)
+		return
+	}
+	inNamespace(t, func() {
+		image := filepath.Join(t.TempDir(), "disk")
+		disk := newMount(t, image, true)
+		v := verifier{acked: map[int]int{}}
+		for round := range 3 {
+			w := startWriter(t, filepath.Join(disk.dir, "store"), round)
+			v.follow(t, w, 10+40*round)
+			w.freeze()
+			copied := fmt.Sprintf("%s-%d", image, round)
+			run(t, "cp", "--sparse=always", image, copied)
+			w.kill()
+			for w.out.Buffered() > 0 { // said before the copy
+				batch, revision, ok := w.next()
+				if !ok {
+					break
+				}
+				v.note(round, batch, revision)
+			}
+			_, _, _ = w.next()
+			_ = w.cmd.Wait()
+			disk.unmount()
+			image = copied
+			disk = newMount(t, image, false)
+			v.verify(t, filepath.Join(disk.dir, "store"), open)
+		}
+		disk.unmount()
+	})
+}
+
+// inNamespace runs do in a process that has its mounts for itself: when it ends, however it does, they are gone.
+func inNamespace(t *testing.T, do func()) {
+	if os.Getenv(insideNamespace) != "" {
+		run(t, "mount", "--make-rprivate", "/")
+		do()
+		return
+	}
+	if os.Getuid() != 0 {
+		t.Skip("mounting a disk needs root")
+	}
+	for _, tool := range []string{"mkfs.ext4", "mount", "umount", "cp"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(err)
+		}
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=2m")
+	cmd.Env = append(os.Environ(), insideNamespace+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	out, err := cmd.CombinedOutput()
+	switch {
+	case strings.Contains(string(out), "--- SKIP"):
+		t.Skipf("%s", out)
+	case err != nil:
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// mount is a file system in a file.
+type mount struct {
+	t   *testing.T
+	dir string
+}
+
+func newMount(t *testing.T, image string, fresh bool) *mount {
+	t.Helper()
+	m := &mount{t, t.TempDir()}
+	if fresh {
+		if err := os.WriteFile(image, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(image, 512<<20); err != nil {
+			t.Fatal(err)
+		}
+		run(t, "mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
+	}
+	// commit=600: the kernel does not write by itself what nobody has synced.
+	if out, err := exec.Command("mount", "-o", "loop,noatime,commit=600", image, m.dir).CombinedOutput(); err != nil {
+		t.Skipf("mount: %v: %s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("umount", "-l", m.dir).Run() })
+	return m
+}
+
+func (m *mount) unmount() {
+	m.t.Helper()
+	run(m.t, "umount", m.dir)
+}
+
+// freeze stops the writer, and returns when none of its threads can write any more.
+func (w *writer) freeze() {
+	w.t.Helper()
+	if err := w.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		w.t.Fatal(err)
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for range 20_000 {
+		if w.stopped() {
+			return
+		}
+		<-tick.C
+	}
+	w.t.Fatal("the writer does not stop")
+}
+
+func (w *writer) stopped() bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", w.cmd.Process.Pid))
+	for _, name := range threads {
+		text, e := os.ReadFile(name)
+		_, rest, _ := strings.Cut(string(text), ") ") // the state follows the name
+		if e != nil || !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return err == nil && len(threads) > 0
+}
+
+func run(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v: %s", name, strings.Join(args, " "), err, out)
+	}
+}
