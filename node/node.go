@@ -81,12 +81,14 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, ready func(api, admi
 	wg.Go(func() {
 		defer endServing()
 		engineErr = eng.Run(firing)
+		streams.Close() // subscriptions end, so that the server need not wait for them
 	})
 	wg.Go(func() { secrets.watch(firing, log) })
 	ready(api.Addr().String(), addr(admin))
 	serverErr = srv.Run(serving, api, admin)
 	endFiring() // a server that broke stops the engine too
 	wg.Wait()
+	streams.Wait()
 	return errors.Join(engineErr, serverErr)
 }
 

@@ -133,7 +133,9 @@ func (sub *subscriber) abandon(out []report, w *watch, now moment) []report {
 	}
 	sub.slots.each(func(s *slot) {
 		if s.item.d.watch == w {
-			out = append(out, report{sub.slots.release(s), rouse.Outcome{Verdict: rouse.Failed, After: rouse.AtOnce, Detail: stopped}})
+			// As after a crash: it may have arrived and may come again, and no attempt is spent on the service's own end.
+			it := sub.slots.release(s)
+			out = append(out, report{it, deferral(it.fire(), now.store, stopped)})
 		}
 	})
 	return out
