@@ -224,7 +224,7 @@ func TestRunNeverUsesUpAnOccurrence(t *testing.T) {
 	// A run asked for while the scheduled occurrence is on its way: both end once.
 	tm, s = recurring(MisfireLatest)
 	sched := mustCurrent(t, &tm)
-	if run, err = tm.Run(tm.Due + 1); err != nil {
+	if _, err = tm.Run(tm.Due + 1); err != nil {
 		t.Fatal(err)
 	}
 	step = tm.After(sched, 7, Outcome{Verdict: Done}, tm.Due, tm.Due+2, s)

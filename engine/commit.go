@@ -51,6 +51,9 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 	failpoint("before-commit")
 	results, err := e.store.Apply(ctx, changes)
 	e.opts.Events.committed(len(changes), time.Since(began), err)
+	if !errors.Is(err, rouse.ErrFull) {
+		e.health.commit(err)
+	}
 	out := make([]written, len(items))
 	if err == nil {
 		for i, r := range results {

@@ -64,7 +64,7 @@ func (e *Engine) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (
 // Pause stops a timer's scheduled occurrences until Resume.
 func (e *Engine) Pause(ctx context.Context, key rouse.Key, reason string) (rouse.Timer, error) {
 	return e.change1(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
-		t.Pause(reason, e.Now())
+		t.Pause(reason, e.clock.latest())
 		return rouse.Step{To: t}, nil
 	})
 }
@@ -73,7 +73,7 @@ func (e *Engine) Pause(ctx context.Context, key rouse.Key, reason string) (rouse
 func (e *Engine) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
 	return e.change1(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
 		s, _ := e.compiled.of(t)
-		log := t.Resume(e.Now(), s, e.busy(key))
+		log := t.Resume(e.clock.latest(), s, e.busy(key))
 		return rouse.Step{To: t, Log: log}, nil
 	})
 }
@@ -88,7 +88,7 @@ func (e *Engine) busy(key rouse.Key) bool {
 // RunNow asks for a fire now, beside the schedule, and returns its id and due time.
 func (e *Engine) RunNow(ctx context.Context, key rouse.Key) (id string, due rouse.Instant, err error) {
 	t, err := e.change1(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
-		due, err = t.Run(e.Now())
+		due, err = t.Run(e.clock.latest())
 		return rouse.Step{To: t}, err
 	})
 	if err != nil {
@@ -113,7 +113,7 @@ func (e *Engine) Report(ctx context.Context, key rouse.Key, r Report) (deadline 
 		if !ok || t.Token == 0 || t.Token != r.Token || t.Fire(occ).ID != r.FireID {
 			return rouse.Step{}, fmt.Errorf("fire %s with token %d is not in progress: %w", r.FireID, r.Token, rouse.ErrConflict)
 		}
-		now := e.Now()
+		now := e.clock.latest()
 		if r.Outcome.Verdict == 0 {
 			t.Visible = now.Add(r.Outcome.After)
 			deadline = t.Visible
@@ -129,7 +129,7 @@ func (e *Engine) Report(ctx context.Context, key rouse.Key, r Report) (deadline 
 // Redrive gives the dead letter that key.Fire names a new set of attempts, with the same fire id.
 func (e *Engine) Redrive(ctx context.Context, key rouse.Key) error {
 	_, err := e.change1(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
-		to := t.Redrive(e.Now())
+		to := t.Redrive(e.clock.latest())
 		return rouse.Step{To: &to}, nil
 	})
 	return err

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -565,6 +566,28 @@ func TestNodesThatHoldShareTheWork(t *testing.T) {
 		}
 		if len(seen) != 100 {
 			t.Errorf("%d of 100 timers fired", len(seen))
+		}
+	})
+}
+
+func TestAStoreThatFailsMakesTheEngineUnhealthy(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := &wire{Store: mem.New(), rnd: rand.New(rand.NewPCG(1, 1))}
+		h := start(t, w, &recorder{}, Options{Grace: time.Second})
+		h.put("a", "@every 1s")
+		time.Sleep(3 * time.Second)
+		if err := h.Healthy(); err != nil {
+			t.Errorf("all is well, but: %v", err)
+		}
+		w.cut.Store(true)
+		time.Sleep(10 * time.Second)
+		if err := h.Healthy(); err == nil {
+			t.Error("no commit gets through, and the engine says that it is well")
+		}
+		w.cut.Store(false)
+		time.Sleep(10 * time.Second)
+		if err := h.Healthy(); err != nil {
+			t.Errorf("the store is back, but: %v", err)
 		}
 	})
 }

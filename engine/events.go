@@ -69,6 +69,17 @@ func (ev *Events) conflicted(n int) {
 type health struct {
 	read, fire atomic.Int64
 	flushing   atomic.Int64 // since when a commit is under way, 0 if none is
+	failing    atomic.Int64 // since when commits have failed, 0 if the last one did not
+}
+
+// commit notes how a commit went.
+func (h *health) commit(err error) {
+	switch {
+	case err == nil:
+		h.failing.Store(0)
+	case h.failing.Load() == 0:
+		h.failing.Store(time.Now().UnixNano())
+	}
 }
 
 // Healthy returns why the engine does not make progress, or nil. It looks at the loops that fire, not at the process.
@@ -84,6 +95,9 @@ func (e *Engine) Healthy() error {
 		return nil
 	}
 	err := errors.Join(late("the firing loop", e.health.fire.Load(), 5*time.Second), late("the reading loop", e.health.read.Load(), 45*time.Second))
+	if at := e.health.failing.Load(); at != 0 {
+		err = errors.Join(err, late("the store", at, 5*time.Second))
+	}
 	if at := e.health.flushing.Load(); at != 0 {
 		err = errors.Join(err, late("the commit", at, 10*time.Second))
 	}

@@ -107,7 +107,7 @@ func (e *Engine) countReported(list []reported) {
 
 // steps turns outcomes into writes, each from the latest version of its row.
 func (e *Engine) steps(list []reported) []*write {
-	now := e.Now()
+	now := e.clock.latest() // a wait counted from an earlier moment would end early
 	items := make([]*write, len(list))
 	backing := make([]write, len(list))
 	type base struct {

@@ -97,7 +97,7 @@ func open(dir string, o Options, fs vfs.FS) (*Store, error) {
 		_ = h.lock.Close()
 		return nil, fmt.Errorf("store %s: %w", dir, explain(err))
 	}
-	if err := s.load(); err == nil {
+	if err = s.load(); err == nil {
 		err = h.settle(fs, dir)
 	}
 	if err != nil {

@@ -35,3 +35,9 @@ func openDir(dir string) (rouse.Store, error) { return Open(dir, Options{}) }
 func TestCrash(t *testing.T) { storetest.Crash(t, openDir) }
 
 func TestPowerCut(t *testing.T) { storetest.PowerCut(t, openDir) }
+
+func TestFullDisk(t *testing.T) {
+	storetest.Full(t, func(dir string) (rouse.Store, error) {
+		return Open(dir, Options{MemTableBytes: 1 << 20, CacheBytes: 8 << 20, Reserve: 8 << 20})
+	})
+}

@@ -13,6 +13,7 @@ import (
 // Keys are kept as two hashes of 64 bits each, under secret seeds: nothing in here holds on to the memory of rows, and the
 // garbage collector has nothing to look at. Rows with labels are not remembered: their places do not fit.
 type recent struct {
+	most       int // spots in a generation
 	seeds      [2]maphash.Seed
 	young, old map[[2]uint64]spot
 }
@@ -31,7 +32,7 @@ type spot struct {
 const recentMost = 128 << 10
 
 func (r *recent) init() {
-	*r = recent{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, young: map[[2]uint64]spot{}}
+	*r = recent{most: recentMost, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, young: map[[2]uint64]spot{}}
 }
 
 // hash returns what stands for a key.
@@ -50,7 +51,7 @@ func (r *recent) get(k rouse.Key) (place, bool) {
 
 // take remembers what a batch wrote.
 func (r *recent) take(seen map[rouse.Key]place) {
-	if len(r.young)+len(seen) > recentMost {
+	if len(r.young)+len(seen) > r.most {
 		r.old, r.young = r.young, make(map[[2]uint64]spot, len(seen))
 	}
 	for k, p := range seen {

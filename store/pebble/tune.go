@@ -43,8 +43,10 @@ func (s *Store) tune(o Options, fresh bool) *lsm.Options {
 		WALBytesPerSync: 1 << 20,
 
 		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
+
+		// A damaged block is an error for whoever reads it; by default it would end the process.
+		EventListener: &lsm.EventListener{DataCorruption: func(lsm.DataCorruptionInfo) {}},
 	}
-	opts.FlushDelayDeleteRange = 0
 	for i := range opts.Levels {
 		l := &opts.Levels[i]
 		// Creating a timer looks up a key that is not there; ten bits a key spare 99 of 100 of these reads.
@@ -72,9 +74,9 @@ func explain(err error) error {
 	case err == nil:
 		return nil
 	case lsm.IsCorruptionError(err) || errors.Is(err, lsm.ErrDBDoesNotExist):
-		return fmt.Errorf("is damaged: %w; restore the directory from a checkpoint, or move it away to begin with an empty store", err)
+		return fmt.Errorf("the store is damaged: %w; restore the directory from a checkpoint, or move it away to begin with an empty store", err)
 	case errors.Is(err, syscall.EROFS), errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("cannot be written: %w; make the directory writable for this user, or name another", err)
+		return fmt.Errorf("the directory cannot be written: %w; make the directory writable for this user, or name another", err)
 	}
 	return err
 }

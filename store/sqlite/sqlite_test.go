@@ -37,3 +37,9 @@ func openDir(dir string) (rouse.Store, error) {
 func TestCrash(t *testing.T) { storetest.Crash(t, openDir) }
 
 func TestPowerCut(t *testing.T) { storetest.PowerCut(t, openDir) }
+
+func TestFullDisk(t *testing.T) {
+	storetest.Full(t, func(dir string) (rouse.Store, error) {
+		return Open(filepath.Join(dir, "timers.db"), Options{Reserve: 8 << 20})
+	})
+}

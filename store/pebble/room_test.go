@@ -1,0 +1,252 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/rousehq/rouse"
+)
+
+// smallDisk is a disk in memory whose free space the test sets.
+type smallDisk struct {
+	vfs.FS
+	avail atomic.Int64
+	full  atomic.Bool
+	once  sync.Once
+	met   chan struct{} // closed by the first write that finds no room
+}
+
+func newSmallDisk() *smallDisk {
+	d := &smallDisk{FS: vfs.NewMem(), met: make(chan struct{})}
+	d.avail.Store(1 << 30)
+	return d
+}
+
+func (d *smallDisk) Unwrap() vfs.FS { return d.FS }
+
+func (d *smallDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: uint64(d.avail.Load()), TotalBytes: 1 << 30}, nil
+}
+
+func (d *smallDisk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := d.FS.Create(name, c)
+	return &smallFile{f, d}, err
+}
+
+func (d *smallDisk) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := d.FS.ReuseForWrite(from, to, c)
+	return &smallFile{f, d}, err
+}
+
+type smallFile struct {
+	vfs.File
+	disk *smallDisk
+}
+
+// Write takes a part of what it is given when the disk is full, as a real disk may.
+func (f *smallFile) Write(b []byte) (int, error) {
+	if f.disk.full.Load() {
+		f.disk.once.Do(func() { close(f.disk.met) })
+		n, err := f.File.Write(append([]byte(nil), b[:min(len(b), 7)]...))
+		if err == nil {
+			err = syscall.ENOSPC
+		}
+		return n, err
+	}
+	return f.File.Write(b)
+}
+
+func openSmall(t *testing.T, d *smallDisk) *Store {
+	t.Helper()
+	s, err := open("store", Options{MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Reserve: 100 << 20}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func testRow(name string) *rouse.Row {
+	return &rouse.Row{Key: rouse.Key{Namespace: "ns", Name: name}, Visible: 5, Due: 5, State: rouse.StateScheduled, Body: []byte(name)}
+}
+
+func create(name string) rouse.Change {
+	r := testRow(name)
+	return rouse.Change{Key: r.Key, If: rouse.NoRow, To: r}
+}
+
+// expired makes the store ask the disk again.
+func (r *room) expire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.checked = time.Time{}
+}
+
+func TestBelowTheReserveRowsAreNotAdded(t *testing.T) {
+	d := newSmallDisk()
+	s := openSmall(t, d)
+	defer s.Close()
+	apply := func(changes ...rouse.Change) ([]rouse.Result, error) { return s.Apply(t.Context(), changes) }
+	first, err := apply(create("a"), create("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.avail.Store(99 << 20)
+	s.room.expire()
+
+	keys := []rouse.Key{testRow("a").Key, testRow("c").Key}
+	if _, err := apply(rouse.Change{Key: keys[0], If: first[0].Revision}, create("c")); !errors.Is(err, rouse.ErrFull) {
+		t.Errorf("a call that adds a row: %v", err)
+	}
+	if _, err := apply(rouse.Change{Key: keys[1], If: rouse.AnyRevision, To: testRow("c")}); !errors.Is(err, rouse.ErrFull) {
+		t.Errorf("a replace of nothing: %v", err)
+	}
+	rows, err := s.Get(t.Context(), keys)
+	if err != nil || rows[0].Revision != first[0].Revision || rows[1].Revision != 0 {
+		t.Errorf("a refused call changed something: %+v, %v", rows, err)
+	}
+	dead := *testRow("a")
+	dead.Key.Fire, dead.State = "f", rouse.StateDead
+	results, err := apply(
+		rouse.Change{Key: keys[0], If: first[0].Revision, To: testRow("a")},
+		rouse.Change{Key: testRow("b").Key, If: first[1].Revision, Also: []rouse.Row{dead}},
+		rouse.Change{Key: keys[0], If: rouse.NoRow, To: testRow("a")})
+	if err != nil || !results[0].Applied || !results[1].Applied || results[2].Applied {
+		t.Errorf("an update and a settle: %+v, %v", results, err)
+	}
+
+	d.avail.Store(101 << 20)
+	s.room.expire()
+	if _, err := apply(create("c")); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+	if n, err := s.Count(t.Context(), rouse.Query{}); err != nil || n != 2 {
+		t.Errorf("count is %d, %v", n, err)
+	}
+}
+
+func TestAWriteWaitsForRoom(t *testing.T) {
+	d := newSmallDisk()
+	s := openSmall(t, d)
+	if _, err := s.Apply(t.Context(), []rouse.Change{create("a")}); err != nil {
+		t.Fatal(err)
+	}
+	d.full.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := s.Apply(ctx, []rouse.Change{create("b")})
+		done <- err
+	}()
+	<-d.met
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller that gave up: %v", err)
+	}
+	go func() {
+		_, err := s.Apply(t.Context(), []rouse.Change{create("c")})
+		done <- err
+	}()
+	d.full.Store(false)
+	if err := <-done; err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+	if s.Stats()["disk_full_waits"] == 0 {
+		t.Error("the wait is not in the figures")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openSmall(t, d)
+	defer s.Close()
+	if n, err := s.Count(t.Context(), rouse.Query{}); err != nil || n != 3 {
+		t.Errorf("count is %d, %v", n, err)
+	}
+}
+
+func TestCloseDoesNotWaitForRoom(t *testing.T) {
+	d := newSmallDisk()
+	s := openSmall(t, d)
+	if _, err := s.Apply(t.Context(), []rouse.Change{create("a")}); err != nil {
+		t.Fatal(err)
+	}
+	d.full.Store(true)
+	done := make(chan error)
+	go func() {
+		_, err := s.Apply(t.Context(), []rouse.Change{create("b")})
+		done <- err
+	}()
+	<-d.met
+	_ = s.Close() // may say that the log has no room
+	if err := <-done; err == nil {
+		t.Error("a write was acknowledged that the disk does not have")
+	}
+	d.full.Store(false)
+	s = openSmall(t, d)
+	defer s.Close()
+	if rows, err := s.Get(t.Context(), []rouse.Key{testRow("a").Key}); err != nil || rows[0].Revision == 0 {
+		t.Errorf("%+v, %v", rows, err)
+	}
+}
+
+// TestAfterAFailedSyncNothingIsWritten: a sync is not tried again and called good.
+func TestAfterAFailedSyncNothingIsWritten(t *testing.T) {
+	d := &brokenDisk{FS: vfs.NewMem()}
+	s, err := open("store", Options{MemTableBytes: 1 << 20, CacheBytes: 1 << 20}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Apply(t.Context(), []rouse.Change{create("a")}); err != nil {
+		t.Fatal(err)
+	}
+	d.broken.Store(true)
+	if _, err := s.Apply(t.Context(), []rouse.Change{create("b")}); err == nil {
+		t.Error("acknowledged without a sync")
+	}
+	d.broken.Store(false)
+	if _, err := s.Apply(t.Context(), []rouse.Change{create("c")}); err == nil {
+		t.Error("acknowledged after a sync that failed")
+	}
+	if rows, err := s.Get(t.Context(), []rouse.Key{testRow("a").Key}); err != nil || rows[0].Revision == 0 {
+		t.Errorf("reading goes on: %+v, %v", rows, err)
+	}
+	_ = s.Close()
+}
+
+// brokenDisk has syncs that fail.
+type brokenDisk struct {
+	vfs.FS
+	broken atomic.Bool
+}
+
+func (d *brokenDisk) Unwrap() vfs.FS { return d.FS }
+
+func (d *brokenDisk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := d.FS.Create(name, c)
+	return &brokenFile{f, d}, err
+}
+
+type brokenFile struct {
+	vfs.File
+	disk *brokenDisk
+}
+
+func (f *brokenFile) SyncData() error {
+	if f.disk.broken.Load() {
+		return syscall.EIO
+	}
+	return f.File.SyncData()
+}
+
+func (f *brokenFile) Sync() error {
+	if f.disk.broken.Load() {
+		return syscall.EIO
+	}
+	return f.File.Sync()
+}
