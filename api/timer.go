@@ -25,6 +25,9 @@ type Timer struct {
 	LastError   string `json:"last_error,omitzero"`
 	Ended       uint64 `json:"ended"`
 	FireID      string `json:"fire_id,omitzero"`
+
+	// InFlight is in answers to creates only: an attempt of the generation that was replaced had started and may still arrive.
+	InFlight bool `json:"in_flight,omitzero"`
 }
 
 // TimerOf returns the JSON form of a timer or dead letter.
@@ -69,6 +72,7 @@ type Created struct {
 	Generation uint64   `json:"generation,omitzero"`
 	Revision   uint64   `json:"revision,omitzero"`
 	Due        Time     `json:"due,omitzero"`
+	InFlight   bool     `json:"in_flight,omitzero"` // as in Timer
 	Problem    *Problem `json:"problem,omitzero"`
 }
 

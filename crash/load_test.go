@@ -95,7 +95,7 @@ func (l *load) put(name, target string, at when, replace bool) history.Res {
 	return e.Res
 }
 
-func (l *load) delete(name string) history.Res {
+func (l *load) delete(name string) error {
 	ctx, cancel := context.WithTimeout(l.calling, callTimeout)
 	defer cancel()
 	e := history.Delete{Timer: name, T0: now()}
@@ -103,7 +103,7 @@ func (l *load) delete(name string) history.Res {
 	e.T1, e.Res, e.InFlight = now(), result(err), d.InFlight
 	l.write(e)
 	l.count("delete "+name, err)
-	return e.Res
+	return err
 }
 
 func (l *load) get(name string) {

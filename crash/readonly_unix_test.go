@@ -34,10 +34,9 @@ func TestReadOnly(t *testing.T) {
 				t.Run(c.name, func(t *testing.T) {
 					data := c.data()
 					s := newServer(t, data, st.place(data))
+					permit(t, filepath.Dir(data), 0o444, 0o222)
 					if os.Geteuid() == 0 { // whom no permission stops
 						s.attr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
-					} else {
-						forbid(t, filepath.Dir(data))
 					}
 					s.refuses("permission denied", "writable", "or name another")
 				})
@@ -46,18 +45,22 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// forbid takes the permission to write from everything in a directory, until the end of the test.
-func forbid(t testing.TB, dir string) {
+// permit gives and takes permissions of everything in a directory, until the end of the test. Who may read a directory may
+// enter it.
+func permit(t testing.TB, dir string, give, take os.FileMode) {
 	t.Helper()
 	for path := range tree(t, dir) {
 		info, err := os.Stat(path)
 		if err != nil {
-			continue
-		}
-		mode := info.Mode().Perm()
-		if err := os.Chmod(path, mode&^0o222); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = os.Chmod(path, mode) })
+		mode := info.Mode().Perm() | give
+		if info.IsDir() {
+			mode |= give >> 2
+		}
+		if err := os.Chmod(path, mode&^take); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(path, info.Mode().Perm()) })
 	}
 }

@@ -150,7 +150,8 @@ func (w *writer) far(ctx context.Context, name string) {
 
 // remove deletes a timer, and does not give up before it knows that it is gone.
 func (w *writer) remove(name string) {
-	for w.delete(name) == history.Info && w.calling.Err() == nil {
+	for err := w.delete(name); err != nil && !errors.Is(err, rouse.ErrNotFound) && w.calling.Err() == nil; err = w.delete(name) {
+		w.pause(w.calling, w.between(5, 20))
 	}
 }
 

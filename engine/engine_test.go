@@ -249,7 +249,11 @@ func TestAReplacedTimerFiresAsItsNewGenerationOnly(t *testing.T) {
 		h := start(t, mem.New(), sink, Options{})
 		first := h.put("a", "@every 10s")
 		time.Sleep(10500 * time.Millisecond) // the first occurrence is on its way
-		second := h.put("a", "@after 5s", func(p *Put) { p.Mode = CreateOrReplace })
+		res, err := h.Put(t.Context(), []Put{{Key: key("a"), Spec: rouse.Spec{Schedule: "@after 5s", Target: "test:a"}, Mode: CreateOrReplace}})
+		if err != nil || res[0].Err != nil || !res[0].Replaced || !res[0].InFlight {
+			t.Fatalf("replace of one in flight: %+v, %v", res, err)
+		}
+		second := res[0].Timer
 		if second.Generation <= first.Generation {
 			t.Errorf("generation %d after %d", second.Generation, first.Generation)
 		}

@@ -28,6 +28,7 @@ type Put struct {
 type PutResult struct {
 	Timer    rouse.Timer
 	Replaced bool  // there was a timer of that name before
+	InFlight bool  // an attempt of its generation had started and may still arrive; none starts after the answer
 	Err      error // *rouse.Invalid, rouse.ErrExists, rouse.ErrNotFound, rouse.ErrConflict, rouse.ErrFull
 }
 
@@ -64,7 +65,7 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 			results[i].Err = r.err
 		case r.Applied:
 			timers[i].Revision, timers[i].Generation = r.Revision, r.Revision
-			results[i].Timer, results[i].Replaced = timers[i], r.Existed
+			results[i].Timer, results[i].Replaced, results[i].InFlight = timers[i], r.Existed, backing[i].inFlight
 		default:
 			results[i].Err = refused(&puts[i], r.Existed)
 		}

@@ -103,11 +103,7 @@ func (m *metrics) events(log *slog.Logger) engine.Events {
 	return engine.Events{
 		Sent:     m.sent,
 		Reported: m.reported,
-		Recorded: func(records []rouse.Record) {
-			for i := range records {
-				m.occurrences.WithLabelValues(records[i].Ending.String()).Add(float64(max(1, records[i].Count)))
-			}
-		},
+		Recorded: m.recorded,
 		Committed: func(changes int, took time.Duration, err error) {
 			m.commitSize.Observe(float64(changes))
 			m.commitTime.Observe(took.Seconds())
@@ -137,6 +133,19 @@ func (m *metrics) sent(fires []rouse.Fire, now rouse.Instant) {
 				m.early.Inc()
 			}
 			s.lag.Observe(lag.Seconds())
+		}
+	}
+}
+
+// recorded counts occurrences; a run that nobody counted is one.
+func (m *metrics) recorded(records []rouse.Record) {
+	var ended [rouse.EndMissed + 1]float64
+	for i := range records {
+		ended[records[i].Ending] += float64(max(1, records[i].Count))
+	}
+	for e, n := range ended {
+		if n > 0 {
+			m.occurrences.WithLabelValues(rouse.Ending(e).String()).Add(n)
 		}
 	}
 }

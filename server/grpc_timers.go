@@ -44,11 +44,13 @@ func (f *timersFace) Create(ctx context.Context, r *rousev1.CreateRequest) (*rou
 	if err != nil {
 		return nil, err
 	}
-	t, _, err := f.create(ctx, engine.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision})
+	res, err := f.create(ctx, engine.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision})
 	if err != nil {
 		return nil, err
 	}
-	return rousev1.TimerToProto(&t), nil
+	t := rousev1.TimerToProto(&res.Timer)
+	t.InFlight = res.InFlight
+	return t, nil
 }
 
 func (f *timersFace) BatchCreate(ctx context.Context, r *rousev1.BatchCreateRequest) (*rousev1.BatchCreateResponse, error) {
@@ -112,6 +114,7 @@ func (b *batchCall) response(results []engine.PutResult) *rousev1.BatchCreateRes
 			continue
 		}
 		c.Generation, c.Revision, c.DueMs = r.Timer.Generation, r.Timer.Revision, rousev1.InstantToProto(r.Timer.Due)
+		c.InFlight = r.InFlight
 	}
 	return out
 }

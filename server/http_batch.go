@@ -56,7 +56,7 @@ func (f *httpFace) batchCreate(c *call) error {
 			out.Created[at[j]] = failed(name, r.Err)
 			continue
 		}
-		out.Created[at[j]] = api.Created{Name: name, Generation: r.Timer.Generation, Revision: r.Timer.Revision, Due: api.TimeOf(r.Timer.Due)}
+		out.Created[at[j]] = api.Created{Name: name, Generation: r.Timer.Generation, Revision: r.Timer.Revision, Due: api.TimeOf(r.Timer.Due), InFlight: r.InFlight}
 	}
 	for i := range out.Created {
 		if out.Created[i].Problem != nil {

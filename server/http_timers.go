@@ -25,15 +25,21 @@ func (f *httpFace) createTimer(c *call) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	t, _, err := f.create(ctx, engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec})
+	res, err := f.create(ctx, engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec})
 	if err != nil {
 		return err
 	}
-	return c.timer(http.StatusCreated, t)
+	return c.put(http.StatusCreated, &res)
 }
 
 // timer answers with a timer. Its entity tag is its revision.
 func (c *call) timer(status int, t rouse.Timer) error {
+	return c.put(status, &engine.PutResult{Timer: t})
+}
+
+// put answers with a timer that was written.
+func (c *call) put(status int, res *engine.PutResult) error {
+	t := &res.Timer
 	h := c.w.Header()
 	if t.Revision != 0 {
 		h.Set("ETag", `"`+strconv.FormatUint(t.Revision, 10)+`"`)
@@ -41,7 +47,9 @@ func (c *call) timer(status int, t rouse.Timer) error {
 	if status == http.StatusCreated {
 		h.Set("Location", api.TimerPath(t.Key.Namespace, t.Key.Name))
 	}
-	return c.reply(status, api.TimerOf(&t))
+	body := api.TimerOf(t)
+	body.InFlight = res.InFlight
+	return c.reply(status, body)
 }
 
 // match reads If-Match and If-None-Match: the revision that a timer must have, that there must be one, that there must be none.
@@ -102,16 +110,16 @@ func (f *httpFace) putTimer(c *call) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	t, replaced, err := f.create(ctx, put)
+	res, err := f.create(ctx, put)
 	switch {
 	case err != nil && (some || none || revision != 0):
 		return asked(err)
 	case err != nil:
 		return err
-	case replaced:
-		return c.timer(http.StatusOK, t)
+	case res.Replaced:
+		return c.put(http.StatusOK, &res)
 	}
-	return c.timer(http.StatusCreated, t)
+	return c.put(http.StatusCreated, &res)
 }
 
 func (f *httpFace) getTimer(c *call) error { return c.show(c.key()) }

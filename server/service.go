@@ -97,21 +97,21 @@ func (s *service) put(ctx context.Context, puts []engine.Put, weight int64) ([]e
 	return s.timers.Put(ctx, puts)
 }
 
-// create writes one timer, and says whether it took the place of another.
-func (s *service) create(ctx context.Context, p engine.Put) (t rouse.Timer, replaced bool, err error) {
+// create writes one timer.
+func (s *service) create(ctx context.Context, p engine.Put) (engine.PutResult, error) {
 	if err := checkRevision(p.IfRevision); err != nil {
-		return rouse.Timer{}, false, err
+		return engine.PutResult{}, err
 	}
 	puts := []engine.Put{p}
 	weight, err := s.admit(ctx, puts, false)
 	if err != nil {
-		return rouse.Timer{}, false, err
+		return engine.PutResult{}, err
 	}
 	results, err := s.put(ctx, puts, weight)
 	if err != nil {
-		return rouse.Timer{}, false, err
+		return engine.PutResult{}, err
 	}
-	return results[0].Timer, results[0].Replaced, results[0].Err
+	return results[0], results[0].Err
 }
 
 // batch writes many timers, each with an outcome of its own.

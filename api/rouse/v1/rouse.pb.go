@@ -78,23 +78,26 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 }
 
 type Timer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Spec          *Spec                  `protobuf:"bytes,3,opt,name=spec,proto3" json:"spec,omitempty"`
-	Generation    uint64                 `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"`
-	Revision      uint64                 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
-	State         string                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"` // scheduled, retrying, accepted, paused or dead
-	PauseReason   string                 `protobuf:"bytes,7,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`
-	CreatedMs     int64                  `protobuf:"varint,8,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
-	UpdatedMs     int64                  `protobuf:"varint,9,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"`
-	DueMs         int64                  `protobuf:"varint,10,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`             // of the occurrence that is next or in progress; 0 if the schedule has ended
-	VisibleMs     int64                  `protobuf:"varint,11,opt,name=visible_ms,json=visibleMs,proto3" json:"visible_ms,omitempty"` // when rouse looks at it again; 0 if never
-	RunsMs        []int64                `protobuf:"varint,12,rep,packed,name=runs_ms,json=runsMs,proto3" json:"runs_ms,omitempty"`
-	Attempts      uint32                 `protobuf:"varint,13,opt,name=attempts,proto3" json:"attempts,omitempty"`
-	LastError     string                 `protobuf:"bytes,14,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
-	Ended         uint64                 `protobuf:"varint,15,opt,name=ended,proto3" json:"ended,omitempty"`
-	FireId        string                 `protobuf:"bytes,16,opt,name=fire_id,json=fireId,proto3" json:"fire_id,omitempty"` // of a dead letter
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Namespace   string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name        string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Spec        *Spec                  `protobuf:"bytes,3,opt,name=spec,proto3" json:"spec,omitempty"`
+	Generation  uint64                 `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"`
+	Revision    uint64                 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	State       string                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"` // scheduled, retrying, accepted, paused or dead
+	PauseReason string                 `protobuf:"bytes,7,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`
+	CreatedMs   int64                  `protobuf:"varint,8,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	UpdatedMs   int64                  `protobuf:"varint,9,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"`
+	DueMs       int64                  `protobuf:"varint,10,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`             // of the occurrence that is next or in progress; 0 if the schedule has ended
+	VisibleMs   int64                  `protobuf:"varint,11,opt,name=visible_ms,json=visibleMs,proto3" json:"visible_ms,omitempty"` // when rouse looks at it again; 0 if never
+	RunsMs      []int64                `protobuf:"varint,12,rep,packed,name=runs_ms,json=runsMs,proto3" json:"runs_ms,omitempty"`
+	Attempts    uint32                 `protobuf:"varint,13,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	LastError   string                 `protobuf:"bytes,14,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	Ended       uint64                 `protobuf:"varint,15,opt,name=ended,proto3" json:"ended,omitempty"`
+	FireId      string                 `protobuf:"bytes,16,opt,name=fire_id,json=fireId,proto3" json:"fire_id,omitempty"` // of a dead letter
+	// In the answer of Create only: an attempt of the generation that was replaced had started already and may still arrive;
+	// none starts after the answer.
+	InFlight      bool `protobuf:"varint,17,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -239,6 +242,13 @@ func (x *Timer) GetFireId() string {
 		return x.FireId
 	}
 	return ""
+}
+
+func (x *Timer) GetInFlight() bool {
+	if x != nil {
+		return x.InFlight
+	}
+	return false
 }
 
 type Spec struct {
@@ -739,7 +749,8 @@ type Created struct {
 	Generation    uint64                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
 	Revision      uint64                 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	DueMs         int64                  `protobuf:"varint,4,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`
-	Problem       *Problem               `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"` // set: this timer was not created
+	Problem       *Problem               `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`                    // set: this timer was not created
+	InFlight      bool                   `protobuf:"varint,6,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"` // as in Timer
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -807,6 +818,13 @@ func (x *Created) GetProblem() *Problem {
 		return x.Problem
 	}
 	return nil
+}
+
+func (x *Created) GetInFlight() bool {
+	if x != nil {
+		return x.InFlight
+	}
+	return false
 }
 
 type Problem struct {
@@ -2966,7 +2984,7 @@ var File_rouse_v1_rouse_proto protoreflect.FileDescriptor
 
 const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\n" +
-	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xc9\x03\n" +
+	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xe6\x03\n" +
 	"\x05Timer\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -2990,7 +3008,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\n" +
 	"last_error\x18\x0e \x01(\tR\tlastError\x12\x14\n" +
 	"\x05ended\x18\x0f \x01(\x04R\x05ended\x12\x17\n" +
-	"\afire_id\x18\x10 \x01(\tR\x06fireId\"\xf0\x02\n" +
+	"\afire_id\x18\x10 \x01(\tR\x06fireId\x12\x1b\n" +
+	"\tin_flight\x18\x11 \x01(\bR\binFlight\"\xf0\x02\n" +
 	"\x04Spec\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x1a\n" +
 	"\btimezone\x18\x02 \x01(\tR\btimezone\x12\x16\n" +
@@ -3035,7 +3054,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
 	"\x04spec\x18\x02 \x01(\v2\x0e.rouse.v1.SpecR\x04spec\"B\n" +
 	"\x13BatchCreateResponse\x12+\n" +
-	"\acreated\x18\x01 \x03(\v2\x11.rouse.v1.CreatedR\acreated\"\x9d\x01\n" +
+	"\acreated\x18\x01 \x03(\v2\x11.rouse.v1.CreatedR\acreated\"\xba\x01\n" +
 	"\aCreated\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1e\n" +
 	"\n" +
@@ -3043,7 +3062,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"generation\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x04R\brevision\x12\x15\n" +
 	"\x06due_ms\x18\x04 \x01(\x03R\x05dueMs\x12+\n" +
-	"\aproblem\x18\x05 \x01(\v2\x11.rouse.v1.ProblemR\aproblem\"s\n" +
+	"\aproblem\x18\x05 \x01(\v2\x11.rouse.v1.ProblemR\aproblem\x12\x1b\n" +
+	"\tin_flight\x18\x06 \x01(\bR\binFlight\"s\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12\x14\n" +

@@ -1,0 +1,352 @@
+package sqlite
+
+import (
+	"bufio"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+func testRow(name string) *rouse.Row {
+	return &rouse.Row{Key: rouse.Key{Namespace: "ns", Name: name}, Visible: 5, Due: 5, State: rouse.StateScheduled, Body: []byte(name)}
+}
+
+func newTimer(name string) rouse.Change {
+	r := testRow(name)
+	return rouse.Change{Key: r.Key, If: rouse.NoRow, To: r}
+}
+
+// makeStore makes a store with some rows, and closes it.
+func makeStore(t *testing.T, path string) {
+	t.Helper()
+	s, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var changes []rouse.Change
+	for i := range 2000 {
+		changes = append(changes, newTimer(fmt.Sprintf("t%04d-%s", i, strings.Repeat("x", 100))))
+	}
+	if _, err := s.Apply(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeFile(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patch changes bytes of a file.
+func patch(t *testing.T, name string, at int64, b []byte) {
+	t.Helper()
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(b, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatIsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		prepare func(t *testing.T, path string)
+		says    []string
+	}{
+		{"a directory", func(t *testing.T, path string) { _ = os.Mkdir(path, 0o700) }, []string{"no file", "name one"}},
+		{"an empty file", func(t *testing.T, path string) { writeFile(t, path, "") }, []string{"is empty", "name a file"}},
+		{"a letter", func(t *testing.T, path string) { writeFile(t, path, strings.Repeat("Dear rouse, ", 50)) }, []string{"no SQLite file", "name a file"}},
+		{"another application's file", func(t *testing.T, path string) {
+			db, err := sql.Open("sqlite", dsn(path, []string{"journal_mode(delete)"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if _, err := db.Exec(`CREATE TABLE timers (a)`); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"another application", "name a file"}},
+		{"a newer format", func(t *testing.T, path string) {
+			makeStore(t, path)
+			patch(t, path, 60, binary.BigEndian.AppendUint32(nil, formatVersion+1))
+		}, []string{"format 2", "newer rouse"}},
+		{"half a store", func(t *testing.T, path string) {
+			makeStore(t, path)
+			if err := os.Truncate(path, 8192); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"damaged", "restore"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "timers.db")
+			c.prepare(t, path)
+			_ = os.Remove(path + ".lock")
+			before := tree(t, dir)
+			s, err := Open(path, Options{})
+			if err == nil {
+				_ = s.Close()
+				t.Fatal("it was opened")
+			}
+			for _, part := range append(c.says, path) {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not say %q", err, part)
+				}
+			}
+			if after := tree(t, dir); !slices.Equal(before, after) {
+				t.Errorf("the directory was %v and is %v", before, after)
+			}
+		})
+	}
+}
+
+func tree(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err == nil {
+			out = append(out, fmt.Sprint(path, " ", info.Size(), " ", info.ModTime()))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestDamageIsNoticed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "timers.db")
+	makeStore(t, path)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch(t, path, info.Size()/4, []byte(strings.Repeat("damage", int(info.Size()/2/6))))
+	s, err := Open(path, Options{})
+	if err == nil {
+		_, err = s.List(t.Context(), rouse.Query{Limit: 10_000})
+		_ = s.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), "restore") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAnInterruptedStartIsBegunAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "timers.db")
+	writeFile(t, path+".new", "half a store")
+	writeFile(t, path+".new-journal", "and its journal")
+	writeFile(t, path+".lock", "")
+	makeStore(t, path)
+	if left, err := filepath.Glob(path + ".new*"); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestAStoreIsOpenedOnce runs itself as the other process.
+func TestAStoreIsOpenedOnce(t *testing.T) {
+	const holder = "ROUSE_SQLITE_HOLD"
+	if dir := os.Getenv(holder); dir != "" {
+		openTest(t, dir)
+		fmt.Println("held")
+		_, _ = io.ReadAll(os.Stdin)
+		return
+	}
+	dir := t.TempDir()
+	refused := func(by string) {
+		t.Helper()
+		s, err := Open(filepath.Join(dir, "timers.db"), Options{})
+		if err == nil {
+			_ = s.Close()
+			t.Fatalf("held by %s, it was opened", by)
+		}
+		if !strings.Contains(err.Error(), "in use") || !strings.Contains(err.Error(), "stop the other") {
+			t.Errorf("held by %s: %q names no cure", by, err)
+		}
+	}
+	s := openTest(t, dir)
+	refused("this process")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), holder+"="+dir)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+		t.Fatal(line, err)
+	}
+	refused("another process")
+	_ = in.Close()
+	_ = cmd.Wait()
+	if err := openTest(t, dir).Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestADirectoryThatCannotBeWrittenIsNamed(t *testing.T) {
+	for _, dir := range []string{"/proc", "/proc/self/fdinfo"} { // cannot be written even by root
+		if _, err := os.Stat(dir); err != nil {
+			t.Skip(err)
+		}
+		path := filepath.Join(dir, "timers.db")
+		if _, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%v", err)
+		}
+	}
+	if os.Getuid() != 0 {
+		dir := t.TempDir()
+		if err := os.Chmod(dir, 0o500); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(filepath.Join(dir, "timers.db"), Options{}); err == nil || !strings.Contains(err.Error(), "cannot be written") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestTheSettingsAreInForce(t *testing.T) {
+	for _, c := range []struct {
+		o    Options
+		want int
+	}{{Options{}, 2}, {Options{Relaxed: true}, 1}} {
+		s, err := Open(filepath.Join(t.TempDir(), "a b?c#d%20.db"), c.o) // a name that a URL would read otherwise
+		if err != nil {
+			t.Fatal(err)
+		}
+		var synchronous int
+		var journal string
+		if err := s.tx.conn.QueryRowContext(t.Context(), `PRAGMA synchronous`).Scan(&synchronous); err != nil || synchronous != c.want {
+			t.Errorf("%+v: synchronous is %d, want %d, %v", c.o, synchronous, c.want, err)
+		}
+		if err := s.readers.QueryRowContext(t.Context(), `PRAGMA journal_mode`).Scan(&journal); err != nil || journal != "wal" {
+			t.Errorf("journal mode %q, %v", journal, err)
+		}
+		if _, err := s.readers.ExecContext(t.Context(), `DELETE FROM meta`); err == nil {
+			t.Error("a reader can write")
+		}
+		if _, err := os.Stat(s.path); err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestListsReadTheirIndexes: no list, and no claim, looks through the whole table, or sorts.
+func TestListsReadTheirIndexes(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	defer s.Close()
+	check := func(text string, args []any) {
+		t.Helper()
+		rows, err := s.readers.Query(`EXPLAIN QUERY PLAN `+text, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var a, b, c int
+			var step string
+			if err := rows.Scan(&a, &b, &c, &step); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(step, "TEMP B-TREE") || strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "USING INDEX timers_by_key") {
+				t.Errorf("%s\n%s", step, text)
+			}
+		}
+	}
+	check(windowText, []any{0, 0, 0, "", "", ""})
+	for _, q := range []rouse.Query{
+		{}, {Namespace: "ns"}, {Namespace: "ns", Prefix: "a"}, {Namespace: "ns", Name: "a"}, {Labels: map[string]string{"a": "b"}},
+		{Namespace: "ns", Labels: map[string]string{"a": "b", "c": "d"}}, {States: []rouse.State{rouse.StateDead, rouse.StatePaused}},
+		{Namespace: "ns", States: []rouse.State{rouse.StateDead}, Prefix: "x"},
+	} {
+		q.After = rouse.Key{Namespace: "ns", Name: "b"}
+		for _, src := range sourcesOf(&q) {
+			c := src.conditions(&q)
+			src.filters(&q, &c)
+			a := src.alias + "."
+			check(`SELECT t.body FROM `+src.join()+` WHERE `+c.text()+` ORDER BY `+a+"namespace, "+a+"name, "+a+"fire LIMIT 10", c.args)
+		}
+	}
+}
+
+func TestBelowTheReserveRowsAreNotAdded(t *testing.T) {
+	var avail atomic.Int64
+	avail.Store(1 << 30)
+	s, err := open(filepath.Join(t.TempDir(), "timers.db"), Options{Reserve: 100 << 20}, func(string) (int64, error) { return avail.Load(), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	apply := func(changes ...rouse.Change) ([]rouse.Result, error) { return s.Apply(t.Context(), changes) }
+	first, err := apply(newTimer("a"), newTimer("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	avail.Store(99 << 20)
+	s.disk.expire()
+
+	keys := []rouse.Key{testRow("a").Key, testRow("c").Key}
+	if _, err := apply(rouse.Change{Key: keys[0], If: first[0].Revision}, newTimer("c")); !errors.Is(err, rouse.ErrFull) {
+		t.Errorf("a call that adds a row: %v", err)
+	}
+	if _, err := apply(rouse.Change{Key: keys[1], If: rouse.AnyRevision, To: testRow("c")}); !errors.Is(err, rouse.ErrFull) {
+		t.Errorf("a replace of nothing: %v", err)
+	}
+	rows, err := s.Get(t.Context(), keys)
+	if err != nil || rows[0].Revision != first[0].Revision || rows[1].Revision != 0 {
+		t.Errorf("a refused call changed something: %+v, %v", rows, err)
+	}
+	dead := *testRow("a")
+	dead.Key.Fire, dead.State = "f", rouse.StateDead
+	results, err := apply(
+		rouse.Change{Key: keys[0], If: first[0].Revision, To: testRow("a")},
+		rouse.Change{Key: testRow("b").Key, If: first[1].Revision, Also: []rouse.Row{dead}},
+		rouse.Change{Key: keys[0], If: rouse.NoRow, To: testRow("a")})
+	if err != nil || !results[0].Applied || !results[1].Applied || results[2].Applied {
+		t.Errorf("an update and a settle: %+v, %v", results, err)
+	}
+	avail.Store(101 << 20)
+	s.disk.expire()
+	if _, err := apply(newTimer("c")); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
+
+// expire makes low ask the disk again.
+func (d *disk) expire() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.checked = time.Time{}
+}
