@@ -26,7 +26,7 @@ type Options struct {
 	Count    int             // timers, where the scenario has a number of them; default the scenario's
 	Rate     int             // per second, for lag; default 5,000
 	Size     int             // bytes of a payload; default 150
-	History  *history.Writer // what happened, for the checker; may be nil
+	History  *history.Writer // of pipeline, lag and burst: what happened, for the checker; may be nil
 	Progress io.Writer       // human-readable progress; may be nil
 }
 

@@ -19,8 +19,11 @@ func burst(ctx context.Context, o Options) (*Result, error) {
 		n = 1_000_000
 	}
 	body := payload(o.Size)
-	tl := newTally(n)
+	tl, log := newTally(n), chronicle{o.History}
+	log.begin(2 * time.Minute)
+	defer log.end()
 	sub, err := subscribe(ctx, t, 2, "bench", func(fires []*rousev1.Fire, now time.Time) {
+		log.fired(fires, now)
 		for _, f := range fires {
 			if i, ok := number(f.Name); ok {
 				tl.arrived(i, f.DueMs, now)

@@ -46,19 +46,19 @@ func at(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") 
 // creator sends batches of timers over one CreateStream and counts what is acknowledged.
 type creator struct {
 	stream rousev1.Timers_CreateStreamClient
-	window chan struct{} // messages in flight
+	window chan time.Time // when the messages in flight were sent, oldest first
 	acked  *atomic.Int64
 	err    error
 	wg     sync.WaitGroup
 }
 
 // newCreator opens a stream with a window of messages in flight. onAck is called with each answer, in order, from one goroutine.
-func newCreator(ctx context.Context, c rousev1.TimersClient, window int, acked *atomic.Int64, onAck func(*rousev1.BatchCreateResponse)) (*creator, error) {
+func newCreator(ctx context.Context, c rousev1.TimersClient, window int, acked *atomic.Int64, onAck func(resp *rousev1.BatchCreateResponse, sent time.Time)) (*creator, error) {
 	stream, err := c.CreateStream(ctx)
 	if err != nil {
 		return nil, err
 	}
-	cr := &creator{stream: stream, window: make(chan struct{}, window), acked: acked}
+	cr := &creator{stream: stream, window: make(chan time.Time, window), acked: acked}
 	cr.wg.Go(func() {
 		for {
 			resp, err := stream.Recv()
@@ -75,10 +75,9 @@ func newCreator(ctx context.Context, c rousev1.TimersClient, window int, acked *
 				}
 			}
 			acked.Add(int64(len(resp.Created)))
-			if onAck != nil {
-				onAck(resp)
+			if sent := <-cr.window; onAck != nil {
+				onAck(resp, sent)
 			}
-			<-cr.window
 		}
 	})
 	return cr, nil
@@ -86,7 +85,7 @@ func newCreator(ctx context.Context, c rousev1.TimersClient, window int, acked *
 
 func (cr *creator) send(ctx context.Context, timers []*rousev1.NewTimer) error {
 	select {
-	case cr.window <- struct{}{}:
+	case cr.window <- time.Now():
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -102,6 +101,7 @@ func (cr *creator) finish() error {
 
 // createMany creates timers first … first+n-1 over several streams; spec makes each. It returns how long that took.
 func createMany(ctx context.Context, t *target, streams int, first, n int64, spec func(i int64) *rousev1.Spec) (time.Duration, error) {
+	log := chronicle{t.o.History}
 	var next, acked atomic.Int64
 	next.Store(first)
 	began := time.Now()
@@ -110,7 +110,7 @@ func createMany(ctx context.Context, t *target, streams int, first, n int64, spe
 	for s := range streams {
 		wg.Go(func() {
 			errs <- func() error {
-				cr, err := newCreator(ctx, t.timers(s), 8, &acked, nil)
+				cr, err := newCreator(ctx, t.timers(s), 8, &acked, log.created)
 				if err != nil {
 					return err
 				}

@@ -67,8 +67,11 @@ func flow(ctx context.Context, o Options, rate int) (*Result, error) {
 	}
 	defer t.close()
 	body := payload(o.Size)
-	tl := newTally(1 << 22)
+	tl, log := newTally(1<<22), chronicle{o.History}
+	log.begin(time.Minute)
+	defer log.end()
 	sub, err := subscribe(ctx, t, 2, "bench", func(fires []*rousev1.Fire, now time.Time) {
+		log.fired(fires, now)
 		for _, f := range fires {
 			if i, ok := number(f.Name); ok {
 				tl.arrived(i, f.DueMs, now)
@@ -94,7 +97,8 @@ func flow(ctx context.Context, o Options, rate int) (*Result, error) {
 	for s := range streams {
 		wg.Go(func() {
 			errs[s] = func() error {
-				cr, err := newCreator(ctx, t.timers(s), 64, &acked, func(resp *rousev1.BatchCreateResponse) {
+				cr, err := newCreator(ctx, t.timers(s), 64, &acked, func(resp *rousev1.BatchCreateResponse, sent time.Time) {
+					log.created(resp, sent)
 					now := time.Now().UnixMilli()
 					for _, c := range resp.Created {
 						if c.DueMs <= now {

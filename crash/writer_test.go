@@ -14,8 +14,9 @@ import (
 // writer leads timers through their lives, one timer after another.
 type writer struct {
 	*load
-	id, n int
-	r     *rand.Rand
+	id, n  int
+	r      *rand.Rand
+	unsure []string // names whose end is not certain
 }
 
 // lives says how often timers of each kind are made, in a hundred.
@@ -44,6 +45,9 @@ func (w *writer) run(ctx context.Context) {
 			}
 		}
 		w.pause(ctx, w.between(10, 50))
+	}
+	for _, name := range w.unsure {
+		w.remove(name)
 	}
 }
 
@@ -148,10 +152,21 @@ func (w *writer) far(ctx context.Context, name string) {
 	}
 }
 
-// remove deletes a timer, and does not give up before it knows that it is gone.
+// remove deletes a timer, and does not give up before it is told that it is gone. If that was told after a try whose end nobody
+// knew, the server may have seen what its disk never will: then the timer is deleted once more when everything is well.
 func (w *writer) remove(name string) {
-	for err := w.delete(name); err != nil && !errors.Is(err, rouse.ErrNotFound) && w.calling.Err() == nil; err = w.delete(name) {
-		w.pause(w.calling, w.between(5, 20))
+	for unsure := false; w.calling.Err() == nil; w.pause(w.calling, w.between(5, 20)) {
+		switch err := w.delete(name); {
+		case err == nil:
+			return
+		case errors.Is(err, rouse.ErrNotFound):
+			if unsure {
+				w.unsure = append(w.unsure, name)
+			}
+			return
+		case result(err) == history.Info:
+			unsure = true
+		}
 	}
 }
 

@@ -218,7 +218,7 @@ func (w *world) create(ctx context.Context, e *Engine, name string) {
 	case res[0].Err != nil:
 		ev.Res = history.Fail
 	default:
-		ev.Res, ev.Due, ev.InFlight = history.OK, history.At(res[0].Timer.Due.Time()), true
+		ev.Res, ev.Due, ev.InFlight = history.OK, history.At(res[0].Timer.Due.Time()), res[0].InFlight
 	}
 	w.write(ev)
 }

@@ -116,10 +116,7 @@ func (q queues) close() (err error) {
 
 // openQueues returns the iterators of the window's buckets that have something in it.
 func (s *Store) openQueues(w rouse.Window, now rouse.Instant) (q queues, err error) {
-	end := now.Add(w.Ahead)
-	if end != rouse.Never {
-		end++ // until then, inclusive; never that Never itself is
-	}
+	end := now.Add(w.Ahead) + 1 // inclusive; no duration reaches as far as Never
 	var r lsm.Reader = s.db
 	if len(w.Buckets) > 1 {
 		snap := s.db.NewSnapshot() // so that a row that moves between buckets is seen once

@@ -59,7 +59,7 @@ func meet(sources []source, start []byte) (at, value []byte, err error) {
 			if err != nil || at == nil {
 				return nil, nil, err
 			}
-			if agreed > 0 && bytes.Equal(at, want) {
+			if bytes.Equal(at, want) {
 				agreed++
 			} else {
 				agreed, want = 1, at

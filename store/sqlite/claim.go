@@ -67,7 +67,7 @@ type querier interface {
 // a statement of its own, as all are read at a time.
 func readWindow(ctx context.Context, on querier, prepared *sql.Stmt, w rouse.Window) (b rouse.Batch, err error) {
 	b.Now = now()
-	until := min(b.Now.Add(w.Ahead), rouse.Never-1)
+	until := b.Now.Add(w.Ahead) // no duration reaches as far as Never
 	after := w.After
 	if after == (rouse.Position{}) {
 		after.Visible = math.MinInt64

@@ -28,11 +28,11 @@ func isFull(err error) bool {
 	return c&0xff == sqlite3.SQLITE_FULL || c == sqlite3.SQLITE_IOERR_SHMSIZE || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// isFatal says whether, after an error, it is not known what the disk has.
+// isFatal says whether, after an error that is not for want of room, it is not known what the disk has.
 func isFatal(err error) bool {
 	switch code(err) & 0xff {
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return !isFull(err)
+		return true
 	}
 	return false
 }

@@ -23,7 +23,7 @@ type write struct {
 
 	all                                                     []*sql.Stmt
 	beginS, commitS, rollbackS                              *sql.Stmt
-	find, insert, remove, removeAt, update                  *sql.Stmt
+	find, insert, remove, removePlain, update               *sql.Stmt
 	addLabel, dropLabel, addCount, addRecord, addHour, last *sql.Stmt
 	window, move, trimRecords, trimHour                     *sql.Stmt
 }
@@ -49,7 +49,7 @@ func prepareWrite(ctx context.Context, s *Store) (w *write, err error) {
 		{&w.insert, `INSERT INTO timers (bucket, visible, namespace, name, fire, revision, generation, state, due, labels, body)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (namespace, name, fire) DO NOTHING`},
 		{&w.remove, `DELETE FROM timers WHERE bucket = ? AND visible = ? AND namespace = ? AND name = ? AND fire = ?`},
-		{&w.removeAt, `DELETE FROM timers WHERE namespace = ? AND name = ? AND fire = ? AND revision = ? RETURNING state, labels`},
+		{&w.removePlain, `DELETE FROM timers WHERE namespace = ? AND name = ? AND fire = ? AND revision = ? AND state = 1 AND labels IS NULL`},
 		{&w.update, `UPDATE timers SET bucket = ?, visible = ?, revision = ?, generation = ?, state = ?, due = ?, labels = ?, body = ?
 			WHERE bucket = ? AND visible = ? AND namespace = ? AND name = ? AND fire = ?`},
 		{&w.addLabel, `INSERT INTO labels (label, value, namespace, name, fire) VALUES (?, ?, ?, ?, ?)`},
@@ -180,8 +180,8 @@ func (w *write) change(c *rouse.Change, res *rouse.Result) error {
 	return nil
 }
 
-// direct makes the two most frequent changes, a create and a delete, with one statement that carries the condition. It is
-// false if the condition did not hold, or another way is needed.
+// direct makes the two most frequent changes, a create and the delete of a scheduled row without labels, with one statement
+// that carries the condition. It is false if the condition did not hold, or another way is needed.
 func (w *write) direct(c *rouse.Change, res *rouse.Result) (bool, error) {
 	switch {
 	case c.Keep || c.If == rouse.AnyRevision:
@@ -194,21 +194,17 @@ func (w *write) direct(c *rouse.Change, res *rouse.Result) (bool, error) {
 		*res = rouse.Result{Revision: revision, Applied: true}
 		return err == nil, err
 	case c.If != rouse.NoRow && c.To == nil:
-		var labels sql.RawBytes
-		have := place{exists: true}
-		err := w.one(w.removeAt, []any{c.Key.Namespace, c.Key.Name, c.Key.Fire, int64(c.If)}, &have.state, &labels)
-		if errors.Is(err, sql.ErrNoRows) {
-			return false, nil
-		}
-		if err == nil {
-			have.labels, err = readLabels(labels)
-		}
+		r, err := w.removePlain.ExecContext(w.ctx, c.Key.Namespace, c.Key.Name, c.Key.Fire, int64(c.If))
 		if err != nil {
+			return false, err
+		}
+		if n, err := r.RowsAffected(); err != nil || n == 0 {
 			return false, err
 		}
 		w.changed = true
 		*res = rouse.Result{Applied: true, Existed: true}
-		return true, w.index(c.Key, &have, &place{})
+		w.counts[countKey{c.Key.Namespace, rouse.StateScheduled}]--
+		return true, nil
 	}
 	return false, nil
 }

@@ -1,0 +1,101 @@
+//go:build unix
+
+// Package docs_test keeps the pages true: it runs their commands, reads their JSON, YAML and Go, and follows their references.
+//
+// A block marked sh is run by bash, all of a page in one directory and one shell, and must succeed. If the next block is
+// marked text or json, it says what that prints: … stands for anything, JSON may leave members out. Pages that start no server
+// themselves have the one of the README, and its listener.
+package docs_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// binary is the rouse that the pages use.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "rouse-docs-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if binary = os.Getenv("ROUSE_BINARY"); binary == "" {
+		binary = filepath.Join(dir, "rouse")
+		if out, err := exec.Command("go", "build", "-o", binary, "../cmd/rouse").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build rouse: %v\n%s", err, out)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// parsed are the pages whose commands are examples, from the help of each command: they are parsed, and run by the scripts of
+// cmd/rouse.
+var parsed = map[string]bool{"cli.md": true}
+
+// TestCommands runs the commands of each page.
+func TestCommands(t *testing.T) {
+	for _, page := range pages(t) {
+		list := blocks(t, page)
+		if parsed[page] || !strings.Contains(read(t, page), "```sh\n") {
+			continue
+		}
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath("curl"); err != nil && strings.Contains(read(t, page), "curl ") {
+				t.Skip("the page uses curl, which is not here")
+			}
+			s := newShell(t)
+			if !strings.Contains(read(t, page), "bin/rouse serve") {
+				begin(t, s)
+			}
+			for i, b := range list {
+				if b.lang == "sh" {
+					s.run(b, after(list, i, s.ports))
+				}
+			}
+		})
+	}
+}
+
+// begin runs the README up to where its server and its listener are there.
+func begin(t *testing.T, s *shell) {
+	t.Helper()
+	for _, b := range blocks(t, "../README.md") {
+		if b.lang == "sh" {
+			s.run(b, result{})
+		}
+		if strings.Contains(b.text, "rouse listen") {
+			return
+		}
+	}
+	t.Fatal("the README starts no listener")
+}
+
+// TestExamplesParse asks for the help of each command of an example, with its flags: what does not exist is an error.
+func TestExamplesParse(t *testing.T) {
+	for page := range parsed {
+		s := newShell(t)
+		s.run(block{text: `rouse() { bin/rouse "$@" --help >/dev/null || { echo "no such thing: rouse $*"; return 1; }; }`}, result{})
+		for _, b := range blocks(t, page) {
+			if b.lang != "sh" {
+				continue
+			}
+			lines := strings.Split(b.text, "\n")
+			for i, line := range lines {
+				lines[i], _, _ = strings.Cut(line, " > ") // into files of the user
+			}
+			b.text = strings.Join(lines, "\n")
+			s.run(b, result{})
+		}
+	}
+}

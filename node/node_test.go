@@ -1,0 +1,137 @@
+package node
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func config(t *testing.T, store string) Config {
+	return Config{Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", Data: filepath.Join(t.TempDir(), "data"), Store: store, AllowPrivate: true,
+		Grace: time.Second, Ahead: 10 * time.Second, Window: 1000, WindowBytes: 1 << 20, MaxDeliveries: 10, HostConcurrency: 2,
+		HistoryAge: time.Hour, HistoryMax: 1000, Version: "test"}
+}
+
+// serve runs a node and returns its addresses, and a function that stops it.
+func serve(t *testing.T, cfg Config) (api, admin string, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	up := make(chan [2]string, 1)
+	down := make(chan error, 1)
+	go func() {
+		down <- Run(ctx, cfg, slog.New(slog.DiscardHandler), func(api, admin string) { up <- [2]string{api, admin} })
+	}()
+	select {
+	case addrs := <-up:
+		return addrs[0], addrs[1], func() {
+			cancel()
+			if err := <-down; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		}
+	case err := <-down:
+		cancel()
+		t.Fatalf("Run: %v", err)
+		return "", "", nil
+	}
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %s %v", url, resp.Status, b, err)
+	}
+	return string(b)
+}
+
+func TestANodeServesAndLeavesNothingBehind(t *testing.T) {
+	for _, store := range []string{"", "mem:"} {
+		defer goleak.VerifyNone(t)
+		api, admin, stop := serve(t, config(t, store))
+		resp, err := http.Post("http://"+api+"/v1/namespaces/default/timers", "application/json",
+			strings.NewReader(`{"name":"a","schedule":"@after 1h","target":"stream:x"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusCreated {
+			t.Errorf("create: %s", resp.Status)
+		}
+		if m := get(t, "http://"+admin+"/metrics"); !strings.Contains(m, `rouse_timers{state="scheduled"} 1`) || !strings.Contains(m, "rouse_fires_early_total 0") {
+			t.Errorf("metrics:\n%s", m)
+		}
+		get(t, "http://"+admin+"/readyz")
+		http.DefaultClient.CloseIdleConnections()
+		stop()
+	}
+}
+
+func TestConfigsThatAreRefused(t *testing.T) {
+	for name, edit := range map[string]func(*Config){
+		"insecure":         func(c *Config) { c.Listen = "0.0.0.0:0" },
+		"listen":           func(c *Config) { c.Listen = "7411" },
+		"admin":            func(c *Config) { c.Admin = "here" },
+		"store":            func(c *Config) { c.Store = "oracle:x" },
+		"data":             func(c *Config) { c.Data = "" },
+		"window is":        func(c *Config) { c.Window = 1 },
+		"window-bytes":     func(c *Config) { c.WindowBytes = 1 },
+		"max-deliveries":   func(c *Config) { c.MaxDeliveries = 0 },
+		"host-concurrency": func(c *Config) { c.HostConcurrency = 0 },
+		"grace":            func(c *Config) { c.Grace = -1 },
+		"ahead":            func(c *Config) { c.Ahead = time.Millisecond },
+		"history-age":      func(c *Config) { c.HistoryAge = 0 },
+	} {
+		c := config(t, "")
+		edit(&c)
+		if err := c.Check(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	c := config(t, "")
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSecretsAreMadeReadAndReadAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "webhook.secret")
+	s, err := openSecrets(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := s.get("any")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 || len(first) != 1 {
+		t.Fatalf("%v, %v, %v", info.Mode(), first, err)
+	}
+	again, err := openSecrets(path)
+	if err != nil || again.get("any")[0] != first[0] {
+		t.Errorf("another start made another secret: %v", err)
+	}
+	second := "whsec_" + strings.Repeat("QUJD", 10)
+	if err := os.WriteFile(path, []byte("# new first\n"+second+"\n"+first[0]+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.read(); err != nil || len(s.get("")) != 2 || s.get("")[0] != second {
+		t.Errorf("after the rotation: %v, %v", s.get(""), err)
+	}
+	if err := os.WriteFile(path, []byte("whsec_***\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.read(); err == nil || !strings.Contains(err.Error(), "line 1") || len(s.get("")) != 2 {
+		t.Errorf("a secret that is none: %v, %v", s.get(""), err)
+	}
+}
