@@ -20,7 +20,7 @@ func burst(ctx context.Context, o Options) (*Result, error) {
 	}
 	body := payload(o.Size)
 	tl, log := newTally(n), chronicle{o.History}
-	log.begin(2 * time.Minute)
+	log.begin(8 * time.Second)
 	defer log.end()
 	sub, err := subscribe(ctx, t, 2, "bench", func(fires []*rousev1.Fire, now time.Time) {
 		log.fired(fires, now)

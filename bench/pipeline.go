@@ -68,7 +68,7 @@ func flow(ctx context.Context, o Options, rate int) (*Result, error) {
 	defer t.close()
 	body := payload(o.Size)
 	tl, log := newTally(1<<22), chronicle{o.History}
-	log.begin(time.Minute)
+	log.begin(2 * time.Second)
 	defer log.end()
 	sub, err := subscribe(ctx, t, 2, "bench", func(fires []*rousev1.Fire, now time.Time) {
 		log.fired(fires, now)

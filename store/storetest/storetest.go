@@ -226,7 +226,7 @@ func names(rows []rouse.Row) []string {
 // lives are the cases about the store as a whole.
 var lives = []sentence{
 	{"the clock is the machine's or the store's, and moves on", func(b *bench) {
-		if d := b.now().Time().Sub(time.Now()); d < -time.Minute || d > time.Minute {
+		if d := time.Until(b.now().Time()); d < -time.Minute || d > time.Minute {
 			b.Errorf("now is %v off", d)
 		}
 		first := b.now()
