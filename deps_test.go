@@ -30,6 +30,7 @@ var rules = []struct {
 	{"rousetest", "for tests: knows the words, not the parts", []string{"."}},
 	{"node", "puts the parts together", []string{".", "batch", "claim", "engine", "schedule", "store", "sink", "server"}},
 	{"bench", "measures a node through its client, and the raw limits beneath it", []string{".", "api/rouse/v1", "client", "node", "store", "rousetest", "wheel", "schedule"}},
+	{"docs", "runs what the documentation says, with the real binary", []string{".", "api"}},
 	{"crash", "kills the real binary", []string{".", "client", "rousetest"}},
 	{"cmd/rouse", "the only place that knows everything", []string{".", "api", "bench", "client", "engine", "node", "rousetest", "schedule", "server", "sink", "store"}},
 }

@@ -27,7 +27,7 @@ func pages(t *testing.T) []string {
 	if err != nil || len(found) == 0 {
 		t.Fatalf("no pages: %v", err)
 	}
-	return append([]string{"../README.md"}, found...)
+	return append([]string{readme}, found...)
 }
 
 func read(t *testing.T, name string) string {
