@@ -83,40 +83,61 @@ func (e *Engine) decoded(en *entry) (*rouse.Timer, error) {
 	return en.timer, nil
 }
 
+// delivery is what one call of Sink.Deliver brings.
+type delivery struct {
+	lane  *lane
+	taken []*entry
+	fires []rouse.Fire
+	at    rouse.Instant // when it was taken from its lane
+}
+
 // dispatch starts as many deliveries as limits allow. The mutex is held.
 func (e *Engine) dispatch() {
-	if e.stopping.Load() || e.deliver == nil {
-		return
-	}
 	for {
-		ln, taken := e.lanes.next(nil)
-		if ln == nil {
+		d, ok := e.nextDelivery()
+		if !ok {
 			return
 		}
-		fires := make([]rouse.Fire, len(taken))
-		now := e.Now()
-		for i, en := range taken {
-			fires[i] = en.timer.Fire(en.occ)
-			en.token, en.sent = fires[i].Token, now
-		}
-		e.senders.Go(func() { e.send(ln, taken, fires, now) })
+		e.senders.Go(func() { e.send(d) })
 	}
 }
 
-// send hands a delivery to the sink.
-func (e *Engine) send(ln *lane, taken []*entry, fires []rouse.Fire, now rouse.Instant) {
-	e.opts.Events.sent(fires, now)
-	live := taken
-	if !taken[0].held.IsZero() || e.Now() < now {
-		live, fires = e.stillMine(ln, taken, fires)
+// nextDelivery takes the next delivery in turn. The mutex is held.
+func (e *Engine) nextDelivery() (d delivery, ok bool) {
+	if e.stopping.Load() || e.deliver == nil {
+		return d, false
 	}
-	if len(live) > 0 {
-		e.call(live, fires)
+	d.lane, d.taken = e.lanes.next(nil)
+	if d.lane == nil {
+		return d, false
 	}
-	e.mu.Lock()
-	e.lanes.returned(ln)
-	e.dispatch()
-	e.mu.Unlock()
+	d.fires = make([]rouse.Fire, len(d.taken))
+	d.at = e.Now()
+	for i, en := range d.taken {
+		d.fires[i] = en.timer.Fire(en.occ)
+		en.token, en.sent = d.fires[i].Token, d.at
+	}
+	return d, true
+}
+
+// send hands a delivery to the sink, and then goes on with the next one in turn, if there is one: a goroutine whose stack has
+// grown to what a request needs is worth keeping.
+func (e *Engine) send(d delivery) {
+	for more := true; more; {
+		e.opts.Events.sent(d.fires, d.at)
+		live, fires := d.taken, d.fires
+		if !d.taken[0].held.IsZero() || e.Now() < d.at {
+			live, fires = e.stillMine(d.lane, d.taken, d.fires)
+		}
+		if len(live) > 0 {
+			e.call(live, fires)
+		}
+		e.mu.Lock()
+		e.lanes.returned(d.lane)
+		d, more = e.nextDelivery()
+		e.dispatch()
+		e.mu.Unlock()
+	}
 }
 
 // call is Sink.Deliver, whose reports go to the settling loop.

@@ -1,0 +1,189 @@
+//go:build unix
+
+package docs_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	anchor  = regexp.MustCompile(`<a id="([^"]+)">`)
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+	symbols = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// TestLinks follows links within the repository, to their headings.
+func TestLinks(t *testing.T) {
+	for _, page := range append(pages(t), "../ARCHITECTURE.md") {
+		for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, page), ""), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			name, place, _ := strings.Cut(m[1], "#")
+			to := page
+			if name != "" {
+				to = filepath.Join(filepath.Dir(page), name)
+			}
+			if _, err := os.Stat(to); errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: a link leads to %s, which is not there", page, m[1])
+			} else if place != "" && !places(t, to)[place] {
+				t.Errorf("%s: a link leads to %s, which has no such place", page, m[1])
+			}
+		}
+	}
+}
+
+// places returns where links can lead to in a page.
+func places(t *testing.T, page string) map[string]bool {
+	t.Helper()
+	body := fenced.ReplaceAllString(read(t, page), "")
+	found := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(body, -1) {
+		found[strings.ReplaceAll(symbols.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+	}
+	for _, m := range anchor.FindAllStringSubmatch(body, -1) {
+		found[m[1]] = true
+	}
+	return found
+}
+
+// TestTestsExist looks for the tests that guarantees.md names: each in the file named before it.
+func TestTestsExist(t *testing.T) {
+	quoted := regexp.MustCompile("`([^`]+)`")
+	named, file := 0, ""
+	for _, m := range quoted.FindAllStringSubmatch(read(t, "guarantees.md"), -1) {
+		switch name := m[1]; {
+		case strings.HasSuffix(name, "_test.go"):
+			file = name
+		case strings.HasPrefix(name, "Test"):
+			named++
+			if !strings.Contains(read(t, filepath.Join("..", file)), "func "+name+"(") {
+				t.Errorf("%s has no %s", file, name)
+			}
+		}
+	}
+	if named < 8 {
+		t.Errorf("guarantees.md names %d tests for eight promises", named)
+	}
+}
+
+// TestRoutes demands a row of api.md for each route of the HTTP API, and for each code of its problems a place where the
+// type of the problem leads.
+func TestRoutes(t *testing.T) {
+	var spec struct {
+		Paths map[string]map[string]any `yaml:"paths"`
+	}
+	if err := yaml.Unmarshal(api.OpenAPI, &spec); err != nil {
+		t.Fatal(err)
+	}
+	body := read(t, "api.md")
+	for path, methods := range spec.Paths {
+		for method := range methods {
+			want := strings.ToUpper(method) + " " + strings.TrimPrefix(path, "/v1/namespaces/{namespace}")
+			if method != "parameters" && !strings.Contains(body, "`"+want+"`") {
+				t.Errorf("api.md does not tell of `%s`", want)
+			}
+		}
+	}
+	codes := regexp.MustCompile(`(?m)^\t"([a-z_]+)": +\{(?:http\.Status|499)`).FindAllStringSubmatch(read(t, "../server/http_problem.go"), -1)
+	if len(codes) < 10 {
+		t.Errorf("only %d codes were found", len(codes))
+	}
+	for _, c := range codes {
+		if !places(t, "api.md")[c[1]] {
+			t.Errorf("api.md has no place #%s", c[1])
+		}
+	}
+}
+
+// TestLimits compares the table of limits with what is checked.
+func TestLimits(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "api.md"), "\n## Limits\n")
+	for _, row := range []string{
+		fmt.Sprintf("| namespace | %d of ", rouse.MaxNamespace),
+		fmt.Sprintf("| name | %d bytes", rouse.MaxName),
+		fmt.Sprintf("| schedule, target | %d, %d bytes |", rouse.MaxSchedule, rouse.MaxTarget),
+		fmt.Sprintf("| payload, content type | %d, %d bytes |", rouse.MaxPayload, rouse.MaxContentType),
+		fmt.Sprintf("| labels | %d; names of %d, values of %d bytes |", rouse.MaxLabels, rouse.MaxLabelKey, rouse.MaxLabelValue),
+		fmt.Sprintf("| headers of a webhook | %d; names of %d, values of %d bytes |", rouse.MaxHeaders, rouse.MaxHeaderName, rouse.MaxHeaderValue),
+		fmt.Sprintf("timeout | %d; 1 ms – 24 h; 1 ms – 168 h; 24 h; 100 ms – 1 h |", rouse.MaxAttempts),
+		fmt.Sprintf("| timers in a batch; in a page | %d; ", rouse.MaxBatch),
+		fmt.Sprintf("; %d |\n", api.MaxDepth),
+	} {
+		if !strings.Contains(table, row) {
+			t.Errorf("the limits of api.md lack %q", row)
+		}
+	}
+}
+
+var metricNames = regexp.MustCompile(`\brouse_[a-z_]+`)
+
+// documentedMetrics returns the metrics in the table of operations.md, with what is said of them.
+func documentedMetrics(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, line := range strings.Split(read(t, "operations.md"), "\n") {
+		names, said, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		if !strings.HasPrefix(line, "| `rouse_") {
+			continue
+		}
+		for _, name := range metricNames.FindAllString(names, -1) {
+			found[name] = said
+		}
+	}
+	return found
+}
+
+// TestMetrics compares them with those of a server that has fired.
+func TestMetrics(t *testing.T) {
+	s := newShell(t)
+	begin(t, s)
+	s.run(block{text: "bin/rouse create once --schedule '@after 1ms' --target http://127.0.0.1:7413/"}, result{})
+	var exposed string
+	s.until(block{page: "operations.md"}, func() (bool, string) {
+		exposed = get(t, "http://"+s.admin+"/metrics")
+		return strings.Contains(exposed, `rouse_occurrences_total{ending="fired"} 1`), "no fire is counted:\n" + exposed
+	})
+	documented := documentedMetrics(t)
+	there := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (rouse_\S+) `).FindAllStringSubmatch(exposed, -1) {
+		if there[m[1]] = true; documented[m[1]] == "" {
+			t.Errorf("operations.md does not tell of %s", m[1])
+		}
+	}
+	for name, said := range documented {
+		if !there[name] && !strings.Contains(said, "there after the first") {
+			t.Errorf("there is no %s, which operations.md tells of", name)
+		}
+	}
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v\n%s", url, resp.Status, err, body)
+	}
+	return string(body)
+}
