@@ -117,6 +117,9 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 // again for as long as it takes. Run is called once.
 func (e *Engine) Run(ctx context.Context) error {
 	if err := e.clock.sync(ctx, e.store); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return fmt.Errorf("read the store's clock: %w", err)
 	}
 	e.mu.Lock()

@@ -63,13 +63,15 @@ func (e *Engine) settleLoop(ctx context.Context) {
 	}
 }
 
-// settle writes outcomes until each is written, or is seen to be about a generation that has ended.
+// settle writes outcomes until each is written, or is seen to be about a generation that has ended. The end of ctx does not
+// stop a write, as what was delivered should not come again after an orderly end; it stops only the trying again.
 func (e *Engine) settle(ctx context.Context, list []reported) {
 	e.countReported(list)
+	writing := context.WithoutCancel(ctx)
 	for wait := 10 * time.Millisecond; len(list) > 0; {
 		items := e.steps(list)
 		failpoint("before-settle")
-		results, err := e.do(ctx, items)
+		results, err := e.do(writing, items)
 		failpoint("after-settle")
 		if err != nil {
 			// The fires are done, only the word of it is not written: try for as long as the engine lives. What stays
@@ -81,7 +83,7 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 			wait = min(2*wait, 5*time.Second)
 			continue
 		}
-		list = e.conflicts(ctx, list, items, results)
+		list = e.conflicts(writing, list, items, results)
 	}
 }
 
@@ -165,6 +167,8 @@ func (e *Engine) conflicts(ctx context.Context, list []reported, items []*write,
 	if len(again) == 0 {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
 	rows, err := e.store.Get(ctx, keys)
 	if err != nil {
 		e.opts.Events.failed("get", err)

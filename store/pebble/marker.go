@@ -41,8 +41,8 @@ func enter(disk vfs.FS, dir string) (held, error) {
 		}
 	}
 	if h.lock, err = lsm.LockDirectory(dir, disk); err != nil {
-		if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) && !h.fresh || strings.Contains(err.Error(), "lock held") {
-			return held{}, fmt.Errorf("store %s is in use by another rouse, or cannot be written by this user (%w); stop the other one, or give each its own directory", dir, err)
+		if errors.Is(err, syscall.EAGAIN) || strings.Contains(err.Error(), "lock held") {
+			return held{}, fmt.Errorf("store %s is in use by another rouse (%w); stop the other one, or give each its own directory", dir, err)
 		}
 		return held{}, fmt.Errorf("store %s: %w", dir, explain(err))
 	}

@@ -64,7 +64,7 @@ type Store struct {
 
 	life   sync.RWMutex // held for reading by every call, for writing by Close
 	closed bool
-	broken atomic.Pointer[error] // why nothing can be written any more
+	broken atomic.Pointer[error] // why nothing can be written, or trusted, any more
 
 	turn    chan struct{} // holds a token while a writer checks and builds; guards what follows
 	write   write
@@ -162,6 +162,10 @@ func (s *Store) begin(ctx context.Context) error {
 	if s.closed {
 		s.life.RUnlock()
 		return rouse.ErrClosed
+	}
+	if why := s.broken.Load(); why != nil { // what reads would show may never have reached the disk
+		s.life.RUnlock()
+		return *why
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 
 	lsm "github.com/cockroachdb/pebble/v2"
@@ -73,7 +74,8 @@ func explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case lsm.IsCorruptionError(err) || errors.Is(err, lsm.ErrDBDoesNotExist) || errors.Is(err, os.ErrNotExist):
+	case lsm.IsCorruptionError(err) || errors.Is(err, lsm.ErrDBDoesNotExist) || errors.Is(err, os.ErrNotExist) ||
+		strings.Contains(err.Error(), "object size mismatch"): // a table that was cut short; Pebble has no name for this error
 		return fmt.Errorf("the store is damaged: %w; restore the directory from a checkpoint, or move it away to begin with an empty store", err)
 	case errors.Is(err, syscall.EROFS), errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("the directory cannot be written: %w; make the directory writable for this user, or name another", err)
