@@ -166,7 +166,7 @@ func (t *Timer) CatchUp(now Instant, s Schedule) Step {
 }
 
 // catchUp moves Due past the occurrences that the misfire policy gives up, and returns their record. An occurrence is given
-// up only when a later one is due as well, so a single late one always fires unless the policy is skip.
+// up only when a later one is due as well, so a single late one always fires.
 func (t *Timer) catchUp(now Instant, s Schedule) []Record {
 	if t.Due >= now || s == nil || t.Paused || !t.Spec.Recurring() || t.Spec.Misfire == MisfireAll {
 		return nil

@@ -95,7 +95,7 @@ func (s *Spec) Check() error {
 	}
 	if len(s.Labels) > MaxLabels {
 		add("labels", "", fmt.Sprintf("are %d", len(s.Labels)), fmt.Sprintf("use at most %d", MaxLabels))
-	} else {
+	} else if len(s.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
 			if wrong := textFault(k, MaxLabelKey); k == "" || wrong != "" || strings.ContainsAny(k, "=,! ") {
 				add("labels", k, "is no label name", fmt.Sprintf("use 1 to %d bytes of printable UTF-8 without '=', ',', '!' and space", MaxLabelKey))
@@ -139,7 +139,7 @@ func (w *Webhook) check(add func(field, value, wrong, cure string), text func(fi
 	}
 	if len(w.Headers) > MaxHeaders {
 		add("webhook.headers", "", fmt.Sprintf("are %d", len(w.Headers)), fmt.Sprintf("use at most %d", MaxHeaders))
-	} else {
+	} else if len(w.Headers) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(w.Headers)) {
 			text("webhook.headers."+k, w.Headers[k], MaxHeaderValue, false)
 		}

@@ -89,7 +89,7 @@ type Misfire uint8
 const (
 	MisfireLatest Misfire = iota // the default: the latest one fires, late; the ones before it are recorded as missed
 	MisfireAll                   // all fire, in order
-	MisfireSkip                  // none fires; all are recorded as missed
+	MisfireSkip                  // those that a later one has overtaken do not fire, nor does that; all are recorded as missed
 )
 
 var misfireNames = [...]string{MisfireLatest: "latest", MisfireAll: "all", MisfireSkip: "skip"}

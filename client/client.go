@@ -1,6 +1,6 @@
 // Package client talks to a rouse service: it creates, reads and changes timers, and receives their fires.
 //
-//	c, err := client.Dial("localhost:7777", client.Options{})
+//	c, err := client.Dial("127.0.0.1:7411", client.Options{})
 //	t, err := c.Create(ctx, "default", "", rouse.Spec{Schedule: "@after 90s", Target: "stream:mail", Payload: body})
 //	err = c.Subscribe(ctx, client.SubscribeOptions{Channel: "mail"}, func(ctx context.Context, f client.Fire) error { … })
 //

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -87,18 +89,28 @@ func (s *shell) close() {
 	s.ended.Close()
 }
 
-// free returns loopback addresses on which nothing listens.
+// given are the ports that shells have.
+var given sync.Map
+
+// free returns loopback addresses on which nothing listens. They lie below the ports that systems hand out by themselves, so
+// that nobody gets one until the shell's processes listen.
 func free(t *testing.T, n int) (list []string) {
 	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000))
+		if _, taken := given.LoadOrStore(address, true); taken {
+			continue
 		}
-		defer l.Close()
-		list = append(list, l.Addr().String())
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			list = append(list, address)
+		}
+		if len(list) == n {
+			return list
+		}
 	}
-	return list
+	t.Fatal("no free ports")
+	return nil
 }
 
 var (
@@ -114,8 +126,10 @@ func (s *shell) run(b block, want result) {
 	out, told := s.once(b)
 	begun := begins.FindAllStringSubmatch(b.text, -1)
 	for _, kind := range begun {
-		address := map[string]string{"serve": s.api, "listen": s.hook}[kind[1]]
-		s.until(b, func() (bool, string) { return listens(address), "nothing listens on " + address })
+		says := map[string]string{"serve": " serves on " + s.api, "listen": "listening on http://" + s.hook}[kind[1]]
+		s.until(b, func() (bool, string) {
+			return strings.Contains(s.printed()[told:], says), "nothing says" + says + ":\n" + s.printed()[told:]
+		})
 	}
 	for _, kind := range ends.FindAllStringSubmatch(b.text, -1) {
 		if len(begun) > 0 {
@@ -128,17 +142,24 @@ func (s *shell) run(b block, want result) {
 	if want.as == "" {
 		return
 	}
-	// A fire may be on its way when a page looks at what became of it, so a look is tried again.
+	// What a block prints is judged at once, but a look is tried again, as a fire may be on its way. If the block prints
+	// nothing, the page means what the processes in the background print.
 	looks := !slices.ContainsFunc(strings.Split(strings.TrimSpace(b.text), "\n"), func(line string) bool { return !reads.MatchString(line) })
+	said := func() string {
+		return fmt.Sprintf("it printed\n%s\nand what is in the background\n%s\nthe page says\n%s", out, s.printed()[told:], want.text)
+	}
+	if !looks && tidy(out) != "" && !want.matches(out) {
+		s.t.Fatalf("%s:%d: %s", b.page, b.line, said())
+	}
 	s.until(b, func() (bool, string) {
-		if want.matches(out) || want.appearsIn(s.printed()[told:]) {
+		if want.matches(out) || tidy(out) == "" && want.appearsIn(s.printed()[told:]) {
 			return true, ""
 		}
-		shown := out
+		why := said()
 		if looks {
 			out, _ = s.once(b)
 		}
-		return false, fmt.Sprintf("it printed\n%s\nand what is in the background\n%s\nthe page says\n%s", shown, s.printed()[told:], want.text)
+		return false, why
 	})
 }
 

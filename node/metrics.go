@@ -65,6 +65,9 @@ func newMetrics(version string) *metrics {
 	for _, e := range []rouse.Ending{rouse.EndFired, rouse.EndDead, rouse.EndSkipped, rouse.EndMissed} {
 		m.occurrences.WithLabelValues(e.String())
 	}
+	for _, what := range []string{"claim", "clock", "decode", "get", "settle", "trim"} {
+		m.failures.WithLabelValues(what)
+	}
 	return m
 }
 

@@ -128,6 +128,12 @@ func TestSecretsAreMadeReadAndReadAgain(t *testing.T) {
 	if err := s.read(); err != nil || len(s.get("")) != 2 || s.get("")[0] != second {
 		t.Errorf("after the rotation: %v, %v", s.get(""), err)
 	}
+	if err := os.WriteFile(path, []byte("# none\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.read(); err == nil || len(s.get("")) != 2 {
+		t.Errorf("a file without a secret: %v, %v", s.get(""), err)
+	}
 	if err := os.WriteFile(path, []byte("whsec_***\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

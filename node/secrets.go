@@ -67,6 +67,9 @@ func (s *secrets) read() error {
 		}
 		list = append(list, line)
 	}
+	if len(list) == 0 { // a file that is just being written, or a mistake: to sign nothing would make receivers refuse everything
+		return fmt.Errorf("%s has no secret: put one on a line of its own, such as the output of openssl rand -base64 32 after whsec_", s.path)
+	}
 	s.list.Store(&list)
 	s.last = b
 	return nil

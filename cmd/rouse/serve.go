@@ -81,7 +81,7 @@ func (c *serveCmd) tell(a *app, in *inForce, api, admin string) error {
 	case !a.cli.Quiet:
 		a.say("rouse %s serves on %s (gRPC and HTTP)", version(), api)
 		if admin != "" {
-			a.say("metrics and health on http://%s/metrics and http://%s/healthz", admin, admin)
+			a.say("metrics and health on http://%s/metrics and http://%s/livez", admin, admin)
 		}
 		a.say("data in %s (%s)", in.Data, redact(store))
 	}

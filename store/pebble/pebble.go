@@ -38,7 +38,7 @@ import (
 // Options tune a store. Zero fields have the defaults that their comments name.
 type Options struct {
 	CacheBytes    int64 // of blocks read from disk, kept in memory; default 32 MiB
-	MemTableBytes int64 // of rows written, kept in memory until they are sorted out to disk; default 16 MiB
+	MemTableBytes int64 // of rows written, kept in memory until they are sorted out to disk; default 64 MiB
 	Reserve       int64 // free bytes on the disk below which rows are no longer added; default 64 MiB; negative is none
 }
 
@@ -47,7 +47,7 @@ func (o Options) withDefaults() Options {
 		o.CacheBytes = 32 << 20
 	}
 	if o.MemTableBytes == 0 {
-		o.MemTableBytes = 16 << 20
+		o.MemTableBytes = 64 << 20
 	}
 	if o.Reserve == 0 {
 		o.Reserve = 64 << 20
