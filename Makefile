@@ -44,4 +44,4 @@ fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=10m
 
 .PHONY: soak
 soak: build ## the crash loops for longer: make soak ROUNDS=200
-	ROUSE_ROUNDS=$${ROUNDS:-100} $(GO) test -count 1 -timeout 0 -run 'Crash|PowerCut' ./crash
+	ROUSE_ROUNDS=$${ROUNDS:-100} $(GO) test -count 1 -timeout 0 -run 'CrashKill9|PowerCut' ./crash
