@@ -22,14 +22,7 @@ func burst(ctx context.Context, o Options) (*Result, error) {
 	tl, log := newTally(n), chronicle{o.History}
 	log.begin(8 * time.Second)
 	defer log.end()
-	sub, err := subscribe(ctx, t, 2, "bench", func(fires []*rousev1.Fire, now time.Time) {
-		log.fired(fires, now)
-		for _, f := range fires {
-			if i, ok := number(f.Name); ok {
-				tl.arrived(i, f.DueMs, now)
-			}
-		}
-	})
+	sub, err := receiveAll(ctx, t, tl, log)
 	if err != nil {
 		return nil, err
 	}

@@ -70,14 +70,7 @@ func flow(ctx context.Context, o Options, rate int) (*Result, error) {
 	tl, log := newTally(1<<22), chronicle{o.History}
 	log.begin(2 * time.Second)
 	defer log.end()
-	sub, err := subscribe(ctx, t, 2, "bench", func(fires []*rousev1.Fire, now time.Time) {
-		log.fired(fires, now)
-		for _, f := range fires {
-			if i, ok := number(f.Name); ok {
-				tl.arrived(i, f.DueMs, now)
-			}
-		}
-	})
+	sub, err := receiveAll(ctx, t, tl, log)
 	if err != nil {
 		return nil, err
 	}

@@ -164,6 +164,18 @@ func subscribe(ctx context.Context, t *target, n int, channel string, onFires fu
 	return s, nil
 }
 
+// receiveAll takes the fires of the scenarios' timers, judges them and writes them down.
+func receiveAll(ctx context.Context, t *target, tl *tally, log chronicle) (*subscriber, error) {
+	return subscribe(ctx, t, 2, "bench", func(fires []*rousev1.Fire, now time.Time) {
+		log.fired(fires, now)
+		for _, f := range fires {
+			if i, ok := number(f.Name); ok {
+				tl.arrived(i, f.DueMs, now)
+			}
+		}
+	})
+}
+
 func (s *subscriber) close() error {
 	s.cancel()
 	s.wg.Wait()
