@@ -67,7 +67,7 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 	var rest []rouse.Change
 	var at []int
 	for i := range changes {
-		if items[i].settles == nil && changes[i].To != nil {
+		if grows(items[i]) {
 			out[i].err = err
 			continue
 		}
@@ -84,6 +84,12 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 		out[at[i]].Result = r
 	}
 	return out, nil
+}
+
+// grows says that a write may add a row: a client's create. Edits of rows that are there, and settles, are not held up.
+func grows(w *write) bool {
+	c := &w.change
+	return w.settles == nil && c.To != nil && (c.If == rouse.NoRow || c.If == rouse.AnyRevision)
 }
 
 // doubt deals with a commit that failed: some of it, or all, may have been written. What is in memory of its rows may be old,
@@ -236,9 +242,4 @@ func (e *Engine) take(row *rouse.Row, now rouse.Instant) {
 		e.window.lift(en)
 		e.enqueue(en, now)
 	}
-}
-
-// do commits items and returns what became of each.
-func (e *Engine) do(ctx context.Context, items []*write) ([]written, error) {
-	return e.writer.Do(ctx, items)
 }

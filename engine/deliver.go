@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -170,26 +169,4 @@ func (e *Engine) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 		e.lanes.reported(ln, 1, now)
 	}
 	return live, left
-}
-
-// compiled keeps schedules that do not depend on an anchor: parsing a cron expression costs more than asking it.
-type compiled struct {
-	compile func(schedule, timezone string, anchor rouse.Instant) (rouse.Schedule, error)
-	cache   schedules
-}
-
-var errNoSchedule = errors.New("a one-shot timer has no schedule to go on with")
-
-func (c *compiled) of(t *rouse.Timer) (rouse.Schedule, error) {
-	if !t.Spec.Recurring() {
-		return nil, errNoSchedule
-	}
-	return c.parse(t.Spec.Schedule, t.Spec.Timezone, t.Anchor)
-}
-
-func (c *compiled) parse(text, zone string, anchor rouse.Instant) (rouse.Schedule, error) {
-	if text == "" || text[0] == '@' || text[0] == 'R' || text[0] == 'P' || !(&rouse.Spec{Schedule: text}).Recurring() {
-		return c.compile(text, zone, anchor) // depends on the anchor, or is used once
-	}
-	return c.cache.get(text, zone, func() (rouse.Schedule, error) { return c.compile(text, zone, anchor) })
 }

@@ -63,7 +63,7 @@ func (e *Engine) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (
 
 // Pause stops a timer's scheduled occurrences until Resume.
 func (e *Engine) Pause(ctx context.Context, key rouse.Key, reason string) (rouse.Timer, error) {
-	return e.change1(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+	return e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
 		t.Pause(reason, e.clock.latest())
 		return rouse.Step{To: t}, nil
 	})
@@ -71,7 +71,7 @@ func (e *Engine) Pause(ctx context.Context, key rouse.Key, reason string) (rouse
 
 // Resume ends a pause.
 func (e *Engine) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
-	return e.change1(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+	return e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
 		s, _ := e.compiled.of(t)
 		log := t.Resume(e.clock.latest(), s, e.busy(key))
 		return rouse.Step{To: t, Log: log}, nil
@@ -87,7 +87,7 @@ func (e *Engine) busy(key rouse.Key) bool {
 
 // RunNow asks for a fire now, beside the schedule, and returns its id and due time.
 func (e *Engine) RunNow(ctx context.Context, key rouse.Key) (id string, due rouse.Instant, err error) {
-	t, err := e.change1(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+	t, err := e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
 		due, err = t.Run(e.clock.latest())
 		return rouse.Step{To: t}, err
 	})
@@ -108,7 +108,7 @@ type Report struct {
 // Report settles or extends an accepted fire; it returns the deadline in force after it (0 when settled). A fire that is not
 // the one in progress, or a token that is not its, is rouse.ErrConflict.
 func (e *Engine) Report(ctx context.Context, key rouse.Key, r Report) (deadline rouse.Instant, err error) {
-	_, err = e.change1(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+	_, err = e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
 		occ, ok := t.Current()
 		if !ok || t.Token == 0 || t.Token != r.Token || t.Fire(occ).ID != r.FireID {
 			return rouse.Step{}, fmt.Errorf("fire %s with token %d is not in progress: %w", r.FireID, r.Token, rouse.ErrConflict)
@@ -128,7 +128,7 @@ func (e *Engine) Report(ctx context.Context, key rouse.Key, r Report) (deadline 
 
 // Redrive gives the dead letter that key.Fire names a new set of attempts, with the same fire id.
 func (e *Engine) Redrive(ctx context.Context, key rouse.Key) error {
-	_, err := e.change1(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+	_, err := e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
 		to := t.Redrive(e.clock.latest())
 		return rouse.Step{To: &to}, nil
 	})
@@ -141,7 +141,7 @@ func (e *Engine) Purge(ctx context.Context, key rouse.Key) error {
 	return err
 }
 
-func (e *Engine) change1(ctx context.Context, key rouse.Key, fn func(*rouse.Timer) (rouse.Step, error)) (rouse.Timer, error) {
+func (e *Engine) editTimer(ctx context.Context, key rouse.Key, fn func(*rouse.Timer) (rouse.Step, error)) (rouse.Timer, error) {
 	var last rouse.Timer
 	out, err := e.edit(ctx, key, 0, func(t *rouse.Timer) (rouse.Step, error) {
 		step, err := fn(t)
@@ -184,7 +184,7 @@ func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn 
 			return edited{}, err
 		}
 		w := &write{change: stepChange(key, read, step)}
-		out, err := e.do(ctx, []*write{w})
+		out, err := e.writer.Do(ctx, []*write{w})
 		if err != nil {
 			return edited{}, err
 		}

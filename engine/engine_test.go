@@ -595,3 +595,82 @@ func TestAStoreThatFailsMakesTheEngineUnhealthy(t *testing.T) {
 		}
 	})
 }
+
+func TestARowThatCannotBeReadTakesNoOtherWithIt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		at := rouse.At(time.Now().Add(time.Second))
+		var changes []rouse.Change
+		for i := range 10 {
+			row := rouse.Row{Key: key("damaged" + time.Duration(i).String()), Visible: at + rouse.Instant(i), Due: at, State: rouse.StateScheduled, Body: []byte{0xff}}
+			changes = append(changes, rouse.Change{Key: row.Key, If: rouse.NoRow, To: &row})
+		}
+		if _, err := store.Apply(t.Context(), changes); err != nil {
+			t.Fatal(err)
+		}
+		h := start(t, store, &recorder{}, Options{})
+		time.Sleep(2 * time.Second) // the damaged rows have come off the wheel
+		for i := range 40 {
+			h.put("whole"+time.Duration(i).String(), "@after "+(time.Second+time.Duration(i%20)*time.Millisecond).String())
+		}
+		time.Sleep(5 * time.Second)
+		if n := len(h.sink.got()); n != 40 {
+			t.Errorf("%d of 40 timers fired", n)
+		}
+		if n, _ := h.Count(t.Context(), rouse.Query{}); n != 10 {
+			t.Errorf("%d rows are left, want the 10 that nobody could read", n)
+		}
+	})
+}
+
+// fullStore refuses whole batches with creates in them, and takes its time.
+type fullStore struct{ rouse.Store }
+
+func (s fullStore) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+	time.Sleep(time.Second)
+	for i := range changes {
+		if changes[i].If == rouse.NoRow && changes[i].To != nil {
+			return nil, rouse.ErrFull
+		}
+	}
+	return s.Store.Apply(ctx, changes)
+}
+
+func TestAFullStoreHoldsUpCreatesOnly(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		h := start(t, store, &recorder{}, Options{})
+		for _, name := range []string{"first", "paused", "deleted", "fires"} {
+			h.put(name, "@after 10s")
+		}
+		h.stop()
+		h = start(t, fullStore{store}, &recorder{}, Options{})
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = h.Pause(t.Context(), key("first"), "") }) // while it is written, the others gather
+		synctest.Wait()
+		wg.Go(func() {
+			res, err := h.Put(t.Context(), []Put{{Key: key("new"), Spec: rouse.Spec{Schedule: "@after 1s", Target: "test:a"}}})
+			if err != nil || res[0].Err != rouse.ErrFull {
+				t.Errorf("create: %+v, %v", res, err)
+			}
+		})
+		wg.Go(func() {
+			if _, err := h.Pause(t.Context(), key("paused"), ""); err != nil {
+				t.Errorf("pause: %v", err)
+			}
+		})
+		wg.Go(func() {
+			if _, err := h.Delete(t.Context(), key("deleted"), 0); err != nil {
+				t.Errorf("delete: %v", err)
+			}
+		})
+		wg.Wait()
+		time.Sleep(time.Minute)
+		if got := h.sink.got(); len(got) != 1 || got[0].Name != "fires" {
+			t.Errorf("fires %+v", got)
+		}
+		if _, err := h.Get(t.Context(), key("fires")); err != rouse.ErrNotFound {
+			t.Errorf("what fired was not settled: %v", err)
+		}
+	})
+}

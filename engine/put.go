@@ -54,7 +54,7 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 	if len(items) == 0 {
 		return results, nil
 	}
-	out, err := e.do(ctx, items)
+	out, err := e.writer.Do(ctx, items)
 	if err != nil {
 		return nil, err
 	}

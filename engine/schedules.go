@@ -1,11 +1,34 @@
 package engine
 
 import (
+	"errors"
 	"strings"
 	"sync"
 
 	"github.com/rousehq/rouse"
 )
+
+// compiled keeps schedules that do not depend on an anchor: parsing a cron expression costs more than asking it.
+type compiled struct {
+	compile func(schedule, timezone string, anchor rouse.Instant) (rouse.Schedule, error)
+	cache   schedules
+}
+
+var errNoSchedule = errors.New("a one-shot timer has no schedule to go on with")
+
+func (c *compiled) of(t *rouse.Timer) (rouse.Schedule, error) {
+	if !t.Spec.Recurring() {
+		return nil, errNoSchedule
+	}
+	return c.parse(t.Spec.Schedule, t.Spec.Timezone, t.Anchor)
+}
+
+func (c *compiled) parse(text, zone string, anchor rouse.Instant) (rouse.Schedule, error) {
+	if text == "" || text[0] == '@' || text[0] == 'R' || text[0] == 'P' || !(&rouse.Spec{Schedule: text}).Recurring() {
+		return c.compile(text, zone, anchor) // depends on the anchor, or is used once
+	}
+	return c.cache.get(text, zone, func() (rouse.Schedule, error) { return c.compile(text, zone, anchor) })
+}
 
 // schedules is a bounded cache of parsed schedules.
 type schedules struct {

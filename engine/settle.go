@@ -71,7 +71,7 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 	for wait := 10 * time.Millisecond; len(list) > 0; {
 		items := e.steps(list)
 		failpoint("before-settle")
-		results, err := e.do(writing, items)
+		results, err := e.writer.Do(writing, items)
 		failpoint("after-settle")
 		if err != nil {
 			// The fires are done, only the word of it is not written: try for as long as the engine lives. What stays

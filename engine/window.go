@@ -38,11 +38,12 @@ type window struct {
 type state uint8
 
 const (
-	waiting  state = iota + 1 // on the wheel
-	queued                    // in a lane
-	sending                   // with the sink, or its outcome not settled yet
-	settling                  // not sent: a deadline that passed, a misfire, or a shed row, not settled yet
-	removed                   // in no map; a lane may still hold it and skips it
+	nowhere  state = iota // off the wheel, on its way to another place
+	waiting               // on the wheel
+	queued                // in a lane
+	sending               // with the sink, or its outcome not settled yet
+	settling              // not sent: a deadline that passed, a misfire, or a shed row, not settled yet
+	removed               // in no map; a lane may still hold it and skips it
 )
 
 // entry is a row in memory.
@@ -150,8 +151,14 @@ func (w *window) place(en *entry) {
 // lift takes a waiting entry off the wheel.
 func (w *window) lift(en *entry) {
 	w.wheel.Cancel(en.handle)
+	w.vacate(en)
+}
+
+// vacate gives back the slot of an entry that is off the wheel.
+func (w *window) vacate(en *entry) {
 	w.slots[en.slot] = nil
 	w.free = append(w.free, en.slot)
+	en.state = nowhere
 }
 
 // drop takes an entry out of memory, wherever it is.
@@ -188,8 +195,7 @@ func (w *window) expire(now rouse.Instant, out []*entry) []*entry {
 	w.due = w.wheel.Advance(now, w.due[:0])
 	for _, slot := range w.due {
 		en := w.slots[slot]
-		w.slots[slot] = nil
-		w.free = append(w.free, uint32(slot))
+		w.vacate(en)
 		out = append(out, en)
 	}
 	return out
