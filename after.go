@@ -71,6 +71,7 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 		dead := *t
 		dead.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, occ.Due, occ.Manual)
 		dead.Due, dead.Runs, dead.Manual = occ.Due, nil, occ.Manual
+		dead.Paused, dead.Reason = false, "" // the pause is the timer's
 		if occ.Manual {
 			dead.Runs = []Instant{occ.Due}
 		}
@@ -122,16 +123,16 @@ func (t *Timer) advance(occ Occurrence, now Instant, s Schedule) Step {
 		}
 		t.Due = next
 	}
-	if t.Due == Never && len(t.Runs) == 0 {
-		return Step{}
-	}
 	log := t.catchUp(now, s)
-	if t.Due == Never && len(t.Runs) == 0 {
+	if t.Over() {
 		return Step{Log: log}
 	}
 	t.Visible = t.rest()
 	return Step{To: t, Log: log}
 }
+
+// Over says that nothing of the timer is left to fire: its row has no reason to be.
+func (t *Timer) Over() bool { return t.Attempts == 0 && t.Due == Never && len(t.Runs) == 0 }
 
 // rest returns when a timer with no attempt in progress needs attention.
 func (t *Timer) rest() Instant {
@@ -158,7 +159,7 @@ func (t *Timer) Misfired(now Instant, s Schedule) bool {
 func (t *Timer) CatchUp(now Instant, s Schedule) Step {
 	to := *t
 	log := to.catchUp(now, s)
-	if to.Due == Never && len(to.Runs) == 0 {
+	if to.Over() {
 		return Step{Log: log}
 	}
 	to.Visible = to.rest()

@@ -350,3 +350,17 @@ func TestEveryOccurrenceEndsExactlyOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestADeadLetterOfAPausedTimerCanBeRedriven(t *testing.T) {
+	tm, s := recurring(MisfireLatest)
+	occ := mustCurrent(t, &tm) // on its way when the pause comes
+	tm.Pause("incident", tm.Due)
+	step := tm.After(occ, 7, Outcome{Verdict: Rejected}, tm.Due, tm.Due, s)
+	if step.Dead == nil || step.To == nil || !step.To.Paused {
+		t.Fatalf("step %+v", step)
+	}
+	again := step.Dead.Redrive(tm.Due + 1)
+	if got := mustCurrent(t, &again); got.Due != occ.Due || got.Attempt != 1 {
+		t.Errorf("redriven at %+v", got)
+	}
+}

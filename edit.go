@@ -36,7 +36,7 @@ func (t *Timer) Pause(reason string, now Instant) {
 }
 
 // Resume ends a pause. Occurrences of a recurring timer that came due meanwhile are skipped, and the returned record says so;
-// a one-shot timer whose time has passed fires at once. busy says that an occurrence is on its way, which then is not skipped.
+// a one-shot timer whose time has passed fires at once. A schedule that has ended meanwhile leaves the timer Over. busy says that an occurrence is on its way, which then is not skipped.
 func (t *Timer) Resume(now Instant, s Schedule, busy bool) []Record {
 	if !t.Paused {
 		return nil

@@ -74,6 +74,9 @@ func (e *Engine) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error)
 	return e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
 		s, _ := e.compiled.of(t)
 		log := t.Resume(e.clock.latest(), s, e.busy(key))
+		if t.Over() { // its schedule has ended during the pause
+			return rouse.Step{Log: log}, nil
+		}
 		return rouse.Step{To: t, Log: log}, nil
 	})
 }
@@ -145,7 +148,7 @@ func (e *Engine) editTimer(ctx context.Context, key rouse.Key, fn func(*rouse.Ti
 	var last rouse.Timer
 	out, err := e.edit(ctx, key, 0, func(t *rouse.Timer) (rouse.Step, error) {
 		step, err := fn(t)
-		if step.To != nil {
+		if last = *t; step.To != nil {
 			last = *step.To
 		}
 		return step, err

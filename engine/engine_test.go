@@ -674,3 +674,24 @@ func TestAFullStoreHoldsUpCreatesOnly(t *testing.T) {
 		}
 	})
 }
+
+func TestAScheduleThatEndsDuringAPauseEndsItsTimer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := start(t, mem.New(), &recorder{}, Options{})
+		h.put("a", "R3/2000-01-01T00:01:00Z/PT1M")
+		if _, err := h.Pause(t.Context(), key("a"), ""); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if tm, err := h.Resume(t.Context(), key("a")); err != nil || tm.Key != key("a") {
+			t.Errorf("resume: %+v, %v", tm, err)
+		}
+		if _, err := h.Get(t.Context(), key("a")); err != rouse.ErrNotFound {
+			t.Errorf("a timer that has no time left is still there: %v", err)
+		}
+		page, err := h.Records(t.Context(), rouse.RecordQuery{Namespace: "n", Name: "a", Limit: 9})
+		if err != nil || len(page.Records) != 1 || page.Records[0].Ending != rouse.EndSkipped || page.Records[0].Count != 3 {
+			t.Errorf("records %+v, %v", page.Records, err)
+		}
+	})
+}
