@@ -2,6 +2,7 @@ package rouse
 
 import (
 	"encoding/binary"
+	"fmt"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -16,10 +17,10 @@ type Schedule interface {
 
 // Step is what follows from an event in the life of a timer: one conditional write.
 type Step struct {
-	Keep bool   // the timer stays as it is; only Log is written
-	To   *Timer // what becomes of the timer; nil: it has ended and its row is removed (unless Keep)
-	Dead *Timer // a dead letter to keep
-	Log  []Record
+	Keep   bool   // the timer stays as it is; only Log is written
+	To     *Timer // what becomes of the timer; nil: it has ended and its row is removed (unless Keep)
+	Beside *Timer // a row to keep beside the timer: a dead letter, or an occurrence that goes its own way
+	Log    []Record
 }
 
 // missedCount bounds how many missed occurrences are counted one by one before a run's count is left open (0).
@@ -31,18 +32,26 @@ const missedCount = 100_000
 // recurring timers only. It is pure.
 func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant, s Schedule) Step {
 	if !t.waitsFor(occ) {
-		if o.Verdict == Deferred || o.Verdict == Accepted || o.Verdict == Failed {
+		switch o.Verdict {
+		case Deferred, Accepted, Failed, Expired:
 			return Step{Keep: true}
 		}
 		return Step{Keep: true, Log: []Record{t.record(occ, endingOf(o), o, sent, now)}}
 	}
 	to := *t
 	to.Token = 0
+	if t.Attempts == 0 && sent != 0 && o.Verdict != Deferred {
+		to.Began = sent
+	}
 	switch o.Verdict {
 	case Deferred:
+		to.Attempts = occ.Attempt - 1 // one that was written down as spent before it was sent is not
 		to.Visible = now.Add(max(o.After, time.Millisecond))
 		if to.Paused && to.Attempts == 0 && !occ.Manual {
-			to.Visible = Never
+			if to.Began == 0 {
+				to.Began = sent // it is in progress: a pause does not skip it
+			}
+			to.Visible = to.rest()
 		}
 		return Step{To: &to}
 	case Accepted:
@@ -51,44 +60,74 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 		return Step{To: &to}
 	case Failed:
 		r := t.Spec.Retry.Effective()
-		if occ.Attempt < r.Attempts {
+		wait := o.After
+		if wait == 0 {
+			wait = r.Backoff(occ.Attempt, t.jitterSeed(occ))
+		}
+		if o.After == AtOnce {
+			wait = 0
+		}
+		late := r.GiveUp > 0 && now.Add(wait) > to.Began.Add(r.GiveUp)
+		if occ.Attempt < r.Attempts && !late {
 			to.Attempts, to.Manual, to.LastError = occ.Attempt, occ.Manual, detail(o)
-			wait := o.After
-			if wait == 0 {
-				wait = r.Backoff(occ.Attempt, t.jitterSeed(occ))
-			}
+			to.noteFailure(o, sent, now)
 			to.Visible = now.Add(wait)
-			if o.After == AtOnce {
-				to.Visible = now
-			}
 			if to.Paused && !occ.Manual {
-				to.Visible = Never
+				to.Visible = to.pauseEnds()
 			}
 			return Step{To: &to}
 		}
-		fallthrough
+		if late {
+			o.Detail = fmt.Sprintf("given up %v after the first attempt: %s", r.GiveUp, o.Detail)
+		}
+		return to.die(occ, o, sent, now, s)
 	case Rejected:
-		dead := *t
-		dead.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, occ.Due, occ.Manual)
-		dead.Due, dead.Runs, dead.Manual = occ.Due, nil, occ.Manual
-		dead.Paused, dead.Reason = false, "" // the pause is the timer's
-		if occ.Manual {
-			dead.Runs = []Instant{occ.Due}
-		}
-		dead.Attempts, dead.Token, dead.Visible, dead.Updated = occ.Attempt, 0, Never, now
-		dead.LastError = detail(o)
-		if t.Key.Fire != "" { // a dead letter that was redriven, in vain
-			return Step{To: &dead, Log: []Record{t.record(occ, EndDead, o, sent, now)}}
-		}
-		step := to.advance(occ, now, s)
-		step.Dead = &dead
-		step.Log = append([]Record{t.record(occ, EndDead, o, sent, now)}, step.Log...)
-		return step
+		return to.die(occ, o, sent, now, s)
+	case Expired:
+		occ.Attempt = t.Attempts // the one that did not start does not count
+		o.Detail = fmt.Sprintf("the deadline of %v has passed: %s", t.Spec.Deadline, t.LastError)
+		return to.die(occ, o, sent, now, s)
 	case Gone:
-		return Step{Log: []Record{t.record(occ, EndDead, o, sent, now)}}
+		return Step{Log: []Record{to.record(occ, EndDead, o, sent, now)}}
 	}
+	record := to.record(occ, EndFired, o, sent, now)
 	step := to.advance(occ, now, s)
-	step.Log = append([]Record{t.record(occ, EndFired, o, sent, now)}, step.Log...)
+	step.Log = append([]Record{record}, step.Log...)
+	return step
+}
+
+// noteFailure keeps what is known of a failed attempt, for the record of its occurrence.
+func (t *Timer) noteFailure(o Outcome, sent, now Instant) {
+	f := Attempt{Sent: sent, Code: o.Code, Detail: Shorten(detail(o), MaxFailureDetail)}
+	if sent != 0 {
+		f.Took = max(0, now.Sub(sent))
+	}
+	kept := t.Failures
+	if len(kept) >= MaxFailures {
+		kept = kept[len(kept)-MaxFailures+1:]
+	}
+	t.Failures = append(slices.Clip(slices.Clone(kept)), f)
+}
+
+// die ends the occurrence as a dead letter.
+func (t *Timer) die(occ Occurrence, o Outcome, sent, now Instant, s Schedule) Step {
+	record := t.record(occ, EndDead, o, sent, now)
+	dead := *t
+	dead.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, occ.Due, occ.Manual)
+	dead.Due, dead.Runs, dead.Manual, dead.Skips = occ.Due, nil, occ.Manual, 0
+	dead.Paused, dead.Reason, dead.Until = false, "", 0 // the pause is the timer's
+	if occ.Manual {
+		dead.Runs = []Instant{occ.Due}
+	}
+	dead.Attempts, dead.Token, dead.Visible, dead.Updated = occ.Attempt, 0, Never, now
+	dead.Live, dead.Asked = false, false
+	dead.LastError = detail(o)
+	if t.Key.Fire != "" { // an occurrence beside its timer already
+		return Step{To: &dead, Log: []Record{record}}
+	}
+	step := t.advance(occ, now, s)
+	step.Beside = &dead
+	step.Log = append([]Record{record}, step.Log...)
 	return step
 }
 
@@ -106,33 +145,99 @@ func (t *Timer) waitsFor(occ Occurrence) bool {
 
 // advance moves on to what comes after occ, which has ended.
 func (t *Timer) advance(occ Occurrence, now Instant, s Schedule) Step {
-	t.Attempts, t.Manual, t.Token, t.LastError = 0, false, 0, ""
+	began := t.Began
+	t.Attempts, t.Manual, t.Token, t.Began, t.LastError, t.Failures = 0, false, 0, 0, "", nil
 	t.Ended++
 	if t.Key.Fire != "" {
 		return Step{}
 	}
+	var log []Record
 	if occ.Manual {
 		t.Runs = slices.DeleteFunc(slices.Clone(t.Runs), func(r Instant) bool { return r == occ.Due })
 	} else {
-		next, ok := Never, false
-		if s != nil && t.Spec.Recurring() {
-			next, ok = s.Next(t.Due)
+		t.Due = t.following(t.Due, t.Passed+1, s)
+		t.Passed++
+		if t.Skips > 0 {
+			log = t.skip(&t.Skips, "asked for", now, s)
 		}
-		if !ok {
-			next = Never
+		if t.PassTo != 0 {
+			log = append(log, t.passPause(t.PassTo, now, s)...)
+			t.PassTo = 0
 		}
-		t.Due = next
+		if t.Spec.Overlap == OverlapSkip && began != 0 {
+			log = append(log, t.skipOverlapped(began, now, s)...)
+		}
 	}
-	log := t.catchUp(now, s)
+	return t.settled(now, s, log)
+}
+
+// unbroken is how soon an occurrence begins after the one before has ended if it was only waiting for that.
+const unbroken = time.Second
+
+// skipOverlapped gives up what came due while an occurrence that began then was in progress. What was due before it began waits, as
+// the misfire policy says; while such a backlog is worked off, one right after another, the time from its first on counts.
+func (t *Timer) skipOverlapped(began, now Instant, s Schedule) (log []Record) {
+	if t.Backlog == (Span{}) || began > t.Backlog.To.Add(unbroken) {
+		t.Backlog.From = began
+	}
+	t.Backlog.To = now
+	skip := func() {
+		log = append(log, t.pass(now, now, EndSkipped, s, func(cur, _ Instant) string {
+			if cur < t.Backlog.From || cur > now {
+				return ""
+			}
+			return "overlap: an earlier occurrence was in progress"
+		})...)
+	}
+	skip()
+	if !t.Paused && t.Due < t.Backlog.From {
+		log = append(log, t.catchUp(now, s)...)
+		skip() // what the misfire policy has kept may be one of them
+	}
+	if t.Due >= t.Backlog.From {
+		t.Backlog = Span{}
+	}
+	return log
+}
+
+// settled is the step to a timer with no attempt in progress, after the misfire policy has looked at it.
+func (t *Timer) settled(now Instant, s Schedule, log []Record) Step {
+	if !t.Paused && t.Due < now {
+		log = append(log, t.catchUp(now, s)...)
+	}
 	if t.Over() {
-		return Step{Log: log}
+		if t.Spec.Keep == 0 || t.Key.Fire != "" {
+			return Step{Log: log}
+		}
+		t.end(now)
+		return Step{To: t, Log: log}
 	}
 	t.Visible = t.rest()
 	return Step{To: t, Log: log}
 }
 
-// Over says that nothing of the timer is left to fire: its row has no reason to be.
+// end keeps the row of a timer whose schedule has ended until its time is over.
+func (t *Timer) end(now Instant) {
+	t.Paused, t.Reason, t.Until, t.Skips = false, "", 0, 0
+	t.Visible = Never
+	if t.Spec.Keep > 0 {
+		t.Visible = now.Add(t.Spec.Keep)
+	}
+}
+
+// Over says that nothing of the timer is left to fire: its row has no reason to be, unless Spec.Keep gives it one.
 func (t *Timer) Over() bool { return t.Attempts == 0 && t.Due == Never && len(t.Runs) == 0 }
+
+// following returns the due time after cur, the passed-th of the schedule; Never if there is none.
+func (t *Timer) following(cur Instant, passed uint64, s Schedule) Instant {
+	if s == nil || t.Key.Fire != "" || !t.Spec.Recurring() || t.Spec.MaxOccurrences != 0 && passed >= t.Spec.MaxOccurrences {
+		return Never
+	}
+	if next, ok := s.Next(cur); ok {
+		return next
+	}
+	return Never
+}
 
 // rest returns when a timer with no attempt in progress needs attention.
 func (t *Timer) rest() Instant {
@@ -140,111 +245,172 @@ func (t *Timer) rest() Instant {
 	case len(t.Runs) > 0:
 		return t.Runs[0]
 	case t.Paused:
+		return t.pauseEnds()
+	}
+	return t.SentAt(t.Due)
+}
+
+func (t *Timer) pauseEnds() Instant {
+	if t.Until == 0 {
 		return Never
 	}
-	return t.Due
+	return t.Until
 }
 
-// Misfired says whether, at now, the scheduled occurrence that is next has a later one due as well, so that CatchUp would
-// change something.
+// Misfired says whether, at now, the misfire policy or the deadline gives up the scheduled occurrence that is next, so that
+// CatchUp would change something.
 func (t *Timer) Misfired(now Instant, s Schedule) bool {
-	if t.Attempts != 0 || len(t.Runs) > 0 || t.Paused || t.Due > now || s == nil || !t.Spec.Recurring() || t.Spec.Misfire == MisfireAll {
+	if t.Attempts != 0 || t.Began != 0 || len(t.Runs) > 0 || t.Paused || t.Asked || t.Due > now {
 		return false
 	}
-	next, ok := s.Next(t.Due)
-	return ok && next <= now
+	return t.gone(now, t.Due, t.following(t.Due, t.Passed+1, s)) != ""
 }
 
-// CatchUp applies the misfire policy to a timer for which Misfired holds.
+// CanMisfire says whether Misfired can hold for a timer whose next occurrence is late by so much. It is a cheap look that
+// needs no schedule.
+func (t *Timer) CanMisfire(late time.Duration) bool {
+	return late > time.Second && (t.Spec.Misfire != MisfireAll && t.Spec.Recurring() || t.Spec.Misfire >= MisfireSkip) ||
+		t.Spec.Deadline != 0 && late > t.Spec.Deadline
+}
+
+// CatchUp applies the misfire policy and the deadline to a timer for which Misfired holds.
 func (t *Timer) CatchUp(now Instant, s Schedule) Step {
 	to := *t
-	log := to.catchUp(now, s)
-	if to.Over() {
-		return Step{Log: log}
-	}
-	to.Visible = to.rest()
-	return Step{To: &to, Log: log}
+	return to.settled(now, s, nil)
 }
 
-// catchUp moves Due past the occurrences that the misfire policy gives up, and returns their record. An occurrence is given
-// up only when a later one is due as well, so a single late one always fires.
+// gone returns why the occurrence cur, with next after it, is given up at now; empty if it is not.
+func (t *Timer) gone(now, cur, next Instant) string {
+	late := now.Sub(t.SentAt(cur))
+	switch {
+	case t.Spec.Misfire == MisfireLatest && next <= now,
+		t.Spec.Misfire == MisfireSkip && (next <= now || late > MisfireGrace),
+		t.Spec.Misfire == MisfireWithin && late > t.Spec.Within:
+		return "misfire policy " + t.Spec.MisfireText()
+	case t.Spec.Deadline != 0 && late > t.Spec.Deadline:
+		return "deadline of " + t.Spec.Deadline.String() + " passed"
+	}
+	return ""
+}
+
+// catchUp moves Due past the occurrences that the misfire policy or the deadline gives up, and returns their records.
 func (t *Timer) catchUp(now Instant, s Schedule) []Record {
-	if t.Due >= now || s == nil || t.Paused || !t.Spec.Recurring() || t.Spec.Misfire == MisfireAll {
-		return nil
+	// near is before all occurrences that may be kept: too many to count are jumped over up to there.
+	near := now
+	if t.Spec.Misfire == MisfireWithin {
+		near = now.Add(-t.Spec.Within - t.Spec.Jitter)
+	} else if t.Spec.Misfire == MisfireAll {
+		near = now.Add(-t.Spec.Deadline - t.Spec.Jitter)
 	}
-	if next, ok := s.Next(t.Due); !ok || next > now {
-		return nil
-	}
-	first, last := t.Due, t.Due
-	var count uint32
-	for cur := t.Due; ; {
-		next, ok := s.Next(cur)
-		if t.Spec.Misfire == MisfireLatest && (!ok || next > now) {
-			t.Due = cur // the latest one that is due
-			break
+	return t.pass(now, near, EndMissed, s, func(cur, next Instant) string {
+		if cur > now {
+			return ""
 		}
-		last = cur
-		count++
-		if !ok {
-			t.Due = Never
-			break
-		}
-		if next > now {
-			t.Due = next
-			break
-		}
-		cur = next
-		if count == missedCount {
-			// Too many to walk: jump near now, and leave the count open.
-			cur = jump(cur, now, s)
-			count = 0
-			return t.finishJump(first, cur, now, s)
-		}
-	}
-	return []Record{t.missed(first, last, count, now)}
+		return t.gone(now, cur, next)
+	})
 }
 
-// jump returns an occurrence that is due at now or before, at most a few doublings of a minute before it if there are any.
-func jump(cur, now Instant, s Schedule) Instant {
+// pass moves Due past the occurrences for which gone says why, and returns their records: one for each run with the same
+// reason. What lies before near is all gone, so that too many to count can be jumped over.
+func (t *Timer) pass(now, near Instant, e Ending, s Schedule, gone func(cur, next Instant) string) []Record {
+	var log []Record
+	for n := 0; t.Due != Never; {
+		next := t.following(t.Due, t.Passed+1, s)
+		why := gone(t.Due, next)
+		if why == "" {
+			break
+		}
+		if len(log) == 0 || log[len(log)-1].Reason != why {
+			log = append(log, Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e,
+				Due: t.Due, Reason: why, Ended: now})
+			n = 0
+		}
+		run := &log[len(log)-1]
+		run.LastDue = t.Due
+		if n < missedCount || t.Spec.MaxOccurrences != 0 {
+			n++
+			run.Count = uint32(n)
+			t.Passed++
+			t.Ended++
+		} else if run.Count != 0 {
+			run.Count = 0
+			if far := jump(next, near, s); next != Never {
+				next = far
+			}
+		}
+		t.Due = next
+	}
+	return log
+}
+
+// jump returns an occurrence that is due at near or before, at most a few doublings of a minute before it if there are any;
+// cur if there is none after it.
+func jump(cur, near Instant, s Schedule) Instant {
 	for back := time.Minute; ; back *= 2 {
-		from := now.Add(-back)
+		from := near.Add(-back)
 		if from <= cur {
 			return cur
 		}
-		if n, ok := s.Next(from); ok && n <= now {
+		if n, ok := s.Next(from); ok && n <= near {
 			return n
 		}
 	}
 }
 
-// finishJump walks on from cur, which is at most a few occurrences before now, and records the run from first on without a count.
-func (t *Timer) finishJump(first, cur, now Instant, s Schedule) []Record {
-	last := cur
-	for {
-		next, ok := s.Next(cur)
-		if !ok || next > now {
-			switch {
-			case t.Spec.Misfire == MisfireLatest:
-				t.Due = cur
-			case ok:
-				last, t.Due = cur, next
-			default:
-				last, t.Due = cur, Never
-			}
-			return []Record{t.missed(first, last, 0, now)}
-		}
-		last, cur = cur, next
-	}
+// Detach splits the scheduled occurrence that is due from its timer, which goes on with the next one: under OverlapAllow
+// occurrences do not wait for each other. The occurrence becomes a row beside the timer, keyed by its fire id.
+func (t *Timer) Detach(now Instant, s Schedule) Step {
+	side := t.beside(t.Due, now)
+	to := *t
+	to.Due = t.following(t.Due, t.Passed+1, s)
+	to.Passed++
+	to.Ended++
+	to.Updated = t.Updated
+	step := to.settled(now, s, nil)
+	step.Beside = &side
+	return step
 }
 
-func (t *Timer) missed(first, last Instant, count uint32, now Instant) Record {
-	return Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: EndMissed,
-		Due: first, LastDue: last, Count: count, Reason: "misfire policy " + t.Spec.Misfire.String(), Ended: now}
+// beside returns the row of an occurrence that goes its own way, needing attention at now.
+func (t *Timer) beside(due, now Instant) Timer {
+	side := *t
+	side.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, due, false)
+	side.Due, side.Runs, side.Skips = due, nil, 0
+	side.Paused, side.Reason, side.Until = false, "", 0
+	side.Attempts, side.Manual, side.Token, side.Began, side.LastError, side.Failures = 0, false, 0, 0, "", nil
+	side.Live, side.Asked = true, false
+	side.Visible, side.Updated = now, now
+	return side
+}
+
+// Expired says whether an attempt of the occurrence may not start any more at now, as the deadline has passed.
+func (t *Timer) Expired(occ Occurrence, now Instant) bool {
+	return t.Spec.Deadline != 0 && !occ.Manual && !t.Asked && now.Sub(t.SentAt(occ.Due)) > t.Spec.Deadline
+}
+
+// Ending is the record of an occurrence that ended with its generation while an attempt was out: what the attempt came to, or
+// skipped for the given reason if another attempt would have followed.
+func (t *Timer) Ending(occ Occurrence, o Outcome, sent, now Instant, why string) Record {
+	switch o.Verdict {
+	case Done:
+		return t.record(occ, EndFired, o, sent, now)
+	case Rejected, Gone:
+		return t.record(occ, EndDead, o, sent, now)
+	}
+	if o.Detail != "" {
+		why += ": " + o.Detail
+	}
+	o.Detail = why
+	return t.record(occ, EndSkipped, o, sent, now)
 }
 
 func (t *Timer) record(occ Occurrence, e Ending, o Outcome, sent, now Instant) Record {
+	began := t.Began
+	if began == 0 {
+		began = sent
+	}
 	return Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Manual: occ.Manual,
-		Due: occ.Due, Attempts: occ.Attempt, Code: o.Code, Reason: detail(o), Sent: sent, Ended: now}
+		Due: occ.Due, Attempts: occ.Attempt, Code: o.Code, Reason: detail(o), Began: began, Sent: sent, Ended: now, Failures: t.Failures}
 }
 
 // detail is the text of an outcome as it is kept: what a receiver answered may be anything, what is kept is UTF-8.
@@ -255,20 +421,6 @@ func endingOf(o Outcome) Ending {
 		return EndFired
 	}
 	return EndDead
-}
-
-// Backoff returns the wait after the attempt n (1 is the first) failed: Interval·2^(n-1), at most Max, plus a part of Jitter
-// that the seed picks. This is the shape "interval·2^n + jitter" with n counted from 0.
-func (r Retry) Backoff(n uint32, seed uint64) time.Duration {
-	d := r.Interval
-	for i := uint32(1); i < n && d < r.Max; i++ {
-		d *= 2
-	}
-	d = min(d, r.Max)
-	if r.Jitter > 0 {
-		d += time.Duration(seed % uint64(r.Jitter+1))
-	}
-	return d
 }
 
 // jitterSeed is stable for an attempt of an occurrence, so that After stays pure.

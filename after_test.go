@@ -60,7 +60,7 @@ func mustCurrent(t *testing.T, tm *Timer) Occurrence {
 func TestAOneShotTimerThatFiredEndsWithARecord(t *testing.T) {
 	tm := oneShot(t0 + 5000)
 	step := tm.After(mustCurrent(t, &tm), 7, Outcome{Verdict: Done, Code: 200}, t0+5000, t0+5010, nil)
-	if step.To != nil || step.Keep || step.Dead != nil {
+	if step.To != nil || step.Keep || step.Beside != nil {
 		t.Errorf("step %+v, want the row removed", step)
 	}
 	if len(step.Log) != 1 || step.Log[0].Ending != EndFired || step.Log[0].Due != t0+5000 || step.Log[0].Attempts != 1 {
@@ -88,19 +88,19 @@ func TestAFailureIsRetriedWithBackoffThenDies(t *testing.T) {
 	}
 	id := tm.Fire(occ).ID
 	step := tm.After(occ, 7, Outcome{Verdict: Failed, Code: 500, Detail: "boom"}, t0, t0, nil)
-	if step.To != nil || step.Dead == nil || step.Dead.Key.Fire != id || step.Dead.State() != StateDead || step.Dead.LastError != "boom" {
+	if step.To != nil || step.Beside == nil || step.Beside.Key.Fire != id || step.Beside.State() != StateDead || step.Beside.LastError != "boom" {
 		t.Fatalf("step %+v, want a dead letter", step)
 	}
 	if len(step.Log) != 1 || step.Log[0].Ending != EndDead || step.Log[0].Attempts != 3 {
 		t.Errorf("log %+v", step.Log)
 	}
 
-	redriven := step.Dead.Redrive(t0 + 1)
+	redriven := step.Beside.Redrive(t0 + 1)
 	occ = mustCurrent(t, &redriven)
 	if got := redriven.Fire(occ); got.ID != id || got.Attempt != 1 {
 		t.Errorf("redriven as %+v, want the same id and attempt 1", got)
 	}
-	if again := redriven.After(occ, 8, Outcome{Verdict: Rejected}, t0, t0, nil); again.To == nil || again.To.Visible != Never || again.Dead != nil {
+	if again := redriven.After(occ, 8, Outcome{Verdict: Rejected}, t0, t0, nil); again.To == nil || again.To.Visible != Never || again.Beside != nil {
 		t.Errorf("redriven in vain: %+v, want it kept where it is", again)
 	}
 	if ok := redriven.After(occ, 8, Outcome{Verdict: Done}, t0, t0, nil); ok.To != nil || ok.Keep {
@@ -111,7 +111,7 @@ func TestAFailureIsRetriedWithBackoffThenDies(t *testing.T) {
 func TestARecurringTimerGoesOnAfterADeadLetter(t *testing.T) {
 	tm, s := recurring(MisfireLatest)
 	step := tm.After(mustCurrent(t, &tm), 7, Outcome{Verdict: Rejected}, tm.Due, tm.Due, s)
-	if step.Dead == nil || step.To == nil || step.To.Due != tm.Due.Add(time.Minute) || step.To.Attempts != 0 {
+	if step.Beside == nil || step.To == nil || step.To.Due != tm.Due.Add(time.Minute) || step.To.Attempts != 0 {
 		t.Errorf("step %+v", step)
 	}
 }
@@ -140,9 +140,13 @@ func TestMisfirePolicies(t *testing.T) {
 		missed uint32
 	}{
 		{MisfireLatest, t0.Add(4 * time.Minute), 3},
-		{MisfireSkip, t0.Add(5 * time.Minute), 4},
+		{MisfireSkip, t0.Add(4 * time.Minute), 3}, // half a minute late is within its grace
+		{MisfireWithin, t0.Add(3 * time.Minute), 2},
 	} {
 		tm, s := recurring(c.policy)
+		if c.policy == MisfireWithin {
+			tm.Spec.Within = 2 * time.Minute
+		}
 		if !tm.Misfired(now, s) {
 			t.Errorf("%v: not misfired", c.policy)
 		}
@@ -171,11 +175,7 @@ func TestALongOutageIsCaughtUpWithoutWalkingItAll(t *testing.T) {
 		tm.Spec.Schedule, tm.Due = "@every 1s", t0+1000
 		now := t0.Add(10 * 365 * 24 * time.Hour)
 		step := tm.CatchUp(now, s)
-		want := now
-		if policy == MisfireSkip {
-			want = now + 1000
-		}
-		if step.To == nil || step.To.Due != want || len(step.Log) != 1 || step.Log[0].Count != 0 || step.Log[0].LastDue >= step.To.Due {
+		if step.To == nil || step.To.Due != now || len(step.Log) != 1 || step.Log[0].Count != 0 || step.Log[0].LastDue >= step.To.Due {
 			t.Errorf("%v: to %+v log %+v", policy, step.To, step.Log)
 		}
 	}
@@ -183,11 +183,11 @@ func TestALongOutageIsCaughtUpWithoutWalkingItAll(t *testing.T) {
 
 func TestPauseAndResume(t *testing.T) {
 	tm, s := recurring(MisfireLatest)
-	tm.Pause("incident", t0)
+	tm.Pause("incident", 0, t0)
 	if _, ok := tm.Current(); ok || tm.Visible != Never || tm.State() != StatePaused {
 		t.Errorf("paused: %+v", tm)
 	}
-	log := tm.Resume(t0.Add(150*time.Second), s, false)
+	log := tm.Resume(t0.Add(150*time.Second), s, false).Log
 	if tm.Due != t0.Add(3*time.Minute) || tm.Visible != tm.Due {
 		t.Errorf("resumed: due %v", tm.Due)
 	}
@@ -196,8 +196,8 @@ func TestPauseAndResume(t *testing.T) {
 	}
 
 	one := oneShot(t0 + 1000)
-	one.Pause("", t0)
-	if log := one.Resume(t0+5000, nil, false); len(log) != 0 || one.Visible != t0+1000 {
+	one.Pause("", 0, t0)
+	if log := one.Resume(t0+5000, nil, false).Log; len(log) != 0 || one.Visible != t0+1000 {
 		t.Errorf("a one-shot whose time passed while it was paused: %+v %+v", one, log)
 	}
 }
@@ -256,17 +256,23 @@ func TestFireIDIsStableAndItsOwn(t *testing.T) {
 	}
 }
 
-// TestEveryOccurrenceEndsExactlyOnce drives a timer with random outcomes, pauses, runs and delays, and checks that the records
-// tile its occurrences: none without a record, none with two.
+// TestEveryOccurrenceEndsExactlyOnce drives a timer and the rows beside it with random policies, outcomes, pauses, runs, skips
+// and delays, and checks that the records tile its occurrences: none without a record, none with two.
 func TestEveryOccurrenceEndsExactlyOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		policy := Misfire(rapid.IntRange(0, 2).Draw(rt, "policy"))
-		tm, s := recurring(policy)
-		tm.Spec.Retry = Retry{Attempts: 3, Interval: time.Second, Jitter: -1}
+		tm, s := recurring(Misfire(rapid.IntRange(0, 3).Draw(rt, "misfire")))
+		sp := &tm.Spec
+		sp.Retry = Retry{Attempts: 3, Interval: time.Second, Jitter: -1, GiveUp: time.Duration(rapid.IntRange(0, 2).Draw(rt, "give up")) * 90 * time.Second}
+		sp.Overlap = Overlap(rapid.IntRange(0, 3).Draw(rt, "overlap"))
+		sp.Jitter = time.Duration(rapid.IntRange(0, 50).Draw(rt, "jitter")) * time.Second
+		sp.Deadline = time.Duration(rapid.IntRange(0, 3).Draw(rt, "deadline")) * time.Minute
+		sp.MaxOccurrences = uint64(rapid.SampledFrom([]int{0, 0, 0, 30}).Draw(rt, "max"))
+		sp.Keep = -1
+		if sp.Misfire == MisfireWithin {
+			sp.Within = 2 * time.Minute
+		}
 		now := t0
-		ended := map[Instant]int{}
-		runs := map[Instant]int{}
-		asked := map[Instant]bool{}
+		ended, runs, asked := map[Instant]int{}, map[Instant]int{}, map[Instant]bool{}
 		note := func(log []Record) {
 			for _, r := range log {
 				switch {
@@ -275,57 +281,118 @@ func TestEveryOccurrenceEndsExactlyOnce(t *testing.T) {
 				case r.LastDue == 0:
 					ended[r.Due]++
 				default:
+					n := uint32(0)
 					for d := r.Due; d <= r.LastDue; d = d.Add(time.Minute) {
 						ended[d]++
+						n++
+					}
+					if n != r.Count {
+						rt.Fatalf("a run of %d occurrences says %d", n, r.Count)
 					}
 				}
 			}
 		}
-		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+		beside := map[string]Timer{}
+		take := func(step Step) {
+			note(step.Log)
+			if d := step.Beside; d != nil && d.Live {
+				if _, ok := beside[d.Key.Fire]; ok {
+					rt.Fatalf("a second row for %v", d.Due)
+				}
+				beside[d.Key.Fire] = *d
+			}
+			switch {
+			case step.Keep:
+			case step.To == nil:
+				rt.Fatalf("a timer that is kept was removed: %+v", step)
+			default:
+				tm = *step.To
+			}
+		}
+		attempt := func(row *Timer) Step {
+			occ, ok := row.Current()
+			if !ok {
+				rt.Fatalf("visible at %v, but at nothing: %+v", row.Visible, row)
+			}
+			if row.Token != 0 {
+				occ.Attempt = row.Attempts
+			} else if row.Expired(occ, now) {
+				if row.Attempts == 0 {
+					return row.CatchUp(now, s)
+				}
+				return row.After(occ, 0, Outcome{Verdict: Expired}, 0, now, s)
+			}
+			sent := now
+			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 1, 70}).Draw(rt, "took")) * time.Second)
+			if row.Key.Fire == "" && rapid.Bool().Draw(rt, "run meanwhile") {
+				if due, err := row.Run(now); err == nil {
+					asked[due] = true
+				}
+			}
+			verdict := Verdict(rapid.IntRange(int(Done), int(Rejected)).Draw(rt, "verdict"))
+			return row.After(occ, row.Revision, Outcome{Verdict: verdict, After: time.Second}, sent, now, s)
+		}
+		for range rapid.IntRange(1, 80).Draw(rt, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 200).Draw(rt, "wait")) * time.Second)
-			switch rapid.IntRange(0, 9).Draw(rt, "what") {
+			if tm.Over() && tm.State() == StateEnded {
+				break
+			}
+			switch rapid.IntRange(0, 11).Draw(rt, "what") {
 			case 0:
-				tm.Pause("", now)
+				_ = tm.Pause("", rapid.SampledFrom([]Instant{0, now.Add(3 * time.Minute)}).Draw(rt, "until"), now)
 			case 1:
-				note(tm.Resume(now, s, false))
+				take(tm.Resume(now, s, false))
 			case 2:
 				if due, err := tm.Run(now); err == nil {
 					asked[due] = true
 				}
-			default:
-				if tm.Visible > now {
-					continue
+			case 3:
+				if step, err := tm.Skip(uint32(rapid.IntRange(1, 3).Draw(rt, "skips")), "", now, s, false); err == nil {
+					take(step)
 				}
-				if tm.Token == 0 && tm.Misfired(now, s) {
-					step := tm.CatchUp(now, s)
-					note(step.Log)
-					tm = *step.To
-					continue
-				}
-				occ, ok := tm.Current()
-				if !ok {
-					rt.Fatalf("visible at %v, but at nothing: %+v", tm.Visible, tm)
-				}
-				if tm.Token != 0 {
-					occ.Attempt = tm.Attempts
-				}
-				fireAt := tm
-				if rapid.Bool().Draw(rt, "run meanwhile") {
-					if due, err := tm.Run(now); err == nil {
-						asked[due] = true
+			case 4, 5:
+				for id, row := range beside {
+					if row.Visible > now {
+						continue
 					}
+					step := attempt(&row)
+					note(step.Log)
+					if row, ok := step.To, step.To != nil; ok && row.Live {
+						beside[id] = *row
+					} else if ok || !step.Keep {
+						delete(beside, id)
+					}
+					break // the map's order is random, one is enough
 				}
-				verdict := Verdict(rapid.IntRange(int(Done), int(Rejected)).Draw(rt, "verdict"))
-				step := tm.After(occ, fireAt.Revision, Outcome{Verdict: verdict, After: time.Second}, now, now, s)
-				note(step.Log)
-				if step.To == nil {
-					rt.Fatalf("a timer without end ended: %+v", step)
+			default:
+				switch idle := tm.Attempts == 0 && len(tm.Runs) == 0; {
+				case tm.Visible > now:
+				case tm.PauseOver(now) && (tm.Attempts == 0 || !tm.Manual):
+					take(tm.Resume(now, s, false))
+				case tm.Token == 0 && tm.Misfired(now, s):
+					take(tm.CatchUp(now, s))
+				case idle && !tm.Paused && sp.Overlap == OverlapAllow:
+					take(tm.Detach(now, s))
+				default:
+					take(attempt(&tm))
 				}
-				tm = *step.To
 			}
-			if tm.Visible == Never && !tm.Paused {
+			if tm.Visible == Never && !tm.Paused && !tm.Over() {
 				rt.Fatalf("nothing will ever look at %+v", tm)
 			}
+		}
+		for _, row := range beside { // they are at their occurrences, which have not ended
+			if ended[row.Due] != 0 {
+				rt.Fatalf("%v has a record and is on its way", row.Due)
+			}
+			ended[row.Due]++
+		}
+		last := tm.Due
+		if last == Never {
+			if last = t0.Add(31 * time.Minute); tm.Passed != 30 {
+				rt.Fatalf("ended after %d occurrences", tm.Passed)
+			}
+			tm.Due = last
 		}
 		for d := t0.Add(time.Minute); d < tm.Due; d = d.Add(time.Minute) {
 			if ended[d] != 1 {
@@ -354,12 +421,12 @@ func TestEveryOccurrenceEndsExactlyOnce(t *testing.T) {
 func TestADeadLetterOfAPausedTimerCanBeRedriven(t *testing.T) {
 	tm, s := recurring(MisfireLatest)
 	occ := mustCurrent(t, &tm) // on its way when the pause comes
-	tm.Pause("incident", tm.Due)
+	tm.Pause("incident", 0, tm.Due)
 	step := tm.After(occ, 7, Outcome{Verdict: Rejected}, tm.Due, tm.Due, s)
-	if step.Dead == nil || step.To == nil || !step.To.Paused {
+	if step.Beside == nil || step.To == nil || !step.To.Paused {
 		t.Fatalf("step %+v", step)
 	}
-	again := step.Dead.Redrive(tm.Due + 1)
+	again := step.Beside.Redrive(tm.Due + 1)
 	if got := mustCurrent(t, &again); got.Due != occ.Due || got.Attempt != 1 {
 		t.Errorf("redriven at %+v", got)
 	}

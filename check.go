@@ -25,6 +25,9 @@ const (
 	MaxHeaderName  = 64
 	MaxHeaderValue = 1024
 	MaxAttempts    = 1000 // attempts
+	MaxAlso        = 16   // further schedules
+	MaxExcept      = 64   // exceptions
+	MaxOccurrences = 1_000_000
 	MaxBatch       = 5000 // timers in one call
 )
 
@@ -103,6 +106,8 @@ func (s *Spec) Check() error {
 			text("labels."+k, s.Labels[k], MaxLabelValue, false)
 		}
 	}
+	s.checkWhen(add, text)
+	s.checkPolicies(add)
 	s.Retry.check(add)
 	s.Webhook.check(add, text)
 	if len(ps) > 0 {
@@ -111,21 +116,107 @@ func (s *Spec) Check() error {
 	return nil
 }
 
-func (r *Retry) check(add func(field, value, wrong, cure string)) {
-	if r.Attempts > MaxAttempts {
-		add("retry.attempts", fmt.Sprint(r.Attempts), "is too many", fmt.Sprintf("use at most %d", MaxAttempts))
-	}
-	span := func(field string, d, least, most time.Duration) {
+// span returns a check that a duration which is set lies within bounds.
+func span(add func(field, value, wrong, cure string)) func(field string, d, least, most time.Duration) {
+	return func(field string, d, least, most time.Duration) {
 		if d != 0 && (d < least || d > most) {
 			add(field, d.String(), "is out of bounds", fmt.Sprintf("use %v to %v", least, most))
 		}
 	}
+}
+
+const year = 366 * 24 * time.Hour
+
+// checkWhen looks at what decides when, apart from what the texts of schedules mean.
+func (s *Spec) checkWhen(add func(field, value, wrong, cure string), text func(field, value string, limit int, required bool)) {
+	span := span(add)
+	if len(s.Also) > MaxAlso {
+		add("also", "", fmt.Sprintf("are %d", len(s.Also)), fmt.Sprintf("use at most %d", MaxAlso))
+	}
+	for i, a := range s.Also[:min(len(s.Also), MaxAlso)] {
+		text(fmt.Sprintf("also[%d]", i), a, MaxSchedule, true)
+	}
+	if len(s.Except) > MaxExcept {
+		add("except", "", fmt.Sprintf("are %d", len(s.Except)), fmt.Sprintf("use at most %d", MaxExcept))
+	}
+	for i, a := range s.Except[:min(len(s.Except), MaxExcept)] {
+		text(fmt.Sprintf("except[%d]", i), a, MaxSchedule, true)
+	}
+	text("dst", s.DST, 64, false)
+	for _, at := range [...]struct {
+		field string
+		at    Instant
+	}{{"start", s.Start}, {"end", s.End}} {
+		if at.at != 0 && (at.at < MinInstant || at.at > MaxInstant) {
+			add(at.field, at.at.String(), "lies outside the years 2000 to 9998", "give another time, or none")
+		}
+	}
+	switch {
+	case s.End != 0 && s.TTL != 0:
+		add("ttl", s.TTL.String(), "and end are both given", "give one of them")
+	case s.End != 0 && s.Start != 0 && s.End <= s.Start:
+		add("end", s.End.String(), "is not after start, "+s.Start.String(), "give a later end")
+	}
+	span("ttl", s.TTL, time.Millisecond, 200*year)
+	if s.MaxOccurrences > MaxOccurrences {
+		add("max_occurrences", fmt.Sprint(s.MaxOccurrences), "is too many", fmt.Sprintf("use at most %d, or end", MaxOccurrences))
+	}
+	span("jitter", s.Jitter, time.Millisecond, 31*24*time.Hour)
+	names := 0
+	for _, list := range [...]struct {
+		field string
+		names []string
+	}{{"calendar.off", s.Calendar.Off}, {"calendar.only", s.Calendar.Only}} {
+		for i, name := range list.names {
+			if names++; names > MaxCalendars {
+				add(list.field, "", "names too many calendars", fmt.Sprintf("use at most %d in all", MaxCalendars))
+				break
+			}
+			if err := CheckCalendarName(fmt.Sprintf("%s[%d]", list.field, i), name); err != nil {
+				ps := err.(*Invalid).Problems[0]
+				add(ps.Field, ps.Value, ps.Wrong, ps.Cure)
+			}
+		}
+	}
+	if names == 0 && s.Calendar.Shift != ShiftSkip {
+		add("calendar.shift", s.Calendar.Shift.String(), "has no calendar to go by", `name one in calendar.off, such as "weekends"`)
+	}
+}
+
+// checkPolicies looks at what becomes of occurrences.
+func (s *Spec) checkPolicies(add func(field, value, wrong, cure string)) {
+	span := span(add)
+	if s.Misfire == MisfireWithin {
+		if s.Within < time.Second || s.Within > MaxWithin {
+			add("misfire", s.MisfireText(), "is out of bounds", fmt.Sprintf("use within 1s to %v", MaxWithin))
+		}
+	} else if s.Within != 0 {
+		add("misfire", s.Misfire.String(), "has no duration", `write "within `+s.Within.String()+`", or leave the duration out`)
+	}
+	span("deadline", s.Deadline, 100*time.Millisecond, year)
+	if s.Overlap != OverlapDefault && !s.Recurring() {
+		add("overlap", s.Overlap.String(), "does not go with a schedule of one occurrence", "leave it out")
+	}
+	if s.Keep > 0 {
+		span("keep", s.Keep, time.Millisecond, 20*year)
+	}
+}
+
+func (r *Retry) check(add func(field, value, wrong, cure string)) {
+	if r.Attempts > MaxAttempts {
+		add("retry.attempts", fmt.Sprint(r.Attempts), "is too many", fmt.Sprintf("use at most %d", MaxAttempts))
+	}
+	span := span(add)
 	span("retry.interval", r.Interval, time.Millisecond, 24*time.Hour)
 	span("retry.max_interval", r.Max, time.Millisecond, 7*24*time.Hour)
 	if r.Jitter >= 0 {
 		span("retry.jitter", r.Jitter, time.Millisecond, 24*time.Hour)
 	}
 	span("retry.timeout", r.Timeout, 100*time.Millisecond, time.Hour)
+	span("retry.give_up", r.GiveUp, time.Millisecond, 31*24*time.Hour)
+	if r.Factor != 0 && !(r.Factor >= 1 && r.Factor <= 100) {
+		add("retry.factor", fmt.Sprint(r.Factor), "is out of bounds", "use 1 to 100")
+	}
 	if e := r.Effective(); e.Max < e.Interval {
 		add("retry.max_interval", e.Max.String(), "is less than retry.interval, "+e.Interval.String(), "make it at least as long")
 	}

@@ -5,14 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 	"time"
 	"unsafe"
 )
 
 // bodyVersion is the first byte of a row's body. A reader refuses what it does not know; a new field gets a new version, and
 // the reader keeps the old ones.
-const bodyVersion = 1
+const bodyVersion = 2
+
+// The parts of a body that most timers do not have, each with its bit, written in this order behind the rest.
+const (
+	partWhen     = 1 << iota // what decides when, beside schedule and timezone
+	partCalendar             // Spec.Calendar
+	partRetry                // Retry.Factor and GiveUp
+	partPolicy               // Within, Overlap, Deadline, Priority, Keep
+	partProgress             // Until, Skips, PassTo, Backlog, Began, Passed
+	partFailures             // Failures
+	partBeside               // Live, Asked
+	partAll      = 1<<iota - 1
+)
 
 var errBody = errors.New("the timer's body is damaged")
 
@@ -75,7 +89,126 @@ func (t *Timer) appendBody(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(t.Attempts))
 	b = binary.AppendUvarint(b, t.Token)
 	b = appendText(b, t.LastError)
-	return binary.AppendUvarint(b, t.Ended)
+	b = binary.AppendUvarint(b, t.Ended)
+	return t.appendParts(b)
+}
+
+// parts says which parts the timer has.
+func (t *Timer) parts() (parts uint64) {
+	s := &t.Spec
+	c := &s.Calendar
+	has := func(part uint64, ok bool) {
+		if ok {
+			parts |= part
+		}
+	}
+	has(partWhen, len(s.Also) > 0 || len(s.Except) > 0 || s.DST != "" || s.Start != 0 || s.End != 0 || s.TTL != 0 || s.MaxOccurrences != 0 || s.Jitter != 0)
+	has(partCalendar, len(c.Off) > 0 || len(c.Only) > 0 || c.Shift != 0)
+	has(partRetry, s.Retry.Factor != 0 || s.Retry.GiveUp != 0)
+	has(partPolicy, s.Within != 0 || s.Overlap != 0 || s.Deadline != 0 || s.Priority != 0 || s.Keep != 0)
+	has(partProgress, t.Until != 0 || t.Skips != 0 || t.PassTo != 0 || t.Backlog != Span{} || t.Began != 0 || t.Passed != 0)
+	has(partFailures, len(t.Failures) > 0)
+	has(partBeside, t.Live || t.Asked)
+	return parts
+}
+
+func (t *Timer) appendParts(b []byte) []byte {
+	s := &t.Spec
+	parts := t.parts()
+	b = binary.AppendUvarint(b, parts)
+	if parts&partWhen != 0 {
+		b = appendTexts(appendTexts(b, s.Also), s.Except)
+		b = appendText(b, s.DST)
+		for _, v := range [...]int64{int64(s.Start), int64(s.End), int64(s.TTL), int64(s.MaxOccurrences), int64(s.Jitter)} {
+			b = binary.AppendVarint(b, v)
+		}
+	}
+	if parts&partCalendar != 0 {
+		b = appendTexts(appendTexts(b, s.Calendar.Off), s.Calendar.Only)
+		b = append(b, byte(s.Calendar.Shift))
+	}
+	if parts&partRetry != 0 {
+		b = binary.AppendUvarint(b, math.Float64bits(s.Retry.Factor))
+		b = binary.AppendVarint(b, int64(s.Retry.GiveUp))
+	}
+	if parts&partPolicy != 0 {
+		for _, v := range [...]int64{int64(s.Within), int64(s.Overlap), int64(s.Deadline), int64(s.Priority), int64(s.Keep)} {
+			b = binary.AppendVarint(b, v)
+		}
+	}
+	if parts&partProgress != 0 {
+		for _, v := range [...]int64{int64(t.Until), int64(t.Skips), int64(t.PassTo), int64(t.Backlog.From), int64(t.Backlog.To), int64(t.Began), int64(t.Passed)} {
+			b = binary.AppendVarint(b, v)
+		}
+	}
+	if parts&partFailures != 0 {
+		b = appendFailures(b, t.Failures)
+	}
+	if parts&partBeside != 0 {
+		var flags byte
+		if t.Live {
+			flags |= 1
+		}
+		if t.Asked {
+			flags |= 2
+		}
+		b = append(b, flags)
+	}
+	return b
+}
+
+func (t *Timer) readParts(d *decoder) {
+	s := &t.Spec
+	parts := d.uvarint()
+	if parts&^partAll != 0 {
+		d.fail() // written by a later version: nothing of it may be lost
+	}
+	if parts&partWhen != 0 {
+		s.Also, s.Except, s.DST = d.texts(), d.texts(), d.text()
+		s.Start, s.End, s.TTL = Instant(d.varint()), Instant(d.varint()), time.Duration(d.varint())
+		s.MaxOccurrences, s.Jitter = uint64(d.varint()), time.Duration(d.varint())
+	}
+	if parts&partCalendar != 0 {
+		s.Calendar.Off, s.Calendar.Only, s.Calendar.Shift = d.texts(), d.texts(), Shift(d.byte())
+	}
+	if parts&partRetry != 0 {
+		s.Retry.Factor, s.Retry.GiveUp = math.Float64frombits(d.uvarint()), time.Duration(d.varint())
+	}
+	if parts&partPolicy != 0 {
+		s.Within, s.Overlap, s.Deadline = time.Duration(d.varint()), Overlap(d.varint()), time.Duration(d.varint())
+		s.Priority, s.Keep = Priority(d.varint()), time.Duration(d.varint())
+	}
+	if parts&partProgress != 0 {
+		t.Until, t.Skips, t.PassTo = Instant(d.varint()), uint32(d.varint()), Instant(d.varint())
+		t.Backlog = Span{Instant(d.varint()), Instant(d.varint())}
+		t.Began, t.Passed = Instant(d.varint()), uint64(d.varint())
+	}
+	if parts&partFailures != 0 {
+		t.Failures = d.failures()
+	}
+	if parts&partBeside != 0 {
+		flags := d.byte()
+		t.Live, t.Asked = flags&1 != 0, flags&2 != 0
+	}
+}
+
+func appendTexts(b []byte, list []string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for _, s := range list {
+		b = appendText(b, s)
+	}
+	return b
+}
+
+func appendFailures(b []byte, list []Attempt) []byte {
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for _, f := range list {
+		b = binary.AppendVarint(b, int64(f.Sent))
+		b = binary.AppendVarint(b, int64(f.Took/time.Millisecond))
+		b = binary.AppendVarint(b, int64(f.Code))
+		b = appendText(b, f.Detail)
+	}
+	return b
 }
 
 func appendText(b []byte, s string) []byte {
@@ -87,7 +220,8 @@ func DecodeTimer(row *Row) (Timer, error) {
 	t := Timer{Key: row.Key, Bucket: row.Bucket, Generation: row.Generation, Revision: row.Revision, Visible: row.Visible, Due: row.Due}
 	t.Spec.Labels = row.Labels
 	d := decoder{b: row.Body}
-	if v := d.byte(); v != bodyVersion {
+	v := d.byte()
+	if v != 1 && v != bodyVersion {
 		return Timer{}, fmt.Errorf("timer %s/%s: body version %d, this rouse reads %d", row.Key.Namespace, row.Key.Name, v, bodyVersion)
 	}
 	s := &t.Spec
@@ -123,6 +257,12 @@ func DecodeTimer(row *Row) (Timer, error) {
 	t.Token = d.uvarint()
 	t.LastError = d.text()
 	t.Ended = d.uvarint()
+	if v > 1 {
+		t.readParts(&d)
+	} else {
+		t.Live = t.Key.Fire != "" && t.Visible != Never
+		t.Asked = t.Live
+	}
 	if d.bad || len(d.b) != 0 {
 		return Timer{}, fmt.Errorf("timer %s/%s: %w", row.Key.Namespace, row.Key.Name, errBody)
 	}
@@ -144,13 +284,16 @@ func AppendRecord(b []byte, r *Record) []byte {
 	b = binary.AppendUvarint(b, uint64(r.Count))
 	b = binary.AppendUvarint(b, uint64(r.Attempts))
 	b = binary.AppendVarint(b, int64(r.Code))
-	return appendText(b, r.Reason)
+	b = appendText(b, r.Reason)
+	b = binary.AppendVarint(b, int64(r.Began))
+	return appendFailures(b, r.Failures)
 }
 
 // DecodeRecord reads what AppendRecord wrote; namespace and name are left empty.
 func DecodeRecord(b []byte) (Record, error) {
 	d := decoder{b: b}
-	if v := d.byte(); v != bodyVersion {
+	v := d.byte()
+	if v != 1 && v != bodyVersion {
 		return Record{}, fmt.Errorf("record version %d, this rouse reads %d", v, bodyVersion)
 	}
 	r := Record{Ending: Ending(d.byte()), Manual: d.byte() != 0, Generation: d.uvarint()}
@@ -159,6 +302,9 @@ func DecodeRecord(b []byte) (Record, error) {
 	}
 	r.Count, r.Attempts, r.Code = uint32(d.uvarint()), uint32(d.uvarint()), int(d.varint())
 	r.Reason = d.text()
+	if v > 1 {
+		r.Began, r.Failures = Instant(d.varint()), d.failures()
+	}
 	if d.bad || len(d.b) != 0 {
 		return Record{}, errors.New("the record is damaged")
 	}
@@ -223,8 +369,80 @@ func (d *decoder) bytes() []byte {
 	return b
 }
 
+func (d *decoder) texts() []string {
+	n := d.count(1)
+	if n == 0 {
+		return nil
+	}
+	list := make([]string, n)
+	for i := range list {
+		list[i] = d.text()
+	}
+	return list
+}
+
+func (d *decoder) failures() []Attempt {
+	n := d.count(4)
+	if n == 0 {
+		return nil
+	}
+	list := make([]Attempt, n)
+	for i := range list {
+		list[i] = Attempt{Sent: Instant(d.varint()), Took: time.Duration(d.varint()) * time.Millisecond, Code: int(d.varint()), Detail: d.text()}
+	}
+	return list
+}
+
 // text shares the bytes it was read from: bodies are never changed.
 func (d *decoder) text() string {
 	b := d.bytes()
 	return unsafe.String(unsafe.SliceData(b), len(b))
+}
+
+// calendarName begins the names of rows that are no timers: no timer's name has a control character.
+const calendarName = "\x01calendar/"
+
+// CalendarKey returns the key of a calendar's row.
+func CalendarKey(namespace, name string) Key {
+	return Key{Namespace: namespace, Name: calendarName + name}
+}
+
+// CalendarQuery returns the query that lists the calendars of a namespace.
+func CalendarQuery(namespace string, limit int) Query {
+	return Query{Namespace: namespace, Prefix: calendarName, States: []State{StateNote}, Limit: limit}
+}
+
+// Row returns the calendar as a store keeps it, in the bucket of the given number.
+func (c *Calendar) Row(bucket uint32) Row {
+	b := binary.AppendVarint([]byte{bodyVersion}, int64(c.Updated))
+	b = binary.AppendUvarint(b, uint64(len(c.Days)))
+	last := Date(0)
+	for _, d := range c.Days {
+		b = binary.AppendVarint(b, int64(d.Date-last))
+		b = appendText(b, d.Text)
+		last = d.Date
+	}
+	return Row{Key: CalendarKey(c.Namespace, c.Name), Bucket: bucket, Visible: Never, Due: Never, State: StateNote, Revision: c.Revision, Body: b}
+}
+
+// DecodeCalendar reads a calendar's row.
+func DecodeCalendar(row *Row) (Calendar, error) {
+	c := Calendar{Namespace: row.Key.Namespace, Name: strings.TrimPrefix(row.Key.Name, calendarName), Revision: row.Revision}
+	d := decoder{b: row.Body}
+	if v := d.byte(); v != bodyVersion {
+		return Calendar{}, fmt.Errorf("calendar %s/%s: version %d, this rouse reads %d", c.Namespace, c.Name, v, bodyVersion)
+	}
+	c.Updated = Instant(d.varint())
+	if n := d.count(2); n > 0 {
+		c.Days = make([]Day, n)
+		last := Date(0)
+		for i := range c.Days {
+			last += Date(d.varint())
+			c.Days[i] = Day{last, d.text()}
+		}
+	}
+	if d.bad || len(d.b) != 0 {
+		return Calendar{}, fmt.Errorf("calendar %s/%s: %w", c.Namespace, c.Name, errBody)
+	}
+	return c, nil
 }

@@ -29,6 +29,25 @@ func drawTimer(t *rapid.T) Timer {
 	if h := rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "headers"); len(h) > 0 {
 		tm.Spec.Webhook.Headers = h
 	}
+	if rapid.Bool().Draw(t, "parts") {
+		s := &tm.Spec
+		s.Also = rapid.SliceOfN(rapid.StringN(1, 20, 40), 1, 3).Draw(t, "also")
+		s.Except = rapid.SliceOfN(rapid.StringN(1, 20, 40), 1, 3).Draw(t, "except")
+		s.DST, s.Start, s.End, s.TTL = text("dst"), inst("start"), inst("end"), span("ttl")
+		s.MaxOccurrences, s.Jitter = uint64(rapid.Uint32().Draw(t, "max")), span("stray")
+		s.Calendar = CalendarRule{Off: rapid.SliceOfN(rapid.StringN(1, 9, 20), 1, 2).Draw(t, "off"),
+			Only: rapid.SliceOfN(rapid.StringN(1, 9, 20), 1, 2).Draw(t, "only"), Shift: Shift(rapid.IntRange(0, 2).Draw(t, "shift"))}
+		s.Retry.Factor, s.Retry.GiveUp = rapid.Float64Range(1, 9).Draw(t, "factor"), span("give up")
+		s.Within, s.Overlap, s.Deadline = span("within"), Overlap(rapid.IntRange(0, 3).Draw(t, "overlap")), span("deadline")
+		s.Priority, s.Keep = Priority(rapid.IntRange(-1, 1).Draw(t, "priority")), span("keep")
+		tm.PassTo, tm.Backlog = inst("pass to"), Span{inst("from"), inst("to")}
+		tm.Until, tm.Skips, tm.Began, tm.Passed = inst("until"), rapid.Uint32().Draw(t, "skips"), inst("began"), uint64(rapid.Uint32().Draw(t, "passed"))
+		for range rapid.IntRange(0, 3).Draw(t, "failures") {
+			tm.Failures = append(tm.Failures, Attempt{Sent: inst("sent"), Took: time.Duration(rapid.Int32().Draw(t, "took")) * time.Millisecond,
+				Code: int(rapid.Int32().Draw(t, "code")), Detail: text("detail")})
+		}
+		tm.Live, tm.Asked = rapid.Bool().Draw(t, "live"), rapid.Bool().Draw(t, "asked")
+	}
 	for range rapid.IntRange(0, 3).Draw(t, "runs") {
 		tm.Runs = append(tm.Runs, inst("run"))
 	}
@@ -50,9 +69,10 @@ func TestATimerComesBackFromItsRow(t *testing.T) {
 }
 
 func TestARecordComesBack(t *testing.T) {
-	want := Record{Generation: 7, Ending: EndDead, Manual: true, Due: 5, LastDue: 9, Count: 3, Attempts: 2, Code: -1, Reason: "boom", Sent: 6, Ended: 8}
+	want := Record{Generation: 7, Ending: EndDead, Manual: true, Due: 5, LastDue: 9, Count: 3, Attempts: 2, Code: -1, Reason: "boom", Began: 4, Sent: 6, Ended: 8,
+		Failures: []Attempt{{Sent: 4, Took: time.Second, Code: 503, Detail: "busy"}}}
 	got, err := DecodeRecord(AppendRecord(nil, &want))
-	if err != nil || got != want {
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

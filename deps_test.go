@@ -27,12 +27,16 @@ var rules = []struct {
 	{"client", "speaks the gRPC API", []string{".", "api/rouse/v1"}},
 	{"server", "serves an engine that it is given", []string{".", "api", "api/rouse/v1", "engine"}},
 	{"rousetest/receiver", "verifies the signatures that the webhook sink makes", []string{".", "sink/webhook"}},
-	{"rousetest", "for tests: knows the words, not the parts", []string{"."}},
-	{"node", "puts the parts together", []string{".", "batch", "claim", "engine", "schedule", "store", "sink", "server"}},
+	{"rousetest/history", "judges what was written down; knows the words, not the parts", []string{"."}},
+	{"rousetest", "a whole rouse for tests: a node on a clock of its own, its client and a receiver", []string{".", "client", "node", "rousetest", "sink"}},
+	{"examples", "what users write: they have the front doors only", []string{".", "client", "node"}},
+	{"backup", "takes the copies of stores out and in: knows the kinds that have files, and what a checkpoint of each looks like", []string{".", "store"}},
+	{"node", "puts the parts together", []string{".", "backup", "batch", "claim", "engine", "schedule", "store", "sink", "server"}},
 	{"bench", "measures a node through its client, and the raw limits beneath it", []string{".", "api/rouse/v1", "client", "node", "store", "rousetest", "wheel", "schedule"}},
 	{"docs", "runs what the documentation says, with the real binary", []string{".", "api"}},
+	{"matrix", "tests only: says things to a whole rouse in all combinations, and judges what came of them", []string{"."}},
 	{"crash", "kills the real binary", []string{".", "client", "rousetest"}},
-	{"cmd/rouse", "the only place that knows everything", []string{".", "api", "bench", "client", "engine", "node", "rousetest", "schedule", "server", "sink", "store"}},
+	{"cmd/rouse", "the only place that knows everything", []string{".", "api", "api/rouse/v1", "backup", "bench", "client", "engine", "node", "rousetest", "schedule", "server", "sink", "store"}},
 }
 
 const module = "github.com/rousehq/rouse"

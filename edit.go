@@ -1,13 +1,20 @@
 package rouse
 
-import "strconv"
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
 
 // MaxRuns bounds the runs of one timer that are asked for and have not ended.
 const MaxRuns = 16
 
+// MaxSkips bounds the occurrences that one call skips.
+const MaxSkips = 10_000
+
 // NewTimer returns the timer that a client's spec makes at now, with its first due time. The spec has passed its checks; s is
 // its schedule. A schedule without a due time after now is refused, unless it is one shot: that fires at once if its time
-// has passed.
+// has passed. So is a retry policy, or a jitter, that outlasts the interval of its schedule.
 func NewTimer(key Key, spec Spec, now Instant, s Schedule) (Timer, error) {
 	t := Timer{Key: key, Spec: spec, Created: now, Updated: now, Anchor: now}
 	from := now
@@ -16,63 +23,170 @@ func NewTimer(key Key, spec Spec, now Instant, s Schedule) (Timer, error) {
 	}
 	due, ok := s.Next(from)
 	if !ok {
-		return Timer{}, Refuse("schedule", spec.Schedule, "never fires after "+now.String(), "give a schedule with a time to come")
+		wrong := "never fires after " + now.String()
+		if end := spec.ends(now); end != Never {
+			wrong = "never fires between " + now.String() + " and its end, " + end.String()
+		}
+		return Timer{}, Refuse("schedule", spec.Schedule, wrong, "give a schedule with a time to come")
 	}
-	t.Due, t.Visible = due, due
+	if err := spec.CheckIntervals(due, s); err != nil {
+		return Timer{}, err
+	}
+	t.Due = due
+	t.Visible = t.rest()
 	return t, nil
 }
 
-// Pause stops the scheduled occurrences until Resume; one that is on its way ends as it would. Pausing a paused timer replaces
-// the reason.
-func (t *Timer) Pause(reason string, now Instant) {
-	t.Paused, t.Reason, t.Updated = true, Shorten(reason, MaxDetail), now
+// ends returns when no occurrence is due any more, for a timer created then; Never if there is no end.
+func (s *Spec) ends(created Instant) Instant {
+	switch {
+	case s.End != 0:
+		return s.End
+	case s.TTL != 0:
+		return created.Add(s.TTL)
+	}
+	return Never
+}
+
+// intervals is how many intervals of a schedule are looked at to find its shortest.
+const intervals = 64
+
+// CheckIntervals refuses, with an *Invalid, a retry policy or a jitter that does not fit between two occurrences of the schedule s,
+// whose first one is due then. It looks at the next few dozen.
+func (spec *Spec) CheckIntervals(due Instant, s Schedule) error {
+	stated := spec.Retry.Attempts > 1 && spec.Overlap == OverlapDefault
+	if !spec.Recurring() || !stated && spec.Jitter == 0 {
+		return nil
+	}
+	shortest, at := time.Duration(-1), due
+	for cur, n := due, 0; n < intervals; n++ {
+		next, ok := s.Next(cur)
+		if !ok {
+			break
+		}
+		if d := next.Sub(cur); shortest < 0 || d < shortest {
+			shortest, at = d, cur
+		}
+		cur = next
+	}
+	if shortest < 0 {
+		return nil
+	}
+	if spec.Jitter >= shortest {
+		return Refuse("jitter", spec.Jitter.String(), fmt.Sprintf("is not less than the interval of the schedule, %v after %v", shortest, at),
+			"use less, so that occurrences keep their order")
+	}
+	if !stated {
+		return nil
+	}
+	r := spec.Retry.Effective()
+	if worst, sum := r.Worst(); worst > shortest {
+		return Refuse("retry", "", fmt.Sprintf("can take %v (%s), longer than the interval of the schedule, %v after %v", worst, sum, shortest, at),
+			"use fewer attempts, a shorter timeout or interval, or give_up; or say with overlap (wait, skip or allow) what becomes of occurrences that come due meanwhile")
+	}
+	return nil
+}
+
+// Pause stops the scheduled occurrences until Resume, or until the given time if that is not 0; one that is on its way ends as
+// it would. Pausing a paused timer replaces the reason and the time.
+func (t *Timer) Pause(reason string, until, now Instant) error {
+	if until != 0 && until <= now {
+		return Refuse("until", until.String(), "is not after now, "+now.String(), "give a time to come, or none")
+	}
+	if t.Over() {
+		return fmt.Errorf("the schedule has ended: %w", ErrConflict)
+	}
+	t.Paused, t.Reason, t.Until, t.Updated = true, Shorten(reason, MaxDetail), until, now
 	switch {
 	case t.Token != 0, t.Attempts != 0 && t.Manual: // these go on
 	case t.Attempts != 0:
-		t.Visible = Never
+		t.Visible = t.pauseEnds()
 	default:
 		t.Visible = t.rest()
 	}
+	return nil
 }
 
+// PauseOver says that the timer's pause ends by itself, by now.
+func (t *Timer) PauseOver(now Instant) bool { return t.Paused && t.Until != 0 && t.Until <= now }
+
 // Resume ends a pause. Occurrences of a recurring timer that came due meanwhile are skipped, and the returned record says so;
-// a one-shot timer whose time has passed fires at once. A schedule that has ended meanwhile leaves the timer Over. busy says that an occurrence is on its way, which then is not skipped.
-func (t *Timer) Resume(now Instant, s Schedule, busy bool) []Record {
+// a one-shot timer whose time has passed fires at once. A schedule that has ended meanwhile leaves the timer Over. busy says
+// that the scheduled occurrence at Due is on its way, which then is not skipped.
+func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if !t.Paused {
-		return nil
+		return Step{To: t}
 	}
-	t.Paused, t.Reason, t.Updated = false, "", now
+	until := min(now, t.pauseEnds()) // what comes due after the end of a pause fires, however late that end is noticed
+	t.Paused, t.Reason, t.Until, t.Updated = false, "", 0, now
+	if begun := t.Attempts != 0 || t.Began != 0; busy || begun && !t.Manual {
+		t.PassTo = until // when it has ended, those that came due meanwhile are passed over
+		switch {
+		case t.Token != 0:
+		case begun:
+			t.Visible = now
+		default:
+			t.Visible = t.rest()
+		}
+		return Step{To: t}
+	}
 	var log []Record
-	switch {
-	case t.Token != 0:
-		return nil
-	case t.Attempts != 0:
-		t.Visible = now
-		return nil
-	case !busy && t.Due <= now && t.Spec.Recurring() && s != nil:
-		first, last, count := t.Due, t.Due, uint32(0)
-		next, ok := s.Next(now)
-		if !ok {
-			next = Never
-		}
-		for cur := t.Due; cur < next && cur <= now; {
-			last = cur
-			count++
-			n, more := s.Next(cur)
-			if !more {
-				break
-			}
-			if cur = n; count == missedCount {
-				last, count = jump(cur, now, s), 0
-				break
-			}
-		}
-		t.Due = next
-		log = []Record{{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: EndSkipped,
-			Due: first, LastDue: last, Count: count, Reason: "paused", Ended: now}}
+	if t.Spec.Recurring() {
+		log = t.passPause(until, now, s)
 	}
-	t.Visible = t.rest()
-	return log
+	if t.Attempts != 0 { // a run in progress goes on
+		return Step{To: t, Log: log}
+	}
+	return t.settled(now, s, log)
+}
+
+// passPause gives up what came due until the end of a pause.
+func (t *Timer) passPause(until, now Instant, s Schedule) []Record {
+	return t.pass(now, until, EndSkipped, s, func(cur, _ Instant) string {
+		if cur > until {
+			return ""
+		}
+		return "paused"
+	})
+}
+
+// Skip gives up the next count occurrences, and returns the step with their record. busy says that the scheduled occurrence at
+// Due is on its way, so that the next ones are those after it.
+func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy bool) (Step, error) {
+	if count == 0 || count > MaxSkips || uint64(t.Skips)+uint64(count) > MaxSkips {
+		return Step{}, Refuse("count", strconv.FormatUint(uint64(count), 10), "is out of bounds", fmt.Sprintf("skip 1 to %d occurrences", MaxSkips))
+	}
+	if t.Due == Never {
+		return Step{}, fmt.Errorf("the schedule has ended, there is nothing to skip: %w", ErrConflict)
+	}
+	to := *t
+	to.Updated = now
+	if t.Attempts != 0 && !t.Manual || busy {
+		to.Skips += count
+		return Step{To: &to}, nil
+	}
+	why := "asked for"
+	if reason != "" {
+		why += ": " + Shorten(reason, MaxDetail-16)
+	}
+	log := to.skip(&count, why, now, s)
+	if t.Attempts != 0 { // a run in progress goes on
+		return Step{To: &to, Log: log}, nil
+	}
+	return to.settled(now, s, log), nil
+}
+
+// skip gives up the next *n occurrences, and counts them down.
+func (t *Timer) skip(n *uint32, why string, now Instant, s Schedule) []Record {
+	left := *n
+	*n = 0
+	return t.pass(now, 0, EndSkipped, s, func(Instant, Instant) string {
+		if left == 0 {
+			return ""
+		}
+		left--
+		return why
+	})
 }
 
 // Run asks for a fire now, beside the schedule: it never uses up an occurrence. It returns the run's due time, which names it.
@@ -80,7 +194,7 @@ func (t *Timer) Run(now Instant) (Instant, error) {
 	if len(t.Runs) >= MaxRuns {
 		return 0, Refuse("name", t.Key.Name, strconv.Itoa(MaxRuns)+" runs of this timer are waiting already", "wait for them to end")
 	}
-	due := now
+	due := max(now, t.Updated+1) // no run that was asked for before, and has ended meanwhile, had this due time
 	if n := len(t.Runs); n > 0 && due <= t.Runs[n-1] {
 		due = t.Runs[n-1] + 1
 	}
@@ -88,17 +202,150 @@ func (t *Timer) Run(now Instant) (Instant, error) {
 		due++
 	}
 	t.Runs = append(t.Runs[:len(t.Runs):len(t.Runs)], due)
-	t.Updated = now
+	t.Updated = due
 	if t.Attempts == 0 {
 		t.Visible = t.rest()
 	}
 	return due, nil
 }
 
-// Redrive returns the timer row that gives a dead letter a new set of attempts: the same occurrence, with the same fire id,
-// due at once. Its key stays the dead letter's.
+// Redrive returns the row that gives a dead letter a new set of attempts: the same occurrence, with the same fire id, due at
+// once. Its key stays the dead letter's.
 func (t *Timer) Redrive(now Instant) Timer {
 	to := *t
-	to.Attempts, to.Visible, to.Updated = 0, now, now
+	to.Attempts, to.Began, to.Failures, to.Visible, to.Updated = 0, 0, nil, now, now
+	to.Live, to.Asked = true, true
 	return to
+}
+
+// Backfill returns the row that fires the occurrence of a past due time (again): with the fire id that it has had, or would
+// have had, so that a receiver can tell whether it knows it.
+func (t *Timer) Backfill(due, now Instant) Timer {
+	side := t.beside(due, now)
+	side.Asked = true
+	return side
+}
+
+// Reschedule returns the timer with another spec, of which only what says when differs, from its first due time after now on.
+// Its payload, policies, labels and count of ended occurrences stay; a new generation begins.
+func (t *Timer) Reschedule(spec Spec, now Instant, s Schedule) (Timer, error) {
+	if len(t.Runs) > 0 {
+		return Timer{}, fmt.Errorf("a run of it is waiting or in progress: %w", ErrConflict)
+	}
+	to, err := NewTimer(t.Key, spec, now, s)
+	if err != nil {
+		return Timer{}, err
+	}
+	to.Bucket, to.Created, to.Ended = t.Bucket, t.Created, t.Ended
+	if t.Paused {
+		to.Paused, to.Reason, to.Until = true, t.Reason, t.Until
+		to.Visible = to.rest()
+	}
+	return to, nil
+}
+
+// Settle brings a timer that comes from elsewhere into a state that fires: its Visible time follows from the rest of it.
+func (t *Timer) Settle(now Instant, s Schedule) error {
+	if len(t.Runs) > MaxRuns {
+		return Refuse("runs", strconv.Itoa(len(t.Runs)), "are too many", "at most "+strconv.Itoa(MaxRuns)+" runs wait at a time")
+	}
+	if t.Due == 0 {
+		return Refuse("due", "", "is missing", "give the due time, as an export has it")
+	}
+	if t.Manual && len(t.Runs) == 0 {
+		return Refuse("manual", "true", "needs a run in progress", "give its due time in runs")
+	}
+	if t.Anchor == 0 {
+		t.Anchor = t.Created
+	}
+	switch {
+	case t.Over() && t.Spec.Keep == 0:
+		return Refuse("state", "ended", "is of a timer that is kept, and this one is not", "leave it out, or give keep")
+	case t.Over():
+		t.end(now)
+	case t.Attempts != 0 && t.Paused && !t.Manual:
+		t.Visible = t.pauseEnds()
+	case t.Attempts != 0:
+		t.Visible = now
+	default:
+		t.Visible = t.rest()
+	}
+	return nil
+}
+
+// Replan moves a timer whose next occurrence is not due yet to the first one after now that its schedule has by now, and says
+// whether that is another one. A timer that would have none stays as it is.
+func (t *Timer) Replan(now Instant, s Schedule) bool {
+	due := t.following(now, t.Passed, s)
+	if due == Never || due == t.Due {
+		return false
+	}
+	t.Due = due
+	if t.Attempts == 0 {
+		t.Visible = t.rest()
+	}
+	return true
+}
+
+// Coalesce makes one fire of many calls with one name. Exactly one of Quiet and Every is set.
+type Coalesce struct {
+	Quiet   time.Duration // debounce: fire when there was no call for so long,
+	MaxWait time.Duration // but at most so long after the first one; 0 is no bound
+	Every   time.Duration // throttle: fire at once, then at most once in so long
+}
+
+// Check refuses, with an *Invalid, what makes no sense.
+func (c Coalesce) Check() error {
+	const least, most = time.Millisecond, 366 * 24 * time.Hour
+	switch {
+	case (c.Quiet == 0) == (c.Every == 0):
+		return Refuse("debounce", "", "and throttle are both given, or neither is", "give debounce.quiet or throttle.every")
+	case c.Quiet != 0 && (c.Quiet < least || c.Quiet > most):
+		return Refuse("debounce.quiet", c.Quiet.String(), "is out of bounds", fmt.Sprintf("use %v to %v", least, most))
+	case c.Every != 0 && (c.Every < least || c.Every > most):
+		return Refuse("throttle.every", c.Every.String(), "is out of bounds", fmt.Sprintf("use %v to %v", least, most))
+	case c.MaxWait != 0 && (c.Quiet == 0 || c.MaxWait < c.Quiet || c.MaxWait > most):
+		return Refuse("debounce.max_wait", c.MaxWait.String(), "is out of bounds", fmt.Sprintf("use debounce.quiet to %v", most))
+	}
+	return nil
+}
+
+// Merge returns the one-shot timer that a coalesced call makes of old, the timer of that name, nil if there is none. The
+// newest call's spec wins; a fire that is in progress, or busy on its way, is replaced by it. The spec needs no schedule.
+func (c Coalesce) Merge(key Key, spec Spec, old *Timer, busy bool, now Instant) Timer {
+	t := Timer{Key: key, Created: now, Updated: now, Anchor: now}
+	waiting := old != nil && old.Attempts == 0 && old.Due != Never && !busy
+	switch {
+	case waiting && old.Due <= now: // it is about to be sent: with what this call brings
+		t.Created, t.Due = old.Created, old.Due
+	case c.Quiet != 0:
+		t.Due = now.Add(c.Quiet)
+		if waiting {
+			t.Created = old.Created
+			if c.MaxWait != 0 {
+				t.Due = max(now, min(t.Due, old.Created.Add(c.MaxWait)))
+			}
+		}
+	case waiting:
+		t.Created, t.Due = old.Created, old.Due
+	default:
+		t.Due = now
+		if old != nil {
+			t.Due = max(now, old.Anchor.Add(c.Every)) // Anchor is when the last one was due
+		}
+	}
+	if c.Every != 0 {
+		t.Anchor = t.Due
+		spec.Keep = c.Every
+	}
+	spec.Schedule, spec.Timezone = t.Due.String(), ""
+	t.Spec = spec
+	if old != nil {
+		t.Ended = old.Ended
+		if old.Paused {
+			t.Paused, t.Reason, t.Until = true, old.Reason, old.Until
+		}
+	}
+	t.Visible = t.rest()
+	return t
 }

@@ -12,9 +12,10 @@ const (
 	Rejected                    // it failed, and would again: dead letter
 	Gone                        // the target wants no more of this timer
 	Deferred                    // it was not attempted; look again after Outcome.After; no attempt is spent
+	Expired                     // it was not attempted, as the timer's deadline has passed; the engine's own word, not for sinks
 )
 
-var verdictNames = [...]string{Done: "done", Accepted: "accepted", Failed: "failed", Rejected: "rejected", Gone: "gone", Deferred: "deferred"}
+var verdictNames = [...]string{Done: "done", Accepted: "accepted", Failed: "failed", Rejected: "rejected", Gone: "gone", Deferred: "deferred", Expired: "expired"}
 
 func (v Verdict) String() string {
 	if v == 0 || int(v) >= len(verdictNames) {

@@ -30,10 +30,12 @@ type Record struct {
 	LastDue    Instant // of the last of a run; 0 for a single occurrence
 	Count      uint32  // occurrences in a run; 0 for a single one
 	Attempts   uint32
-	Code       int     // of the last attempt
-	Reason     string  // why it ended so, or the head of the last answer
-	Sent       Instant // when the last attempt began; 0 if none did
-	Ended      Instant // store's clock at the settle
+	Code       int       // of the last attempt
+	Reason     string    // why it ended so, or the head of the last answer
+	Began      Instant   // when the first attempt began; 0 if none did, or it is not known
+	Sent       Instant   // when the last attempt began; 0 if none did
+	Ended      Instant   // store's clock at the settle
+	Failures   []Attempt // attempts that failed before the last one, oldest first, at most MaxFailures
 }
 
 // FireID returns the id that the occurrence's fire carried.

@@ -17,6 +17,7 @@ package rouse
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -128,7 +129,8 @@ type Change struct {
 type Result struct {
 	Revision uint64 // of the row now: the new one if Applied (0 if it was removed), else the one that was there (0: no row)
 	Applied  bool
-	Existed  bool // a row was there before
+	Existed  bool   // a row was there before
+	Also     uint64 // revision of the first of Change.Also; each one after it has the next number; 0 if there is none
 }
 
 // Query says which rows List returns: those that match every field that is set.
@@ -136,12 +138,20 @@ type Query struct {
 	Namespace string            // empty: all namespaces
 	Prefix    string            // of the name
 	Name      string            // exactly this name, with its dead letters if States asks for them
-	States    []State           // any of these; empty: all but StateDead
+	States    []State           // any of these; empty: ListedStates
 	Labels    map[string]string // all of these
 	DueFrom   Instant           // due at or after; 0: no bound
 	DueUntil  Instant           // due before; 0: no bound
 	After     Key               // strictly after this key; the zero Key is before all
 	Limit     int               // at most so many rows; at least 1
+}
+
+// Wants says whether the query asks for rows of a state.
+func (q *Query) Wants(s State) bool {
+	if len(q.States) == 0 {
+		return !s.Beside()
+	}
+	return slices.Contains(q.States, s)
 }
 
 // Page is a part of a list, in the order of keys. A page may be shorter than Limit, even empty, and still have a Next: a
@@ -205,6 +215,9 @@ type History interface {
 	// Records returns records, newest first.
 	Records(ctx context.Context, q RecordQuery) (RecordPage, error)
 
+	// TrimTimer forgets the records of a timer beyond its newest keep. It returns how many it forgot.
+	TrimTimer(ctx context.Context, namespace, name string, keep int) (int64, error)
+
 	// Trim forgets records that ended before the given time, at least in whole hours, and the oldest hours beyond max
 	// records (0: no such bound). It returns how many records it forgot, which may be an estimate.
 	Trim(ctx context.Context, before Instant, max int64) (int64, error)
@@ -243,10 +256,11 @@ type Fire struct {
 	Name       string
 	Generation uint64
 	Due        Instant
-	Attempt    uint32 // 1 is the first
-	Token      uint64 // the fencing token: grows from attempt to attempt; a receiver may refuse what is older than it saw
-	Manual     bool   // asked for by run, not by the schedule
-	Last       bool   // no attempt follows this one
+	At         Instant // when it was to be sent first: Due, or later by the timer's jitter
+	Attempt    uint32  // 1 is the first
+	Token      uint64  // the fencing token: grows from attempt to attempt; a receiver may refuse what is older than it saw
+	Manual     bool    // asked for by run, not by the schedule
+	Last       bool    // no attempt follows this one
 	Spec       *Spec
 }
 
@@ -255,7 +269,18 @@ type Lane struct {
 	Name  string
 	Limit int // fires outstanding, handed to Deliver and not reported, at a time; at least 1
 	Batch int // fires in one delivery, at most; at least 1
+
+	Rate    float64 // fires a second, at most; 0 is no limit
+	Burst   int     // fires that may go at once under Rate; 0 is a second's worth, at least 1
+	CatchUp float64 // fires a second, at most, of those that are more than CatchUpAfter late at their first attempt; 0 is no limit
+
+	// Spend asks that an attempt is written down as spent before it is delivered: where a delivery may kill the process, the
+	// attempts of a fire that does so each time run out, and it ends as a dead letter.
+	Spend bool
 }
+
+// CatchUpAfter is how late a fire is that counts as caught up with.
+const CatchUpAfter = time.Minute
 
 // Sink is a kind of delivery.
 type Sink interface {
@@ -271,4 +296,10 @@ type Sink interface {
 	// ctx, which lives until the engine stops: when that ends, what is not known yet is reported as Failed or Deferred. It
 	// does not retry. The fires stay unchanged until the last of them is reported.
 	Deliver(ctx context.Context, fires []Fire, settle func(i int, o Outcome))
+}
+
+// Obstructed is a sink that can say what holds up its fires, for people.
+type Obstructed interface {
+	// Obstacle says what keeps fires of the spec from being delivered now, such as an open circuit; empty if nothing does.
+	Obstacle(namespace string, spec *Spec) string
 }

@@ -1,8 +1,9 @@
 package rouse
 
 import (
+	"encoding/binary"
+	"hash/fnv"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -15,9 +16,13 @@ const (
 	StateAccepted                   // the receiver answered 202 and will report through the API
 	StatePaused                     // fires nothing but runs asked for
 	StateDead                       // a dead letter
+	StateFiring                     // an occurrence on its way beside its timer: overlapping, backfilled or redriven
+	StateEnded                      // the schedule has ended; the row is kept for a while
+	StateNote                       // no timer: a row that rouse keeps for itself, such as a calendar
 )
 
-var stateNames = [...]string{StateScheduled: "scheduled", StateRetrying: "retrying", StateAccepted: "accepted", StatePaused: "paused", StateDead: "dead"}
+var stateNames = [...]string{StateScheduled: "scheduled", StateRetrying: "retrying", StateAccepted: "accepted", StatePaused: "paused", StateDead: "dead",
+	StateFiring: "firing", StateEnded: "ended", StateNote: "note"}
 
 func (s State) String() string {
 	if s == 0 || int(s) >= len(stateNames) {
@@ -28,101 +33,17 @@ func (s State) String() string {
 
 // ParseState reads the name of a state.
 func ParseState(name string) (State, error) {
-	if i := slices.Index(stateNames[:], name); i > 0 {
+	if i := slices.Index(stateNames[:], name); i > 0 && State(i) != StateNote {
 		return State(i), nil
 	}
-	return 0, Refuse("state", name, "is no state", "give one of scheduled, retrying, accepted, paused, dead")
+	return 0, Refuse("state", name, "is no state", "give one of scheduled, retrying, accepted, paused, ended, firing, dead")
 }
 
-// Spec is what a client says about a timer. Zero fields have the defaults that their comments name.
-type Spec struct {
-	Schedule    string // when: an RFC 3339 instant, "@after 90s", "@every 5m", cron and more: docs/schedules.md
-	Timezone    string // IANA name that a cron expression or calendar period is read in; empty is UTC; refused elsewhere
-	Target      string // where: a URL whose scheme names the sink
-	Payload     []byte // what
-	ContentType string // of the payload; empty with a payload is application/octet-stream
-	Labels      map[string]string
-	Retry       Retry
-	Misfire     Misfire
-	Webhook     Webhook
-}
+// Beside says that rows of the state are no timers, but stand beside one: lists show them only when asked for.
+func (s State) Beside() bool { return s == StateDead || s == StateFiring || s == StateNote }
 
-// Retry says how often an occurrence is attempted, and when again: the n-th retry comes Interval·2^(n-1) plus a jitter of
-// up to Jitter after the failure, at most Max.
-type Retry struct {
-	Attempts uint32        // in all, the first included; default 8
-	Interval time.Duration // default 1 s
-	Max      time.Duration // default 10 min
-	Jitter   time.Duration // default 500 ms; negative is none
-	Timeout  time.Duration // of one attempt; default 30 s
-}
-
-// DefaultRetry has the values that zero fields stand for.
-var DefaultRetry = Retry{Attempts: 8, Interval: time.Second, Max: 10 * time.Minute, Jitter: 500 * time.Millisecond, Timeout: 30 * time.Second}
-
-// Effective returns r with defaults in place of zero fields.
-func (r Retry) Effective() Retry {
-	d := DefaultRetry
-	if r.Attempts != 0 {
-		d.Attempts = r.Attempts
-	}
-	if r.Interval != 0 {
-		d.Interval = r.Interval
-	}
-	if r.Max != 0 {
-		d.Max = r.Max
-	} else if d.Max < d.Interval {
-		d.Max = d.Interval
-	}
-	if r.Jitter != 0 {
-		d.Jitter = max(0, r.Jitter)
-	}
-	if r.Timeout != 0 {
-		d.Timeout = r.Timeout
-	}
-	return d
-}
-
-// Misfire says what becomes of occurrences that nobody noticed in time, because nothing ran or an earlier one took long.
-type Misfire uint8
-
-const (
-	MisfireLatest Misfire = iota // the default: the latest one fires, late; the ones before it are recorded as missed
-	MisfireAll                   // all fire, in order
-	MisfireSkip                  // those that a later one has overtaken do not fire, nor does that; all are recorded as missed
-)
-
-var misfireNames = [...]string{MisfireLatest: "latest", MisfireAll: "all", MisfireSkip: "skip"}
-
-func (m Misfire) String() string {
-	if int(m) >= len(misfireNames) {
-		return "unknown"
-	}
-	return misfireNames[m]
-}
-
-// ParseMisfire reads a misfire policy; empty is the default.
-func ParseMisfire(name string) (Misfire, error) {
-	if name == "" {
-		return MisfireLatest, nil
-	}
-	if i := slices.Index(misfireNames[:], name); i >= 0 {
-		return Misfire(i), nil
-	}
-	return 0, Refuse("misfire", name, "is no misfire policy", "give one of latest, all, skip")
-}
-
-// Webhook holds what concerns webhook targets only.
-type Webhook struct {
-	Method     string            // default POST
-	Headers    map[string]string // sent with each request
-	Structured bool              // CloudEvents structured mode instead of binary mode
-	Batch      uint32            // up to so many fires to one URL in one request (CloudEvents batch); 0 and 1 are single requests
-	Accept     time.Duration     // how long after a 202 the receiver may take to report; default 10 min
-}
-
-// DefaultAccept is how long a receiver that answered 202 may take when the timer does not say.
-const DefaultAccept = 10 * time.Minute
+// ListedStates are the states of timers: those that a Query without States returns.
+var ListedStates = []State{StateScheduled, StateRetrying, StateAccepted, StatePaused, StateEnded}
 
 // Timer is the durable row in its readable form.
 type Timer struct {
@@ -133,7 +54,8 @@ type Timer struct {
 	Spec       Spec
 
 	Paused  bool
-	Reason  string // why it is paused
+	Reason  string  // why it is paused
+	Until   Instant // when the pause ends by itself; 0 is never
 	Created Instant
 	Updated Instant // by a client
 	Anchor  Instant // where a fixed interval's phase starts
@@ -141,41 +63,48 @@ type Timer struct {
 	Visible Instant   // when the row next needs attention
 	Due     Instant   // of the scheduled occurrence that is next or in progress; Never when the schedule has ended
 	Runs    []Instant // runs asked for and not ended, oldest first
+	Skips   uint32    // how many occurrences after the one in progress are to be skipped
+	PassTo  Instant   // those due until then came due in a pause: they are skipped when the one in progress has ended; 0 is none
+	Backlog Span      // under OverlapSkip: what is due in it came due while one was in progress
 
 	// The occurrence in progress, if Attempts is not 0: the scheduled one at Due, or Runs[0] if Manual.
 	Attempts  uint32 // spent
 	Manual    bool
-	Token     uint64 // not 0: the receiver accepted the attempt with this fencing token and will report until Visible
+	Token     uint64  // not 0: the receiver accepted the attempt with this fencing token and will report until Visible
+	Began     Instant // when its first attempt was sent
 	LastError string
+	Failures  []Attempt // the latest that failed, oldest first, at most MaxFailures
 
-	Ended uint64 // how many occurrences have ended, however they did
+	Ended  uint64 // how many occurrences have ended, however they did
+	Passed uint64 // how many of them the schedule made: what Spec.MaxOccurrences counts
+
+	// Of a row beside its timer (Key.Fire is not empty):
+	Live  bool // it is on its way, not dead
+	Asked bool // somebody asked for it, by redrive or backfill: no deadline holds for it
 }
 
-// Recurring says whether the schedule can have more than one occurrence.
-func (s *Spec) Recurring() bool {
-	return len(s.Schedule) > 0 && !isOneShot(s.Schedule)
+// Span is the time from From on until To, both included. The zero Span is none.
+type Span struct{ From, To Instant }
+
+// Attempt is how one attempt of an occurrence failed.
+type Attempt struct {
+	Sent   Instant
+	Took   time.Duration // in whole milliseconds
+	Code   int
+	Detail string // at most MaxFailureDetail bytes
 }
 
-// isOneShot tells the forms apart by their first bytes: "@after …" or an RFC 3339 instant, "YYYY-…". No number in a cron
-// expression has four digits.
-func isOneShot(s string) bool {
-	if strings.HasPrefix(s, "@after ") {
-		return true
-	}
-	if len(s) < 5 || s[4] != '-' {
-		return false
-	}
-	for _, c := range []byte(s[:4]) {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
-}
+// MaxFailures and MaxFailureDetail bound what is kept of failed attempts.
+const (
+	MaxFailures      = 8
+	MaxFailureDetail = 128
+)
 
 // State returns what the timer is doing.
 func (t *Timer) State() State {
 	switch {
+	case t.Key.Fire != "" && t.Live:
+		return StateFiring
 	case t.Key.Fire != "":
 		return StateDead
 	case t.Paused:
@@ -184,6 +113,8 @@ func (t *Timer) State() State {
 		return StateAccepted
 	case t.Attempts != 0:
 		return StateRetrying
+	case t.Over():
+		return StateEnded
 	}
 	return StateScheduled
 }
@@ -205,7 +136,7 @@ func (t *Timer) Current() (o Occurrence, ok bool) {
 	switch {
 	case manual:
 		return Occurrence{t.Runs[0], true, t.Attempts + 1}, true
-	case t.Due == Never || t.Paused && t.Attempts == 0:
+	case t.Due == Never || t.Paused && t.Attempts == 0 || t.Key.Fire != "" && !t.Live:
 		return Occurrence{}, false
 	}
 	return Occurrence{t.Due, false, t.Attempts + 1}, true
@@ -219,10 +150,44 @@ func (t *Timer) Fire(o Occurrence) Fire {
 		Name:       t.Key.Name,
 		Generation: t.Generation,
 		Due:        o.Due,
+		At:         t.at(o),
 		Attempt:    o.Attempt,
 		Token:      t.Revision,
 		Manual:     o.Manual,
 		Last:       o.Attempt >= t.Spec.Retry.Effective().Attempts,
 		Spec:       &t.Spec,
 	}
+}
+
+// at returns when an occurrence is to be sent first: when it is due, or later by its jitter.
+func (t *Timer) at(o Occurrence) Instant {
+	if o.Manual {
+		return o.Due
+	}
+	return t.SentAt(o.Due)
+}
+
+// SentAt returns when the scheduled occurrence of a due time is to be sent first. The jitter in it is a function of
+// namespace, name and due time, so it is the same on every node and after every restart.
+func (t *Timer) SentAt(due Instant) Instant {
+	if t.Spec.Jitter <= 0 || due == Never {
+		return due
+	}
+	h := fnv.New64a()
+	h.Write([]byte(t.Key.Namespace))
+	h.Write([]byte{0})
+	h.Write([]byte(t.Key.Name))
+	var buf [9]byte
+	binary.LittleEndian.PutUint64(buf[1:], uint64(due))
+	h.Write(buf[:])
+	return due.Add(time.Duration(mix(h.Sum64())%uint64(t.Spec.Jitter/time.Millisecond+1)) * time.Millisecond)
+}
+
+// mix spreads what differs in few bits over all bits (the finalizer of MurmurHash3).
+func mix(h uint64) uint64 {
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,12 +16,32 @@ import (
 	"github.com/rousehq/rouse"
 )
 
+func drawInstant(t *rapid.T) rouse.Instant {
+	return rouse.Instant(rapid.Int64Range(int64(rouse.MinInstant), int64(rouse.MaxInstant)).Draw(t, "instant"))
+}
+
 // drawSpec returns any spec that a client may give.
 func drawSpec(t *rapid.T) rouse.Spec {
 	text := rapid.StringMatching(`[a-zä/"\\]{0,8}`)
 	span := rapid.Custom(func(t *rapid.T) time.Duration { return time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "span")) })
+	list := rapid.Custom(func(t *rapid.T) []string {
+		if l := rapid.SliceOfN(text, 0, 3).Draw(t, "list"); len(l) > 0 {
+			return l
+		}
+		return nil
+	})
 	s := rouse.Spec{Schedule: text.Draw(t, "schedule"), Timezone: text.Draw(t, "timezone"), Target: text.Draw(t, "target"),
-		Misfire: rouse.Misfire(rapid.IntRange(0, 2).Draw(t, "misfire"))}
+		Also: list.Draw(t, "also"), Except: list.Draw(t, "except"), DST: text.Draw(t, "dst"), TTL: span.Draw(t, "ttl"), Jitter: span.Draw(t, "jitter"),
+		Calendar:       rouse.CalendarRule{Off: list.Draw(t, "off"), Only: list.Draw(t, "only"), Shift: rouse.Shift(rapid.IntRange(0, 2).Draw(t, "shift"))},
+		MaxOccurrences: rapid.Uint64().Draw(t, "most"), Misfire: rouse.Misfire(rapid.IntRange(0, 3).Draw(t, "misfire")),
+		Overlap: rouse.Overlap(rapid.IntRange(0, 3).Draw(t, "overlap")), Deadline: span.Draw(t, "deadline"),
+		Priority: rouse.Priority(rapid.IntRange(-1, 1).Draw(t, "priority")), Keep: max(span.Draw(t, "keep")-1, -1)}
+	if s.Misfire == rouse.MisfireWithin {
+		s.Within = max(time.Second, span.Draw(t, "within"))
+	}
+	if rapid.Bool().Draw(t, "bounded") {
+		s.Start, s.End = drawInstant(t), drawInstant(t)
+	}
 	if rapid.Bool().Draw(t, "labelled") {
 		s.Labels = rapid.MapOfN(text, text, 1, 3).Draw(t, "labels")
 	}
@@ -34,7 +55,7 @@ func drawSpec(t *rapid.T) rouse.Spec {
 	}
 	if rapid.Bool().Draw(t, "retried") {
 		s.Retry = rouse.Retry{Attempts: rapid.Uint32().Draw(t, "attempts"), Interval: span.Draw(t, "interval"), Max: span.Draw(t, "max"),
-			Jitter: max(span.Draw(t, "jitter")-1, -1), Timeout: span.Draw(t, "timeout")}
+			Jitter: max(span.Draw(t, "jitter")-1, -1), Timeout: span.Draw(t, "timeout"), Factor: rapid.Float64().Draw(t, "factor"), GiveUp: span.Draw(t, "give up")}
 	}
 	if rapid.Bool().Draw(t, "hooked") {
 		s.Webhook = rouse.Webhook{Method: text.Draw(t, "method"), Structured: rapid.Bool().Draw(t, "structured"), Batch: rapid.Uint32().Draw(t, "batch"),
@@ -64,6 +85,146 @@ func TestSpecsComeBack(t *testing.T) {
 			t.Fatalf("%+v\nbecame\n%+v\nby %s", s, back, b)
 		}
 	})
+}
+
+// again returns what becomes of a value that is written and read.
+func again[T any](t *testing.T, v T) (back T) {
+	t.Helper()
+	b, err := Encode(v)
+	if err == nil {
+		err = Decode(b, &back)
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, b)
+	}
+	return back
+}
+
+// empty returns the paths of fields that have their zero value.
+func empty(v reflect.Value, path string) (fields []string) {
+	switch {
+	case v.Kind() == reflect.Pointer:
+		v = v.Elem()
+	case v.Kind() == reflect.Slice && v.Len() > 0:
+		v = v.Index(0)
+	}
+	if v.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range v.NumField() {
+		name := path + v.Type().Field(i).Name
+		if v.Field(i).IsZero() {
+			fields = append(fields, name)
+			continue
+		}
+		fields = append(fields, empty(v.Field(i), name+".")...)
+	}
+	return fields
+}
+
+// TestNoFieldIsForgotten sends what has every field set, so that a field which is new, and not translated, is missed.
+func TestNoFieldIsForgotten(t *testing.T) {
+	at := func(n int) rouse.Instant { return rouse.MinInstant + rouse.Instant(n) }
+	failures := []rouse.Attempt{{Sent: at(1), Took: time.Second, Code: 503, Detail: "no"}}
+	spec := rouse.Spec{Schedule: "a", Also: []string{"b"}, Except: []string{"c"}, Timezone: "d", DST: "e",
+		Calendar: rouse.CalendarRule{Off: []string{"f"}, Only: []string{"g"}, Shift: rouse.ShiftNext}, Start: at(1), End: at(2), TTL: 3, MaxOccurrences: 4, Jitter: 5,
+		Target: "h", Payload: []byte("1"), ContentType: "application/json", Labels: map[string]string{"k": "l"},
+		Retry:   rouse.Retry{Attempts: 1, Interval: 2, Factor: 3, Max: 4, Jitter: 5, Timeout: 6, GiveUp: 7},
+		Misfire: rouse.MisfireWithin, Within: time.Hour, Overlap: rouse.OverlapSkip, Deadline: 8, Priority: rouse.PriorityLow, Keep: -1,
+		Webhook: rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2}}
+	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: at(3), Created: at(4),
+		Updated: at(5), Anchor: at(6), Visible: at(7), Due: at(8), Runs: []rouse.Instant{at(9)}, Skips: 10, Attempts: 11, Manual: true, Began: at(12),
+		LastError: "e", Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true}
+	record := rouse.Record{Namespace: "ns", Name: "n", Generation: 1, Ending: rouse.EndDead, Manual: true, Due: at(2), LastDue: at(3), Count: 4, Attempts: 5,
+		Code: 6, Reason: "r", Began: at(7), Sent: at(8), Ended: at(9), Failures: failures}
+	calendar := rouse.Calendar{Namespace: "ns", Name: "n", Days: []rouse.Day{{Date: 1, Text: "t"}}, Revision: 1, Updated: at(2)}
+	ours, coming := TimerOf(&timer), rouse.Coming{Due: at(1), At: at(2), Mark: "m"}
+	for _, c := range []struct {
+		word, form any
+		not        []string // fields of the word that this one cannot have, or that no form has
+		nor        []string // fields of the form that are not the word's
+	}{
+		{timer, ours, []string{"Bucket", "Paused", "PassTo", "Backlog", "Token"}, []string{"Spec.PayloadBase64", "InFlight"}},
+		{record, RecordOf(&record), nil, nil},
+		{calendar, CalendarOf(&calendar), nil, nil},
+		{coming, ComingOf(&coming, "l"), nil, []string{"Name", "FireID", "Namespace"}},
+	} {
+		if got := empty(reflect.ValueOf(c.word), ""); !slices.Equal(got, c.not) {
+			t.Errorf("%T: this test does not set %v, want %v", c.word, got, c.not)
+		}
+		if got := empty(reflect.ValueOf(c.form), ""); !slices.Equal(got, c.nor) {
+			t.Errorf("%T: the form does not have %v, want %v", c.word, got, c.nor)
+		}
+	}
+	read := again(t, ours)
+	if got, err := read.Words(); err != nil || !reflect.DeepEqual(got, timer) {
+		t.Errorf("was  %+v\ncame %+v, %v", timer, got, err)
+	}
+	days := again(t, CalendarOf(&calendar))
+	if got, err := days.Words(); err != nil || !reflect.DeepEqual(got, calendar) {
+		t.Errorf("was  %+v\ncame %+v, %v", calendar, got, err)
+	}
+	when := again(t, WhenOf(&spec))
+	want := rouse.Spec{Schedule: spec.Schedule, Also: spec.Also, Except: spec.Except, Timezone: spec.Timezone, DST: spec.DST, Calendar: spec.Calendar,
+		Start: spec.Start, End: spec.End, TTL: spec.TTL, MaxOccurrences: spec.MaxOccurrences, Jitter: spec.Jitter}
+	if got, err := when.Words(); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("was  %+v\ncame %+v, %v", want, got, err)
+	}
+}
+
+// TestTimersOfEveryStateComeBack: what a list shows can be imported, whatever the timer is doing.
+func TestTimersOfEveryStateComeBack(t *testing.T) {
+	key := rouse.Key{Namespace: "ns", Name: "n"}
+	for want, timer := range map[rouse.State]rouse.Timer{
+		rouse.StateScheduled: {Due: rouse.MinInstant, Visible: rouse.MinInstant},
+		rouse.StateRetrying:  {Due: rouse.MinInstant, Visible: rouse.MinInstant, Attempts: 1},
+		rouse.StateAccepted:  {Due: rouse.MinInstant, Visible: rouse.MinInstant, Attempts: 1, Token: 1},
+		rouse.StatePaused:    {Due: rouse.MinInstant, Visible: rouse.Never, Paused: true},
+		rouse.StateEnded:     {Due: rouse.Never, Visible: rouse.Never},
+		rouse.StateDead:      {Key: rouse.Key{Fire: "f"}, Due: rouse.MinInstant, Visible: rouse.Never, Attempts: 8},
+		rouse.StateFiring:    {Key: rouse.Key{Fire: "f"}, Due: rouse.MinInstant, Visible: rouse.MinInstant, Live: true},
+	} {
+		timer.Key = rouse.Key{Namespace: key.Namespace, Name: key.Name, Fire: timer.Key.Fire}
+		read := again(t, TimerOf(&timer))
+		if got, err := read.Words(); err != nil || !reflect.DeepEqual(got, timer) || read.State != want.String() {
+			t.Errorf("%v: was  %+v\ncame %+v, %v", want, timer, got, err)
+		}
+	}
+}
+
+func TestTimersThatAreRefused(t *testing.T) {
+	for field, o := range map[string]Timer{
+		"misfire": {Spec: Spec{Misfire: "no"}, State: "scheduled"},
+		"state":   {State: "note"},
+		"fire_id": {State: "dead"},
+	} {
+		_, err := o.Words()
+		var inv *rouse.Invalid
+		if !errors.As(err, &inv) || inv.Problems[0].Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	lies := Timer{State: "retrying", Due: Time(rouse.MinInstant)}
+	if _, err := lies.Words(); err == nil {
+		t.Error("a timer that retries without an attempt was taken")
+	}
+}
+
+func TestKeep(t *testing.T) {
+	for in, want := range map[string]Keep{`"24h"`: Keep(24 * time.Hour), `"forever"`: -1, `"0s"`: 0} {
+		var got Keep
+		if err := json.Unmarshal([]byte(in), &got); err != nil || got != want {
+			t.Errorf("%s is %d, %v", in, got, err)
+		}
+	}
+	for _, in := range []string{`"-1s"`, `"ever"`, `-1`} {
+		if err := json.Unmarshal([]byte(in), new(Keep)); err == nil {
+			t.Errorf("%s was taken", in)
+		}
+	}
+	if b, err := Encode(Spec{Keep: -1}); err != nil || !bytes.Contains(b, []byte(`"keep":"forever"`)) {
+		t.Errorf("%s %v", b, err)
+	}
 }
 
 func TestTimes(t *testing.T) {

@@ -115,7 +115,11 @@ func wanted(kind string) string {
 		return "an array"
 	case strings.HasPrefix(kind, "uint"):
 		return "a whole number that is not negative"
-	case kind == "int64": // Time and Duration, whose JSON is text
+	case kind == "float64":
+		return "a number"
+	case kind == "int":
+		return "a whole number"
+	case kind == "int64": // Time, Duration and Keep, whose JSON is text
 		return "a text"
 	}
 	return "an object"

@@ -16,15 +16,33 @@ type Record struct {
 	Attempts   uint32 `json:"attempts,omitzero"`
 	Code       int    `json:"code,omitzero"`
 	Reason     string `json:"reason,omitzero"`
-	Sent       Time   `json:"sent,omitzero"`
+	Began      Time   `json:"began,omitzero"` // when the first attempt was sent
+	Sent       Time   `json:"sent,omitzero"`  // when the last one was
 	Ended      Time   `json:"ended,omitzero"`
+
+	Failures []Attempt `json:"failures,omitempty"` // attempts before the last one, the latest eight
+}
+
+// Attempt is how one attempt of an occurrence failed.
+type Attempt struct {
+	Sent   Time     `json:"sent,omitzero"`
+	Took   Duration `json:"took,omitzero"`
+	Code   int      `json:"code,omitzero"`
+	Detail string   `json:"detail,omitzero"`
+}
+
+func attemptsOf(list []rouse.Attempt) (out []Attempt) {
+	for _, a := range list {
+		out = append(out, Attempt{Sent: TimeOf(a.Sent), Took: Duration(a.Took), Code: a.Code, Detail: a.Detail})
+	}
+	return out
 }
 
 // RecordOf returns the JSON form of a record.
 func RecordOf(r *rouse.Record) Record {
 	return Record{Namespace: r.Namespace, Name: r.Name, Generation: r.Generation, FireID: r.FireID(), Ending: r.Ending.String(),
 		Manual: r.Manual, Due: TimeOf(r.Due), LastDue: TimeOf(r.LastDue), Count: r.Count, Attempts: r.Attempts, Code: r.Code,
-		Reason: r.Reason, Sent: TimeOf(r.Sent), Ended: TimeOf(r.Ended)}
+		Reason: r.Reason, Began: TimeOf(r.Began), Sent: TimeOf(r.Sent), Ended: TimeOf(r.Ended), Failures: attemptsOf(r.Failures)}
 }
 
 // RecordList is a page of records, newest first.

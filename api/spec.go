@@ -10,17 +10,42 @@ import (
 	"github.com/rousehq/rouse"
 )
 
+// When is the part of a spec that says when.
+type When struct {
+	Schedule       string        `json:"schedule"`
+	Also           []string      `json:"also,omitempty"`   // further schedules
+	Except         []string      `json:"except,omitempty"` // times taken out
+	Timezone       string        `json:"timezone,omitzero"`
+	DST            string        `json:"dst,omitzero"` // what becomes of local times that a clock change skips or repeats
+	Calendar       *CalendarRule `json:"calendar,omitzero"`
+	Start          Time          `json:"start,omitzero"`
+	End            Time          `json:"end,omitzero"`
+	TTL            Duration      `json:"ttl,omitzero"` // end, counted from creation
+	MaxOccurrences uint64        `json:"max_occurrences,omitzero"`
+	Jitter         Duration      `json:"jitter,omitzero"`
+}
+
+// CalendarRule says which days count.
+type CalendarRule struct {
+	Off   []string `json:"off,omitempty"`  // names of calendars whose days do not count
+	Only  []string `json:"only,omitempty"` // names of calendars: only their days count
+	Shift string   `json:"shift,omitzero"` // skip (the default), next or previous
+}
+
 // Spec is what a client says about a timer. Members that are left out have their defaults.
 type Spec struct {
-	Schedule      string            `json:"schedule"`
-	Timezone      string            `json:"timezone,omitzero"`
+	When
 	Target        string            `json:"target"`
 	Payload       jsontext.Value    `json:"payload,omitzero"`
 	PayloadBase64 []byte            `json:"payload_base64,omitzero"`
 	ContentType   string            `json:"content_type,omitzero"` // of the payload; default application/json, or application/octet-stream for base64
 	Labels        map[string]string `json:"labels,omitzero"`
 	Retry         *Retry            `json:"retry,omitzero"`
-	Misfire       string            `json:"misfire,omitzero"` // latest, all or skip
+	Misfire       string            `json:"misfire,omitzero"`  // latest (the default), all, skip or "within 1h"
+	Overlap       string            `json:"overlap,omitzero"`  // wait, skip or allow
+	Deadline      Duration          `json:"deadline,omitzero"` // an attempt does not start when it would be later than this
+	Priority      string            `json:"priority,omitzero"` // low, normal (the default) or high
+	Keep          Keep              `json:"keep,omitzero"`     // how long the row is kept when the schedule has ended
 	Webhook       *Webhook          `json:"webhook,omitzero"`
 }
 
@@ -29,9 +54,11 @@ type Spec struct {
 type Retry struct {
 	Attempts    uint32    `json:"attempts,omitzero"`
 	Interval    Duration  `json:"interval,omitzero"`
+	Factor      float64   `json:"factor,omitzero"`
 	MaxInterval Duration  `json:"max_interval,omitzero"`
 	Jitter      *Duration `json:"jitter,omitzero"`
 	Timeout     Duration  `json:"timeout,omitzero"`
+	GiveUp      Duration  `json:"give_up,omitzero"` // no attempt starts later than this after the first one
 }
 
 // Webhook holds what concerns webhook targets only.
@@ -43,25 +70,63 @@ type Webhook struct {
 	Accept     Duration          `json:"accept,omitzero"`
 }
 
-// noJitter stands for "none" among the words, where 0 is the default.
-const noJitter time.Duration = -1
+const (
+	// noJitter stands for "none" among the words, where 0 is the default.
+	noJitter time.Duration = -1
+
+	// payloadDepth is how deep a payload lies in what an import takes back, {"timers": [{"payload": …}]}: one that is shown as
+	// JSON can be sent again.
+	payloadDepth = 3
+)
+
+// WhenOf returns the JSON form of the part of a spec that says when.
+func WhenOf(s *rouse.Spec) When {
+	o := When{Schedule: s.Schedule, Also: s.Also, Except: s.Except, Timezone: s.Timezone, DST: s.DST, Start: TimeOf(s.Start), End: TimeOf(s.End),
+		TTL: Duration(s.TTL), MaxOccurrences: s.MaxOccurrences, Jitter: Duration(s.Jitter)}
+	if c := s.Calendar; len(c.Off) > 0 || len(c.Only) > 0 || c.Shift != rouse.ShiftSkip {
+		o.Calendar = &CalendarRule{Off: c.Off, Only: c.Only}
+		if c.Shift != rouse.ShiftSkip {
+			o.Calendar.Shift = c.Shift.String()
+		}
+	}
+	return o
+}
+
+// Words returns a spec of which only the part that says when is set. It refuses, with a *rouse.Invalid, what has no meaning.
+func (o *When) Words() (rouse.Spec, error) {
+	s := rouse.Spec{Schedule: o.Schedule, Also: o.Also, Except: o.Except, Timezone: o.Timezone, DST: o.DST, Start: o.Start.Instant(),
+		End: o.End.Instant(), TTL: time.Duration(o.TTL), MaxOccurrences: o.MaxOccurrences, Jitter: time.Duration(o.Jitter)}
+	if c := o.Calendar; c != nil {
+		shift, err := rouse.ParseShift(c.Shift)
+		if err != nil {
+			return rouse.Spec{}, err
+		}
+		s.Calendar = rouse.CalendarRule{Off: c.Off, Only: c.Only, Shift: shift}
+	}
+	return s, nil
+}
 
 // SpecOf returns the JSON form of a spec. A payload whose content type is JSON, and which is JSON, is shown as it is, but for
 // white space between its tokens; any other in base64.
 func SpecOf(s *rouse.Spec) Spec {
-	o := Spec{Schedule: s.Schedule, Timezone: s.Timezone, Target: s.Target, ContentType: s.ContentType, Labels: s.Labels}
+	o := Spec{When: WhenOf(s), Target: s.Target, ContentType: s.ContentType, Labels: s.Labels, Overlap: s.Overlap.String(),
+		Deadline: Duration(s.Deadline), Keep: Keep(s.Keep)}
 	switch {
 	case len(s.Payload) == 0:
-	case isJSON(s.ContentType) && !TooDeep(s.Payload, MaxDepth-2) && jsontext.Value(s.Payload).IsValid():
+	case isJSON(s.ContentType) && !TooDeep(s.Payload, MaxDepth-payloadDepth) && jsontext.Value(s.Payload).IsValid():
 		o.Payload = s.Payload
 	default:
 		o.PayloadBase64 = s.Payload
 	}
 	if s.Misfire != rouse.MisfireLatest {
-		o.Misfire = s.Misfire.String()
+		o.Misfire = s.MisfireText()
+	}
+	if s.Priority != rouse.PriorityNormal {
+		o.Priority = s.Priority.String()
 	}
 	if r := s.Retry; r != (rouse.Retry{}) {
-		o.Retry = &Retry{Attempts: r.Attempts, Interval: Duration(r.Interval), MaxInterval: Duration(r.Max), Timeout: Duration(r.Timeout)}
+		o.Retry = &Retry{Attempts: r.Attempts, Interval: Duration(r.Interval), Factor: r.Factor, MaxInterval: Duration(r.Max),
+			Timeout: Duration(r.Timeout), GiveUp: Duration(r.GiveUp)}
 		if r.Jitter != 0 {
 			jitter := Duration(max(0, r.Jitter))
 			o.Retry.Jitter = &jitter
@@ -76,8 +141,15 @@ func SpecOf(s *rouse.Spec) Spec {
 // Words returns the spec in the words of rouse. It refuses, with a *rouse.Invalid, what has no meaning; whether values are
 // within their bounds is for rouse.Spec.Check to say.
 func (o *Spec) Words() (rouse.Spec, error) {
-	s := rouse.Spec{Schedule: o.Schedule, Timezone: o.Timezone, Target: o.Target, ContentType: o.ContentType, Labels: o.Labels}
 	var problems []rouse.Problem
+	note := func(err error) {
+		if inv, ok := err.(*rouse.Invalid); ok && inv != nil {
+			problems = append(problems, inv.Problems...)
+		}
+	}
+	s, err := o.When.Words()
+	note(err)
+	s.Target, s.ContentType, s.Labels, s.Deadline, s.Keep = o.Target, o.ContentType, o.Labels, time.Duration(o.Deadline), time.Duration(o.Keep)
 	if o.Payload != nil && o.PayloadBase64 != nil {
 		problems = append(problems, rouse.Problem{Field: "payload_base64", Wrong: "is given beside payload", Cure: "give one of them"})
 	}
@@ -90,13 +162,15 @@ func (o *Spec) Words() (rouse.Spec, error) {
 	case o.PayloadBase64 != nil:
 		s.Payload = o.PayloadBase64
 	}
-	misfire, err := rouse.ParseMisfire(o.Misfire)
-	if inv, ok := err.(*rouse.Invalid); ok {
-		problems = append(problems, inv.Problems...)
-	}
-	s.Misfire = misfire
+	s.Misfire, s.Within, err = rouse.ParseMisfire(o.Misfire)
+	note(err)
+	s.Overlap, err = rouse.ParseOverlap(o.Overlap)
+	note(err)
+	s.Priority, err = rouse.ParsePriority(o.Priority)
+	note(err)
 	if r := o.Retry; r != nil {
-		s.Retry = rouse.Retry{Attempts: r.Attempts, Interval: time.Duration(r.Interval), Max: time.Duration(r.MaxInterval), Timeout: time.Duration(r.Timeout)}
+		s.Retry = rouse.Retry{Attempts: r.Attempts, Interval: time.Duration(r.Interval), Factor: r.Factor, Max: time.Duration(r.MaxInterval),
+			Timeout: time.Duration(r.Timeout), GiveUp: time.Duration(r.GiveUp)}
 		if r.Jitter != nil {
 			if s.Retry.Jitter = time.Duration(*r.Jitter); s.Retry.Jitter == 0 {
 				s.Retry.Jitter = noJitter

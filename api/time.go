@@ -21,6 +21,14 @@ func TimeOf(i rouse.Instant) Time {
 // Instant returns the time in the words of rouse; zero if it is not set.
 func (t Time) Instant() rouse.Instant { return rouse.Instant(t) }
 
+// orNever returns a time that is left out when it never comes.
+func (t Time) orNever() rouse.Instant {
+	if t == 0 {
+		return rouse.Never
+	}
+	return rouse.Instant(t)
+}
+
 func (t Time) String() string { return rouse.Instant(t).String() }
 
 // MarshalText writes RFC 3339.
@@ -59,4 +67,29 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	}
 	*d = Duration(v)
 	return nil
+}
+
+// Keep is how long the row of an ended timer is kept: a Duration, or "forever", which is negative.
+type Keep time.Duration
+
+const (
+	forever     Keep = -1
+	foreverText      = "forever"
+)
+
+// MarshalText writes the form that time.Duration prints, or "forever".
+func (k Keep) MarshalText() ([]byte, error) {
+	if k < 0 {
+		return []byte(foreverText), nil
+	}
+	return Duration(k).MarshalText()
+}
+
+// UnmarshalText reads what MarshalText writes.
+func (k *Keep) UnmarshalText(text []byte) error {
+	if string(text) == foreverText {
+		*k = forever
+		return nil
+	}
+	return (*Duration)(k).UnmarshalText(text)
 }

@@ -3,42 +3,88 @@ package api
 import (
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/rousehq/rouse"
 )
 
-// Timer is a timer, or a dead letter if FireID is set.
+// Timer is a timer, or, if FireID is set, a row beside one: a dead letter, or an occurrence on its way.
 type Timer struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Spec
-	Generation  uint64 `json:"generation"`
-	Revision    uint64 `json:"revision"`
-	State       string `json:"state"` // scheduled, retrying, accepted, paused or dead
-	PauseReason string `json:"pause_reason,omitzero"`
-	Created     Time   `json:"created,omitzero"`
-	Updated     Time   `json:"updated,omitzero"`
-	Due         Time   `json:"due,omitzero"`     // of the occurrence that is next or in progress; left out when the schedule has ended
-	Visible     Time   `json:"visible,omitzero"` // when rouse looks at it again
-	Runs        []Time `json:"runs,omitempty"`   // asked for and not ended
-	Attempts    uint32 `json:"attempts,omitzero"`
-	LastError   string `json:"last_error,omitzero"`
-	Ended       uint64 `json:"ended"`
-	FireID      string `json:"fire_id,omitzero"`
+	Generation  uint64    `json:"generation"`
+	Revision    uint64    `json:"revision"`
+	State       string    `json:"state"` // scheduled, retrying, accepted, paused or ended; firing or dead beside a timer
+	PauseReason string    `json:"pause_reason,omitzero"`
+	PauseUntil  Time      `json:"pause_until,omitzero"` // when the pause ends by itself
+	Created     Time      `json:"created,omitzero"`
+	Updated     Time      `json:"updated,omitzero"`
+	Anchor      Time      `json:"anchor,omitzero"`  // where intervals begin
+	Due         Time      `json:"due,omitzero"`     // of the occurrence that is next or in progress; left out when the schedule has ended
+	SentAt      Time      `json:"sent_at,omitzero"` // when that occurrence is sent: later than due by the jitter
+	Visible     Time      `json:"visible,omitzero"` // when rouse looks at it again
+	Runs        []Time    `json:"runs,omitempty"`   // asked for and not ended
+	Skips       uint32    `json:"skips,omitzero"`   // occurrences after the one in progress that are to be skipped
+	Attempts    uint32    `json:"attempts,omitzero"`
+	Manual      bool      `json:"manual,omitzero"` // the occurrence in progress was asked for by run
+	Asked       bool      `json:"asked,omitzero"`  // of a row beside a timer: redriven or backfilled
+	Began       Time      `json:"began,omitzero"`  // when the first attempt of the occurrence in progress was sent
+	LastError   string    `json:"last_error,omitzero"`
+	Failures    []Attempt `json:"failures,omitempty"` // attempts of the occurrence in progress, the latest eight
+	Ended       uint64    `json:"ended"`
+	Passed      uint64    `json:"passed,omitzero"` // occurrences of the schedule that have ended: what max_occurrences counts
+	FireID      string    `json:"fire_id,omitzero"`
 
 	// InFlight is in answers to creates only: an attempt of the generation that was replaced had started and may still arrive.
 	InFlight bool `json:"in_flight,omitzero"`
 }
 
-// TimerOf returns the JSON form of a timer or dead letter.
+// TimerOf returns the JSON form of a timer, or of a row beside one.
 func TimerOf(t *rouse.Timer) Timer {
 	o := Timer{Namespace: t.Key.Namespace, Name: t.Key.Name, Spec: SpecOf(&t.Spec), Generation: t.Generation, Revision: t.Revision,
-		State: t.State().String(), PauseReason: t.Reason, Created: TimeOf(t.Created), Updated: TimeOf(t.Updated), Due: TimeOf(t.Due),
-		Visible: TimeOf(t.Visible), Attempts: t.Attempts, LastError: t.LastError, Ended: t.Ended, FireID: t.Key.Fire}
+		State: t.State().String(), PauseReason: t.Reason, PauseUntil: TimeOf(t.Until), Created: TimeOf(t.Created), Updated: TimeOf(t.Updated),
+		Anchor: TimeOf(t.Anchor), Due: TimeOf(t.Due), SentAt: TimeOf(t.SentAt(t.Due)), Visible: TimeOf(t.Visible), Skips: t.Skips,
+		Attempts: t.Attempts, Manual: t.Manual, Asked: t.Asked, Began: TimeOf(t.Began), LastError: t.LastError, Failures: attemptsOf(t.Failures),
+		Ended: t.Ended, Passed: t.Passed, FireID: t.Key.Fire}
 	for _, r := range t.Runs {
 		o.Runs = append(o.Runs, TimeOf(r))
 	}
 	return o
+}
+
+// Words returns the timer in the words of rouse, for an import. It refuses, with a *rouse.Invalid, what has no meaning. As in
+// the messages of gRPC, the bucket is not there, and the token of a timer in state accepted is 1, which no fire has.
+func (o *Timer) Words() (rouse.Timer, error) {
+	spec, err := o.Spec.Words()
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	state, err := rouse.ParseState(o.State)
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	if state.Beside() != (o.FireID != "") {
+		return rouse.Timer{}, rouse.Refuse("fire_id", o.FireID, "does not go with state "+o.State, "rows in state firing or dead have one, timers do not")
+	}
+	t := rouse.Timer{Key: rouse.Key{Namespace: o.Namespace, Name: o.Name, Fire: o.FireID}, Generation: o.Generation, Revision: o.Revision,
+		Spec: spec, Paused: state == rouse.StatePaused, Reason: o.PauseReason, Until: o.PauseUntil.Instant(), Created: o.Created.Instant(),
+		Updated: o.Updated.Instant(), Anchor: o.Anchor.Instant(), Due: o.Due.orNever(), Visible: o.Visible.orNever(), Skips: o.Skips,
+		Attempts: o.Attempts, Manual: o.Manual, Asked: o.Asked, Began: o.Began.Instant(), LastError: o.LastError, Ended: o.Ended,
+		Passed: o.Passed, Live: state == rouse.StateFiring}
+	for _, r := range o.Runs {
+		t.Runs = append(t.Runs, r.Instant())
+	}
+	for _, a := range o.Failures {
+		t.Failures = append(t.Failures, rouse.Attempt{Sent: a.Sent.Instant(), Took: time.Duration(a.Took), Code: a.Code, Detail: a.Detail})
+	}
+	if state == rouse.StateAccepted {
+		t.Token = 1
+	}
+	if is := t.State(); is != state {
+		return rouse.Timer{}, rouse.Refuse("state", o.State, "does not go with the other members, which are those of state "+is.String(), "send what a list returned")
+	}
+	return t, nil
 }
 
 // NewTimer asks for a new timer. Without a name one is made up.
@@ -47,11 +93,58 @@ type NewTimer struct {
 	Spec
 }
 
+// CreateTimer asks for a new timer, or, with debounce or throttle, for one fire of many calls. Without a name one is made up.
+type CreateTimer struct {
+	Name string `json:"name,omitzero"`
+	Coalesce
+	Spec
+}
+
 // PutTimer asks for a timer of the name in the request's path.
 type PutTimer struct {
 	Name             string `json:"name,omitzero"` // if given, the one of the path
 	ExpectedRevision uint64 `json:"expected_revision,omitzero"`
+	Coalesce
 	Spec
+}
+
+// Coalesce makes one fire of many calls with one name. The spec then has nothing that says when.
+type Coalesce struct {
+	Debounce *Debounce `json:"debounce,omitzero"`
+	Throttle *Throttle `json:"throttle,omitzero"`
+}
+
+// Coalesced returns what the members ask for; nil if they are left out. It refuses, with a *rouse.Invalid, a debounce or
+// throttle without its time; the rest is for rouse.Coalesce.Check.
+func (o *Coalesce) Coalesced() (*rouse.Coalesce, error) {
+	var c rouse.Coalesce
+	if d := o.Debounce; d != nil {
+		if d.Quiet == 0 {
+			return nil, rouse.Refuse("debounce.quiet", "", "is missing", "say how long there must be no call")
+		}
+		c.Quiet, c.MaxWait = time.Duration(d.Quiet), time.Duration(d.MaxWait)
+	}
+	if t := o.Throttle; t != nil {
+		if t.Every == 0 {
+			return nil, rouse.Refuse("throttle.every", "", "is missing", "say how long it is between fires at least")
+		}
+		c.Every = time.Duration(t.Every)
+	}
+	if c == (rouse.Coalesce{}) {
+		return nil, nil
+	}
+	return &c, nil
+}
+
+// Debounce fires when there was no call for a while.
+type Debounce struct {
+	Quiet   Duration `json:"quiet"`             // so long
+	MaxWait Duration `json:"max_wait,omitzero"` // but at most so long after the first call; default no bound
+}
+
+// Throttle fires at once, then at most once in so long.
+type Throttle struct {
+	Every Duration `json:"every"`
 }
 
 // BatchCreate asks for many timers.
@@ -93,9 +186,10 @@ type Deleted struct {
 	Generation uint64 `json:"generation"`
 }
 
-// Pause says why a timer is paused.
+// Pause says why a timer is paused, and for how long.
 type Pause struct {
 	Reason string `json:"reason,omitzero"`
+	Until  Time   `json:"until,omitzero"` // when the pause ends by itself; default never
 }
 
 // Ran is the answer to a run that was asked for.
@@ -104,17 +198,37 @@ type Ran struct {
 	Due    Time   `json:"due"`
 }
 
-// Preview asks for the next times of a schedule.
-type Preview struct {
-	Schedule string `json:"schedule"`
-	Timezone string `json:"timezone,omitzero"`
-	From     Time   `json:"from,omitzero"`  // default now
-	Count    uint32 `json:"count,omitzero"` // up to 1,000; default 5
+// Skip gives up the next occurrences.
+type Skip struct {
+	Count  uint32 `json:"count,omitzero"` // default 1
+	Reason string `json:"reason,omitzero"`
 }
 
-// Next is the answer to Preview.
-type Next struct {
-	Next []Time `json:"next"`
+// Reschedule changes when a timer fires. What is left out of it has its default, not what the timer had.
+type Reschedule struct {
+	ExpectedRevision uint64 `json:"expected_revision,omitzero"`
+	When
+}
+
+// Backfill asks for the occurrences that a range of time had.
+type Backfill struct {
+	From   Time `json:"from"`  // first due time
+	Until  Time `json:"until"` // before this one
+	DryRun bool `json:"dry_run,omitzero"`
+}
+
+// Backfilled is the answer to Backfill.
+type Backfilled struct {
+	Count   uint64   `json:"count"`   // occurrences of the range
+	Waiting uint64   `json:"waiting"` // of them on their way already, so that nothing was done
+	Fires   []Coming `json:"fires"`   // the first hundred
+}
+
+// Import writes timers, dead letters and calendars as lists returned them, with their state.
+type Import struct {
+	Mode      string     `json:"mode,omitzero"`   // as in BatchCreate
+	Timers    []Timer    `json:"timers,omitzero"` // up to 1,000
+	Calendars []Calendar `json:"calendars,omitzero"`
 }
 
 // Version says what serves.

@@ -37,16 +37,19 @@ type Options struct {
 	Insecure bool          // no TLS to hosts that are not this one; an http:// target says the same
 	Token    string        // sent with every call as a bearer token; to another host only under TLS
 	Patience time.Duration // how long a call is tried again; default 30 s
+	Timeout  time.Duration // how long one try of a call that is no stream may take if its ctx has no deadline; default no bound
 
 	Dial []grpc.DialOption // what else gRPC offers
 }
 
 // Client is safe for concurrent use.
 type Client struct {
-	conn   *grpc.ClientConn
-	timers rousev1.TimersClient
-	fires  rousev1.FiresClient
-	opts   Options
+	conn      *grpc.ClientConn
+	timers    rousev1.TimersClient
+	calendars rousev1.CalendarsClient
+	fires     rousev1.FiresClient
+	admin     rousev1.AdminClient
+	opts      Options
 }
 
 // Dial returns a client of the service at a target: "host:port", "http://host:port", "https://host:port", or any target that
@@ -69,6 +72,9 @@ func Dial(target string, o Options) (*Client, error) {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReceive)),
 	}
+	if o.Timeout > 0 {
+		opts = append(opts, grpc.WithChainUnaryInterceptor(bounded(o.Timeout)))
+	}
 	if o.Token != "" {
 		if plain && !local(address) {
 			return nil, errors.New("a token is not sent to another host in plain text: use https")
@@ -79,7 +85,20 @@ func Dial(target string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", target, err)
 	}
-	return &Client{conn: conn, timers: rousev1.NewTimersClient(conn), fires: rousev1.NewFiresClient(conn), opts: o}, nil
+	return &Client{conn: conn, timers: rousev1.NewTimersClient(conn), calendars: rousev1.NewCalendarsClient(conn),
+		fires: rousev1.NewFiresClient(conn), admin: rousev1.NewAdminClient(conn), opts: o}, nil
+}
+
+// bounded gives calls that have no deadline one of their own.
+func bounded(d time.Duration) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if _, ok := ctx.Deadline(); !ok {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, d)
+			defer cancel()
+		}
+		return call(ctx, method, request, reply, conn, opts...)
+	}
 }
 
 // maxReceive bounds a response: a page of timers with large payloads.

@@ -53,9 +53,24 @@ func (c *Client) Create(ctx context.Context, namespace, name string, spec rouse.
 	}))
 }
 
-// CreateOrReplace makes a timer, or begins a new generation of one that has the name. It is tried again, unless it has an
-// IfRevision: that cannot tell its own first try from somebody else's change.
+// CreateOrReplace is Replace without its InFlight.
 func (c *Client) CreateOrReplace(ctx context.Context, namespace, name string, spec rouse.Spec, cs ...Condition) (rouse.Timer, error) {
+	r, err := c.Replace(ctx, namespace, name, spec, cs...)
+	return r.Timer, err
+}
+
+// Replaced is a timer of which a new generation has begun.
+type Replaced struct {
+	rouse.Timer
+
+	// InFlight: an attempt of the generation before had started and may still arrive; none starts any more. If the call was
+	// tried again, it is what the last try saw, for which the generation before may be that of an earlier try.
+	InFlight bool
+}
+
+// Replace makes a timer, or begins a new generation of one that has the name. It is tried again, unless it has an IfRevision:
+// that cannot tell its own first try from somebody else's change.
+func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse.Spec, cs ...Condition) (Replaced, error) {
 	cond := conditionOf(cs)
 	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec),
 		Mode: rousev1.Mode_MODE_CREATE_OR_REPLACE, ExpectedRevision: cond.revision}
@@ -63,12 +78,12 @@ func (c *Client) CreateOrReplace(ctx context.Context, namespace, name string, sp
 		request.Mode = rousev1.Mode_MODE_REPLACE_ONLY
 	}
 	if name == "" {
-		return rouse.Timer{}, rouse.Refuse("name", "", "is empty", "name the timer to replace, or use Create")
+		return Replaced{}, rouse.Refuse("name", "", "is empty", "name the timer to replace, or use Create")
 	}
 	if cond.revision != 0 {
-		return timer(once(func() (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+		return replaced(once(func() (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
 	}
-	return timer(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+	return replaced(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
 }
 
 // Mode says what a batch does with names that are taken.
@@ -92,6 +107,7 @@ type Created struct {
 	Generation uint64
 	Revision   uint64
 	Due        rouse.Instant
+	InFlight   bool  // as of Replaced
 	Err        error // set: the timer was not created
 }
 
@@ -114,7 +130,7 @@ func (c *Client) BatchCreate(ctx context.Context, namespace string, mode Mode, t
 	if err != nil {
 		return nil, err
 	}
-	return createdOf(response), nil
+	return createdOf(response.Created), nil
 }
 
 func batchRequest(namespace string, mode Mode, timers []NewTimer) *rousev1.BatchCreateRequest {
@@ -128,11 +144,11 @@ func batchRequest(namespace string, mode Mode, timers []NewTimer) *rousev1.Batch
 	return request
 }
 
-func createdOf(response *rousev1.BatchCreateResponse) []Created {
-	out := make([]Created, len(response.Created))
-	for i, c := range response.Created {
+func createdOf(ps []*rousev1.Created) []Created {
+	out := make([]Created, len(ps))
+	for i, c := range ps {
 		out[i] = Created{Name: c.GetName(), Generation: c.GetGeneration(), Revision: c.GetRevision(),
-			Due: rousev1.InstantFromProto(c.GetDueMs()), Err: rousev1.ProblemToError(c.GetProblem())}
+			Due: rousev1.InstantFromProto(c.GetDueMs()), InFlight: c.GetInFlight(), Err: rousev1.ProblemToError(c.GetProblem())}
 	}
 	return out
 }
@@ -143,4 +159,10 @@ func timer(p *rousev1.Timer, err error) (rouse.Timer, error) {
 		return rouse.Timer{}, err
 	}
 	return rousev1.TimerFromProto(p)
+}
+
+// replaced reads the answer of a call that begins a new generation.
+func replaced(p *rousev1.Timer, err error) (Replaced, error) {
+	t, err := timer(p, err)
+	return Replaced{t, p.GetInFlight()}, err
 }

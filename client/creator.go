@@ -74,7 +74,7 @@ func (c *Creator) Recv() ([]Created, error) {
 		c.cancel()
 		return nil, errors.New("an answer to nothing")
 	}
-	return createdOf(response), nil
+	return createdOf(response.Created), nil
 }
 
 // Close ends the stream at once.

@@ -26,15 +26,21 @@ import (
 type fake struct {
 	rousev1.UnimplementedTimersServer
 	rousev1.UnimplementedFiresServer
+	rousev1.UnimplementedCalendarsServer
+	rousev1.UnimplementedAdminServer
 
 	subscribe func(open *rousev1.Open, stream rousev1.Fires_SubscribeServer) error
 	follow    func(grpc.ServerStreamingServer[rousev1.FollowRecordsResponse]) error
+	bulk      func(*rousev1.BulkRequest, grpc.ServerStreamingServer[rousev1.BulkProgress]) error
+	backup    func(grpc.ServerStreamingServer[rousev1.BackupChunk]) error
 	page      int // timers and records in a page
 
 	receiving sync.WaitGroup
 
 	mu       sync.Mutex
 	timers   map[string]*rousev1.Timer
+	last     proto.Message // the latest request of those that only echo
+	conns    []net.Conn    // that the client has made
 	records  []*rousev1.Record
 	reports  []*rousev1.ReportRequest
 	revision uint64
@@ -105,13 +111,18 @@ func (f *fake) create(namespace, name string, spec *rousev1.Spec, mode rousev1.M
 		return nil, fmt.Errorf("timer %s: %w", key, rouse.ErrConflict)
 	}
 	f.revision++
-	t := &rousev1.Timer{Namespace: namespace, Name: name, Spec: spec, Generation: f.revision, Revision: f.revision, State: "scheduled", DueMs: 1000}
+	inFlight := old != nil // a timer of the fake is always on its way
+	t := &rousev1.Timer{InFlight: inFlight, Namespace: namespace, Name: name, Spec: spec, Generation: f.revision, Revision: f.revision, State: "scheduled", DueMs: 1000}
 	f.timers[key] = t
 	return t, nil
 }
 
 func (f *fake) Create(_ context.Context, r *rousev1.CreateRequest) (*rousev1.Timer, error) {
 	return do(f, "Create", func() (*rousev1.Timer, error) {
+		f.last = r
+		if r.Coalesce != nil {
+			return &rousev1.Timer{Namespace: r.Namespace, Name: r.Name, Spec: r.Spec, State: "scheduled", DueMs: 1000, InFlight: true}, nil
+		}
 		return f.create(r.Namespace, r.Name, r.Spec, r.Mode, r.ExpectedRevision)
 	})
 }
@@ -122,7 +133,7 @@ func (f *fake) BatchCreate(_ context.Context, r *rousev1.BatchCreateRequest) (*r
 		for i, n := range r.Timers {
 			t, err := f.create(r.Namespace, cmp.Or(n.Name, "made-up-"+strconv.Itoa(i)), n.Spec, r.Mode, 0)
 			out.Created = append(out.Created, &rousev1.Created{Name: t.GetName(), Generation: t.GetGeneration(), Revision: t.GetRevision(),
-				DueMs: t.GetDueMs(), Problem: rousev1.ErrorToProblem(err)})
+				DueMs: t.GetDueMs(), InFlight: t.GetInFlight(), Problem: rousev1.ErrorToProblem(err)})
 		}
 		return out, nil
 	})
@@ -222,6 +233,7 @@ func (f *fake) Pause(_ context.Context, r *rousev1.PauseRequest) (*rousev1.Timer
 			return nil, rouse.ErrNotFound
 		}
 		t.State, t.PauseReason = "paused", r.Reason
+		f.last = r
 		return t, nil
 	})
 }
@@ -240,16 +252,6 @@ func (f *fake) Resume(_ context.Context, r *rousev1.ResumeRequest) (*rousev1.Tim
 func (f *fake) Run(_ context.Context, r *rousev1.RunRequest) (*rousev1.RunResponse, error) {
 	return do(f, "Run", func() (*rousev1.RunResponse, error) {
 		return &rousev1.RunResponse{FireId: "fire-of-" + r.Name, DueMs: 5}, nil
-	})
-}
-
-func (f *fake) Preview(_ context.Context, r *rousev1.PreviewRequest) (*rousev1.PreviewResponse, error) {
-	return do(f, "Preview", func() (*rousev1.PreviewResponse, error) {
-		out := &rousev1.PreviewResponse{}
-		for i := range cmp.Or(r.Count, 5) {
-			out.NextMs = append(out.NextMs, r.FromMs+int64(i)+1)
-		}
-		return out, nil
 	})
 }
 
@@ -312,10 +314,20 @@ func start(t *testing.T, o Options) (*Client, *fake) {
 	server := grpc.NewServer()
 	rousev1.RegisterTimersServer(server, f)
 	rousev1.RegisterFiresServer(server, f)
+	rousev1.RegisterCalendarsServer(server, f)
+	rousev1.RegisterAdminServer(server, f)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(l) })
 	o.Insecure = true
-	o.Dial = append(o.Dial, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	o.Dial = append(o.Dial, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		conn, err := l.DialContext(ctx)
+		if err == nil {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.conns = append(f.conns, conn)
+		}
+		return conn, err
+	}))
 	c, err := Dial("passthrough:fake", o)
 	if err != nil {
 		t.Fatal(err)

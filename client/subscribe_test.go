@@ -203,7 +203,8 @@ func TestDeadlinesAreExtendedWhileHandlersRun(t *testing.T) {
 				t.Error("a fire that is settled is extended")
 			}
 			extended[e.Tag]++
-			if by := e.By.AsDuration(); by <= 0 || by > 100*time.Millisecond {
+			// Both clocks are told in whole milliseconds.
+			if by := e.By.AsDuration(); by <= 0 || by > 102*time.Millisecond {
 				t.Errorf("extended by %v", by)
 			}
 		}
@@ -247,6 +248,46 @@ func TestLostStreamIsOpenedAgain(t *testing.T) {
 	}
 	again.hangUp <- nil // an orderly end, as of a service that stops
 	within(t, subs, "a third subscription")
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The connection is cut in the middle of a fire: the subscription goes on by another one, and the lost fire's handler is stopped.
+func TestSubscriptionOutlivesTheConnection(t *testing.T) {
+	c, f := start(t, Options{})
+	subs := lines(f)
+	lost := make(chan error, 10)
+	began, causes := make(chan struct{}, 10), make(chan error, 10)
+	stop := run(t, c, SubscribeOptions{Lost: func(err error) { lost <- err }}, func(ctx context.Context, f Fire) error {
+		if f.Name == "timer-1" {
+			began <- struct{}{}
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+		}
+		return nil
+	})
+	for round := range 3 {
+		l := within(t, subs, "a subscription")
+		l.send(t, time.Minute, 2)
+		if got := l.outcomes(t, 1); len(got) != 1 || got[2] != nil {
+			t.Errorf("connection %d settled %v", round, got)
+		}
+		l.send(t, time.Minute, 1)
+		within(t, began, "a handler")
+		f.mu.Lock()
+		if len(f.conns) != round+1 {
+			t.Errorf("%d connections in round %d", len(f.conns), round)
+		}
+		f.conns[round].Close()
+		f.mu.Unlock()
+		if err := within(t, causes, "the handler's ctx to end"); !errors.Is(err, errLost) {
+			t.Errorf("the handler's ctx ended because %v", err)
+		}
+		if err := within(t, lost, "the loss"); !errors.Is(err, rouse.ErrUnavailable) {
+			t.Errorf("lost: %v", err)
+		}
+	}
 	if err := stop(); err != nil {
 		t.Error(err)
 	}

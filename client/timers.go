@@ -84,7 +84,13 @@ func (c *Client) Delete(ctx context.Context, namespace, name string, cs ...Condi
 
 // Pause stops scheduled occurrences until Resume. It is tried again.
 func (c *Client) Pause(ctx context.Context, namespace, name, reason string) (rouse.Timer, error) {
-	request := &rousev1.PauseRequest{Namespace: namespace, Name: name, Reason: reason}
+	return c.PauseUntil(ctx, namespace, name, reason, 0)
+}
+
+// PauseUntil stops scheduled occurrences until a time, at which the pause ends by itself, or until Resume; 0 is no such time. It
+// is tried again.
+func (c *Client) PauseUntil(ctx context.Context, namespace, name, reason string, until rouse.Instant) (rouse.Timer, error) {
+	request := &rousev1.PauseRequest{Namespace: namespace, Name: name, Reason: reason, UntilMs: int64(until)}
 	return timer(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Pause(ctx, request) }))
 }
 
@@ -100,18 +106,4 @@ func (c *Client) Run(ctx context.Context, namespace, name string) (fireID string
 	request := &rousev1.RunRequest{Namespace: namespace, Name: name}
 	response, err := once(func() (*rousev1.RunResponse, error) { return c.timers.Run(ctx, request) })
 	return response.GetFireId(), rouse.Instant(response.GetDueMs()), err
-}
-
-// Preview returns the next n due times of a schedule, 5 if n is 0, after a time, now if that is 0. It is tried again.
-func (c *Client) Preview(ctx context.Context, schedule, timezone string, after rouse.Instant, n int) ([]rouse.Instant, error) {
-	request := &rousev1.PreviewRequest{Schedule: schedule, Timezone: timezone, FromMs: int64(after), Count: uint32(max(0, n))}
-	response, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.PreviewResponse, error) { return c.timers.Preview(ctx, request) })
-	if err != nil {
-		return nil, err
-	}
-	next := make([]rouse.Instant, len(response.NextMs))
-	for i, ms := range response.NextMs {
-		next[i] = rouse.Instant(ms)
-	}
-	return next, nil
 }

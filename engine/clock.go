@@ -11,7 +11,12 @@ import (
 
 // clock estimates the store's clock between looks at it, by this machine's monotonic clock. A look tells two bounds: the
 // store's clock was read after the question was sent, and before the answer came.
-type clock struct{ at atomic.Pointer[reading] }
+type clock struct {
+	at     atomic.Pointer[reading]
+	direct bool
+	store  rouse.Timers
+	last   rouse.Instant // what the last look came to; guarded by the engine's mutex
+}
 
 type reading struct {
 	store       rouse.Instant
@@ -26,9 +31,8 @@ const (
 	keepLook = 10 * time.Second
 )
 
-func (c *clock) sync(ctx context.Context, store rouse.Timers) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
+// look reads the store's clock. A forced one counts however long it took.
+func (c *clock) look(ctx context.Context, store rouse.Timers, force bool) error {
 	r := reading{sent: time.Now()}
 	var err error
 	if r.store, err = store.Now(ctx); err != nil {
@@ -36,7 +40,7 @@ func (c *clock) sync(ctx context.Context, store rouse.Timers) error {
 	}
 	r.heard = time.Now()
 	old := c.at.Load()
-	if old != nil && r.heard.Sub(r.sent) > slowLook && r.heard.Sub(r.sent) > old.heard.Sub(old.sent) && r.heard.Sub(old.heard) < keepLook {
+	if old != nil && !force && r.heard.Sub(r.sent) > slowLook && r.heard.Sub(r.sent) > old.heard.Sub(old.sent) && r.heard.Sub(old.heard) < keepLook {
 		return nil
 	}
 	c.at.Store(&r)
@@ -49,14 +53,20 @@ func (c *clock) earliest() rouse.Instant {
 	if r == nil {
 		return 0
 	}
+	if c.direct {
+		if now, err := c.store.Now(context.Background()); err == nil {
+			return now
+		}
+		return r.store
+	}
 	return r.store + rouse.Instant(time.Since(r.heard)/time.Millisecond)
 }
 
 // latest is the latest that it may show: what begins now begins no later.
 func (c *clock) latest() rouse.Instant {
 	r := c.at.Load()
-	if r == nil {
-		return 0
+	if r == nil || c.direct {
+		return c.earliest()
 	}
 	return (r.store + 1).Add(time.Since(r.sent)) // the store's clock is cut to milliseconds
 }
@@ -67,18 +77,86 @@ func (e *Engine) Now() rouse.Instant { return e.clock.earliest() }
 // clockLoop looks at the store's clock, and puts the wheel back when the clock went back.
 func (e *Engine) clockLoop(ctx context.Context) {
 	for sleep(ctx, syncEvery) {
-		before := e.Now()
-		if err := e.clock.sync(ctx, e.store); err != nil {
-			if !errors.Is(err, context.Canceled) {
-				e.opts.Events.failed("clock", err)
-			}
-			continue
+		if err := e.lookAtClock(ctx, false); err != nil && !errors.Is(err, context.Canceled) {
+			e.opts.Events.failed("clock", err)
 		}
-		if now := e.Now(); before.Sub(now) > 10*time.Millisecond {
-			e.mu.Lock()
-			e.window.rewind(now)
-			e.mu.Unlock()
-		}
-		signal(e.wake)
 	}
+}
+
+func (e *Engine) lookAtClock(ctx context.Context, force bool) error {
+	e.mu.Lock()
+	before := max(e.Now(), e.clock.last)
+	e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := e.clock.look(ctx, e.store, force); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	now := e.Now()
+	if before.Sub(now) > 10*time.Millisecond {
+		e.window.rewind(now)
+	}
+	e.clock.last = now
+	e.mu.Unlock()
+	signal(e.wake)
+	return nil
+}
+
+// ClockMoved reads the store's clock again and brings the window up to date with it at once: for a clock that somebody moves,
+// which would be noticed a little later anyway.
+func (e *Engine) ClockMoved(ctx context.Context) error {
+	if err := e.awake(ctx); err != nil {
+		return err
+	}
+	if err := e.lookAtClock(ctx, true); err != nil {
+		return err
+	}
+	signal(e.room)
+	return nil
+}
+
+// Idle says whether nothing is left to do by the store's clock: nothing is due, queued, out with a sink, or not settled. next is
+// then the earliest time at which a row needs attention; rouse.Never if there is none. It looks at every row in memory, so
+// it is for tests and development servers.
+func (e *Engine) Idle() (next rouse.Instant, idle bool) {
+	select {
+	case <-e.began:
+	default:
+		return rouse.Never, false
+	}
+	e.outcomes.mu.Lock()
+	unsettled := len(e.outcomes.list)
+	e.outcomes.mu.Unlock()
+	e.mu.Lock()
+	now := e.Now()
+	w := &e.window
+	idle = unsettled == 0 && w.orphans == 0 && e.lanes.out == 0 && e.lanes.running == 0 && w.reading == 0 && w.spilled == never && w.cursor.Visible > now
+	next = rouse.Never
+	for _, en := range w.entries {
+		if idle = idle && en.state == waiting && en.row.Visible > now; !idle {
+			break
+		}
+		next = min(next, en.row.Visible)
+	}
+	cursor := w.cursor
+	e.mu.Unlock()
+	if !idle || next <= cursor.Visible {
+		return next, idle
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	grant, done, err := e.strategy.Grant(ctx)
+	if err != nil {
+		return next, false
+	}
+	defer done()
+	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, After: cursor, Ahead: 1<<63 - 1, Limit: 1})
+	if err != nil {
+		return next, false
+	}
+	if len(batch.Rows) > 0 {
+		next = min(next, batch.Rows[0].Visible)
+	}
+	return next, true
 }

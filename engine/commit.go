@@ -129,7 +129,7 @@ func (e *Engine) committed(items []*write, results []written) {
 	e.mu.Lock()
 	for i, w := range items {
 		if r := results[i]; r.Applied {
-			e.absorb(w, r.Revision, now)
+			e.absorb(w, r.Result, now)
 			records = append(records, w.change.Log...)
 		}
 	}
@@ -147,8 +147,8 @@ func (e *Engine) committed(items []*write, results []written) {
 }
 
 // absorb brings the window up to date with one applied change.
-func (e *Engine) absorb(w *write, revision uint64, now rouse.Instant) {
-	c := &w.change
+func (e *Engine) absorb(w *write, r rouse.Result, now rouse.Instant) {
+	c, revision := &w.change, r.Revision
 	if w.settles != nil {
 		e.settledEntry(w, revision, now)
 	} else if !c.Keep {
@@ -156,9 +156,19 @@ func (e *Engine) absorb(w *write, revision uint64, now rouse.Instant) {
 			stamp(c.To, revision)
 		}
 		if en := e.window.entries[c.Key]; en != nil {
+			en.logged = en.logged || ends(c, en)
 			w.inFlight = e.changeEntry(en, c.To, now)
 		} else if c.To != nil {
 			e.take(c.To, now)
+		}
+	}
+	for i := range c.Also {
+		row := &c.Also[i]
+		stamp(row, r.Also+uint64(i))
+		if en := e.window.entries[row.Key]; en != nil {
+			e.changeEntry(en, row, now)
+		} else {
+			e.take(row, now)
 		}
 	}
 	if e.window.reading != 0 {
@@ -169,6 +179,16 @@ func (e *Engine) absorb(w *write, revision uint64, now rouse.Instant) {
 			e.window.touched[c.Also[i].Key] = struct{}{}
 		}
 	}
+}
+
+// ends says whether a change records the occurrence that an entry is at.
+func ends(c *rouse.Change, en *entry) bool {
+	for i := range c.Log {
+		if r := &c.Log[i]; r.Due == en.occ.Due && r.Manual == en.occ.Manual {
+			return true
+		}
+	}
+	return false
 }
 
 // stamp gives a row the versions that the store gave it.

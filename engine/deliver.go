@@ -27,10 +27,13 @@ func (e *Engine) fireLoop(ctx context.Context) {
 		for _, en := range due {
 			e.enqueue(en, now)
 		}
-		e.dispatch()
 		sleep := longest
+		if wait, ok := e.lanes.refill(time.Now()); ok {
+			sleep = min(max(wait, time.Millisecond), longest)
+		}
+		e.dispatch()
 		if next, ok := e.window.wheel.Next(); ok {
-			sleep = min(max(next.Sub(now), time.Millisecond), longest)
+			sleep = min(max(next.Sub(now), time.Millisecond), sleep)
 		}
 		e.mu.Unlock()
 		clear(due)
@@ -48,6 +51,11 @@ func (e *Engine) enqueue(en *entry, now rouse.Instant) {
 		e.opts.Events.failed("decode", err)
 		return
 	}
+	if step := e.attend(en, t, now); step != nil {
+		en.state, en.sent = settling, 0
+		e.outcomes.add(reported{en: en, step: step})
+		return
+	}
 	occ, ok := t.Current()
 	if !ok {
 		e.window.drop(en)
@@ -60,14 +68,73 @@ func (e *Engine) enqueue(en *entry, now rouse.Instant) {
 		e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Failed, Detail: "accepted, but no report came in time"}})
 		return
 	}
-	if t.Spec.Recurring() && t.Spec.Misfire != rouse.MisfireAll && now.Sub(t.Due) > time.Second {
-		if s, err := e.compiled.of(t); err == nil && t.Misfired(now, s) {
-			en.state = settling
-			e.outcomes.add(reported{en: en, misfire: true})
-			return
+	if most := t.Spec.Retry.Effective().Attempts; t.Attempts >= most && t.Attempts > 0 { // spent before it was sent, and never heard of again
+		en.occ.Attempt, en.state, en.sent = t.Attempts, settling, 0
+		e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Failed, Detail: "the process ended, or stalled, during the attempt"}})
+		return
+	}
+	if t.Expired(occ, now) {
+		e.expire(en)
+		return
+	}
+	lane := e.sink.Lane(en.row.Key.Namespace, &t.Spec)
+	if e.opts.Limit != nil {
+		lane = e.opts.Limit(en.row.Key.Namespace, &t.Spec, lane)
+	}
+	e.lanes.enqueue(en, lane, t.Attempts == 0 && !occ.Manual && now.Sub(t.SentAt(occ.Due)) > rouse.CatchUpAfter)
+}
+
+// step moves a timer on where no attempt has ended.
+type step func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step
+
+// attend returns what a row needs that is not a fire, or nil.
+func (e *Engine) attend(en *entry, t *rouse.Timer, now rouse.Instant) step {
+	switch {
+	case t.Key.Fire != "" && !t.Live, t.Over(): // a dead letter, or an ended timer, that was kept long enough
+		return func(*rouse.Timer, rouse.Instant, rouse.Schedule) rouse.Step { return rouse.Step{} }
+	case t.PauseOver(now) && (t.Attempts == 0 || !t.Manual):
+		return func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
+			if !t.PauseOver(now) {
+				return rouse.Step{Keep: true}
+			}
+			return t.Resume(now, s, false)
 		}
 	}
-	e.lanes.enqueue(en, e.sink.Lane(en.row.Key.Namespace, &t.Spec))
+	if t.Attempts != 0 || len(t.Runs) > 0 || t.Paused {
+		return nil
+	}
+	if t.CanMisfire(now.Sub(t.SentAt(t.Due))) {
+		if s, err := e.compiled.of(t); (err == nil || !t.Spec.Recurring()) && t.Misfired(now, s) {
+			return misfire
+		}
+	}
+	if t.Spec.Overlap == rouse.OverlapAllow && t.Key.Fire == "" && t.Spec.Recurring() {
+		return func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
+			if t.Attempts != 0 || len(t.Runs) > 0 || t.Paused || t.Due > now || s == nil {
+				return rouse.Step{Keep: true}
+			}
+			return t.Detach(now, s)
+		}
+	}
+	return nil
+}
+
+// misfire gives up what the misfire policy and the deadline give up.
+func misfire(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
+	if !t.Misfired(now, s) {
+		return rouse.Step{Keep: true}
+	}
+	return t.CatchUp(now, s)
+}
+
+// expire ends an entry that is in no queue, whose deadline has passed.
+func (e *Engine) expire(en *entry) {
+	en.state, en.sent = settling, 0
+	if en.timer.Attempts == 0 {
+		e.outcomes.add(reported{en: en, step: misfire})
+		return
+	}
+	e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Expired}})
 }
 
 // decoded returns the entry's timer in its readable form.
@@ -110,13 +177,33 @@ func (e *Engine) nextDelivery() (d delivery, ok bool) {
 	if d.lane == nil {
 		return d, false
 	}
-	d.fires = make([]rouse.Fire, len(d.taken))
 	d.at = e.Now()
+	d.taken = e.unexpired(d.lane, d.taken, d.at)
+	d.fires = make([]rouse.Fire, len(d.taken))
 	for i, en := range d.taken {
 		d.fires[i] = en.timer.Fire(en.occ)
 		en.token, en.sent = d.fires[i].Token, d.at
 	}
 	return d, true
+}
+
+// unexpired takes out what waited in its lane until its deadline had passed. The mutex is held.
+func (e *Engine) unexpired(ln *lane, taken []*entry, now rouse.Instant) []*entry {
+	var gone int
+	live := taken[:0]
+	for _, en := range taken {
+		if en.timer.Spec.Deadline == 0 || !en.timer.Expired(en.occ, now) {
+			live = append(live, en)
+			continue
+		}
+		gone++
+		en.lane = nil
+		e.expire(en)
+	}
+	if gone > 0 {
+		e.lanes.reported(ln, gone, time.Now())
+	}
+	return live
 }
 
 // send hands a delivery to the sink, and then goes on with the next one in turn, if there is one: a goroutine whose stack has
@@ -125,8 +212,11 @@ func (e *Engine) send(d delivery) {
 	for more := true; more; {
 		e.opts.Events.sent(d.fires, d.at)
 		live, fires := d.taken, d.fires
-		if !d.taken[0].held.IsZero() || e.Now() < d.at {
+		if len(live) > 0 && (!d.taken[0].held.IsZero() || e.Now() < d.at) {
 			live, fires = e.stillMine(d.lane, d.taken, d.fires)
+		}
+		if len(live) > 0 && d.lane.spend {
+			live, fires = e.spend(live, fires)
 		}
 		if len(live) > 0 {
 			e.call(live, fires)
@@ -146,6 +236,44 @@ func (e *Engine) call(live []*entry, fires []rouse.Fire) {
 		failpoint("after-send")
 		e.outcomes.add(reported{en: live[i], o: o, fire: true})
 	})
+}
+
+// spendMargin is how much longer than its timeout a spent attempt hides its row.
+const spendMargin = 5 * time.Second
+
+// spend writes down, before they are delivered, that these attempts are spent: if the process dies of one, the next process
+// sees that it was made. It returns those for which that is durable; the others are put off.
+func (e *Engine) spend(live []*entry, fires []rouse.Fire) ([]*entry, []rouse.Fire) {
+	now := e.clock.latest()
+	items := make([]*write, len(live))
+	e.mu.Lock()
+	for i, en := range live {
+		items[i] = &write{change: rouse.Change{Key: en.row.Key, Keep: true, If: rouse.NoRow}} // a row that cannot be read is put off
+		if t, err := e.decoded(en); err == nil {
+			to := *t
+			to.Attempts, to.Manual = fires[i].Attempt, fires[i].Manual
+			if to.Began == 0 {
+				to.Began = en.sent
+			}
+			to.Visible = now.Add(t.Spec.Retry.Effective().Timeout + spendMargin)
+			row := to.Row()
+			items[i].change = rouse.Change{Key: en.row.Key, If: t.Revision, To: &row}
+		}
+	}
+	e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(e.deliver, flushTimeout)
+	defer cancel()
+	results, err := e.writer.Do(ctx, items)
+	var kept []*entry
+	var left []rouse.Fire
+	for i, en := range live {
+		if err == nil && results[i].err == nil && results[i].Applied {
+			kept, left = append(kept, en), append(left, fires[i])
+			continue
+		}
+		e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred, After: 100 * time.Millisecond}, fire: true})
+	}
+	return kept, left
 }
 
 // stillMine takes out what this node may not send now: a held row near the end of its hold, which ends by itself, and a row

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/rousehq/rouse"
@@ -50,22 +51,50 @@ func (e *Engine) Records(ctx context.Context, q rouse.RecordQuery) (rouse.Record
 	return e.store.Records(ctx, q)
 }
 
-// Delete removes a timer; with an ifRevision other than 0, only if it has that revision.
+// Delete removes a timer, and its occurrences that are on their way beside it; with an ifRevision other than 0, only if the timer
+// has that revision. Dead letters stay.
 func (e *Engine) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (Deleted, error) {
 	var d Deleted
 	out, err := e.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
 		d.Generation = t.Generation
-		return rouse.Step{}, nil
+		return rouse.Step{Log: e.cutOffTimer(t, "deleted while it was being tried")}, nil
 	})
 	d.InFlight = out.inFlight
+	if err == nil && key.Fire == "" {
+		var beside bool
+		beside, err = e.sweep(ctx, key, rouse.AnyRevision)
+		d.InFlight = d.InFlight || beside
+	}
 	return d, err
 }
 
-// Pause stops a timer's scheduled occurrences until Resume.
-func (e *Engine) Pause(ctx context.Context, key rouse.Key, reason string) (rouse.Timer, error) {
+// sweep removes the occurrences of a timer that are on their way beside it, of generations before the given one. It says
+// whether an attempt of one of them is out.
+func (e *Engine) sweep(ctx context.Context, key rouse.Key, generation uint64) (inFlight bool, err error) {
+	firing := []rouse.State{rouse.StateFiring}
+	if n, err := e.store.Count(ctx, rouse.Query{Namespace: key.Namespace, States: firing}); err != nil || n == 0 {
+		return false, err
+	}
+	q := rouse.Query{Namespace: key.Namespace, Name: key.Name, States: firing}
+	err = e.each(ctx, q, func(t *rouse.Timer) error {
+		if t.Generation >= generation {
+			return nil
+		}
+		d, err := e.Delete(ctx, t.Key, 0)
+		inFlight = inFlight || d.InFlight
+		if errors.Is(err, rouse.ErrNotFound) { // it has ended meanwhile
+			err = nil
+		}
+		return err
+	})
+	return inFlight, err
+}
+
+// Pause stops a timer's scheduled occurrences until Resume, or until the given time if that is not 0.
+func (e *Engine) Pause(ctx context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error) {
 	return e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
-		t.Pause(reason, e.clock.latest())
-		return rouse.Step{To: t}, nil
+		err := t.Pause(reason, until, e.clock.latest())
+		return rouse.Step{To: t}, err
 	})
 }
 
@@ -73,12 +102,16 @@ func (e *Engine) Pause(ctx context.Context, key rouse.Key, reason string) (rouse
 func (e *Engine) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
 	return e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
 		s, _ := e.compiled.of(t)
-		log := t.Resume(e.clock.latest(), s, e.busy(key))
-		if t.Over() { // its schedule has ended during the pause
-			return rouse.Step{Log: log}, nil
-		}
-		return rouse.Step{To: t, Log: log}, nil
+		return t.Resume(e.clock.latest(), s, e.underway(t)), nil
 	})
+}
+
+// underway says whether an attempt of the scheduled occurrence that the timer is at is out.
+func (e *Engine) underway(t *rouse.Timer) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	en := e.window.entries[t.Key]
+	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due
 }
 
 func (e *Engine) busy(key rouse.Key) bool {
@@ -86,6 +119,49 @@ func (e *Engine) busy(key rouse.Key) bool {
 	defer e.mu.Unlock()
 	en := e.window.entries[key]
 	return en != nil && en.busy()
+}
+
+// Skip gives up the next count occurrences of a timer.
+func (e *Engine) Skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error) {
+	return e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+		s, _ := e.compiled.of(t)
+		return t.Skip(count, reason, e.clock.latest(), s, e.underway(t))
+	})
+}
+
+// Reschedule gives a timer what the spec when says of when, and leaves the rest of it as it is; with an ifRevision other than
+// 0, only if the timer has that revision. A new generation begins, as when a timer is replaced.
+func (e *Engine) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (PutResult, error) {
+	res := PutResult{Replaced: true}
+	if err := e.awake(ctx); err != nil {
+		return res, err
+	}
+	out, err := e.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
+		spec := t.Spec
+		spec.SetWhen(&when)
+		if err := spec.Check(); err != nil {
+			return rouse.Step{}, err
+		}
+		now := e.clock.latest()
+		s, err := e.compiled.parse(&spec, rouse.ScheduleInput{Key: key, Anchor: now})
+		if err != nil {
+			return rouse.Step{}, err
+		}
+		to, err := t.Reschedule(spec, now, s)
+		if err != nil {
+			return rouse.Step{}, err
+		}
+		res.Timer = to
+		step := rouse.Step{To: &to, Log: e.cutOffTimer(t, "rescheduled while it was being tried")}
+		return step, nil
+	})
+	if err != nil {
+		return res, err
+	}
+	res.Timer.Revision, res.Timer.Generation, res.InFlight = out.revision, out.revision, out.inFlight
+	beside, err := e.sweep(ctx, key, out.revision)
+	res.InFlight = res.InFlight || beside
+	return res, err
 }
 
 // RunNow asks for a fire now, beside the schedule, and returns its id and due time.
@@ -186,7 +262,7 @@ func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn 
 		if err != nil {
 			return edited{}, err
 		}
-		w := &write{change: stepChange(key, read, step)}
+		w := &write{change: e.stepChange(key, read, step)}
 		out, err := e.writer.Do(ctx, []*write{w})
 		if err != nil {
 			return edited{}, err
@@ -202,14 +278,19 @@ func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn 
 }
 
 // stepChange is the one conditional write that makes a step.
-func stepChange(key rouse.Key, read uint64, step rouse.Step) rouse.Change {
+func (e *Engine) stepChange(key rouse.Key, read uint64, step rouse.Step) rouse.Change {
 	c := rouse.Change{Key: key, If: read, Keep: step.Keep, Log: step.Log}
+	for _, t := range [...]*rouse.Timer{step.To, step.Beside} {
+		if t != nil && t.Key.Fire != "" && !t.Live && e.opts.DeadAge > 0 {
+			t.Visible = t.Updated.Add(e.opts.DeadAge) // then it needs attention once more: it is forgotten
+		}
+	}
 	if step.To != nil {
 		row := step.To.Row()
 		c.To = &row
 	}
-	if step.Dead != nil {
-		c.Also = []rouse.Row{step.Dead.Row()}
+	if step.Beside != nil {
+		c.Also = []rouse.Row{step.Beside.Row()}
 	}
 	return c
 }

@@ -28,8 +28,8 @@ import (
 
 // Options bound and tune an engine. Zero fields have the defaults that their comments name.
 type Options struct {
-	// Compile turns a schedule's text into its times. Intervals and delays begin at anchor. Required.
-	Compile func(schedule, timezone string, anchor rouse.Instant) (rouse.Schedule, error)
+	// Compile turns what a spec says of when into due times. It is pure. Required.
+	Compile func(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error)
 
 	Buckets       uint32        // the number of buckets that namespaces and names are hashed to; the same on all nodes of a store; default 1
 	Ahead         time.Duration // how far ahead of now rows are read; default 10 s
@@ -43,6 +43,25 @@ type Options struct {
 	RecordAge     time.Duration // how long records are kept; default 72 h
 	MaxRecords    int64         // how many records are kept; default 10 million
 	Events        Events
+
+	// RecordsPerTimer is how many records of one timer are kept; up to twice as many are there for a while. Default 200;
+	// negative is no bound.
+	RecordsPerTimer int
+	// DeadAge is how long dead letters are kept; default 30 days; negative is for ever.
+	DeadAge time.Duration
+
+	// Limit may lower or widen what a sink says of a lane, and gather several lanes in one by giving them one name. It is cheap
+	// and pure. Nil leaves lanes as they are.
+	Limit func(namespace string, spec *rouse.Spec, lane rouse.Lane) rouse.Lane
+	// Weight is the share of a namespace beside others that have something to send: so many deliveries a turn. Nil is 1 for all.
+	Weight func(namespace string) int
+
+	// Direct reads the store's clock at each look, where it costs nothing, instead of estimating it between looks: for clocks
+	// that stand still, or are moved.
+	Direct bool
+
+	// Look is how often the invariants are looked at; default 1 min; negative is never.
+	Look time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -68,6 +87,9 @@ func (o Options) withDefaults() Options {
 	or(&o.Queue, 16384)
 	span(&o.Grace, 10*time.Second)
 	span(&o.RecordAge, 72*time.Hour)
+	span(&o.DeadAge, 30*24*time.Hour)
+	span(&o.Look, time.Minute)
+	or(&o.RecordsPerTimer, 200)
 	if o.MaxRecords == 0 {
 		o.MaxRecords = 10_000_000
 	}
@@ -90,9 +112,11 @@ type Engine struct {
 	window window // rows in memory and the wheel
 	lanes  lanes  // queues of due rows, and what is out for delivery
 
-	outcomes outcomes      // reported by sinks, not settled yet
-	wake     chan struct{} // the wheel has something earlier than the firing loop waits for
-	room     chan struct{} // the window shrank, or something must be read again
+	outcomes outcomes       // reported by sinks, not settled yet
+	grown    chan rouse.Key // timers that may have more records than are kept
+	watch    watch          // what the invariants came to
+	wake     chan struct{}  // the wheel has something earlier than the firing loop waits for
+	room     chan struct{}  // the window shrank, or something must be read again
 	senders  sync.WaitGroup
 	stopping atomic.Bool
 	deliver  context.Context // lives until deliveries must end
@@ -103,11 +127,15 @@ type Engine struct {
 func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) *Engine {
 	o = o.withDefaults()
 	e := &Engine{store: store, strategy: strategy, sink: sink, opts: o,
-		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), began: make(chan struct{})}
+		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), began: make(chan struct{}),
+		grown: make(chan rouse.Key, 1024)}
 	e.window.init(o.MaxRows, o.MaxBytes)
-	e.lanes.init(o.MaxDeliveries)
+	e.lanes.init(o.MaxDeliveries, o.Weight)
+	e.clock.direct = o.Direct
+	e.clock.store = store
 	e.outcomes.signal = make(chan struct{}, 1)
 	e.compiled.compile = o.Compile
+	e.compiled.store = store
 	e.writer = batch.New(batch.Options{MaxItems: o.MaxCommit, MaxBytes: 8 << 20, Queue: o.Queue}, (*write).size, e.flush, e.committed)
 	return e
 }
@@ -116,7 +144,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 // gives holds back, and returns nil. It returns an error only if it could not begin: a store that fails later is tried
 // again for as long as it takes. Run is called once.
 func (e *Engine) Run(ctx context.Context) error {
-	if err := e.clock.sync(ctx, e.store); err != nil {
+	if err := e.clock.look(ctx, e.store, false); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -143,6 +171,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	front.Go(func() { e.readLoop(ctx) })
 	front.Go(func() { e.fireLoop(ctx) })
 	front.Go(func() { e.trimLoop(ctx) })
+	front.Go(func() { e.trimTimers(ctx) })
+	front.Go(func() { e.watchLoop(ctx) })
 
 	<-ctx.Done()
 	e.stopping.Store(true)
@@ -213,6 +243,32 @@ func (e *Engine) trimLoop(ctx context.Context) {
 		if _, err := e.store.Trim(ctx, e.Now().Add(-e.opts.RecordAge), e.opts.MaxRecords); err != nil && !errors.Is(err, context.Canceled) {
 			e.opts.Events.failed("trim", err)
 		}
+	}
+}
+
+// trimTimers forgets the oldest records of timers that have many.
+func (e *Engine) trimTimers(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case key := <-e.grown:
+			_, err := e.store.TrimTimer(ctx, key.Namespace, key.Name, e.opts.RecordsPerTimer)
+			if err != nil && !errors.Is(err, context.Canceled) {
+				e.opts.Events.failed("trim", err)
+			}
+		}
+	}
+}
+
+// noteGrowth asks for a look at a timer's records each time that so many were added as are kept.
+func (e *Engine) noteGrowth(key rouse.Key, before, after uint64) {
+	if n := uint64(max(e.opts.RecordsPerTimer, 0)); n == 0 || before/n == after/n {
+		return
+	}
+	select {
+	case e.grown <- rouse.Key{Namespace: key.Namespace, Name: key.Name}:
+	default: // the next time will do
 	}
 }
 

@@ -56,10 +56,6 @@ func (r *recorder) got() []arrival {
 	return append([]arrival(nil), r.arrivals...)
 }
 
-func compile(s, z string, anchor rouse.Instant) (rouse.Schedule, error) {
-	return schedule.Parse(s, schedule.Options{Timezone: z, Anchor: anchor})
-}
-
 // house is a running engine in a synctest bubble.
 type house struct {
 	*Engine
@@ -71,7 +67,7 @@ type house struct {
 
 func start(t *testing.T, store rouse.Store, sink *recorder, o Options) *house {
 	t.Helper()
-	o.Compile = compile
+	o.Compile = schedule.Compile
 	e := New(store, claim.NewSole(o.Buckets), sink, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -308,7 +304,7 @@ func TestPauseStopsAndResumeGoesOn(t *testing.T) {
 		h := start(t, mem.New(), &recorder{}, Options{})
 		h.put("a", "@every 10s")
 		time.Sleep(15 * time.Second)
-		paused, err := h.Pause(t.Context(), key("a"), "incident")
+		paused, err := h.Pause(t.Context(), key("a"), "incident", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -540,7 +536,7 @@ func TestNodesThatHoldShareTheWork(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var wg sync.WaitGroup
 		for _, s := range sinks {
-			e := New(store, holding(10*time.Second), s, Options{Compile: compile, Ahead: 2 * time.Second})
+			e := New(store, holding(10*time.Second), s, Options{Compile: schedule.Compile, Ahead: 2 * time.Second})
 			wg.Go(func() { _ = e.Run(ctx) })
 			nodes = append(nodes, e)
 		}
@@ -646,7 +642,7 @@ func TestAFullStoreHoldsUpCreatesOnly(t *testing.T) {
 		h.stop()
 		h = start(t, fullStore{store}, &recorder{}, Options{})
 		var wg sync.WaitGroup
-		wg.Go(func() { _, _ = h.Pause(t.Context(), key("first"), "") }) // while it is written, the others gather
+		wg.Go(func() { _, _ = h.Pause(t.Context(), key("first"), "", 0) }) // while it is written, the others gather
 		synctest.Wait()
 		wg.Go(func() {
 			res, err := h.Put(t.Context(), []Put{{Key: key("new"), Spec: rouse.Spec{Schedule: "@after 1s", Target: "test:a"}}})
@@ -655,7 +651,7 @@ func TestAFullStoreHoldsUpCreatesOnly(t *testing.T) {
 			}
 		})
 		wg.Go(func() {
-			if _, err := h.Pause(t.Context(), key("paused"), ""); err != nil {
+			if _, err := h.Pause(t.Context(), key("paused"), "", 0); err != nil {
 				t.Errorf("pause: %v", err)
 			}
 		})
@@ -679,7 +675,7 @@ func TestAScheduleThatEndsDuringAPauseEndsItsTimer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := start(t, mem.New(), &recorder{}, Options{})
 		h.put("a", "R3/2000-01-01T00:01:00Z/PT1M")
-		if _, err := h.Pause(t.Context(), key("a"), ""); err != nil {
+		if _, err := h.Pause(t.Context(), key("a"), "", 0); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)

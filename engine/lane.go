@@ -13,8 +13,10 @@ import (
 type lanes struct {
 	byName     map[laneKey]*lane
 	namespaces map[string]*share
-	ring       []*share // namespaces with lanes that may send, each once
-	max        int      // running deliveries
+	ring       []*share           // namespaces with lanes that may send, each once
+	waiting    map[*lane]struct{} // those that wait for their rate to allow more, and for nothing else
+	weight     func(namespace string) int
+	max        int // running deliveries
 	running    int
 	out        int // fires handed to the sink and not reported
 	quiet      *sync.Cond
@@ -28,22 +30,96 @@ type share struct {
 	name   string
 	ring   []*lane
 	inRing bool
+	turns  int // deliveries that it may still have before it is the next one's turn
 }
 
-// lane is a first-in-first-out queue of due entries.
+// The queues of a lane. Those that catch up have one of their own, so that the rate which holds them back holds nothing else.
+const (
+	high = iota
+	normal
+	low
+	late
+	kinds
+)
+
+// shares are how many fires each kind may send in a round, while there are of all of them.
+var shares = [kinds]int{high: 16, normal: 4, low: 1, late: 4}
+
+// lane is the queues of due entries for one target.
 type lane struct {
 	key     laneKey
 	share   *share
 	limit   int
 	batch   int
-	fifo    []*entry // from head on; entries that are not queued any more are skipped
-	head    int
-	queued  int // entries of fifo that are still queued
-	out     int // fires outstanding
-	running int // deliveries running
+	spend   bool
+	queues  [kinds]queue
+	round   [kinds]int // what each kind may still send in this round
+	all     bucket     // what the lane's rate allows
+	catchUp bucket     // what the rate of catching up allows
+	queued  int        // entries that are queued
+	out     int        // fires outstanding
+	running int        // deliveries running
 	inRing  bool
 	rate    rate
 	busy    time.Time // since when there is something queued
+}
+
+// queue is first in, first out.
+type queue struct {
+	fifo   []*entry // from head on; entries that are not queued any more are skipped
+	head   int
+	queued int
+}
+
+// bucket holds tokens, one for a fire, that come at a rate. The zero bucket has no limit.
+type bucket struct {
+	rate, burst float64
+	tokens      float64
+	at          time.Time
+}
+
+// set changes the rate, if it is another one. A new bucket is full.
+func (b *bucket) set(rate float64, burst int, now time.Time) {
+	if rate <= 0 {
+		*b = bucket{}
+		return
+	}
+	most := float64(burst)
+	if burst <= 0 {
+		most = max(1, rate)
+	}
+	if b.rate == rate && b.burst == most {
+		return
+	}
+	if b.rate == 0 {
+		b.tokens, b.at = most, now
+	}
+	b.rate, b.burst = rate, most
+}
+
+// allows returns how many of n may go now.
+func (b *bucket) allows(n int, now time.Time) int {
+	if b.rate == 0 {
+		return n
+	}
+	if d := now.Sub(b.at); d > 0 {
+		b.tokens, b.at = min(b.burst, b.tokens+d.Seconds()*b.rate), now
+	}
+	return min(n, int(b.tokens+1e-9))
+}
+
+func (b *bucket) take(n int) {
+	if b.rate != 0 {
+		b.tokens -= float64(n)
+	}
+}
+
+// wait returns how long it is until one may go.
+func (b *bucket) wait() time.Duration {
+	if b.rate == 0 || b.tokens >= 1 {
+		return 0
+	}
+	return time.Duration((1-b.tokens)/b.rate*float64(time.Second)) + time.Millisecond
 }
 
 // rate estimates how many fires a second a lane gets rid of.
@@ -74,12 +150,13 @@ func (r *rate) get(now time.Time) float64 {
 	return r.value
 }
 
-func (l *lanes) init(max int) {
+func (l *lanes) init(max int, weight func(namespace string) int) {
 	l.byName, l.namespaces, l.max = map[laneKey]*lane{}, map[string]*share{}, max
+	l.waiting, l.weight = map[*lane]struct{}{}, weight
 }
 
-// enqueue puts a due entry at the end of its lane.
-func (l *lanes) enqueue(en *entry, want rouse.Lane) {
+// enqueue puts a due entry at the end of its queue. behind says that it catches up: that it is long overdue.
+func (l *lanes) enqueue(en *entry, want rouse.Lane, behind bool) {
 	key := laneKey{en.row.Key.Namespace, want.Name}
 	ln := l.byName[key]
 	if ln == nil {
@@ -91,14 +168,33 @@ func (l *lanes) enqueue(en *entry, want rouse.Lane) {
 		ln = &lane{key: key, share: sh}
 		l.byName[key] = ln
 	}
-	ln.limit, ln.batch = max(1, want.Limit), max(1, want.Batch)
-	en.state, en.lane = queued, ln
-	if ln.queued == 0 {
-		ln.busy = time.Now()
+	now := time.Now()
+	ln.limit, ln.batch, ln.spend = max(1, want.Limit), max(1, want.Batch), ln.spend || want.Spend
+	ln.all.set(want.Rate, want.Burst, now)
+	ln.catchUp.set(want.CatchUp, 0, now)
+	en.state, en.lane, en.kind = queued, ln, normal
+	switch p := en.timer.Spec.Priority; {
+	case behind && want.CatchUp > 0:
+		en.kind = late
+	case p > 0:
+		en.kind = high
+	case p < 0:
+		en.kind = low
 	}
-	ln.fifo = append(ln.fifo, en)
+	if ln.queued == 0 {
+		ln.busy = now
+	}
+	q := &ln.queues[en.kind]
+	q.fifo = append(q.fifo, en)
+	q.queued++
 	ln.queued++
 	l.ready(ln)
+}
+
+// leave counts an entry out of its queue, where its place stays and is skipped.
+func (ln *lane) leave(en *entry) {
+	ln.queues[en.kind].queued--
+	ln.queued--
 }
 
 // maySend says whether a lane may start a delivery now. A lane with none running may take the last free delivery; one with
@@ -115,7 +211,7 @@ func (l *lanes) ready(ln *lane) {
 	ln.inRing = true
 	ln.share.ring = append(ln.share.ring, ln)
 	if !ln.share.inRing {
-		ln.share.inRing = true
+		ln.share.inRing, ln.share.turns = true, l.weightOf(ln.share.name)
 		l.ring = append(l.ring, ln.share)
 	}
 }
@@ -124,7 +220,6 @@ func (l *lanes) ready(ln *lane) {
 func (l *lanes) next(take []*entry) (*lane, []*entry) {
 	for turns := len(l.ring); turns > 0 && l.running < l.max; turns-- {
 		sh := l.ring[0]
-		l.ring = l.ring[1:]
 		var got *lane
 		for tries := len(sh.ring); tries > 0 && got == nil; tries-- {
 			ln := sh.ring[0]
@@ -137,6 +232,9 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 					ln.running++
 					l.running++
 					l.out += len(take)
+				} else if ln.queued > 0 { // its rates do not allow more now
+					l.waiting[ln] = struct{}{}
+					continue
 				}
 				l.ready(ln)
 			} else if ln.queued > 0 && ln.out < ln.limit {
@@ -144,7 +242,12 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 			}
 			l.forget(ln)
 		}
-		sh.inRing = false
+		// A namespace of a greater weight stays in front for more than one delivery.
+		if sh.turns--; got != nil && sh.turns > 0 && len(sh.ring) > 0 {
+			return got, take
+		}
+		l.ring = l.ring[1:]
+		sh.inRing, sh.turns = false, l.weightOf(sh.name)
 		if len(sh.ring) > 0 {
 			sh.inRing = true
 			l.ring = append(l.ring, sh)
@@ -156,40 +259,118 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 	return nil, nil
 }
 
-// pop takes up to n queued entries from the front.
+func (l *lanes) weightOf(namespace string) int {
+	if l.weight == nil {
+		return 1
+	}
+	return max(1, l.weight(namespace))
+}
+
+// refill lets lanes send again whose rates allow more by now, and returns how long it is until the next one may.
+func (l *lanes) refill(now time.Time) (wait time.Duration, any bool) {
+	for ln := range l.waiting {
+		d := ln.sendableIn(now)
+		if d <= 0 || ln.queued == 0 {
+			delete(l.waiting, ln)
+			l.ready(ln)
+			l.forget(ln)
+			continue
+		}
+		if !any || d < wait {
+			wait, any = d, true
+		}
+	}
+	return wait, any
+}
+
+// sendableIn returns how long it is until the lane's rates allow one of its fires.
+func (ln *lane) sendableIn(now time.Time) time.Duration {
+	ln.all.allows(1, now)
+	ln.catchUp.allows(1, now)
+	wait := ln.all.wait()
+	if ln.queued == ln.queues[late].queued {
+		wait = max(wait, ln.catchUp.wait())
+	}
+	return wait
+}
+
+// pop takes up to n queued entries: high ones before normal ones before low ones, each up to its share of the round.
 func (ln *lane) pop(take []*entry, n int) []*entry {
-	for ln.head < len(ln.fifo) && n > 0 {
-		en := ln.fifo[ln.head]
-		ln.fifo[ln.head] = nil
-		ln.head++
+	now := time.Time{}
+	if ln.all.rate != 0 || ln.catchUp.rate != 0 {
+		now = time.Now()
+	}
+	n = ln.all.allows(n, now)
+	had := len(take)
+	for fresh := false; len(take)-had < n; {
+		began := len(take)
+		for k := range ln.queues {
+			q := &ln.queues[k]
+			if q.queued == 0 {
+				continue
+			}
+			want := n - (len(take) - had)
+			if q.queued != ln.queued { // there are others
+				want = min(want, ln.round[k])
+			}
+			if k == late {
+				want = ln.catchUp.allows(want, now)
+			}
+			before := len(take)
+			take = ln.popQueue(q, take, want)
+			got := len(take) - before
+			ln.round[k] -= got
+			if k == late {
+				ln.catchUp.take(got)
+			}
+		}
+		if fresh && len(take) == began {
+			break // what is left may not go yet
+		}
+		if fresh = len(take) == began; fresh {
+			ln.round = shares
+		}
+	}
+	ln.all.take(len(take) - had)
+	return take
+}
+
+// popQueue takes up to n entries from the front of a queue.
+func (ln *lane) popQueue(q *queue, take []*entry, n int) []*entry {
+	for q.head < len(q.fifo) && n > 0 {
+		en := q.fifo[q.head]
+		q.fifo[q.head] = nil
+		q.head++
 		if en.state == queued && en.lane == ln {
 			take = append(take, en)
 			en.state = sending
-			ln.queued--
+			ln.leave(en)
 			n--
 		}
 	}
-	if ln.head == len(ln.fifo) {
-		ln.fifo, ln.head = ln.fifo[:0], 0
-	} else if ln.head > 1024 && ln.head > len(ln.fifo)/2 {
-		ln.fifo = append(ln.fifo[:0], ln.fifo[ln.head:]...)
-		ln.head = 0
+	if q.head == len(q.fifo) {
+		q.fifo, q.head = q.fifo[:0], 0
+	} else if q.head > 1024 && q.head > len(q.fifo)/2 {
+		q.fifo = append(q.fifo[:0], q.fifo[q.head:]...)
+		q.head = 0
 	}
 	return take
 }
 
-// popTail takes up to n queued entries from the end.
+// popTail takes up to n queued entries from the ends of its queues, those that catch up first and the high ones last.
 func (ln *lane) popTail(n int) (take []*entry) {
-	for len(ln.fifo) > ln.head && n > 0 {
-		last := len(ln.fifo) - 1
-		en := ln.fifo[last]
-		ln.fifo[last] = nil
-		ln.fifo = ln.fifo[:last]
-		if en.state == queued && en.lane == ln {
-			take = append(take, en)
-			en.state = sending
-			ln.queued--
-			n--
+	for _, k := range [...]int{late, low, normal, high} {
+		q := &ln.queues[k]
+		for len(q.fifo) > q.head && len(take) < n {
+			last := len(q.fifo) - 1
+			en := q.fifo[last]
+			q.fifo[last] = nil
+			q.fifo = q.fifo[:last]
+			if en.state == queued && en.lane == ln {
+				take = append(take, en)
+				en.state = sending
+				ln.leave(en)
+			}
 		}
 	}
 	return take
@@ -216,9 +397,15 @@ func (l *lanes) reported(ln *lane, n int, now time.Time) {
 
 // forget drops a lane that has nothing left, so that lanes of past targets cost nothing.
 func (l *lanes) forget(ln *lane) {
-	if ln.queued > 0 || ln.out > 0 || ln.running > 0 || ln.inRing || len(ln.fifo) > ln.head {
+	if ln.queued > 0 || ln.out > 0 || ln.running > 0 || ln.inRing {
 		return
 	}
+	for k := range ln.queues {
+		if q := &ln.queues[k]; len(q.fifo) > q.head {
+			return
+		}
+	}
+	delete(l.waiting, ln)
 	if len(l.byName) > 1024 {
 		delete(l.byName, ln.key)
 	}

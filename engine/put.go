@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"hash/fnv"
+	"slices"
+	"time"
 
 	"github.com/rousehq/rouse"
 )
@@ -54,23 +56,122 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 	if len(items) == 0 {
 		return results, nil
 	}
+	if err := e.recordReplaced(ctx, puts, items, at); err != nil {
+		return nil, err
+	}
 	out, err := e.writer.Do(ctx, items)
 	if err != nil {
 		return nil, err
 	}
 	for j, r := range out {
 		i := at[j]
+		if !r.Applied && r.err == nil && puts[i].Mode == CreateOrReplace && puts[i].IfRevision == 0 {
+			if r, err = e.putAgain(ctx, &puts[i], items[j]); err != nil {
+				return nil, err
+			}
+		}
 		switch {
 		case r.err != nil:
 			results[i].Err = r.err
 		case r.Applied:
 			timers[i].Revision, timers[i].Generation = r.Revision, r.Revision
 			results[i].Timer, results[i].Replaced, results[i].InFlight = timers[i], r.Existed, backing[i].inFlight
+			if r.Existed {
+				beside, err := e.sweep(ctx, puts[i].Key, r.Revision)
+				if err != nil {
+					return nil, err
+				}
+				results[i].InFlight = results[i].InFlight || beside
+			}
 		default:
 			results[i].Err = refused(&puts[i], r.Existed)
 		}
 	}
 	return results, nil
+}
+
+// inProgress are the states that a timer may be in while an occurrence of it has begun and not ended.
+var inProgress = []rouse.State{rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused}
+
+// recordReplaced adds to puts that may replace a timer the record of the occurrence that they end: one that was being retried, or
+// had been accepted. It reads the timers only in namespaces that have such ones.
+func (e *Engine) recordReplaced(ctx context.Context, puts []Put, items []*write, at []int) error {
+	some := map[string]bool{}
+	var keys []rouse.Key
+	var which []int
+	for j, i := range at {
+		if puts[i].Mode == CreateOnly && puts[i].IfRevision == 0 {
+			continue
+		}
+		ns := puts[i].Key.Namespace
+		yes, known := some[ns]
+		if !known {
+			n, err := e.store.Count(ctx, rouse.Query{Namespace: ns, States: inProgress})
+			if err != nil {
+				return err
+			}
+			yes = n > 0
+			some[ns] = yes
+		}
+		if yes {
+			keys, which = append(keys, puts[i].Key), append(which, j)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	rows, err := e.store.Get(ctx, keys)
+	if err != nil {
+		return err
+	}
+	for k := range rows {
+		if log := e.cutOff(&rows[k], "replaced while it was being tried"); log != nil {
+			items[which[k]].change.Log = log
+			items[which[k]].change.If = rows[k].Revision // the record is of this version
+		}
+	}
+	return nil
+}
+
+// cutOff returns the record of the occurrence that is in progress in a row which is about to be removed or replaced, but not
+// of one whose attempt is out: that is recorded when it has ended.
+func (e *Engine) cutOff(row *rouse.Row, why string) []rouse.Record {
+	if row.Revision == 0 || !slices.Contains(inProgress, row.State) {
+		return nil
+	}
+	t, err := rouse.DecodeTimer(row)
+	if err != nil || e.busy(row.Key) {
+		return nil
+	}
+	return e.cutOffTimer(&t, why)
+}
+
+func (e *Engine) cutOffTimer(t *rouse.Timer, why string) []rouse.Record {
+	occ, ok := t.Current()
+	if !ok || t.Attempts == 0 || e.busy(t.Key) {
+		return nil
+	}
+	occ.Attempt = t.Attempts
+	return []rouse.Record{t.Ending(occ, rouse.Outcome{Verdict: rouse.Failed, Detail: t.LastError}, 0, e.clock.latest(), why)}
+}
+
+// putAgain replaces a timer that changed between the look at it and the write.
+func (e *Engine) putAgain(ctx context.Context, p *Put, w *write) (r written, err error) {
+	for range maxTries {
+		rows, err := e.store.Get(ctx, []rouse.Key{p.Key})
+		if err != nil {
+			return r, err
+		}
+		w.change.If, w.change.Log = rows[0].Revision, e.cutOff(&rows[0], "replaced while it was being tried")
+		out, err := e.writer.Do(ctx, []*write{w})
+		if err != nil {
+			return r, err
+		}
+		if r = out[0]; r.err != nil || r.Applied {
+			return r, nil
+		}
+	}
+	return r, nil
 }
 
 func refused(p *Put, existed bool) error {
@@ -88,7 +189,7 @@ func (e *Engine) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *write, 
 	if err := e.check(p); err != nil {
 		return err
 	}
-	s, err := e.compiled.parse(p.Spec.Schedule, p.Spec.Timezone, now)
+	s, err := e.compiled.parse(&p.Spec, rouse.ScheduleInput{Key: p.Key, Anchor: now})
 	if err != nil {
 		return err
 	}
@@ -143,31 +244,58 @@ func (e *Engine) bucket(k rouse.Key) uint32 {
 	return h.Sum32() % e.opts.Buckets
 }
 
-// Preview returns the next due times of a schedule after from (0: now). It needs a running engine for the default of from only.
-func (e *Engine) Preview(schedule, timezone string, from rouse.Instant, count int) ([]rouse.Instant, error) {
-	if from == 0 {
-		if from = e.Now(); from == 0 {
-			return nil, rouse.ErrUnavailable
+// Preview returns the next due times of a spec's schedule after from (0: now), and the schedule in words. The key says whose
+// calendars are meant, and by which name H and jitter spread. Nothing is stored. It needs a running engine for the default of
+// from only.
+func (e *Engine) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error) {
+	anchor := from
+	if anchor == 0 {
+		if anchor = e.Now(); anchor == 0 {
+			return rouse.Preview{}, rouse.ErrUnavailable
 		}
 	}
-	spec := rouse.Spec{Schedule: schedule, Timezone: timezone, Target: "preview:"}
+	if spec.Target == "" {
+		spec.Target = "preview:"
+	}
 	if err := spec.Check(); err != nil {
-		return nil, err
+		return rouse.Preview{}, err
 	}
-	s, err := e.compiled.parse(schedule, timezone, from)
+	s, err := e.compiled.parse(&spec, rouse.ScheduleInput{Key: key, Anchor: anchor})
 	if err != nil {
-		return nil, err
+		return rouse.Preview{}, err
 	}
-	if !spec.Recurring() {
-		from = 0
+	if !spec.Recurring() && from == 0 {
+		anchor = 0 // a one-shot timer whose time has passed fires at once
 	}
-	var next []rouse.Instant
-	for range count {
-		n, ok := s.Next(from)
-		if !ok {
+	if spec.MaxOccurrences != 0 {
+		count = min(count, int(spec.MaxOccurrences))
+	}
+	p := describe(s)
+	p.Next = coming(&rouse.Timer{Key: key, Spec: spec}, s, anchor, rouse.Never, count)
+	return p, nil
+}
+
+// describe is a preview without times.
+func describe(s rouse.Schedule) rouse.Preview {
+	if d, ok := s.(rouse.Described); ok {
+		return rouse.Preview{Words: d.Words(), Location: d.Location()}
+	}
+	return rouse.Preview{Location: time.UTC}
+}
+
+// coming returns up to count due times after from and before until.
+func coming(t *rouse.Timer, s rouse.Schedule, from, until rouse.Instant, count int) (list []rouse.Coming) {
+	d, _ := s.(rouse.Described)
+	for len(list) < count {
+		next, ok := s.Next(from)
+		if !ok || next >= until {
 			break
 		}
-		next, from = append(next, n), n
+		c := rouse.Coming{Due: next, At: t.SentAt(next)}
+		if d != nil {
+			c.Mark = d.Mark(next)
+		}
+		list, from = append(list, c), next
 	}
-	return next, nil
+	return list
 }

@@ -67,6 +67,9 @@ func (e *Engine) readOnce(ctx context.Context) (time.Duration, error) {
 func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duration, error) {
 	e.mu.Lock()
 	w := &e.window
+	if w.filled() && w.spilled != never {
+		w.evict(w.spilled.Visible, e.Now()) // what did not fit may be due before what did
+	}
 	if w.filled() {
 		e.shed()
 		e.mu.Unlock()

@@ -4,30 +4,99 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rousehq/rouse"
 )
 
 // compiled keeps schedules that do not depend on an anchor: parsing a cron expression costs more than asking it.
 type compiled struct {
-	compile func(schedule, timezone string, anchor rouse.Instant) (rouse.Schedule, error)
-	cache   schedules
+	compile func(*rouse.Spec, rouse.ScheduleInput) (rouse.Schedule, error)
+	cache   schedules // plain ones
+	own     timers    // the others
+
+	store     rouse.Timers
+	calendars calendars
 }
 
 var errNoSchedule = errors.New("a one-shot timer has no schedule to go on with")
 
+// of returns the schedule of a timer that recurs. One that is more than a plain expression is compiled once for its generation.
 func (c *compiled) of(t *rouse.Timer) (rouse.Schedule, error) {
 	if !t.Spec.Recurring() {
 		return nil, errNoSchedule
 	}
-	return c.parse(t.Spec.Schedule, t.Spec.Timezone, t.Anchor)
+	in := rouse.ScheduleInput{Key: rouse.Key{Namespace: t.Key.Namespace, Name: t.Key.Name}, Anchor: t.Anchor}
+	if t.Spec.Plain() {
+		return c.parse(&t.Spec, in)
+	}
+	return c.own.get(timerVersion{in.Key, t.Generation}, t.Spec.Calendar, func() (rouse.Schedule, error) { return c.parse(&t.Spec, in) })
 }
 
-func (c *compiled) parse(text, zone string, anchor rouse.Instant) (rouse.Schedule, error) {
-	if text == "" || text[0] == '@' || text[0] == 'R' || text[0] == 'P' || !(&rouse.Spec{Schedule: text}).Recurring() {
-		return c.compile(text, zone, anchor) // depends on the anchor, or is used once
+// timers is a bounded cache of schedules that belong to one timer each. One that goes by a calendar is compiled again after
+// calendarAge, as the calendar may have changed.
+type timers struct {
+	mu     sync.Mutex
+	parsed map[timerVersion]ownSchedule
+}
+
+type timerVersion struct {
+	key        rouse.Key
+	generation uint64
+}
+
+type ownSchedule struct {
+	rouse.Schedule
+	until time.Time // zero: for ever
+}
+
+func (c *timers) get(v timerVersion, rule rouse.CalendarRule, parse func() (rouse.Schedule, error)) (rouse.Schedule, error) {
+	c.mu.Lock()
+	s, ok := c.parsed[v]
+	c.mu.Unlock()
+	if ok && (s.until.IsZero() || time.Now().Before(s.until)) {
+		return s.Schedule, nil
 	}
-	return c.cache.get(text, zone, func() (rouse.Schedule, error) { return c.compile(text, zone, anchor) })
+	parsed, err := parse()
+	if err != nil || v.generation == 0 {
+		return parsed, err
+	}
+	s = ownSchedule{Schedule: parsed}
+	if len(rule.Off)+len(rule.Only) > 0 {
+		s.until = time.Now().Add(calendarAge)
+	}
+	v.key = rouse.Key{Namespace: strings.Clone(v.key.Namespace), Name: strings.Clone(v.key.Name)}
+	c.mu.Lock()
+	if c.parsed == nil || len(c.parsed) >= maxSchedules {
+		c.parsed = make(map[timerVersion]ownSchedule)
+	}
+	c.parsed[v] = s
+	c.mu.Unlock()
+	return parsed, nil
+}
+
+func (c *timers) forget() {
+	c.mu.Lock()
+	clear(c.parsed)
+	c.mu.Unlock()
+}
+
+// parse compiles a spec's schedule; a plain cron expression is compiled once for all timers that have it.
+func (c *compiled) parse(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
+	if in.Calendar == nil {
+		in.Calendar = c.calendar(in.Key.Namespace)
+	}
+	if text := spec.Schedule; !spec.Plain() || !shared(text) {
+		return c.compile(spec, in)
+	}
+	return c.cache.get(spec.Schedule, spec.Timezone, func() (rouse.Schedule, error) { return c.compile(spec, in) })
+}
+
+// shared says whether a schedule has the same times for every timer: a cron expression of digits, names and signs, without
+// an anchor and without H.
+func shared(text string) bool {
+	return text != "" && text[0] != '@' && text[0] != 'R' && text[0] != 'P' && !strings.ContainsAny(text, "Hh:") &&
+		(&rouse.Spec{Schedule: text}).Recurring()
 }
 
 // schedules is a bounded cache of parsed schedules.

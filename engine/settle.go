@@ -11,10 +11,10 @@ import (
 
 // reported is an outcome on its way to the store.
 type reported struct {
-	en      *entry
-	o       rouse.Outcome
-	fire    bool // it comes from a sink: the fire was out
-	misfire bool // no outcome: the misfire policy moves the timer on
+	en   *entry
+	o    rouse.Outcome
+	fire bool // it comes from a sink: the fire was out
+	step step // not nil: no outcome, but this moves the timer on
 }
 
 // outcomes are what sinks have reported and nobody has settled. Their number is bounded by what is in memory.
@@ -139,20 +139,23 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan bool, now rouse.Inst
 	if err != nil {
 		s = nil
 	}
-	var step rouse.Step
-	if r.misfire {
-		step = t.CatchUp(now, s)
-	} else {
-		step = t.After(r.en.occ, r.en.token, r.o, r.en.sent, now, s)
-	}
 	if orphan { // its timer was deleted or replaced: only the record of the fire is left to write
 		var log []rouse.Record
-		if r.fire && len(step.Log) > 0 {
-			log = step.Log[:1]
+		if r.fire && !r.en.logged {
+			log = []rouse.Record{t.Ending(r.en.occ, r.o, r.en.sent, now, "deleted or replaced meanwhile")}
 		}
 		return rouse.Change{Key: t.Key, If: rouse.AnyRevision, Keep: true, Log: log}
 	}
-	return stepChange(t.Key, t.Revision, step)
+	var step rouse.Step
+	if r.step != nil {
+		step = r.step(t, now, s)
+	} else {
+		step = t.After(r.en.occ, r.en.token, r.o, r.en.sent, now, s)
+	}
+	if step.To != nil && step.To.Key.Fire == "" {
+		e.noteGrowth(t.Key, t.Ended, step.To.Ended)
+	}
+	return e.stepChange(t.Key, t.Revision, step)
 }
 
 // conflicts returns the outcomes whose write named an old revision, after bringing their entries up to date.

@@ -17,6 +17,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/claim"
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -208,7 +209,7 @@ func (w *world) create(ctx context.Context, e *Engine, name string) {
 		p.Spec.Schedule, ev.Spec.At = at.UTC().Format(time.RFC3339Nano), history.At(at)
 	default:
 		d := time.Duration(1+w.intn(5)) * time.Second
-		p.Spec.Schedule, ev.Spec.Every, ev.Spec.Misfire = "@every "+d.String(), d, history.MisfireLatest
+		p.Spec.Schedule, p.Spec.Overlap, ev.Spec.Every, ev.Spec.Misfire = "@every "+d.String(), rouse.OverlapWait, d, history.MisfireLatest
 	}
 	res, err := e.Put(ctx, []Put{p})
 	ev.T1 = w.now()
@@ -259,7 +260,7 @@ func (w *world) run(stop <-chan struct{}, crash <-chan struct{}) {
 	for life := uint64(0); ; life++ {
 		wr := &wire{Store: w.store, rnd: rand.New(rand.NewPCG(uint64(w.intn(1<<30)), life))}
 		wr.faulty.Store(true)
-		e := New(wr, claim.NewSole(2), w, Options{Compile: compile, Buckets: 2, Ahead: 3 * time.Second, MaxRows: 40, MaxDeliveries: 30, Grace: 10 * time.Second})
+		e := New(wr, claim.NewSole(2), w, Options{Compile: schedule.Compile, Buckets: 2, Ahead: 3 * time.Second, MaxRows: 40, MaxDeliveries: 30, Grace: 10 * time.Second})
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {

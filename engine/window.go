@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -54,7 +55,9 @@ type entry struct {
 	handle wheel.Handle
 	slot   uint32
 	state  state
-	orphan bool // its generation ended while it was sending
+	kind   uint8 // which of its lane's queues it is in
+	orphan bool  // its generation ended while it was sending
+	logged bool  // and the change that ended it recorded its occurrence
 	lane   *lane
 
 	// the attempt in progress, while sending
@@ -115,24 +118,46 @@ func (w *window) spill(p rouse.Position) {
 	}
 }
 
-// evict drops the waiting rows of the later half of the time that the window covers, to be read again when there is room. It
-// is false if that does not help a row visible at v.
+// evict drops the later half of the waiting rows, to be read again when there is room. It is false if that does not help a row
+// visible at v.
 func (w *window) evict(v, now rouse.Instant) bool {
-	far := max(w.cursor.Visible, w.reading)
-	half := now + (far-now)/2
-	if v > half || far.Sub(now) < 500*time.Millisecond || now < w.evictAgain {
+	if now < w.evictAgain {
 		return false
 	}
+	middle := w.middle()
+	if v >= middle || middle.Sub(now) < 250*time.Millisecond {
+		return false
+	}
+	before := len(w.entries)
 	for _, en := range w.entries {
-		if en.state == waiting && en.row.Visible > half {
+		if en.state == waiting && en.row.Visible > middle {
 			w.drop(en)
 		}
 	}
-	w.spill(rouse.Position{Visible: half + 1})
-	if w.filled() {
+	w.spill(rouse.Position{Visible: middle + 1})
+	if before-len(w.entries) < before/8 {
 		w.evictAgain = now.Add(250 * time.Millisecond) // it freed little: looking at every row again soon would not pay
 	}
 	return !w.full()
+}
+
+// middle returns about the median of the times that rows wait for, from a sample; 0 if none waits.
+func (w *window) middle() rouse.Instant {
+	sample := make([]rouse.Instant, 0, 256)
+	looks := 4 * cap(sample)
+	for _, en := range w.entries {
+		if en.state == waiting {
+			sample = append(sample, en.row.Visible)
+		}
+		if looks--; looks == 0 || len(sample) == cap(sample) {
+			break
+		}
+	}
+	if len(sample) == 0 {
+		return 0
+	}
+	slices.Sort(sample)
+	return sample[len(sample)/2]
 }
 
 // place puts an entry of the map on the wheel.
@@ -171,7 +196,7 @@ func (w *window) drop(en *entry) {
 	case waiting:
 		w.lift(en)
 	case queued:
-		en.lane.queued--
+		en.lane.leave(en)
 	}
 	en.state = removed
 }

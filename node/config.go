@@ -3,8 +3,12 @@ package node
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"net"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,27 +19,47 @@ import (
 )
 
 // Config is what a node is made of: plain values, checked by Check. The command line fills it; docs/configuration.md says what
-// each setting means.
+// each setting means. Defaults has the values that a node has when nobody says otherwise.
 type Config struct {
-	Listen   string // address of the API; default 127.0.0.1:7411
+	Listen   string // address of the API; "" for none, which only Open takes
 	Admin    string // address of metrics, health and profiles; "" for none
 	Data     string // directory of everything that the node keeps
 	Store    string // "" is pebble in Data; pebble:DIR, sqlite:FILE or mem:
 	Insecure bool   // serve anybody who reaches a Listen that is not on loopback
 
 	AllowPrivate bool   // callbacks to loopback and private addresses
-	SecretFile   string // webhook secrets, one a line, newest first; "" is webhook.secret in Data
+	SecretFile   string // webhook secrets, one a line, newest first; "" is webhook.secret in Data, and with Open none at all
 
-	Grace           time.Duration // for deliveries in progress, and for requests, when the node stops
-	Ahead           time.Duration // how far ahead timers are read into memory
-	Window          int           // timers in memory
-	WindowBytes     int64         // of timers in memory
-	MaxDeliveries   int           // deliveries at a time
-	HostConcurrency int           // requests at a time to one host
-	HistoryAge      time.Duration // records are kept so long
-	HistoryMax      int64         // and so many of them
+	Grace           time.Duration  // for deliveries in progress, and for requests, when the node stops
+	Ahead           time.Duration  // how far ahead timers are read into memory
+	Window          int            // timers in memory
+	WindowBytes     int64          // of timers in memory
+	MaxDeliveries   int            // deliveries at a time
+	HostConcurrency int            // requests at a time to one host
+	CatchUpRate     float64        // fires a second to one target that are more than rouse.CatchUpAfter late; 0 is no limit
+	Limits          []Limit        // of targets
+	Shares          map[string]int // of namespaces, 1 for those that are not named
+	HistoryAge      time.Duration  // records are kept so long
+	HistoryMax      int64          // and so many of them
+	HistoryPerTimer int            // and so many of one timer; 0 is no bound
+	DeadAge         time.Duration  // dead letters are kept so long; 0 is for ever
 
 	Version string // shown by the API and in metrics
+
+	Namespace string       // of Open only: that of the node's methods; default "default"
+	Log       *slog.Logger // of Open only; default none
+	Clock     *Clock       // the store's clock; nil is the machine's
+
+	embedded bool // the node was made by Open
+}
+
+// Defaults returns the configuration of a node of which nobody says anything, without addresses and places.
+func Defaults() Config {
+	return Config{
+		Grace: 10 * time.Second, Ahead: 10 * time.Second, Window: 250_000, WindowBytes: 256 << 20, MaxDeliveries: 4096,
+		HostConcurrency: 64, CatchUpRate: 200, HistoryAge: 72 * time.Hour, HistoryMax: 10_000_000, HistoryPerTimer: 200,
+		DeadAge: 30 * 24 * time.Hour, Namespace: "default",
+	}
 }
 
 // Check returns everything that is wrong with the configuration.
@@ -44,6 +68,10 @@ func (c *Config) Check() error {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	host, _, err := net.SplitHostPort(c.Listen)
 	switch {
+	case c.Listen == "" && c.embedded:
+		if c.Admin != "" {
+			bad("admin %q has no API beside it: give listen too, or neither", c.Admin)
+		}
 	case err != nil:
 		bad("listen %q is no address: give HOST:PORT, such as 127.0.0.1:7411", c.Listen)
 	case !c.Insecure && !loopback(host):
@@ -54,7 +82,7 @@ func (c *Config) Check() error {
 			bad("admin %q is no address: give HOST:PORT, such as 127.0.0.1:7412, or nothing", c.Admin)
 		}
 	}
-	if c.Data == "" {
+	if c.Data == "" && !c.embedded {
 		bad("data is empty: name a directory")
 	}
 	if _, _, err := c.store(); err != nil {
@@ -65,21 +93,54 @@ func (c *Config) Check() error {
 		value int64
 		least int64
 	}{{"window", int64(c.Window), 1000}, {"window-bytes", c.WindowBytes, 1 << 20}, {"max-deliveries", int64(c.MaxDeliveries), 1},
-		{"host-concurrency", int64(c.HostConcurrency), 1}, {"history-max", c.HistoryMax, 0}} {
+		{"host-concurrency", int64(c.HostConcurrency), 1}, {"history-max", c.HistoryMax, 0}, {"history-per-timer", int64(c.HistoryPerTimer), 0}} {
 		if n.value < n.least {
 			bad("%s is %d: give at least %d", n.name, n.value, n.least)
 		}
 	}
+	if !(c.CatchUpRate >= 0 && c.CatchUpRate <= 1e9) {
+		bad("catch-up-rate is %v: give fires a second, or 0 for no limit", c.CatchUpRate)
+	}
+	const years = 10 * 365 * 24 * time.Hour
 	for _, d := range []struct {
 		name        string
 		value       time.Duration
 		least, most time.Duration
-	}{{"grace", c.Grace, 0, time.Hour}, {"ahead", c.Ahead, time.Second, time.Hour}, {"history-age", c.HistoryAge, time.Hour, 10 * 365 * 24 * time.Hour}} {
+	}{{"grace", c.Grace, 0, time.Hour}, {"ahead", c.Ahead, time.Second, time.Hour}, {"history-age", c.HistoryAge, time.Hour, years}} {
 		if d.value < d.least || d.value > d.most {
 			bad("%s is %v: give %v to %v", d.name, d.value, d.least, d.most)
 		}
 	}
-	return errors.Join(errs...)
+	if c.DeadAge != 0 && (c.DeadAge < time.Hour || c.DeadAge > years) {
+		bad("dead-age is %v: give %v to %v, or 0 for ever", c.DeadAge, time.Hour, years)
+	}
+	return errors.Join(append(errs, c.checkShares()...)...)
+}
+
+// checkShares looks at what limits and weighs.
+func (c *Config) checkShares() (errs []error) {
+	var problems []rouse.Problem
+	for i := range c.Limits {
+		problems = append(problems, c.Limits[i].check(fmt.Sprintf("limits[%d]", i))...)
+	}
+	for _, ns := range slices.Sorted(maps.Keys(c.Shares)) {
+		if inv, ok := rouse.CheckNamespace(ns).(*rouse.Invalid); ok {
+			inv.Problems[0].Field = "shares"
+			problems = append(problems, inv.Problems...)
+		}
+		if n := c.Shares[ns]; n < 1 || n > 1000 {
+			problems = append(problems, rouse.Problem{Field: "shares." + ns, Value: strconv.Itoa(n), Wrong: "is out of bounds", Cure: "give 1 to 1000"})
+		}
+	}
+	if c.embedded {
+		if inv, ok := rouse.CheckNamespace(c.Namespace).(*rouse.Invalid); ok {
+			problems = append(problems, inv.Problems...)
+		}
+	}
+	if len(problems) > 0 {
+		errs = append(errs, &rouse.Invalid{Problems: problems})
+	}
+	return errs
 }
 
 func loopback(host string) bool {
@@ -92,7 +153,7 @@ func loopback(host string) bool {
 
 // store splits Store into its scheme and what follows.
 func (c *Config) store() (scheme, rest string, err error) {
-	if c.Store == "" {
+	if c.Store == "" && !c.embedded {
 		return "pebble", filepath.Join(c.Data, "pebble"), nil
 	}
 	scheme, rest, _ = strings.Cut(c.Store, ":")
@@ -109,11 +170,40 @@ func (c *Config) open() (rouse.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	clock := time.Now
+	if c.Clock != nil {
+		clock = c.Clock.Now
+	}
 	switch scheme {
 	case "pebble":
-		return pebble.Open(rest, pebble.Options{})
+		return pebble.Open(rest, pebble.Options{Clock: clock})
 	case "sqlite":
-		return sqlite.Open(rest, sqlite.Options{})
+		return sqlite.Open(rest, sqlite.Options{Clock: clock})
 	}
-	return mem.New(), nil
+	return mem.NewWithClock(clock), nil
+}
+
+// secretFile is where the webhook secrets are; "" if nothing is to be signed.
+func (c *Config) secretFile() string {
+	if c.SecretFile == "" && c.Data != "" {
+		return filepath.Join(c.Data, "webhook.secret")
+	}
+	return c.SecretFile
+}
+
+// listen opens the listeners that there are to be.
+func (c *Config) listen() (api, admin net.Listener, err error) {
+	if c.Listen == "" {
+		return nil, nil, nil
+	}
+	if api, err = net.Listen("tcp", c.Listen); err != nil {
+		return nil, nil, fmt.Errorf("listen for the API: %w", err)
+	}
+	if c.Admin == "" {
+		return api, nil, nil
+	}
+	if admin, err = net.Listen("tcp", c.Admin); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("listen for metrics and health: %w", err), api.Close())
+	}
+	return api, admin, nil
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,6 +32,7 @@ type metrics struct {
 	failures    *prometheus.CounterVec
 	shed        prometheus.Counter
 	conflicts   prometheus.Counter
+	done        atomic.Uint64 // attempts that their targets took
 
 	mu    sync.RWMutex
 	sinks map[string]*sinkMetrics
@@ -65,7 +67,7 @@ func newMetrics(version string) *metrics {
 	for _, e := range []rouse.Ending{rouse.EndFired, rouse.EndDead, rouse.EndSkipped, rouse.EndMissed} {
 		m.occurrences.WithLabelValues(e.String())
 	}
-	for _, what := range []string{"claim", "clock", "decode", "get", "settle", "trim"} {
+	for _, what := range []string{"claim", "clock", "decode", "get", "inspect", "invariants", "settle", "trim"} {
 		m.failures.WithLabelValues(what)
 	}
 	return m
@@ -86,7 +88,17 @@ func (m *metrics) watch(e *engine.Engine, store rouse.Store) {
 	gauge("rouse_fires_outstanding", "Fires with sinks.", func(s engine.Stats) float64 { return float64(s.Out) })
 	gauge("rouse_deliveries_running", "Running deliveries.", func(s engine.Stats) float64 { return float64(s.Running) })
 	gauge("rouse_lanes", "Lanes with something to do.", func(s engine.Stats) float64 { return float64(s.Lanes) })
-	for _, st := range []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateDead} {
+	violated := func(kind string, read func(engine.Violations) int) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_invariant_violations",
+			Help:        "What must be zero, at the last look: overdue rows that memory does not know of, that do not move, or that are held past their hold.",
+			ConstLabels: prometheus.Labels{"kind": kind}}, func() float64 { return float64(read(e.Violations())) }))
+	}
+	violated("unclaimed", func(v engine.Violations) int { return v.Unclaimed })
+	violated("stuck", func(v engine.Violations) int { return v.Stuck })
+	violated("held-over", func(v engine.Violations) int { return v.HeldOver })
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_invariant_looks_total", Help: "Looks at the invariants."},
+		func() float64 { return float64(e.Violations().Looks) }))
+	for _, st := range []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateEnded, rouse.StateFiring, rouse.StateDead} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_timers", Help: "Timers by state.",
 			ConstLabels: prometheus.Labels{"state": st.String()}}, func() float64 {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -131,7 +143,7 @@ func (m *metrics) sent(fires []rouse.Fire, now rouse.Instant) {
 	s := m.sink(fires[0].Spec.Target)
 	for i := range fires {
 		if f := &fires[i]; f.Attempt == 1 {
-			lag := now.Sub(f.Due)
+			lag := now.Sub(f.At) // a jitter is no lag
 			if lag < 0 {
 				m.early.Inc()
 			}
@@ -154,6 +166,9 @@ func (m *metrics) recorded(records []rouse.Record) {
 }
 
 func (m *metrics) reported(t *rouse.Timer, o rouse.Outcome, took time.Duration) {
+	if o.Verdict == rouse.Done {
+		m.done.Add(1)
+	}
 	if t == nil {
 		return
 	}

@@ -1,123 +1,330 @@
-// Package node puts store, strategy, engine, sinks and server together from a configuration. It is what `rouse serve` runs.
+// Package node puts store, strategy, engine, sinks and server together: it is what `rouse serve` runs, and how a Go program has
+// timers without a server:
+//
+//	n, err := node.Open(ctx, "pebble:./data")
+//	err = n.Handle("greet", func(ctx context.Context, f rouse.Fire) error { … })
+//	_, err = n.Create(ctx, "hello", rouse.Spec{Schedule: "@every 1m", Target: "func:greet"})
+//	err = n.Run(ctx)
+//
+// Between Open and Run a node takes calls and keeps what they say durably, but fires nothing. Run fires until its ctx ends,
+// and closes the store. Calls after that fail with rouse.ErrClosed.
 //
 //	store ◄── engine ──► breaker ──► webhook          server ──► engine
-//	             └─────► stream ◄────── subscribers ──────┘
+//	             ├─────► stream ◄────── subscribers ──────┘
+//	             └─────► function ──► what Handle registered
 //
 // It ends in the order in which things need each other: the engine stops firing and waits for deliveries while the server
 // still takes their acknowledgements; then the server drains its requests; the store is closed last.
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"math"
 	"net"
-	"path/filepath"
+	"net/http"
 	"sync"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/backup"
 	"github.com/rousehq/rouse/claim"
 	"github.com/rousehq/rouse/engine"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/server"
 	"github.com/rousehq/rouse/sink"
+	"github.com/rousehq/rouse/sink/function"
 	"github.com/rousehq/rouse/sink/stream"
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
 // Run serves until ctx ends, and returns when everything has ended; nil if that went well. ready is called once, when the node
 // listens, with the addresses of the API and of the admin listener ("" if there is none).
-func Run(ctx context.Context, cfg Config, log *slog.Logger, ready func(api, admin string)) (err error) {
+func Run(ctx context.Context, cfg Config, log *slog.Logger, ready func(api, admin string)) error {
+	cfg.Log, cfg.embedded = log, false
+	n, err := start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	ready(n.Addr(), address(n.admin))
+	return n.Run(ctx)
+}
+
+// Node is a running rouse. It is safe for concurrent use.
+type Node struct {
+	cfg       Config
+	store     rouse.Store
+	secrets   *secrets // nil: callbacks are not signed
+	metrics   *metrics
+	functions *function.Sink
+	hooks     *webhook.Sink
+	streams   *stream.Sink
+	engine    *engine.Engine
+	gate      *gate
+	server    *server.Server // nil: there is no API
+	api       net.Listener
+	admin     net.Listener
+	moving    chan struct{} // who moves the clock
+
+	endEngine context.CancelFunc
+	engineErr error         // of engine.Run; set when ended is closed
+	ended     chan struct{} // closed when the engine has ended
+
+	mu     sync.Mutex
+	begun  bool               // Run, or Close, was called
+	stop   context.CancelFunc // ends Run
+	closed chan struct{}      // closed when Run has ended
+}
+
+// start puts a node together and starts its engine, which fires nothing yet. When it fails it leaves nothing open.
+func start(ctx context.Context, cfg Config) (n *Node, err error) {
 	if err := cfg.Check(); err != nil {
-		return err
+		return nil, err
 	}
-	store, err := cfg.open()
-	if err != nil {
-		return err
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	secretFile := cfg.SecretFile
-	if secretFile == "" {
-		secretFile = filepath.Join(cfg.Data, "webhook.secret")
+	n = &Node{cfg: cfg, metrics: newMetrics(cfg.Version), gate: &gate{Strategy: claim.NewSole(1)},
+		moving: make(chan struct{}, 1), ended: make(chan struct{}), closed: make(chan struct{})}
+	if n.store, err = cfg.open(); err != nil {
+		return nil, err
 	}
-	secrets, err := openSecrets(secretFile)
-	if err != nil {
-		return err
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.close())
+			n = nil
+		}
+	}()
+	if path := cfg.secretFile(); path != "" {
+		if n.secrets, err = openSecrets(path); err != nil {
+			return n, err
+		}
 	}
-	api, admin, err := cfg.listen()
-	if err != nil {
-		return err
+	if n.api, n.admin, err = cfg.listen(); err != nil {
+		return n, err
 	}
+	n.assemble()
+	var engineCtx context.Context
+	engineCtx, n.endEngine = context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(n.ended)
+		n.engineErr = n.engine.Run(engineCtx)
+	}()
+	began := make(chan error, 1)
+	waiting, stopWaiting := context.WithCancel(ctx)
+	defer stopWaiting()
+	go func() { began <- n.engine.ClockMoved(waiting) }() // returns when the engine takes calls
+	select {
+	case err = <-began:
+	case <-n.ended:
+		if err = n.engineErr; err == nil {
+			err = rouse.ErrClosed
+		}
+	}
+	return n, err
+}
 
-	m := newMetrics(cfg.Version)
-	hooks := webhook.New(webhook.Options{AllowPrivate: cfg.AllowPrivate, Secrets: secrets.get, HostConcurrency: cfg.HostConcurrency,
+// assemble makes the parts and tells them of each other.
+func (n *Node) assemble() {
+	cfg := &n.cfg
+	secrets := func(string) []string { return nil }
+	if n.secrets != nil {
+		secrets = n.secrets.get
+	}
+	now := func() rouse.Instant { return n.engine.Now() }
+	n.hooks = webhook.New(webhook.Options{AllowPrivate: cfg.AllowPrivate, Secrets: secrets, HostConcurrency: cfg.HostConcurrency,
 		UserAgent: "rouse/" + cfg.Version})
-	defer hooks.Close()
-	var eng *engine.Engine
-	streams := stream.New(stream.Options{Now: func() rouse.Instant { return eng.Now() }})
-	http := sink.NewBreaker(hooks, sink.BreakerOptions{})
-	eng = engine.New(store, claim.NewSole(1), sink.Mux{"http": http, "https": http, "stream": streams}, engine.Options{
-		Compile:       Compile,
-		Ahead:         cfg.Ahead,
-		MaxRows:       cfg.Window,
-		MaxBytes:      int(cfg.WindowBytes),
-		MaxDeliveries: cfg.MaxDeliveries,
-		Grace:         cfg.Grace,
-		RecordAge:     cfg.HistoryAge,
-		MaxRecords:    cfg.HistoryMax,
-		Events:        m.events(log),
+	n.streams = stream.New(stream.Options{Now: now})
+	n.functions = function.New(function.Options{Now: now, Panicked: n.panicked})
+	var http rouse.Sink = n.hooks
+	if cfg.Clock == nil { // a breaker goes by the machine's time, which says nothing of a clock that is moved
+		http = sink.NewBreaker(n.hooks, sink.BreakerOptions{})
+	}
+	var functions rouse.Sink = n.functions
+	if !cfg.embedded {
+		functions = elsewhere{n.functions}
+	}
+	n.engine = engine.New(n.store, n.gate, sink.Mux{"http": http, "https": http, "stream": n.streams, "func": functions}, engine.Options{
+		Compile:         schedule.Compile,
+		Ahead:           cfg.Ahead,
+		MaxRows:         cfg.Window,
+		MaxBytes:        int(cfg.WindowBytes),
+		MaxDeliveries:   cfg.MaxDeliveries,
+		Grace:           cfg.Grace,
+		RecordAge:       cfg.HistoryAge,
+		MaxRecords:      cmp.Or(cfg.HistoryMax, math.MaxInt64),
+		RecordsPerTimer: orNone(cfg.HistoryPerTimer),
+		DeadAge:         orNone(cfg.DeadAge),
+		Limit:           cfg.limiter(),
+		Weight:          cfg.weight(),
+		Direct:          cfg.Clock != nil,
+		Events:          n.metrics.events(cfg.Log),
 	})
-	m.watch(eng, store)
-	srv := server.New(server.Options{Timers: eng, Subscriber: streams, Metrics: m.handler(), Live: eng.Healthy, Ready: eng.Healthy,
-		Version: cfg.Version, Log: log, Grace: cfg.Grace})
+	n.metrics.watch(n.engine, n.store)
+	if n.api != nil {
+		n.server = server.New(n.serves())
+	}
+}
 
-	firing, endFiring := context.WithCancel(ctx)
-	defer endFiring()
+// serves says what the API serves.
+func (n *Node) serves() server.Options {
+	o := server.Options{Timers: n.engine, Subscriber: n.streams, Metrics: n.metrics.handler(), Live: n.engine.Healthy,
+		Ready: n.engine.Healthy, Version: n.cfg.Version, Log: n.cfg.Log, Grace: n.cfg.Grace,
+		ParseCalendar: schedule.ParseICalendar}
+	if n.cfg.Clock != nil {
+		o.Clock = movable{n}
+	}
+	if _, ok := n.store.(rouse.Checkpointer); ok {
+		o.Backup = func(ctx context.Context, w io.Writer) error {
+			return backup.Write(ctx, n.store, w, backup.Info{Version: n.cfg.Version})
+		}
+	}
+	return o
+}
+
+// orNone returns a bound as the engine takes it: 0, which is no bound here, is a default there, and a negative one is none.
+func orNone[T ~int | ~int64](bound T) T {
+	if bound == 0 {
+		return -1
+	}
+	return bound
+}
+
+// elsewhere is the function sink of a server, where nobody can register functions. Timers of a program that embeds rouse, which
+// a server may find in its store, wait; new ones are refused.
+type elsewhere struct{ *function.Sink }
+
+func (elsewhere) Check(spec *rouse.Spec) error {
+	return rouse.Refuse("target", spec.Target, "calls a function, and a server has none", "give http:, https: or stream:; functions are for programs that embed rouse")
+}
+
+func (n *Node) panicked(f rouse.Fire, value any, stack []byte) {
+	n.cfg.Log.Error("a function panicked", "target", f.Spec.Target, "namespace", f.Namespace, "timer", f.Name, "fire", f.ID, "panic", fmt.Sprint(value), "stack", string(stack))
+}
+
+// Run fires until ctx ends, or Close is called; then it waits for what is under way (Config.Grace), closes the store, and
+// returns; nil if that went well. It is called once.
+func (n *Node) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if !n.begin(stop) {
+		return fmt.Errorf("a node runs once: %w", rouse.ErrClosed)
+	}
+	n.gate.open.Store(true)
+	_ = n.engine.ClockMoved(ctx) // reads what is due at once, rather than in a moment
 	serving, endServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer endServing()
-	var wg sync.WaitGroup
-	var engineErr, serverErr error
-	wg.Go(func() {
-		defer endServing()
-		engineErr = eng.Run(firing)
-		streams.Close() // subscriptions end, so that the server need not wait for them
-	})
-	wg.Go(func() { secrets.watch(firing, log) })
-	ready(api.Addr().String(), addr(admin))
-	serverErr = srv.Run(serving, api, admin)
-	endFiring() // a server that broke stops the engine too
-	wg.Wait()
-	streams.Wait()
-	return errors.Join(engineErr, serverErr)
+	var parts sync.WaitGroup
+	var serverErr error
+	if n.secrets != nil {
+		parts.Go(func() { n.secrets.watch(ctx, n.cfg.Log) })
+	}
+	if n.server != nil {
+		parts.Go(func() {
+			serverErr = n.server.Run(serving, n.api, n.admin)
+			stop() // a server that broke stops the engine too
+		})
+	}
+	<-ctx.Done()
+	n.endEngine()
+	<-n.ended
+	n.streams.Close() // subscriptions end, so that the server need not wait for them
+	endServing()
+	parts.Wait()
+	n.streams.Wait()
+	err := errors.Join(n.engineErr, serverErr, n.close())
+	close(n.closed)
+	return err
 }
 
-// listen opens the listeners; admin is nil if there is none.
-func (c *Config) listen() (api, admin net.Listener, err error) {
-	if api, err = net.Listen("tcp", c.Listen); err != nil {
-		return nil, nil, fmt.Errorf("listen for the API: %w", err)
+// begin says whether the node may begin to run, or to close without having run. It may once.
+func (n *Node) begin(stop context.CancelFunc) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.begun {
+		return false
 	}
-	if c.Admin == "" {
-		return api, nil, nil
-	}
-	if admin, err = net.Listen("tcp", c.Admin); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("listen for metrics and health: %w", err), api.Close())
-	}
-	return api, admin, nil
+	n.begun, n.stop = true, stop
+	return true
 }
 
-func addr(l net.Listener) string {
+// running returns why the node does not fire, or nil.
+func (n *Node) running() error {
+	select {
+	case <-n.ended:
+		return rouse.ErrClosed
+	default:
+	}
+	if !n.gate.open.Load() {
+		return fmt.Errorf("the node does not run yet: %w", rouse.ErrUnavailable)
+	}
+	return nil
+}
+
+// Close ends Run, if it was called, and waits for it, or closes a node that was never run. It may be called several times, from
+// anywhere but a function that the node calls.
+func (n *Node) Close() error {
+	if n.begin(func() {}) {
+		err := n.close()
+		close(n.closed)
+		return err
+	}
+	n.mu.Lock()
+	stop := n.stop
+	n.mu.Unlock()
+	stop()
+	<-n.closed
+	return nil
+}
+
+// close ends what start began, in any state that start may have left it in.
+func (n *Node) close() error {
+	if n.endEngine != nil {
+		n.endEngine()
+		<-n.ended
+	}
+	var errs []error
+	for _, l := range []net.Listener{n.api, n.admin} {
+		if l == nil {
+			continue
+		}
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) { // the server closes those that it has served
+			errs = append(errs, err)
+		}
+	}
+	if n.streams != nil {
+		n.streams.Close()
+	}
+	if n.hooks != nil {
+		n.hooks.Close()
+	}
+	return errors.Join(append(errs, n.store.Close())...)
+}
+
+// Addr returns the address of the API, "" if there is none.
+func (n *Node) Addr() string { return address(n.api) }
+
+func address(l net.Listener) string {
 	if l == nil {
 		return ""
 	}
 	return l.Addr().String()
 }
 
-// Compile turns a schedule's text into its times.
-func Compile(text, timezone string, anchor rouse.Instant) (rouse.Schedule, error) {
-	s, err := schedule.Parse(text, schedule.Options{Timezone: timezone, Anchor: anchor})
-	if err != nil {
-		return nil, err // not s: a nil *Schedule in an interface is not nil
+// Metrics returns a handler that tells Prometheus of the node.
+func (n *Node) Metrics() http.Handler { return n.metrics.handler() }
+
+// Healthy returns why the node makes no progress, or nil.
+func (n *Node) Healthy() error {
+	if err := n.running(); err != nil {
+		return err
 	}
-	return s, nil
+	return n.engine.Healthy()
 }
+
+// Engine returns what the node's methods are made of, for what they do not offer: other namespaces, batches, bulk changes,
+// calendars.
+func (n *Node) Engine() *engine.Engine { return n.engine }

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,68 +14,175 @@ type cron struct {
 	seconds, minutes, hours uint64
 	days, months, weekdays  uint64
 
-	both bool // a day must match days and weekdays, not one of them
+	odd   *oddDays // days named by L, W and # beside days and weekdays; nil mostly
+	years *bitset  // from firstYear on; nil is every year
+
+	both bool // a day must match both day fields, not one of them
 	wild bool // follows real time, not the wall
-	zone zone
+	zone zone // its rule is realTime if wild
+
+	resolved string // the expression with what H stands for in its place; empty if it has no H
 }
 
-// The two shapes of a cron expression, as indexes of the first field.
-const (
-	cron6 = iota
-	cron5
+// dialect is a way to write cron.
+type dialect struct {
+	prefix  string
+	first   int    // the place of the first field: 0 is second, 1 is minute
+	fields  string // what it has, for errors
+	example string
+
+	year    bool // a year may follow the day of the week
+	odd     bool // has L, W and #
+	weekday *field
+	wraps   bool // ranges may run past the end of their field
+	and     bool // a day must match both day fields, whatever they are
+	unless  bool // one of the two day fields must be '?', and only one
+	blank   bool // '?' means '*' in a day field
+	lastDay bool // L alone as day of the week is Saturday
+}
+
+// The dialects.
+var (
+	cron5 = &dialect{
+		first: 1, fields: "cron has 5: minute, hour, day of month, month, day of week", example: "30 2 * * MON-FRI",
+		weekday: &weekday0,
+	}
+	cron6 = &dialect{
+		prefix: "cron6:", fields: "cron6 has 6: second, minute, hour, day of month, month, day of week",
+		example: "cron6:*/10 30 2 * * MON-FRI", weekday: &weekday0,
+	}
+	quartz = &dialect{
+		prefix: "quartz:", fields: "quartz has 6 or 7: second, minute, hour, day of month, month, day of week, and perhaps year",
+		example: "quartz:0 30 2 ? * MON-FRI", weekday: &weekday1, year: true, odd: true, wraps: true, unless: true, lastDay: true,
+	}
+	aws = &dialect{
+		prefix: "aws:", first: 1, fields: "aws has 6: minute, hour, day of month, month, day of week, year",
+		example: "aws:cron(30 2 ? * MON-FRI *)", weekday: &weekday1, year: true, odd: true, unless: true, lastDay: true,
+	}
+	spring = &dialect{
+		prefix: "spring:", fields: "spring has 6: second, minute, hour, day of month, month, day of week",
+		example: "spring:0 30 2 * * MON-FRI", weekday: &weekday0, odd: true, and: true, blank: true,
+	}
 )
+
+// dialects are those that are told apart by their prefix.
+var dialects = [...]*dialect{cron6, quartz, aws, spring}
+
+// takes says whether an expression of the dialect may have n fields.
+func (d *dialect) takes(n int) bool {
+	most := 6 - d.first
+	if d.year {
+		most++
+	}
+	return n == most || n == 6 && d == quartz
+}
 
 // parseCron reads what is no other form.
 func parseCron(expr string, o Options) (rouse.Schedule, error) {
 	if err := checkCharacters(expr); err != nil {
 		return nil, err
 	}
-	if text, ok := strings.CutPrefix(expr, "cron6:"); ok {
-		return parseCron6(expr, strings.Fields(text), o)
+	for _, d := range dialects {
+		if text, ok := strings.CutPrefix(expr, d.prefix); ok {
+			return parseDialect(expr, text, d, o)
+		}
 	}
-	fields := strings.Fields(expr)
-	if len(fields) == 0 {
+	texts := strings.Fields(expr)
+	if len(texts) == 0 {
 		return nil, refuse(expr, "is empty", offered)
 	}
-	if len(fields) == 5 && !strings.Contains(fields[0], "=") && !strings.Contains(fields[0], ":") {
-		return newCron(expr, fields, cron5, o)
+	if len(texts) == 5 && !strings.ContainsAny(texts[0], "=:") {
+		return newCron(expr, texts, cron5, o)
 	}
-	return nil, refuseCron(expr, fields)
+	return nil, refuseCron(expr, texts)
 }
 
-func parseCron6(expr string, fields []string, o Options) (rouse.Schedule, error) {
-	const names = ", cron6 has 6: second, minute, hour, day of month, month, day of week"
-	switch len(fields) {
-	case 6:
-		return newCron(expr, fields, cron6, o)
-	case 5:
-		return nil, refuse(expr, "has 5 fields"+names, "write "+quote("cron6:0 "+strings.Join(fields, " "))+", or the five without cron6:")
+// parseDialect reads what follows the prefix of a dialect.
+func parseDialect(expr, text string, d *dialect, o Options) (rouse.Schedule, error) {
+	if name, _, ok := strings.Cut(text, "("); ok && d == aws && letter(name) && name != "H" && !strings.ContainsAny(name, " \t") {
+		return parseAWS(expr, text, o)
 	}
-	return nil, refuse(expr, "has "+count(fields)+names, `write one such as "cron6:*/10 30 2 * * MON-FRI"`)
+	if fields, ok := macros[text]; ok && d == spring {
+		return newCron(expr, strings.Fields(fields), cron5, o)
+	}
+	return parseFields(expr, text, d, o)
+}
+
+// parseFields reads fields with spaces between.
+func parseFields(expr, text string, d *dialect, o Options) (rouse.Schedule, error) {
+	texts := strings.Fields(text)
+	if d.takes(len(texts)) {
+		return newCron(expr, texts, d, o)
+	}
+	cure := "write one such as " + quote(d.example)
+	switch with := " " + strings.Join(texts, " "); {
+	case len(texts) == 5 && d == cron6:
+		cure = "write " + quote("cron6:0"+with) + ", or the five without cron6:"
+	case len(texts) == 5 && d == spring:
+		cure = "write " + quote("spring:0"+with)
+	case len(texts) == 5 && d == aws:
+		cure = "write " + quote("aws:"+with[1:]+" *") + " for every year"
+	}
+	return nil, refuse(expr, "has "+count(texts)+", "+d.fields, cure)
 }
 
 // refuseCron guesses what a text was meant to be that has not the shape of a cron expression.
-func refuseCron(expr string, fields []string) error {
-	if text := strings.TrimSpace(expr); text != expr && (instantLike(text) || strings.ContainsRune("@PRc", rune(text[0]))) {
+func refuseCron(expr string, texts []string) error {
+	if text := strings.TrimSpace(expr); text != expr && prefixed(text) {
 		return refuse(expr, "begins with a space", "write "+quote(text))
 	}
 	for _, prefix := range [...]string{"TZ=", "CRON_TZ="} {
-		if name, ok := strings.CutPrefix(fields[0], prefix); ok {
+		if name, ok := strings.CutPrefix(texts[0], prefix); ok {
 			return refuse(expr, "begins with "+prefix, fmt.Sprintf("give %s as the timezone and %s as the schedule",
-				quote(name), quote(strings.Join(fields[1:], " "))))
+				quote(name), quote(strings.Join(texts[1:], " "))))
 		}
 	}
-	if word, _, ok := strings.Cut(fields[0], ":"); ok && letter(word) && !strings.Contains(word, "(") {
-		return refuse(expr, "the word "+quote(word+":")+" is not offered", offered)
+	if word, rest, ok := strings.Cut(expr, ":"); ok && letter(word) && !strings.ContainsAny(word, "( ") {
+		return refuseWord(expr, word, rest)
 	}
-	if letter(fields[0]) {
+	for _, function := range [...]string{"cron(", "rate(", "at("} {
+		if strings.HasPrefix(expr, function) {
+			return refuse(expr, "is of the aws dialect", "write "+quote("aws:"+expr))
+		}
+	}
+	if letter(texts[0]) && texts[0][0] != 'H' {
 		return refuse(expr, "is no schedule", offered)
 	}
-	const names = ", cron has 5: minute, hour, day of month, month, day of week"
-	if len(fields) == 6 {
-		return refuse(expr, "has 6 fields"+names, "if the first is the second, write "+quote("cron6:"+strings.Join(fields, " ")))
+	unset := func(i int) bool { return i < len(texts) && texts[i] == "?" }
+	cure, whole := offered, strings.Join(texts, " ")
+	switch {
+	case len(texts) > 5 && len(texts) < 8 && (unset(3) || unset(5)):
+		cure = "if the first is the second, write " + quote("quartz:"+whole)
+	case len(texts) == 6 && (unset(2) || unset(4)):
+		cure = "if the last is the year, write " + quote("aws:"+whole)
+	case len(texts) == 6:
+		cure = "if the first is the second, write " + quote("cron6:"+whole)
 	}
-	return refuse(expr, "has "+count(fields)+names, offered)
+	return refuse(expr, "has "+count(texts)+", "+cron5.fields, cure)
+}
+
+// prefixed says whether a text begins as a form does that is not five fields.
+func prefixed(text string) bool {
+	for _, d := range dialects {
+		if strings.HasPrefix(text, d.prefix) {
+			return true
+		}
+	}
+	return instantLike(text) || text[0] == '@' || text[0] == 'P' || text[0] == 'R' || strings.HasPrefix(text, "rrule:")
+}
+
+// refuseWord returns the error for a text that begins with a word and a colon, which is no dialect's prefix.
+func refuseWord(expr, word, rest string) error {
+	lower := strings.ToLower(word) + ":"
+	if lower == "cron:" {
+		return refuse(expr, "the word "+quote(word+":")+" is not offered", "write "+quote(strings.TrimSpace(rest)))
+	}
+	for _, d := range dialects {
+		if d.prefix == lower {
+			return refuse(expr, quote(word+":")+" is not in lower case", "write "+quote(lower+rest))
+		}
+	}
+	return refuse(expr, "the word "+quote(word+":")+" is not offered", offered)
 }
 
 // letter says whether a text begins with one.
@@ -82,11 +190,11 @@ func letter(s string) bool {
 	return s != "" && 'a' <= s[0]|0x20 && s[0]|0x20 <= 'z'
 }
 
-func count(fields []string) string {
-	if len(fields) == 1 {
+func count(texts []string) string {
+	if len(texts) == 1 {
 		return "1 field"
 	}
-	return fmt.Sprint(len(fields), " fields")
+	return fmt.Sprint(len(texts), " fields")
 }
 
 // checkCharacters refuses what merely looks like a digit, a hyphen or a space.
@@ -102,36 +210,93 @@ func checkCharacters(expr string) error {
 	return nil
 }
 
-// newCron reads the fields of an expression, first being the shape.
-func newCron(expr string, texts []string, first int, o Options) (rouse.Schedule, error) {
-	sets := [6]uint64{1} // without seconds: second 0
+// newCron reads the fields of an expression, as many as its dialect takes.
+func newCron(expr string, texts []string, d *dialect, o Options) (rouse.Schedule, error) {
+	c := &cron{seconds: 1} // without seconds: second 0
+	var resolved []string
 	for i, text := range texts {
-		set, err := fields[first+i].parse(text)
+		f := fields[d.first+i]
+		if f == &weekday0 {
+			f = d.weekday
+		}
+		v, err := f.parse(text, d, o.Seed)
 		if err != nil {
 			return nil, refuse(expr, err.wrong, err.cure)
 		}
-		sets[first+i] = set
+		c.set(d.first+i, text, &v)
+		if v.resolved != text {
+			if resolved == nil {
+				resolved = slices.Clone(texts)
+			}
+			resolved[i] = v.resolved
+		}
 	}
-	texts = texts[1-first:]
-	star := func(i int) bool { return texts[i][0] == '*' }
-	c := &cron{
-		seconds: sets[0], minutes: sets[1], hours: sets[2], days: sets[3], months: sets[4], weekdays: sets[5],
-		both: star(2) || star(4),
-		wild: star(0) || star(1),
+	if resolved != nil {
+		c.resolved = d.prefix + strings.Join(resolved, " ")
 	}
-	if c.both && !c.dateExists() {
-		return nil, refuse(expr, "never fires: no month of those given has such a day",
-			"February has 29 days at most; April, June, September and November have 30")
+	texts = texts[1-d.first:] // from the minute on
+	day, weekday := texts[2], texts[4]
+	if d.unless && (day == "?") == (weekday == "?") {
+		return nil, refuse(expr, "the day of month "+quote(day)+" and the day of week "+quote(weekday)+" do not go together",
+			"give '?' for the one that does not matter, and only for that")
 	}
-	z, err := loadZone(o.Timezone)
-	c.zone = z
-	return c, err
+	c.both = d.unless || d.and || day[0] == '*' || weekday[0] == '*'
+	c.wild = texts[0][0] == '*' || texts[1][0] == '*'
+	var err error
+	if c.zone, err = o.zone(); err != nil {
+		return nil, err
+	}
+	if c.wild {
+		c.zone.rule = realTime
+	}
+	if err := c.mayFire(expr); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
-// dateExists says whether there is a day of those given in a month of those given. Every such day, February 29 as well, falls
-// on each day of the week in some year of the 400 that the calendar takes to repeat.
-func (c *cron) dateExists() bool {
-	const long, short = 1<<1 | 1<<3 | 1<<5 | 1<<7 | 1<<8 | 1<<10 | 1<<12, 1<<4 | 1<<6 | 1<<9 | 1<<11
-	first := nextBit(c.days, 1)
-	return first <= 29 || first == 30 && c.months&(long|short) != 0 || first == 31 && c.months&long != 0
+// set takes over what a field matches.
+func (c *cron) set(place int, text string, v *values) {
+	switch place {
+	case 0:
+		c.seconds = v.bits[0]
+	case 1:
+		c.minutes = v.bits[0]
+	case 2:
+		c.hours = v.bits[0]
+	case 3:
+		c.days = v.bits[0]
+	case 4:
+		c.months = v.bits[0]
+	case 5:
+		c.weekdays = v.bits[0]
+	case 6:
+		if text != "*" {
+			years := v.bits // not the rest of v
+			c.years = &years
+		}
+	}
+	if v.odd != (oddDays{}) {
+		if c.odd == nil {
+			c.odd = &oddDays{}
+		}
+		c.odd.add(v.odd)
+	}
+}
+
+// mayFire refuses what never fires.
+func (c *cron) mayFire(expr string) error {
+	if _, ok, _ := c.next(0); ok {
+		return nil
+	}
+	steps := 0
+	if _, ok := c.match(0, &steps); ok {
+		return refuse(expr, "never fires: the clocks of "+c.zone.loc.String()+" skip each of its local times",
+			"give another time of day, or the dst next or shift")
+	}
+	if c.odd != nil || c.years != nil {
+		return refuse(expr, "never fires: no year and month of those given have such a day", "look at the calendar of one of them")
+	}
+	return refuse(expr, "never fires: no month of those given has such a day",
+		"February has 29 days at most; April, June, September and November have 30")
 }

@@ -70,12 +70,18 @@ func parseEvery(expr, arg string, o Options) (rouse.Schedule, error) {
 		return nil, refuse(expr, "the interval "+d.String()+" is too short", "use "+MinInterval.String()+" or more")
 	case d%time.Millisecond != 0:
 		return nil, refuse(expr, "the interval "+d.String()+" has a part of a millisecond", "use whole milliseconds")
-	case o.Anchor.Add(d) > rouse.MaxInstant:
+	}
+	e := every{anchor: o.Anchor, step: rouse.Instant(d / time.Millisecond), first: 1}
+	if o.Start != 0 {
+		e.anchor, e.first = o.Start, 0
+	}
+	if e.anchor+e.first*e.step > rouse.MaxInstant {
 		return nil, refuse(expr, "never fires: it begins after the year 9998", "give a shorter interval")
-	case o.Timezone != "":
+	}
+	if o.Timezone != "" {
 		return nil, refuseZone(o, "@every")
 	}
-	return every{anchor: o.Anchor, step: rouse.Instant(d / time.Millisecond)}, nil
+	return e, nil
 }
 
 // readDuration reads the duration after @every or @after.
@@ -99,16 +105,16 @@ func readDuration(expr, word, arg string) (time.Duration, error) {
 	return 0, refuse(expr, wrong, "write a number and a unit of ms, s, m or h, as in "+quote(word+" 1h30m"))
 }
 
-// every is a fixed interval: anchor + k·step, k = 1, 2, …
-type every struct{ anchor, step rouse.Instant }
+// every is a fixed interval: anchor + k·step, k = first, first + 1, …
+type every struct{ anchor, step, first rouse.Instant }
 
 func (e every) Next(after rouse.Instant) (rouse.Instant, bool) {
 	if after >= rouse.MaxInstant {
 		return 0, false
 	}
-	k := rouse.Instant(1)
-	if after > e.anchor {
-		k += (after - e.anchor) / e.step
+	k := e.first
+	if after >= e.anchor {
+		k = max(k, (after-e.anchor)/e.step+1)
 	}
 	next := e.anchor + k*e.step
 	return next, next <= rouse.MaxInstant

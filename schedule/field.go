@@ -2,31 +2,73 @@ package schedule
 
 import (
 	"fmt"
+	"math/bits"
 	"strconv"
 	"strings"
 )
 
 // field is one place of a cron expression.
 type field struct {
+	place    int
 	name     string
 	min, max int
 	names    []string // of the values from min on
 }
 
-// fields are the places of an expression with seconds. A day of the week has two numbers for Sunday; 7 becomes 0.
-var fields = [...]field{
-	{"second", 0, 59, nil},
-	{"minute", 0, 59, nil},
-	{"hour", 0, 23, nil},
-	{"day of month", 1, 31, nil},
-	{"month", 1, 12, []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
-	{"day of week", 0, 7, []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
+var (
+	monthNames   = []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
+	weekdayNames = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
+
+	monthday = field{3, "day of month", 1, 31, nil}
+	weekday0 = field{5, "day of week", 0, 7, weekdayNames} // Sunday is 0, and 7 too
+	weekday1 = field{5, "day of week", 1, 7, weekdayNames} // Sunday is 1
+	years    = field{6, "year", firstYear, lastYear, nil}
+)
+
+// fields are the places of an expression with seconds and years.
+var fields = [...]*field{
+	{0, "second", 0, 59, nil},
+	{1, "minute", 0, 59, nil},
+	{2, "hour", 0, 23, nil},
+	&monthday,
+	{4, "month", 1, 12, monthNames},
+	&weekday0,
+	&years,
+}
+
+// The years that a year field can name: those of EventBridge, which has more than Quartz.
+const firstYear, lastYear = 1970, 2199
+
+// bitset is a set of small numbers.
+type bitset [4]uint64
+
+func (b *bitset) add(v int) { b[v/64] |= 1 << (v % 64) }
+
+// next returns the lowest number of the set that is not below from, or -1.
+func (b *bitset) next(from int) int {
+	for i := from / 64; i < len(b); i++ {
+		if word := b[i] >> (from % 64) << (from % 64); word != 0 {
+			return i*64 + bits.TrailingZeros64(word)
+		}
+		from = 0
+	}
+	return -1
+}
+
+// values are what a field matches.
+type values struct {
+	bits     bitset // days of the week from Sunday = 0 on, years from firstYear on, all else as they are
+	odd      oddDays
+	resolved string // the field's text with what H stands for
 }
 
 // fault is what is wrong with a field, and what would be right.
 type fault struct{ wrong, cure string }
 
-func (f *field) weekday() bool { return f.max == 7 }
+// day says whether the field is one of the two for days.
+func (f *field) day() bool { return f == &monthday || f.weekday() }
+
+func (f *field) weekday() bool { return f == &weekday0 || f == &weekday1 }
 
 // size is how many values there are.
 func (f *field) size() int {
@@ -36,79 +78,132 @@ func (f *field) size() int {
 	return f.max - f.min + 1
 }
 
-// parse reads a list of values, ranges and steps.
-func (f *field) parse(text string) (uint64, *fault) {
-	var set uint64
+// base is the value that bit 0 stands for.
+func (f *field) base() int {
+	switch f {
+	case &weekday1:
+		return 1
+	case &years:
+		return firstYear
+	}
+	return 0
+}
+
+// parse reads a list of values, ranges and steps in a dialect; H spreads by the seed.
+func (f *field) parse(text string, d *dialect, seed string) (v values, err *fault) {
+	v.resolved = text
+	if text == "?" {
+		if err := f.unset(d); err != nil {
+			return v, err
+		}
+		f.add(&v.bits, f.min, f.min+f.size()-1, 1)
+		return v, nil
+	}
+	hashed := strings.Contains(text, "H") // or a name such as THU
+	var resolved []string
 	for item := range strings.SplitSeq(text, ",") {
 		if item == "" {
-			return 0, f.fault(text, "has nothing before or after a comma", "write a value on both sides of each comma")
+			return v, f.fault(text, "has nothing before or after a comma", "write a value on both sides of each comma")
 		}
-		bits, err := f.item(item)
+		if item[0] == 'H' {
+			if item, err = f.spread(item, d, seed); err != nil {
+				return v, err
+			}
+		}
+		if hashed {
+			resolved = append(resolved, item)
+		}
+		if d.odd && f.day() {
+			if odd, err := f.odd(item, d, &v); odd || err != nil {
+				if err != nil {
+					return v, err
+				}
+				continue
+			}
+		}
+		lo, hi, step, err := f.item(item, d)
 		if err != nil {
-			return 0, err
+			return v, err
 		}
-		set |= bits
+		f.add(&v.bits, lo, hi, step)
 	}
-	if f.weekday() && set&(1<<7) != 0 {
-		set = set&^(1<<7) | 1
+	if hashed {
+		v.resolved = strings.Join(resolved, ",")
 	}
-	return set, nil
+	return v, nil
+}
+
+// unset says what is wrong with '?' in the field.
+func (f *field) unset(d *dialect) *fault {
+	switch {
+	case !d.unless && !d.blank:
+		return f.fault("?", "is of another dialect: quartz:, aws: and spring: have it", "write *")
+	case !f.day():
+		return f.fault("?", "leaves out what only days can", "write *")
+	}
+	return nil
+}
+
+// add adds the values from lo to hi to a set, past the end of the field and on from its beginning if hi is below lo.
+func (f *field) add(set *bitset, lo, hi, step int) {
+	if hi < lo {
+		hi += f.size()
+	}
+	for v := lo; v <= hi; v += step {
+		set.add((v-f.min)%f.size() + f.min - f.base())
+	}
 }
 
 // item reads one element of a list: *, a, a-b, each with or without /step.
-func (f *field) item(text string) (uint64, *fault) {
+func (f *field) item(text string, d *dialect) (lo, hi, step int, err *fault) {
 	base, stepText, stepped := strings.Cut(text, "/")
-	lo, hi := f.min, f.min+f.size()-1
+	lo, hi = f.min, f.min+f.size()-1
 	from, to, ranged := strings.Cut(base, "-")
-	var err *fault
 	switch {
 	case base == "*":
 	case ranged:
-		if lo, err = f.value(text, from); err != nil {
-			return 0, err
+		if lo, err = f.value(text, from, d); err != nil {
+			return 0, 0, 0, err
 		}
-		if hi, err = f.value(text, to); err != nil {
-			return 0, err
+		if hi, err = f.value(text, to, d); err != nil {
+			return 0, 0, 0, err
 		}
-		if f.weekday() && hi == 0 && lo > 0 && to != "0" {
+		if f == &weekday0 && hi == 0 && lo > 0 && to != "0" {
 			hi = 7 // FRI-SUN
 		}
-		if lo > hi {
-			return 0, f.fault(text, "runs backwards", f.split(from, to, lo, hi))
+		if lo > hi && (!d.wraps || f == &years) {
+			return 0, 0, 0, f.fault(text, "runs backwards", f.split(from, to, lo, hi))
 		}
 	default:
-		if lo, err = f.value(text, base); err != nil {
-			return 0, err
+		if lo, err = f.value(text, base, d); err != nil {
+			return 0, 0, 0, err
 		}
 		hi = lo
 		if stepped {
 			hi = f.max
 		}
 	}
-	step := 1
+	if !stepped {
+		return lo, hi, 1, nil
+	}
 	if strings.Contains(stepText, "/") {
-		return 0, f.fault(text, "has two steps", "write one")
+		return 0, 0, 0, f.fault(text, "has two steps", "write one")
 	}
-	if stepped {
-		n, ok := number(stepText)
-		if !ok || n < 1 || n >= f.size() {
-			return 0, f.fault(text, "has a step that is not between 1 and "+strconv.Itoa(f.size()-1), f.steps(lo, n))
-		}
-		step = n
+	step, ok := number(stepText)
+	if !ok || step < 1 || step >= f.size() {
+		return 0, 0, 0, f.fault(text, "has a step that is not between 1 and "+strconv.Itoa(min(f.size()-1, 99)), f.steps(lo, step, ok))
 	}
-	var set uint64
-	for v := lo; v <= hi; v += step {
-		set |= 1 << v
-	}
-	return set, nil
+	return lo, hi, step, nil
 }
 
 // split tells how to write a range that passes the end of the field.
 func (f *field) split(from, to string, lo, hi int) string {
 	switch {
-	case f.weekday() && hi == 0:
+	case f == &years:
+		return "write the earlier year first"
+	case f == &weekday0 && hi == 0:
 		return "write " + from + "-7"
-	case f.weekday() && lo == 7:
+	case f == &weekday0 && lo == 7:
 		return "write 0-" + to
 	}
 	low, high := f.min, f.min+f.size()-1
@@ -128,32 +223,46 @@ func (f *field) split(from, to string, lo, hi int) string {
 }
 
 // steps tells what a step that reaches past the field was probably meant to be.
-func (f *field) steps(lo, n int) string {
-	if n >= f.size() {
+func (f *field) steps(lo, n int, ok bool) string {
+	if ok && n >= f.size() {
 		return fmt.Sprintf("only %d would match: write %d, or a smaller step", lo, lo)
 	}
 	return "write a step such as */2"
 }
 
 // value reads a number or a name that stands in item.
-func (f *field) value(item, text string) (int, *fault) {
+func (f *field) value(item, text string, d *dialect) (int, *fault) {
 	for i, name := range f.names {
 		if strings.EqualFold(name, text) {
 			return f.min + i, nil
 		}
 	}
 	n, ok := number(text)
+	if f == &years {
+		n, ok = fourDigits(text)
+	}
 	switch {
-	case text == "?":
-		return 0, f.fault(item, "is of another dialect", "write *")
-	case strings.ContainsAny(text, "#HLW"):
-		return 0, f.fault(item, "is of another dialect", "H, L, W and # are not offered; use "+f.bounds())
+	case strings.HasPrefix(item, "?"), text == "?":
+		return 0, f.fault(item, "has more than '?'", "write ? alone, or *")
+	case text != "" && text[0] == 'H':
+		return 0, f.fault(item, "has H where a number should be", "write H, H/15, H(0-29) or H(0-29)/10")
+	case oddLike(text) && !d.odd:
+		return 0, f.fault(item, "is of another dialect: quartz:, aws: and spring: have L, W and #", "use "+f.bounds())
+	case oddLike(text):
+		return 0, f.fault(item, "has L, W or # where they cannot be",
+			"write L, L-3, LW or 15W as day of month, FRIL or FRI#3 as day of week, without range and step")
+	case !ok && digits(text) && f == &years:
+		return 0, f.fault(item, "has not four digits", "use "+f.bounds())
 	case !ok && digits(text):
 		return 0, f.fault(item, "has a number of more than two digits", "use "+f.bounds())
 	case !ok:
 		return 0, f.fault(item, "is no value", "use "+f.bounds())
 	case n < f.min || n > f.max:
-		return 0, f.fault(item, "is out of bounds", "use "+f.bounds())
+		cure := "use " + f.bounds()
+		if f == &weekday1 && n == 0 {
+			cure += "; Sunday is 1 in this dialect"
+		}
+		return 0, f.fault(item, "is out of bounds", cure)
 	}
 	return n, nil
 }
@@ -180,4 +289,13 @@ func number(s string) (int, bool) {
 		n = n*10 + int(s[1]-'0')
 	}
 	return n, true
+}
+
+// fourDigits reads a year.
+func fourDigits(s string) (int, bool) {
+	if len(s) != 4 || !digits(s) {
+		return 0, false
+	}
+	n, err := strconv.Atoi(s)
+	return n, err == nil
 }

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"math"
 	"math/bits"
 	"time"
 
@@ -13,69 +14,115 @@ func (c *cron) Next(after rouse.Instant) (rouse.Instant, bool) {
 	return at, ok
 }
 
-// next is Next with the number of steps that it took.
+// next is Next with the number of steps that it took. It goes from span to span of the zone, and from one span in which
+// nothing is due to the one with the next match.
 func (c *cron) next(after rouse.Instant) (next rouse.Instant, ok bool, steps int) {
 	if after >= rouse.MaxInstant {
 		return 0, false, 0
 	}
-	now := int64(after) / 1000 // what is due at a whole second after it is due after it
-	var at int64
-	if c.wild {
-		at, ok = c.nextReal(now, &steps)
-	} else if wall, found := c.match(c.zone.reached(now)+1, &steps); found {
-		// The clocks have not shown this wall time yet, nor any between, so its first instant lies after now.
-		at, _ = c.zone.instant(wall)
-		ok = true
+	at := int64(after)/1000 + 1 // what is due at a whole second after it is due after it
+	end := max(at, settled) + cycle
+	for at < end {
+		s := c.zone.span(at)
+		due, wall, found := c.within(s, at, &steps)
+		if due != none {
+			next = rouse.Instant(due) * 1000
+			return next, next <= rouse.MaxInstant, steps
+		}
+		// The walls before this one do not match. If none of those that the span showed before at is shown again and matters
+		// then, nothing is due before the clocks come near this one.
+		jump := at == s.begin || c.zone.rule.repeat == repeatFirst
+		switch at = s.end; {
+		case jump && !found, at == math.MaxInt64:
+			return 0, false, steps
+		case jump:
+			at = max(at, wall-maxShift)
+		}
 	}
-	next = rouse.Instant(at) * 1000
-	return next, ok && next <= rouse.MaxInstant, steps
+	return 0, false, steps
 }
 
-// nextReal returns the first instant after now at which the clocks show a matching time.
-func (c *cron) nextReal(now int64, steps *int) (int64, bool) {
-	at := now + 1
-	var wall int64
-	// The span of now, and then the next one, which may show wall times again that lie behind us.
-	for range 2 {
-		var ok bool
-		s := c.zone.span(at)
-		if wall, ok = c.match(at+s.offset, steps); !ok || wall-s.offset < s.end {
-			return wall - s.offset, ok
-		}
-		at = s.end
+// The zone database has no changes of the clocks after settled but those that come every year by a rule, and the calendar
+// repeats itself, with its days of the week, after a cycle. What is not due in a cycle after settled is never due. In seconds.
+const (
+	settled = 150 * 366 * 86400 // the year 2120
+	cycle   = 146097 * 86400    // 400 years
+)
+
+const none = math.MaxInt64
+
+// within returns the first instant of a span that is due and not before at, or none, and the first wall time that matches of
+// those that the span shows from at on and later ones, if there is one.
+func (c *cron) within(s span, at int64, steps *int) (due, wall int64, found bool) {
+	due = none
+	rule := c.zone.rule
+	from, end := at+s.offset, int64(math.MaxInt64)
+	if s.end != math.MaxInt64 {
+		end = s.end + s.offset
 	}
-	// Nothing matched in a whole span, so what later spans show again does not match either: the next match is a wall time
-	// that is shown for the first time, or not at all if a gap skips it.
-	for {
-		at, shown := c.zone.instant(wall)
-		if shown {
-			return at, true
-		}
-		*steps++
-		var ok bool
-		if wall, ok = c.match(at+c.zone.span(at).offset, steps); !ok {
-			return 0, false
+	if s.begin > at-maxShift { // also keeps the sums below from overflowing
+		switch before := c.zone.span(s.begin - 1).offset; {
+		case before > s.offset: // the span begins with a repeat
+			if rule.repeat == repeatFirst {
+				from = max(from, s.begin+before)
+			}
+		case before < s.offset: // the span begins with the end of a gap
+			due = c.afterGap(s, at, before, steps)
 		}
 	}
+	if rule.repeat == repeatSecond && end != math.MaxInt64 {
+		end = min(end, s.end+c.zone.span(s.end).offset) // what comes again is due then
+	}
+	if due == s.begin {
+		return due, 0, false
+	}
+	if wall, found = c.match(from, steps); found && wall < end {
+		due = min(due, wall-s.offset)
+	}
+	return due, wall, found
+}
+
+// afterGap returns the first instant, not before at, at which a local time is due that the gap before the span skipped.
+func (c *cron) afterGap(s span, at, before int64, steps *int) int64 {
+	from := at + before // the wall time, had the clocks not been put forward
+	if c.zone.rule.gap == gapSkip || c.zone.rule.gap == gapNext && at != s.begin || from >= s.begin+s.offset {
+		return none
+	}
+	wall, found := c.match(from, steps)
+	switch {
+	case !found || wall >= s.begin+s.offset:
+		return none
+	case c.zone.rule.gap == gapNext:
+		return s.begin
+	}
+	return wall - before
 }
 
 // match returns the first matching wall time that is not before the given one; ok is false if none lies in this calendar.
-// It looks at one month a step. Matching days are at most 40 years apart (a February 29 on a certain day of the week, around
-// a century without leap year), and only matching months are looked at.
+// It looks at one month a step, of matching months only. If there are matching days at all there is one within 400 years,
+// after which the calendar repeats itself: two may lie 40 years apart (a February 29 on a certain day of the week, around a
+// century without leap year).
 func (c *cron) match(wall int64, steps *int) (next int64, ok bool) {
 	t := time.Unix(wall, 0).UTC()
 	year, month, day := t.Date()
-	seconds, ok := c.clock(t.Clock())
-	if !ok || nextBit(c.daysOf(year, month), day) != day || c.months>>month&1 == 0 {
-		day++
-		seconds, _ = c.clock(0, 0, 0)
-	} else {
+	if seconds, ok := c.clock(t.Clock()); ok && c.onYear(year) == year && c.months>>month&1 != 0 &&
+		nextBit(c.daysOf(year, month), day) == day {
 		return wall - mod(wall, 86400) + seconds, true
 	}
-	for year <= 9998 {
+	day++
+	seconds, _ := c.clock(0, 0, 0)
+	last := 9998
+	if c.years == nil {
+		last = min(last, year+400)
+	}
+	for year <= last {
 		*steps++
+		if y := c.onYear(year); y != year {
+			year, month, day = y, time.January, 1
+			continue
+		}
 		if m := nextBit(c.months, int(month)); m > 12 {
-			year, month, day = year+1, time.Month(nextBit(c.months, 1)), 1
+			year, month, day = year+1, time.January, 1
 			continue
 		} else if m != int(month) {
 			month, day = time.Month(m), 1
@@ -86,6 +133,17 @@ func (c *cron) match(wall int64, steps *int) (next int64, ok bool) {
 		month, day = month+1, 1
 	}
 	return 0, false
+}
+
+// onYear returns the first matching year that is not before the given one, or one after all.
+func (c *cron) onYear(year int) int {
+	if c.years == nil {
+		return year
+	}
+	if i := c.years.next(max(0, year-firstYear)); i >= 0 {
+		return firstYear + i
+	}
+	return math.MaxInt32
 }
 
 // clock returns the first matching time of day that is not before the given one, in seconds; ok is false if the day has none.
@@ -119,11 +177,17 @@ func (c *cron) daysOf(year int, month time.Month) uint64 {
 	w := uint(first.Weekday())
 	week := c.weekdays>>w | c.weekdays<<(7-w)&0x7f // bit 0: the day of the week of the 1st
 	weekdays := week * (1 | 1<<7 | 1<<14 | 1<<21 | 1<<28) << 1
-	days := c.days | weekdays
-	if c.both {
-		days = c.days & weekdays
+	days, n := c.days, daysIn(year, month)
+	if c.odd != nil {
+		days |= c.odd.monthdays(int(w), n)
+		weekdays |= c.odd.weekdays(int(w), n)
 	}
-	return days & (1<<(daysIn(year, month)+1) - 1)
+	if c.both {
+		days &= weekdays
+	} else {
+		days |= weekdays
+	}
+	return days & (1<<(n+1) - 1)
 }
 
 // daysIn returns how many days a month has.

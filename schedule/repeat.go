@@ -11,6 +11,8 @@ import (
 // repeat is an ISO 8601 repeating interval: start + k·period for first ≤ k ≤ last.
 type repeat struct {
 	start       rouse.Instant
+	wall        int64 // what the clocks show at the start, in milliseconds
+	named       bool  // the text names the start
 	first, last int64
 	period      period
 	zone        zone
@@ -19,6 +21,9 @@ type repeat struct {
 // parseRepeat reads R[n]/[start/]period, or a period alone.
 func parseRepeat(expr string, o Options) (rouse.Schedule, error) {
 	r := &repeat{start: o.Anchor, first: 1, last: math.MaxInt64}
+	if o.Start != 0 {
+		r.start, r.first = o.Start, 0 // the start is the first occurrence
+	}
 	text := expr
 	if expr[0] == 'R' {
 		const shape = `write R, how often unless for ever, and an interval: "R/PT30M", "R5/PT30M" or "R5/2027-01-01T00:00:00Z/P1M"`
@@ -41,12 +46,12 @@ func parseRepeat(expr string, o Options) (rouse.Schedule, error) {
 			if err != nil {
 				return nil, err
 			}
-			r.start, r.first = at, 0 // the start is the first occurrence
-			if r.last != math.MaxInt64 {
-				r.last--
-			}
+			r.start, r.first, r.named = at, 0, true
 		}
 		text = parts[len(parts)-1]
+	}
+	if r.first == 0 && r.last != math.MaxInt64 {
+		r.last--
 	}
 	p, fault := parsePeriod(text)
 	if fault != nil {
@@ -57,56 +62,104 @@ func parseRepeat(expr string, o Options) (rouse.Schedule, error) {
 		return nil, refuseZone(o, "an interval of hours, minutes and seconds")
 	}
 	var err error
-	if r.zone, err = loadZone(o.Timezone); err != nil {
+	if r.zone, err = o.zone(); err != nil {
 		return nil, err
 	}
-	if _, ok := r.Next(-1); !ok {
+	r.wall = r.zone.wall(r.start)
+	if _, ok := r.Next(0); !ok {
 		return nil, refuse(expr, "never fires: it begins after the year 9998", "give a shorter interval")
 	}
 	return r, nil
 }
 
-// Next looks for k near where an average calendar has it, and between those by halves.
-func (r *repeat) Next(after rouse.Instant) (rouse.Instant, bool) {
-	// Months stray from their average length by less than four days in all, zones from each other by two.
-	const slack = 8 * 24 * 60 * 60 * 1000
-	if after >= rouse.MaxInstant {
+// Next returns the first occurrence after the given time.
+func (r *repeat) Next(after rouse.Instant) (next rouse.Instant, ok bool) {
+	switch {
+	case after >= rouse.MaxInstant:
 		return 0, false
+	case r.first == 0 && after < r.start:
+		return r.start, true // as it is, even in the second pass of a repeat
+	case r.period.local():
+		return r.zone.due(max(after, 0), r.wallFrom)
 	}
-	average, elapsed := r.period.average(), int64(max(after, 0)-r.start)
-	lo := max(r.first, (elapsed-slack)/average)
-	hi := max(r.first, (elapsed+slack)/average+1) // at(hi) lies after
+	// Months stray from their average length by less than four days in all, zones from each other by two.
+	const slack = 8 * dayMillis
+	after = max(after, 0)
+	for k := r.search(int64(after-r.start), slack, func(k int64) bool { return r.at(k) > after }); k <= r.last; k++ {
+		if next = r.at(k); next > rouse.MaxInstant {
+			return 0, false
+		} else if next > after && r.shown(k) {
+			return next, true
+		}
+	}
+	return 0, false
+}
+
+// search returns the first k for which reached is true, near where an average calendar has it, by halves. elapsed is the
+// time from the start, from which it strays by less than slack.
+func (r *repeat) search(elapsed, slack int64, reached func(k int64) bool) int64 {
+	average, first := r.period.average(), max(r.first, 1)
+	lo := max(first, (elapsed-slack)/average)
+	hi := max(first, (elapsed+slack)/average+1) // reached
 	for lo < hi {
-		if k := lo + (hi-lo)/2; r.at(k) > after {
+		if k := lo + (hi-lo)/2; reached(k) {
 			hi = k
 		} else {
 			lo = k + 1
 		}
 	}
-	if lo > r.last {
-		return 0, false
-	}
-	next := r.at(lo)
-	return next, next <= rouse.MaxInstant
+	return lo
 }
 
-// at returns the k-th occurrence. It never falls as k grows; two are one where a gap swallows a whole day.
+// at returns the k-th occurrence for k ≥ 1. It never falls as k grows.
 func (r *repeat) at(k int64) rouse.Instant {
-	if k == 0 || !r.period.calendar() {
+	if !r.period.calendar() {
 		return r.start + rouse.Instant(k*r.period.millis)
 	}
-	second := floorDiv(int64(r.start), 1000)
-	wall := second + r.zone.span(second).offset
-	day := time.Unix(wall, 0).UTC()
-	months := int64(day.Month()) - 1 + k*r.period.months
-	year, month := day.Year()+int(months/12), time.Month(months%12+1)
-	date := time.Date(year, month, min(day.Day(), daysIn(year, month)), 0, 0, 0, 0, time.UTC).Unix()
-	at, shown := r.zone.instant(date + mod(wall, 86400) + k*r.period.days*86400)
+	wall := r.wallOf(k)
+	at, shown := r.zone.instant(floorDiv(wall, 1000))
+	if due, n := r.zone.instants(floorDiv(wall, 1000)); n > 0 {
+		at = due[0]
+	}
 	at *= 1000
-	if shown {
-		at += mod(int64(r.start), 1000)
+	if shown || r.zone.rule.gap == gapShift {
+		at += mod(wall, 1000)
 	}
 	return rouse.Instant(at + k*r.period.millis)
+}
+
+// shown says whether the k-th occurrence is due: a rule may leave out local times that a gap skips.
+func (r *repeat) shown(k int64) bool {
+	if !r.period.calendar() || r.zone.rule.gap != gapSkip {
+		return true
+	}
+	_, n := r.zone.instants(floorDiv(r.wallOf(k), 1000))
+	return n > 0
+}
+
+// wallOf returns what the calendar part of k periods makes of the local time of the start.
+func (r *repeat) wallOf(k int64) int64 {
+	day := time.UnixMilli(r.wall).UTC()
+	months := int64(day.Month()) - 1 + k*r.period.months
+	year, month := day.Year()+int(months/12), time.Month(months%12+1)
+	date := time.Date(year, month, min(day.Day(), daysIn(year, month)), 0, 0, 0, 0, time.UTC).UnixMilli()
+	return date + mod(r.wall, dayMillis) + k*r.period.days*dayMillis
+}
+
+// wallFrom returns the first local time of an occurrence after the start that is not before the given one.
+func (r *repeat) wallFrom(from int64) (int64, bool) {
+	k := r.search(from-r.wall, 4*dayMillis, func(k int64) bool { return r.wallOf(k) >= from })
+	wall := r.wallOf(min(k, r.last))
+	return wall, k <= r.last && wall < midnight(lastDate+1)
+}
+
+// sources returns what a period of the calendar is made of: its start, which is an instant, and the local times after it.
+func (r *repeat) sources() []source {
+	local := source{zone: r.zone, local: r.wallFrom}
+	if r.first == 0 {
+		return []source{{zone: r.zone, real: once(r.start)}, local}
+	}
+	return []source{local}
 }
 
 // period is an ISO 8601 duration. Its parts are added in this order: months on the calendar, cut to the month's last day,
@@ -114,6 +167,9 @@ func (r *repeat) at(k int64) rouse.Instant {
 type period struct{ months, days, millis int64 }
 
 func (p period) calendar() bool { return p.months != 0 || p.days != 0 }
+
+// local says whether occurrences are local times: no elapsed time is added to what the calendar gives.
+func (p period) local() bool { return p.calendar() && p.millis == 0 }
 
 // average returns how long the period is in the 400 years after which the calendar repeats, in milliseconds.
 func (p period) average() int64 {

@@ -8,21 +8,49 @@
 //	@every 5m                        at anchor + k·interval, k = 1, 2, …
 //	30 2 * * MON-FRI                 five-field cron in the time zone of the options
 //	cron6:*/10 30 2 * * *            cron with seconds in front
+//	quartz:0 30 2 ? * FRIL 2027      Quartz: second, minute, hour, day of month, month, day of week, perhaps year
+//	aws:cron(30 2 L * ? *)           EventBridge: minute, hour, day of month, month, day of week, year; without cron(…) too
+//	aws:rate(5 minutes)              EventBridge: as @every 5m
+//	aws:at(2027-01-31T09:00:00)      EventBridge: once, at a local time of the time zone
+//	spring:0 30 2 15W * *            Spring: second, minute, hour, day of month, month, day of week; and spring:@daily
 //	@hourly @daily @midnight @weekly @monthly @yearly @annually
 //	PT30M  R/PT30M  R5/PT30M         ISO 8601: at anchor + k·duration, without end or five times
 //	R5/2027-01-01T00:00:00Z/P1M      ISO 8601: at start + k·duration, k = 0, 1, …; five times, or R/ without end
+//	rrule:FREQ=WEEKLY;BYDAY=MO       RFC 5545
 //
 // Cron is Vixie's: lists, ranges, steps, names, 7 as Sunday, 5/15 as 5-59/15. If both day fields are given a day needs to
 // match one of them; if one of the two begins with '*' it needs to match both.
 //
-// Where clocks are put forward or back, cron is Vixie's too. A job that names its minutes and hours is due once for each
-// local time: local times that a gap skips are due at the gap's end, all together once, and local times that a repeat brings
-// again are due in the first pass only. A job whose minute or hour field begins with '*' follows real time: it is due
-// whenever the clock shows a matching time, never in the gap, in both passes of the repeat.
+// Quartz and aws count the days of the week from Sunday = 1, spring from Sunday = 0 or 7 as cron does. In quartz and aws one
+// of the two day fields is '?', which leaves it out; in spring '?' is '*' and a day needs to match both. All three have
+//
+//	L  L-3      the last day of the month, the third before it
+//	15W  LW     the weekday (Monday to Friday) nearest to the 15th, to the last day, in the same month; a month without the
+//	            day has none
+//	6L  FRIL    the last Friday of the month, where Friday is 6
+//	6#3  FRI#3  the third Friday of the month
+//
+// and take them in lists, too. L alone as day of the week is Saturday in quartz and aws. Years are 1970 to 2199; without one
+// and with '*' all years match. A range of quartz may run past the end of its field (22-2, FRI-MON), but not of the year.
+//
+// In each dialect H stands for a number that is chosen by the timer's name, so that many timers with one expression do not
+// fire at one time: H one of the field's values (1 to 28 for a day of month), H(0-29) one of a range, H/15 a phase and every
+// 15th from there to the field's end, H(0-29)/10 the same in a range. The choice never changes.
+//
+// Where clocks are put forward or back, all dialects are Vixie's unless dst says otherwise. A job that names its minutes and
+// hours is due once for each local time: local times that a gap skips are due at the gap's end, all together once, and local
+// times that a repeat brings again are due in the first pass only. A job whose minute or hour field begins with '*' follows
+// real time under every rule: it is due whenever the clock shows a matching time, never in the gap, in both passes of the
+// repeat. For jobs that name minutes and hours dst is "vixie", or a word for gaps, or one for repeats, or both with a comma:
+//
+//	next    due at the gap's end (as Vixie)     first   due in the first pass (as Vixie)
+//	shift   due later by the gap's length       second  due in the second pass
+//	skip    not due                             both    due in both
 //
 // ISO 8601 years, months, weeks and days are counted on the calendar of the time zone, always from the first day, so that
 // nothing drifts: a day that the month does not have becomes the month's last (January 31, February 28, March 31, …), and
-// local times that are skipped or repeated are treated as cron's fixed ones. Hours, minutes and seconds are elapsed time.
+// local times that are skipped or repeated are treated as those of a job that names them. Hours, minutes and seconds are
+// elapsed time.
 package schedule
 
 import (
@@ -35,7 +63,10 @@ import (
 // Options is what a schedule depends on beside its text.
 type Options struct {
 	Timezone string        // IANA name for cron and for ISO 8601 calendar durations; empty is UTC
+	DST      string        // what becomes of local times that a change of the clocks skips or repeats; empty is "vixie"
 	Anchor   rouse.Instant // where intervals and @after begin: when the timer was created
+	Start    rouse.Instant // where intervals begin instead; 0 is none
+	Seed     string        // what H in a cron expression spreads by: "namespace/name" of the timer; without a name H is refused
 }
 
 // Schedule is a parsed schedule. It does not change and may be used concurrently.
@@ -47,14 +78,18 @@ type Schedule struct {
 
 // offered ends the errors about texts that are of no form.
 const offered = `give an RFC 3339 instant, "@after 90s", "@every 5m", five cron fields such as "30 2 * * MON-FRI", ` +
-	`"cron6:" and six with seconds first, @hourly, @daily, @weekly, @monthly, @yearly, or an ISO 8601 interval such as "R/PT30M"`
+	`"cron6:" and six with seconds first, "quartz:", "spring:" or "aws:" and theirs, @hourly, @daily, @weekly, @monthly, @yearly, ` +
+	`an ISO 8601 interval such as "R/PT30M", or "rrule:" and a recurrence rule`
 
-// Parse reads a schedule. What it refuses, it refuses with a *rouse.Invalid whose fields are "schedule" and "timezone".
+// Parse reads a schedule. What it refuses, it refuses with a *rouse.Invalid whose field is "schedule", "timezone" or "dst".
 func Parse(expr string, o Options) (*Schedule, error) {
 	o.Anchor = min(max(o.Anchor, 0), rouse.MaxInstant) // so that sums with it do not overflow
 	times, err := parse(expr, o)
 	if err != nil {
 		return nil, err
+	}
+	if form := timeless(expr, times); form != "" && o.DST != "" {
+		return nil, refuseDST(o, form)
 	}
 	_, once := times.(once)
 	return &Schedule{strings.Clone(expr), times, once}, nil // the text may be a part of something large
@@ -70,7 +105,11 @@ func parse(expr string, o Options) (rouse.Schedule, error) {
 		return parseInstant(expr, o)
 	case expr[0] == '@':
 		return parseWord(expr, o)
-	case expr[0] == 'P', expr[0] == 'R' && !strings.HasPrefix(expr, "RRULE:"):
+	case strings.HasPrefix(expr, "rrule:"):
+		return parseRRule(expr, o)
+	case strings.HasPrefix(expr, "RRULE:"):
+		return nil, refuse(expr, "begins with RRULE: in upper case", "write "+quote("rrule:"+expr[len("RRULE:"):]))
+	case expr[0] == 'P', expr[0] == 'R':
 		return parseRepeat(expr, o)
 	}
 	return parseCron(expr, o)
@@ -80,11 +119,37 @@ func parse(expr string, o Options) (rouse.Schedule, error) {
 // long past; the others have times from 1970 to 9998.
 func (s *Schedule) Next(after rouse.Instant) (rouse.Instant, bool) { return s.times.Next(after) }
 
-// OneShot says whether the schedule has exactly one due time: an instant, or @after.
+// OneShot says whether the schedule has exactly one due time: an instant, @after, or aws:at(…).
 func (s *Schedule) OneShot() bool { return s.oneShot }
+
+// Resolved returns the text with what H stands for in the place of each H.
+func (s *Schedule) Resolved() string {
+	if c, ok := s.times.(*cron); ok && c.resolved != "" {
+		return c.resolved
+	}
+	return s.text
+}
 
 // String returns the text that the schedule was parsed from.
 func (s *Schedule) String() string { return s.text }
+
+// timeless names the form of a schedule that has no local times, or nothing.
+func timeless(expr string, times rouse.Schedule) string {
+	switch t := times.(type) {
+	case once:
+		if strings.HasPrefix(expr, aws.prefix) {
+			return ""
+		}
+		return "a single instant"
+	case every:
+		return "an interval"
+	case *repeat:
+		if !t.period.calendar() {
+			return "an interval of hours, minutes and seconds"
+		}
+	}
+	return ""
+}
 
 // once is the schedule of a single time.
 type once rouse.Instant

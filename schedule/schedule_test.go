@@ -83,6 +83,25 @@ func TestNext(t *testing.T) {
 		{"midnight", "@midnight", "", "", "2026-02-05T00:00:00Z", "2026-02-06T00:00:00Z"},
 		{"daily in a zone whose midnight is skipped", "@daily", "Africa/Cairo", "", "2026-04-23T12:00:00Z", "2026-04-24T01:00:00+03:00 2026-04-25T00:00:00+03:00"},
 
+		{"a rate is an interval", "aws:rate(5 minutes)", "", "2026-05-01T12:03:00Z", "2026-05-01T12:59:00Z", "2026-05-01T13:03:00Z 2026-05-01T13:08:00Z"},
+		{"a rate of days", "aws:rate(1 day)", "", "2026-05-01T12:03:00Z", "2026-05-01T12:03:00Z", "2026-05-02T12:03:00Z"},
+		{"a local time, once", "aws:at(2027-07-01T09:00:00)", "Europe/Berlin", "", "2026-05-01T12:03:00Z", "2027-07-01T09:00:00+02:00 end"},
+		{"a local time in a gap, once", "aws:at(2027-03-28T02:30:00)", "Europe/Berlin", "", "2026-05-01T12:03:00Z", "2027-03-28T03:00:00+02:00 end"},
+		{"a local time in a repeat, once", "aws:at(2027-10-31T02:30:00)", "Europe/Berlin", "", "2026-05-01T12:03:00Z", "2027-10-31T02:30:00+02:00 end"},
+		{"weekdays of EventBridge", "aws:cron(0 10 ? * MON-FRI *)", "", "", "2026-05-01T12:00:00Z", "2026-05-04T10:00:00Z 2026-05-05T10:00:00Z"},
+		{"Sunday is 1 in Quartz", "quartz:0 0 10 ? * 1", "", "", "2026-05-01T12:00:00Z", "2026-05-03T10:00:00Z 2026-05-10T10:00:00Z"},
+		{"the last Friday of the month", "quartz:0 0 10 ? * FRIL", "", "", "2026-05-01T12:00:00Z", "2026-05-29T10:00:00Z 2026-06-26T10:00:00Z"},
+		{"the weekday nearest to the 15th", "quartz:0 0 10 15W * ?", "", "", "2026-08-01T12:00:00Z", "2026-08-14T10:00:00Z 2026-09-15T10:00:00Z 2026-10-15T10:00:00Z 2026-11-16T10:00:00Z"},
+		{"the weekday nearest to the first stays in its month", "quartz:0 0 10 1W * ?", "", "", "2026-07-15T12:00:00Z", "2026-08-03T10:00:00Z 2026-09-01T10:00:00Z"},
+		{"the last weekday of the month", "quartz:0 0 10 LW * ?", "", "", "2026-05-01T12:00:00Z", "2026-05-29T10:00:00Z 2026-06-30T10:00:00Z"},
+		{"the third day before the last", "quartz:0 0 10 L-3 * ?", "", "", "2027-02-01T12:00:00Z", "2027-02-25T10:00:00Z 2027-03-28T10:00:00Z"},
+		{"a month without a fifth Friday", "quartz:0 0 10 ? * FRI#5", "", "", "2026-05-01T12:00:00Z", "2026-05-29T10:00:00Z 2026-07-31T10:00:00Z"},
+		{"years end", "quartz:0 0 0 1 1 ? 2027,2030/7", "", "", "2026-05-01T12:00:00Z", "2027-01-01T00:00:00Z 2030-01-01T00:00:00Z 2037-01-01T00:00:00Z"},
+		{"the last year", "quartz:0 0 0 1 1 ? 2026-2027", "", "", "2026-05-01T12:00:00Z", "2027-01-01T00:00:00Z end"},
+		{"a range over midnight", "quartz:0 0 22-2/2 * * ?", "", "", "2026-05-01T20:30:00Z", "2026-05-01T22:00:00Z 2026-05-02T00:00:00Z 2026-05-02T02:00:00Z 2026-05-02T22:00:00Z"},
+		{"Spring wants both days", "spring:0 0 10 13 * FRI", "", "", "2026-05-01T12:00:00Z", "2026-11-13T10:00:00Z 2027-08-13T10:00:00Z"},
+		{"December 31 of a leap year far ahead", "30 2 * * *", "Europe/Berlin", "", "2040-12-30T12:00:00Z", "2040-12-31T02:30:00+01:00 2041-01-01T02:30:00+01:00"},
+
 		{"a duration alone is an interval", "PT30M", "", "2026-05-01T12:00:00.100Z", "2026-05-01T12:00:00.100Z", "2026-05-01T12:30:00.100Z 2026-05-01T13:00:00.100Z"},
 		{"a repeated duration counts from the anchor", "R2/PT0.25S", "", "2026-05-01T12:00:00Z", "2026-05-01T12:00:00Z", "2026-05-01T12:00:00.250Z 2026-05-01T12:00:00.500Z end"},
 		{"a start is the first occurrence", "R3/2027-01-01T00:00:00Z/PT30M", "", "", "2026-05-01T12:00:00Z", "2027-01-01T00:00:00Z 2027-01-01T00:30:00Z 2027-01-01T01:00:00Z end"},
@@ -118,7 +137,9 @@ func TestNext(t *testing.T) {
 
 // accepted are texts of every form.
 var accepted = []string{
-	"2027-01-31T09:00:00Z", "2000-01-01T00:00:00Z", "9998-12-31T23:59:59Z", "2028-02-29T23:59:59.999999999-23:59", "@after 0s", "@after 1h30m", "@every 100ms",
+	"quartz:0 30 2 ? * MON-FRI", "quartz:0 0/15 * 1,15W,LW,L-3 * ? 2027-2099/2", "quartz:* * * ? * 6#3,FRIL,2,L", "quartz:0 0 22-2 L-30W NOV-FEB ?", "quartz:0 0 0 L 2 ?",
+	"aws:0 10 ? * MON-FRI *", "aws:cron(15 12 L * ? 2199)", "aws:rate(1 minute)", "aws:rate(25 days)", "aws:at(2027-01-01T00:00:00)", "spring:@daily",
+	"spring:0 0 10 L-2,15W * ?", "spring:0 0 10 ? * MON#1,0L", "spring:* * * 31 * SUN", "2027-01-31T09:00:00Z", "2000-01-01T00:00:00Z", "9998-12-31T23:59:59Z", "2028-02-29T23:59:59.999999999-23:59", "@after 0s", "@after 1h30m", "@every 100ms",
 	"@every 2562047h", "@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually", "* * * * *", "0 * * * *",
 	"00 09 01 01 07", "0 10-12 * * *", "5,10-20 * * * *", "0 0 31 2 1", "0 0 29 2 */2", "59/59 23/23 31/30 12/11 7/6", "0 0 1 JAN,Feb-mar sun", "cron6:* * * * * *", "cron6: 0 0 0 29 2 *",
 	"PT0.1S", "PT30M", "P1Y2M3W4DT5H6M7.008S", "R/PT30M", "R5/PT30M", "R1/2027-01-01T00:00:00Z/P1D", "R/2027-01-01T00:00:00Z/P1M",
@@ -145,11 +166,14 @@ func TestOneShotAgreesWithSpec(t *testing.T) {
 
 // TestLeapDays walks day by day through more than a century, and compares with every way to name a leap day.
 func TestLeapDays(t *testing.T) {
-	for _, expr := range []string{"0 0 29 2 *", "0 0 29 FEB *", "0 0 */28 2 *", "0 0 29 2 */2", "0 0 29 2 */6", "0 0 29 * */3", "0 0 29,31 2,4 *", "0 0 28-29 2 */4", "0 0 29 2 5", "0 0 1 3 *", "0 0 31 * *"} {
-		o, s := newOracle(expr), parse(t, expr, "", "")
+	for _, expr := range []string{"0 0 29 2 *", "0 0 29 FEB *", "0 0 */28 2 *", "0 0 29 2 */2", "0 0 29 2 */6", "0 0 29 * */3", "0 0 29,31 2,4 *", "0 0 28-29 2 */4", "0 0 29 2 5", "0 0 1 3 *", "0 0 31 * *",
+		"quartz:0 0 0 29 2 ?", "quartz:0 0 0 L 2 ?", "quartz:0 0 0 LW 2 ?", "quartz:0 0 0 L-28 2 ?", "quartz:0 0 0 29W 2 ?", "quartz:0 0 0 ? 2 6#5",
+		"quartz:0 0 0 ? 2,3 SUN#5,SATL", "quartz:0 0 0 29 2 ? 2000/8", "quartz:0 0 0 L-27,1W * ?", "quartz:0 0 0 31W,15W,30 * ?", "aws:0 0 29 2 ? *",
+		"aws:cron(0 0 L-1W 2 ? 2090-2110)", "spring:0 0 0 29 2 MON", "spring:0 0 0 29 2 SAT-SUN", "spring:0 0 0 22-31 * THUL", "spring:0 0 0 ? FEB 0#5,7#1"} {
+		o, s := newOracle(expr, ""), parse(t, expr, "", "")
 		at, count := instant(t, "1999-12-31T23:59:59.999Z"), 0
 		for day := year(2000); day.Year() < 2110; day = day.AddDate(0, 0, 1) {
-			if f := look(day); !o.matches(&f) {
+			if !o.goodDay(day) {
 				continue
 			}
 			next, ok := s.Next(at)

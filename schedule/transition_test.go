@@ -2,9 +2,11 @@ package schedule_test
 
 import (
 	"fmt"
+	"hash/fnv"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,7 +22,11 @@ var expressions = []string{
 	"30 0 * * *", "59 23 * * *", "0 1 * * *", "15 1 * * *", "30 1 * * *", "59 1 * * *", "0 2 * * *", "1 2 * * *", "15 2 * * *",
 	"30 2 * * *", "45 2 * * *", "0,30 2 * * *", "0 3 * * *", "0 2,3 * * *", "0-59 2 * * *", "30 0-23 * * *", "45 2 * * SUN",
 	"30 1 * * 7", "0 0 * * 6", "30 2 1-7 * SUN", "30 2 */2 * 0", "0 0 29-31 3,10 *", "30 2 8-14 MAR *", "30 0-4/2 * MAR,OCT-NOV FRI-SUN",
-	"0 12 1 * *", "15 2 */3 * */2",
+	"0 12 1 * *", "15 2 */3 * */2", "H H(0-3) * * *", "H(0-29)/10 2 * * *", "H/20 1,3 * * H", "H * * * *",
+	"cron6:0 30 2 * * *", "quartz:0 30 2 * * ?", "quartz:0 0/15 1-3 ? * SUN", "quartz:0 30 2 ? 3,10,11 1L", "quartz:0 15 2 ? * SUN#2,1#1,SUNL",
+	"quartz:0 45 1 L-6,L * ?", "quartz:0 0 2 LW,1W,15W * ?", "quartz:0 30 23-3 ? * SAT-MON", "quartz:0 30 0-4/2 ? * * 2011-2027/2,2080",
+	"quartz:0 0/30 22-2/2 ? * L", "quartz:0 * 2 L * ?", "aws:30 2 ? * SUN *", "aws:cron(0/20 1-3 ? MAR,OCT,NOV 1#2,1L,7L 1990/3)",
+	"aws:*/30 * 1,15W,L * ? *", "spring:0 30 2 8-14 * SUN", "spring:0 15 1 ? * SUNL,SAT#5", "spring:0 45 2 L-2 * *", "spring:0 0 0,3 15W * ?",
 }
 
 func zones(t testing.TB) []string {
@@ -46,52 +52,61 @@ func year(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
 // compared counts the occurrences that were found equal.
 var compared atomic.Int64
 
-// check compares schedules with the oracle in a window around a change of the clocks.
+// check compares schedules with the oracle in windows around changes of the clocks.
 type check struct {
-	zone    string
-	loc     *time.Location
-	exprs   []string
-	oracles []*oracle
-	parsed  []*schedule.Schedule
+	zone  string
+	loc   *time.Location
+	exprs []string
+	turn  int // which rule the first expression is checked with next
 }
 
 func newCheck(t testing.TB, zone string, exprs []string) *check {
 	t.Helper()
-	c := &check{zone: zone, loc: location(t, zone), exprs: exprs}
-	for _, expr := range exprs {
-		s, err := schedule.Parse(expr, schedule.Options{Timezone: zone})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.parsed = append(c.parsed, s)
-		c.oracles = append(c.oracles, newOracle(expr))
-	}
-	return c
+	return &check{zone: zone, loc: location(t, zone), exprs: exprs}
 }
 
 // around compares from before to behind seconds of a change, walking from one occurrence to the next and starting anew at
-// several places that lie askew.
+// several places that lie askew. Expressions and rules take turns.
 func (c *check) around(t *testing.T, change, before, behind int64) {
 	t.Helper()
 	from, to := change-before, change+behind
-	for i, want := range walk(c.oracles, c.loc, from, to) {
-		s := c.parsed[i]
+	var oracles []*oracle
+	var schedules []*schedule.Schedule
+	var says []string
+	for i, expr := range c.exprs {
+		dst := rules[(i+c.turn)%len(rules)]
+		s, err := schedule.Parse(expr, schedule.Options{Timezone: c.zone, DST: dst, Seed: seed})
+		if err != nil && !strings.Contains(err.Error(), "never fires") {
+			t.Fatal(err)
+		}
+		oracles, schedules = append(oracles, newOracle(expr, dst)), append(schedules, s)
+		says = append(says, fmt.Sprintf("%s %q %q", c.zone, expr, dst))
+	}
+	c.turn++
+	for i, want := range walk(oracles, c.loc, from, to) {
+		s := schedules[i]
+		if s == nil {
+			if len(want) > 0 {
+				t.Errorf("%s is said never to fire, and does at %v", says[i], time.Unix(want[0], 0).In(c.loc))
+			}
+			continue
+		}
 		var got []int64
 		for at := rouse.Instant(from*1000 - 1); ; {
 			next, ok := s.Next(at)
 			if ok && next <= at {
-				t.Fatalf("%s %q: Next(%v) = %v is not later", c.zone, c.exprs[i], at, next)
+				t.Fatalf("%s: Next(%v) = %v is not later", says[i], at, next)
 			}
 			if !ok || next >= rouse.Instant(to*1000) {
 				break
 			}
 			if next%1000 != 0 {
-				t.Fatalf("%s %q: %v lies between seconds", c.zone, c.exprs[i], next)
+				t.Fatalf("%s: %v lies between seconds", says[i], next)
 			}
 			got, at = append(got, int64(next)/1000), next
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%s %q around %v:\n got %s\nwant %s", c.zone, c.exprs[i], time.Unix(change, 0).In(c.loc), c.difference(got, want), c.difference(want, got))
+			t.Errorf("%s around %v:\n got %s\nwant %s", says[i], time.Unix(change, 0).In(c.loc), c.difference(got, want), c.difference(want, got))
 			return
 		}
 		compared.Add(int64(len(want)))
@@ -104,7 +119,7 @@ func (c *check) around(t *testing.T, change, before, behind int64) {
 				return 1
 			})
 			if next, ok := s.Next(at); k < len(want) && (!ok || int64(next) != want[k]*1000) {
-				t.Errorf("%s %q: Next(%v) = %v, want %v", c.zone, c.exprs[i], at, next, rouse.Instant(want[k]*1000))
+				t.Errorf("%s: Next(%v) = %v, want %v", says[i], at, next, rouse.Instant(want[k]*1000))
 				return
 			}
 		}
@@ -122,81 +137,102 @@ func (c *check) difference(a, b []int64) string {
 	return fmt.Sprintf("%d, alone: %s", len(a), strings.Join(s, " "))
 }
 
-// TestEveryZone goes through all changes of all zones from 2024 to 2030. In short runs and with the race detector, zones that
-// change their clocks at the same moments count as one, and only some years are looked at.
+// long asks for everything that the tests of changes can look at, which takes many minutes.
+var long = os.Getenv("ROUSE_LONG") != ""
+
+// TestEveryZone goes through the changes of all zones from 1970 to 2104. Changes that move the clocks by the same at the same
+// moment count as one. Unless ROUSE_LONG is set, those from 2024 to 2027 are looked at, and a part of the others; in short
+// runs and with the race detector, fewer of both.
 func TestEveryZone(t *testing.T) {
 	sample := testing.Short() || raceEnabled
-	from, to := year(2024), year(2031)
-	before, behind := int64(36*60*60), int64(36*60*60)
+	near, part, before, behind := year(2028), uint32(24), int64(30*60*60), int64(30*60*60)
 	if sample {
-		to, before, behind = year(2025), 4*60*60, 30*60*60
+		near, part, before, behind = year(2025), 400, 4*60*60, 30*60*60
 	}
 	t.Cleanup(func() {
 		if n := compared.Load(); n < 100_000 { // a pass that compared little proves little
 			t.Errorf("only %d occurrences compared", n)
 		}
 	})
+	var mu sync.Mutex
 	seen := make(map[string]bool)
+	chosen := func(loc *time.Location, at int64) bool {
+		key := fmt.Sprint(at, time.Unix(at-1, 0).In(loc).Format(" -07:00:00"), time.Unix(at, 0).In(loc).Format(" -07:00:00"))
+		sum := fnv.New32a()
+		sum.Write([]byte(key))
+		mu.Lock()
+		defer mu.Unlock()
+		if seen[key] {
+			return false
+		}
+		seen[key] = true
+		return long || at >= year(2024).Unix() && at < near.Unix() || sum.Sum32()%part == 0
+	}
 	for _, zone := range zones(t) {
-		loc := location(t, zone)
-		changes := transitions(loc, from, to)
-		if sample {
-			key := fmt.Sprint(changes)
-			for _, at := range changes {
-				key += time.Unix(at, 0).In(loc).Format(" -07:00")
-			}
-			if seen[key] {
-				continue
-			}
-			seen[key] = true
-		}
-		if len(changes) == 0 {
-			changes = []int64{from.Unix()} // an ordinary day
-		}
 		t.Run(zone, func(t *testing.T) {
 			t.Parallel()
 			c := newCheck(t, zone, expressions)
-			for _, at := range changes {
-				c.around(t, at, before, behind)
+			sum := fnv.New32a()
+			sum.Write([]byte(zone))
+			c.turn = int(sum.Sum32() % 1000)
+			all := transitions(c.loc, year(1970), year(2105), fiveDays)
+			for _, at := range all {
+				if chosen(c.loc, at) {
+					c.around(t, at, before, behind)
+				}
+			}
+			if len(all) == 0 && !sample && chosen(c.loc, year(2024).Unix()) {
+				c.around(t, year(2024).Unix(), before, behind) // an ordinary day
 			}
 		})
 	}
 }
 
 // TestOddZones goes through the changes since 2000 of zones that do it their own way: by half an hour, by a whole day, back
-// in winter, for Ramadan, at midnight, at a minute past it, by three hours, with another offset altogether.
+// in winter, for Ramadan, at midnight, at a minute past it, by three hours, with another offset altogether. Each is looked at
+// with several rules.
 func TestOddZones(t *testing.T) {
 	odd := []string{"Australia/Lord_Howe", "Pacific/Chatham", "Pacific/Apia", "Africa/Casablanca", "Europe/Dublin", "America/St_Johns",
 		"Asia/Pyongyang", "America/Caracas", "Antarctica/Casey", "Antarctica/Troll", "Africa/Cairo", "Asia/Beirut", "America/Havana",
 		"America/Nuuk", "Asia/Gaza", "Asia/Tehran", "America/Asuncion", "Pacific/Fakaofo", "Asia/Kathmandu", "America/Scoresbysund"}
-	from := year(2000)
-	if testing.Short() || raceEnabled {
-		odd, from = odd[:5], year(2010)
+	from, to := year(2008), year(2013)
+	switch {
+	case testing.Short() || raceEnabled:
+		odd, from = odd[:5], year(2011)
+	case long:
+		from, to = year(2000), year(2105)
 	}
 	for _, zone := range odd {
 		t.Run(zone, func(t *testing.T) {
 			t.Parallel()
 			c := newCheck(t, zone, expressions)
-			to := year(2027)
-			if testing.Short() || raceEnabled {
-				to = year(2013)
-			}
-			for _, at := range transitions(c.loc, from, to) {
-				c.around(t, at, 26*60*60, 26*60*60)
+			for _, at := range transitions(c.loc, from, to, halfDay) {
+				for range 3 {
+					c.around(t, at, 26*60*60, 26*60*60)
+				}
 			}
 		})
 	}
 }
 
-// TestSeconds walks second by second around one gap and one repeat.
+// TestSeconds walks second by second around one gap and one repeat, with each rule.
 func TestSeconds(t *testing.T) {
 	exprs := []string{"cron6:*/10 * * * * *", "cron6:0 30 2 * * *", "cron6:*/10 30 2 * * *", "cron6:59 59 1 * * *", "cron6:7/20 0-59/30 * * * *",
-		"cron6:0,30 */15 2 * * *", "cron6:1 0 0-4 * * SUN", "cron6:* 59 1 * * *"}
+		"cron6:0,30 */15 2 * * *", "cron6:1 0 0-4 * * SUN", "cron6:* 59 1 * * *", "quartz:H 59-1 1-3 ? * *", "quartz:50-10/20 0/29 1-3 ? * SUN,1L",
+		"spring:H(0-9)/5 H/20 2,3 ? * *"}
 	for _, zone := range []string{"Europe/Berlin", "Australia/Lord_Howe", "America/New_York"} {
-		c := newCheck(t, zone, exprs)
-		for _, at := range transitions(c.loc, year(2026), year(2027)) {
-			c.around(t, at, 2*60*60, 3*60*60)
-		}
+		t.Run(zone, func(t *testing.T) {
+			t.Parallel()
+			c := newCheck(t, zone, exprs)
+			for _, at := range transitions(c.loc, year(2026), year(2027), halfDay) {
+				for range rules {
+					c.around(t, at, 2*60*60, 3*60*60)
+					if testing.Short() || raceEnabled {
+						break
+					}
+				}
+			}
+		})
 	}
 }
 
@@ -207,7 +243,7 @@ func TestChangesLieApart(t *testing.T) {
 	for _, zone := range zones(t) {
 		loc := location(t, zone)
 		last := int64(0)
-		for _, at := range transitions(loc, year(1999), year(2045)) {
+		for _, at := range transitions(loc, year(1999), year(2045), halfDay) {
 			_, before := time.Unix(at-1, 0).In(loc).Zone()
 			_, behind := time.Unix(at, 0).In(loc).Zone()
 			if at-last < apart || max(before-behind, behind-before) >= apart || at%60 != 0 {

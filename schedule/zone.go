@@ -26,10 +26,10 @@ var locations sync.Map
 // loadZone returns the zone of a name; empty is UTC.
 func loadZone(name string) (zone, error) {
 	if name == "" || name == "UTC" {
-		return zone{time.UTC}, nil
+		return zone{loc: time.UTC}, nil
 	}
 	if loc, ok := locations.Load(name); ok {
-		return zone{loc.(*time.Location)}, nil
+		return zone{loc: loc.(*time.Location)}, nil
 	}
 	const cure = "give a name of the IANA database such as Europe/Berlin"
 	if _, ok := slices.BinarySearch(zoneNames(), name); !ok {
@@ -49,14 +49,17 @@ func loadZone(name string) (zone, error) {
 			"mend the database, or remove it: rouse has its own")
 	}
 	kept, _ := locations.LoadOrStore(strings.Clone(name), loc)
-	return zone{kept.(*time.Location)}, nil
+	return zone{loc: kept.(*time.Location)}, nil
 }
 
 // zone maps between instants and wall times. Both are counted in seconds; a wall time is what the clocks on the wall show,
 // as if they stood in UTC: wall = instant + offset.
-type zone struct{ loc *time.Location }
+type zone struct {
+	loc  *time.Location
+	rule dstRule // of wall times that are skipped or repeated
+}
 
-// span is a stretch of time with one offset, from begin up to, not including, end.
+// span is a stretch of time with one offset, from begin up to, not including, end. The next one may have the same offset.
 type span struct{ begin, end, offset int64 }
 
 // maxShift is more than clocks were ever put forward or back at once, and less than the time between two such changes.
@@ -76,6 +79,11 @@ func (z zone) span(at int64) span {
 	}
 	if !end.IsZero() {
 		s.end = end.Unix()
+	}
+	if s.end <= at {
+		// Behind the database's last change package time ends each span with the year, of 365 days even if it is a leap year:
+		// it has December 31 lie behind its own span.
+		s.end = at - mod(at, 86400) + 86400
 	}
 	return s
 }

@@ -80,13 +80,44 @@ func checkQuery(q *rouse.Query) error {
 			return rouse.Refuse("label", k+"="+v, "is a label that no timer can have", "give NAME=VALUE")
 		}
 	}
-	for field, i := range map[string]rouse.Instant{"due_from": q.DueFrom, "due_until": q.DueUntil} {
-		if i != 0 && (i < rouse.MinInstant || i > rouse.MaxInstant) {
-			return rouse.Refuse(field, strconv.FormatInt(int64(i), 10), "lies outside the years 2000 to 9998", "give a time between them")
-		}
+	if err := checkInstant("due_from", q.DueFrom); err != nil {
+		return err
+	}
+	if err := checkInstant("due_until", q.DueUntil); err != nil {
+		return err
 	}
 	if q.DueUntil != 0 && q.DueFrom > q.DueUntil {
 		return rouse.Refuse("due_until", q.DueUntil.String(), "lies before due_from", "give a later time")
 	}
 	return nil
 }
+
+// checkInstant refuses a time that is set and that no schedule can have.
+func checkInstant(field string, i rouse.Instant) error {
+	if i != 0 && (i < rouse.MinInstant || i > rouse.MaxInstant) {
+		return rouse.Refuse(field, strconv.FormatInt(int64(i), 10), "lies outside the years 2000 to 9998", "give a time between them")
+	}
+	return nil
+}
+
+// checkRange refuses a range of time that is not given, or is empty.
+func checkRange(from, until rouse.Instant) error {
+	for _, bound := range [...]struct {
+		field string
+		at    rouse.Instant
+	}{{"from", from}, {"until", until}} {
+		if bound.at == 0 {
+			return rouse.Refuse(bound.field, "", "is missing", "give the range of time that is meant")
+		}
+		if err := checkInstant(bound.field, bound.at); err != nil {
+			return err
+		}
+	}
+	if until <= from {
+		return rouse.Refuse("until", until.String(), "is not after from, "+from.String(), "give a later time")
+	}
+	return nil
+}
+
+// at is the field of a list's i-th item.
+func at(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }

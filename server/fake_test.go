@@ -13,7 +13,8 @@ import (
 	"github.com/rousehq/rouse/engine"
 )
 
-// fake is an engine in memory: it has the engine's rules for names, revisions and dead letters, and nothing ever fires.
+// fake is an engine in memory: it has the engine's rules for names, revisions and dead letters, and nothing ever fires. All
+// schedules are due once a minute.
 type fake struct {
 	mu        sync.Mutex
 	rows      map[rouse.Key]rouse.Timer
@@ -22,17 +23,21 @@ type fake struct {
 	reports   []engine.Report
 	err       error         // of every call, if set
 	panics    bool          // every call does
-	hold      chan struct{} // if set, Put waits until it is closed
-	entered   chan struct{} // if set, told of every Put that begins
+	hold      chan struct{} // if set, Put, and Bulk after each row, waits until it is closed
+	entered   chan struct{} // if set, told of every Put that begins, and of every row of a Bulk
 	followers map[chan []rouse.Record]struct{}
 	following chan struct{} // told of every follower that begins
+	days      map[rouse.Key]rouse.Calendar
+	previewed rouse.Key  // of the last preview
+	spec      rouse.Spec // of the last preview
+	bulk      engine.BulkRequest
 }
 
 // epoch is the fake's clock.
 var epoch = rouse.At(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 
 func newFake() *fake {
-	return &fake{rows: map[rouse.Key]rouse.Timer{}, followers: map[chan []rouse.Record]struct{}{}, following: make(chan struct{}, 100)}
+	return &fake{rows: map[rouse.Key]rouse.Timer{}, days: map[rouse.Key]rouse.Calendar{}, followers: map[chan []rouse.Record]struct{}{}, following: make(chan struct{}, 100)}
 }
 
 // writes returns how many changes were made.
@@ -88,7 +93,7 @@ func (f *fake) put(p *engine.Put) (rouse.Timer, error) {
 	if !strings.HasPrefix(p.Spec.Target, "https:") && !strings.HasPrefix(p.Spec.Target, "stream:") {
 		return rouse.Timer{}, rouse.Refuse("target", p.Spec.Target, "has no sink", "use https: or stream:")
 	}
-	if _, err := f.Preview(p.Spec.Schedule, p.Spec.Timezone, 0, 1); err != nil {
+	if err := checkSchedule(&p.Spec); err != nil {
 		return rouse.Timer{}, err
 	}
 	old, ok := f.rows[p.Key]
@@ -130,11 +135,7 @@ func (f *fake) match(q *rouse.Query) []rouse.Timer {
 		t := f.rows[k]
 		ok := (q.Namespace == "" || k.Namespace == q.Namespace) && strings.HasPrefix(k.Name, q.Prefix) && (q.Name == "" || k.Name == q.Name) &&
 			(q.DueFrom == 0 || t.Due >= q.DueFrom) && (q.DueUntil == 0 || t.Due < q.DueUntil) && q.After.Compare(k) < 0
-		if len(q.States) == 0 {
-			ok = ok && t.State() != rouse.StateDead
-		} else {
-			ok = ok && slices.Contains(q.States, t.State())
-		}
+		ok = ok && q.Wants(t.State())
 		for name, v := range q.Labels {
 			ok = ok && t.Spec.Labels[name] == v
 		}
@@ -194,8 +195,8 @@ func (f *fake) Delete(_ context.Context, key rouse.Key, ifRevision uint64) (engi
 	return engine.Deleted{Generation: t.Generation, InFlight: t.Attempts > 0}, nil
 }
 
-func (f *fake) Pause(_ context.Context, key rouse.Key, reason string) (rouse.Timer, error) {
-	return f.edit(key, func(t *rouse.Timer) error { t.Pause(reason, epoch); return nil })
+func (f *fake) Pause(_ context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error) {
+	return f.edit(key, func(t *rouse.Timer) error { return t.Pause(reason, until, epoch) })
 }
 
 func (f *fake) Resume(_ context.Context, key rouse.Key) (rouse.Timer, error) {
@@ -231,19 +232,252 @@ func (f *fake) Purge(ctx context.Context, key rouse.Key) error {
 	return err
 }
 
-func (f *fake) Preview(schedule, timezone string, from rouse.Instant, count int) ([]rouse.Instant, error) {
-	if schedule == "" || schedule == "bad" {
-		return nil, rouse.Refuse("schedule", schedule, "is no schedule", "give one")
+func checkSchedule(s *rouse.Spec) error {
+	if s.Schedule == "" || s.Schedule == "bad" {
+		return rouse.Refuse("schedule", s.Schedule, "is no schedule", "give one")
 	}
-	if timezone == "Nowhere" {
-		return nil, rouse.Refuse("timezone", timezone, "is unknown", "give an IANA name")
+	if s.Timezone == "Nowhere" {
+		return rouse.Refuse("timezone", s.Timezone, "is unknown", "give an IANA name")
 	}
-	next := []rouse.Instant{}
-	for i := range count {
-		next = append(next, max(from, epoch).Add(time.Duration(i+1)*time.Minute))
-	}
-	return next, nil
+	return nil
 }
+
+// zone is that of all schedules: always an hour ahead.
+var zone = time.FixedZone("Fake/Zone", 3600)
+
+// upcoming returns due times: one a minute, each sent a second later.
+func upcoming(from rouse.Instant, count int) []rouse.Coming {
+	next := []rouse.Coming{}
+	for i := range count {
+		due := max(from, epoch).Add(time.Duration(i+1) * time.Minute)
+		next = append(next, rouse.Coming{Due: due, At: due.Add(time.Second)})
+	}
+	if count > 0 {
+		next[0].Mark = "odd"
+	}
+	return next
+}
+
+func (f *fake) Preview(_ context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error) {
+	if err := checkSchedule(&spec); err != nil {
+		return rouse.Preview{}, err
+	}
+	f.set(func() { f.previewed, f.spec = key, spec })
+	return rouse.Preview{Words: "every minute", Location: zone, Next: upcoming(from, count)}, nil
+}
+
+func (f *fake) Coalesce(_ context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (engine.PutResult, error) {
+	err := f.lock()
+	defer f.mu.Unlock()
+	if err := cmp.Or(err, rouse.CheckName(key.Name), c.Check()); err != nil {
+		return engine.PutResult{}, err
+	}
+	if spec.Schedule != "" || len(spec.Also) > 0 {
+		return engine.PutResult{}, rouse.Refuse("schedule", "", "does not go with debounce or throttle", "leave it out")
+	}
+	var old *rouse.Timer
+	t, ok := f.rows[key]
+	if ok {
+		old = &t
+	}
+	return engine.PutResult{Timer: f.store(c.Merge(key, spec, old, false, epoch), true), Replaced: ok}, nil
+}
+
+func (f *fake) Import(_ context.Context, timers []rouse.Timer, mode engine.Mode) ([]engine.PutResult, error) {
+	err := f.lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	results := make([]engine.PutResult, len(timers))
+	for i, t := range timers {
+		if _, ok := f.rows[t.Key]; ok && mode == engine.CreateOnly {
+			results[i].Err = rouse.ErrExists
+			continue
+		}
+		results[i].Timer = f.store(t, t.Generation == 0)
+	}
+	return results, nil
+}
+
+func (f *fake) Skip(_ context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error) {
+	return f.edit(key, func(t *rouse.Timer) error {
+		t.Skips += count
+		t.LastError = reason // for want of a record
+		return nil
+	})
+}
+
+func (f *fake) Reschedule(_ context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (engine.PutResult, error) {
+	if err := checkSchedule(&when); err != nil {
+		return engine.PutResult{}, err
+	}
+	t, err := f.edit(key, func(t *rouse.Timer) error {
+		if ifRevision != 0 && t.Revision != ifRevision {
+			return rouse.ErrConflict
+		}
+		when.Target, when.Payload = t.Spec.Target, t.Spec.Payload
+		t.Spec = when
+		return nil
+	})
+	return engine.PutResult{Timer: t, Replaced: true, InFlight: t.Attempts > 0}, err
+}
+
+func (f *fake) Backfill(_ context.Context, key rouse.Key, from, _ rouse.Instant, dryRun bool) (engine.Backfilled, error) {
+	first := upcoming(from, 2)
+	out := engine.Backfilled{Count: 300, Waiting: 1, First: first, Zone: zone}
+	change := func(t *rouse.Timer) error {
+		for _, c := range first {
+			out.FireIDs = append(out.FireIDs, nextFireID(t, c.Due))
+		}
+		return nil
+	}
+	if dryRun {
+		t, err := f.Get(context.Background(), key)
+		return out, cmp.Or(err, change(&t))
+	}
+	_, err := f.edit(key, change)
+	return out, err
+}
+
+func (f *fake) Explain(_ context.Context, key rouse.Key, at rouse.Instant) (engine.Explanation, error) {
+	err := f.lock()
+	defer f.mu.Unlock()
+	t, ok := f.rows[key]
+	if err != nil {
+		return engine.Explanation{}, err
+	}
+	if !ok && len(f.history) == 0 {
+		return engine.Explanation{}, rouse.ErrNotFound
+	}
+	if !ok {
+		return engine.Explanation{Summary: "it was deleted", Records: f.history}, nil
+	}
+	return engine.Explanation{Summary: "it waits", Reasons: []engine.Reason{{Code: "scheduled", Text: "it is due later", At: at}}, Timer: &t, Words: "every minute",
+		Zone: zone, Records: f.history, Next: upcoming(epoch, 2)}, nil
+}
+
+func (f *fake) Simulate(_ context.Context, q rouse.Query, from, until rouse.Instant, limit int) (engine.Simulated, error) {
+	err := f.lock()
+	defer f.mu.Unlock()
+	out := engine.Simulated{}
+	for _, t := range f.match(&q) {
+		out.Timers++
+		for _, c := range upcoming(from, limit) {
+			if c.Due < until {
+				out.Fires = append(out.Fires, engine.SimulatedFire{Coming: c, Key: t.Key, FireID: nextFireID(&t, c.Due), Zone: zone})
+			}
+		}
+	}
+	if len(out.Fires) > limit {
+		out.Fires, out.More = out.Fires[:limit], true
+	}
+	return out, err
+}
+
+// Bulk reports each row by itself. Rows whose name begins with "stuck" cannot be changed.
+func (f *fake) Bulk(ctx context.Context, r engine.BulkRequest, progress func(engine.BulkProgress) error) error {
+	if err := f.lock(); err != nil {
+		f.mu.Unlock()
+		return err
+	}
+	q := r.Query
+	switch r.Action {
+	case "redrive", "purge":
+		q.States = []rouse.State{rouse.StateDead}
+	case "delete", "pause", "reschedule":
+	default:
+		f.mu.Unlock()
+		return rouse.Refuse("action", r.Action, "is no action", "give another")
+	}
+	rows, hold, entered := f.match(&q), f.hold, f.entered
+	f.bulk = r
+	f.mu.Unlock()
+	var p engine.BulkProgress
+	for _, t := range rows {
+		if !strings.Contains(t.LastError, r.ErrorContains) || r.Limit != 0 && p.Matched == r.Limit {
+			continue
+		}
+		p.Matched++
+		p.Failures, p.Names = nil, nil
+		switch {
+		case r.DryRun:
+			p.Names = []string{t.Key.Name}
+		case strings.HasPrefix(t.Key.Name, "stuck"):
+			p.Failed++
+			p.Failures = []engine.BulkFailure{{Key: t.Key, Err: rouse.Refuse("name", t.Key.Name, "is stuck", "pull")}}
+		default:
+			p.Changed++
+			f.set(func() { f.revision++ })
+		}
+		if err := progress(p); err != nil {
+			return err
+		}
+		if hold != nil {
+			entered <- struct{}{}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-hold:
+			}
+		}
+	}
+	p.Failures, p.Names, p.Done = nil, nil, true
+	return progress(p)
+}
+
+func (f *fake) PutCalendar(_ context.Context, c rouse.Calendar) (rouse.Calendar, uint64, error) {
+	err := f.lock()
+	defer f.mu.Unlock()
+	if err := cmp.Or(err, c.Check()); err != nil {
+		return rouse.Calendar{}, 0, err
+	}
+	f.revision++
+	c.Revision, c.Updated = f.revision, epoch
+	f.days[rouse.CalendarKey(c.Namespace, c.Name)] = c
+	return c, 3, nil
+}
+
+func (f *fake) Calendar(_ context.Context, namespace, name string) (rouse.Calendar, error) {
+	err := f.lock()
+	defer f.mu.Unlock()
+	c, ok := f.days[rouse.CalendarKey(namespace, name)]
+	if err == nil && !ok {
+		err = rouse.ErrNotFound
+	}
+	return c, err
+}
+
+func (f *fake) Calendars(_ context.Context, namespace string) (list []rouse.Calendar, err error) {
+	err = f.lock()
+	defer f.mu.Unlock()
+	for _, k := range slices.SortedFunc(maps.Keys(f.days), rouse.Key.Compare) {
+		if k.Namespace == namespace {
+			list = append(list, f.days[k])
+		}
+	}
+	return list, err
+}
+
+// DeleteCalendar says that the calendar "used" is gone by.
+func (f *fake) DeleteCalendar(_ context.Context, namespace, name string) error {
+	err := f.lock()
+	defer f.mu.Unlock()
+	key := rouse.CalendarKey(namespace, name)
+	switch _, ok := f.days[key]; {
+	case err != nil:
+		return err
+	case !ok:
+		return rouse.ErrNotFound
+	case name == "used":
+		return rouse.ErrConflict
+	}
+	f.revision++
+	delete(f.days, key)
+	return nil
+}
+
+func (f *fake) Now() rouse.Instant { return epoch }
 
 func (f *fake) Records(_ context.Context, q rouse.RecordQuery) (rouse.RecordPage, error) {
 	err := f.lock()

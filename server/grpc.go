@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
@@ -26,8 +25,8 @@ const (
 	connWindow    = 1 << 20
 )
 
-// newGRPC returns the gRPC server. Its Stop waits for all handlers.
-func newGRPC(t *timersFace, f *firesFace, h *health, log *slog.Logger) *grpc.Server {
+// newGRPC returns the gRPC server of the services. Its Stop waits for all handlers.
+func newGRPC(services map[*grpc.ServiceDesc]any, log *slog.Logger) *grpc.Server {
 	s := grpc.NewServer(
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxMessage),
@@ -42,9 +41,9 @@ func newGRPC(t *timersFace, f *firesFace, h *health, log *slog.Logger) *grpc.Ser
 		grpc.WaitForHandlers(true),
 	)
 	g := guard{log}
-	s.RegisterService(g.service(&rousev1.Timers_ServiceDesc), t)
-	s.RegisterService(g.service(&rousev1.Fires_ServiceDesc), f)
-	s.RegisterService(g.service(&healthv1.Health_ServiceDesc), h)
+	for desc, face := range services {
+		s.RegisterService(g.service(desc), face)
+	}
 	return s
 }
 

@@ -70,7 +70,7 @@ func TestGRPCTimers(t *testing.T) {
 	if got := timer(c.Resume(ctx, &rousev1.ResumeRequest{Name: "a"})); got.State != "scheduled" {
 		t.Errorf("resumed %v", got)
 	}
-	if got := must[*rousev1.RunResponse](t)(c.Run(ctx, &rousev1.RunRequest{Name: "a"})); len(got.FireId) != 26 || got.DueMs != int64(epoch) {
+	if got := must[*rousev1.RunResponse](t)(c.Run(ctx, &rousev1.RunRequest{Name: "a"})); len(got.FireId) != 26 || got.DueMs != int64(f.rows[rouse.Key{Namespace: "default", Name: "a"}].Runs[0]) {
 		t.Errorf("ran %v", got)
 	}
 	page := must[*rousev1.ListResponse](t)(c.List(ctx, &rousev1.ListRequest{PageSize: 1}))
@@ -153,6 +153,87 @@ func TestGRPCBadInput(t *testing.T) {
 			_, err := c.Preview(ctx, &rousev1.PreviewRequest{Schedule: "@every 1m", FromMs: -1})
 			return err
 		}, "from_ms"},
+		"pause until": {func() error { _, err := c.Pause(ctx, &rousev1.PauseRequest{Name: "a", UntilMs: -1}); return err }, "until_ms"},
+		"debounce": {func() error {
+			_, err := c.Create(ctx, &rousev1.CreateRequest{Name: "a", Spec: &rousev1.Spec{}, Coalesce: &rousev1.CreateRequest_Debounce{Debounce: &rousev1.Debounce{}}})
+			return err
+		}, "debounce.quiet"},
+		"throttle": {func() error {
+			_, err := c.Create(ctx, &rousev1.CreateRequest{Name: "a", Spec: &rousev1.Spec{}, Coalesce: &rousev1.CreateRequest_Throttle{
+				Throttle: &rousev1.Throttle{Every: durationpb.New(-1)}}})
+			return err
+		}, "throttle.every"},
+		"debounce with a schedule": {func() error {
+			_, err := c.Create(ctx, &rousev1.CreateRequest{Name: "a", Spec: goodSpec(), Coalesce: &rousev1.CreateRequest_Throttle{
+				Throttle: &rousev1.Throttle{Every: durationpb.New(time.Second)}}})
+			return err
+		}, "schedule"},
+		"debounce with a mode": {func() error {
+			_, err := c.Create(ctx, &rousev1.CreateRequest{Name: "a", Mode: 1, Spec: &rousev1.Spec{}, Coalesce: &rousev1.CreateRequest_Throttle{
+				Throttle: &rousev1.Throttle{Every: durationpb.New(time.Second)}}})
+			return err
+		}, "mode"},
+		"debounce with a revision": {func() error {
+			_, err := c.Create(ctx, &rousev1.CreateRequest{Name: "a", ExpectedRevision: 1, Spec: &rousev1.Spec{}, Coalesce: &rousev1.CreateRequest_Throttle{
+				Throttle: &rousev1.Throttle{Every: durationpb.New(time.Second)}}})
+			return err
+		}, "expected_revision"},
+		"skip":       {func() error { _, err := c.Skip(ctx, &rousev1.SkipRequest{Name: "a", Reason: long}); return err }, "reason"},
+		"reschedule": {func() error { _, err := c.Reschedule(ctx, &rousev1.RescheduleRequest{Name: "a"}); return err }, "when"},
+		"reschedule any": {func() error {
+			_, err := c.Reschedule(ctx, &rousev1.RescheduleRequest{Name: "a", When: &rousev1.When{Schedule: "@every 5m"}, ExpectedRevision: rouse.AnyRevision})
+			return err
+		}, "expected_revision"},
+		"backfill": {func() error {
+			_, err := c.Backfill(ctx, &rousev1.BackfillRequest{Name: "a", UntilMs: int64(epoch)})
+			return err
+		}, "from_ms"},
+		"backfill until": {func() error {
+			_, err := c.Backfill(ctx, &rousev1.BackfillRequest{Name: "a", FromMs: int64(epoch), UntilMs: int64(epoch)})
+			return err
+		}, "until_ms"},
+		"explain": {func() error { _, err := c.Explain(ctx, &rousev1.ExplainRequest{Name: "a", AtMs: 5}); return err }, "at_ms"},
+		"two schedules to preview": {func() error {
+			_, err := c.Preview(ctx, &rousev1.PreviewRequest{Schedule: "@every 1m", Spec: goodSpec()})
+			return err
+		}, "spec"},
+		"simulate": {func() error {
+			_, err := c.Simulate(ctx, &rousev1.SimulateRequest{UntilMs: int64(epoch) + 1, Filter: &rousev1.Filter{NamePrefix: long}})
+			return err
+		}, "filter.name_prefix"},
+		"simulate too much": {func() error {
+			_, err := c.Simulate(ctx, &rousev1.SimulateRequest{UntilMs: int64(epoch) + 1, Limit: 10_001})
+			return err
+		}, "limit"},
+		"simulate until": {func() error { _, err := c.Simulate(ctx, &rousev1.SimulateRequest{UntilMs: 5}); return err }, "until_ms"},
+		"bulk":           {func() error { return bulkOf(ctx, c, &rousev1.BulkRequest{Action: "delete"}) }, "filter"},
+		"bulk action":    {func() error { return bulkOf(ctx, c, &rousev1.BulkRequest{Filter: &rousev1.Filter{}, Action: "x"}) }, "action"},
+		"bulk until": {func() error {
+			return bulkOf(ctx, c, &rousev1.BulkRequest{Filter: &rousev1.Filter{}, Action: "pause", UntilMs: 5})
+		}, "until_ms"},
+		"bulk name": {func() error {
+			return bulkOf(ctx, c, &rousev1.BulkRequest{Filter: &rousev1.Filter{Name: "\x01calendar/x"}, Action: "delete"})
+		}, "filter.name"},
+		"bulk when": {func() error {
+			return bulkOf(ctx, c, &rousev1.BulkRequest{Filter: &rousev1.Filter{}, Action: "reschedule", When: &rousev1.When{Ttl: durationpb.New(-1)}})
+		}, "when.ttl"},
+		"import": {func() error {
+			_, err := c.Import(ctx, &rousev1.ImportRequest{Timers: make([]*rousev1.Timer, 1001)})
+			return err
+		}, "timers"},
+		"import mode": {func() error { _, err := c.Import(ctx, &rousev1.ImportRequest{Mode: 7}); return err }, "mode"},
+		"import calendar": {func() error {
+			_, err := c.Import(ctx, &rousev1.ImportRequest{Calendars: []*rousev1.Calendar{{Name: "c", Days: []*rousev1.Day{{}}}}})
+			return err
+		}, "calendars[0].days[0].date"},
+		"calendar": {func() error {
+			_, err := rousev1.NewCalendarsClient(s.dial()).PutCalendar(ctx, &rousev1.PutCalendarRequest{Name: "c", Days: []*rousev1.Day{{}}, Icalendar: []byte("x")})
+			return err
+		}, "icalendar"},
+		"calendar name": {func() error {
+			_, err := rousev1.NewCalendarsClient(s.dial()).GetCalendar(ctx, &rousev1.GetCalendarRequest{Name: "a b"})
+			return err
+		}, "name"},
 		"no fire": {func() error { _, err := c.Redrive(ctx, &rousev1.RedriveRequest{Name: "a"}); return err }, "fire_id"},
 		"no report": {func() error {
 			_, err := fires.Report(ctx, &rousev1.ReportRequest{Name: "a", FireId: strings.Repeat("0", 26), Token: 1})
@@ -193,6 +274,15 @@ func TestGRPCBadInput(t *testing.T) {
 	if n := f.writes(); n != 0 {
 		t.Errorf("%d writes", n)
 	}
+}
+
+// bulkOf returns how a bulk request ends.
+func bulkOf(ctx context.Context, c rousev1.TimersClient, r *rousev1.BulkRequest) error {
+	stream, err := c.Bulk(ctx, r)
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	return err
 }
 
 // rawCodec sends bytes as they are.

@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
-	"errors"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
@@ -44,7 +46,41 @@ func (f *timersFace) Create(ctx context.Context, r *rousev1.CreateRequest) (*rou
 	if err != nil {
 		return nil, err
 	}
-	res, err := f.create(ctx, engine.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision})
+	put := engine.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision}
+	c, err := coalesceFrom(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil:
+		return writtenOr(f.create(ctx, put))
+	case mode != engine.CreateOnly:
+		return nil, rouse.Refuse("mode", r.Mode.String(), "does not go with debounce and throttle", "leave it out: the newest call wins")
+	}
+	return writtenOr(f.coalesce(ctx, put, *c))
+}
+
+// coalesceFrom returns what a request says of many calls; nil if it says nothing.
+func coalesceFrom(r *rousev1.CreateRequest) (c *rouse.Coalesce, err error) {
+	need := func(field string, d *durationpb.Duration) (span time.Duration) {
+		if span, err = rousev1.DurationFromProto(field, d); err == nil && span == 0 {
+			err = rouse.Refuse(field, "", "is missing", "say how long")
+		}
+		return span
+	}
+	switch what := r.Coalesce.(type) {
+	case *rousev1.CreateRequest_Debounce:
+		c = &rouse.Coalesce{Quiet: need("debounce.quiet", what.Debounce.GetQuiet())}
+		if err == nil {
+			c.MaxWait, err = rousev1.DurationFromProto("debounce.max_wait", what.Debounce.GetMaxWait())
+		}
+	case *rousev1.CreateRequest_Throttle:
+		c = &rouse.Coalesce{Every: need("throttle.every", what.Throttle.GetEvery())}
+	}
+	return c, err
+}
+
+// writtenOr returns the message of a timer that was written.
+func writtenOr(res engine.PutResult, err error) (*rousev1.Timer, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -106,17 +142,21 @@ func (b *batchCall) response(results []engine.PutResult) *rousev1.BatchCreateRes
 		if c.Problem != nil {
 			continue
 		}
-		r := &results[next]
 		c.Name = b.puts[next].Key.Name
+		created(c, &results[next])
 		next++
-		if r.Err != nil {
-			c.Problem = rousev1.ErrorToProblem(r.Err)
-			continue
-		}
-		c.Generation, c.Revision, c.DueMs = r.Timer.Generation, r.Timer.Revision, rousev1.InstantToProto(r.Timer.Due)
-		c.InFlight = r.InFlight
 	}
 	return out
+}
+
+// created fills the answer for one of many timers with what became of it.
+func created(c *rousev1.Created, r *engine.PutResult) {
+	if r.Err != nil {
+		c.Problem = rousev1.ErrorToProblem(r.Err)
+		return
+	}
+	c.Generation, c.Revision, c.DueMs = r.Timer.Generation, r.Timer.Revision, rousev1.InstantToProto(r.Timer.Due)
+	c.InFlight = r.InFlight
 }
 
 func (f *timersFace) Get(ctx context.Context, r *rousev1.GetRequest) (*rousev1.Timer, error) {
@@ -124,7 +164,8 @@ func (f *timersFace) Get(ctx context.Context, r *rousev1.GetRequest) (*rousev1.T
 }
 
 func (f *timersFace) Pause(ctx context.Context, r *rousev1.PauseRequest) (*rousev1.Timer, error) {
-	return timerOr(f.pause(ctx, keyFrom(r.Namespace, r.Name, ""), r.Reason))
+	t, err := f.pause(ctx, keyFrom(r.Namespace, r.Name, ""), r.Reason, rouse.Instant(r.UntilMs))
+	return timerOr(t, renamed(err, plainNames))
 }
 
 func (f *timersFace) Resume(ctx context.Context, r *rousev1.ResumeRequest) (*rousev1.Timer, error) {
@@ -145,7 +186,7 @@ func (f *timersFace) List(ctx context.Context, r *rousev1.ListRequest) (*rousev1
 	}
 	page, token, err := f.list(ctx, q, r.PageSize, r.PageToken)
 	if err != nil {
-		return nil, renamed(err)
+		return nil, renamed(err, filterMessage)
 	}
 	out := &rousev1.ListResponse{Timers: make([]*rousev1.Timer, len(page)), NextPageToken: token}
 	for i := range page {
@@ -161,7 +202,7 @@ func (f *timersFace) Count(ctx context.Context, r *rousev1.CountRequest) (*rouse
 	}
 	n, err := f.count(ctx, q)
 	if err != nil {
-		return nil, renamed(err)
+		return nil, renamed(err, filterMessage)
 	}
 	return &rousev1.CountResponse{Count: n}, nil
 }
@@ -180,18 +221,6 @@ func (f *timersFace) Run(ctx context.Context, r *rousev1.RunRequest) (*rousev1.R
 		return nil, err
 	}
 	return &rousev1.RunResponse{FireId: id, DueMs: int64(due)}, nil
-}
-
-func (f *timersFace) Preview(_ context.Context, r *rousev1.PreviewRequest) (*rousev1.PreviewResponse, error) {
-	next, err := f.preview(r.Schedule, r.Timezone, rouse.Instant(r.FromMs), r.Count)
-	if err != nil {
-		return nil, renamed(err)
-	}
-	out := &rousev1.PreviewResponse{NextMs: make([]int64, len(next))}
-	for i, n := range next {
-		out.NextMs[i] = int64(n)
-	}
-	return out, nil
 }
 
 func (f *timersFace) ListRecords(ctx context.Context, r *rousev1.ListRecordsRequest) (*rousev1.ListRecordsResponse, error) {
@@ -223,24 +252,4 @@ func (f *timersFace) Purge(ctx context.Context, r *rousev1.PurgeRequest) (*rouse
 		return nil, err
 	}
 	return &rousev1.PurgeResponse{}, nil
-}
-
-// fieldNames are those of fields that the messages call otherwise than the query parameters and members of HTTP.
-var fieldNames = map[string]string{"namespace": "filter.namespace", "name": "filter.name", "prefix": "filter.name_prefix",
-	"label": "filter.labels", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "from": "from_ms"}
-
-// renamed returns an error with the fields' names of the messages.
-func renamed(err error) error {
-	var inv *rouse.Invalid
-	if !errors.As(err, &inv) {
-		return err
-	}
-	out := &rouse.Invalid{Problems: make([]rouse.Problem, len(inv.Problems))}
-	for i, p := range inv.Problems {
-		if name, ok := fieldNames[p.Field]; ok {
-			p.Field = name
-		}
-		out.Problems[i] = p
-	}
-	return out
 }

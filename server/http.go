@@ -25,15 +25,14 @@ const (
 // httpFace is the HTTP/JSON API over the service.
 type httpFace struct {
 	*service
-	opts    *Options
 	table   *table
 	origins *http.CrossOriginProtection
 	bodies  atomic.Int64 // bytes of the bodies that are in memory
 	log     *slog.Logger
 }
 
-func newHTTPFace(s *service, o *Options) *httpFace {
-	return &httpFace{service: s, opts: o, table: newTable(routes), origins: http.NewCrossOriginProtection(), log: o.Log}
+func newHTTPFace(s *service) *httpFace {
+	return &httpFace{service: s, table: newTable(routes), origins: http.NewCrossOriginProtection(), log: s.opts.Log}
 }
 
 // call is one request.

@@ -21,7 +21,7 @@ func with(members string) string {
 // TestBadInput sends every kind of request that is refused: each answer has the status, names the field, and nothing changes.
 func TestBadInput(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := faceOf(Options{Timers: f, ParseCalendar: parse})
 	want(t, do(h, "POST", timers, named), 201)
 	dead := f.dead("ns", "d")
 	fire := timers + "/a/fires/" + dead
@@ -46,9 +46,9 @@ func TestBadInput(t *testing.T) {
 		{"wrong method", "PATCH", timers + "/a", "", nil, 405, ""},
 		{"wrong method of a verb", "GET", timers + "/a:pause", "", nil, 405, ""},
 		{"method of its own", "BREW", timers, "", nil, 405, ""},
-		{"verb for later", "POST", timers + "/a:skip", "", nil, 404, ""},
-		{"verb for later", "POST", timers + "/a:reschedule", "", nil, 404, ""},
-		{"verb for later", "POST", timers + "/a:explain", "", nil, 404, ""},
+		{"unknown verb", "POST", timers + "/a:stop", "", nil, 404, ""},
+		{"unknown verb of all", "POST", timers + ":delete", "", nil, 404, ""},
+		{"wrong method of a verb", "POST", timers + "/a:explain", "", nil, 405, ""},
 		{"verb on records", "GET", timers + "/a/records:follow", "", nil, 404, ""},
 		{"empty verb is no verb", "POST", timers + "/a:", "", nil, 405, ""},
 		{"namespace with capitals", "GET", "/v1/namespaces/NS/timers", "", nil, 422, "namespace"},
@@ -147,6 +147,69 @@ func TestBadInput(t *testing.T) {
 		{"long retry", "POST", fire + ":fail", `{"token":1,"retry_after":"1000h"}`, nil, 422, "retry_after"},
 		{"long detail", "POST", fire + ":fail", `{"token":1,"detail":"` + strings.Repeat("x", 2000) + `"}`, nil, 422, "detail"},
 
+		{"overlap", "POST", timers, with(`"overlap":"never"`), nil, 422, "overlap"},
+		{"priority", "POST", timers, with(`"priority":"urgent"`), nil, 422, "priority"},
+		{"shift", "POST", timers, with(`"calendar":{"off":["weekends"],"shift":"up"}`), nil, 422, "calendar.shift"},
+		{"misfire without a span", "POST", timers, with(`"misfire":"within"`), nil, 422, "misfire"},
+		{"factor", "POST", timers, with(`"retry":{"factor":0.5}`), nil, 422, "retry.factor"},
+		{"occurrences", "POST", timers, with(`"max_occurrences":1000001`), nil, 422, "max_occurrences"},
+		{"end before start", "POST", timers, with(`"start":"2031-01-01T00:00:00Z","end":"2030-01-01T00:00:00Z"`), nil, 422, "end"},
+		{"debounce with a schedule", "POST", timers, with(`"name":"c","debounce":{"quiet":"1s"}`), nil, 422, "schedule"},
+		{"debounce without a name", "POST", timers, `{"target":"https://example.com/","debounce":{"quiet":"1s"}}`, nil, 422, "name"},
+		{"debounce without a time", "POST", timers, `{"name":"c","target":"https://example.com/","debounce":{}}`, nil, 422, "debounce.quiet"},
+		{"throttle without a time", "PUT", timers + "/c", `{"target":"https://example.com/","throttle":{}}`, nil, 422, "throttle.every"},
+		{"debounce and throttle", "POST", timers, `{"name":"c","target":"https://example.com/","debounce":{"quiet":"1s"},"throttle":{"every":"1s"}}`, nil, 422, "debounce"},
+		{"short max_wait", "POST", timers, `{"name":"c","target":"https://example.com/","debounce":{"quiet":"2s","max_wait":"1s"}}`, nil, 422, "debounce.max_wait"},
+		{"debounce of a revision", "PUT", timers + "/a", `{"target":"https://example.com/","debounce":{"quiet":"1s"},"expected_revision":1}`, nil, 422, "expected_revision"},
+		{"debounce of a tag", "PUT", timers + "/a", `{"target":"https://example.com/","debounce":{"quiet":"1s"}}`, []string{"If-Match", "*"}, 400, "If-Match"},
+		{"debounce of what is new", "PUT", timers + "/a", `{"target":"https://example.com/","debounce":{"quiet":"1s"}}`, []string{"If-None-Match", "*"}, 400, "If-Match"},
+		{"pause until the past", "POST", timers + "/a:pause", `{"until":"2029-01-01T00:00:00Z"}`, nil, 422, "until"},
+		{"skip with a long reason", "POST", timers + "/a:skip", `{"reason":"` + strings.Repeat("x", 257) + `"}`, nil, 422, "reason"},
+		{"reschedule to nothing", "POST", timers + "/a:reschedule", `{}`, nil, 422, "schedule"},
+		{"reschedule a target", "POST", timers + "/a:reschedule", good, nil, 400, "target"},
+		{"reschedule any revision", "POST", timers + "/a:reschedule", `{"schedule":"@every 1h","expected_revision":18446744073709551615}`, nil, 422, "expected_revision"},
+		{"reschedule two revisions", "POST", timers + "/a:reschedule", `{"schedule":"@every 1h","expected_revision":2}`, []string{"If-Match", `"1"`}, 422, "expected_revision"},
+		{"reschedule none", "POST", timers + "/a:reschedule", `{"schedule":"@every 1h"}`, []string{"If-None-Match", "*"}, 422, "expected_revision"},
+		{"reschedule a shift", "POST", timers + "/a:reschedule", `{"schedule":"@every 1h","calendar":{"shift":"up"}}`, nil, 422, "calendar.shift"},
+		{"backfill from nowhere", "POST", timers + "/a:backfill", `{"until":"2029-01-01T00:00:00Z"}`, nil, 422, "from"},
+		{"backfill without end", "POST", timers + "/a:backfill", `{"from":"2029-01-01T00:00:00Z"}`, nil, 422, "until"},
+		{"backfill the wrong way round", "POST", timers + "/a:backfill", `{"from":"2029-01-01T00:00:00Z","until":"2029-01-01T00:00:00Z"}`, nil, 422, "until"},
+		{"explain at no time", "GET", timers + "/a:explain?at=noon", "", nil, 400, "at"},
+		{"explain a bad name", "GET", timers + "/a%01:explain", "", nil, 422, "name"},
+		{"preview a bad name", "POST", timers + ":preview", `{"schedule":"@every 5m","name":" "}`, nil, 422, "name"},
+		{"simulate without end", "POST", timers + ":simulate", `{}`, nil, 422, "until"},
+		{"simulate the past of now", "POST", timers + ":simulate", `{"until":"2029-01-01T00:00:00Z"}`, nil, 422, "until"},
+		{"simulate too much", "POST", timers + ":simulate", `{"until":"2031-01-01T00:00:00Z","limit":10001}`, nil, 422, "limit"},
+		{"simulate a state", "POST", timers + ":simulate", `{"until":"2031-01-01T00:00:00Z","filter":{"states":["note"]}}`, nil, 422, "filter.states[0]"},
+		{"simulate a prefix", "POST", timers + ":simulate", `{"until":"2031-01-01T00:00:00Z","filter":{"prefix":"\u0001calendar/"}}`, nil, 422, "filter.prefix"},
+		{"simulate in a bad namespace", "POST", "/v1/namespaces/NS/timers:simulate", `{"until":"2031-01-01T00:00:00Z"}`, nil, 422, "namespace"},
+		{"bulk without a filter", "POST", timers + ":bulk", `{"action":"delete"}`, nil, 422, "filter"},
+		{"bulk without an action", "POST", timers + ":bulk", `{"filter":{}}`, nil, 422, "action"},
+		{"bulk with a reason that is lost", "POST", timers + ":bulk", `{"filter":{},"action":"delete","reason":"x"}`, nil, 422, "reason"},
+		{"bulk with a bad when", "POST", timers + ":bulk", `{"filter":{},"action":"reschedule","when":{"calendar":{"shift":"up"}}}`, nil, 422, "when.calendar.shift"},
+		{"bulk with a misspelt filter", "POST", timers + ":bulk", `{"filter":{"perfix":"x"},"action":"delete"}`, nil, 400, "filter.perfix"},
+		{"bulk with a bad label", "POST", timers + ":bulk", `{"filter":{"labels":{"":"x"}},"action":"delete"}`, nil, 422, "filter.labels"},
+		{"bulk with a long error", "POST", timers + ":bulk", `{"filter":{},"action":"purge","error_contains":"` + strings.Repeat("x", 257) + `"}`, nil, 422, "error_contains"},
+		{"import too much", "POST", timers + ":import", `{"timers":[` + strings.Repeat("{},", 1000) + `{}]}`, nil, 422, "timers"},
+		{"import too many calendars", "POST", timers + ":import", `{"calendars":[` + strings.Repeat("{},", 100) + `{}]}`, nil, 422, "calendars"},
+		{"import mode", "POST", timers + ":import", `{"mode":"x"}`, nil, 422, "mode"},
+		{"import a calendar twice a day", "POST", timers + ":import", `{"calendars":[{"name":"c","days":[{"date":"2030-01-01"},{"date":"2030-01-01"}]}]}`, nil, 422, "calendars[0].days[1].date"},
+		{"import a calendar of no day", "POST", timers + ":import", `{"calendars":[{"name":"c","days":[{"date":"x"}]}]}`, nil, 422, "calendars[0].days[0].date"},
+		{"import a calendar from elsewhere", "POST", timers + ":import", `{"calendars":[{"name":"c","namespace":"x"}]}`, nil, 422, "calendars[0].namespace"},
+		{"calendar without days", "PUT", calendars + "/c", `{}`, nil, 422, "days"},
+		{"calendar of no days", "PUT", calendars + "/c", `{"days":[{"date":"2030-02-30"}]}`, nil, 422, "days[0].date"},
+		{"calendar with a day twice", "PUT", calendars + "/c", `{"days":[{"date":"2030-01-02"},{"date":"2030-01-01"},{"date":"2030-01-02"}]}`, nil, 422, "days[2].date"},
+		{"calendar with a bad name", "PUT", calendars + "/a%2Cb", `{"days":[]}`, nil, 422, "name"},
+		{"calendar of every namespace", "PUT", calendars + "/weekends", `{"days":[]}`, nil, 422, "name"},
+		{"calendar with a bad text", "PUT", calendars + "/c", `{"days":[{"date":"2030-01-02","text":"\u0007"}]}`, nil, 422, "days[0].text"},
+		{"calendar in all namespaces", "PUT", "/v1/namespaces/-/calendars/c", `{"days":[]}`, nil, 422, "namespace"},
+		{"calendars of all namespaces", "GET", "/v1/namespaces/-/calendars", "", nil, 422, "namespace"},
+		{"calendar of no name", "DELETE", calendars + "/%20", "", nil, 422, "name"},
+		{"broken iCalendar", "PUT", calendars + "/c", "BEGIN", []string{"Content-Type", "text/calendar"}, 422, "icalendar"},
+		{"large iCalendar", "PUT", calendars + "/c", strings.Repeat("x", maxCalendar+1), []string{"Content-Type", "text/calendar"}, 413, ""},
+		{"backup with a parameter", "GET", "/v1/backup?gzip=1", "", nil, 400, "gzip"},
+		{"clock by a minus", "POST", "/v1/clock:advance", `{"by":"-1s"}`, nil, 400, "by"},
+
 		// queries
 		{"unknown parameter", "GET", timers + "?limit=5", "", nil, 400, "limit"},
 		{"parameter of another request", "POST", timers + "?page_size=1", good, nil, 400, "page_size"},
@@ -206,8 +269,8 @@ func TestBadInput(t *testing.T) {
 
 func TestRefusalsNameWhatIsOffered(t *testing.T) {
 	h := face(newFake())
-	w := do(h, "POST", timers+"/a:skip", "")
-	if d := decoded[api.Problem](t, w).Detail; !strings.Contains(d, ":pause, :resume, :run") || !strings.Contains(d, "%3A") {
+	w := do(h, "POST", timers+"/a:stop", "")
+	if d := decoded[api.Problem](t, w).Detail; !strings.Contains(d, ":backfill, :explain, :pause, :reschedule, :resume, :run, :skip") || !strings.Contains(d, "%3A") {
 		t.Errorf("detail %q", d)
 	}
 	w = do(h, "PATCH", timers+"/a", "")
@@ -265,8 +328,7 @@ func TestEndlessBodyIsCut(t *testing.T) {
 
 func TestBodiesShareABudget(t *testing.T) {
 	f := newFake()
-	o := Options{Timers: f}.withDefaults()
-	h := newHTTPFace(newService(f, 10, context.Background()), &o)
+	h := faceOf(Options{Timers: f, MaxInFlight: 10})
 	h.bodies.Store(maxBodies - 1000)
 	w := do(h, "POST", timers, with(`"payload":"`+strings.Repeat("x", 2000)+`"`))
 	want(t, w, 429)

@@ -29,11 +29,11 @@ func (f *httpFace) batchCreate(c *call) error {
 	}
 	mode, ok := modes[body.Mode]
 	if !ok {
-		return rouse.Refuse("mode", body.Mode, "is no mode", "give create_only, create_or_replace or replace_only")
+		return badMode(body.Mode)
 	}
 	out := api.BatchCreated{Created: make([]api.Created, len(body.Timers))}
 	puts := make([]engine.Put, 0, len(body.Timers))
-	at := make([]int, 0, len(body.Timers)) // of each put, in the batch
+	places := make([]int, 0, len(body.Timers)) // of each put, in the batch
 	for i := range body.Timers {
 		t := &body.Timers[i]
 		spec, err := t.Words()
@@ -42,7 +42,7 @@ func (f *httpFace) batchCreate(c *call) error {
 			continue
 		}
 		puts = append(puts, engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: t.Name}, Spec: spec, Mode: mode})
-		at = append(at, i)
+		places = append(places, i)
 	}
 	ctx, cancel := c.context()
 	defer cancel()
@@ -51,13 +51,26 @@ func (f *httpFace) batchCreate(c *call) error {
 		return err
 	}
 	for j := range results {
-		name, r := puts[j].Key.Name, &results[j]
-		if r.Err != nil {
-			out.Created[at[j]] = failed(name, r.Err)
-			continue
-		}
-		out.Created[at[j]] = api.Created{Name: name, Generation: r.Timer.Generation, Revision: r.Timer.Revision, Due: api.TimeOf(r.Timer.Due), InFlight: r.InFlight}
+		out.Created[places[j]] = outcome(puts[j].Key.Name, &results[j])
 	}
+	return c.batchCreated(&out)
+}
+
+// outcome is what became of one of many timers.
+func outcome(name string, r *engine.PutResult) api.Created {
+	if r.Err != nil {
+		return failed(name, r.Err)
+	}
+	return api.Created{Name: name, Generation: r.Timer.Generation, Revision: r.Timer.Revision, Due: api.TimeOf(r.Timer.Due), InFlight: r.InFlight}
+}
+
+func failed(name string, err error) api.Created {
+	p, _ := problemOf(err)
+	return api.Created{Name: name, Problem: &p}
+}
+
+// batchCreated answers with what became of many timers.
+func (c *call) batchCreated(out *api.BatchCreated) error {
 	for i := range out.Created {
 		if out.Created[i].Problem != nil {
 			out.Failed++
@@ -66,7 +79,6 @@ func (f *httpFace) batchCreate(c *call) error {
 	return c.reply(http.StatusOK, out)
 }
 
-func failed(name string, err error) api.Created {
-	p, _ := problemOf(err)
-	return api.Created{Name: name, Problem: &p}
+func badMode(mode string) error {
+	return rouse.Refuse("mode", mode, "is no mode", "give create_only, create_or_replace or replace_only")
 }

@@ -21,8 +21,12 @@ import (
 
 // face returns the HTTP face over a fake, without a network.
 func face(f *fake) http.Handler {
-	o := Options{Timers: f, Version: "test"}.withDefaults()
-	return newHTTPFace(newService(f, o.MaxInFlight, context.Background()), &o)
+	return faceOf(Options{Timers: f, Version: "test"})
+}
+
+func faceOf(o Options) *httpFace {
+	o = o.withDefaults()
+	return newHTTPFace(newService(&o, context.Background()))
 }
 
 // do sends a request with an optional body, which is JSON unless the headers say otherwise.
@@ -182,12 +186,15 @@ func TestVerbs(t *testing.T) {
 	}
 	w = do(h, "POST", timers+"/a:run", `{}`)
 	want(t, w, 200)
-	if r := decoded[api.Ran](t, w); len(r.FireID) != 26 || r.Due.Instant() != epoch {
+	if r := decoded[api.Ran](t, w); len(r.FireID) != 26 || r.Due.Instant() != f.rows[rouse.Key{Namespace: "ns", Name: "a"}].Runs[0] {
 		t.Errorf("ran %+v", r)
 	}
 	w = do(h, "POST", timers+":preview", `{"schedule":"@every 5m","count":2,"from":"2031-01-01T00:00:00+01:00"}`)
 	want(t, w, 200)
-	if got := w.Body.String(); got != `{"next":["2030-12-31T23:01:00.000Z","2030-12-31T23:02:00.000Z"]}`+"\n" {
+	if got := w.Body.String(); got != `{"next":["2030-12-31T23:01:00.000Z","2030-12-31T23:02:00.000Z"],"occurrences":[`+
+		`{"due":"2030-12-31T23:01:00.000Z","sent_at":"2030-12-31T23:01:01.000Z","local":"2031-01-01T00:01:00+01:00","mark":"odd"},`+
+		`{"due":"2030-12-31T23:02:00.000Z","sent_at":"2030-12-31T23:02:01.000Z","local":"2031-01-01T00:02:00+01:00"}],`+
+		`"words":"every minute","timezone":"Fake/Zone"}`+"\n" {
 		t.Errorf("preview %s", got)
 	}
 	w = do(h, "GET", "/v1/version", "")

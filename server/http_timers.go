@@ -15,7 +15,7 @@ func (f *httpFace) createTimer(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
-	var body api.NewTimer
+	var body api.CreateTimer
 	if err := c.decode(maxBody, false, &body); err != nil {
 		return err
 	}
@@ -23,11 +23,26 @@ func (f *httpFace) createTimer(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.context()
-	defer cancel()
-	res, err := f.create(ctx, engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec})
+	coalesce, err := body.Coalesced()
 	if err != nil {
 		return err
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	put := engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec}
+	if coalesce != nil {
+		return c.written(f.coalesce(ctx, put, *coalesce))
+	}
+	return c.written(f.create(ctx, put))
+}
+
+// written answers with a timer that was written: 201, or 200 if it replaced one.
+func (c *call) written(res engine.PutResult, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case res.Replaced:
+		return c.put(http.StatusOK, &res)
 	}
 	return c.put(http.StatusCreated, &res)
 }
@@ -102,6 +117,17 @@ func (f *httpFace) putTimer(c *call) error {
 		return err
 	}
 	put := engine.Put{Key: c.key(), Spec: spec, Mode: engine.CreateOrReplace, IfRevision: max(expected, revision)}
+	coalesce, err := body.Coalesced()
+	switch {
+	case err != nil:
+		return err
+	case coalesce != nil && (some || none):
+		return malformed("If-Match", "", "does not go with debounce and throttle, and If-None-Match does not, either", "leave them out: the newest call wins")
+	case coalesce != nil:
+		ctx, cancel := c.context()
+		defer cancel()
+		return c.written(f.coalesce(ctx, put, *coalesce))
+	}
 	switch {
 	case put.IfRevision != 0 || some:
 		put.Mode = engine.ReplaceOnly
@@ -111,15 +137,10 @@ func (f *httpFace) putTimer(c *call) error {
 	ctx, cancel := c.context()
 	defer cancel()
 	res, err := f.create(ctx, put)
-	switch {
-	case err != nil && (some || none || revision != 0):
-		return asked(err)
-	case err != nil:
-		return err
-	case res.Replaced:
-		return c.put(http.StatusOK, &res)
+	if err != nil && (some || none || revision != 0) {
+		err = asked(err)
 	}
-	return c.put(http.StatusCreated, &res)
+	return c.written(res, err)
 }
 
 func (f *httpFace) getTimer(c *call) error { return c.show(c.key()) }
@@ -173,7 +194,7 @@ func (f *httpFace) pauseTimer(c *call) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	t, err := f.pause(ctx, c.key(), body.Reason)
+	t, err := f.pause(ctx, c.key(), body.Reason, body.Until.Instant())
 	if err != nil {
 		return err
 	}
@@ -266,26 +287,4 @@ func (f *httpFace) countTimers(c *call) error {
 		return err
 	}
 	return c.reply(http.StatusOK, api.Count{Count: n})
-}
-
-func (f *httpFace) previewSchedule(c *call) error {
-	if _, err := c.query(); err != nil {
-		return err
-	}
-	if err := rouse.CheckNamespace(c.namespace()); err != nil {
-		return err
-	}
-	var body api.Preview
-	if err := c.decode(maxBody, false, &body); err != nil {
-		return err
-	}
-	next, err := f.preview(body.Schedule, body.Timezone, body.From.Instant(), body.Count)
-	if err != nil {
-		return err
-	}
-	out := api.Next{Next: make([]api.Time, len(next))}
-	for i, n := range next {
-		out.Next[i] = api.TimeOf(n)
-	}
-	return c.reply(http.StatusOK, out)
 }

@@ -72,6 +72,14 @@ func (s *service) list(ctx context.Context, q rouse.Query, asked uint32, token s
 // weigh is about how many bytes a timer has on the wire.
 func weigh(t *rouse.Timer) int {
 	n := 256 + len(t.Key.Name) + len(t.Spec.Payload) + len(t.Spec.Target) + len(t.Spec.Schedule) + len(t.Reason) + len(t.LastError)
+	for _, list := range [...][]string{t.Spec.Also, t.Spec.Except, t.Spec.Calendar.Off, t.Spec.Calendar.Only} {
+		for _, s := range list {
+			n += len(s) + 8
+		}
+	}
+	for _, a := range t.Failures {
+		n += len(a.Detail) + 32
+	}
 	for k, v := range t.Spec.Labels {
 		n += len(k) + len(v) + 8
 	}
@@ -136,9 +144,8 @@ func (s *service) following(ctx context.Context, namespace, name string, begin f
 	if err := begin(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := s.untilDrained(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.draining, cancel)()
 	err := s.timers.Follow(ctx, func(records []rouse.Record, dropped uint64) error {
 		var mine []rouse.Record
 		for i := range records {
@@ -151,22 +158,5 @@ func (s *service) following(ctx context.Context, namespace, name string, begin f
 		}
 		return f(mine, dropped)
 	})
-	if s.draining.Err() != nil {
-		return rouse.ErrClosed
-	}
-	return err
-}
-
-// preview returns the next due times of a schedule.
-func (s *service) preview(schedule, timezone string, from rouse.Instant, count uint32) ([]rouse.Instant, error) {
-	switch {
-	case count == 0:
-		count = 5
-	case count > 1000:
-		return nil, rouse.Refuse("count", strconv.FormatUint(uint64(count), 10), "is too large", "give 1 to 1000")
-	}
-	if from != 0 && (from < rouse.MinInstant || from > rouse.MaxInstant) {
-		return nil, rouse.Refuse("from", strconv.FormatInt(int64(from), 10), "lies outside the years 2000 to 9998", "give a time between them")
-	}
-	return s.timers.Preview(schedule, timezone, from, int(count))
+	return s.ended(err)
 }

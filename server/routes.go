@@ -23,6 +23,9 @@ const (
 	timerPath  = timersPath + "/{name}"
 	deadPath   = timerPath + "/dead/{fire_id}"
 	firePath   = timerPath + "/fires/{fire_id}"
+
+	calendarsPath = nsPath + "/calendars"
+	calendarPath  = calendarsPath + "/{name}"
 )
 
 // routes is the whole HTTP API.
@@ -32,12 +35,19 @@ var routes = []route{
 	{"GET", timersPath + ":count", (*httpFace).countTimers},
 	{"POST", timersPath + ":batchCreate", (*httpFace).batchCreate},
 	{"POST", timersPath + ":preview", (*httpFace).previewSchedule},
+	{"POST", timersPath + ":simulate", (*httpFace).simulateTimers},
+	{"POST", timersPath + ":bulk", (*httpFace).bulkTimers},
+	{"POST", timersPath + ":import", (*httpFace).importTimers},
 	{"PUT", timerPath, (*httpFace).putTimer},
 	{"GET", timerPath, (*httpFace).getTimer},
 	{"DELETE", timerPath, (*httpFace).deleteTimer},
 	{"POST", timerPath + ":pause", (*httpFace).pauseTimer},
 	{"POST", timerPath + ":resume", (*httpFace).resumeTimer},
 	{"POST", timerPath + ":run", (*httpFace).runTimer},
+	{"POST", timerPath + ":skip", (*httpFace).skipTimer},
+	{"POST", timerPath + ":reschedule", (*httpFace).rescheduleTimer},
+	{"POST", timerPath + ":backfill", (*httpFace).backfillTimer},
+	{"GET", timerPath + ":explain", (*httpFace).explainTimer},
 	{"GET", timerPath + "/records", (*httpFace).timerRecords},
 	{"GET", nsPath + "/records", (*httpFace).namespaceRecords},
 	{"GET", nsPath + "/records:follow", (*httpFace).followRecords},
@@ -48,6 +58,13 @@ var routes = []route{
 	{"POST", firePath + ":complete", (*httpFace).completeFire},
 	{"POST", firePath + ":fail", (*httpFace).failFire},
 	{"POST", firePath + ":heartbeat", (*httpFace).heartbeatFire},
+	{"GET", calendarsPath, (*httpFace).listCalendars},
+	{"PUT", calendarPath, (*httpFace).putCalendarDays},
+	{"GET", calendarPath, (*httpFace).getCalendar},
+	{"DELETE", calendarPath, (*httpFace).dropCalendar},
+	{"GET", "/v1/backup", (*httpFace).writeBackup},
+	{"GET", "/v1/clock", (*httpFace).showClock},
+	{"POST", "/v1/clock:advance", (*httpFace).advanceClock},
 	{"GET", "/v1/version", (*httpFace).showVersion},
 	{"GET", "/openapi.yaml", (*httpFace).showOpenAPI},
 }

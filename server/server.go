@@ -1,7 +1,7 @@
 // Package server serves an engine over the network: gRPC (rouse.v1) and HTTP/JSON, two faces of one implementation, on one
 // port; and metrics, health and profiles on another.
 //
-//	listener ─► split ─┬─ HTTP/2 ─► grpc ─► timersFace, firesFace ─┐
+//	listener ─► split ─┬─ HTTP/2 ─► grpc ─► timersFace, firesFace …┐
 //	                   └─ HTTP/1 ─► httpFace ──────────────────────┴─► service ─► Timers (the engine)
 //
 // The faces translate; the service checks, makes up names, cuts pages and sheds. So both faces refuse the same things with
@@ -16,6 +16,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -24,8 +25,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
 // Options say what is served. Timers is required; zero fields have the defaults that their comments name.
@@ -37,6 +41,14 @@ type Options struct {
 	Ready      func() error // why no requests should come now; default nothing
 	Version    string       // of the program
 	Log        *slog.Logger // for what nobody foresaw; default none
+
+	// Backup writes a consistent copy of the store, as a tar archive, until ctx ends; without one there are no backups.
+	Backup func(ctx context.Context, w io.Writer) error
+	// Clock can be moved; without one the clock is the engine's, and cannot.
+	Clock Clock
+	// ParseCalendar reads an iCalendar file: the days that its events touch, and what it could not keep of it. Without one
+	// calendars come as days only.
+	ParseCalendar func(icalendar []byte) (days []rouse.Day, warnings []string, err error)
 
 	MaxConns    int           // connections of the API at a time; default 1024
 	MaxInFlight int           // timers being written at a time, more are shed; 4 KiB of payload count as one more; default 16,384
@@ -93,10 +105,15 @@ func New(o Options) *Server {
 	o = o.withDefaults()
 	draining, drain := context.WithCancel(context.Background())
 	s := &Server{opts: o, drain: drain}
-	core := newService(o.Timers, o.MaxInFlight, draining)
-	s.grpc = newGRPC(&timersFace{service: core, streams: &s.streams}, &firesFace{service: core, subscriber: o.Subscriber},
-		&health{ready: o.Ready, draining: draining}, o.Log)
-	s.http = s.newHTTP(newHTTPFace(core, &s.opts))
+	core := newService(&s.opts, draining)
+	s.grpc = newGRPC(map[*grpc.ServiceDesc]any{
+		&rousev1.Timers_ServiceDesc:    &timersFace{service: core, streams: &s.streams},
+		&rousev1.Fires_ServiceDesc:     &firesFace{service: core, subscriber: o.Subscriber},
+		&rousev1.Calendars_ServiceDesc: &calendarsFace{service: core},
+		&rousev1.Admin_ServiceDesc:     &adminFace{service: core},
+		&healthv1.Health_ServiceDesc:   &health{ready: o.Ready, draining: draining},
+	}, o.Log)
+	s.http = s.newHTTP(newHTTPFace(core))
 	s.http.ReadTimeout, s.http.WriteTimeout = readTimeout, writeTimeout
 	s.admin = s.newHTTP(newAdmin(&s.opts)) // profiles take as long as they are asked to
 	return s

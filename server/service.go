@@ -20,15 +20,28 @@ type Timers interface {
 	List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error)
 	Count(ctx context.Context, q rouse.Query) (int64, error)
 	Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (engine.Deleted, error)
-	Pause(ctx context.Context, key rouse.Key, reason string) (rouse.Timer, error)
+	Pause(ctx context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error)
 	Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error)
 	RunNow(ctx context.Context, key rouse.Key) (id string, due rouse.Instant, err error)
 	Report(ctx context.Context, key rouse.Key, r engine.Report) (deadline rouse.Instant, err error)
 	Redrive(ctx context.Context, key rouse.Key) error
 	Purge(ctx context.Context, key rouse.Key) error
-	Preview(schedule, timezone string, from rouse.Instant, count int) ([]rouse.Instant, error)
+	Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (engine.PutResult, error)
+	Import(ctx context.Context, timers []rouse.Timer, mode engine.Mode) ([]engine.PutResult, error)
+	Skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error)
+	Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (engine.PutResult, error)
+	Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (engine.Backfilled, error)
+	Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (engine.Explanation, error)
+	Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (engine.Simulated, error)
+	Bulk(ctx context.Context, r engine.BulkRequest, progress func(engine.BulkProgress) error) error
+	Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error)
+	PutCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, err error)
+	Calendar(ctx context.Context, namespace, name string) (rouse.Calendar, error)
+	Calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error)
+	DeleteCalendar(ctx context.Context, namespace, name string) error
 	Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error)
 	Follow(ctx context.Context, f func(records []rouse.Record, dropped uint64) error) error
+	Now() rouse.Instant
 }
 
 var _ Timers = (*engine.Engine)(nil)
@@ -40,18 +53,25 @@ const defaultNamespace = "default"
 // names, cuts pages, and sheds what is too much.
 type service struct {
 	timers Timers
+	opts   *Options
 
-	writes *semaphore.Weighted // timers that are being written, by weight
-	most   int64               // of writes
-	reads  *semaphore.Weighted // lists and histories that are being read
-	follow *semaphore.Weighted // followers
+	writes   *semaphore.Weighted // timers that are being written, by weight
+	most     int64               // of writes
+	reads    *semaphore.Weighted // lists and histories that are being read
+	follow   *semaphore.Weighted // followers
+	bulks    *semaphore.Weighted // requests that change many timers
+	simulate *semaphore.Weighted // simulations
+	copying  *semaphore.Weighted // backups
+	moving   *semaphore.Weighted // of the clock
 
 	draining context.Context // ends when the server begins to stop: what would go on for ever ends then
 }
 
 const (
-	maxReads     = 64
-	maxFollowers = 256
+	maxReads       = 64
+	maxFollowers   = 256
+	maxBulks       = 8
+	maxSimulations = 4
 
 	// weightBytes of payload weigh as much as a timer, so that writes bounds memory too: 16,384 timers or 64 MiB.
 	weightBytes = 4096
@@ -60,9 +80,28 @@ const (
 	again = time.Second
 )
 
-func newService(timers Timers, inFlight int, draining context.Context) *service {
-	return &service{timers: timers, writes: semaphore.NewWeighted(int64(inFlight)), most: int64(inFlight),
-		reads: semaphore.NewWeighted(maxReads), follow: semaphore.NewWeighted(maxFollowers), draining: draining}
+func newService(o *Options, draining context.Context) *service {
+	return &service{timers: o.Timers, opts: o, writes: semaphore.NewWeighted(int64(o.MaxInFlight)), most: int64(o.MaxInFlight),
+		reads: semaphore.NewWeighted(maxReads), follow: semaphore.NewWeighted(maxFollowers), bulks: semaphore.NewWeighted(maxBulks),
+		simulate: semaphore.NewWeighted(maxSimulations), copying: semaphore.NewWeighted(1), moving: semaphore.NewWeighted(1), draining: draining}
+}
+
+// untilDrained returns a context that ends with ctx, or when the server begins to stop: for what may go on for long.
+func (s *service) untilDrained(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.draining, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// ended returns the error of what ran in such a context.
+func (s *service) ended(err error) error {
+	if err != nil && s.draining.Err() != nil {
+		return rouse.ErrClosed
+	}
+	return err
 }
 
 func overloaded(what string) error {
@@ -162,14 +201,17 @@ func (s *service) delete(ctx context.Context, key rouse.Key, expected uint64) (e
 	return s.timers.Delete(ctx, key, expected)
 }
 
-func (s *service) pause(ctx context.Context, key rouse.Key, reason string) (rouse.Timer, error) {
+func (s *service) pause(ctx context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error) {
 	if err := checkKey(key); err != nil {
 		return rouse.Timer{}, err
 	}
 	if err := checkText("reason", reason, rouse.MaxDetail); err != nil {
 		return rouse.Timer{}, err
 	}
-	return s.timers.Pause(ctx, key, reason)
+	if err := checkInstant("until", until); err != nil {
+		return rouse.Timer{}, err
+	}
+	return s.timers.Pause(ctx, key, reason, until)
 }
 
 func (s *service) resume(ctx context.Context, key rouse.Key) (rouse.Timer, error) {

@@ -74,6 +74,24 @@ func (b *Breaker) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	return b.sink.Lane(namespace, spec)
 }
 
+// Obstacle says since when, and until when, the circuit of the spec's lane is open.
+func (b *Breaker) Obstacle(namespace string, spec *rouse.Spec) string {
+	key := circuitKey{namespace, b.sink.Lane(namespace, spec).Name}
+	now := time.Now()
+	b.mu.Lock()
+	c := b.circuits[key]
+	var text string
+	if c != nil && c.opened > 0 {
+		text = fmt.Sprintf("its deliveries have been failing for %v, so its circuit is open; a probe is sent in %v",
+			now.Sub(c.since).Round(time.Second), max(0, c.until.Sub(now)).Round(time.Millisecond))
+	}
+	b.mu.Unlock()
+	if o, ok := b.sink.(rouse.Obstructed); ok && text == "" {
+		return o.Obstacle(namespace, spec)
+	}
+	return text
+}
+
 // Open returns how many circuits are not closed.
 func (b *Breaker) Open() int {
 	b.mu.Lock()

@@ -62,6 +62,18 @@ func (m Mux) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int,
 	}
 }
 
+// Obstacle is the scheme's sink's.
+func (m Mux) Obstacle(namespace string, spec *rouse.Spec) string {
+	s := m[scheme(spec.Target)]
+	if s == nil {
+		return "no sink here serves the scheme " + scheme(spec.Target) + ":"
+	}
+	if o, ok := s.(rouse.Obstructed); ok {
+		return o.Obstacle(namespace, spec)
+	}
+	return ""
+}
+
 // scheme returns what stands before the first colon of a target, "" if that is no scheme.
 func scheme(target string) string {
 	for i := range len(target) {

@@ -13,12 +13,13 @@ import (
 
 // app is one run of the program: its arguments, and where it reads and prints.
 type app struct {
-	ctx    context.Context
-	cli    cli
-	given  map[string]bool // flags that are on the command line
-	in     io.Reader
-	out    io.Writer // results
-	errOut io.Writer // notes, progress and errors
+	ctx     context.Context
+	cli     cli
+	given   map[string]bool // flags that are on the command line
+	command string          // the command, as it is typed: "rouse dead list"
+	in      io.Reader
+	out     io.Writer // results
+	errOut  io.Writer // notes, progress and errors
 
 	outTTY, errTTY  bool
 	style, styleErr style // of out and errOut

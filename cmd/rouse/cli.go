@@ -21,19 +21,33 @@ type cli struct {
 	NoColor   bool          `name:"no-color" help:"Print without colours, as with NO_COLOR in the environment."`
 
 	Serve  serveCmd  `cmd:"" group:"server" help:"Run a server."`
+	Dev    devCmd    `cmd:"" group:"server" help:"Run a server to try things out with, whose clock can be moved."`
+	Clock  clockCmd  `cmd:"" group:"server" help:"Show the clock of a server, or move that of a development server."`
 	Config configCmd `cmd:"" group:"server" help:"Print the configuration that serve would use, and where each setting comes from."`
 
-	Create createCmd `cmd:"" group:"timers" help:"Create a timer, or many from a file."`
-	Get    getCmd    `cmd:"" group:"timers" help:"Show a timer."`
-	List   listCmd   `cmd:"" group:"timers" aliases:"ls" help:"List timers."`
-	Delete deleteCmd `cmd:"" group:"timers" aliases:"rm" help:"Delete a timer."`
-	Pause  pauseCmd  `cmd:"" group:"timers" help:"Pause a timer: it does not fire until it is resumed."`
-	Resume resumeCmd `cmd:"" group:"timers" help:"Resume a paused timer."`
-	Run    runCmd    `cmd:"" group:"timers" help:"Fire a timer now, beside its schedule."`
+	Create     createCmd     `cmd:"" group:"timers" help:"Create a timer, or many from a file."`
+	Get        getCmd        `cmd:"" group:"timers" help:"Show a timer."`
+	List       listCmd       `cmd:"" group:"timers" aliases:"ls" help:"List timers."`
+	Delete     deleteCmd     `cmd:"" group:"timers" aliases:"rm" help:"Delete a timer, or all that match."`
+	Pause      pauseCmd      `cmd:"" group:"timers" help:"Pause a timer, or all that match: it does not fire until it is resumed."`
+	Resume     resumeCmd     `cmd:"" group:"timers" help:"Resume a paused timer, or all that match."`
+	Run        runCmd        `cmd:"" group:"timers" help:"Fire a timer now, beside its schedule."`
+	Skip       skipCmd       `cmd:"" group:"timers" help:"Skip the next occurrences of a timer, or of all that match."`
+	Reschedule rescheduleCmd `cmd:"" group:"timers" help:"Change when a timer fires, or all that match."`
+	Backfill   backfillCmd   `cmd:"" group:"timers" help:"Fire the occurrences that a timer had in the past."`
+	Calendar   calendarCmd   `cmd:"" group:"timers" help:"Show, write or delete calendars, which schedules leave out or keep to."`
 
-	Next  nextCmd  `cmd:"" group:"times" help:"Print the next times of a schedule; needs no server."`
-	Fires firesCmd `cmd:"" group:"times" help:"Show how occurrences ended."`
-	Dead  deadCmd  `cmd:"" group:"times" help:"Show dead letters, redrive or purge them."`
+	Next     nextCmd     `cmd:"" group:"times" help:"Print the next times of a schedule; needs no server."`
+	Simulate simulateCmd `cmd:"" group:"times" help:"Print what would fire in a range of time."`
+	Explain  explainCmd  `cmd:"" group:"times" help:"Say why a timer did or did not fire, and what comes next."`
+	Fires    firesCmd    `cmd:"" group:"times" help:"Show how occurrences ended."`
+	Dead     deadCmd     `cmd:"" group:"times" help:"Show dead letters, redrive or purge them."`
+
+	Export exportCmd `cmd:"" group:"data" help:"Write timers and calendars to a file, with their state."`
+	Import importCmd `cmd:"" group:"data" help:"Read what export wrote."`
+
+	Backup  backupCmd  `cmd:"" group:"data" help:"Copy the store of a server into an archive, or check one."`
+	Restore restoreCmd `cmd:"" group:"data" help:"Make a store of an archive that backup wrote."`
 
 	Listen     listenCmd     `cmd:"" group:"tools" help:"Receive callbacks on this machine, print them and verify their signatures."`
 	Bench      benchCmd      `cmd:"" group:"tools" help:"Measure how fast this machine runs rouse."`
@@ -49,6 +63,7 @@ var groups = []kong.Group{
 	{Key: "server", Title: "Server:"},
 	{Key: "timers", Title: "Timers:"},
 	{Key: "times", Title: "Times and what became of them:"},
+	{Key: "data", Title: "Copies:"},
 	{Key: "tools", Title: "Tools:"},
 	{Key: "settings", Title: "Settings (also in the environment and in a file):"},
 }
@@ -87,6 +102,7 @@ func parse(a *app, args []string) (*kong.Context, error) {
 		a.cli.JSON = a.cli.JSON || asksForJSON(args)
 		return nil, usageError(err)
 	}
+	a.command = k.Selected().FullPath()
 	a.given = map[string]bool{}
 	for _, p := range k.Path {
 		if p.Flag != nil && !p.Resolved {

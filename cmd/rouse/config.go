@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
 	"net"
@@ -31,8 +32,13 @@ type Config struct {
 	WindowBytes         byteSize      `name:"window-bytes" default:"256MiB" placeholder:"SIZE" help:"Bytes of timers in memory, at most."`
 	MaxDeliveries       int           `name:"max-deliveries" default:"4096" placeholder:"N" help:"Deliveries at a time, at most."`
 	HostConcurrency     int           `name:"host-concurrency" default:"64" placeholder:"N" help:"Callbacks at a time to one host, at most."`
+	CatchUpRate         float64       `name:"catch-up-rate" default:"200" placeholder:"N" help:"Fires a second to one target that are more than a minute late; 0 is no limit."`
+	Limits              limitList     `name:"limits" default:"" placeholder:"LIMITS" help:"Limits of targets, such as 'https://api.example.com/ rate=10 concurrency=4; stream:mail rate=100'."`
+	Shares              shareList     `name:"shares" default:"" placeholder:"SHARES" help:"Shares of namespaces, such as 'acme=4, batch=1'; those that are not named have 1."`
 	HistoryAge          time.Duration `name:"history-age" default:"72h" placeholder:"DURATION" help:"How long records of ended occurrences are kept."`
 	HistoryMax          int64         `name:"history-max" default:"10000000" placeholder:"N" help:"Records that are kept, at most."`
+	HistoryPerTimer     int           `name:"history-per-timer" default:"200" placeholder:"N" help:"Records of one timer that are kept, at most; 0 is no bound."`
+	DeadAge             time.Duration `name:"dead-age" default:"720h" placeholder:"DURATION" help:"How long dead letters are kept; 0 is for ever."`
 	LogLevel            string        `name:"log-level" default:"info" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error."`
 	LogFormat           string        `name:"log-format" default:"text" placeholder:"FORMAT" help:"How it is logged, on stderr: text or json."`
 }
@@ -72,6 +78,12 @@ func (s setting) kind() string {
 		return "a duration such as 10s or 72h"
 	case byteSize:
 		return "a size such as 64MiB"
+	case float64:
+		return "a number"
+	case limitList:
+		return "limits such as 'https://api.example.com/ rate=10 concurrency=4'"
+	case shareList:
+		return "shares such as 'acme=4, batch=1'"
 	}
 	return "a text"
 }
@@ -82,7 +94,7 @@ func (s setting) parse(text string) error {
 	case *string:
 		*p = text
 		return nil
-	case *byteSize:
+	case encoding.TextUnmarshaler:
 		return p.UnmarshalText([]byte(text))
 	}
 	return s.parseScalar(text)
@@ -132,8 +144,8 @@ func (c *Config) node() node.Config {
 	return node.Config{
 		Listen: c.Listen, Admin: c.Admin, Data: c.Data, Store: c.Store, Insecure: c.Insecure, AllowPrivate: c.allowPrivate(),
 		SecretFile: c.WebhookSecretFile, Grace: c.Grace, Ahead: c.Ahead, Window: c.Window, WindowBytes: int64(c.WindowBytes),
-		MaxDeliveries: c.MaxDeliveries, HostConcurrency: c.HostConcurrency, HistoryAge: c.HistoryAge, HistoryMax: c.HistoryMax,
-		Version: version(),
+		MaxDeliveries: c.MaxDeliveries, HostConcurrency: c.HostConcurrency, CatchUpRate: c.CatchUpRate, Limits: c.Limits, Shares: c.Shares,
+		HistoryAge: c.HistoryAge, HistoryMax: c.HistoryMax, HistoryPerTimer: c.HistoryPerTimer, DeadAge: c.DeadAge, Version: version(),
 	}
 }
 

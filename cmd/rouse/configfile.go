@@ -92,18 +92,24 @@ func (s setting) scalar(value ast.Node) (text string, fits bool) {
 	switch v := value.(type) {
 	case *ast.StringNode:
 		switch kind.(type) {
-		case string, time.Duration, byteSize:
+		case string, time.Duration, byteSize, limitList, shareList:
 			fits = true
 		}
 		return v.Value, fits
 	case *ast.LiteralNode:
-		_, fits = kind.(string)
+		switch kind.(type) {
+		case string, limitList, shareList:
+			fits = true
+		}
 		return strings.TrimRight(v.Value.Value, "\n"), fits
 	case *ast.IntegerNode:
 		switch kind.(type) {
-		case int, int64, byteSize:
+		case int, int64, float64, byteSize:
 			fits = true
 		}
+		return v.GetToken().Value, fits
+	case *ast.FloatNode:
+		_, fits = kind.(float64)
 		return v.GetToken().Value, fits
 	case *ast.BoolNode:
 		switch kind.(type) {

@@ -118,6 +118,10 @@ func (s setting) parseScalar(text string) error {
 		n, err := strconv.ParseInt(text, 10, 64)
 		*p = n
 		return err
+	case *float64:
+		f, err := strconv.ParseFloat(text, 64)
+		*p = f
+		return err
 	case *bool:
 		b, err := strconv.ParseBool(text)
 		*p = b

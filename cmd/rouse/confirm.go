@@ -7,14 +7,19 @@ import (
 	"strings"
 )
 
+// canAsk says whether there is a person to ask.
+func (a *app) canAsk() bool {
+	in, ok := a.in.(*os.File)
+	return ok && isTerminal(in) && a.errTTY
+}
+
 // confirm asks a person to agree. Where there is none, the flag has to say so.
 func (a *app) confirm(question string) error {
-	in, ok := a.in.(*os.File)
-	if !ok || !isTerminal(in) || !a.errTTY {
+	if !a.canAsk() {
 		return &usage{text: question + " say so with --yes"}
 	}
 	fmt.Fprint(a.errOut, clean(question)+" [y/N] ")
-	answer, err := bufio.NewReader(in).ReadString('\n')
+	answer, err := bufio.NewReader(a.in).ReadString('\n')
 	if err != nil {
 		return fmt.Errorf("no answer: %w", err)
 	}

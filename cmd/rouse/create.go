@@ -16,15 +16,24 @@ type createCmd struct {
 	Replace    bool   `help:"Replace a timer of the same name, which begins a new generation."`
 	IfRevision uint64 `help:"Replace the timer only if it has this revision." placeholder:"N"`
 
+	Debounce        time.Duration `help:"Instead of a schedule: fire when there was no such call for so long." placeholder:"DURATION" xor:"when"`
+	DebounceMaxWait time.Duration `help:"With --debounce: but at most so long after the first call." placeholder:"DURATION"`
+	Throttle        time.Duration `help:"Instead of a schedule: fire at once, then at most once in so long." placeholder:"DURATION" xor:"when"`
+
 	specFlags `embed:""`
 }
 
 func (createCmd) Help() string {
-	return `Examples:
+	return `With --debounce or --throttle the name is a key: many calls become few fires, and the newest call's payload wins.
+
+Examples:
 
     rouse create coffee -s '30 8 * * MON-FRI' --timezone Europe/Stockholm -t https://example.com/hook -p '{"cups": 2}'
     rouse create -s '@after 90s' -t http://127.0.0.1:7413/ -p '"hello"'
     rouse create report -s '0 6 * * *' -t stream:reports -l team=billing --retry-attempts 3 --replace
+    rouse create payroll -s '0 8 25 * *' --timezone Europe/Berlin --calendar-off weekends --calendar-shift previous -t stream:payroll
+    rouse create poll -s '@every 5m' --end 24h --jitter 30s --overlap skip --deadline 2m --keep 72h -t stream:poll
+    rouse create index-17 --debounce 10s --debounce-max-wait 1m -t stream:index
     rouse create --file timers.jsonl`
 }
 
@@ -36,37 +45,74 @@ func (c *createCmd) Run(a *app) error {
 	if err := c.check(a); err != nil {
 		return err
 	}
-	spec, err := c.spec(a.in)
+	spec, err := c.spec(a.in, c.coalesce() != (rouse.Coalesce{}))
 	if err != nil {
 		return flagged(err)
 	}
 	return a.call(func(ctx context.Context, s *client.Client) error {
-		t, done, err := c.create(ctx, s, a.cli.Namespace, spec)
+		r, done, err := c.create(ctx, s, a.cli.Namespace, spec)
 		if err != nil {
 			return named("timer", c.Name, flagged(err))
 		}
-		return a.show(api.TimerOf(&t), func() error {
-			a.say("%s %s: first due %s", done, t.Key.Name, when(t.Due, time.Now()))
-			return nil
-		})
+		due := "first due"
+		if c.coalesce() != (rouse.Coalesce{}) {
+			due = "due"
+		}
+		return a.showReplaced(&r, func() { a.say("%s %s: %s %s", done, r.Key.Name, due, when(r.Due, time.Now())) })
 	})
 }
 
-func (c *createCmd) create(ctx context.Context, s *client.Client, namespace string, spec rouse.Spec) (rouse.Timer, string, error) {
+// showReplaced shows a timer of which a new generation has begun, and whether the one before may still arrive.
+func (a *app) showReplaced(r *client.Replaced, human func()) error {
+	shown := api.TimerOf(&r.Timer)
+	shown.InFlight = r.InFlight
+	return a.show(shown, func() error {
+		human()
+		if r.InFlight {
+			a.note("an attempt of the timer as it was had started before and may still arrive")
+		}
+		return nil
+	})
+}
+
+func (c *createCmd) coalesce() rouse.Coalesce {
+	return rouse.Coalesce{Quiet: c.Debounce, MaxWait: c.DebounceMaxWait, Every: c.Throttle}
+}
+
+func (c *createCmd) create(ctx context.Context, s *client.Client, namespace string, spec rouse.Spec) (client.Replaced, string, error) {
 	switch {
+	case c.Throttle != 0:
+		r, err := s.Throttle(ctx, namespace, c.Name, spec, c.Throttle)
+		return r, "throttled", err
+	case c.Debounce != 0:
+		r, err := s.Debounce(ctx, namespace, c.Name, spec, c.Debounce, c.DebounceMaxWait)
+		return r, "debounced", err
 	case c.IfRevision != 0:
-		t, err := s.CreateOrReplace(ctx, namespace, c.Name, spec, client.IfRevision(c.IfRevision))
-		return t, "replaced", err
+		r, err := s.Replace(ctx, namespace, c.Name, spec, client.IfRevision(c.IfRevision))
+		return r, "replaced", err
 	case c.Replace:
-		t, err := s.CreateOrReplace(ctx, namespace, c.Name, spec)
-		return t, "created or replaced", err
+		r, err := s.Replace(ctx, namespace, c.Name, spec)
+		return r, "created or replaced", err
 	}
 	t, err := s.Create(ctx, namespace, c.Name, spec)
-	return t, "created", err
+	return client.Replaced{Timer: t}, "created", err
 }
 
 // check refuses flags that do not go together, before anything is read.
 func (c *createCmd) check(a *app) error {
+	if how := c.coalesce(); how != (rouse.Coalesce{}) {
+		switch {
+		case c.Name == "":
+			return rouse.Refuse("name", "", "is missing", "name the key by which calls are one")
+		case a.given["schedule"]:
+			return rouse.Refuse("schedule", c.Schedule, "does not go with --debounce and --throttle", "leave one out")
+		case c.IfRevision != 0:
+			return rouse.Refuse("if-revision", "", "does not go with --debounce and --throttle", "leave one out")
+		}
+		if err := how.Check(); err != nil {
+			return flagged(err)
+		}
+	}
 	if c.Name == "" && (c.Replace || c.IfRevision != 0) {
 		return rouse.Refuse("name", "", "is missing", "name the timer to replace")
 	}

@@ -30,11 +30,18 @@ type bulk struct {
 	done  int64 // bytes of the file read when it was made
 }
 
+// besideFile are the flags that go with --file.
+var besideFile = map[string]bool{"file": true, "replace": true, "server": true, "namespace": true, "timeout": true, "json": true, "quiet": true, "no-color": true}
+
 // createFile creates the timers of a file: it sends batches by a stream while the answers come back, and judges each timer
 // on its own. One goroutine reads and sends; the caller's receives, prints and counts.
 func (c *createCmd) createFile(a *app) error {
-	if c.Name != "" || a.given["schedule"] || a.given["target"] || c.IfRevision != 0 {
-		return &usage{text: "--file takes names, schedules and targets from the file: leave out the others", help: "rouse create --help"}
+	beside := c.Name == ""
+	for name := range a.given {
+		beside = beside && besideFile[name]
+	}
+	if !beside {
+		return &usage{text: "--file takes all that a timer is from the file: leave out the others", help: "rouse create --help"}
 	}
 	if err := rouse.CheckNamespace(a.cli.Namespace); err != nil {
 		return err
@@ -62,7 +69,7 @@ func (c *createCmd) createFile(a *app) error {
 		if err != nil {
 			return err
 		}
-		t := &tally{a: a, bar: a.progress("timers", total)}
+		t := &tally{a: a, did: "created", bar: a.progress("timers", total)}
 		err = t.run(ctx, cancel, in, stream)
 		t.bar.end()
 		return t.result(err)
@@ -72,11 +79,12 @@ func (c *createCmd) createFile(a *app) error {
 // tally counts and tells what became of the timers of a file.
 type tally struct {
 	a   *app
+	did string // what was done to those that have no problem
 	bar *progress
 
-	mu      sync.Mutex // of the bar, of what is printed, and of the counts: both goroutines have outcomes
-	created int64
-	failed  int64
+	mu     sync.Mutex // of the bar, of what is printed, and of the counts: both goroutines have outcomes
+	good   int64
+	failed int64
 }
 
 // run reads, sends and receives until all is answered.
@@ -172,10 +180,13 @@ func readLine(r *bufio.Reader) (line []byte, read int64, err error) {
 // readTimer reads one line.
 func readTimer(line []byte) (client.NewTimer, error) {
 	if len(line) >= maxLine {
-		return client.NewTimer{}, rouse.Refuse("line", "", fmt.Sprintf("has %d bytes or more", maxLine), "give one timer on each line")
+		return client.NewTimer{}, tooLong(maxLine)
 	}
 	var n api.NewTimer
 	if err := api.Decode(bytes.Clone(line), &n); err != nil { // the payload keeps the bytes that it was read from
+		if isTimer(line) {
+			return client.NewTimer{}, rouse.Refuse("state", "", "is that of a timer as get, list and export print it", "read the file with rouse import")
+		}
 		return client.NewTimer{}, err
 	}
 	spec, err := n.Words()
@@ -207,9 +218,9 @@ func (t *tally) outcome(line int, c client.Created) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c.Err == nil {
-		t.created++
+		t.good++
 		if t.a.cli.JSON {
-			return t.a.printJSON(bulkLine{line, api.Created{Name: c.Name, Generation: c.Generation, Revision: c.Revision, Due: api.TimeOf(c.Due)}})
+			return t.a.printJSON(bulkLine{line, api.Created{Name: c.Name, Generation: c.Generation, Revision: c.Revision, Due: api.TimeOf(c.Due), InFlight: c.InFlight}})
 		}
 		return nil
 	}
@@ -238,7 +249,7 @@ type bulkLine struct {
 func (t *tally) draw(done int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.bar.at(done, t.created+t.failed)
+	t.bar.at(done, t.good+t.failed)
 }
 
 // result tells the sum.
@@ -247,11 +258,11 @@ func (t *tally) result(err error) error {
 		t.a.note("and %d more failures", t.failed-maxTold)
 	}
 	if !t.a.cli.JSON {
-		t.a.say("%d created, %d failed", t.created, t.failed)
+		t.a.say("%d %s, %d failed", t.good, t.did, t.failed)
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("the rest is not known to be created: %w", err)
+		return fmt.Errorf("the rest is not known to be %s: %w", t.did, err)
 	case t.failed > 0:
 		return silent{exitFailure}
 	}

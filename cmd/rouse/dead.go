@@ -27,6 +27,7 @@ Examples:
     rouse dead
     rouse dead show coffee FIRE
     rouse dead redrive coffee
+    rouse dead redrive --prefix invoice- --error-contains 'connection refused'
     rouse dead purge --all --yes`
 }
 
@@ -106,23 +107,16 @@ func (c *deadShowCmd) Run(a *app) error {
 
 // deadChoice says which dead letters a command is about.
 type deadChoice struct {
-	Name   string `arg:"" optional:"" help:"Name of the timer."`
-	Fire   string `arg:"" optional:"" help:"Id of the fire; all dead letters of the timer if not given."`
-	All    bool   `help:"All dead letters of the namespace."`
-	Prefix string `help:"With --all: those of timers whose name begins so." placeholder:"TEXT"`
+	Name string `arg:"" optional:"" help:"Name of the timer."`
+	Fire string `arg:"" optional:"" help:"Id of the fire; all dead letters of the timer if not given."`
+
+	manyFlags     `embed:""`
+	ErrorContains string `help:"Those whose last error contains this." placeholder:"TEXT"`
 }
 
-// check refuses a choice of nothing, or of two things.
-func (c *deadChoice) check() error {
-	switch {
-	case c.Name == "" && !c.All:
-		return &usage{text: "which dead letters? give a timer's name, a name and a fire, or --all", help: "rouse dead --help"}
-	case c.Name != "" && c.All:
-		return &usage{text: "--all and a name do not go together", help: "rouse dead --help"}
-	case c.Prefix != "" && !c.All:
-		return &usage{text: "--prefix goes with --all", help: "rouse dead --help"}
-	}
-	return nil
+// filtered says whether the choice is made by filters, and refuses one of nothing, or of two things.
+func (c *deadChoice) filtered(a *app) (bool, error) {
+	return c.many(a, "dead letters", c.Name, c.ErrorContains != "")
 }
 
 // each calls do with every dead letter that is chosen. One that has gone meanwhile is passed over, unless it was named.
@@ -149,7 +143,7 @@ func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context
 		}
 		bar := a.progress(doing, 0)
 		defer bar.end()
-		for d, err := range s.List(a.ctx, deadQuery(a, c.Name, c.Prefix)) {
+		for d, err := range s.List(a.ctx, deadQuery(a, c.Name, "")) {
 			if err != nil {
 				return err
 			}
@@ -193,13 +187,19 @@ func (deadRedriveCmd) Help() string {
 
     rouse dead redrive coffee 0f3k9q2m7d8x1c5v6b4n3z2a1s
     rouse dead redrive coffee
-    rouse dead redrive --all --prefix invoice-`
+    rouse dead redrive --all --error-contains 'connection refused' --dry-run
+    rouse dead redrive --prefix invoice- --limit 100`
 }
 
 // Run redrives them.
 func (c *deadRedriveCmd) Run(a *app) error {
-	if err := c.check(); err != nil {
+	many, err := c.filtered(a)
+	if err != nil {
 		return err
+	}
+	if many {
+		r := client.BulkRequest{Action: client.BulkRedrive, ErrorContains: c.ErrorContains}
+		return c.bulk(a, r, stateFlag{}, "redrive", "redriven", false)
 	}
 	return c.each(a, "redriven", "redriven", func(ctx context.Context, s *client.Client, name, fire string) error {
 		return s.Redrive(ctx, a.cli.Namespace, name, fire)
@@ -209,25 +209,25 @@ func (c *deadRedriveCmd) Run(a *app) error {
 // deadPurgeCmd forgets dead letters.
 type deadPurgeCmd struct {
 	deadChoice `embed:""`
-	Yes        bool `short:"y" help:"With --all: do not ask."`
 }
 
 func (deadPurgeCmd) Help() string {
 	return `Examples:
 
     rouse dead purge coffee 0f3k9q2m7d8x1c5v6b4n3z2a1s
+    rouse dead purge --label team=billing --dry-run
     rouse dead purge --all --yes`
 }
 
 // Run purges them.
 func (c *deadPurgeCmd) Run(a *app) error {
-	if err := c.check(); err != nil {
+	many, err := c.filtered(a)
+	if err != nil {
 		return err
 	}
-	if c.All && !c.Yes {
-		if err := a.confirm("forget all dead letters of namespace " + a.cli.Namespace + "?"); err != nil {
-			return err
-		}
+	if many {
+		r := client.BulkRequest{Action: client.BulkPurge, ErrorContains: c.ErrorContains}
+		return c.bulk(a, r, stateFlag{}, "forget", "purged", true)
 	}
 	return c.each(a, "purged", "purged", func(ctx context.Context, s *client.Client, name, fire string) error {
 		return s.Purge(ctx, a.cli.Namespace, name, fire)

@@ -7,10 +7,13 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// deleteCmd deletes a timer.
+// deleteCmd deletes a timer, or all that match.
 type deleteCmd struct {
-	Name       string `arg:"" help:"Name of the timer."`
+	Name       string `arg:"" optional:"" help:"Name of the timer."`
 	IfRevision uint64 `help:"Only if it has this revision." placeholder:"N"`
+
+	manyFlags `embed:""`
+	stateFlag `embed:""`
 }
 
 func (deleteCmd) Help() string {
@@ -19,11 +22,23 @@ func (deleteCmd) Help() string {
 Examples:
 
     rouse delete coffee
-    rouse delete coffee --if-revision 42 --json`
+    rouse delete coffee --if-revision 42 --json
+    rouse delete --label team=billing --dry-run
+    rouse delete --prefix tmp- --yes`
 }
 
-// Run deletes the timer.
+// Run deletes.
 func (c *deleteCmd) Run(a *app) error {
+	many, err := c.many(a, "timers", c.Name, len(c.State) > 0 || c.IfRevision != 0 && c.Name == "")
+	if err != nil {
+		return err
+	}
+	if many {
+		if c.IfRevision != 0 {
+			return &usage{text: "--if-revision goes with a name", help: a.command + " --help"}
+		}
+		return c.bulk(a, client.BulkRequest{Action: client.BulkDelete}, c.stateFlag, "delete", "deleted", true)
+	}
 	return a.call(func(ctx context.Context, s *client.Client) error {
 		var conditions []client.Condition
 		if c.IfRevision != 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
 // Exit codes. docs/cli.md lists them, and a test compares.
@@ -31,10 +32,10 @@ var exitCodes = []struct {
 	what string
 }{
 	{exitOK, "done"},
-	{exitFailure, "failed; for `check`: the history violates a rule; for `create --file`: some timers were not created"},
+	{exitFailure, "failed; for `check`: the history violates a rule; for `create --file` and `import`: some timers were not created; for commands with a filter: some timers were not changed"},
 	{exitUsage, "the command line, an input or the configuration is wrong, and nothing was changed; for `check`: the history cannot be judged"},
-	{exitNotFound, "the timer or dead letter does not exist"},
-	{exitConflict, "it exists already, or has changed since the revision that was given"},
+	{exitNotFound, "the timer, dead letter or calendar does not exist"},
+	{exitConflict, "it exists already, has changed since the revision that was given, or its state does not allow it"},
 	{exitUnavailable, "the server cannot be reached, is shutting down, is overloaded or has no room; try again later"},
 	{exitTimeout, "no answer within the timeout; what was asked for may still happen"},
 	{exitSignal + int(syscall.SIGINT), "interrupted by SIGINT (`serve` and `listen` end with 0)"},
@@ -49,6 +50,9 @@ var kinds = []struct {
 	code   string
 	title  string
 }{
+	{rousev1.ErrFailedPrecondition, exitConflict, http.StatusConflict, "failed_precondition", "Not as it is now"}, // these two before what is behind them
+	{rousev1.ErrBusy, exitUnavailable, http.StatusTooManyRequests, "busy", "Busy"},
+	{rousev1.ErrUnimplemented, exitFailure, http.StatusNotImplemented, "unimplemented", "Not offered"},
 	{rouse.ErrNotFound, exitNotFound, http.StatusNotFound, "not_found", "Not found"},
 	{rouse.ErrExists, exitConflict, http.StatusConflict, "already_exists", "Already exists"},
 	{rouse.ErrConflict, exitConflict, http.StatusConflict, "conflict", "Conflict"},

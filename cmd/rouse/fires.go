@@ -123,6 +123,11 @@ func (c *firesCmd) print(a *app, t *table, r *rouse.Record) error {
 	if a.cli.JSON {
 		return a.printJSON(api.RecordOf(r))
 	}
+	return t.row(fireRow(r)...)
+}
+
+// fireRow is a record as a row of fireColumns.
+func fireRow(r *rouse.Record) []string {
 	due := stamp(r.Due)
 	if r.LastDue != 0 {
 		due += " … " + stamp(r.LastDue)
@@ -138,5 +143,5 @@ func (c *firesCmd) print(a *app, t *table, r *rouse.Record) error {
 	if r.Code != 0 && r.Ending == rouse.EndFired {
 		reason = strconv.Itoa(r.Code)
 	}
-	return t.row(stamp(r.Ended), r.Name, r.Ending.String(), due, lag, strconv.Itoa(int(r.Attempts)), rouse.Shorten(reason, 80))
+	return []string{stamp(r.Ended), r.Name, r.Ending.String(), due, lag, strconv.Itoa(int(r.Attempts)), rouse.Shorten(reason, 80)}
 }

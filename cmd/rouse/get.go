@@ -40,26 +40,110 @@ func (c *getCmd) Run(a *app) error {
 func (a *app) showTimer(t *rouse.Timer) error {
 	return a.show(api.TimerOf(t), func() error {
 		now := time.Now()
-		state := t.State().String()
-		var last string
+		retry := t.Spec.Retry.Effective()
+		last := ""
 		if t.Attempts > 0 {
-			last = fmt.Sprintf("%d of %d", t.Attempts, t.Spec.Retry.Effective().Attempts)
+			last = fmt.Sprintf("%d of %d", t.Attempts, retry.Attempts)
 		}
 		due := when(t.Due, now)
 		if t.Due == rouse.Never {
 			due = "never: the schedule has ended"
 		}
-		retry := t.Spec.Retry.Effective()
-		facts(a.out, a.style,
-			"name", t.Key.Name, "namespace", t.Key.Namespace, "fire", t.Key.Fire, "state", state, "reason", t.Reason,
-			"schedule", t.Spec.Schedule, "timezone", t.Spec.Timezone, "due", due, "visible", visible(t, now), "target", t.Spec.Target,
-			"payload", payloadText(&t.Spec), "labels", labelText(t.Spec.Labels),
-			"retry", fmt.Sprintf("%d attempts, %s doubling to %s, timeout %s", retry.Attempts, short(retry.Interval), short(retry.Max), short(retry.Timeout)),
-			"misfire", t.Spec.Misfire.String(), "attempts", last, "last error", t.LastError, "runs", runText(t.Runs),
+		pairs := []string{"name", t.Key.Name, "namespace", t.Key.Namespace, "fire", t.Key.Fire, "state", t.State().String(), "reason", t.Reason,
+			"paused until", whenText(t.Until, now)}
+		pairs = append(pairs, whenFacts(&t.Spec)...)
+		pairs = append(pairs, "due", due, "sent", sentAt(t, now), "visible", visible(t, now), "skips", countText(uint64(t.Skips)), "target", t.Spec.Target,
+			"payload", payloadText(&t.Spec), "labels", labelText(t.Spec.Labels), "retry", retryText(retry))
+		pairs = append(pairs, policyFacts(&t.Spec)...)
+		facts(a.out, a.style, append(pairs, "attempts", last, "last error", t.LastError, "failures", failureText(t.Failures), "runs", runText(t.Runs),
 			"ended", fmt.Sprint(t.Ended), "created", when(t.Created, now), "updated", when(t.Updated, now),
-			"generation", fmt.Sprint(t.Generation), "revision", fmt.Sprint(t.Revision))
+			"generation", fmt.Sprint(t.Generation), "revision", fmt.Sprint(t.Revision))...)
 		return nil
 	})
+}
+
+// whenFacts are the parts of a spec that say when.
+func whenFacts(s *rouse.Spec) []string {
+	list := func(texts []string) string { return strings.Join(texts, " · ") }
+	pairs := []string{"schedule", s.Schedule, "also", list(s.Also), "except", list(s.Except), "timezone", s.Timezone, "dst", s.DST,
+		"days off", strings.Join(s.Calendar.Off, " "), "days on", strings.Join(s.Calendar.Only, " ")}
+	if len(s.Calendar.Off)+len(s.Calendar.Only) > 0 {
+		pairs = append(pairs, "shift", s.Calendar.Shift.String())
+	}
+	return append(pairs, "start", instantText(s.Start), "end", instantText(s.End), "ttl", spanText(s.TTL), "at most", countText(s.MaxOccurrences), "jitter", spanText(s.Jitter))
+}
+
+// policyFacts are the parts of a spec that say what becomes of occurrences.
+func policyFacts(s *rouse.Spec) []string {
+	pairs := []string{"misfire", s.MisfireText(), "overlap", s.Overlap.String(), "deadline", spanText(s.Deadline)}
+	if s.Priority != rouse.PriorityNormal {
+		pairs = append(pairs, "priority", s.Priority.String())
+	}
+	if s.Keep < 0 {
+		return append(pairs, "keep", "forever")
+	}
+	return append(pairs, "keep", spanText(s.Keep))
+}
+
+func retryText(r rouse.Retry) string {
+	grows := fmt.Sprintf("times %g to %s", r.Factor, short(r.Max))
+	switch r.Factor {
+	case 1:
+		grows = "each"
+	case 2:
+		grows = "doubling to " + short(r.Max)
+	}
+	text := fmt.Sprintf("%d attempts, %s %s, timeout %s", r.Attempts, short(r.Interval), grows, short(r.Timeout))
+	if r.GiveUp > 0 {
+		text += ", none after " + short(r.GiveUp)
+	}
+	return text
+}
+
+// What is not set is not told.
+
+func spanText(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return short(d)
+}
+
+func countText(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func instantText(i rouse.Instant) string {
+	if i == 0 {
+		return ""
+	}
+	return stamp(i)
+}
+
+func whenText(i rouse.Instant, now time.Time) string {
+	if i == 0 {
+		return ""
+	}
+	return when(i, now)
+}
+
+// sentAt is told when jitter moves it.
+func sentAt(t *rouse.Timer, now time.Time) string {
+	if t.Due == rouse.Never || t.SentAt(t.Due) == t.Due {
+		return ""
+	}
+	return when(t.SentAt(t.Due), now)
+}
+
+func failureText(failures []rouse.Attempt) string {
+	var parts []string
+	for _, f := range failures {
+		parts = append(parts, stamp(f.Sent)+" "+rouse.Shorten(strings.TrimSpace(fmt.Sprintf("%s (%s)", f.Detail, roughly(f.Took))), 80))
+	}
+	return strings.Join(parts, " · ")
 }
 
 // visible is told when it is not the due time: a retry, a report that is waited for.

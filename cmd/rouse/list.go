@@ -11,14 +11,12 @@ import (
 
 // listCmd lists timers.
 type listCmd struct {
-	Prefix        string            `help:"Those whose name begins so." placeholder:"TEXT"`
-	Label         map[string]string `short:"l" help:"Those with this label; can be repeated, then with all of them." placeholder:"KEY=VALUE" mapsep:"none"`
-	State         []string          `help:"Those in this state: scheduled, retrying, accepted, paused or dead; can be repeated." placeholder:"STATE"`
-	DueFrom       moment            `help:"Those due at this time or later: RFC 3339, or from now such as 1h." placeholder:"TIME"`
-	DueUntil      moment            `help:"Those due before this time." placeholder:"TIME"`
-	AllNamespaces bool              `short:"A" help:"Those of all namespaces."`
-	Limit         int               `help:"At most so many; 0 is all." default:"0" placeholder:"N"`
-	Count         bool              `help:"Print how many there are instead."`
+	filterFlags `embed:""`
+	stateFlag   `embed:""`
+
+	AllNamespaces bool `short:"A" help:"Those of all namespaces."`
+	Limit         int  `help:"At most so many; 0 is all." default:"0" placeholder:"N"`
+	Count         bool `help:"Print how many there are instead."`
 }
 
 func (listCmd) Help() string {
@@ -32,22 +30,17 @@ func (listCmd) Help() string {
 
 // query returns what the flags ask for.
 func (c *listCmd) query(a *app) (rouse.Query, error) {
-	q := rouse.Query{Namespace: a.cli.Namespace, Prefix: c.Prefix, Labels: c.Label, DueFrom: c.DueFrom.instant(),
-		DueUntil: c.DueUntil.instant(), Limit: c.Limit}
+	q := c.filterFlags.query(a)
+	q.Limit = c.Limit
 	if c.AllNamespaces {
 		q.Namespace = ""
 	}
 	if c.Limit < 0 {
 		return q, rouse.Refuse("limit", "", "is negative", "give 0 for all")
 	}
-	for _, name := range c.State {
-		s, err := rouse.ParseState(name)
-		if err != nil {
-			return q, err
-		}
-		q.States = append(q.States, s)
-	}
-	return q, nil
+	var err error
+	q.States, err = c.states()
+	return q, err
 }
 
 // Run lists or counts.

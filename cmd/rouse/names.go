@@ -21,9 +21,17 @@ func named(what, name string, err error) error {
 	return err
 }
 
-// flagNames are the fields of a spec that have another name among the flags.
-var flagNames = strings.NewReplacer("content_type", "content-type", "labels", "label", "retry.max_interval", "retry-max", "retry.", "retry-",
-	"webhook.headers", "header", "webhook.", "")
+// flagNames are the fields of a spec, a filter and their like that have another name among the flags.
+var flagNames = strings.NewReplacer(append([]string{"content_type", "content-type", "labels", "label", "webhook.headers", "header", "webhook.", "",
+	"filter.name_prefix", "prefix", "filter.states", "state", "filter.", "", "when.", "", "_ms", "", "due_", "due-", "error_contains", "error-contains"},
+	fieldNames...)...)
+
+// proseNames are those among them that sentences about other fields have, and that are no words of English.
+var proseNames = strings.NewReplacer(fieldNames...)
+
+var fieldNames = []string{"retry.max_interval", "retry-max", "retry.give_up", "retry-give-up", "give_up", "retry-give-up", "retry.", "retry-",
+	"calendar.", "calendar-", "max_occurrences", "max-occurrences", "debounce.quiet", "debounce", "debounce.max_wait", "debounce-max-wait",
+	"throttle.every", "throttle"}
 
 // flagged names the flags in place of the fields in a refusal.
 func flagged(err error) error {
@@ -34,7 +42,7 @@ func flagged(err error) error {
 	out := &rouse.Invalid{Problems: make([]rouse.Problem, len(inv.Problems))}
 	for i, p := range inv.Problems {
 		p.Field = flagNames.Replace(p.Field)
-		p.Wrong = strings.ReplaceAll(p.Wrong, "retry.interval", "retry-interval")
+		p.Wrong, p.Cure = proseNames.Replace(p.Wrong), proseNames.Replace(p.Cure)
 		out.Problems[i] = p
 	}
 	return out

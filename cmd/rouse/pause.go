@@ -8,10 +8,14 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// pauseCmd pauses a timer.
+// pauseCmd pauses a timer, or all that match.
 type pauseCmd struct {
-	Name   string `arg:"" help:"Name of the timer."`
+	Name   string `arg:"" optional:"" help:"Name of the timer."`
 	Reason string `help:"Why, for those who find it paused." placeholder:"TEXT"`
+	Until  moment `help:"When the pause ends by itself: RFC 3339, or from now such as 36h; never if not given." placeholder:"TIME"`
+
+	manyFlags `embed:""`
+	stateFlag `embed:""`
 }
 
 func (pauseCmd) Help() string {
@@ -19,23 +23,42 @@ func (pauseCmd) Help() string {
 
 Examples:
 
-    rouse pause coffee --reason 'the machine is being repaired'`
+    rouse pause coffee --reason 'the machine is being repaired'
+    rouse pause coffee --until 2027-02-01T06:00:00Z
+    rouse pause --label team=billing --until 2h --reason 'the database is being moved' --yes`
 }
 
-// Run pauses the timer.
+// Run pauses.
 func (c *pauseCmd) Run(a *app) error {
+	many, err := c.many(a, "timers", c.Name, len(c.State) > 0)
+	if err != nil {
+		return err
+	}
+	if many {
+		r := client.BulkRequest{Action: client.BulkPause, Reason: c.Reason, Until: c.Until.instant()}
+		return c.bulk(a, r, c.stateFlag, "pause", "paused", true)
+	}
 	return a.call(func(ctx context.Context, s *client.Client) error {
-		t, err := s.Pause(ctx, a.cli.Namespace, c.Name, c.Reason)
+		t, err := s.PauseUntil(ctx, a.cli.Namespace, c.Name, c.Reason, c.Until.instant())
 		if err != nil {
-			return named("timer", c.Name, err)
+			return named("timer", c.Name, flagged(err))
 		}
-		return a.show(api.TimerOf(&t), func() error { a.say("paused %s", t.Key.Name); return nil })
+		return a.show(api.TimerOf(&t), func() error {
+			if t.Until != 0 {
+				a.say("paused %s until %s", t.Key.Name, when(t.Until, time.Now()))
+				return nil
+			}
+			a.say("paused %s", t.Key.Name)
+			return nil
+		})
 	})
 }
 
-// resumeCmd resumes a timer.
+// resumeCmd resumes a timer, or all that match.
 type resumeCmd struct {
-	Name string `arg:"" help:"Name of the timer."`
+	Name string `arg:"" optional:"" help:"Name of the timer."`
+
+	manyFlags `embed:""`
 }
 
 func (resumeCmd) Help() string {
@@ -44,11 +67,19 @@ passed fires at once.
 
 Examples:
 
-    rouse resume coffee`
+    rouse resume coffee
+    rouse resume --label team=billing --yes`
 }
 
-// Run resumes the timer.
+// Run resumes.
 func (c *resumeCmd) Run(a *app) error {
+	many, err := c.many(a, "timers", c.Name, false)
+	if err != nil {
+		return err
+	}
+	if many {
+		return c.bulk(a, client.BulkRequest{Action: client.BulkResume}, stateFlag{}, "resume", "resumed", true)
+	}
 	return a.call(func(ctx context.Context, s *client.Client) error {
 		t, err := s.Resume(ctx, a.cli.Namespace, c.Name)
 		if err != nil {

@@ -12,24 +12,34 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
 )
 
 // specFlags say what a timer is.
 type specFlags struct {
-	Schedule    string            `short:"s" help:"When: an RFC 3339 instant, '@after 90s', '@every 5m', or a cron expression." placeholder:"EXPR"`
-	Timezone    string            `help:"Time zone of a cron expression, such as Europe/Stockholm; UTC if not given." placeholder:"ZONE"`
+	Schedule string `short:"s" help:"When: an RFC 3339 instant, '@after 90s', '@every 5m', or a cron expression." placeholder:"EXPR"`
+
+	whenFlags `embed:""`
+
 	Target      string            `short:"t" help:"Where: http://…, https://… or stream:CHANNEL." placeholder:"URL"`
 	Payload     *string           `short:"p" help:"What: JSON, or any text with --content-type." placeholder:"JSON" xor:"payload"`
 	PayloadFile string            `help:"What: the content of a file; - is stdin." placeholder:"FILE" xor:"payload"`
 	ContentType string            `help:"Media type of the payload; application/json for JSON if not given." placeholder:"TYPE"`
 	Label       map[string]string `short:"l" help:"Label, to find the timer by; can be repeated." placeholder:"KEY=VALUE" mapsep:"none"`
-	Misfire     string            `help:"What becomes of occurrences that nobody noticed in time: latest (the default), all or skip." placeholder:"POLICY"`
+
+	Misfire  string        `help:"What becomes of occurrences that nobody noticed in time: latest (the default), all, skip or 'within 1h'." placeholder:"POLICY"`
+	Overlap  string        `help:"What becomes of an occurrence that comes due while one is in progress: wait (the default), skip or allow." placeholder:"POLICY"`
+	Deadline time.Duration `help:"Give up an occurrence whose next attempt would be later than this." placeholder:"DURATION"`
+	Priority string        `help:"Before or after others that wait for the same target: low, normal (the default) or high." placeholder:"PRIORITY"`
+	Keep     keepFor       `help:"How long the timer can be looked at when its schedule has ended, or forever; not at all if not given." placeholder:"DURATION"`
 
 	RetryAttempts uint32         `help:"Attempts of an occurrence in all; 8 if not given." placeholder:"N"`
-	RetryInterval time.Duration  `help:"Wait before the first retry, doubled for each one after; 1s if not given." placeholder:"DURATION"`
+	RetryInterval time.Duration  `help:"Wait before the first retry, multiplied for each one after; 1s if not given." placeholder:"DURATION"`
+	RetryFactor   float64        `help:"What each wait is multiplied by for the next; 2 if not given, 1 for a constant wait." placeholder:"FACTOR"`
 	RetryMax      time.Duration  `help:"The longest wait between attempts; 10m if not given." placeholder:"DURATION"`
 	RetryJitter   *time.Duration `help:"Random part of a wait; 500ms if not given, 0s for none." placeholder:"DURATION"`
 	RetryTimeout  time.Duration  `help:"How long one attempt may take; 30s if not given." placeholder:"DURATION"`
+	RetryGiveUp   time.Duration  `help:"No attempt starts later than this after the first one; no limit if not given." placeholder:"DURATION"`
 
 	Method     string        `help:"HTTP method of callbacks; POST if not given." placeholder:"METHOD"`
 	Header     []string      `short:"H" help:"HTTP header of callbacks; can be repeated." placeholder:"NAME:VALUE" sep:"none"`
@@ -38,10 +48,22 @@ type specFlags struct {
 	Accept     time.Duration `help:"How long a receiver that answers 202 may take to report; 10m if not given." placeholder:"DURATION"`
 }
 
-// spec returns the spec that the flags say. Its sizes and bounds are for the server to check.
-func (f *specFlags) spec(in io.Reader) (rouse.Spec, error) {
-	s := rouse.Spec{Schedule: f.Schedule, Timezone: f.Timezone, Target: f.Target, Labels: f.Label, ContentType: f.ContentType,
-		Retry:   rouse.Retry{Attempts: f.RetryAttempts, Interval: f.RetryInterval, Max: f.RetryMax, Timeout: f.RetryTimeout},
+// keepFor is how long an ended timer is kept: a duration, or "forever".
+type keepFor time.Duration
+
+// UnmarshalText reads it as the API does.
+func (k *keepFor) UnmarshalText(text []byte) error {
+	return rouse.Under("keep", (*api.Keep)(k).UnmarshalText(text))
+}
+
+// coalesced is what stands in the place of the schedule while the spec of a coalesced timer, which has none, is checked.
+const coalesced = "@after 0s"
+
+// spec returns the spec that the flags say. Whether its schedule and target can be understood is for the server to check.
+func (f *specFlags) spec(in io.Reader, coalesce bool) (rouse.Spec, error) {
+	s := rouse.Spec{Schedule: f.Schedule, Target: f.Target, Labels: f.Label, ContentType: f.ContentType, Deadline: f.Deadline, Keep: time.Duration(f.Keep),
+		Retry: rouse.Retry{Attempts: f.RetryAttempts, Interval: f.RetryInterval, Factor: f.RetryFactor, Max: f.RetryMax, Timeout: f.RetryTimeout,
+			GiveUp: f.RetryGiveUp},
 		Webhook: rouse.Webhook{Method: strings.ToUpper(f.Method), Structured: f.Structured, Batch: f.Batch, Accept: f.Accept}}
 	var problems []rouse.Problem
 	add := func(err error) {
@@ -49,10 +71,14 @@ func (f *specFlags) spec(in io.Reader) (rouse.Spec, error) {
 			problems = append(problems, inv.Problems...)
 		}
 	}
+	add(f.when(&s))
 	var err error
-	if s.Misfire, err = rouse.ParseMisfire(f.Misfire); err != nil {
-		add(err)
-	}
+	s.Misfire, s.Within, err = rouse.ParseMisfire(f.Misfire)
+	add(err)
+	s.Overlap, err = rouse.ParseOverlap(f.Overlap)
+	add(err)
+	s.Priority, err = rouse.ParsePriority(f.Priority)
+	add(err)
 	if f.RetryJitter != nil {
 		if s.Retry.Jitter = *f.RetryJitter; s.Retry.Jitter == 0 {
 			s.Retry.Jitter = -1 // none; 0 is the default
@@ -65,7 +91,13 @@ func (f *specFlags) spec(in io.Reader) (rouse.Spec, error) {
 		}
 		add(err)
 	}
+	if coalesce {
+		s.Schedule = coalesced
+	}
 	add(s.Check())
+	if coalesce {
+		s.Schedule = ""
+	}
 	if len(problems) > 0 {
 		return s, &rouse.Invalid{Problems: problems}
 	}
@@ -99,7 +131,7 @@ func (f *specFlags) payload(in io.Reader, s *rouse.Spec) error {
 		}
 		s.ContentType = "application/json"
 	case f.PayloadFile != "":
-		body, err := readUpTo(in, f.PayloadFile, rouse.MaxPayload)
+		body, err := readUpTo(in, "payload-file", f.PayloadFile, rouse.MaxPayload)
 		if err != nil {
 			return err
 		}
@@ -114,12 +146,12 @@ func (f *specFlags) payload(in io.Reader, s *rouse.Spec) error {
 	return nil
 }
 
-// readUpTo reads a file, or in for "-", and refuses one that is larger than limit.
-func readUpTo(in io.Reader, name string, limit int64) ([]byte, error) {
+// readUpTo reads the file that a field names, or in for "-", and refuses one that is larger than limit.
+func readUpTo(in io.Reader, field, name string, limit int64) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, rouse.Refuse("payload-file", name, "cannot be read: "+reason(err), "name a file that can")
+			return nil, rouse.Refuse(field, name, "cannot be read: "+reason(err), "name a file that can")
 		}
 		defer f.Close()
 		in = f
@@ -129,7 +161,7 @@ func readUpTo(in io.Reader, name string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if int64(len(body)) > limit {
-		return nil, rouse.Refuse("payload-file", name, fmt.Sprintf("has more than %d bytes", limit), "keep what is larger elsewhere and send its address")
+		return nil, rouse.Refuse(field, name, fmt.Sprintf("has more than %d bytes", limit), "give less; keep what is larger elsewhere")
 	}
 	return body, nil
 }

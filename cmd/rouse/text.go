@@ -118,6 +118,14 @@ func unit(d, big time.Duration, bigName string, small time.Duration, smallName s
 	return s
 }
 
+// some counts things: "1 day", "2 days".
+func some[N int | int64 | uint64](n N, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprint(n, " ", thing)
+}
+
 // relative says where a time lies from now: "in 5m", "3h ago".
 func relative(t rouse.Instant, now time.Time) string {
 	if t == 0 || t == rouse.Never {

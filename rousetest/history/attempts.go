@@ -1,10 +1,13 @@
 package history
 
+import "slices"
+
 // judgeAttempts judges the attempts of one occurrence by themselves, and finds out when it was done.
 func (c *checker) judgeAttempts(g *generation, d *delivery) {
 	c.noteKeys(g, d)
 	most := g.put.Spec.MaxAttempts
 	d.done = c.doneBy(g, d)
+	d.settled = c.settledBy(g, d)
 	if n := len(d.arrivals); most > 0 && n > most && !c.faults.touch(d.arrivals[0].T, d.arrivals[n-1].T) {
 		c.violate("C9-retry", g, d.lo, "%d attempts, max_attempts is %d", n, most)
 	}
@@ -17,7 +20,7 @@ func (c *checker) judgeAttempts(g *generation, d *delivery) {
 		}
 		again := c.repeated(g, d, ok, a, "after the reply ok")
 		again = c.repeated(g, d, fatal, a, "after the reply fatal") || again
-		if running != nil && a.T < c.runs(running) {
+		if running != nil && a.T < c.running(running) {
 			again = c.repeated(g, d, running, a, "while an attempt was running") || again
 		}
 		if again {
@@ -29,21 +32,21 @@ func (c *checker) judgeAttempts(g *generation, d *delivery) {
 		case ReplyFatal:
 			fatal = a
 		}
-		if running == nil || c.runs(a) > c.runs(running) {
+		if running == nil || c.running(a) > c.running(running) {
 			running = a
 		}
 	}
 	c.judgeEnd(g, d, ok != nil || fatal != nil)
 	for _, dead := range d.deads {
 		n := len(d.arrivals)
-		if fatal == nil && n < most && !c.faults.touch(min(d.lo, dead.T), dead.T) {
+		if fatal == nil && n < most && len(d.asked) == 0 && !c.expired(g, d, dead.T) && !c.faults.touch(min(d.lo, dead.T), dead.T) {
 			c.violate("C9-dead", g, d.lo, "it is a dead letter after %d attempts, max_attempts is %d", n, most)
 		}
 	}
 }
 
-// runs returns until when an attempt may have been running.
-func (c *checker) runs(a *arrival) Time { return min(a.end, a.T.Add(c.cfg.AttemptTimeout)) }
+// running returns until when an attempt may have been running.
+func (c *checker) running(a *arrival) Time { return min(a.end, a.T.Add(c.cfg.AttemptTimeout)) }
 
 // repeated judges an attempt by an earlier one after which, or beside which, there should be none. It says whether there is
 // such an earlier one.
@@ -51,7 +54,7 @@ func (c *checker) repeated(g *generation, d *delivery, before, a *arrival, how s
 	if before == nil {
 		return false
 	}
-	if running := a.T < c.runs(before); running != (how == "while an attempt was running") {
+	if running := a.T < c.running(before); running != (how == "while an attempt was running") {
 		return false // told by the other
 	}
 	if c.cfg.StrictDup && !c.faults.touch(before.T, a.T) {
@@ -69,38 +72,47 @@ func (c *checker) judgeNext(g *generation, d *delivery, before, a *arrival) {
 	if from == forever {
 		from = before.T
 	}
-	if wait := c.cfg.MinBackoff; wait > 0 && a.T < from.Add(wait) && !c.faults.touch(before.T, a.T) {
+	_, paused := g.timer.paused(before.T, a.T) // the end of a pause ends the wait
+	if wait := c.cfg.MinBackoff; wait > 0 && a.T < from.Add(wait) && !paused && !c.faults.touch(before.T, a.T) {
 		c.violate("C9-retry", g, d.lo, "it was tried again at %v, %v after an attempt had failed; the least is %v", a.T, a.T.Sub(from), wait)
 	}
-	if by := c.retriedBy(before); a.T > by && !g.contested(by) {
+	if by := c.retriedBy(g, d, before); a.T > by && !g.contested(by) {
 		c.violate("C1-lost", g, d.lo, "after the attempt of %v had failed, nothing came by %v", before.T, by)
 	}
 }
 
 // judgeEnd says whether an occurrence whose attempts all failed was given up without a word. A crash between an attempt and
-// the note of its outcome makes a service forget the attempt; then the misfire policy may give the occurrence up after all.
+// the note of its outcome makes a service forget the attempt; then the misfire policy, or a pause, may give the occurrence up
+// after all.
 func (c *checker) judgeEnd(g *generation, d *delivery, settled bool) {
 	n, most := len(d.arrivals), g.put.Spec.MaxAttempts
-	if n == 0 || settled || len(d.deads) > 0 || most > 0 && n >= most {
+	if n == 0 || settled || g.died(d) || most > 0 && n >= most {
 		return
 	}
 	last := &d.arrivals[n-1]
-	by := c.retriedBy(last)
-	if c.faults.touch(last.T, by) && c.misfired(g, occurrence{d.lo, d.lo}, by, by) {
-		return
+	by := c.retriedBy(g, d, last)
+	if !d.manual && c.faults.touch(last.T, by) {
+		if _, paused := g.timer.paused(last.T, by); paused && g.put.Spec.recurring() || c.givenUp(g, occurrence{d.lo, d.lo}, true, by, by) {
+			return
+		}
 	}
 	if by <= c.end && !g.contested(by) {
 		c.violate("C1-lost", g, d.lo, "all %d attempts failed, and after that of %v nothing came by %v", n, last.T, by)
 	}
 }
 
-// retriedBy returns when the next attempt should have come at the latest.
-func (c *checker) retriedBy(a *arrival) Time {
+// retriedBy returns when the next attempt should have come, or the occurrence been given up, at the latest.
+func (c *checker) retriedBy(g *generation, d *delivery, a *arrival) Time {
 	by := a.T.Add(c.cfg.AttemptTimeout)
 	if a.end != forever {
 		by = max(by, a.end)
 	}
-	return c.faults.push(a.T, by.Add(c.cfg.MaxBackoff+c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate)
+	wait := c.cfg.MaxBackoff + c.cfg.MaxLate + c.cfg.ClockErr
+	by = c.faults.push(a.T, by.Add(wait), c.cfg.MaxLate)
+	if end, paused := g.timer.paused(a.T, by); paused && !d.manual {
+		by = max(by, c.faults.push(a.T, end.Add(wait), c.cfg.MaxLate))
+	}
+	return by
 }
 
 // contested says whether something that may have ended the generation began before a time.
@@ -114,7 +126,7 @@ func (c *checker) doneBy(g *generation, d *delivery) Time {
 			done = min(done, a.end)
 		}
 	}
-	if n, most := len(d.arrivals), g.put.Spec.MaxAttempts; done == forever && n > 0 && (len(d.deads) > 0 || most > 0 && n >= most) {
+	if n, most := len(d.arrivals), g.put.Spec.MaxAttempts; done == forever && n > 0 && (g.died(d) || most > 0 && n >= most) {
 		last := &d.arrivals[n-1]
 		if done = last.end; done == forever {
 			done = last.T // the service may have seen at once that it was cut
@@ -123,9 +135,47 @@ func (c *checker) doneBy(g *generation, d *delivery) Time {
 	return done
 }
 
+// settledBy returns by when the service may have noticed that an occurrence had ended: one that its deadline ended, when its next
+// attempt would have been.
+func (c *checker) settledBy(g *generation, d *delivery) Time {
+	n, s := len(d.arrivals), &g.put.Spec
+	if d.done == forever || n == 0 || n >= s.MaxAttempts || s.Deadline == 0 || d.manual {
+		return d.done
+	}
+	last := &d.arrivals[n-1]
+	if last.reply == ReplyOK || last.reply == ReplyFatal {
+		return d.done
+	}
+	settled := d.done.Add(c.cfg.MaxBackoff)
+	if end, paused := g.timer.paused(last.T, settled); paused {
+		settled = max(settled, c.faults.push(end, end.Add(c.cfg.MaxBackoff), c.cfg.MaxLate))
+	}
+	return settled
+}
+
+// died says whether the service gave an occurrence up: it is a dead letter, or was one that was redriven, or is recorded as one. What
+// was backfilled while it was being tried goes on as what was asked for: the two cannot be told apart.
+func (g *generation) died(d *delivery) bool {
+	records := g.records
+	if d.manual {
+		records = g.manual.records
+	}
+	return len(d.deads) > 0 || d.manual && g.redrivenRuns(d.lo, forever) > 0 ||
+		!d.manual && slices.ContainsFunc(g.asks, func(a ask) bool { return a.covers(d.occurrence) && a.t0 > d.first() }) ||
+		slices.ContainsFunc(records, func(r *Record) bool { return r.Ending == Died && sameMilli(r.Due, d.lo) })
+}
+
+// first returns when the occurrence first arrived, forever if it did not.
+func (d *delivery) first() Time {
+	if began, ok := d.began(); ok {
+		return began
+	}
+	return forever
+}
+
 // judgeOrder judges when an occurrence began by when the one before it was done.
 func (c *checker) judgeOrder(g *generation, previous, d *delivery, began Time) {
-	if !g.put.Spec.Serial || previous == nil || began >= previous.done-micros(c.cfg.ClockErr) {
+	if !g.put.Spec.ordered() || previous == nil || began >= previous.done-micros(c.cfg.ClockErr) {
 		return
 	}
 	before, _ := previous.began()
@@ -139,6 +189,7 @@ func (c *checker) judgeDeleted(g *generation, d *delivery, a *arrival) {
 	w := g.ended
 	switch {
 	case w == nil || a.T <= w.t1.Add(c.cfg.ClockErr):
+	case w.gen != nil && !w.gen.put.Replace && !w.gen.put.Reschedule: // a create found no timer: the schedule had ended, and what is tried goes on
 	case w.inflight && d.lo <= w.t1 && a.T <= w.t1.Add(c.cfg.Lease):
 	case c.cfg.ZombieOK && c.faults.touch(min(d.lo, w.t0), a.T):
 	default:

@@ -21,10 +21,17 @@ import (
 //	C11-count         more occurrences than Count
 //	C12-bad-input     a cron expression was accepted that is none
 //	C13-bad-due       the answered due time is not what was asked for
+//	R1-record         (records) an occurrence without a record, or with several; a record that counts wrongly
+//	R2-ending         a record and the arrivals contradict each other
+//	R3-reason         a record's reason is none that the timer's policies, or its clients, gave
+//	R4-overlap        (skip) an occurrence that came due while another was in progress arrived
+//	R5-deadline       an attempt arrived after the deadline, or a first one later than the misfire policy lets
+//	R6-run            a run that was asked for did not come, or has not one record, or used an occurrence up
+//	R7-pause          an occurrence arrived in a pause, or came due in one and arrived after it
 //
 // An occurrence must arrive if its create was acknowledged before it was due (or it is the timer's only one), nothing that may
-// have deleted or replaced it began before its deadline, someone watched until then, and its misfire policy does not excuse
-// it. Faults excuse what they touch until Recovery after they are healed.
+// have deleted or replaced it began before its deadline, someone watched until then, and neither its policies, nor a pause, nor
+// a skip excuse it. Faults excuse what they touch until Recovery after they are healed.
 //
 // Where the clocks of service and observers decide, ClockErr is granted. An occurrence of a Serial timer is not late because
 // the one before took long: it counts from when that was done.
@@ -53,6 +60,7 @@ type checker struct {
 	crons  map[cronKey]known
 	byName map[string]*timer
 	timers []*timer
+	runs   map[string]*Run // by key
 	keys   []keyUse
 	late   []Time
 	report Report
@@ -62,6 +70,8 @@ type checker struct {
 type timer struct {
 	name   string
 	writes []write
+	calls  timerCalls
+	pauses []pause
 }
 
 type write struct {
@@ -74,8 +84,12 @@ type write struct {
 // generation is what one create or replace promised, and what came of it.
 type generation struct {
 	put      *Put
+	timer    *timer
 	arrivals []arrival
 	deads    []*Dead
+	records  []*Record
+	manual   manual
+	asks     []ask
 	expect   expectation // nil: cannot be told
 	unsure   bool        // whether it is due at all
 
@@ -106,9 +120,9 @@ func (c *checker) gather(h *History) {
 	}
 	for i := range h.Puts {
 		p := &h.Puts[i]
-		g := &generation{put: p}
-		gens[generationKey{p.Timer, p.Gen}] = g
 		t := named(p.Timer)
+		g := &generation{put: p, timer: t}
+		gens[generationKey{p.Timer, p.Gen}] = g
 		t.writes = append(t.writes, write{p.T0, p.T1, p.Res, p.InFlight, g})
 	}
 	for i := range h.Deletes {
@@ -116,14 +130,20 @@ func (c *checker) gather(h *History) {
 		t := named(d.Timer)
 		t.writes = append(t.writes, write{d.T0, d.T1, d.Res, d.InFlight, nil})
 	}
+	c.gatherCalls(h, named)
 	for _, t := range c.timers {
 		t.relate()
+		t.relatePauses(c.cfg.ClockErr)
 	}
 	fires := withAcks(h)
 	for i := range fires {
 		a := &fires[i]
 		if g := gens[generationKey{a.Timer, a.Gen}]; g != nil && g.put.Res != Fail {
-			g.arrivals = append(g.arrivals, *a)
+			if a.Manual || c.runs[a.Key] != nil {
+				g.manual.arrivals = append(g.manual.arrivals, *a)
+			} else {
+				g.arrivals = append(g.arrivals, *a)
+			}
 		} else {
 			c.phantom("an arrival", a.Timer, a.Gen, a.Due, a.T, c.whyUnknown(a.Timer, g))
 		}
@@ -131,9 +151,24 @@ func (c *checker) gather(h *History) {
 	for i := range h.Deads {
 		d := &h.Deads[i]
 		if g := gens[generationKey{d.Timer, d.Gen}]; g != nil && g.put.Res != Fail {
-			g.deads = append(g.deads, d)
+			if d.Manual {
+				g.manual.deads = append(g.manual.deads, d)
+			} else {
+				g.deads = append(g.deads, d)
+			}
 		} else {
 			c.phantom("a dead letter", d.Timer, d.Gen, d.Due, d.T, c.whyUnknown(d.Timer, g))
+		}
+	}
+	for i := range h.Records {
+		r := &h.Records[i]
+		switch g := gens[generationKey{r.Timer, r.Gen}]; {
+		case g == nil || g.put.Res == Fail:
+			c.phantomRecord(r, c.whyUnknown(r.Timer, g))
+		case r.Manual:
+			g.manual.records = append(g.manual.records, r)
+		default:
+			g.records = append(g.records, r)
 		}
 	}
 }
@@ -205,4 +240,8 @@ func (c *checker) whyUnknown(name string, g *generation) string {
 
 func (c *checker) phantom(what, name string, gen uint64, due, t Time, why string) {
 	c.report.Violations = append(c.report.Violations, Violation{"C4-phantom", name, gen, due, what + " at " + t.String() + ": " + why})
+}
+
+func (c *checker) phantomRecord(r *Record, why string) {
+	c.report.Violations = append(c.report.Violations, Violation{"C4-phantom", r.Timer, r.Gen, r.Due, "a record: " + why})
 }

@@ -39,6 +39,16 @@ func TestWalk(t *testing.T) {
 		{"30 * * * *", "Europe/Berlin", SkipOnce, twice, "00:30 02:30"},
 		{"30 * * * *", "Europe/Berlin", Shift, twice, "00:30 02:30"},
 
+		{"30 2 * * *", "Europe/Berlin", "next,first", gap, "01:00"},
+		{"0,30 2 * * *", "Europe/Berlin", "shift,both", gap, "01:00 01:30"},
+		{"30 2 * * *", "Europe/Berlin", "skip,second", gap, ""},
+		{"*/30 2 * * *", "Europe/Berlin", "shift,first", gap, ""},
+		{"30 2 * * *", "Europe/Berlin", "skip,first", twice, "00:30"},
+		{"30 2 * * *", "Europe/Berlin", "next,second", twice, "01:30"},
+		{"0,30 1,2,3 * * *", "Europe/Berlin", "next,second", twice, "01:00 01:30 02:00 02:30"},
+		{"30 2 * * *", "Europe/Berlin", "shift,both", twice, "00:30 01:30"},
+		{"*/30 2 * * *", "Europe/Berlin", "skip,second", twice, "00:00 00:30 01:00 01:30"},
+
 		{"15 2 * * *", "Australia/Lord_Howe", Vixie, "2027-10-02T15:00", "15:30"},
 		{"15 2 * * *", "Australia/Lord_Howe", Shift, "2027-10-02T15:00", "15:45"},
 		{"15 2 * * *", "Australia/Lord_Howe", Naive, "2027-10-02T15:00", ""},

@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,32 +18,41 @@ import (
 
 // fields is what a line holds, whatever its op.
 type fields struct {
-	op, timer, res, key, reply, kind, node, fid string
-	gen, attempt, epoch                         uint64
-	t, t0, t1, due                              Time
-	excuse                                      time.Duration
-	inflight                                    bool
-	spec                                        Spec
-	cfg                                         Config
-	timers                                      map[string]uint64
+	op, timer, res, key, reply, kind, node, fid, ending, reason string
+	gen, attempt, attempts, epoch                               uint64
+	count                                                       int
+	t, t0, t1, due, lastDue, from, until                        Time
+	excuse                                                      time.Duration
+	inflight, manual                                            bool
+	spec                                                        Spec
+	cfg                                                         Config
+	timers                                                      map[string]uint64
 }
 
 // shape is which fields an op has: those of required always, those of optional perhaps, and no others.
 type shape struct{ required, optional string }
 
 var shapes = map[string]shape{
-	"config":  {"cfg", ""},
-	"create":  {"timer gen spec t0 t1 res", "due"},
-	"replace": {"timer gen spec t0 t1 res", "due inflight"},
-	"delete":  {"timer t0 t1 res", "inflight"},
-	"get":     {"timer t0 t1 res", "gen"},
-	"final":   {"t0 t1 timers", ""},
-	"fire":    {"timer gen t reply", "due t1 key attempt epoch"},
-	"ack":     {"key t", ""},
-	"dead":    {"timer gen t", "due"},
-	"fault":   {"kind fid t", "node excuse_ms"},
-	"heal":    {"fid t", "kind node"},
-	"end":     {"t", ""},
+	"config":     {"cfg", ""},
+	"create":     {"timer gen spec t0 t1 res", "due"},
+	"replace":    {"timer gen spec t0 t1 res", "due inflight"},
+	"reschedule": {"timer gen spec t0 t1 res", "due inflight"},
+	"delete":     {"timer t0 t1 res", "inflight"},
+	"pause":      {"timer t0 t1 res", "until"},
+	"resume":     {"timer t0 t1 res", ""},
+	"skip":       {"timer count t0 t1 res", ""},
+	"run":        {"timer t0 t1 res", "key due"},
+	"backfill":   {"timer from until t0 t1 res", ""},
+	"redrive":    {"timer gen due t0 t1 res", "manual"},
+	"get":        {"timer t0 t1 res", "gen"},
+	"final":      {"t0 t1 timers", ""},
+	"fire":       {"timer gen t reply", "due t1 key attempt epoch manual"},
+	"ack":        {"key t", ""},
+	"dead":       {"timer gen t", "due manual"},
+	"record":     {"timer gen due ending", "last_due count reason attempts manual"},
+	"fault":      {"kind fid t", "node excuse_ms"},
+	"heal":       {"fid t", "kind node"},
+	"end":        {"t", ""},
 }
 
 // bits are the fields' places in a set.
@@ -145,6 +155,10 @@ func (d *decoder) field(f *fields, name string) error {
 		return d.often(&f.kind)
 	case "node":
 		return d.often(&f.node)
+	case "ending":
+		return d.often(&f.ending)
+	case "reason":
+		return d.often(&f.reason)
 	case "key":
 		return d.text(&f.key)
 	case "fid":
@@ -161,6 +175,10 @@ func (d *decoder) field(f *fields, name string) error {
 		return d.number(&f.attempt, math.MaxInt32)
 	case "epoch":
 		return d.number(&f.epoch, math.MaxUint64)
+	case "attempts":
+		return d.number(&f.attempts, math.MaxInt32)
+	case "count":
+		return d.count(&f.count)
 	case "excuse_ms":
 		return d.millis(&f.excuse)
 	case "t":
@@ -171,8 +189,16 @@ func (d *decoder) field(f *fields, name string) error {
 		return d.time(&f.t1)
 	case "due":
 		return d.time(&f.due)
+	case "last_due":
+		return d.time(&f.lastDue)
+	case "from":
+		return d.time(&f.from)
+	case "until":
+		return d.time(&f.until)
 	case "inflight":
 		return d.flag(&f.inflight)
+	case "manual":
+		return d.flag(&f.manual)
 	case "spec":
 		return d.spec(&f.spec)
 	case "cfg":
@@ -215,13 +241,25 @@ func (d *decoder) spec(s *Spec) error {
 		case "tz":
 			return d.often(&s.TZ)
 		case "dst":
-			return oneOf(d, &s.DST, Vixie, Naive, SkipOnce, Shift)
+			return d.dst(&s.DST)
+		case "except":
+			return d.days(&s.Except, false)
+		case "off":
+			return d.days(&s.Off, true)
 		case "until":
 			return d.time(&s.Until)
 		case "count":
 			return d.count(&s.Count)
+		case "jitter_ms":
+			return d.millis(&s.Jitter)
 		case "misfire":
-			return oneOf(d, &s.Misfire, MisfireAll, MisfireLatest, MisfireSkip)
+			return oneOf(d, &s.Misfire, MisfireAll, MisfireLatest, MisfireSkip, MisfireWithin)
+		case "within_ms":
+			return d.millis(&s.Within)
+		case "overlap":
+			return oneOf(d, &s.Overlap, OverlapWait, OverlapSkip, OverlapAllow)
+		case "deadline_ms":
+			return d.millis(&s.Deadline)
 		case "max_attempts":
 			return d.count(&s.MaxAttempts)
 		case "serial":
@@ -234,12 +272,50 @@ func (d *decoder) spec(s *Spec) error {
 		return err
 	case forms != 1:
 		return fmt.Errorf("a spec with %d of at, delay_ms, every_ms and cron, not one", forms)
-	case s.Start != 0 && !every:
-		return errors.New("start belongs to every_ms")
+	case s.Start != 0 && !every && !cron:
+		return errors.New("start belongs to every_ms and cron")
+	case len(s.Except)+len(s.Off) > 0 && !every && !cron:
+		return errors.New("except and off belong to every_ms and cron")
+	case (s.Within != 0) != (s.Misfire == MisfireWithin):
+		return errors.New("within_ms belongs to the misfire policy within, which needs it")
+	case s.Serial && s.Overlap == OverlapAllow:
+		return errors.New("serial contradicts the overlap policy allow")
 	case (s.TZ != "" || s.DST != "") && !cron:
 		return errors.New("tz and dst belong to cron")
 	}
 	return nil
+}
+
+// dst reads a policy's name, or a pair.
+func (d *decoder) dst(p *DST) error {
+	var text string
+	if err := d.often(&text); err != nil {
+		return err
+	}
+	if _, _, _, ok := DST(text).rules(); !ok {
+		return fmt.Errorf("%q is none of %q, nor a pair such as \"skip,both\"", text, []DST{Vixie, Naive, SkipOnce, Shift})
+	}
+	*p = DST(text)
+	return nil
+}
+
+// days reads a list of dates, and of days of the week if they may be in it.
+func (d *decoder) days(p *[]string, weekdays bool) error {
+	if tok, err := d.json.ReadToken(); err != nil || tok.Kind() != '[' {
+		return cmp.Or(err, errors.New("no list of days"))
+	}
+	for d.json.PeekKind() != ']' {
+		var day string
+		if err := d.often(&day); err != nil {
+			return err
+		}
+		if _, err := time.Parse(time.DateOnly, day); err != nil && !(weekdays && slices.Contains(weekdayNames, day)) {
+			return fmt.Errorf("%q is no day", day)
+		}
+		*p = append(*p, day)
+	}
+	_, err := d.json.ReadToken()
+	return err
 }
 
 // config reads the promises; what is left out keeps its default.
@@ -254,8 +330,10 @@ func (d *decoder) config(c *Config) error {
 			return d.flag(&c.StrictDup)
 		case "zombie_ok":
 			return d.flag(&c.ZombieOK)
+		case "records":
+			return d.flag(&c.Records)
 		case "dst":
-			return oneOf(d, &c.DST, Vixie, Naive, SkipOnce, Shift)
+			return d.dst(&c.DST)
 		}
 		if p := millis[name]; p != nil {
 			return d.millis(p)

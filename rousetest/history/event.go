@@ -2,7 +2,8 @@ package history
 
 import "time"
 
-// Event is a line of a history: Config, Put, Delete, Get, Final, Fire, Ack, Dead, Fault, Heal or End.
+// Event is a line of a history: Config, Put, Delete, Pause, Resume, Skip, Run, Backfill, Redrive, Get, Final, Fire, Ack, Dead,
+// Record, Fault, Heal or End.
 type Event interface{ append(b []byte) []byte }
 
 // Res is what a client knows of a call.
@@ -25,16 +26,17 @@ const (
 	ReplyNone  Reply = "none"  // hung, cut or crashed; or an Ack comes later
 )
 
-// Put is a create, or a replace, which also creates.
+// Put is a create, a replace, which also creates, or a reschedule, which keeps all of a timer but when it is due.
 type Put struct {
-	Replace  bool
-	Timer    string
-	Gen      uint64 // the client's number of the write, which the payload carries
-	Spec     Spec
-	T0, T1   Time // the call began; the answer came, or was given up
-	Res      Res
-	Due      Time // what the service answered as first due, if it did
-	InFlight bool // of a replace: the answer said that an attempt of the old generation may still arrive
+	Replace    bool
+	Reschedule bool // a pause goes on
+	Timer      string
+	Gen        uint64 // the client's number of the write, which the payload carries; or whoever observes a reschedule knows it
+	Spec       Spec
+	T0, T1     Time // the call began; the answer came, or was given up
+	Res        Res
+	Due        Time // what the service answered as first due, if it did
+	InFlight   bool // of a replace or reschedule: the answer said that an attempt of the old generation may still arrive
 }
 
 // Spec is when a timer is due: At, Every or Cron; and after Delay if none of them is set.
@@ -42,16 +44,30 @@ type Spec struct {
 	At          Time
 	Delay       time.Duration
 	Every       time.Duration
-	Start       Time   // of Every: the first occurrence; zero: the first is one interval after the write
-	Cron        string // five fields; six, or "cron6:" and six, with seconds first; or a word such as @daily
-	TZ          string // of Cron; empty is UTC
-	DST         DST    // of Cron; empty is the config's
-	Until       Time   // no occurrence is later
-	Count       int    // so many occurrences at most; 0: no bound
+	Start       Time          // of Every: the first occurrence; zero: the first is one interval after the write. Of Cron: none is earlier
+	Cron        string        // five fields; six, or "cron6:" and six, with seconds first; or a word such as @daily
+	TZ          string        // of Cron; empty is UTC
+	DST         DST           // of Cron; empty is the config's
+	Except      []string      // of Every and Cron: dates, as YYYY-MM-DD in TZ, without occurrences
+	Off         []string      // of Every and Cron: days of the week, as sun to sat, and dates without occurrences
+	Until       Time          // no occurrence is later
+	Count       int           // so many occurrences at most; 0: no bound
+	Jitter      time.Duration // an occurrence is sent up to so much later than due
 	Misfire     Misfire
-	MaxAttempts int  // 0: not known, not judged
-	Serial      bool // an occurrence does not begin before the previous one is done
+	Within      time.Duration // of MisfireWithin
+	Overlap     Overlap       // empty: not known, not judged
+	Deadline    time.Duration // no attempt starts later than so long after it was to be sent; 0: none
+	MaxAttempts int           // 0: not known, not judged
+	Serial      bool          // an occurrence does not begin before the previous one is done
 }
+
+// ordered says whether no two occurrences are in progress at once.
+func (s *Spec) ordered() bool {
+	return s.Serial || s.Overlap == OverlapWait || s.Overlap == OverlapSkip
+}
+
+// recurring says whether there may be more than one occurrence.
+func (s *Spec) recurring() bool { return s.Every != 0 || s.Cron != "" }
 
 // Misfire says which occurrences may be left out when there was no time for all.
 type Misfire string
@@ -60,9 +76,21 @@ const (
 	MisfireAll    Misfire = "all" // none; the default
 	MisfireLatest Misfire = "latest"
 	MisfireSkip   Misfire = "skip"
+	MisfireWithin Misfire = "within" // those that were noticed more than Spec.Within late
 )
 
-// DST says what a cron expression means where clocks are put forward or back.
+// Overlap says what becomes of an occurrence that comes due while another of the timer is in progress.
+type Overlap string
+
+const (
+	OverlapWait  Overlap = "wait"
+	OverlapSkip  Overlap = "skip" // it is left out
+	OverlapAllow Overlap = "allow"
+)
+
+// DST says what a cron expression means where clocks are put forward or back. Beside the named ones there are pairs such as
+// "skip,both" for fixed times: in a gap next (at its end, once), skip or shift (later by its length); in a repeated hour in the
+// first pass, the second or both. With * in minute or hour a pair is Naive.
 type DST string
 
 const (
@@ -78,6 +106,56 @@ type Delete struct {
 	T0, T1   Time
 	Res      Res
 	InFlight bool // the answer said that an attempt may still arrive
+}
+
+// Pause stops a timer's occurrences until it is resumed, or until a time.
+type Pause struct {
+	Timer  string
+	T0, T1 Time
+	Res    Res
+	Until  Time // 0: until it is resumed
+}
+
+// Resume ends a pause.
+type Resume struct {
+	Timer  string
+	T0, T1 Time
+	Res    Res
+}
+
+// Skip gives up the next occurrences of a timer.
+type Skip struct {
+	Timer  string
+	T0, T1 Time
+	Res    Res
+	Count  int
+}
+
+// Run asks for a fire beside the schedule.
+type Run struct {
+	Timer  string
+	T0, T1 Time
+	Res    Res
+	Key    string // of its fire, as answered
+	Due    Time   // as answered
+}
+
+// Backfill asks for the occurrences of a range of time, (again) or for the first time.
+type Backfill struct {
+	Timer       string
+	From, Until Time // from the first due time to before the last
+	T0, T1      Time
+	Res         Res
+}
+
+// Redrive asks for a new set of attempts for a dead letter.
+type Redrive struct {
+	Timer  string
+	Gen    uint64
+	Due    Time
+	Manual bool
+	T0, T1 Time
+	Res    Res
 }
 
 // Get is a client's look at one timer.
@@ -105,6 +183,7 @@ type Fire struct {
 	Attempt int
 	Epoch   uint64 // fencing number
 	Reply   Reply
+	Manual  bool // the service says that it is a Run's
 }
 
 // Ack says that an attempt whose Reply was none was acknowledged later, as streams and queues do.
@@ -119,6 +198,31 @@ type Dead struct {
 	Gen   uint64
 	Due   Time
 	T     Time
+
+	Manual bool // of a Run
+}
+
+// Ending is what the service says became of an occurrence.
+type Ending string
+
+const (
+	Fired   Ending = "fired"
+	Died    Ending = "dead"
+	Skipped Ending = "skipped"
+	Missed  Ending = "missed"
+)
+
+// Record is an entry of the service's list of what became of occurrences: of one, or of all from Due to LastDue.
+type Record struct {
+	Timer    string
+	Gen      uint64
+	Due      Time
+	LastDue  Time // 0: a single occurrence
+	Count    int  // how many, with LastDue; 0: not counted
+	Ending   Ending
+	Reason   string // of Skipped: begins with paused, asked, overlap, or deleted, replaced, rescheduled; of Missed: with misfire or deadline
+	Attempts int
+	Manual   bool // of a Run
 }
 
 // Fault begins a fault, which excuses what it touches until it is healed, or for Excuse if that is shorter.

@@ -6,6 +6,8 @@ type expectation interface {
 	match(due Time) (o occurrence, ok bool)
 	// next returns the first occurrence that begins after a time.
 	next(after Time) (o occurrence, ok bool)
+	// wide returns the expectation as if the timer had been made long ago.
+	wide() expectation
 }
 
 // occurrence is due between lo and hi, which differ where nobody told the time from which the service counts.
@@ -40,11 +42,14 @@ func (e *once) match(due Time) (occurrence, bool) {
 
 func (e *once) next(after Time) (occurrence, bool) { return e.occurrence, e.lo > after }
 
+func (e *once) wide() expectation { return e }
+
 // every is due at k·step after its first occurrence, k = 0, 1, …, until the given time.
 type every struct {
 	first       occurrence
 	step, until Time
 	slack       Time // as once has it
+	start       Time // of the schedule; first is not before the timer
 }
 
 func (e *every) at(k Time) (occurrence, bool) {
@@ -71,6 +76,13 @@ func (e *every) next(after Time) (occurrence, bool) {
 	return e.at((after-e.first.lo)/e.step + 1)
 }
 
+func (e *every) wide() expectation {
+	if e.start == 0 {
+		return e
+	}
+	return &every{first: occurrence{e.start, e.start}, step: e.step, until: e.until, start: e.start}
+}
+
 // pin settles from which time the service counts, by the first due time that it claims.
 func pin(e expectation, due Time) {
 	switch e := e.(type) {
@@ -78,6 +90,8 @@ func pin(e expectation, due Time) {
 		if e.lo < e.hi {
 			e.claim = due
 		}
+	case *working:
+		pin(e.expectation, due)
 	case *every:
 		if o, ok := e.match(due); ok && e.first.lo < e.first.hi {
 			base := due - (o.lo - e.first.lo)
@@ -90,6 +104,7 @@ func pin(e expectation, due Time) {
 type crontab struct {
 	times       *cronTimes
 	from, until Time // the timer is there
+	start       Time // of the schedule
 }
 
 func (e *crontab) match(due Time) (occurrence, bool) {
@@ -100,3 +115,5 @@ func (e *crontab) next(after Time) (occurrence, bool) {
 	t, ok := e.times.next(max(after, e.from-1))
 	return occurrence{t, t}, ok && t <= e.until
 }
+
+func (e *crontab) wide() expectation { return &crontab{e.times, e.start, e.until, e.start} }

@@ -1,12 +1,13 @@
 // Package history judges a timer service from outside. Clients, receivers and fault injectors write down what they did and
 // saw (Writer), one JSON object a line; Check says which promises the service broke.
 //
-//	clients    ─ create, replace, delete, get, final ─┐
-//	receivers  ─ fire, ack ───────────────────────────┼─► Writer ─► file ─► Read ─► Check ─► Report
-//	injector   ─ fault, heal ─────────────────────────┤
-//	harness    ─ config, dead, end ───────────────────┘
+//	clients    ─ create, replace, reschedule, delete, pause, …, get, final ─┐
+//	receivers  ─ fire, ack ─────────────────────────────────────────────────┼─► Writer ─► file ─► Read ─► Check ─► Report
+//	injector   ─ fault, heal ───────────────────────────────────────────────┤
+//	harness    ─ config, dead, record, end ─────────────────────────────────┘
 //
-// All times are the observers', never the service's, but for the due times that it claims. Nothing here uses rouse's own
+// All times are the observers', never the service's, but for the due times that it claims; records are its own account, which
+// is held against what was seen. Nothing here uses rouse's own
 // schedules: cron expressions are walked minute by minute against the time zone database.
 //
 // A log that cannot be understood whole is unusable: Read returns an error, and such a log is never a pass.
@@ -20,18 +21,25 @@ import "time"
 
 // History is what was written down, each kind in the order of the lines.
 type History struct {
-	Config  Config
-	Puts    []Put
-	Deletes []Delete
-	Gets    []Get
-	Finals  []Final
-	Fires   []Fire
-	Acks    []Ack
-	Deads   []Dead
-	Faults  []Fault
-	Heals   []Heal
-	End     End
-	Events  int // lines with an event
+	Config    Config
+	Puts      []Put
+	Deletes   []Delete
+	Pauses    []Pause
+	Resumes   []Resume
+	Skips     []Skip
+	Runs      []Run
+	Backfills []Backfill
+	Redrives  []Redrive
+	Gets      []Get
+	Finals    []Final
+	Fires     []Fire
+	Acks      []Ack
+	Deads     []Dead
+	Records   []Record
+	Faults    []Fault
+	Heals     []Heal
+	End       End
+	Events    int // lines with an event
 }
 
 // Config is what the service promises, as the harness knows it.
@@ -46,6 +54,7 @@ type Config struct {
 	AttemptTimeout time.Duration // attempt_timeout_ms: how long an attempt may run
 	StrictDup      bool          // strict_dup: judge rule C6
 	ZombieOK       bool          // zombie_ok: a fault excuses arrivals after a delete
+	Records        bool          // records: the log has all records of the service, so that what has none is judged
 	DST            DST           // dst: what cron means where clocks are put forward or back, unless a spec says
 }
 

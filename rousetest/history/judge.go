@@ -9,8 +9,11 @@ import (
 type delivery struct {
 	occurrence
 	arrivals []arrival // in the order of their times
+	asked    []arrival // those that followed a redrive or a backfill
 	deads    []*Dead
 	done     Time // when the occurrence had ended; forever if it had not
+	settled  Time // when the service may have noticed it at the latest
+	manual   bool // it is a run's
 }
 
 // began returns when the occurrence first arrived.
@@ -27,20 +30,31 @@ func (c *checker) judge(g *generation) {
 	if g.expect = c.expect(g); g.expect == nil {
 		return
 	}
+	c.relateAsks(g)
 	ds := c.deliveries(g)
+	c.judgeRunAttempts(g)
 	var previous *delivery
+	came := 0
 	for i := range ds {
 		d := &ds[i]
 		c.judgeAttempts(g, d)
+		c.judgePause(g, d)
 		if began, ok := d.began(); ok {
 			c.judgeOrder(g, previous, d, began)
 			previous = d
 		}
+		if len(d.arrivals)+len(d.deads) > 0 && len(d.asked) == 0 {
+			came++
+		}
+		if n := g.put.Spec.Count; n > 0 && came == n+1 {
+			c.violate("C11-count", g, d.lo, "%d occurrences or more were delivered, count is %d", came, n)
+			came++ // told
+		}
 	}
-	c.judgeArrivals(g, ds)
-	if n := g.put.Spec.Count; n > 0 && len(ds) > n {
-		c.violate("C11-count", g, ds[n].lo, "%d occurrences were delivered, count is %d", len(ds), n)
-	}
+	fates := c.judgeArrivals(g, ds)
+	c.judgeAsks(g, ds)
+	c.judgeRuns(g, ds)
+	c.judgeRecords(g, fates, ds)
 }
 
 // claim is an arrival or a dead letter that names an occurrence.
@@ -48,6 +62,7 @@ type claim struct {
 	occurrence
 	arrival *arrival
 	dead    *Dead
+	asked   bool
 }
 
 // deliveries sorts arrivals and dead letters by the occurrences that they name, earliest first. Those that name none are
@@ -56,7 +71,8 @@ func (c *checker) deliveries(g *generation) []delivery {
 	claims := make([]claim, 0, len(g.arrivals)+len(g.deads))
 	add := func(what string, due, t Time, cl claim) {
 		var ok bool
-		cl.occurrence, ok = g.expect.match(due)
+		cl.occurrence, ok = g.name(due)
+		cl.asked = ok && cl.arrival != nil && c.asked(g, cl.occurrence, t)
 		switch {
 		case due == 0:
 			c.phantom(what, g.put.Timer, g.put.Gen, due, t, "it names no due time")
@@ -65,7 +81,7 @@ func (c *checker) deliveries(g *generation) []delivery {
 		default:
 			if len(claims) == 0 {
 				pin(g.expect, due)
-				cl.occurrence, _ = g.expect.match(due)
+				cl.occurrence, _ = g.name(due)
 			}
 			claims = append(claims, cl)
 		}
@@ -87,22 +103,48 @@ func (c *checker) deliveries(g *generation) []delivery {
 			ds = append(ds, delivery{occurrence: cl.occurrence})
 		}
 		d := &ds[len(ds)-1]
-		if cl.dead != nil {
+		switch {
+		case cl.dead != nil:
 			d.deads = append(d.deads, cl.dead)
-		} else {
+		case cl.asked:
+			d.asked = append(d.asked, *cl.arrival)
+		default:
 			d.arrivals = append(d.arrivals, *cl.arrival)
 		}
 	}
 	return ds
 }
 
+// fate is what is known of an occurrence that was expected, or came.
+type fate struct {
+	occurrence
+	d         *delivery // nil: nothing came
+	deadline  Time      // by when it should have come, or been given up; forever if that cannot be told
+	certain   bool      // it is the generation's
+	contested bool      // something that may have ended the generation began before the deadline
+	told      bool      // that it did not come was told already
+}
+
 // judgeArrivals goes through the occurrences in their order: those that should have come, and those that came.
-func (c *checker) judgeArrivals(g *generation, ds []delivery) {
-	busy := Time(0) // until then the previous occurrence was not done
-	came := func(d *delivery, index int) {
-		c.judgeTime(g, d, d.occurrence, busy, index)
-		if g.put.Spec.Serial && len(d.arrivals) > 0 {
-			busy = max(busy, d.done)
+func (c *checker) judgeArrivals(g *generation, ds []delivery) (fates []fate) {
+	keep := c.cfg.Records || len(g.records) > 0
+	p := pressure{all: ds}
+	came := func(o occurrence, d *delivery, index int) {
+		f := c.judgeTime(g, d, o, &p, index)
+		if d != nil && len(d.arrivals) > 0 {
+			c.judgeOverlap(g, d, p.previous)
+			p.previous = d
+			if g.put.Spec.ordered() {
+				p.busy = max(p.busy, d.settled)
+			}
+		}
+		if d != nil && g.put.Spec.ordered() {
+			for i := range d.asked { // any of them may be what was due, and had not come, when it was asked for
+				p.busy = max(p.busy, c.running(&d.asked[i]))
+			}
+		}
+		if keep {
+			fates = append(fates, f)
 		}
 	}
 	limit := c.end
@@ -113,47 +155,81 @@ func (c *checker) judgeArrivals(g *generation, ds []delivery) {
 	if g.put.Res == OK && !g.unsure {
 		for o, ok := g.expect.next(0); ok && o.lo <= limit; o, ok = g.expect.next(o.lo) {
 			for len(ds) > 0 && ds[0].lo < o.lo {
-				came(&ds[0], index)
+				came(ds[0].occurrence, &ds[0], index)
 				ds = ds[1:]
 			}
 			if len(ds) > 0 && ds[0].lo == o.lo {
-				came(&ds[0], index)
+				came(o, &ds[0], index)
 				ds = ds[1:]
 			} else {
-				c.judgeTime(g, nil, o, busy, index)
+				came(o, nil, index)
 			}
 			index++
 		}
 	}
 	for i := range ds {
-		came(&ds[i], index)
+		came(ds[i].occurrence, &ds[i], index)
 	}
+	return fates
+}
+
+// pressure is what keeps occurrences waiting, or from coming, as the occurrences are gone through in their order.
+type pressure struct {
+	busy     Time      // until then the previous occurrence was not done
+	previous *delivery // the last one that arrived
+	all      []delivery
+	skipped  int // occurrences that skips were held to have given up
 }
 
 // judgeTime says whether an occurrence had to come, and whether it came in time. d is nil if nothing came; index is its place
 // among all from the beginning of the call that made the timer.
-func (c *checker) judgeTime(g *generation, d *delivery, o occurrence, busy Time, index int) {
-	p := g.put
+func (c *checker) judgeTime(g *generation, d *delivery, o occurrence, press *pressure, index int) fate {
+	p, s := g.put, &g.put.Spec
+	busy := c.behind(g.manual.deliveries, max(o.hi, p.T1, press.busy), s.Jitter)
+	if busy == max(o.hi, p.T1) {
+		busy = press.busy
+	}
 	hi := max(o.hi, p.T1, min(busy, c.end))
-	deadline := c.faults.push(o.lo, hi.Add(c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate)
+	late := s.Jitter + c.cfg.MaxLate + c.cfg.ClockErr
+	deadline := c.faults.push(o.lo, hi.Add(late), c.cfg.MaxLate)
+	end, paused := g.timer.paused(o.lo, deadline)
+	if paused {
+		deadline = max(deadline, c.faults.push(o.lo, end.Add(late), c.cfg.MaxLate))
+	}
 	// After the call, or the only one: a call that is not over may have come too late for it.
-	certain := o.lo > p.T1.Add(c.cfg.ClockErr) || p.Res == OK && p.single()
-	contested := g.threat != nil && g.threat.t0 < deadline
-	counted := p.Spec.Count == 0 || index < p.Spec.Count
-	must := certain && !contested && counted && p.Res == OK && !g.unsure && deadline <= c.end && busy != forever
+	f := fate{occurrence: o, d: d, deadline: deadline}
+	f.certain = o.lo > p.T1.Add(c.cfg.ClockErr) || p.Res == OK && p.single()
+	f.contested = g.contested(deadline)
+	counted := s.Count == 0 || index < s.Count
+	must := f.certain && !f.contested && counted && p.Res == OK && !g.unsure && deadline <= c.end && busy != forever
+	f.certain = f.certain && counted
+	if busy == forever {
+		f.deadline = forever
+	}
 	if d == nil || len(d.arrivals) == 0 && len(d.deads) == 0 {
-		if must && !c.misfired(g, o, hi, deadline) {
+		delayed := paused || hi > max(o.hi, p.T1) || p.T1 > o.hi || c.faults.touch(o.lo, deadline)
+		switch {
+		case !must || paused && s.recurring() || c.givenUp(g, o, delayed, hi, deadline) || c.overlapped(g, o, press.all):
+		case c.asked(g, o, deadline): // what came, or was to come, cannot be told from what was asked for
+		case press.skipped < g.skippable(deadline):
+			press.skipped++
+		default:
+			f.told = true
 			c.report.Stats.Musts++
-			c.violate("C1-lost", g, o.lo, "nothing came by %v", deadline)
+			if g.usedUp(o) {
+				c.violate("R6-run", g, o.lo, "a run came in its place")
+			} else {
+				c.violate("C1-lost", g, o.lo, "nothing came by %v", deadline)
+			}
 		}
-		return
+		return f
 	}
 	if must {
 		c.report.Stats.Musts++
 	}
 	first, ok := d.began()
 	if !ok {
-		return
+		return f
 	}
 	if first < o.lo {
 		c.report.Stats.Early++
@@ -162,23 +238,12 @@ func (c *checker) judgeTime(g *generation, d *delivery, o occurrence, busy Time,
 	if first < o.lo-micros(c.cfg.EarlyTol)-micros(c.cfg.ClockErr) {
 		c.violate("C2-early", g, o.lo, "it arrived at %v, %v early", first, o.lo.Sub(first))
 	}
-	if first > deadline && !contested && (certain || p.Res == OK) && busy != forever {
+	if first > deadline && !f.contested && (f.certain || p.Res == OK) && busy != forever {
 		c.violate("C3-late", g, o.lo, "it arrived at %v, %v after its deadline", first, first.Sub(deadline))
 	}
-}
-
-// misfired says whether the misfire policy excuses an occurrence that did not come.
-func (c *checker) misfired(g *generation, o occurrence, hi, deadline Time) bool {
-	switch g.put.Spec.Misfire {
-	case MisfireLatest:
-		next, ok := g.expect.next(o.lo)
-		return ok && next.lo < deadline
-	case MisfireSkip:
-		// A previous occurrence that took long is as good a reason as a fault.
-		return c.faults.touch(o.lo, deadline) || hi > max(o.hi, g.put.T1)
-	}
-	return false
+	c.judgeDeadline(g, d)
+	return f
 }
 
 // single says whether the timer has one occurrence.
-func (p *Put) single() bool { return p.Spec.Every == 0 && p.Spec.Cron == "" }
+func (p *Put) single() bool { return !p.Spec.recurring() }

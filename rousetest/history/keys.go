@@ -8,23 +8,29 @@ import (
 
 // keyUse is an idempotency key of an occurrence.
 type keyUse struct {
-	key string
-	g   *generation
-	due Time
+	key    string
+	g      *generation
+	due    Time
+	manual bool
 }
 
 // noteKeys judges the keys of one occurrence and keeps them for judgeKeys.
 func (c *checker) noteKeys(g *generation, d *delivery) {
-	for i := range d.arrivals {
-		key := d.arrivals[i].Key
-		switch {
-		case key == "":
-			c.violate("C5-key", g, d.lo, "the attempt of %v has no key", d.arrivals[i].T)
-		case i == 0 || key != d.arrivals[0].Key:
-			if i > 0 && d.arrivals[0].Key != "" {
-				c.violate("C5-key", g, d.lo, "the attempt of %v has the key %q, the first had %q", d.arrivals[i].T, key, d.arrivals[0].Key)
+	first := ""
+	for i, all := 0, [...][]arrival{d.arrivals, d.asked}; i < len(all); i++ {
+		for j := range all[i] {
+			a := &all[i][j]
+			switch {
+			case a.Key == "":
+				c.violate("C5-key", g, d.lo, "the attempt of %v has no key", a.T)
+			case a.Key != first:
+				if first != "" {
+					c.violate("C5-key", g, d.lo, "the attempt of %v has the key %q, the first had %q", a.T, a.Key, first)
+				} else {
+					first = a.Key
+				}
+				c.keys = append(c.keys, keyUse{a.Key, g, d.lo, d.manual})
 			}
-			c.keys = append(c.keys, keyUse{key, g, d.lo})
 		}
 	}
 }
@@ -37,7 +43,7 @@ func (c *checker) judgeKeys() {
 	})
 	for i := 1; i < len(c.keys); i++ {
 		a, b := c.keys[i-1], c.keys[i]
-		if a.key == b.key && (a.g != b.g || a.due != b.due) {
+		if a.key == b.key && (a.g != b.g || a.due != b.due || a.manual != b.manual) {
 			c.violate("C5-key", b.g, b.due, "its key %q is also that of timer %q gen %d due %v", b.key, a.g.put.Timer, a.g.put.Gen, a.due)
 		}
 	}

@@ -18,8 +18,14 @@ import (
 //
 //	== want: name                                 the rule that is violated, or pass
 //	config   name=value …
-//	create   timer gen spec t0 t1 res [due=] [inflight=true]     and replace; spec is an object, its times as strings
+//	create   timer gen spec t0 t1 res [due=] [inflight=true]     and replace, reschedule; spec is an object, its times as strings
 //	delete   timer t0 t1 res [inflight=true]
+//	pause    timer t0 t1 res [until=]                            and resume
+//	skip     timer count t0 t1 res
+//	run      timer t0 t1 res [key=] [due=]
+//	backfill timer from until t0 t1 res
+//	redrive  timer gen due t0 t1 res
+//	record   timer gen due ending [last_due=] [count=] [reason=] …   a reason's spaces as _
 //	get      timer t0 t1 res [gen=]
 //	final    t0 t1 [timer=gen …]
 //	fire     timer gen due t t1 reply [key=] …                   t1 or due may be -
@@ -35,7 +41,9 @@ func sec(s float64) Time { return At(zero.Add(time.Duration(s * float64(time.Sec
 var positions = map[string]string{
 	"create": "timer gen spec t0 t1 res", "replace": "timer gen spec t0 t1 res", "delete": "timer t0 t1 res", "get": "timer t0 t1 res",
 	"final": "t0 t1", "fire": "timer gen due t t1 reply", "ack": "key t", "dead": "timer gen due t", "fault": "fid t", "heal": "fid t",
-	"end": "t", "config": "",
+	"end": "t", "config": "", "reschedule": "timer gen spec t0 t1 res", "pause": "timer t0 t1 res", "resume": "timer t0 t1 res",
+	"skip": "timer count t0 t1 res", "run": "timer t0 t1 res", "backfill": "timer from until t0 t1 res",
+	"redrive": "timer gen due t0 t1 res", "record": "timer gen due ending",
 }
 
 // expand turns a line of the notation into JSON.
@@ -49,12 +57,12 @@ func expand(t *testing.T, line string) string {
 	var out, inner []string // inner: of cfg and timers
 	add := func(to *[]string, name, value string) {
 		switch name {
-		case "t", "t0", "t1", "due", "at", "start", "until":
+		case "t", "t0", "t1", "due", "last_due", "at", "start", "from", "until":
 			if s, err := strconv.ParseFloat(value, 64); err == nil {
 				value = sec(s).String()
 			}
 		}
-		if value[0] != '{' && value != "true" && (name == "timer" || name == "key" || name == "fid" || !isNumber(value)) {
+		if value[0] != '{' && value[0] != '[' && value != "true" && (name == "timer" || name == "key" || name == "fid" || !isNumber(value)) {
 			quoted, _ := jsontext.AppendQuote(nil, value)
 			value = string(quoted)
 		}
@@ -88,6 +96,8 @@ func expand(t *testing.T, line string) string {
 		switch {
 		case op == "config" || op == "final":
 			add(&inner, k, v)
+		case k == "reason":
+			add(&out, k, strings.ReplaceAll(v, "_", " "))
 		case k == "key" && v == "":
 			out = append(out, `"key":""`)
 		default:
@@ -172,4 +182,4 @@ func TestRules(t *testing.T) {
 	}
 }
 
-const allRules = "C1-lost C2-early C3-late C4-phantom C5-key C6-dup C7-after-delete C8-read C9-retry C9-dead C10-order C11-count C12-bad-input C13-bad-due"
+const allRules = "C1-lost C2-early C3-late C4-phantom C5-key C6-dup C7-after-delete C8-read C9-retry C9-dead C10-order C11-count C12-bad-input C13-bad-due R1-record R2-ending R3-reason R4-overlap R5-deadline R6-run R7-pause"

@@ -1,6 +1,9 @@
 package history
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // micros is a duration as the difference of two Times.
 func micros(d time.Duration) Time { return Time(d.Microseconds()) }
@@ -19,6 +22,9 @@ func (c *checker) expect(g *generation) expectation {
 		g.unsure = s.At > until
 		return &once{occurrence: occurrence{s.At, s.At}}
 	case s.Every != 0:
+		if len(s.Except)+len(s.Off) > 0 {
+			return c.expectWorking(g, until)
+		}
 		return c.expectEvery(g, until)
 	case s.Cron != "":
 		return c.expectCron(g, until)
@@ -43,12 +49,45 @@ func (c *checker) expectEvery(g *generation, until Time) expectation {
 		}
 		return e
 	}
-	e := &every{first: occurrence{s.Start, s.Start}, step: step, until: until}
+	e := &every{first: occurrence{s.Start, s.Start}, step: step, until: until, start: s.Start}
 	if o, _ := e.next(p.T0 - slack - 1); o.lo > s.Start {
 		e.first = o // what was due before the timer was there is not expected
 	}
 	c.judgeTold(g, c.isFirst(e, p))
 	return e
+}
+
+// expectWorking is expectEvery with days that are off: the first interval may not end on a day that counts, so the due time
+// that was answered may be any multiple of them later.
+func (c *checker) expectWorking(g *generation, until Time) expectation {
+	p, s := g.put, &g.put.Spec
+	step, slack := micros(s.Every), micros(c.cfg.ClockErr)
+	e := &every{step: step, until: until, start: s.Start}
+	w := &working{e, days{time.UTC, slices.Concat(s.Except, s.Off)}}
+	if s.Start != 0 {
+		e.first = occurrence{s.Start, s.Start}
+		if o, _ := e.next(p.T0 - slack - 1); o.lo > s.Start {
+			e.first = o
+		}
+		c.judgeTold(g, c.isFirst(w, p))
+		return w
+	}
+	e.first, e.slack = occurrence{p.T0 + step, p.T1 + step}, slack
+	earliest := floorMilli(e.first.lo - slack)
+	base := earliest + Time(mod(int64(p.Due-earliest), int64(step)))
+	if told := p.Due >= base && base <= ceilMilli(e.first.hi+slack) && p.Due <= until; c.judgeTold(g, told && first(w, e, base) == p.Due) {
+		e.first, e.slack = occurrence{base, base}, 0
+	}
+	return w
+}
+
+// first returns the first due time of w, whose intervals e begin to end at base.
+func first(w *working, e *every, base Time) Time {
+	was := *e
+	e.first, e.slack = occurrence{base, base}, 0
+	o, _ := w.next(base - 1)
+	*e = was
+	return o.lo
 }
 
 func (c *checker) expectCron(g *generation, until Time) expectation {
@@ -70,7 +109,10 @@ func (c *checker) expectCron(g *generation, until Time) expectation {
 		}
 		return nil
 	}
-	e := &crontab{times: times.cronTimes, from: p.T0 - micros(c.cfg.ClockErr), until: until}
+	var e expectation = &crontab{times: times.cronTimes, from: max(s.Start, p.T0-micros(c.cfg.ClockErr)), until: until, start: s.Start}
+	if len(s.Except)+len(s.Off) > 0 {
+		e = &working{e, days{times.cron.loc, slices.Concat(s.Except, s.Off)}}
+	}
 	c.judgeTold(g, c.isFirst(e, p))
 	return e
 }

@@ -85,7 +85,7 @@ func (rd *reader) add(f *fields) error {
 			return fmt.Errorf("a second config, after line %d", rd.config)
 		}
 		rd.config, h.Config = rd.n, f.cfg
-	case "create", "replace":
+	case "create", "replace", "reschedule":
 		key := generationKey{f.timer, f.gen}
 		if first := rd.gens[key]; first != 0 {
 			return fmt.Errorf("gen %d of %q was written before, in line %d", f.gen, f.timer, first)
@@ -96,8 +96,8 @@ func (rd *reader) add(f *fields) error {
 			return err
 		}
 		rd.write(f)
-		h.Puts = append(h.Puts, Put{Replace: f.op == "replace", Timer: f.timer, Gen: f.gen, Spec: f.spec, T0: f.t0, T1: f.t1,
-			Res: res, Due: f.due, InFlight: f.inflight})
+		h.Puts = append(h.Puts, Put{Replace: f.op == "replace", Reschedule: f.op == "reschedule", Timer: f.timer, Gen: f.gen, Spec: f.spec,
+			T0: f.t0, T1: f.t1, Res: res, Due: f.due, InFlight: f.inflight})
 	case "delete":
 		res, err := result(f.res, OK, Fail, Info)
 		if err != nil {
@@ -105,6 +105,8 @@ func (rd *reader) add(f *fields) error {
 		}
 		rd.write(f)
 		h.Deletes = append(h.Deletes, Delete{f.timer, f.t0, f.t1, res, f.inflight})
+	case "pause", "resume", "skip", "run", "backfill", "redrive":
+		return rd.addVerb(f)
 	case "get":
 		res, err := result(f.res, OK, NotFound, Fail, Info)
 		if err != nil {
@@ -121,12 +123,14 @@ func (rd *reader) add(f *fields) error {
 		if f.t1 != 0 && f.t1 < f.t {
 			return errors.New("t1 lies before t")
 		}
-		h.Fires = append(h.Fires, Fire{f.timer, f.gen, f.due, f.t, f.t1, f.key, int(f.attempt), f.epoch, reply})
+		h.Fires = append(h.Fires, Fire{f.timer, f.gen, f.due, f.t, f.t1, f.key, int(f.attempt), f.epoch, reply, f.manual})
 	case "ack":
 		h.Acks = append(h.Acks, Ack{f.key, f.t})
 		rd.ackLines = append(rd.ackLines, rd.n)
 	case "dead":
-		h.Deads = append(h.Deads, Dead{f.timer, f.gen, f.due, f.t})
+		h.Deads = append(h.Deads, Dead{f.timer, f.gen, f.due, f.t, f.manual})
+	case "record":
+		return rd.addRecord(f)
 	case "fault":
 		if _, ok := rd.fids[f.fid]; ok {
 			return fmt.Errorf("a second fault %q", f.fid)
@@ -142,6 +146,56 @@ func (rd *reader) add(f *fields) error {
 		}
 		rd.end, h.End = rd.n, End{f.t}
 	}
+	return nil
+}
+
+// addVerb puts a client's call that writes no timer where it belongs.
+func (rd *reader) addVerb(f *fields) error {
+	h := rd.h
+	res, err := result(f.res, OK, Fail, Info)
+	if err != nil {
+		return err
+	}
+	rd.write(f)
+	switch f.op {
+	case "pause":
+		h.Pauses = append(h.Pauses, Pause{f.timer, f.t0, f.t1, res, f.until})
+	case "resume":
+		h.Resumes = append(h.Resumes, Resume{f.timer, f.t0, f.t1, res})
+	case "skip":
+		if f.count == 0 {
+			return errors.New("a skip of 0 occurrences")
+		}
+		h.Skips = append(h.Skips, Skip{f.timer, f.t0, f.t1, res, f.count})
+	case "run":
+		if res == OK && f.key == "" {
+			return errors.New("a run that is ok without the key that was answered")
+		}
+		h.Runs = append(h.Runs, Run{f.timer, f.t0, f.t1, res, f.key, f.due})
+	case "backfill":
+		if f.until <= f.from {
+			return errors.New("until is not after from")
+		}
+		h.Backfills = append(h.Backfills, Backfill{f.timer, f.from, f.until, f.t0, f.t1, res})
+	case "redrive":
+		h.Redrives = append(h.Redrives, Redrive{f.timer, f.gen, f.due, f.manual, f.t0, f.t1, res})
+	}
+	return nil
+}
+
+func (rd *reader) addRecord(f *fields) error {
+	ending, err := result(f.ending, Fired, Died, Skipped, Missed)
+	switch {
+	case err != nil:
+		return err
+	case f.lastDue != 0 && f.lastDue < f.due:
+		return errors.New("last_due lies before due")
+	case f.lastDue == 0 && f.count > 1:
+		return errors.New("a count without last_due")
+	case f.lastDue != 0 && (ending == Fired || ending == Died || f.manual):
+		return errors.New("last_due belongs to what was skipped or missed")
+	}
+	rd.h.Records = append(rd.h.Records, Record{f.timer, f.gen, f.due, f.lastDue, f.count, ending, f.reason, int(f.attempts), f.manual})
 	return nil
 }
 

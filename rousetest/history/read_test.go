@@ -26,6 +26,9 @@ func TestUnusable(t *testing.T) {
 		}
 		return strings.Replace(line, old, with, 1)
 	}
+	record := func(ending, more string) string {
+		return `{"op":"record","timer":"a","gen":1,"due":"2027-01-15T08:00:00Z","ending":"` + ending + `"` + more + `}`
+	}
 	for _, tc := range []struct{ name, log, want string }{
 		{"no end", create, "line 1: the log stops without an end line"},
 		{"empty", "", "without an end line"},
@@ -47,12 +50,30 @@ func TestUnusable(t *testing.T) {
 		{"unknown field of a config", `{"op":"config","cfg":{"x":1}}`, "unknown field cfg.x"},
 		{"no form", change(create, `"delay_ms":5`, `"count":5`), "a spec with 0 of"},
 		{"two forms", change(create, `"delay_ms":5`, `"delay_ms":5,"cron":"* * * * *"`), "a spec with 2 of"},
-		{"start of a delay", change(create, `"delay_ms":5`, `"delay_ms":5,"start":"2027-01-15T08:00:00Z"`), "start belongs to every_ms"},
+		{"start of a delay", change(create, `"delay_ms":5`, `"delay_ms":5,"start":"2027-01-15T08:00:00Z"`), "start belongs to every_ms and cron"},
 		{"tz of a delay", change(create, `"delay_ms":5`, `"delay_ms":5,"tz":"UTC"`), "tz and dst belong to cron"},
 		{"an interval of 0", change(create, `"delay_ms":5`, `"every_ms":0`), "an interval of 0"},
 		{"an empty cron", change(create, `"delay_ms":5`, `"cron":""`), "an empty cron expression"},
 		{"unknown dst", change(create, `"delay_ms":5`, `"cron":"* * * * *","dst":"x"`), `"x" is none of`},
 		{"unknown misfire", change(create, `"delay_ms":5`, `"delay_ms":5,"misfire":"x"`), `"x" is none of`},
+		{"unknown overlap", change(create, `"delay_ms":5`, `"delay_ms":5,"overlap":"x"`), `"x" is none of`},
+		{"half a pair", change(create, `"delay_ms":5`, `"cron":"* * * * *","dst":"skip"`), `"skip" is none of`},
+		{"a pair the wrong way round", change(create, `"delay_ms":5`, `"cron":"* * * * *","dst":"both,skip"`), `"both,skip" is none of`},
+		{"within without its time", change(create, `"delay_ms":5`, `"delay_ms":5,"misfire":"within"`), "within_ms belongs to"},
+		{"a time without within", change(create, `"delay_ms":5`, `"delay_ms":5,"within_ms":5`), "within_ms belongs to"},
+		{"serial and allow", change(create, `"delay_ms":5`, `"every_ms":5,"serial":true,"overlap":"allow"`), "serial contradicts"},
+		{"days of a delay", change(create, `"delay_ms":5`, `"delay_ms":5,"off":["sun"]`), "except and off belong to"},
+		{"no day", change(create, `"delay_ms":5`, `"every_ms":5,"off":["sunday"]`), `"sunday" is no day`},
+		{"a weekday as an exception", change(create, `"delay_ms":5`, `"every_ms":5,"except":["sun"]`), `"sun" is no day`},
+		{"no list of days", change(create, `"delay_ms":5`, `"every_ms":5,"off":"sun"`), "no list of days"},
+		{"a skip of nothing", `{"op":"skip","timer":"a","count":0,"t0":"2027-01-15T08:00:00Z","t1":"2027-01-15T08:00:01Z","res":"ok"}`, "a skip of 0"},
+		{"a run without its key", `{"op":"run","timer":"a","t0":"2027-01-15T08:00:00Z","t1":"2027-01-15T08:00:01Z","res":"ok"}`, "without the key"},
+		{"a backfill of nothing", `{"op":"backfill","timer":"a","from":"2027-01-15T08:00:00Z","until":"2027-01-15T08:00:00Z","t0":"2027-01-15T08:00:00Z","t1":"2027-01-15T08:00:01Z","res":"ok"}`, "until is not after from"},
+		{"unknown ending", record("x", ""), `"x" is none of`},
+		{"a record that runs backwards", record("missed", `,"last_due":"2027-01-15T07:59:59Z"`), "last_due lies before due"},
+		{"a count of one", record("missed", `,"count":2`), "a count without last_due"},
+		{"many that fired at once", record("fired", `,"last_due":"2027-01-15T08:00:01Z"`), "last_due belongs to"},
+		{"two writers, one of them a pause", create + "\n" + `{"op":"pause","timer":"a","t0":"2027-01-15T08:00:00.5Z","t1":"2027-01-15T08:00:01Z","res":"ok"}` + "\n" + endLine, "a write to \"a\" while that of line"},
 		{"unknown res", change(create, `"ok"`, `"fine"`), `"fine" is none of`},
 		{"a create that was not found", change(create, `"ok"`, `"notfound"`), `"notfound" is none of`},
 		{"unknown reply", change(fire, `"ok"`, `"fine"`), `"fine" is none of`},
@@ -106,22 +127,32 @@ func (failing) Write([]byte) (int, error) { return 0, errBroken }
 // all has every kind of event with every field.
 func all() *History {
 	return &History{
-		Config: Config{time.Second, time.Millisecond, 2 * time.Millisecond, 3 * time.Second, 0, time.Minute, time.Hour, 7 * time.Second, true, true, Shift},
+		Config: Config{time.Second, time.Millisecond, 2 * time.Millisecond, 3 * time.Second, 0, time.Minute, time.Hour, 7 * time.Second, true, true, true, "skip,both"},
 		Puts: []Put{
 			{Timer: "a", Gen: 1, Spec: Spec{At: sec(5)}, T0: sec(1), T1: sec(2), Res: OK, Due: sec(5)},
 			{Replace: true, Timer: "a", Gen: 1 << 63, Spec: Spec{Every: time.Second, Start: sec(7.000001), Until: sec(9), Count: 5, Misfire: MisfireSkip, MaxAttempts: 6, Serial: true},
 				T0: sec(3), T1: sec(4), Res: Info, InFlight: true},
 			{Timer: "ü\"\\\n\u2028", Gen: 0, Spec: Spec{Cron: "0 0 * * *", TZ: "Europe/Berlin", DST: Naive}, T0: sec(3), T1: sec(4), Res: Fail},
 			{Timer: "", Gen: 3, Spec: Spec{Delay: time.Minute}, T0: sec(3), T1: sec(3), Res: OK},
+			{Reschedule: true, Timer: "p", Gen: 5, Spec: Spec{Every: time.Hour, Except: []string{"2027-01-15", "2027-01-16"}, Off: []string{"sun"}, Jitter: time.Second,
+				Misfire: MisfireWithin, Within: 2 * time.Second, Overlap: OverlapSkip, Deadline: 3 * time.Second}, T0: sec(3), T1: sec(3), Res: OK},
+			{Timer: "q", Gen: 4, Spec: Spec{Cron: "* * * * *", Start: sec(8)}, T0: sec(3), T1: sec(3), Res: OK},
 			{Timer: "", Gen: 4, T0: sec(3), T1: sec(3), Res: OK},
 		},
 		Deletes: []Delete{{"a", sec(5), sec(6), OK, true}, {"b", sec(5), sec(6), Fail, false}},
-		Gets:    []Get{{"a", sec(5), sec(6), OK, 9}, {"a", sec(5), sec(6), NotFound, 0}},
-		Finals:  []Final{{sec(50), sec(51), map[string]uint64{"a": 1, "\x00": 0, "b": 1<<64 - 1}}, {sec(52), sec(53), map[string]uint64{}}},
-		Fires: []Fire{{"a", 1, sec(5), sec(5.123456), sec(6), "k", 3, 1 << 40, ReplyRetry}, {"", 0, 0, sec(5), 0, "", 0, 0, ReplyNone},
-			{"a", 1, sec(5), sec(6), sec(7), "k", 3, 1 << 40, ReplyFatal}, {"a", 1, sec(5), sec(8), sec(9), "k", 3, 1 << 40, ReplyOK}},
-		Acks:   []Ack{{"k", sec(9)}},
-		Deads:  []Dead{{"a", 1, sec(5), sec(9)}, {"a", 1, 0, sec(9)}},
+		Pauses:  []Pause{{"p", sec(10), sec(11), OK, sec(20)}, {"p", sec(12), sec(12), Info, 0}},
+		Resumes: []Resume{{"p", sec(14), sec(15), OK}}, Skips: []Skip{{"p", sec(16), sec(17), OK, 3}},
+		Runs:      []Run{{"p", sec(18), sec(18), OK, "m", sec(18)}, {"p", sec(19), sec(19), Fail, "", 0}},
+		Backfills: []Backfill{{"p", sec(1), sec(2), sec(20), sec(21), OK}},
+		Redrives:  []Redrive{{"p", 5, sec(3), true, sec(21), sec(21), OK}, {"p", 5, sec(3), false, sec(22), sec(22), Info}},
+		Gets:      []Get{{"a", sec(5), sec(6), OK, 9}, {"a", sec(5), sec(6), NotFound, 0}},
+		Finals:    []Final{{sec(50), sec(51), map[string]uint64{"a": 1, "\x00": 0, "b": 1<<64 - 1}}, {sec(52), sec(53), map[string]uint64{}}},
+		Fires: []Fire{{"a", 1, sec(5), sec(5.123456), sec(6), "k", 3, 1 << 40, ReplyRetry, true}, {"", 0, 0, sec(5), 0, "", 0, 0, ReplyNone, false},
+			{"a", 1, sec(5), sec(6), sec(7), "k", 3, 1 << 40, ReplyFatal, false}, {"a", 1, sec(5), sec(8), sec(9), "k", 3, 1 << 40, ReplyOK, false}},
+		Acks:  []Ack{{"k", sec(9)}},
+		Deads: []Dead{{"a", 1, sec(5), sec(9), true}, {"a", 1, 0, sec(9), false}},
+		Records: []Record{{"p", 5, sec(3), 0, 0, Fired, "200", 2, true}, {"p", 5, sec(3), sec(9), 7, Missed, "misfire policy latest", 0, false},
+			{"p", 5, sec(3), sec(9), 0, Skipped, "", 0, false}, {"p", 5, sec(3), 0, 0, Died, "", 1, false}},
 		Faults: []Fault{{"1", "kill", "n1", sec(3), time.Second}, {"2", "", "", sec(3), 0}},
 		Heals:  []Heal{{"1", "kill", "n1", sec(4)}, {"2", "", "", sec(3)}},
 		End:    End{sec(99)},
@@ -135,7 +166,7 @@ func events(h *History) (es []Event) {
 			es = append(es, v.Index(i).Interface().(Event))
 		}
 	}
-	for _, s := range []any{h.Puts, h.Deletes, h.Gets, h.Finals, h.Fires, h.Acks, h.Deads, h.Faults, h.Heals} {
+	for _, s := range []any{h.Puts, h.Deletes, h.Pauses, h.Resumes, h.Skips, h.Runs, h.Backfills, h.Redrives, h.Records, h.Gets, h.Finals, h.Fires, h.Acks, h.Deads, h.Faults, h.Heals} {
 		add(s)
 	}
 	return es
@@ -192,7 +223,7 @@ func TestConfigDefaults(t *testing.T) {
 		}
 	}
 	if d := Defaults; d.MaxLate != time.Second || d.Recovery != 5*time.Second || d.Lease != 30*time.Second || d.MaxBackoff != time.Minute ||
-		d.AttemptTimeout != 30*time.Second || d.DST != Vixie || d.EarlyTol+d.ClockErr+d.MinBackoff != 0 || d.StrictDup || d.ZombieOK {
+		d.AttemptTimeout != 30*time.Second || d.DST != Vixie || d.EarlyTol+d.ClockErr+d.MinBackoff != 0 || d.StrictDup || d.ZombieOK || d.Records {
 		t.Fatalf("%+v", d)
 	}
 }

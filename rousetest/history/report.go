@@ -81,9 +81,9 @@ func sortViolations(vs []Violation) {
 	})
 }
 
-// compareRules puts C2 before C10.
+// compareRules puts C2 before C10, and both before R1.
 func compareRules(a, b string) int {
 	x, _, _ := strings.Cut(a, "-")
 	y, _, _ := strings.Cut(b, "-")
-	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(a, b))
+	return cmp.Or(strings.Compare(a[:1], b[:1]), cmp.Compare(len(x), len(y)), strings.Compare(a, b))
 }

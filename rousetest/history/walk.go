@@ -1,15 +1,45 @@
 package history
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // walker steps through real time by the minute, and knows the offset of the wall clock there.
 type walker struct {
 	*cron
-	policy DST
+	gap, repeat string
 
 	from, until int64 // the stretch with this offset, in seconds; 0, 0 before the first step
 	offset      int64
 	before      int64 // offset of the stretch before
+	after       int64 // offset of the stretch after
+}
+
+// rules are what a policy does with fixed times in a gap and in a repeated hour; strict says that it does so with * in minute
+// or hour as well.
+func (d DST) rules() (gap, repeat string, strict, ok bool) {
+	switch d {
+	case Vixie:
+		return "next", "first", false, true
+	case Naive:
+		return "skip", "both", true, true
+	case SkipOnce:
+		return "skip", "first", true, true
+	case Shift:
+		return "shift", "first", true, true
+	}
+	gap, repeat, _ = strings.Cut(string(d), ",")
+	ok = (gap == "next" || gap == "skip" || gap == "shift") && (repeat == "first" || repeat == "second" || repeat == "both")
+	return gap, repeat, false, ok
+}
+
+func (c *cron) walker(policy DST) *walker {
+	gap, repeat, strict, _ := policy.rules()
+	if c.wild && !strict {
+		gap, repeat = "skip", "both"
+	}
+	return &walker{cron: c, gap: gap, repeat: repeat}
 }
 
 // far stands for the ends of time in seconds: beyond any year of four digits.
@@ -23,9 +53,14 @@ func (w *walker) look(at int64) {
 	t := time.Unix(at, 0).In(w.loc)
 	_, offset := t.Zone()
 	start, end := t.ZoneBounds()
-	w.from, w.until, w.offset, w.before = -far, far, int64(offset), int64(offset)
+	w.from, w.until, w.offset, w.before, w.after = -far, far, int64(offset), int64(offset), int64(offset)
 	if !end.IsZero() {
-		w.until = end.Unix()
+		if w.until = end.Unix(); w.until <= at { // behind its tables package time lets a leap year end a day early
+			w.until = at - at%86400 + 86400
+			end = time.Unix(w.until, 0)
+		}
+		_, after := end.In(w.loc).Zone()
+		w.after = int64(after)
 	}
 	if !start.IsZero() {
 		w.from = start.Unix()
@@ -39,17 +74,17 @@ func (w *walker) look(at int64) {
 func (w *walker) minute(at int64, yield func(at int64) bool) bool {
 	w.look(at)
 	var due set
-	if !w.repeated(at) && w.matches(at+w.offset) {
+	if !w.otherPass(at) && w.matches(at+w.offset) {
 		due = w.second
 	}
 	if gap := w.offset - w.before; gap > 0 && w.from <= at && at < w.from+gap {
 		switch {
-		case w.policy == Vixie && !w.wild && at == w.from:
+		case w.gap == "next" && at == w.from:
 			// What was skipped is due now, once.
 			for wall := at + w.before; wall < at+w.offset && !due[0]; wall += 60 {
 				due[0] = w.matches(wall)
 			}
-		case w.policy == Shift && w.matches(at+w.before):
+		case w.gap == "shift" && w.matches(at+w.before):
 			for s, on := range w.second {
 				due[s] = due[s] || on
 			}
@@ -63,13 +98,17 @@ func (w *walker) minute(at int64, yield func(at int64) bool) bool {
 	return true
 }
 
-// repeated says whether the clocks have shown this minute before and the policy wants it once.
-func (w *walker) repeated(at int64) bool {
-	if w.policy == Naive || w.policy == Vixie && w.wild {
-		return false
+// otherPass says whether the clocks show this minute twice and the policy wants the other time.
+func (w *walker) otherPass(at int64) bool {
+	switch w.repeat {
+	case "first":
+		back := w.before - w.offset
+		return back > 0 && at < w.from+back
+	case "second":
+		back := w.offset - w.after
+		return back > 0 && at >= w.until-back
 	}
-	back := w.before - w.offset
-	return back > 0 && at < w.from+back
+	return false
 }
 
 // matches says whether a wall time's minute is one of those meant. Walls are counted in seconds as if they stood in UTC.
@@ -94,7 +133,7 @@ func mod(a, b int64) int64 { return ((a % b) + b) % b }
 // between returns the times from one to another, both included, at most so many.
 func (c *cron) between(policy DST, from, to Time, most int) []Time {
 	const second = Time(time.Second / time.Microsecond)
-	w := &walker{cron: c, policy: policy}
+	w := c.walker(policy)
 	var out []Time
 	at := int64(from / second)
 	for at -= mod(at, 60); Time(at)*second <= to; at += 60 {

@@ -75,6 +75,20 @@ func (l line) text(name, s string) line {
 	return l.mustText(name, s)
 }
 
+func (l line) texts(name string, list []string) line {
+	if len(list) == 0 {
+		return l
+	}
+	l = append(l.name(name), '[')
+	for i, s := range list {
+		if i > 0 {
+			l = append(l, ',')
+		}
+		l, _ = jsontext.AppendQuote(l, s)
+	}
+	return append(l, ']')
+}
+
 func (l line) mustNumber(name string, n uint64) line {
 	return strconv.AppendUint(l.name(name), n, 10)
 }
@@ -120,14 +134,17 @@ func (c Config) append(b []byte) []byte {
 		mustMillis("max_late_ms", c.MaxLate).mustMillis("early_tol_ms", c.EarlyTol).mustMillis("clock_err_ms", c.ClockErr).
 		mustMillis("recovery_ms", c.Recovery).mustMillis("lease_ms", c.Lease).mustMillis("min_backoff_ms", c.MinBackoff).
 		mustMillis("max_backoff_ms", c.MaxBackoff).mustMillis("attempt_timeout_ms", c.AttemptTimeout).
-		flag("strict_dup", c.StrictDup).flag("zombie_ok", c.ZombieOK).text("dst", string(c.DST))
+		flag("strict_dup", c.StrictDup).flag("zombie_ok", c.ZombieOK).flag("records", c.Records).text("dst", string(c.DST))
 	return append(l, '}')
 }
 
 func (p Put) append(b []byte) []byte {
 	op := "create"
-	if p.Replace {
+	switch {
+	case p.Replace:
 		op = "replace"
+	case p.Reschedule:
+		op = "reschedule"
 	}
 	l := begin(b, op).mustText("timer", p.Timer).mustNumber("gen", p.Gen)
 	l = append(l.name("spec"), '{')
@@ -137,11 +154,13 @@ func (p Put) append(b []byte) []byte {
 	case s.Every != 0:
 		l = l.mustMillis("every_ms", s.Every).time("start", s.Start)
 	case s.Cron != "":
-		l = l.mustText("cron", s.Cron).text("tz", s.TZ).text("dst", string(s.DST))
+		l = l.mustText("cron", s.Cron).time("start", s.Start).text("tz", s.TZ).text("dst", string(s.DST))
 	default:
 		l = l.mustMillis("delay_ms", s.Delay)
 	}
-	l = l.time("until", p.Spec.Until).number("count", uint64(p.Spec.Count)).text("misfire", string(p.Spec.Misfire)).
+	l = l.texts("except", p.Spec.Except).texts("off", p.Spec.Off).time("until", p.Spec.Until).number("count", uint64(p.Spec.Count)).
+		millis("jitter_ms", p.Spec.Jitter).text("misfire", string(p.Spec.Misfire)).millis("within_ms", p.Spec.Within).
+		text("overlap", string(p.Spec.Overlap)).millis("deadline_ms", p.Spec.Deadline).
 		number("max_attempts", uint64(p.Spec.MaxAttempts)).flag("serial", p.Spec.Serial)
 	return append(l, '}').mustTime("t0", p.T0).mustTime("t1", p.T1).mustText("res", string(p.Res)).time("due", p.Due).flag("inflight", p.InFlight)
 }
@@ -149,6 +168,35 @@ func (p Put) append(b []byte) []byte {
 func (d Delete) append(b []byte) []byte {
 	return begin(b, "delete").mustText("timer", d.Timer).mustTime("t0", d.T0).mustTime("t1", d.T1).mustText("res", string(d.Res)).
 		flag("inflight", d.InFlight)
+}
+
+func (p Pause) append(b []byte) []byte {
+	return begin(b, "pause").mustText("timer", p.Timer).call(p.T0, p.T1, p.Res).time("until", p.Until)
+}
+
+func (r Resume) append(b []byte) []byte {
+	return begin(b, "resume").mustText("timer", r.Timer).call(r.T0, r.T1, r.Res)
+}
+
+func (s Skip) append(b []byte) []byte {
+	return begin(b, "skip").mustText("timer", s.Timer).mustNumber("count", uint64(max(s.Count, 0))).call(s.T0, s.T1, s.Res)
+}
+
+func (r Run) append(b []byte) []byte {
+	return begin(b, "run").mustText("timer", r.Timer).call(r.T0, r.T1, r.Res).text("key", r.Key).time("due", r.Due)
+}
+
+func (f Backfill) append(b []byte) []byte {
+	return begin(b, "backfill").mustText("timer", f.Timer).mustTime("from", f.From).mustTime("until", f.Until).call(f.T0, f.T1, f.Res)
+}
+
+func (r Redrive) append(b []byte) []byte {
+	return begin(b, "redrive").mustText("timer", r.Timer).mustNumber("gen", r.Gen).mustTime("due", r.Due).flag("manual", r.Manual).
+		call(r.T0, r.T1, r.Res)
+}
+
+func (l line) call(t0, t1 Time, res Res) line {
+	return l.mustTime("t0", t0).mustTime("t1", t1).mustText("res", string(res))
 }
 
 func (g Get) append(b []byte) []byte {
@@ -173,7 +221,8 @@ func (f Final) append(b []byte) []byte {
 
 func (f Fire) append(b []byte) []byte {
 	return begin(b, "fire").mustText("timer", f.Timer).mustNumber("gen", f.Gen).time("due", f.Due).mustTime("t", f.T).time("t1", f.T1).
-		mustText("key", f.Key).number("attempt", uint64(max(f.Attempt, 0))).number("epoch", f.Epoch).mustText("reply", string(f.Reply))
+		mustText("key", f.Key).number("attempt", uint64(max(f.Attempt, 0))).number("epoch", f.Epoch).mustText("reply", string(f.Reply)).
+		flag("manual", f.Manual)
 }
 
 func (a Ack) append(b []byte) []byte {
@@ -181,7 +230,14 @@ func (a Ack) append(b []byte) []byte {
 }
 
 func (d Dead) append(b []byte) []byte {
-	return begin(b, "dead").mustText("timer", d.Timer).mustNumber("gen", d.Gen).time("due", d.Due).mustTime("t", d.T)
+	return begin(b, "dead").mustText("timer", d.Timer).mustNumber("gen", d.Gen).time("due", d.Due).mustTime("t", d.T).
+		flag("manual", d.Manual)
+}
+
+func (r Record) append(b []byte) []byte {
+	return begin(b, "record").mustText("timer", r.Timer).mustNumber("gen", r.Gen).mustTime("due", r.Due).time("last_due", r.LastDue).
+		number("count", uint64(max(r.Count, 0))).mustText("ending", string(r.Ending)).text("reason", r.Reason).
+		number("attempts", uint64(max(r.Attempts, 0))).flag("manual", r.Manual)
 }
 
 func (f Fault) append(b []byte) []byte {

@@ -128,6 +128,20 @@ func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	return rouse.Lane{Name: s.lanes.name(namespace, spec.Target), Limit: s.opts.Outstanding, Batch: maxFires}
 }
 
+// Obstacle says that nobody takes the fires of the spec's channel.
+func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
+	name, err := channelOf(spec.Target)
+	if err != nil {
+		return err.Error()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.channels[channelKey{namespace, name}]; c == nil || len(c.subs) == 0 {
+		return "nobody subscribes to " + spec.Target
+	}
+	return ""
+}
+
 // channelOf returns the channel that a target names.
 func channelOf(target string) (string, error) {
 	name, ok := strings.CutPrefix(target, scheme)

@@ -1,5 +1,6 @@
 // Package mem is a store in memory: the model that the other stores are held against, and a store for tests. It keeps nothing
-// when the process ends, looks at every row for every claim and list, and is meant to be obviously right.
+// when the process ends, looks at every row for every claim and list, and is meant to be obviously right. There is nothing to
+// take a copy of: it is no rouse.Checkpointer.
 package mem
 
 import (
@@ -21,6 +22,7 @@ type Store struct {
 	records  []kept // in the order of (Ended, seq)
 	revision uint64
 	closed   bool
+	clock    func() time.Time
 }
 
 type kept struct {
@@ -28,12 +30,17 @@ type kept struct {
 	at rouse.RecordCursor
 }
 
-// New returns an empty store.
-func New() *Store { return &Store{rows: map[rouse.Key]rouse.Row{}} }
+// New returns an empty store on the machine's wall clock.
+func New() *Store { return NewWithClock(time.Now) }
 
-// Now returns the machine's wall clock.
+// NewWithClock returns an empty store on a clock, which may be read at any time, from any goroutine.
+func NewWithClock(clock func() time.Time) *Store {
+	return &Store{rows: map[rouse.Key]rouse.Row{}, clock: clock}
+}
+
+// Now returns the store's clock.
 func (s *Store) Now(ctx context.Context) (rouse.Instant, error) {
-	return rouse.Reached(time.Now()), ctx.Err()
+	return rouse.Reached(s.clock()), ctx.Err()
 }
 
 // Close forgets everything; later calls fail with rouse.ErrClosed.
@@ -99,7 +106,7 @@ func matches(q *rouse.Query, r *rouse.Row) bool {
 	if q.Namespace != "" && r.Key.Namespace != q.Namespace || !strings.HasPrefix(r.Key.Name, q.Prefix) || q.Name != "" && r.Key.Name != q.Name {
 		return false
 	}
-	if len(q.States) == 0 && r.State == rouse.StateDead || len(q.States) > 0 && !slices.Contains(q.States, r.State) {
+	if !q.Wants(r.State) {
 		return false
 	}
 	for k, v := range q.Labels {
@@ -117,7 +124,7 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 	if err := s.usable(ctx); err != nil {
 		return rouse.Batch{}, err
 	}
-	b := rouse.Batch{Now: rouse.Reached(time.Now())}
+	b := rouse.Batch{Now: rouse.Reached(s.clock())}
 	until := b.Now.Add(w.Ahead)
 	var rows []rouse.Row
 	for _, r := range s.rows {
@@ -176,8 +183,10 @@ func (s *Store) apply(c *rouse.Change) rouse.Result {
 		row.Key = c.Key
 		res.Revision = s.put(row)
 	}
-	for _, row := range c.Also {
-		s.put(row)
+	for i, row := range c.Also {
+		if revision := s.put(row); i == 0 {
+			res.Also = revision
+		}
 	}
 	for _, r := range c.Log {
 		s.log(r)
@@ -246,3 +255,23 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (int
 }
 
 func hour(i rouse.Instant) int64 { return int64(i) / 3_600_000 }
+
+// TrimTimer forgets the records of a timer beyond its newest keep.
+func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := make([]kept, 0, len(s.records))
+	for _, k := range slices.Backward(s.records) {
+		if k.Namespace == namespace && k.Name == name {
+			if keep <= 0 {
+				continue
+			}
+			keep--
+		}
+		left = append(left, k)
+	}
+	n := len(s.records) - len(left)
+	slices.Reverse(left)
+	s.records = left
+	return int64(n), s.usable(ctx)
+}

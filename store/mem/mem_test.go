@@ -2,6 +2,7 @@ package mem
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/store/storetest"
@@ -9,4 +10,8 @@ import (
 
 func TestContract(t *testing.T) {
 	storetest.Run(t, func(*testing.T) rouse.Store { return New() })
+}
+
+func TestClock(t *testing.T) {
+	storetest.Clock(t, func(_ *testing.T, clock func() time.Time) rouse.Store { return NewWithClock(clock) })
 }

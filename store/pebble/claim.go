@@ -51,7 +51,7 @@ func (w *write) hold(row *rouse.Row, until rouse.Instant) {
 
 // read returns the rows of a window as they are.
 func (s *Store) read(w rouse.Window) (b rouse.Batch, err error) {
-	b.Now = now()
+	b.Now = s.now()
 	q, err := s.openQueues(w, b.Now)
 	defer func() {
 		if e := q.close(); err == nil {

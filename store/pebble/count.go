@@ -55,7 +55,7 @@ func (c *counts) write(o *ops, changes map[countKey]int64) error {
 		}
 		n += d
 		if n == 0 {
-			delete(c.near, k)
+			c.near[k] = 0 // kept: the next change would look for it among the tombstones of all its deletes
 			o.delete(func(b []byte) []byte { return append(b, name...) })
 			continue
 		}

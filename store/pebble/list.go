@@ -77,7 +77,7 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 // states returns the states that a query asks for.
 func states(q *rouse.Query) []rouse.State {
 	if len(q.States) == 0 {
-		return []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused}
+		return rouse.ListedStates
 	}
 	all := slices.Clone(q.States)
 	slices.Sort(all)
@@ -121,7 +121,7 @@ func countStates(r lsm.Reader, q *rouse.Query) (n int64, err error) {
 
 // matches says whether a row passes the filters that no scan applies by itself.
 func matches(q *rouse.Query, p *place) bool {
-	if len(q.States) == 0 && p.state == rouse.StateDead || len(q.States) > 0 && !slices.Contains(q.States, p.state) {
+	if !q.Wants(p.state) {
 		return false
 	}
 	for k, v := range q.Labels {

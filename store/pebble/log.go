@@ -7,7 +7,7 @@ import (
 )
 
 // logging gathers what a batch writes once for all its records: which timers' records ended in which second, packed into
-// one value per namespace and second, and how many each hour got.
+// one value per namespace and second, and how many each hour got or lost.
 type logging struct {
 	seconds map[secondKey]*moments
 	hours   map[uint32]int64
@@ -36,21 +36,24 @@ func (l *logging) reset() {
 // add writes a record.
 func (l *logging) add(o *ops, r *rouse.Record, seq uint64) {
 	hour := hourOf(r.Ended)
-	o.set(func(b []byte) []byte {
-		b = appendRecordHead(b, hour, r.Namespace, r.Name)
-		b = binary.BigEndian.AppendUint64(b, flip(int64(r.Ended)))
-		return binary.BigEndian.AppendUint64(b, seq)
-	}, func(b []byte) []byte { return rouse.AppendRecord(b, r) })
+	m := moment{rouse.RecordCursor{Ended: r.Ended, Seq: seq}, r.Name}
+	o.set(func(b []byte) []byte { return appendRecordKey(b, r.Namespace, &m) }, func(b []byte) []byte { return rouse.AppendRecord(b, r) })
 	l.hours[hour]++
 	k := secondKey{r.Namespace, secondOf(r.Ended)}
-	m := l.seconds[k]
-	if m == nil {
-		m = &moments{hour: hour, first: seq}
-		l.seconds[k] = m
+	page := l.seconds[k]
+	if page == nil {
+		page = &moments{hour: hour, first: seq}
+		l.seconds[k] = page
 	}
-	m.value = appendText(m.value, r.Name)
-	m.value = binary.AppendUvarint(m.value, uint64(int64(r.Ended)-k.second*1000))
-	m.value = binary.AppendUvarint(m.value, seq)
+	page.value = appendText(page.value, r.Name)
+	page.value = binary.AppendUvarint(page.value, uint64(int64(r.Ended)-k.second*1000))
+	page.value = binary.AppendUvarint(page.value, seq)
+}
+
+// forget deletes a record. The page that names it stays: a reader passes over it.
+func (l *logging) forget(o *ops, namespace string, m *moment) {
+	o.delete(func(b []byte) []byte { return appendRecordKey(b, namespace, m) })
+	l.hours[hourOf(m.Ended)]--
 }
 
 // write writes what was gathered, and counts the records in all.
@@ -63,7 +66,11 @@ func (l *logging) write(o *ops, all map[uint32]int64) {
 		}, func(b []byte) []byte { return append(b, m.value...) })
 	}
 	for hour, n := range l.hours {
-		all[hour] += n
+		if all[hour] += n; all[hour] <= 0 {
+			delete(all, hour)
+			o.delete(func(b []byte) []byte { return appendHourKey(b, tagHour, hour) })
+			continue
+		}
 		o.set(func(b []byte) []byte { return appendHourKey(b, tagHour, hour) },
 			func(b []byte) []byte { return binary.BigEndian.AppendUint64(b, uint64(all[hour])) })
 	}

@@ -12,8 +12,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// storeFormat is the version of what this package writes. It grows when an older rouse could no longer read it.
-const storeFormat = 1
+// storeFormat is the version of what this package writes. It grows when an older rouse could no longer read it:
+//
+//	1  the first
+//	2  bodies of rows and records of version 2, beside those of version 1; pages of the history may name records that are gone
+//
+// A store of an older format is read as it is, and is of this one from its next start on.
+const storeFormat = 2
 
 // The marker says that a directory is a store of this package. It is written before anything else, as "new", and again
 // when the store is there, as "ready": a directory that is ready and has lost its files is damaged, not empty.
@@ -27,6 +32,7 @@ const (
 type held struct {
 	lock  *lsm.Lock
 	fresh bool // the store has yet to be made
+	older bool // its format is older than what will be written to it
 }
 
 // enter checks a directory and locks it. In a directory that is not a store, or is used by somebody else, it makes nothing.
@@ -55,9 +61,10 @@ func enter(disk vfs.FS, dir string) (held, error) {
 	return h, nil
 }
 
-// settle marks a store that was just made as ready.
+// settle marks a store that was just made as ready, and one of an older format as one of this format. Until then nothing that an
+// older rouse cannot read was written to it.
 func (h *held) settle(disk vfs.FS, dir string) error {
-	if !h.fresh {
+	if !h.fresh && !h.older {
 		return nil
 	}
 	return writeMarker(disk, dir, "ready")
@@ -113,7 +120,7 @@ func readMarker(disk vfs.FS, dir string) (held, error) {
 	if version > storeFormat {
 		return held{}, fmt.Errorf("has format %d, this rouse knows formats up to %d; run the newer rouse that wrote it", version, storeFormat)
 	}
-	return held{fresh: state == "new"}, nil
+	return held{fresh: state == "new", older: version < storeFormat}, nil
 }
 
 // writeMarker replaces the marker in one step that a crash cannot tear.

@@ -40,6 +40,9 @@ type Options struct {
 	CacheBytes    int64 // of blocks read from disk, kept in memory; default 32 MiB
 	MemTableBytes int64 // of rows written, kept in memory until they are sorted out to disk; default 64 MiB
 	Reserve       int64 // free bytes on the disk below which rows are no longer added; default 64 MiB; negative is none
+
+	// Clock is what Now, claims and holds go by; default time.Now. It is called from many goroutines.
+	Clock func() time.Time
 }
 
 func (o Options) withDefaults() Options {
@@ -52,15 +55,19 @@ func (o Options) withDefaults() Options {
 	if o.Reserve == 0 {
 		o.Reserve = 64 << 20
 	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
 	return o
 }
 
 // Store is a rouse.Store and a rouse.Checkpointer.
 type Store struct {
-	db   *lsm.DB
-	dir  string
-	lock *lsm.Lock
-	room *room
+	db    *lsm.DB
+	dir   string
+	clock func() time.Time
+	lock  *lsm.Lock
+	room  *room
 
 	life   sync.RWMutex // held for reading by every call, for writing by Close
 	closed bool
@@ -74,6 +81,8 @@ type Store struct {
 	syncing chan pending     // in the order of the log
 	syncer  sync.WaitGroup
 	syncs   latency
+
+	trimming chan struct{} // holds a token while records are forgotten
 }
 
 // revisionGap is how far revisions jump when a store is opened. A crash may have lost the newest writes that nobody was
@@ -92,7 +101,8 @@ func open(dir string, o Options, fs vfs.FS) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, lock: h.lock, room: newRoom(fs, dir, o.Reserve), turn: make(chan struct{}, 1), syncing: make(chan pending, 1024)}
+	s := &Store{dir: dir, clock: o.Clock, lock: h.lock, room: newRoom(fs, dir, o.Reserve), turn: make(chan struct{}, 1), trimming: make(chan struct{}, 1),
+		syncing: make(chan pending, 1024)}
 	if s.db, err = lsm.Open(dir, s.tune(o, h.fresh)); err != nil {
 		_ = h.lock.Close()
 		return nil, fmt.Errorf("store %s: %w", dir, explain(err))
@@ -128,12 +138,12 @@ func (s *Store) load() error {
 	return err
 }
 
-// Now returns the machine's wall clock.
+// Now returns the store's clock.
 func (s *Store) Now(ctx context.Context) (rouse.Instant, error) {
-	return now(), ctx.Err()
+	return s.now(), ctx.Err()
 }
 
-func now() rouse.Instant { return rouse.Reached(time.Now()) }
+func (s *Store) now() rouse.Instant { return rouse.Reached(s.clock()) }
 
 // Close waits for the calls that run, and closes the store. Writes that wait for room on a full disk fail.
 func (s *Store) Close() error {

@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/store/mem"
@@ -31,6 +32,18 @@ func TestReopen(t *testing.T) {
 }
 
 func openDir(dir string) (rouse.Store, error) { return Open(dir, Options{}) }
+
+func TestCheckpoint(t *testing.T) { storetest.Checkpoint(t, openDir) }
+
+func TestClock(t *testing.T) {
+	storetest.Clock(t, func(t *testing.T, clock func() time.Time) rouse.Store {
+		s, err := Open(t.TempDir(), Options{Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+}
 
 func TestCrash(t *testing.T) { storetest.Crash(t, openDir) }
 

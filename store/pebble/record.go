@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 
 	lsm "github.com/cockroachdb/pebble/v2"
@@ -24,28 +25,31 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 		until = rouse.RecordCursor{Ended: rouse.Never, Seq: 1<<64 - 1}
 	}
 	limit := max(1, q.Limit)
-	var moments []moment
 	if q.Name != "" {
-		moments, err = momentsOfTimer(ctx, snap, q.Namespace, q.Name, until, limit+1)
+		err = ofTimer(ctx, snap, q.Namespace, q.Name, until, add(&page, limit, q.Namespace))
 	} else {
-		moments, err = momentsOfNamespace(ctx, snap, q.Namespace, until, limit+1)
+		err = ofNamespace(ctx, snap, q.Namespace, until, add(&page, limit, q.Namespace))
 	}
 	if err != nil {
-		return page, explain(err)
-	}
-	for i := range moments {
-		if i == limit {
-			last := moments[i-1].RecordCursor
-			page.Next = &last
-			break
-		}
-		r, err := getRecord(snap, q.Namespace, &moments[i])
-		if err != nil {
-			return rouse.RecordPage{}, err
-		}
-		page.Records = append(page.Records, r)
+		return rouse.RecordPage{}, explain(err)
 	}
 	return page, nil
+}
+
+// add returns a function that adds records to a page, until there is one more than the page takes.
+func add(page *rouse.RecordPage, limit int, namespace string) visitRecord {
+	var last rouse.RecordCursor
+	return func(m *moment, value []byte) (more bool, err error) {
+		if len(page.Records) == limit {
+			page.Next = &last
+			return false, nil
+		}
+		record, err := rouse.DecodeRecord(bytes.Clone(value)) // its texts share the memory
+		record.Namespace, record.Name = namespace, m.name
+		page.Records = append(page.Records, record)
+		last = m.RecordCursor
+		return true, err
+	}
 }
 
 // moment says which timer's record ended when.
@@ -54,79 +58,89 @@ type moment struct {
 	name string
 }
 
-func (a moment) newer(b rouse.RecordCursor) bool {
-	return a.Ended > b.Ended || a.Ended == b.Ended && a.Seq > b.Seq
+func (m *moment) before(c rouse.RecordCursor) bool {
+	return m.Ended < c.Ended || m.Ended == c.Ended && m.Seq < c.Seq
 }
 
-func getRecord(r lsm.Reader, namespace string, m *moment) (rouse.Record, error) {
-	key := appendRecordHead(nil, hourOf(m.Ended), namespace, m.name)
-	key = binary.BigEndian.AppendUint64(key, flip(int64(m.Ended)))
-	key = binary.BigEndian.AppendUint64(key, m.Seq)
-	value, err := get(r, key)
-	if err != nil {
-		return rouse.Record{}, err
-	}
-	record, err := rouse.DecodeRecord(value)
-	record.Namespace, record.Name = namespace, m.name
-	return record, err
+// visitRecord takes a record, whose value it does not keep, until it wants no more.
+type visitRecord func(m *moment, value []byte) (more bool, err error)
+
+func appendRecordKey(b []byte, namespace string, m *moment) []byte {
+	b = appendRecordHead(b, hourOf(m.Ended), namespace, m.name)
+	b = binary.BigEndian.AppendUint64(b, flip(int64(m.Ended)))
+	return binary.BigEndian.AppendUint64(b, m.Seq)
 }
 
-// momentsOfTimer returns up to n moments of a timer before until, newest first.
-func momentsOfTimer(ctx context.Context, r lsm.Reader, namespace, name string, until rouse.RecordCursor, n int) (out []moment, err error) {
+// ofTimer visits the records of a timer before until, newest first.
+func ofTimer(ctx context.Context, r lsm.Reader, namespace, name string, until rouse.RecordCursor, visit visitRecord) error {
 	ident := appendRecordHead(nil, 0, namespace, name)[5:]
-	end := appendRecordHead(nil, hourOf(until.Ended), namespace, name)
-	end = binary.BigEndian.AppendUint64(end, flip(int64(until.Ended)))
-	end = binary.BigEndian.AppendUint64(end, until.Seq)
-	err = backward(ctx, r, tagRecord, ident, end, func(key, _ []byte) (bool, error) {
+	end := appendRecordKey(nil, namespace, &moment{until, name})
+	return backward(ctx, r, tagRecord, ident, end, func(key, value []byte) (bool, error) {
 		if len(key) != 5+len(ident)+16 {
 			return false, errDamaged
 		}
 		at := key[5+len(ident):]
-		out = append(out, moment{rouse.RecordCursor{Ended: rouse.Instant(unflip(binary.BigEndian.Uint64(at))), Seq: binary.BigEndian.Uint64(at[8:])}, name})
-		return len(out) < n, nil
+		ended, seq := rouse.Instant(unflip(binary.BigEndian.Uint64(at))), binary.BigEndian.Uint64(at[8:])
+		return visit(&moment{rouse.RecordCursor{Ended: ended, Seq: seq}, name}, value)
 	})
-	return out, err
 }
 
-// momentsOfNamespace returns up to n moments of a namespace before until, newest first. Those of one second lie in one or
-// more pages, each written by one batch; they are put in order here.
-func momentsOfNamespace(ctx context.Context, r lsm.Reader, namespace string, until rouse.RecordCursor, n int) (out []moment, err error) {
+// ofNamespace visits the records of a namespace before until, newest first. Those of one second are named in one or more
+// pages, each written by one batch; they are put in order here. A page may name records that TrimTimer has forgotten.
+func ofNamespace(ctx context.Context, r lsm.Reader, namespace string, until rouse.RecordCursor, visit visitRecord) error {
 	ident := append([]byte(namespace), 0)
 	end := appendMomentHead(nil, hourOf(until.Ended), namespace)
 	end = binary.BigEndian.AppendUint64(end, flip(secondOf(until.Ended)))
 	end = after(end)
 	var same []moment // those of one second
-	var second []byte
-	flush := func() {
+	var second, key []byte
+	more := true
+	flush := func() error {
 		slices.SortFunc(same, func(a, b moment) int {
-			if a.newer(b.RecordCursor) {
+			if b.before(a.RecordCursor) {
 				return -1
 			}
 			return 1
 		})
-		out, same = append(out, same[:min(len(same), n-len(out))]...), same[:0]
+		for i := 0; i < len(same) && more; i++ {
+			key = appendRecordKey(key[:0], namespace, &same[i])
+			value, closer, err := r.Get(key)
+			if errors.Is(err, lsm.ErrNotFound) {
+				continue
+			}
+			if err == nil {
+				more, err = visit(&same[i], value)
+				err = errors.Join(err, closer.Close())
+			}
+			if err != nil {
+				return err
+			}
+		}
+		same = same[:0]
+		return nil
 	}
-	err = backward(ctx, r, tagMoment, ident, end, func(key, value []byte) (bool, error) {
+	err := backward(ctx, r, tagMoment, ident, end, func(key, value []byte) (bool, error) {
 		if len(key) != 5+len(ident)+16 {
 			return false, errDamaged
 		}
 		if at := key[:len(key)-8]; !bytes.Equal(at, second) {
-			flush()
-			if len(out) == n {
-				return false, nil
+			if err := flush(); err != nil || !more {
+				return false, err
 			}
 			second = append(second[:0], at...)
 		}
 		all, err := readMoments(unflip(binary.BigEndian.Uint64(second[len(second)-8:])), value)
 		for _, m := range all {
-			if until.Ended > m.Ended || until.Ended == m.Ended && until.Seq > m.Seq {
+			if m.before(until) {
 				same = append(same, m)
 			}
 		}
 		return true, err
 	})
-	flush()
-	return out, err
+	if err != nil {
+		return err
+	}
+	return flush()
 }
 
 // backward calls visit for the keys tag, hour, ident… below end, in falling order, until it wants no more. The keys of one

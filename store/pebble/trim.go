@@ -17,6 +17,10 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 		return 0, err
 	}
 	defer s.life.RUnlock()
+	if err := s.beginTrim(ctx); err != nil {
+		return 0, err
+	}
+	defer s.endTrim()
 	var gone []uint32
 	done, err := s.commit(ctx, func(w *write) error {
 		all := slices.Sorted(maps.Keys(s.hours))
@@ -44,7 +48,7 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 			delete(s.hours, h)
 		}
 		return nil
-	}, len(s.hours))
+	}, 1)
 	if err != nil {
 		return 0, err
 	}
@@ -69,3 +73,81 @@ func loadHours(db *lsm.DB) (map[uint32]int64, error) {
 	}
 	return hours, err
 }
+
+// trimChunk bounds the records of a timer that one batch forgets, so that others get their turns in between.
+const trimChunk = 4096
+
+// TrimTimer forgets the records of a timer beyond its newest keep, each with a tombstone. What it costs is mostly a seek or two
+// for each hour that has records of anybody; it looks for them beside the writers.
+func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int) (n int64, err error) {
+	if err := s.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer s.life.RUnlock()
+	if err := s.beginTrim(ctx); err != nil {
+		return 0, err
+	}
+	defer s.endTrim()
+	until := rouse.RecordCursor{Ended: rouse.Never, Seq: 1<<64 - 1}
+	if keep > 0 {
+		left := keep
+		err := ofTimer(ctx, s.db, namespace, name, until, func(m *moment, _ []byte) (bool, error) {
+			if left--; left == 0 {
+				until = m.RecordCursor
+			}
+			return left > 0, nil
+		})
+		if err != nil || left > 0 {
+			return 0, explain(err)
+		}
+	}
+	for {
+		var gone []moment
+		err := ofTimer(ctx, s.db, namespace, name, until, func(m *moment, _ []byte) (bool, error) {
+			gone = append(gone, *m)
+			return len(gone) < trimChunk, nil
+		})
+		if err != nil || len(gone) == 0 {
+			return n, explain(err)
+		}
+		done, err := s.commit(ctx, func(w *write) error { return w.forget(namespace, gone) }, len(gone))
+		if err == nil {
+			err = wait(ctx, done)
+		}
+		if err != nil {
+			return n, err
+		}
+		if n += int64(len(gone)); len(gone) < trimChunk {
+			return n, nil
+		}
+	}
+}
+
+// forget deletes records. An hour that has none any more goes, with the pages that named them.
+func (w *write) forget(namespace string, gone []moment) error {
+	for i := range gone {
+		w.log.forget(&w.ops, namespace, &gone[i])
+	}
+	for hour, lost := range w.log.hours {
+		if w.s.hours[hour]+lost > 0 {
+			continue
+		}
+		page := appendHourKey(nil, tagMoment, hour)
+		if err := w.batch.DeleteRange(page, after(page), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beginTrim waits until no other trim runs: what one has found, no other forgets before it does.
+func (s *Store) beginTrim(ctx context.Context) error {
+	select {
+	case s.trimming <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Store) endTrim() { <-s.trimming }

@@ -95,7 +95,9 @@ func (w *write) change(c *rouse.Change, res *rouse.Result) error {
 		if err != nil {
 			return err
 		}
-		w.put(row.Key, &have, row)
+		if revision := w.put(row.Key, &have, row); i == 0 {
+			res.Also = revision
+		}
 	}
 	for i := range c.Log {
 		w.revision++

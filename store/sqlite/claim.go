@@ -23,11 +23,11 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 			return b, explain(err)
 		}
 		defer tx.Rollback()
-		b, err = readWindow(ctx, tx, tx.StmtContext(ctx, s.read.window), w)
+		b, err = readWindow(ctx, tx, tx.StmtContext(ctx, s.read.window), w, s.now())
 		return b, explain(err)
 	}
 	err = s.commit(ctx, func(tx *write) error {
-		if b, err = readWindow(tx.ctx, tx.conn, tx.window, w); err != nil {
+		if b, err = readWindow(tx.ctx, tx.conn, tx.window, w, s.now()); err != nil {
 			return err
 		}
 		until := b.Now.Add(w.Hold)
@@ -65,8 +65,8 @@ type querier interface {
 
 // readWindow returns the rows of a window as they are. One bucket is read with the prepared statement; of several, each has
 // a statement of its own, as all are read at a time.
-func readWindow(ctx context.Context, on querier, prepared *sql.Stmt, w rouse.Window) (b rouse.Batch, err error) {
-	b.Now = now()
+func readWindow(ctx context.Context, on querier, prepared *sql.Stmt, w rouse.Window, now rouse.Instant) (b rouse.Batch, err error) {
+	b.Now = now
 	until := b.Now.Add(w.Ahead) // no duration reaches as far as Never
 	after := w.After
 	if after == (rouse.Position{}) {

@@ -44,8 +44,8 @@ func enter(path string) (string, *lock, error) {
 		return wrong(err)
 	}
 	// Look again: another process may have made the store before this one had the lock.
-	exists, err := inspect(path)
-	if err == nil && !exists {
+	format, err := inspect(path)
+	if err == nil && format == 0 {
 		err = build(path)
 	}
 	if err != nil {
@@ -70,44 +70,48 @@ func take(path string) (*lock, error) {
 	return &lock{f}, nil
 }
 
-// inspect says whether a store is there. Its header is read without SQLite, which would create files beside it.
-func inspect(path string) (exists bool, err error) {
+// inspect returns the format of the store that is there; 0 if nothing is. Its header is read without SQLite, which would create
+// files beside it.
+func inspect(path string) (format int64, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return 0, nil
 	}
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return false, err
+		return 0, err
 	case !info.Mode().IsRegular():
-		return false, errors.New("is no file; name one that does not exist yet")
+		return 0, errors.New("is no file; name one that does not exist yet")
 	case info.Size() == 0:
-		return false, errors.New("is empty, and no store of rouse; name a file that does not exist yet, or remove this one")
+		return 0, errors.New("is empty, and no store of rouse; name a file that does not exist yet, or remove this one")
 	}
 	var header [100]byte
 	if _, err := io.ReadFull(f, header[:]); err != nil || string(header[:16]) != "SQLite format 3\x00" {
-		return false, errors.New("is no SQLite file, or is damaged; name a file that does not exist yet, or restore this one from a copy")
+		return 0, errors.New("is no SQLite file, or is damaged; name a file that does not exist yet, or restore this one from a copy")
 	}
 	number := func(at int) int64 { return int64(binary.BigEndian.Uint32(header[at:])) }
 	if number(68) != applicationID {
-		return false, errors.New("is an SQLite file of another application; name a file that does not exist yet")
+		return 0, errors.New("is an SQLite file of another application; name a file that does not exist yet")
 	}
-	if v := number(60); v > formatVersion {
-		return false, fmt.Errorf("has format %d, this rouse knows formats up to %d; run the newer rouse that wrote it", v, formatVersion)
+	switch format = number(60); {
+	case format == 0:
+		return 0, errors.New("is damaged: it has no format; restore it from a copy")
+	case format > formatVersion:
+		return 0, fmt.Errorf("has format %d, this rouse knows formats up to %d; run the newer rouse that wrote it", format, formatVersion)
 	}
 	page := int64(binary.BigEndian.Uint16(header[16:]))
 	if page == 1 {
 		page = 65536
 	}
 	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) && info.Size() < number(28)*page {
-		return false, fmt.Errorf("is damaged: it has %d bytes of %d; restore it from a copy", info.Size(), number(28)*page)
+		return 0, fmt.Errorf("is damaged: it has %d bytes of %d; restore it from a copy", info.Size(), number(28)*page)
 	}
-	return true, nil
+	return format, nil
 }
 
 // build makes a store beside its place and moves it there when it is whole.
@@ -125,10 +129,5 @@ func build(path string) error {
 	if err := os.Rename(temp, path); err != nil {
 		return err
 	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return syncFile(filepath.Dir(path))
 }

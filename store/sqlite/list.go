@@ -213,13 +213,13 @@ func (c *condition) text() string { return strings.Join(c.parts, " AND ") }
 
 // states asks for the states of a query.
 func (c *condition) states(q *rouse.Query, alias string) {
-	if len(q.States) == 0 {
-		c.add(alias+"state <> ?", rouse.StateDead)
-		return
+	states := q.States
+	if len(states) == 0 {
+		states = rouse.ListedStates
 	}
-	marks := strings.Repeat("?, ", len(q.States)-1) + "?"
-	args := make([]any, len(q.States))
-	for i, s := range q.States {
+	marks := strings.Repeat("?, ", len(states)-1) + "?"
+	args := make([]any, len(states))
+	for i, s := range states {
 		args[i] = s
 	}
 	c.add(alias+"state IN ("+marks+")", args...)

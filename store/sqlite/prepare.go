@@ -34,7 +34,9 @@ func prepareWrite(ctx context.Context, s *Store) (w *write, err error) {
 		{&w.move, `UPDATE timers SET visible = ?, revision = ? WHERE bucket = ? AND visible = ? AND namespace = ? AND name = ? AND fire = ?`},
 		{&w.trimRecords, `DELETE FROM records WHERE hour = ? AND (namespace, ended, seq) IN
 			(SELECT namespace, ended, seq FROM records WHERE hour = ? LIMIT ?)`},
+		{&w.trimRecordsOf, trimTimerText},
 		{&w.trimHour, `DELETE FROM hours WHERE hour = ?`},
+		{&w.dropHour, `DELETE FROM hours WHERE hour = ? AND records <= 0`},
 		{&w.last, `UPDATE meta SET value = ? WHERE name = 'revision'`},
 	} {
 		if *p.to, err = w.conn.PrepareContext(ctx, p.text); err != nil {

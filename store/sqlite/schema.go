@@ -9,15 +9,20 @@ import (
 )
 
 // applicationID says that a file is a store of this package ("rous"); formatVersion, kept as the user version, grows when an
-// older rouse could no longer read it.
+// older rouse could no longer read it:
+//
+//	1  the first
+//	2  bodies of rows and records of version 2, beside those of version 1
+//
+// A file of an older format is read as it is, and is of this one from its next start on.
 const (
 	applicationID = 0x726f7573
-	formatVersion = 1
+	formatVersion = 2
 )
 
 // schema: timers lie in the order of attention, so that a claim is one range read; a timer is found by its key through an
 // index. Counts and hours spare Count and Trim their scans. Times are milliseconds since 1970; 9223372036854775807 is never.
-// Labels are JSON. States: 1 scheduled, 2 retrying, 3 accepted, 4 paused, 5 dead.
+// Labels are JSON. States: 1 scheduled, 2 retrying, 3 accepted, 4 paused, 5 dead, 6 firing, 7 ended, 8 note.
 var schema = []string{
 	`CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID`,
 	`INSERT INTO meta VALUES ('revision', 0)`,
@@ -81,6 +86,25 @@ func connect(path string, o Options, write bool) (*sql.DB, error) {
 func dsn(path string, pragmas []string) string {
 	u := url.URL{Path: path}
 	return "file:" + u.EscapedPath() + "?_pragma=" + strings.Join(pragmas, "&_pragma=")
+}
+
+// upgrade makes a file of an older format one of this format: in its header, and not only in the log beside it, because that is
+// where every rouse looks. Until then nothing that an older rouse cannot read is written.
+func upgrade(ctx context.Context, db *sql.DB, path string) error {
+	format, err := inspect(path)
+	if err != nil || format >= formatVersion {
+		return err
+	}
+	if _, err := db.ExecContext(ctx, fmt.Sprintf(`PRAGMA user_version = %d`, formatVersion)); err != nil {
+		return err
+	}
+	if _, err := db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
+		return err
+	}
+	if format, err = inspect(path); err == nil && format < formatVersion {
+		return fmt.Errorf("has format %d, and cannot be brought to format %d as long as another program reads it; end that program", format, formatVersion)
+	}
+	return err
 }
 
 // create makes a new store file: whole, with a rollback journal, so that nothing of it lies in a log beside it.

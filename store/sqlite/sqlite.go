@@ -35,6 +35,9 @@ type Options struct {
 
 	CacheBytes int64 // of pages in memory, for writing; each of the four readers has a quarter; default 16 MiB
 	Reserve    int64 // free bytes on the disk below which rows are no longer added; default 64 MiB; negative is none
+
+	// Clock is what Now, claims and holds go by; default time.Now. It is called from many goroutines.
+	Clock func() time.Time
 }
 
 func (o Options) withDefaults() Options {
@@ -44,12 +47,16 @@ func (o Options) withDefaults() Options {
 	if o.Reserve == 0 {
 		o.Reserve = 64 << 20
 	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
 	return o
 }
 
-// Store is a rouse.Store.
+// Store is a rouse.Store and a rouse.Checkpointer.
 type Store struct {
 	path    string
+	clock   func() time.Time
 	lock    *lock
 	disk    *disk
 	writer  *sql.DB
@@ -63,6 +70,8 @@ type Store struct {
 	turn chan struct{} // holds a token while a writer works; guards what follows
 	tx   *write
 	last uint64 // the last revision that was given
+
+	trimming chan struct{} // holds a token while records are forgotten
 }
 
 // revisionGap is how far revisions jump when a store is opened. A power cut may have lost commits of a Relaxed store whose
@@ -83,7 +92,8 @@ func open(path string, o Options, free func(string) (int64, error)) (_ *Store, e
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, lock: l, disk: &disk{path: path, reserve: o.Reserve, measure: free}, turn: make(chan struct{}, 1)}
+	s := &Store{path: path, clock: o.Clock, lock: l, disk: &disk{path: path, reserve: o.Reserve, measure: free}, turn: make(chan struct{}, 1),
+		trimming: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			s.release()
@@ -93,14 +103,17 @@ func open(path string, o Options, free func(string) (int64, error)) (_ *Store, e
 	if s.writer, err = connect(path, o, true); err != nil {
 		return nil, err
 	}
-	if s.readers, err = connect(path, o, false); err != nil {
-		return nil, err
-	}
 	ctx := context.Background()
 	if err = s.writer.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'revision'`).Scan(&s.last); err != nil {
 		return nil, err
 	}
 	s.last += revisionGap
+	if err = upgrade(ctx, s.writer, path); err != nil {
+		return nil, err
+	}
+	if s.readers, err = connect(path, o, false); err != nil {
+		return nil, err
+	}
 	if s.tx, err = prepareWrite(ctx, s); err != nil {
 		return nil, err
 	}
@@ -124,12 +137,12 @@ func (s *Store) release() (err error) {
 	return errors.Join(err, s.lock.release())
 }
 
-// Now returns the machine's wall clock.
+// Now returns the store's clock.
 func (s *Store) Now(ctx context.Context) (rouse.Instant, error) {
-	return now(), ctx.Err()
+	return s.now(), ctx.Err()
 }
 
-func now() rouse.Instant { return rouse.Reached(time.Now()) }
+func (s *Store) now() rouse.Instant { return rouse.Reached(s.clock()) }
 
 // Close waits for the calls that run, and closes the store.
 func (s *Store) Close() error {

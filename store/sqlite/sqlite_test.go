@@ -3,6 +3,7 @@ package sqlite
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/store/mem"
@@ -32,6 +33,18 @@ func TestReopen(t *testing.T) {
 
 func openDir(dir string) (rouse.Store, error) {
 	return Open(filepath.Join(dir, "timers.db"), Options{})
+}
+
+func TestCheckpoint(t *testing.T) { storetest.Checkpoint(t, openDir) }
+
+func TestClock(t *testing.T) {
+	storetest.Clock(t, func(t *testing.T, clock func() time.Time) rouse.Store {
+		s, err := Open(filepath.Join(t.TempDir(), "timers.db"), Options{Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
 }
 
 func TestCrash(t *testing.T) { storetest.Crash(t, openDir) }

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"math"
 
 	"github.com/rousehq/rouse"
 )
@@ -15,6 +17,10 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 		return 0, err
 	}
 	defer s.life.RUnlock()
+	if err := s.beginTrim(ctx); err != nil {
+		return 0, err
+	}
+	defer s.endTrim()
 	gone, err := s.doomed(ctx, hourOf(before), most)
 	if err != nil {
 		return 0, explain(err)
@@ -73,3 +79,101 @@ func (w *write) trim(hour int64) (n int64, err error) {
 	}
 	return n, err
 }
+
+// TrimTimer forgets the records of a timer beyond its newest keep. It looks for them beside the writer.
+func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int) (n int64, err error) {
+	if err := s.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer s.life.RUnlock()
+	if err := s.beginTrim(ctx); err != nil {
+		return 0, err
+	}
+	defer s.endTrim()
+	until, hours, err := s.surplus(ctx, namespace, name, max(0, keep))
+	if err != nil {
+		return 0, explain(err)
+	}
+	for _, hour := range hours {
+		for more := true; more; {
+			var forgot int64
+			err := s.commit(ctx, func(w *write) (err error) {
+				forgot, err = w.trimTimer(hour, namespace, name, until)
+				return err
+			})
+			if err != nil {
+				return n, err
+			}
+			n += forgot
+			more = forgot == trimChunk
+		}
+	}
+	return n, nil
+}
+
+// surplus returns where the records of a timer beyond its newest keep begin, going back, and the hours that they lie in.
+func (s *Store) surplus(ctx context.Context, namespace, name string, keep int) (until rouse.RecordCursor, hours []int64, err error) {
+	tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return until, nil, err
+	}
+	defer tx.Rollback()
+	until = rouse.RecordCursor{Ended: rouse.Never, Seq: math.MaxInt64}
+	all, err := hoursBefore(ctx, tx, math.MaxInt64)
+	if err != nil {
+		return until, nil, err
+	}
+	const where = ` FROM records INDEXED BY records_by_timer WHERE hour = ? AND namespace = ? AND name = ?`
+	count, err := tx.PrepareContext(ctx, `SELECT COUNT(*) FROM (SELECT 1`+where+` LIMIT ?)`)
+	if err != nil {
+		return until, nil, err
+	}
+	defer count.Close()
+	for _, hour := range all {
+		var n int
+		if err := count.QueryRowContext(ctx, hour, namespace, name, keep+1).Scan(&n); err != nil {
+			return until, nil, err
+		}
+		if n > keep {
+			hours = append(hours, hour)
+		}
+		if keep > 0 && n >= keep { // the last one to keep lies here
+			err := tx.QueryRowContext(ctx, `SELECT ended, seq`+where+` ORDER BY ended DESC, seq DESC LIMIT 1 OFFSET ?`, hour, namespace, name, keep-1).Scan(&until.Ended, &until.Seq)
+			if err != nil {
+				return until, nil, err
+			}
+		}
+		keep = max(0, keep-n)
+	}
+	return until, hours, nil
+}
+
+// trimTimerText deletes records of a timer in an hour.
+const trimTimerText = `DELETE FROM records WHERE hour = ? AND namespace = ? AND (ended, seq) IN (SELECT ended, seq
+	FROM records INDEXED BY records_by_timer WHERE hour = ? AND namespace = ? AND name = ? AND (ended, seq) < (?, ?) LIMIT ?)`
+
+// trimTimer forgets up to trimChunk records of a timer in an hour, those before until.
+func (w *write) trimTimer(hour int64, namespace, name string, until rouse.RecordCursor) (n int64, err error) {
+	res, err := w.trimRecordsOf.ExecContext(w.ctx, hour, namespace, hour, namespace, name, int64(until.Ended), int64(until.Seq), trimChunk)
+	if err != nil {
+		return 0, err
+	}
+	if n, err = res.RowsAffected(); err != nil || n == 0 {
+		return 0, err
+	}
+	w.changed = true
+	w.hours[hour] -= n
+	return n, nil
+}
+
+// beginTrim waits until no other trim runs: what one has found, no other forgets before it does.
+func (s *Store) beginTrim(ctx context.Context) error {
+	select {
+	case s.trimming <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Store) endTrim() { <-s.trimming }

@@ -25,7 +25,8 @@ type write struct {
 	beginS, commitS, rollbackS                              *sql.Stmt
 	find, insert, remove, removePlain, update               *sql.Stmt
 	addLabel, dropLabel, addCount, addRecord, addHour, last *sql.Stmt
-	window, move, trimRecords, trimHour                     *sql.Stmt
+	window, move, trimRecords, trimRecordsOf, trimHour      *sql.Stmt
+	dropHour                                                *sql.Stmt
 }
 
 type countKey struct {
@@ -61,6 +62,11 @@ func (w *write) finish() error {
 	for h, n := range w.hours {
 		if _, err := w.addHour.ExecContext(w.ctx, h, n); err != nil {
 			return err
+		}
+		if n < 0 { // records were forgotten: perhaps the hour has none any more
+			if _, err := w.dropHour.ExecContext(w.ctx, h); err != nil {
+				return err
+			}
 		}
 	}
 	if _, err := w.last.ExecContext(w.ctx, int64(w.revision)); err != nil {
@@ -118,11 +124,15 @@ func (w *write) change(c *rouse.Change, res *rouse.Result) error {
 	for i := range c.Also {
 		row := &c.Also[i]
 		have, err := w.lookup(row.Key)
-		if err == nil {
-			_, err = w.put(row.Key, &have, row)
-		}
 		if err != nil {
 			return err
+		}
+		revision, err := w.put(row.Key, &have, row)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			res.Also = revision
 		}
 	}
 	for i := range c.Log {

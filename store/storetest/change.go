@@ -122,13 +122,18 @@ var changes = []sentence{
 		dead.Body = []byte("new")
 		dead.Generation = 4
 		r := b.apply(rouse.Change{Key: first.Key, If: rouse.NoRow, To: &first, Also: []rouse.Row{dead}})[0]
-		if got := b.get(dead.Key)[0]; r.Applied || string(got.Body) != "old" {
-			b.Errorf("a refused change wrote %q", got.Body)
+		if got := b.get(dead.Key)[0]; r.Applied || r.Also != 0 || string(got.Body) != "old" {
+			b.Errorf("a refused change wrote %q: %+v", got.Body, r)
 		}
-		r = b.apply(rouse.Change{Key: first.Key, If: first.Revision, Also: []rouse.Row{dead}})[0]
-		got := b.get(first.Key, dead.Key)
+		second := dead
+		second.Key.Fire = "f2"
+		r = b.apply(rouse.Change{Key: first.Key, If: first.Revision, Also: []rouse.Row{dead, second}})[0]
+		got := b.get(first.Key, dead.Key, second.Key)
 		if !r.Applied || got[0].Revision != 0 || string(got[1].Body) != "new" || got[1].Generation != 4 {
 			b.Errorf("%+v: %+v", r, got)
+		}
+		if r.Also == 0 || got[1].Revision != r.Also || got[2].Revision != r.Also+1 {
+			b.Errorf("the rows beside have revisions %d and %d: %+v", got[1].Revision, got[2].Revision, r)
 		}
 	}},
 	{"changes of one key in one call see each other", func(b *bench) {

@@ -20,12 +20,13 @@ func Compare(t *testing.T, open func(t *testing.T) rouse.Store, model func() rou
 		defer p.store.Close()
 		defer p.model.Close()
 		rt.Repeat(map[string]func(*rapid.T){
-			"apply":   p.apply,
-			"claim":   p.claim,
-			"get":     p.get,
-			"list":    p.list,
-			"records": p.records,
-			"trim":    p.trim,
+			"apply":      p.apply,
+			"claim":      p.claim,
+			"get":        p.get,
+			"list":       p.list,
+			"records":    p.records,
+			"trim":       p.trim,
+			"trim timer": p.trimTimer,
 		})
 	})
 }
@@ -47,7 +48,7 @@ var (
 	drawSpace = rapid.SampledFrom([]string{"test", "test-1", "t"})
 	drawFire  = rapid.SampledFrom([]string{"", "", "", "f", "g"})
 	drawTime  = rapid.SampledFrom([]rouse.Instant{start, start + 1, start + 2, start + hour, start + 3*hour})
-	drawState = rapid.SampledFrom([]rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateDead})
+	drawState = rapid.SampledFrom(everyState)
 	drawLabel = rapid.MapOfN(rapid.SampledFrom([]string{"team", "tier"}), rapid.SampledFrom([]string{"", "red", "blue"}), 0, 2)
 )
 
@@ -97,7 +98,8 @@ func (p *pair) apply(t *rapid.T) {
 	p.check("apply", err)
 	for i := range want {
 		p.learn(want[i].Revision, got[i].Revision)
-		want[i].Revision = got[i].Revision
+		p.learn(want[i].Also, got[i].Also)
+		want[i].Revision, want[i].Also = got[i].Revision, got[i].Also
 		if got[i] != want[i] {
 			t.Fatalf("change %d, %+v: %+v, want %+v", i, ours[i], got[i], want[i])
 		}
@@ -209,8 +211,8 @@ func (p *pair) records(t *rapid.T) {
 	if rapid.Bool().Draw(t, "of a timer") {
 		q.Name = drawName.Draw(t, "name")
 	}
-	if got, want := p.history(p.store, q), p.history(p.model, q); !slices.Equal(got, want) {
-		t.Fatalf("records %+v:\n%+v, want\n%+v", q, got, want)
+	if d := recordDifference(p.history(p.store, q), p.history(p.model, q)); d != "" {
+		t.Fatalf("records %+v: %s", q, d)
 	}
 }
 
@@ -237,6 +239,17 @@ func (p *pair) trim(t *rapid.T) {
 	p.check("trim", err)
 	if got != want {
 		t.Fatalf("trim forgot %d, want %d", got, want)
+	}
+}
+
+func (p *pair) trimTimer(t *rapid.T) {
+	namespace, name, keep := drawSpace.Draw(t, "namespace"), drawName.Draw(t, "name"), rapid.IntRange(0, 4).Draw(t, "keep")
+	got, err := p.store.TrimTimer(p.ctx, namespace, name, keep)
+	p.check("trim timer", err)
+	want, err := p.model.TrimTimer(p.ctx, namespace, name, keep)
+	p.check("trim timer", err)
+	if got != want {
+		t.Fatalf("trim timer forgot %d beyond %d, want %d", got, keep, want)
 	}
 }
 

@@ -12,14 +12,24 @@ import (
 
 // lists are the cases about List and Count.
 var lists = []sentence{
-	{"lists are in the order of keys, and leave dead letters out unless asked for", func(b *bench) {
+	{"lists are in the order of keys, and leave out what stands beside timers unless asked for", func(b *bench) {
 		var rows []rouse.Row
 		for _, k := range [][3]string{{"test", "a", ""}, {"test", "a", "f1"}, {"test", "a", "f2"}, {"test", "a-1", ""}, {"test", "a.", ""},
-			{"test", "b", ""}, {"test-1", "a", ""}, {"test-1", "a", "f"}} {
+			{"test", "b", ""}, {"test", "d", ""}, {"test", "c", ""}, {"test-1", "a", ""}, {"test-1", "a", "f"}} {
 			r := row("", len(rows))
 			r.Key = rouse.Key{Namespace: k[0], Name: k[1], Fire: k[2]}
 			if r.Key.Fire != "" {
 				r.State, r.Visible = rouse.StateDead, rouse.Never
+			}
+			switch r.Key.Name {
+			case "a.":
+				r.State = rouse.StateEnded
+			case "b":
+				r.State = rouse.StatePaused
+			case "c":
+				r.State = rouse.StateNote
+			case "d":
+				r.State, r.Key.Name, r.Key.Fire = rouse.StateFiring, "b", "g"
 			}
 			rows = append(rows, r)
 		}
@@ -34,31 +44,41 @@ var lists = []sentence{
 			}
 			return out
 		}
-		all := []rouse.State{rouse.StateScheduled, rouse.StateDead}
-		dead := []rouse.State{rouse.StateDead}
+		all := everyState
+		dead, firing, note := []rouse.State{rouse.StateDead}, []rouse.State{rouse.StateFiring}, []rouse.State{rouse.StateNote}
 		for _, c := range []struct {
 			q    rouse.Query
 			want []rouse.Row
 		}{
-			{rouse.Query{}, pick(0, 3, 4, 5, 6)},
+			{rouse.Query{}, pick(0, 3, 4, 5, 8)},
 			{rouse.Query{States: all}, rows},
-			{rouse.Query{States: dead}, pick(1, 2, 7)},
+			{rouse.Query{States: rouse.ListedStates}, pick(0, 3, 4, 5, 8)},
+			{rouse.Query{States: dead}, pick(1, 2, 9)},
+			{rouse.Query{States: firing}, pick(6)},
+			{rouse.Query{States: note}, pick(7)},
+			{rouse.Query{States: []rouse.State{rouse.StateNote, rouse.StateEnded, rouse.StateFiring}}, pick(4, 6, 7)},
 			{rouse.Query{Namespace: "test"}, pick(0, 3, 4, 5)},
-			{rouse.Query{Namespace: "test-1"}, pick(6)},
+			{rouse.Query{Namespace: "test", States: firing}, pick(6)},
+			{rouse.Query{Namespace: "test", Prefix: "c", States: note}, pick(7)},
+			{rouse.Query{Namespace: "test", Prefix: "c"}, nil},
+			{rouse.Query{Namespace: "test", Name: "c"}, nil},
+			{rouse.Query{Namespace: "test", Name: "b"}, pick(5)},
+			{rouse.Query{Namespace: "test", Name: "b", States: firing}, pick(6)},
+			{rouse.Query{Namespace: "test-1"}, pick(8)},
 			{rouse.Query{Namespace: "test", Prefix: "a"}, pick(0, 3, 4)},
 			{rouse.Query{Namespace: "test", Prefix: "a-"}, pick(3)},
-			{rouse.Query{Prefix: "a"}, pick(0, 3, 4, 6)},
+			{rouse.Query{Prefix: "a"}, pick(0, 3, 4, 8)},
 			{rouse.Query{Prefix: "b"}, pick(5)},
 			{rouse.Query{Namespace: "test", Name: "a"}, pick(0)},
 			{rouse.Query{Namespace: "test", Name: "a", States: all}, pick(0, 1, 2)},
-			{rouse.Query{Name: "a", States: all}, pick(0, 1, 2, 6, 7)},
-			{rouse.Query{Name: "a", States: dead}, pick(1, 2, 7)},
+			{rouse.Query{Name: "a", States: all}, pick(0, 1, 2, 8, 9)},
+			{rouse.Query{Name: "a", States: dead}, pick(1, 2, 9)},
 			{rouse.Query{Namespace: "tes"}, nil},
 			{rouse.Query{Namespace: "test", After: rouse.Key{Namespace: "test", Name: "a"}}, pick(3, 4, 5)},
 			{rouse.Query{States: all, After: rouse.Key{Namespace: "test", Name: "a", Fire: "f1"}}, rows[2:]},
-			{rouse.Query{States: dead, After: rouse.Key{Namespace: "test", Name: "a", Fire: "f1"}}, pick(2, 7)},
+			{rouse.Query{States: dead, After: rouse.Key{Namespace: "test", Name: "a", Fire: "f1"}}, pick(2, 9)},
 			{rouse.Query{After: rouse.Key{Namespace: "test-1", Name: "a", Fire: "z"}}, nil},
-			{rouse.Query{Namespace: "test-1", After: rouse.Key{Namespace: "test", Name: "b"}}, pick(6)},
+			{rouse.Query{Namespace: "test-1", After: rouse.Key{Namespace: "test", Name: "b"}}, pick(8)},
 			{rouse.Query{Namespace: "test", After: rouse.Key{Namespace: "test-1", Name: "a"}}, nil},
 		} {
 			for _, limit := range []int{1, 2, 100} {
@@ -75,8 +95,7 @@ var lists = []sentence{
 	{"all filters hold together", func(b *bench) {
 		rows := assorted(b)
 		rnd := rand.New(rand.NewPCG(1, 2))
-		states := []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateDead}
-		for range 150 {
+		for range 250 {
 			q := rouse.Query{Limit: 5 + rnd.IntN(60)}
 			if rnd.IntN(3) > 0 {
 				q.Namespace = []string{"test", "test-1", "none"}[min(rnd.IntN(5), 2)]
@@ -87,8 +106,8 @@ var lists = []sentence{
 			if rnd.IntN(6) == 0 {
 				q.Name = rows[rnd.IntN(len(rows))].Key.Name
 			}
-			for _, s := range states {
-				if rnd.IntN(4) == 0 {
+			for _, s := range everyState {
+				if rnd.IntN(5) == 0 {
 					q.States = append(q.States, s)
 				}
 			}
@@ -208,7 +227,8 @@ var lists = []sentence{
 		check := func(when string) {
 			b.Helper()
 			for _, ns := range []string{"", "test", "test-1", "none"} {
-				for _, states := range [][]rouse.State{nil, {rouse.StateScheduled}, {rouse.StatePaused}, {rouse.StateDead}, {rouse.StateDead, rouse.StateRetrying, rouse.StateDead}} {
+				for _, states := range [][]rouse.State{nil, everyState, {rouse.StateScheduled}, {rouse.StatePaused}, {rouse.StateDead}, {rouse.StateFiring},
+					{rouse.StateEnded}, {rouse.StateNote}, {rouse.StateDead, rouse.StateRetrying, rouse.StateDead}} {
 					q := rouse.Query{Namespace: ns, States: states}
 					want := int64(0)
 					for i := range rows {
@@ -230,7 +250,7 @@ var lists = []sentence{
 				b.apply(rouse.Change{Key: r.Key, If: r.Revision})
 				r.Revision = 0
 			case 1:
-				r.State = rouse.StatePaused
+				r.State = everyState[i/4%len(everyState)]
 				to := *r
 				r.Revision = b.apply(rouse.Change{Key: r.Key, If: rouse.AnyRevision, To: &to})[0].Revision
 			case 2:
@@ -245,6 +265,10 @@ var lists = []sentence{
 		check("removed")
 	}},
 }
+
+// everyState are all states that there are.
+var everyState = []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateDead, rouse.StateFiring,
+	rouse.StateEnded, rouse.StateNote}
 
 // names2 strips rows to what a test compares when it does not know the revisions.
 func names2(rows []rouse.Row) []rouse.Row {
@@ -263,7 +287,10 @@ func assorted(b *bench) []rouse.Row {
 		for i := range 120 {
 			r := row(fmt.Sprintf("t%03d", i), rnd.IntN(300))
 			r.Key.Namespace = ns
-			r.State = rouse.State(1 + rnd.IntN(4))
+			r.State = rouse.ListedStates[rnd.IntN(len(rouse.ListedStates))]
+			if rnd.IntN(10) == 0 {
+				r.State = rouse.StateNote
+			}
 			for _, l := range []string{"team", "tier"} {
 				if rnd.IntN(2) == 0 {
 					if r.Labels == nil {
@@ -273,9 +300,12 @@ func assorted(b *bench) []rouse.Row {
 				}
 			}
 			rows = append(rows, r)
-			for f := range rnd.IntN(2) {
+			for f := range rnd.IntN(3) {
 				d := r
 				d.Key.Fire, d.State, d.Visible = fmt.Sprint("f", f), rouse.StateDead, rouse.Never
+				if rnd.IntN(2) == 0 {
+					d.State, d.Visible = rouse.StateFiring, r.Visible
+				}
 				rows = append(rows, d)
 			}
 		}
@@ -289,7 +319,7 @@ func wanted(q *rouse.Query, r *rouse.Row) bool {
 	ok = ok && strings.HasPrefix(r.Key.Name, q.Prefix)
 	ok = ok && (q.Name == "" || q.Name == r.Key.Name)
 	if len(q.States) == 0 {
-		ok = ok && r.State != rouse.StateDead
+		ok = ok && r.State != rouse.StateDead && r.State != rouse.StateFiring && r.State != rouse.StateNote
 	} else {
 		ok = ok && slices.Contains(q.States, r.State)
 	}

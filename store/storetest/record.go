@@ -3,7 +3,10 @@ package storetest
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/rousehq/rouse"
 )
@@ -14,7 +17,8 @@ const hour = 3_600_000
 var records = []sentence{
 	{"a record comes back as it was written", func(b *bench) {
 		r := rouse.Record{Namespace: "ns", Name: "a", Generation: 7, Ending: rouse.EndMissed, Manual: true, Due: 5, LastDue: 9, Count: 3,
-			Attempts: 2, Code: -1, Reason: "too late", Sent: 6, Ended: start}
+			Attempts: 2, Code: -1, Reason: "too late", Began: 5, Sent: 6, Ended: start,
+			Failures: []rouse.Attempt{{Sent: 5, Took: 7 * time.Millisecond, Code: 503, Detail: "busy"}, {Sent: 6}}}
 		b.log(r)
 		b.sameRecords("timer", b.history(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 10}), []rouse.Record{r})
 		b.sameRecords("namespace", b.history(rouse.RecordQuery{Namespace: "ns", Limit: 10}), []rouse.Record{r})
@@ -101,6 +105,140 @@ var records = []sentence{
 			b.Errorf("again: %d, %v", n, err)
 		}
 	}},
+	{"TrimTimer forgets the oldest records of one timer, and nothing else", func(b *bench) {
+		all := manyRecords(b)
+		of := func(ns, name string) (out []rouse.Record) {
+			for _, r := range all {
+				if r.Namespace == ns && (name == "" || r.Name == name) {
+					out = append(out, r)
+				}
+			}
+			return out
+		}
+		check := func(when string) {
+			b.Helper()
+			for _, ns := range []string{"test", "test-1"} {
+				for _, name := range []string{"", "a", "a-1", "b"} {
+					for _, limit := range []int{1, 3, 1000} {
+						q := rouse.RecordQuery{Namespace: ns, Name: name, Limit: limit}
+						b.sameRecords(fmt.Sprintf("%s: %+v", when, q), b.history(q), of(ns, name))
+					}
+				}
+			}
+		}
+		for _, keep := range []int{1000, 30, 29, 7, 1, 0, 0} {
+			for _, id := range [][2]string{{"test", "a"}, {"test-1", "b"}, {"test", "missing"}} {
+				have := len(of(id[0], id[1]))
+				newest := 0
+				all = slices.DeleteFunc(slices.Clone(all), func(r rouse.Record) bool {
+					if r.Namespace != id[0] || r.Name != id[1] {
+						return false
+					}
+					newest++
+					return newest > keep
+				})
+				n, err := b.Store.TrimTimer(b.Context(), id[0], id[1], keep)
+				if want := max(0, have-keep); err != nil || n != int64(want) {
+					b.Fatalf("keep %d of %d: forgot %d, want %d, %v", keep, have, n, want, err)
+				}
+				check(fmt.Sprintf("%s/%s keeps %d", id[0], id[1], keep))
+			}
+		}
+		again := rouse.Record{Namespace: "test", Name: "a", Ending: rouse.EndFired, Ended: start + 2*hour, Due: 5000}
+		b.log(again)
+		at := slices.IndexFunc(all, func(r rouse.Record) bool { return r.Ended <= again.Ended })
+		all = slices.Insert(all, at, again)
+		check("a new record")
+		if n, err := b.Store.Trim(b.Context(), rouse.Never-1, 0); err != nil || n != int64(len(all)) {
+			b.Errorf("trim forgot %d of the %d that were left, %v", n, len(all), err)
+		}
+		all = nil
+		check("after a trim")
+	}},
+	{"pages of a namespace are full, whatever was forgotten of its timers", func(b *bench) {
+		var log []rouse.Record
+		for i := range 200 {
+			log = append(log, rouse.Record{Namespace: "ns", Name: []string{"a", "b"}[i%10/9], Ending: rouse.EndFired, Ended: start + rouse.Instant(i*100)})
+		}
+		b.log(log...)
+		if n, err := b.Store.TrimTimer(b.Context(), "ns", "a", 10); err != nil || n != 170 {
+			b.Fatal(n, err)
+		}
+		page, err := b.Store.Records(b.Context(), rouse.RecordQuery{Namespace: "ns", Limit: 28})
+		if err != nil || len(page.Records) != 28 || page.Next == nil {
+			b.Fatalf("%d records, next %v, %v", len(page.Records), page.Next, err)
+		}
+		page, err = b.Store.Records(b.Context(), rouse.RecordQuery{Namespace: "ns", Limit: 28, Until: *page.Next})
+		if err != nil || len(page.Records) != 2 || page.Next != nil {
+			b.Fatalf("then %d records, next %v, %v", len(page.Records), page.Next, err)
+		}
+	}},
+	{"what TrimTimer forgot does not count for Trim", func(b *bench) {
+		var log []rouse.Record
+		for i := range 30 {
+			log = append(log, rouse.Record{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Ended: start + rouse.Instant(i/20*hour+i)})
+		}
+		b.log(log...) // 20 in one hour and 10 in the next
+		if n, err := b.Store.TrimTimer(b.Context(), "ns", "a", 15); err != nil || n != 15 {
+			b.Fatal(n, err)
+		}
+		if n, err := b.Store.Trim(b.Context(), 0, 15); err != nil || n != 0 {
+			b.Errorf("of 15 records, %d were forgotten beyond 15, %v", n, err)
+		}
+		if n, err := b.Store.Trim(b.Context(), 0, 14); err != nil || n != 5 {
+			b.Errorf("of 15 records in two hours, %d were forgotten beyond 14, %v", n, err)
+		}
+		if n := len(b.history(rouse.RecordQuery{Namespace: "ns", Limit: 100})); n != 10 {
+			b.Errorf("%d records are left", n)
+		}
+	}},
+	{"a timer with very many records can be trimmed", func(b *bench) {
+		const n = 11_000
+		log := make([]rouse.Record, n)
+		for i := range log {
+			log[i] = rouse.Record{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Due: rouse.Instant(i), Ended: start + rouse.Instant(i*10)}
+		}
+		b.log(log...)
+		if forgot, err := b.Store.TrimTimer(b.Context(), "ns", "a", 3); err != nil || forgot != n-3 {
+			b.Fatal(forgot, err)
+		}
+		b.sameRecords("the rest", b.history(rouse.RecordQuery{Namespace: "ns", Limit: 10}), []rouse.Record{log[n-1], log[n-2], log[n-3]})
+	}},
+	{"trims at the same time forget each record once, while others are written", func(b *bench) {
+		manyRecords(b)
+		var mu sync.Mutex
+		var forgot int64
+		var wg sync.WaitGroup
+		for i := range 6 {
+			wg.Go(func() {
+				var n int64
+				var err error
+				if i == 5 {
+					n, err = b.Store.Trim(b.Context(), start+2*hour, 0)
+				} else {
+					n, err = b.Store.TrimTimer(b.Context(), "test", []string{"a", "b"}[i%2], i)
+				}
+				if err != nil {
+					b.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				forgot += n
+			})
+		}
+		const more = 100
+		for i := range more {
+			b.log(rouse.Record{Namespace: "test-1", Name: "b", Ending: rouse.EndFired, Due: rouse.Instant(i), Ended: start + 3*hour})
+		}
+		wg.Wait()
+		left := len(b.history(rouse.RecordQuery{Namespace: "test", Limit: 50})) + len(b.history(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
+		if want := many + more - int(forgot); left != want {
+			b.Errorf("%d records are left, %d were forgotten: %d should be left", left, forgot, want)
+		}
+		if n, err := b.Store.Trim(b.Context(), rouse.Never-1, 0); err != nil || n != int64(left) {
+			b.Errorf("trim forgot %d of %d, %v", n, left, err)
+		}
+	}},
 	{"records outlive their timer", func(b *bench) {
 		r := b.create(row("a", 0))[0]
 		b.apply(rouse.Change{Key: r.Key, If: r.Revision, Log: []rouse.Record{{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Ended: start}}})
@@ -118,12 +256,15 @@ func (b *bench) log(records ...rouse.Record) {
 	}
 }
 
+// many is how many records manyRecords writes.
+const many = 240
+
 // manyRecords writes records over several hours, out of order, in calls of several sizes, and returns them newest first.
 // Records of one time are told apart by when they were written.
 func manyRecords(b *bench) []rouse.Record {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	var all []rouse.Record
-	for i := range 240 {
+	for i := range many {
 		all = append(all, rouse.Record{Namespace: []string{"test", "test-1"}[rnd.IntN(2)], Name: []string{"a", "a-1", "b"}[rnd.IntN(3)], Ending: rouse.EndFired,
 			Due: rouse.Instant(i), Attempts: uint32(i), Ended: start + rouse.Instant(rnd.IntN(6)*hour+rnd.IntN(3)*900+rnd.IntN(3))})
 	}
@@ -145,12 +286,20 @@ func manyRecords(b *bench) []rouse.Record {
 
 func (b *bench) sameRecords(what string, got, want []rouse.Record) {
 	b.Helper()
+	if d := recordDifference(got, want); d != "" {
+		b.Fatalf("%s: %s", what, d)
+	}
+}
+
+// recordDifference says how records differ from what they should be; "" if they do not.
+func recordDifference(got, want []rouse.Record) string {
 	if len(got) != len(want) {
-		b.Fatalf("%s: %d records, want %d", what, len(got), len(want))
+		return fmt.Sprintf("%d records, want %d", len(got), len(want))
 	}
 	for i := range got {
-		if got[i] != want[i] {
-			b.Fatalf("%s: record %d is %+v, want %+v", what, i, got[i], want[i])
+		if !reflect.DeepEqual(got[i], want[i]) {
+			return fmt.Sprintf("record %d is %+v, want %+v", i, got[i], want[i])
 		}
 	}
+	return ""
 }

@@ -3,8 +3,9 @@
 //
 //	storetest.Run(t, func(t *testing.T) rouse.Store { return mem.New() })
 //
-// Reopen, Crash and PowerCut are for stores that keep what they are told on a disk. Compare holds a store against another one, with
-// random operations.
+// Reopen, Crash and PowerCut are for stores that keep what they are told on a disk, Upgrade for what older versions of them have
+// written, Checkpoint for those that can copy themselves, Clock for those that can be given a clock. Compare holds a store
+// against another one, with random operations.
 package storetest
 
 import (

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"pgregory.net/rapid"
 
@@ -38,16 +39,41 @@ var (
 	span = rapid.Custom(func(t *rapid.T) time.Duration {
 		return time.Duration(rapid.Int64Range(0, math.MaxInt64-int64(time.Second)).Draw(t, "span"))
 	})
+	list = rapid.Custom(func(t *rapid.T) []string {
+		if l := rapid.SliceOfN(text, 0, 3).Draw(t, "list"); len(l) > 0 {
+			return l
+		}
+		return nil
+	})
+	attempts = rapid.Custom(func(t *rapid.T) []rouse.Attempt {
+		var l []rouse.Attempt
+		for range rapid.IntRange(0, 3).Draw(t, "failures") {
+			l = append(l, rouse.Attempt{Sent: instants.Draw(t, "sent"), Took: time.Duration(rapid.Int32().Draw(t, "took")) * time.Millisecond,
+				Code: int(rapid.Int32().Draw(t, "code")), Detail: text.Draw(t, "detail")})
+		}
+		return l
+	})
 	specs = rapid.Custom(func(t *rapid.T) rouse.Spec {
 		s := rouse.Spec{Schedule: text.Draw(t, "schedule"), Timezone: text.Draw(t, "zone"), Target: text.Draw(t, "target"),
-			ContentType: text.Draw(t, "content type"), Labels: texts.Draw(t, "labels"),
-			Misfire: rapid.SampledFrom([]rouse.Misfire{rouse.MisfireLatest, rouse.MisfireAll, rouse.MisfireSkip}).Draw(t, "misfire")}
+			ContentType: text.Draw(t, "content type"), Labels: texts.Draw(t, "labels"), Also: list.Draw(t, "also"), Except: list.Draw(t, "except"),
+			DST: text.Draw(t, "dst"), MaxOccurrences: rapid.Uint64().Draw(t, "most"), TTL: span.Draw(t, "ttl"), Jitter: span.Draw(t, "jitter"),
+			Calendar: rouse.CalendarRule{Off: list.Draw(t, "off"), Only: list.Draw(t, "only"), Shift: rouse.Shift(rapid.IntRange(0, 2).Draw(t, "shift"))},
+			Misfire:  rouse.Misfire(rapid.IntRange(0, 3).Draw(t, "misfire")), Overlap: rouse.Overlap(rapid.IntRange(0, 3).Draw(t, "overlap")),
+			Priority: rouse.Priority(rapid.IntRange(-1, 1).Draw(t, "priority")), Deadline: span.Draw(t, "deadline"),
+			Keep: rapid.OneOf(span, rapid.Just(time.Duration(-1))).Draw(t, "keep")}
+		if s.Misfire == rouse.MisfireWithin {
+			s.Within = time.Duration(rapid.Int64Range(int64(time.Second), int64(rouse.MaxWithin)).Draw(t, "within"))
+		}
+		if rapid.Bool().Draw(t, "bounded") {
+			s.Start, s.End = instants.Draw(t, "start"), instants.Draw(t, "end")
+		}
 		if b := rapid.SliceOf(rapid.Byte()).Draw(t, "payload"); len(b) > 0 {
 			s.Payload = b
 		}
 		if rapid.Bool().Draw(t, "retry") {
 			s.Retry = rouse.Retry{Attempts: rapid.Uint32().Draw(t, "attempts"), Interval: span.Draw(t, "interval"), Max: span.Draw(t, "max"),
-				Jitter: rapid.OneOf(span, rapid.Just(time.Duration(-1))).Draw(t, "jitter"), Timeout: span.Draw(t, "timeout")}
+				Jitter: rapid.OneOf(span, rapid.Just(time.Duration(-1))).Draw(t, "jitter"), Timeout: span.Draw(t, "timeout"),
+				Factor: rapid.Float64().Draw(t, "factor"), GiveUp: span.Draw(t, "give up")}
 		}
 		if rapid.Bool().Draw(t, "webhook") {
 			s.Webhook = rouse.Webhook{Method: text.Draw(t, "method"), Headers: texts.Draw(t, "headers"), Structured: rapid.Bool().Draw(t, "structured"),
@@ -73,30 +99,51 @@ func TestSpecsSurviveTheWire(t *testing.T) {
 	})
 }
 
+func TestWhenSurvivesTheWire(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := specs.Draw(t, "spec")
+		got, err := WhenFromProto(wire(t, WhenToProto(&s), &When{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := rouse.Spec{Schedule: s.Schedule, Also: s.Also, Except: s.Except, Timezone: s.Timezone, DST: s.DST, Calendar: s.Calendar,
+			Start: s.Start, End: s.End, TTL: s.TTL, MaxOccurrences: s.MaxOccurrences, Jitter: s.Jitter}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("was  %+v\ncame %+v", want, got)
+		}
+	})
+}
+
 func TestTimersSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		timer := rouse.Timer{Key: rouse.Key{Namespace: text.Draw(t, "ns"), Name: text.Draw(t, "name")}, Spec: specs.Draw(t, "spec"),
 			Generation: rapid.Uint64().Draw(t, "generation"), Revision: rapid.Uint64().Draw(t, "revision"), Reason: text.Draw(t, "reason"),
-			Created: instants.Draw(t, "created"), Updated: instants.Draw(t, "updated"), Due: instants.Draw(t, "due"),
-			Visible: rapid.OneOf(instants, rapid.Just(rouse.Never)).Draw(t, "visible"), Attempts: rapid.Uint32().Draw(t, "attempts"),
-			LastError: text.Draw(t, "error"), Ended: rapid.Uint64().Draw(t, "ended")}
+			Created: instants.Draw(t, "created"), Updated: instants.Draw(t, "updated"), Anchor: instants.Draw(t, "anchor"),
+			Due: instants.Draw(t, "due"), Visible: rapid.OneOf(instants, rapid.Just(rouse.Never)).Draw(t, "visible"),
+			Skips: rapid.Uint32().Draw(t, "skips"), Attempts: rapid.Uint32().Draw(t, "attempts"), Manual: rapid.Bool().Draw(t, "manual"),
+			LastError: text.Draw(t, "error"), Failures: attempts.Draw(t, "failures"), Ended: rapid.Uint64().Draw(t, "ended"),
+			Passed: rapid.Uint64().Draw(t, "passed"), Asked: rapid.Bool().Draw(t, "asked")}
 		if runs := rapid.SliceOfN(instants, 0, 3).Draw(t, "runs"); len(runs) > 0 {
 			timer.Runs = runs
 		}
-		switch rapid.SampledFrom([]string{"plain", "paused", "accepted", "dead", "ended"}).Draw(t, "state") {
+		if timer.Attempts > 0 {
+			timer.Began = instants.Draw(t, "began")
+		}
+		switch rapid.SampledFrom([]string{"plain", "paused", "accepted", "dead", "firing", "ended"}).Draw(t, "state") {
 		case "paused":
-			timer.Paused = true
+			timer.Paused, timer.Until = true, rapid.OneOf(instants, rapid.Just(rouse.Instant(0))).Draw(t, "until")
 		case "accepted":
 			timer.Token = 1
 		case "dead":
-			timer.Key.Fire, timer.Manual = "fire", len(timer.Runs) > 0
+			timer.Key.Fire = "fire"
+		case "firing":
+			timer.Key.Fire, timer.Live = "fire", true
 		case "ended":
 			timer.Due = rouse.Never
-			timer.Manual = len(timer.Runs) > 0 && timer.Attempts > 0
 		}
 		p := wire(t, TimerToProto(&timer), &Timer{})
-		if p.State != timer.State().String() {
-			t.Fatalf("state %q, want %v", p.State, timer.State())
+		if p.State != timer.State().String() || InstantFromProto(p.SentAtMs) != timer.SentAt(timer.Due) {
+			t.Fatalf("state %q, sent at %d, want %v, %v", p.State, p.SentAtMs, timer.State(), timer.SentAt(timer.Due))
 		}
 		got, err := TimerFromProto(p)
 		if err != nil {
@@ -114,15 +161,125 @@ func TestRecordsSurviveTheWire(t *testing.T) {
 			Ending: rapid.SampledFrom([]rouse.Ending{rouse.EndFired, rouse.EndDead, rouse.EndSkipped, rouse.EndMissed}).Draw(t, "ending"),
 			Manual: rapid.Bool().Draw(t, "manual"), Due: instants.Draw(t, "due"), LastDue: instants.Draw(t, "last"),
 			Count: rapid.Uint32().Draw(t, "count"), Attempts: rapid.Uint32().Draw(t, "attempts"), Code: int(rapid.Int32().Draw(t, "code")),
-			Reason: text.Draw(t, "reason"), Sent: instants.Draw(t, "sent"), Ended: instants.Draw(t, "ended")}
+			Reason: text.Draw(t, "reason"), Began: instants.Draw(t, "began"), Sent: instants.Draw(t, "sent"), Ended: instants.Draw(t, "ended"),
+			Failures: attempts.Draw(t, "failures")}
 		p := wire(t, RecordToProto(&r), &Record{})
 		if p.FireId != r.FireID() {
 			t.Fatalf("fire id %q, want %q", p.FireId, r.FireID())
 		}
-		if got, err := RecordFromProto(p); err != nil || got != r {
+		if got, err := RecordFromProto(p); err != nil || !reflect.DeepEqual(got, r) {
 			t.Fatalf("was  %+v\ncame %+v, %v", r, got, err)
 		}
 	})
+}
+
+func TestCalendarsSurviveTheWire(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := rouse.Calendar{Namespace: text.Draw(t, "ns"), Name: text.Draw(t, "name"), Revision: rapid.Uint64().Draw(t, "revision"), Updated: instants.Draw(t, "updated")}
+		for range rapid.IntRange(0, 5).Draw(t, "days") {
+			c.Days = append(c.Days, rouse.Day{Date: rouse.Date(rapid.Int32Range(0, 2_932_000).Draw(t, "date")), Text: text.Draw(t, "text")})
+		}
+		got, err := CalendarFromProto(wire(t, CalendarToProto(&c), &Calendar{}))
+		if err != nil || !reflect.DeepEqual(got, c) {
+			t.Fatalf("was  %+v\ncame %+v, %v", c, got, err)
+		}
+	})
+}
+
+func TestComing(t *testing.T) {
+	stockholm, err := time.LoadLocation("Europe/Stockholm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := rouse.Coming{Due: rouse.At(time.Date(2027, 7, 1, 7, 0, 0, 0, time.UTC)), At: rouse.At(time.Date(2027, 7, 1, 7, 0, 1, 5e6, time.UTC)), Mark: "odd"}
+	p := wire(t, ComingToProto(&c, stockholm), &Coming{})
+	if p.Local != "2027-07-01T09:00:00+02:00" || ComingFromProto(p) != c {
+		t.Errorf("%v, %+v", p, ComingFromProto(p))
+	}
+	if got := Local(c.At, nil); got != "2027-07-01T07:00:01.005Z" {
+		t.Errorf("in no zone: %s", got)
+	}
+}
+
+// unset returns the paths of fields that have their default.
+func unset(m protoreflect.Message, path string) (fields []string) {
+	d := m.Descriptor().Fields()
+	for i := range d.Len() {
+		f := d.Get(i)
+		name := path + string(f.Name())
+		switch {
+		case !m.Has(f):
+			fields = append(fields, name)
+		case f.IsList() && f.Message() != nil:
+			fields = append(fields, unset(m.Get(f).List().Get(0).Message(), name+".")...)
+		case f.Message() != nil && !f.IsMap() && !f.IsList() && f.Message().FullName() != "google.protobuf.Duration":
+			fields = append(fields, unset(m.Get(f).Message(), name+".")...)
+		}
+	}
+	return fields
+}
+
+// empty returns the paths of fields that have their zero value.
+func empty(v reflect.Value, path string) (fields []string) {
+	if v.Kind() == reflect.Slice && v.Len() > 0 {
+		v = v.Index(0)
+	}
+	if v.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range v.NumField() {
+		name := path + v.Type().Field(i).Name
+		if v.Field(i).IsZero() {
+			fields = append(fields, name)
+			continue
+		}
+		fields = append(fields, empty(v.Field(i), name+".")...)
+	}
+	return fields
+}
+
+// TestNoFieldIsForgotten sends what has every field set, so that a field which is new, and not translated, is missed.
+func TestNoFieldIsForgotten(t *testing.T) {
+	failures := []rouse.Attempt{{Sent: 1, Took: time.Second, Code: 503, Detail: "no"}}
+	spec := rouse.Spec{Schedule: "a", Also: []string{"b"}, Except: []string{"c"}, Timezone: "d", DST: "e",
+		Calendar: rouse.CalendarRule{Off: []string{"f"}, Only: []string{"g"}, Shift: rouse.ShiftNext}, Start: 1, End: 2, TTL: 3, MaxOccurrences: 4, Jitter: 5,
+		Target: "h", Payload: []byte("i"), ContentType: "j", Labels: map[string]string{"k": "l"},
+		Retry:   rouse.Retry{Attempts: 1, Interval: 2, Factor: 3, Max: 4, Jitter: 5, Timeout: 6, GiveUp: 7},
+		Misfire: rouse.MisfireWithin, Within: time.Hour, Overlap: rouse.OverlapSkip, Deadline: 8, Priority: rouse.PriorityLow, Keep: 9,
+		Webhook: rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2}}
+	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: 3, Created: 4,
+		Updated: 5, Anchor: 6, Visible: 7, Due: 8, Runs: []rouse.Instant{9}, Skips: 10, Attempts: 11, Manual: true, Began: 12, LastError: "e",
+		Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true}
+	record := rouse.Record{Namespace: "ns", Name: "n", Generation: 1, Ending: rouse.EndDead, Manual: true, Due: 2, LastDue: 3, Count: 4, Attempts: 5, Code: 6,
+		Reason: "r", Began: 7, Sent: 8, Ended: 9, Failures: failures}
+	calendar := rouse.Calendar{Namespace: "ns", Name: "n", Days: []rouse.Day{{Date: 1, Text: "t"}}, Revision: 1, Updated: 2}
+	filter := rouse.Query{Namespace: "ns", Prefix: "p", Name: "n", States: []rouse.State{rouse.StateDead}, Labels: map[string]string{"k": "v"}, DueFrom: 1, DueUntil: 2}
+	for _, c := range []struct {
+		word    any
+		message proto.Message
+		not     []string // fields of the word that this one cannot have, or that no message has
+		nor     []string // fields of the message that are not the word's
+	}{
+		{timer, TimerToProto(&timer), []string{"Bucket", "Paused", "PassTo", "Backlog", "Token"}, []string{"in_flight"}},
+		{record, RecordToProto(&record), nil, nil},
+		{calendar, CalendarToProto(&calendar), nil, nil},
+		{spec, WhenToProto(&spec), nil, nil},
+		{filter, FilterToProto(&filter), []string{"After", "Limit"}, nil},
+		{rouse.Coming{Due: 1, At: 2, Mark: "m"}, ComingToProto(&rouse.Coming{Due: 1, At: 2, Mark: "m"}, nil), nil, []string{"name", "fire_id", "namespace"}},
+	} {
+		if got := empty(reflect.ValueOf(c.word), ""); !slices.Equal(got, c.not) {
+			t.Errorf("%T: this test does not set %v, want %v", c.word, got, c.not)
+		}
+		if got := unset(c.message.ProtoReflect(), ""); !slices.Equal(got, c.nor) {
+			t.Errorf("%T: the message does not have %v, want %v", c.word, got, c.nor)
+		}
+	}
+	if got, err := TimerFromProto(TimerToProto(&timer)); err != nil || !reflect.DeepEqual(got, timer) {
+		t.Errorf("was  %+v\ncame %+v, %v", timer, got, err)
+	}
+	if got, err := RecordFromProto(RecordToProto(&record)); err != nil || !reflect.DeepEqual(got, record) {
+		t.Errorf("was  %+v\ncame %+v, %v", record, got, err)
+	}
 }
 
 func TestFiltersSurviveTheWire(t *testing.T) {
@@ -140,8 +297,16 @@ func TestFiltersSurviveTheWire(t *testing.T) {
 // The default spec is a small message, and its defaults stay unset: so later defaults hold for it, too.
 func TestDefaultsAreLeftOut(t *testing.T) {
 	p := SpecToProto(&rouse.Spec{Schedule: "@after 1s", Target: "stream:"})
-	if p.Retry != nil || p.Webhook != nil || p.Misfire != "" {
+	if want := (&Spec{Schedule: "@after 1s", Target: "stream:"}); !proto.Equal(p, want) {
 		t.Errorf("%v", p)
+	}
+}
+
+func TestKeepForEverIsNegative(t *testing.T) {
+	for _, d := range []*durationpb.Duration{durationpb.New(-1), {Seconds: -5}} {
+		if s, err := SpecFromProto(&Spec{Keep: d}); err != nil || s.Keep >= 0 {
+			t.Errorf("%v is %v, %v", d, s.Keep, err)
+		}
 	}
 }
 
@@ -180,15 +345,25 @@ func TestWhatIsRefused(t *testing.T) {
 	}{
 		{"no spec", from(SpecFromProto(nil)), []string{"spec"}},
 		{"misfire", from(SpecFromProto(&Spec{Misfire: "Latest"})), []string{"misfire"}},
-		{"everything at once", from(SpecFromProto(&Spec{Misfire: "no", Retry: &Retry{Interval: minus, MaxInterval: bad, Jitter: minus, Timeout: long},
+		{"everything at once", from(SpecFromProto(&Spec{Ttl: minus, Jitter: bad, Calendar: &CalendarRule{Shift: "no"}, Misfire: "no", Overlap: "no",
+			Priority: "no", Deadline: long, Keep: bad, Retry: &Retry{Interval: minus, MaxInterval: bad, Jitter: minus, Timeout: long, GiveUp: minus},
 			Webhook: &Webhook{Accept: minus}})),
-			[]string{"misfire", "retry.interval", "retry.max_interval", "retry.jitter", "retry.timeout", "webhook.accept"}},
+			[]string{"ttl", "jitter", "calendar.shift", "misfire", "overlap", "priority", "deadline", "keep", "retry.interval", "retry.max_interval",
+				"retry.jitter", "retry.timeout", "retry.give_up", "webhook.accept"}},
+		{"no when", from(WhenFromProto(nil)), []string{"when"}},
+		{"when", from(WhenFromProto(&When{Ttl: minus})), []string{"ttl"}},
 		{"mixed signs", from(DurationFromProto("d", &durationpb.Duration{Seconds: 1, Nanos: -1})), []string{"d"}},
 		{"longest", from(DurationFromProto("d", &durationpb.Duration{Seconds: math.MaxInt64})), []string{"d"}},
 		{"no timer", from(TimerFromProto(nil)), []string{"timer"}},
 		{"timer without spec", from(TimerFromProto(&Timer{})), []string{"spec"}},
 		{"state", from(TimerFromProto(&Timer{Spec: &Spec{}, State: "lost"})), []string{"state"}},
 		{"dead without a fire", from(TimerFromProto(&Timer{Spec: &Spec{}, State: "dead"})), []string{"fire_id"}},
+		{"firing without a fire", from(TimerFromProto(&Timer{Spec: &Spec{}, State: "firing"})), []string{"fire_id"}},
+		{"a note", from(TimerFromProto(&Timer{Spec: &Spec{}, State: "note"})), []string{"state"}},
+		{"retrying without an attempt", from(TimerFromProto(&Timer{Spec: &Spec{}, State: "retrying", DueMs: 5})), []string{"state"}},
+		{"ended with a run", from(TimerFromProto(&Timer{Spec: &Spec{}, State: "ended", RunsMs: []int64{5}})), []string{"state"}},
+		{"no calendar", from(CalendarFromProto(nil)), []string{"calendar"}},
+		{"days", from(DaysFromProto([]*Day{{Date: "2027-12-24"}, {Date: "2027-02-30"}, nil})), []string{"days[1].date", "days[2].date"}},
 		{"alive with a fire", from(TimerFromProto(&Timer{Spec: &Spec{}, State: "paused", FireId: "x"})), []string{"fire_id"}},
 		{"no record", from(RecordFromProto(nil)), []string{"record"}},
 		{"ending", from(RecordFromProto(&Record{Ending: "lost"})), []string{"ending"}},

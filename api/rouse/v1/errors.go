@@ -18,6 +18,9 @@ import (
 // kinds is the one table between the errors of package rouse and the codes that cross the wire. The reason tells errors of
 // one gRPC code apart, and is the code of a Problem in lower case.
 var kinds = []kind{
+	{ErrFailedPrecondition, codes.FailedPrecondition, "FAILED_PRECONDITION"}, // these two before what is behind them
+	{ErrBusy, codes.ResourceExhausted, "BUSY"},
+	{ErrUnimplemented, codes.Unimplemented, "UNIMPLEMENTED"},
 	{rouse.ErrNotFound, codes.NotFound, "NOT_FOUND"},
 	{rouse.ErrExists, codes.AlreadyExists, "ALREADY_EXISTS"},
 	{rouse.ErrConflict, codes.Aborted, "CONFLICT"},
@@ -28,6 +31,16 @@ var kinds = []kind{
 	{context.Canceled, codes.Canceled, "CANCELED"},
 	{context.DeadlineExceeded, codes.DeadlineExceeded, "DEADLINE_EXCEEDED"},
 }
+
+// Errors that only a server has, beside those of package rouse.
+var (
+	// ErrFailedPrecondition: this server cannot do it as it runs now. It is a rouse.ErrConflict.
+	ErrFailedPrecondition error = &itemError{"failed precondition", rouse.ErrConflict}
+	// ErrBusy: the server does it for another client already, and does it once at a time. It is a rouse.ErrOverloaded.
+	ErrBusy error = &itemError{"busy", rouse.ErrOverloaded}
+	// ErrUnimplemented: this server does not offer it.
+	ErrUnimplemented = errors.New("not offered")
+)
 
 type kind struct {
 	err    error
@@ -248,7 +261,7 @@ func ProblemToError(p *Problem) error {
 	return &itemError{p.Wrong, is}
 }
 
-// itemError is an error of one item of a batch.
+// itemError is an error with words of its own, such as that of one item of a batch.
 type itemError struct {
 	text string
 	is   error

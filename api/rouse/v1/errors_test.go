@@ -39,6 +39,9 @@ func TestErrorsSurviveTheWire(t *testing.T) {
 		{rouse.ErrUnavailable, codes.Unavailable},
 		{context.Canceled, codes.Canceled},
 		{context.DeadlineExceeded, codes.DeadlineExceeded},
+		{ErrFailedPrecondition, codes.FailedPrecondition},
+		{ErrBusy, codes.ResourceExhausted},
+		{ErrUnimplemented, codes.Unimplemented},
 	} {
 		err := fmt.Errorf("timer %q: %w", "a", c.err)
 		got := overTheWire(t, err)
@@ -46,7 +49,7 @@ func TestErrorsSurviveTheWire(t *testing.T) {
 			t.Errorf("%v came as %v (%v), want code %v", err, got, status.Code(got), c.code)
 		}
 		for _, k := range kinds {
-			if k.err != c.err && errors.Is(got, k.err) {
+			if !errors.Is(c.err, k.err) && errors.Is(got, k.err) {
 				t.Errorf("%v came as %v, too", err, k.err)
 			}
 		}

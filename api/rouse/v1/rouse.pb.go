@@ -84,7 +84,7 @@ type Timer struct {
 	Spec        *Spec                  `protobuf:"bytes,3,opt,name=spec,proto3" json:"spec,omitempty"`
 	Generation  uint64                 `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"`
 	Revision    uint64                 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
-	State       string                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"` // scheduled, retrying, accepted, paused or dead
+	State       string                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"` // scheduled, retrying, accepted, paused or ended; firing or dead beside a timer
 	PauseReason string                 `protobuf:"bytes,7,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`
 	CreatedMs   int64                  `protobuf:"varint,8,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
 	UpdatedMs   int64                  `protobuf:"varint,9,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"`
@@ -97,7 +97,16 @@ type Timer struct {
 	FireId      string                 `protobuf:"bytes,16,opt,name=fire_id,json=fireId,proto3" json:"fire_id,omitempty"` // of a dead letter
 	// In the answer of Create only: an attempt of the generation that was replaced had started already and may still arrive;
 	// none starts after the answer.
-	InFlight      bool `protobuf:"varint,17,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	InFlight      bool       `protobuf:"varint,17,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	PauseUntilMs  int64      `protobuf:"varint,18,opt,name=pause_until_ms,json=pauseUntilMs,proto3" json:"pause_until_ms,omitempty"` // when a pause ends by itself; 0: never
+	AnchorMs      int64      `protobuf:"varint,19,opt,name=anchor_ms,json=anchorMs,proto3" json:"anchor_ms,omitempty"`               // where intervals begin
+	SentAtMs      int64      `protobuf:"varint,20,opt,name=sent_at_ms,json=sentAtMs,proto3" json:"sent_at_ms,omitempty"`             // when the occurrence at due_ms is sent: later than it by the timer's jitter
+	Skips         uint32     `protobuf:"varint,21,opt,name=skips,proto3" json:"skips,omitempty"`                                     // occurrences after the one in progress that are to be skipped
+	Passed        uint64     `protobuf:"varint,22,opt,name=passed,proto3" json:"passed,omitempty"`                                   // occurrences of the schedule that have ended: what max_occurrences counts
+	Manual        bool       `protobuf:"varint,23,opt,name=manual,proto3" json:"manual,omitempty"`                                   // the occurrence in progress was asked for by run
+	Asked         bool       `protobuf:"varint,24,opt,name=asked,proto3" json:"asked,omitempty"`                                     // of a row beside a timer: redriven or backfilled
+	BeganMs       int64      `protobuf:"varint,25,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`                  // when the first attempt of the occurrence in progress was sent
+	Failures      []*Attempt `protobuf:"bytes,26,rep,name=failures,proto3" json:"failures,omitempty"`                                // attempts of the occurrence in progress that failed, the latest eight
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -251,24 +260,168 @@ func (x *Timer) GetInFlight() bool {
 	return false
 }
 
-type Spec struct {
+func (x *Timer) GetPauseUntilMs() int64 {
+	if x != nil {
+		return x.PauseUntilMs
+	}
+	return 0
+}
+
+func (x *Timer) GetAnchorMs() int64 {
+	if x != nil {
+		return x.AnchorMs
+	}
+	return 0
+}
+
+func (x *Timer) GetSentAtMs() int64 {
+	if x != nil {
+		return x.SentAtMs
+	}
+	return 0
+}
+
+func (x *Timer) GetSkips() uint32 {
+	if x != nil {
+		return x.Skips
+	}
+	return 0
+}
+
+func (x *Timer) GetPassed() uint64 {
+	if x != nil {
+		return x.Passed
+	}
+	return 0
+}
+
+func (x *Timer) GetManual() bool {
+	if x != nil {
+		return x.Manual
+	}
+	return false
+}
+
+func (x *Timer) GetAsked() bool {
+	if x != nil {
+		return x.Asked
+	}
+	return false
+}
+
+func (x *Timer) GetBeganMs() int64 {
+	if x != nil {
+		return x.BeganMs
+	}
+	return 0
+}
+
+func (x *Timer) GetFailures() []*Attempt {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+type Attempt struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Schedule      string                 `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
-	Timezone      string                 `protobuf:"bytes,2,opt,name=timezone,proto3" json:"timezone,omitempty"`
-	Target        string                 `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"`
-	Payload       []byte                 `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
-	ContentType   string                 `protobuf:"bytes,5,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
-	Labels        map[string]string      `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Retry         *Retry                 `protobuf:"bytes,7,opt,name=retry,proto3" json:"retry,omitempty"`
-	Misfire       string                 `protobuf:"bytes,8,opt,name=misfire,proto3" json:"misfire,omitempty"`
-	Webhook       *Webhook               `protobuf:"bytes,9,opt,name=webhook,proto3" json:"webhook,omitempty"`
+	SentMs        int64                  `protobuf:"varint,1,opt,name=sent_ms,json=sentMs,proto3" json:"sent_ms,omitempty"`
+	TookMs        int64                  `protobuf:"varint,2,opt,name=took_ms,json=tookMs,proto3" json:"took_ms,omitempty"`
+	Code          int32                  `protobuf:"varint,3,opt,name=code,proto3" json:"code,omitempty"`
+	Detail        string                 `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
+func (x *Attempt) Reset() {
+	*x = Attempt{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attempt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attempt) ProtoMessage() {}
+
+func (x *Attempt) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
+func (*Attempt) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Attempt) GetSentMs() int64 {
+	if x != nil {
+		return x.SentMs
+	}
+	return 0
+}
+
+func (x *Attempt) GetTookMs() int64 {
+	if x != nil {
+		return x.TookMs
+	}
+	return 0
+}
+
+func (x *Attempt) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *Attempt) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+type Spec struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Schedule       string                 `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	Timezone       string                 `protobuf:"bytes,2,opt,name=timezone,proto3" json:"timezone,omitempty"`
+	Target         string                 `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"`
+	Payload        []byte                 `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
+	ContentType    string                 `protobuf:"bytes,5,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	Labels         map[string]string      `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Retry          *Retry                 `protobuf:"bytes,7,opt,name=retry,proto3" json:"retry,omitempty"`
+	Misfire        string                 `protobuf:"bytes,8,opt,name=misfire,proto3" json:"misfire,omitempty"` // latest, all, skip or "within 1h"
+	Webhook        *Webhook               `protobuf:"bytes,9,opt,name=webhook,proto3" json:"webhook,omitempty"`
+	Also           []string               `protobuf:"bytes,10,rep,name=also,proto3" json:"also,omitempty"`
+	Except         []string               `protobuf:"bytes,11,rep,name=except,proto3" json:"except,omitempty"`
+	Dst            string                 `protobuf:"bytes,12,opt,name=dst,proto3" json:"dst,omitempty"`
+	Calendar       *CalendarRule          `protobuf:"bytes,13,opt,name=calendar,proto3" json:"calendar,omitempty"`
+	StartMs        int64                  `protobuf:"varint,14,opt,name=start_ms,json=startMs,proto3" json:"start_ms,omitempty"`
+	EndMs          int64                  `protobuf:"varint,15,opt,name=end_ms,json=endMs,proto3" json:"end_ms,omitempty"`
+	Ttl            *durationpb.Duration   `protobuf:"bytes,16,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	MaxOccurrences uint64                 `protobuf:"varint,17,opt,name=max_occurrences,json=maxOccurrences,proto3" json:"max_occurrences,omitempty"`
+	Jitter         *durationpb.Duration   `protobuf:"bytes,18,opt,name=jitter,proto3" json:"jitter,omitempty"`
+	Overlap        string                 `protobuf:"bytes,19,opt,name=overlap,proto3" json:"overlap,omitempty"` // wait, skip or allow
+	Deadline       *durationpb.Duration   `protobuf:"bytes,20,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	Priority       string                 `protobuf:"bytes,21,opt,name=priority,proto3" json:"priority,omitempty"` // low, normal or high
+	Keep           *durationpb.Duration   `protobuf:"bytes,22,opt,name=keep,proto3" json:"keep,omitempty"`         // negative: for ever
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -280,7 +433,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -293,7 +446,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{1}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Spec) GetSchedule() string {
@@ -359,6 +512,157 @@ func (x *Spec) GetWebhook() *Webhook {
 	return nil
 }
 
+func (x *Spec) GetAlso() []string {
+	if x != nil {
+		return x.Also
+	}
+	return nil
+}
+
+func (x *Spec) GetExcept() []string {
+	if x != nil {
+		return x.Except
+	}
+	return nil
+}
+
+func (x *Spec) GetDst() string {
+	if x != nil {
+		return x.Dst
+	}
+	return ""
+}
+
+func (x *Spec) GetCalendar() *CalendarRule {
+	if x != nil {
+		return x.Calendar
+	}
+	return nil
+}
+
+func (x *Spec) GetStartMs() int64 {
+	if x != nil {
+		return x.StartMs
+	}
+	return 0
+}
+
+func (x *Spec) GetEndMs() int64 {
+	if x != nil {
+		return x.EndMs
+	}
+	return 0
+}
+
+func (x *Spec) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
+func (x *Spec) GetMaxOccurrences() uint64 {
+	if x != nil {
+		return x.MaxOccurrences
+	}
+	return 0
+}
+
+func (x *Spec) GetJitter() *durationpb.Duration {
+	if x != nil {
+		return x.Jitter
+	}
+	return nil
+}
+
+func (x *Spec) GetOverlap() string {
+	if x != nil {
+		return x.Overlap
+	}
+	return ""
+}
+
+func (x *Spec) GetDeadline() *durationpb.Duration {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+func (x *Spec) GetPriority() string {
+	if x != nil {
+		return x.Priority
+	}
+	return ""
+}
+
+func (x *Spec) GetKeep() *durationpb.Duration {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
+}
+
+type CalendarRule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Off           []string               `protobuf:"bytes,1,rep,name=off,proto3" json:"off,omitempty"`
+	Only          []string               `protobuf:"bytes,2,rep,name=only,proto3" json:"only,omitempty"`
+	Shift         string                 `protobuf:"bytes,3,opt,name=shift,proto3" json:"shift,omitempty"` // skip, next or previous
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CalendarRule) Reset() {
+	*x = CalendarRule{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CalendarRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CalendarRule) ProtoMessage() {}
+
+func (x *CalendarRule) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CalendarRule.ProtoReflect.Descriptor instead.
+func (*CalendarRule) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CalendarRule) GetOff() []string {
+	if x != nil {
+		return x.Off
+	}
+	return nil
+}
+
+func (x *CalendarRule) GetOnly() []string {
+	if x != nil {
+		return x.Only
+	}
+	return nil
+}
+
+func (x *CalendarRule) GetShift() string {
+	if x != nil {
+		return x.Shift
+	}
+	return ""
+}
+
 type Retry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempts      uint32                 `protobuf:"varint,1,opt,name=attempts,proto3" json:"attempts,omitempty"`
@@ -366,13 +670,15 @@ type Retry struct {
 	MaxInterval   *durationpb.Duration   `protobuf:"bytes,3,opt,name=max_interval,json=maxInterval,proto3" json:"max_interval,omitempty"`
 	Jitter        *durationpb.Duration   `protobuf:"bytes,4,opt,name=jitter,proto3" json:"jitter,omitempty"`
 	Timeout       *durationpb.Duration   `protobuf:"bytes,5,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	Factor        float64                `protobuf:"fixed64,6,opt,name=factor,proto3" json:"factor,omitempty"`
+	GiveUp        *durationpb.Duration   `protobuf:"bytes,7,opt,name=give_up,json=giveUp,proto3" json:"give_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -384,7 +690,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -397,7 +703,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{2}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Retry) GetAttempts() uint32 {
@@ -435,6 +741,20 @@ func (x *Retry) GetTimeout() *durationpb.Duration {
 	return nil
 }
 
+func (x *Retry) GetFactor() float64 {
+	if x != nil {
+		return x.Factor
+	}
+	return 0
+}
+
+func (x *Retry) GetGiveUp() *durationpb.Duration {
+	if x != nil {
+		return x.GiveUp
+	}
+	return nil
+}
+
 type Webhook struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Method        string                 `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"`
@@ -448,7 +768,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -460,7 +780,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -473,7 +793,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{3}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Webhook) GetMethod() string {
@@ -518,13 +838,21 @@ type CreateRequest struct {
 	Spec             *Spec                  `protobuf:"bytes,3,opt,name=spec,proto3" json:"spec,omitempty"`
 	Mode             Mode                   `protobuf:"varint,4,opt,name=mode,proto3,enum=rouse.v1.Mode" json:"mode,omitempty"`
 	ExpectedRevision uint64                 `protobuf:"varint,5,opt,name=expected_revision,json=expectedRevision,proto3" json:"expected_revision,omitempty"` // not 0: replace only if the timer has this revision
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// With one of these the name is a key: many calls become few fires. The spec has no schedule, the mode is left at its default,
+	// and the newest call's spec wins.
+	//
+	// Types that are valid to be assigned to Coalesce:
+	//
+	//	*CreateRequest_Debounce
+	//	*CreateRequest_Throttle
+	Coalesce      isCreateRequest_Coalesce `protobuf_oneof:"coalesce"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -536,7 +864,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -549,7 +877,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{4}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CreateRequest) GetNamespace() string {
@@ -587,6 +915,145 @@ func (x *CreateRequest) GetExpectedRevision() uint64 {
 	return 0
 }
 
+func (x *CreateRequest) GetCoalesce() isCreateRequest_Coalesce {
+	if x != nil {
+		return x.Coalesce
+	}
+	return nil
+}
+
+func (x *CreateRequest) GetDebounce() *Debounce {
+	if x != nil {
+		if x, ok := x.Coalesce.(*CreateRequest_Debounce); ok {
+			return x.Debounce
+		}
+	}
+	return nil
+}
+
+func (x *CreateRequest) GetThrottle() *Throttle {
+	if x != nil {
+		if x, ok := x.Coalesce.(*CreateRequest_Throttle); ok {
+			return x.Throttle
+		}
+	}
+	return nil
+}
+
+type isCreateRequest_Coalesce interface {
+	isCreateRequest_Coalesce()
+}
+
+type CreateRequest_Debounce struct {
+	Debounce *Debounce `protobuf:"bytes,6,opt,name=debounce,proto3,oneof"`
+}
+
+type CreateRequest_Throttle struct {
+	Throttle *Throttle `protobuf:"bytes,7,opt,name=throttle,proto3,oneof"`
+}
+
+func (*CreateRequest_Debounce) isCreateRequest_Coalesce() {}
+
+func (*CreateRequest_Throttle) isCreateRequest_Coalesce() {}
+
+// Debounce fires when no call came for a while.
+type Debounce struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Quiet         *durationpb.Duration   `protobuf:"bytes,1,opt,name=quiet,proto3" json:"quiet,omitempty"`                    // so long
+	MaxWait       *durationpb.Duration   `protobuf:"bytes,2,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"` // but at most so long after the first call; not set: no bound
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Debounce) Reset() {
+	*x = Debounce{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Debounce) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Debounce) ProtoMessage() {}
+
+func (x *Debounce) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Debounce.ProtoReflect.Descriptor instead.
+func (*Debounce) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Debounce) GetQuiet() *durationpb.Duration {
+	if x != nil {
+		return x.Quiet
+	}
+	return nil
+}
+
+func (x *Debounce) GetMaxWait() *durationpb.Duration {
+	if x != nil {
+		return x.MaxWait
+	}
+	return nil
+}
+
+// Throttle fires at once, then at most once in so long.
+type Throttle struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Every         *durationpb.Duration   `protobuf:"bytes,1,opt,name=every,proto3" json:"every,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Throttle) Reset() {
+	*x = Throttle{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Throttle) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Throttle) ProtoMessage() {}
+
+func (x *Throttle) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Throttle.ProtoReflect.Descriptor instead.
+func (*Throttle) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Throttle) GetEvery() *durationpb.Duration {
+	if x != nil {
+		return x.Every
+	}
+	return nil
+}
+
 type BatchCreateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // of all the timers; empty: "default"
@@ -598,7 +1065,7 @@ type BatchCreateRequest struct {
 
 func (x *BatchCreateRequest) Reset() {
 	*x = BatchCreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -610,7 +1077,7 @@ func (x *BatchCreateRequest) String() string {
 func (*BatchCreateRequest) ProtoMessage() {}
 
 func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -623,7 +1090,7 @@ func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateRequest.ProtoReflect.Descriptor instead.
 func (*BatchCreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{5}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *BatchCreateRequest) GetNamespace() string {
@@ -657,7 +1124,7 @@ type NewTimer struct {
 
 func (x *NewTimer) Reset() {
 	*x = NewTimer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -669,7 +1136,7 @@ func (x *NewTimer) String() string {
 func (*NewTimer) ProtoMessage() {}
 
 func (x *NewTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -682,7 +1149,7 @@ func (x *NewTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewTimer.ProtoReflect.Descriptor instead.
 func (*NewTimer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{6}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *NewTimer) GetName() string {
@@ -708,7 +1175,7 @@ type BatchCreateResponse struct {
 
 func (x *BatchCreateResponse) Reset() {
 	*x = BatchCreateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -720,7 +1187,7 @@ func (x *BatchCreateResponse) String() string {
 func (*BatchCreateResponse) ProtoMessage() {}
 
 func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -733,7 +1200,7 @@ func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateResponse.ProtoReflect.Descriptor instead.
 func (*BatchCreateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{7}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *BatchCreateResponse) GetCreated() []*Created {
@@ -757,7 +1224,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +1236,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +1249,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{8}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Created) GetName() string {
@@ -829,7 +1296,7 @@ func (x *Created) GetInFlight() bool {
 
 type Problem struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"` // invalid, already_exists, not_found or conflict
+	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"` // invalid, already_exists, not_found, conflict or full
 	Field         string                 `protobuf:"bytes,2,opt,name=field,proto3" json:"field,omitempty"`
 	Value         string                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
 	Wrong         string                 `protobuf:"bytes,4,opt,name=wrong,proto3" json:"wrong,omitempty"`
@@ -840,7 +1307,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -852,7 +1319,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -865,7 +1332,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{9}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Problem) GetCode() string {
@@ -914,7 +1381,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -926,7 +1393,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -939,7 +1406,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{10}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -978,7 +1445,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -990,7 +1457,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1003,7 +1470,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{11}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Filter) GetNamespace() string {
@@ -1066,7 +1533,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1545,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1558,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{12}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListRequest) GetFilter() *Filter {
@@ -1125,7 +1592,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1137,7 +1604,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1150,7 +1617,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{13}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListResponse) GetTimers() []*Timer {
@@ -1176,7 +1643,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1188,7 +1655,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1201,7 +1668,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{14}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CountRequest) GetFilter() *Filter {
@@ -1220,7 +1687,7 @@ type CountResponse struct {
 
 func (x *CountResponse) Reset() {
 	*x = CountResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1232,7 +1699,7 @@ func (x *CountResponse) String() string {
 func (*CountResponse) ProtoMessage() {}
 
 func (x *CountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1245,7 +1712,7 @@ func (x *CountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
 func (*CountResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{15}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CountResponse) GetCount() int64 {
@@ -1266,7 +1733,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1278,7 +1745,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1291,7 +1758,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{16}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -1325,7 +1792,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1337,7 +1804,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1350,7 +1817,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{17}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DeleteResponse) GetInFlight() bool {
@@ -1372,13 +1839,14 @@ type PauseRequest struct {
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	UntilMs       int64                  `protobuf:"varint,4,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"` // not 0: the pause ends by itself
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1390,7 +1858,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1403,7 +1871,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{18}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -1427,6 +1895,13 @@ func (x *PauseRequest) GetReason() string {
 	return ""
 }
 
+func (x *PauseRequest) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
 type ResumeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1437,7 +1912,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1449,7 +1924,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1462,7 +1937,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{19}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ResumeRequest) GetNamespace() string {
@@ -1489,7 +1964,7 @@ type RunRequest struct {
 
 func (x *RunRequest) Reset() {
 	*x = RunRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1501,7 +1976,7 @@ func (x *RunRequest) String() string {
 func (*RunRequest) ProtoMessage() {}
 
 func (x *RunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1514,7 +1989,7 @@ func (x *RunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRequest.ProtoReflect.Descriptor instead.
 func (*RunRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{20}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RunRequest) GetNamespace() string {
@@ -1541,7 +2016,7 @@ type RunResponse struct {
 
 func (x *RunResponse) Reset() {
 	*x = RunResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1553,7 +2028,7 @@ func (x *RunResponse) String() string {
 func (*RunResponse) ProtoMessage() {}
 
 func (x *RunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1566,7 +2041,7 @@ func (x *RunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResponse.ProtoReflect.Descriptor instead.
 func (*RunResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{21}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RunResponse) GetFireId() string {
@@ -1583,19 +2058,1937 @@ func (x *RunResponse) GetDueMs() int64 {
 	return 0
 }
 
+type SkipRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Count         uint32                 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"` // 0: 1
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SkipRequest) Reset() {
+	*x = SkipRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SkipRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SkipRequest) ProtoMessage() {}
+
+func (x *SkipRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SkipRequest.ProtoReflect.Descriptor instead.
+func (*SkipRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *SkipRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *SkipRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SkipRequest) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *SkipRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type RescheduleRequest struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Namespace        string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name             string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	When             *When                  `protobuf:"bytes,3,opt,name=when,proto3" json:"when,omitempty"`
+	ExpectedRevision uint64                 `protobuf:"varint,4,opt,name=expected_revision,json=expectedRevision,proto3" json:"expected_revision,omitempty"` // not 0: only if the timer has this revision
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *RescheduleRequest) Reset() {
+	*x = RescheduleRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RescheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RescheduleRequest) ProtoMessage() {}
+
+func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RescheduleRequest.ProtoReflect.Descriptor instead.
+func (*RescheduleRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *RescheduleRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *RescheduleRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RescheduleRequest) GetWhen() *When {
+	if x != nil {
+		return x.When
+	}
+	return nil
+}
+
+func (x *RescheduleRequest) GetExpectedRevision() uint64 {
+	if x != nil {
+		return x.ExpectedRevision
+	}
+	return 0
+}
+
+// When is the part of a spec that says when: all of it is replaced.
+type When struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Schedule       string                 `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	Also           []string               `protobuf:"bytes,2,rep,name=also,proto3" json:"also,omitempty"`
+	Except         []string               `protobuf:"bytes,3,rep,name=except,proto3" json:"except,omitempty"`
+	Timezone       string                 `protobuf:"bytes,4,opt,name=timezone,proto3" json:"timezone,omitempty"`
+	Dst            string                 `protobuf:"bytes,5,opt,name=dst,proto3" json:"dst,omitempty"`
+	Calendar       *CalendarRule          `protobuf:"bytes,6,opt,name=calendar,proto3" json:"calendar,omitempty"`
+	StartMs        int64                  `protobuf:"varint,7,opt,name=start_ms,json=startMs,proto3" json:"start_ms,omitempty"`
+	EndMs          int64                  `protobuf:"varint,8,opt,name=end_ms,json=endMs,proto3" json:"end_ms,omitempty"`
+	Ttl            *durationpb.Duration   `protobuf:"bytes,9,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	MaxOccurrences uint64                 `protobuf:"varint,10,opt,name=max_occurrences,json=maxOccurrences,proto3" json:"max_occurrences,omitempty"`
+	Jitter         *durationpb.Duration   `protobuf:"bytes,11,opt,name=jitter,proto3" json:"jitter,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *When) Reset() {
+	*x = When{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *When) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*When) ProtoMessage() {}
+
+func (x *When) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use When.ProtoReflect.Descriptor instead.
+func (*When) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *When) GetSchedule() string {
+	if x != nil {
+		return x.Schedule
+	}
+	return ""
+}
+
+func (x *When) GetAlso() []string {
+	if x != nil {
+		return x.Also
+	}
+	return nil
+}
+
+func (x *When) GetExcept() []string {
+	if x != nil {
+		return x.Except
+	}
+	return nil
+}
+
+func (x *When) GetTimezone() string {
+	if x != nil {
+		return x.Timezone
+	}
+	return ""
+}
+
+func (x *When) GetDst() string {
+	if x != nil {
+		return x.Dst
+	}
+	return ""
+}
+
+func (x *When) GetCalendar() *CalendarRule {
+	if x != nil {
+		return x.Calendar
+	}
+	return nil
+}
+
+func (x *When) GetStartMs() int64 {
+	if x != nil {
+		return x.StartMs
+	}
+	return 0
+}
+
+func (x *When) GetEndMs() int64 {
+	if x != nil {
+		return x.EndMs
+	}
+	return 0
+}
+
+func (x *When) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
+func (x *When) GetMaxOccurrences() uint64 {
+	if x != nil {
+		return x.MaxOccurrences
+	}
+	return 0
+}
+
+func (x *When) GetJitter() *durationpb.Duration {
+	if x != nil {
+		return x.Jitter
+	}
+	return nil
+}
+
+type BackfillRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	FromMs        int64                  `protobuf:"varint,3,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`    // first due time
+	UntilMs       int64                  `protobuf:"varint,4,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"` // before this one; not after now
+	DryRun        bool                   `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackfillRequest) Reset() {
+	*x = BackfillRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackfillRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackfillRequest) ProtoMessage() {}
+
+func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackfillRequest.ProtoReflect.Descriptor instead.
+func (*BackfillRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *BackfillRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *BackfillRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *BackfillRequest) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *BackfillRequest) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
+func (x *BackfillRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type BackfillResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Count         uint64                 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`     // occurrences of the range
+	Waiting       uint64                 `protobuf:"varint,2,opt,name=waiting,proto3" json:"waiting,omitempty"` // of them on their way already, so that nothing was done
+	Fires         []*Coming              `protobuf:"bytes,3,rep,name=fires,proto3" json:"fires,omitempty"`      // the first hundred
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackfillResponse) Reset() {
+	*x = BackfillResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackfillResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackfillResponse) ProtoMessage() {}
+
+func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackfillResponse.ProtoReflect.Descriptor instead.
+func (*BackfillResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *BackfillResponse) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *BackfillResponse) GetWaiting() uint64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *BackfillResponse) GetFires() []*Coming {
+	if x != nil {
+		return x.Fires
+	}
+	return nil
+}
+
+type ExplainRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	AtMs          int64                  `protobuf:"varint,3,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // not 0: explain the occurrence of this time, or why there is none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainRequest) Reset() {
+	*x = ExplainRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainRequest) ProtoMessage() {}
+
+func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
+func (*ExplainRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ExplainRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ExplainRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ExplainRequest) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+type ExplainResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Summary       string                 `protobuf:"bytes,1,opt,name=summary,proto3" json:"summary,omitempty"` // one sentence
+	Reasons       []*Reason              `protobuf:"bytes,2,rep,name=reasons,proto3" json:"reasons,omitempty"` // the most important first
+	Timer         *Timer                 `protobuf:"bytes,3,opt,name=timer,proto3" json:"timer,omitempty"`     // not set: there is none of this name
+	Words         string                 `protobuf:"bytes,4,opt,name=words,proto3" json:"words,omitempty"`     // the schedule in English
+	Records       []*Record              `protobuf:"bytes,5,rep,name=records,proto3" json:"records,omitempty"` // the latest, newest first
+	Next          []*Coming              `protobuf:"bytes,6,rep,name=next,proto3" json:"next,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainResponse) Reset() {
+	*x = ExplainResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainResponse) ProtoMessage() {}
+
+func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
+func (*ExplainResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ExplainResponse) GetSummary() string {
+	if x != nil {
+		return x.Summary
+	}
+	return ""
+}
+
+func (x *ExplainResponse) GetReasons() []*Reason {
+	if x != nil {
+		return x.Reasons
+	}
+	return nil
+}
+
+func (x *ExplainResponse) GetTimer() *Timer {
+	if x != nil {
+		return x.Timer
+	}
+	return nil
+}
+
+func (x *ExplainResponse) GetWords() string {
+	if x != nil {
+		return x.Words
+	}
+	return ""
+}
+
+func (x *ExplainResponse) GetRecords() []*Record {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+func (x *ExplainResponse) GetNext() []*Coming {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+// Reason is one fact of an explanation.
+type Reason struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// firing, waiting, obstacle, accepted, retrying, paused, scheduled, skips, ended, dead, fired, missed, skipped, unknown or off
+	Code          string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	Text          string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	AtMs          int64  `protobuf:"varint,3,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // when it happened, or will; 0: now
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reason) Reset() {
+	*x = Reason{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reason) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reason) ProtoMessage() {}
+
+func (x *Reason) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reason.ProtoReflect.Descriptor instead.
+func (*Reason) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Reason) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *Reason) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Reason) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+type Coming struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	DueMs         int64                  `protobuf:"varint,1,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`
+	SentAtMs      int64                  `protobuf:"varint,2,opt,name=sent_at_ms,json=sentAtMs,proto3" json:"sent_at_ms,omitempty"` // later than due by the jitter
+	Local         string                 `protobuf:"bytes,3,opt,name=local,proto3" json:"local,omitempty"`                          // the due time in the schedule's zone, RFC 3339 with its offset
+	Mark          string                 `protobuf:"bytes,4,opt,name=mark,proto3" json:"mark,omitempty"`                            // what is odd of it, such as a clock change; mostly empty
+	Name          string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`                            // of the timer, where several are meant
+	FireId        string                 `protobuf:"bytes,6,opt,name=fire_id,json=fireId,proto3" json:"fire_id,omitempty"`          // of the timer that is there now
+	Namespace     string                 `protobuf:"bytes,7,opt,name=namespace,proto3" json:"namespace,omitempty"`                  // of the timer, where several are meant
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Coming) Reset() {
+	*x = Coming{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Coming) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Coming) ProtoMessage() {}
+
+func (x *Coming) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Coming.ProtoReflect.Descriptor instead.
+func (*Coming) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Coming) GetDueMs() int64 {
+	if x != nil {
+		return x.DueMs
+	}
+	return 0
+}
+
+func (x *Coming) GetSentAtMs() int64 {
+	if x != nil {
+		return x.SentAtMs
+	}
+	return 0
+}
+
+func (x *Coming) GetLocal() string {
+	if x != nil {
+		return x.Local
+	}
+	return ""
+}
+
+func (x *Coming) GetMark() string {
+	if x != nil {
+		return x.Mark
+	}
+	return ""
+}
+
+func (x *Coming) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Coming) GetFireId() string {
+	if x != nil {
+		return x.FireId
+	}
+	return ""
+}
+
+func (x *Coming) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+type SimulateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Filter        *Filter                `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
+	FromMs        int64                  `protobuf:"varint,2,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`    // 0: now
+	UntilMs       int64                  `protobuf:"varint,3,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"` // exclusive
+	Limit         uint32                 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`                    // up to 10,000; 0: 1,000
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SimulateRequest) Reset() {
+	*x = SimulateRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SimulateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SimulateRequest) ProtoMessage() {}
+
+func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SimulateRequest.ProtoReflect.Descriptor instead.
+func (*SimulateRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *SimulateRequest) GetFilter() *Filter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *SimulateRequest) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *SimulateRequest) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
+func (x *SimulateRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type SimulateResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fires         []*Coming              `protobuf:"bytes,1,rep,name=fires,proto3" json:"fires,omitempty"`    // in the order of time
+	Timers        uint64                 `protobuf:"varint,2,opt,name=timers,proto3" json:"timers,omitempty"` // that were looked at
+	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`     // the limit ended the list
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SimulateResponse) Reset() {
+	*x = SimulateResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SimulateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SimulateResponse) ProtoMessage() {}
+
+func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SimulateResponse.ProtoReflect.Descriptor instead.
+func (*SimulateResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *SimulateResponse) GetFires() []*Coming {
+	if x != nil {
+		return x.Fires
+	}
+	return nil
+}
+
+func (x *SimulateResponse) GetTimers() uint64 {
+	if x != nil {
+		return x.Timers
+	}
+	return 0
+}
+
+func (x *SimulateResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+type BulkRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Filter        *Filter                `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
+	Action        string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"` // delete, pause, resume, skip, reschedule, redrive or purge
+	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`                                    // of pause and skip
+	UntilMs       int64                  `protobuf:"varint,5,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`                  // of pause
+	When          *When                  `protobuf:"bytes,6,opt,name=when,proto3" json:"when,omitempty"`                                        // of reschedule
+	Limit         uint64                 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`                                     // not 0: at most so many
+	ErrorContains string                 `protobuf:"bytes,8,opt,name=error_contains,json=errorContains,proto3" json:"error_contains,omitempty"` // of redrive and purge: only dead letters whose last error contains it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkRequest) Reset() {
+	*x = BulkRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkRequest) ProtoMessage() {}
+
+func (x *BulkRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkRequest.ProtoReflect.Descriptor instead.
+func (*BulkRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *BulkRequest) GetFilter() *Filter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *BulkRequest) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *BulkRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *BulkRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *BulkRequest) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
+func (x *BulkRequest) GetWhen() *When {
+	if x != nil {
+		return x.When
+	}
+	return nil
+}
+
+func (x *BulkRequest) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *BulkRequest) GetErrorContains() string {
+	if x != nil {
+		return x.ErrorContains
+	}
+	return ""
+}
+
+type BulkProgress struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Matched       uint64                 `protobuf:"varint,1,opt,name=matched,proto3" json:"matched,omitempty"` // so far
+	Changed       uint64                 `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"`
+	Failed        uint64                 `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	Failures      []*BulkFailure         `protobuf:"bytes,4,rep,name=failures,proto3" json:"failures,omitempty"` // new ones, at most a hundred in all
+	Names         []string               `protobuf:"bytes,5,rep,name=names,proto3" json:"names,omitempty"`       // of a dry run: what would be changed, the first thousand; over all namespaces, as "namespace/name"
+	Done          bool                   `protobuf:"varint,6,opt,name=done,proto3" json:"done,omitempty"`        // the last message
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkProgress) Reset() {
+	*x = BulkProgress{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkProgress) ProtoMessage() {}
+
+func (x *BulkProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkProgress.ProtoReflect.Descriptor instead.
+func (*BulkProgress) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *BulkProgress) GetMatched() uint64 {
+	if x != nil {
+		return x.Matched
+	}
+	return 0
+}
+
+func (x *BulkProgress) GetChanged() uint64 {
+	if x != nil {
+		return x.Changed
+	}
+	return 0
+}
+
+func (x *BulkProgress) GetFailed() uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *BulkProgress) GetFailures() []*BulkFailure {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+func (x *BulkProgress) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *BulkProgress) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+type BulkFailure struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	FireId        string                 `protobuf:"bytes,2,opt,name=fire_id,json=fireId,proto3" json:"fire_id,omitempty"`
+	Problem       *Problem               `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	Namespace     string                 `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkFailure) Reset() {
+	*x = BulkFailure{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkFailure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkFailure) ProtoMessage() {}
+
+func (x *BulkFailure) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
+func (*BulkFailure) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *BulkFailure) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *BulkFailure) GetFireId() string {
+	if x != nil {
+		return x.FireId
+	}
+	return ""
+}
+
+func (x *BulkFailure) GetProblem() *Problem {
+	if x != nil {
+		return x.Problem
+	}
+	return nil
+}
+
+func (x *BulkFailure) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+type ImportRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Timers        []*Timer               `protobuf:"bytes,1,rep,name=timers,proto3" json:"timers,omitempty"` // up to 1,000
+	Calendars     []*Calendar            `protobuf:"bytes,2,rep,name=calendars,proto3" json:"calendars,omitempty"`
+	Mode          Mode                   `protobuf:"varint,3,opt,name=mode,proto3,enum=rouse.v1.Mode" json:"mode,omitempty"` // of timers whose name is taken
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportRequest) Reset() {
+	*x = ImportRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportRequest) ProtoMessage() {}
+
+func (x *ImportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
+func (*ImportRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *ImportRequest) GetTimers() []*Timer {
+	if x != nil {
+		return x.Timers
+	}
+	return nil
+}
+
+func (x *ImportRequest) GetCalendars() []*Calendar {
+	if x != nil {
+		return x.Calendars
+	}
+	return nil
+}
+
+func (x *ImportRequest) GetMode() Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return Mode_MODE_CREATE_ONLY
+}
+
+type ImportResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Created       []*Created             `protobuf:"bytes,1,rep,name=created,proto3" json:"created,omitempty"` // in the order of the timers
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportResponse) Reset() {
+	*x = ImportResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportResponse) ProtoMessage() {}
+
+func (x *ImportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
+func (*ImportResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *ImportResponse) GetCreated() []*Created {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+type Calendar struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Days          []*Day                 `protobuf:"bytes,3,rep,name=days,proto3" json:"days,omitempty"`
+	Revision      uint64                 `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"`
+	UpdatedMs     int64                  `protobuf:"varint,5,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Calendar) Reset() {
+	*x = Calendar{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Calendar) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Calendar) ProtoMessage() {}
+
+func (x *Calendar) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
+func (*Calendar) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *Calendar) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Calendar) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Calendar) GetDays() []*Day {
+	if x != nil {
+		return x.Days
+	}
+	return nil
+}
+
+func (x *Calendar) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Calendar) GetUpdatedMs() int64 {
+	if x != nil {
+		return x.UpdatedMs
+	}
+	return 0
+}
+
+type Day struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Date          string                 `protobuf:"bytes,1,opt,name=date,proto3" json:"date,omitempty"` // YYYY-MM-DD
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Day) Reset() {
+	*x = Day{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Day) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Day) ProtoMessage() {}
+
+func (x *Day) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Day.ProtoReflect.Descriptor instead.
+func (*Day) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *Day) GetDate() string {
+	if x != nil {
+		return x.Date
+	}
+	return ""
+}
+
+func (x *Day) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type PutCalendarRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Days          []*Day                 `protobuf:"bytes,3,rep,name=days,proto3" json:"days,omitempty"`           // any order
+	Icalendar     []byte                 `protobuf:"bytes,4,opt,name=icalendar,proto3" json:"icalendar,omitempty"` // instead of days: the events of an iCalendar file, whole days that they touch
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutCalendarRequest) Reset() {
+	*x = PutCalendarRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutCalendarRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutCalendarRequest) ProtoMessage() {}
+
+func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
+func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *PutCalendarRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *PutCalendarRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PutCalendarRequest) GetDays() []*Day {
+	if x != nil {
+		return x.Days
+	}
+	return nil
+}
+
+func (x *PutCalendarRequest) GetIcalendar() []byte {
+	if x != nil {
+		return x.Icalendar
+	}
+	return nil
+}
+
+type PutCalendarResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Calendar      *Calendar              `protobuf:"bytes,1,opt,name=calendar,proto3" json:"calendar,omitempty"` // without its days
+	Days          uint64                 `protobuf:"varint,2,opt,name=days,proto3" json:"days,omitempty"`
+	Moved         uint64                 `protobuf:"varint,3,opt,name=moved,proto3" json:"moved,omitempty"`      // timers that are due at another time now
+	Warnings      []string               `protobuf:"bytes,4,rep,name=warnings,proto3" json:"warnings,omitempty"` // such as an event that repeats beyond what is kept
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutCalendarResponse) Reset() {
+	*x = PutCalendarResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutCalendarResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutCalendarResponse) ProtoMessage() {}
+
+func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
+func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *PutCalendarResponse) GetCalendar() *Calendar {
+	if x != nil {
+		return x.Calendar
+	}
+	return nil
+}
+
+func (x *PutCalendarResponse) GetDays() uint64 {
+	if x != nil {
+		return x.Days
+	}
+	return 0
+}
+
+func (x *PutCalendarResponse) GetMoved() uint64 {
+	if x != nil {
+		return x.Moved
+	}
+	return 0
+}
+
+func (x *PutCalendarResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+type GetCalendarRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetCalendarRequest) Reset() {
+	*x = GetCalendarRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetCalendarRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetCalendarRequest) ProtoMessage() {}
+
+func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
+func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *GetCalendarRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *GetCalendarRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ListCalendarsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCalendarsRequest) Reset() {
+	*x = ListCalendarsRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCalendarsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCalendarsRequest) ProtoMessage() {}
+
+func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
+func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *ListCalendarsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+type ListCalendarsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Calendars     []*Calendar            `protobuf:"bytes,1,rep,name=calendars,proto3" json:"calendars,omitempty"` // without their days
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCalendarsResponse) Reset() {
+	*x = ListCalendarsResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCalendarsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCalendarsResponse) ProtoMessage() {}
+
+func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
+func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
+	if x != nil {
+		return x.Calendars
+	}
+	return nil
+}
+
+type DeleteCalendarRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteCalendarRequest) Reset() {
+	*x = DeleteCalendarRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteCalendarRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteCalendarRequest) ProtoMessage() {}
+
+func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
+func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *DeleteCalendarRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DeleteCalendarRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type DeleteCalendarResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteCalendarResponse) Reset() {
+	*x = DeleteCalendarResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteCalendarResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteCalendarResponse) ProtoMessage() {}
+
+func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
+func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{50}
+}
+
+type BackupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupRequest) Reset() {
+	*x = BackupRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupRequest) ProtoMessage() {}
+
+func (x *BackupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
+func (*BackupRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{51}
+}
+
+type BackupChunk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupChunk) Reset() {
+	*x = BackupChunk{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupChunk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupChunk) ProtoMessage() {}
+
+func (x *BackupChunk) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
+func (*BackupChunk) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *BackupChunk) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type GetClockRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetClockRequest) Reset() {
+	*x = GetClockRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetClockRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetClockRequest) ProtoMessage() {}
+
+func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
+func (*GetClockRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{53}
+}
+
+type AdvanceClockRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	By            *durationpb.Duration   `protobuf:"bytes,1,opt,name=by,proto3" json:"by,omitempty"` // or
+	ToMs          int64                  `protobuf:"varint,2,opt,name=to_ms,json=toMs,proto3" json:"to_ms,omitempty"`
+	Jump          bool                   `protobuf:"varint,3,opt,name=jump,proto3" json:"jump,omitempty"` // at once, as if the service had been away
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdvanceClockRequest) Reset() {
+	*x = AdvanceClockRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdvanceClockRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdvanceClockRequest) ProtoMessage() {}
+
+func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
+func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *AdvanceClockRequest) GetToMs() int64 {
+	if x != nil {
+		return x.ToMs
+	}
+	return 0
+}
+
+func (x *AdvanceClockRequest) GetJump() bool {
+	if x != nil {
+		return x.Jump
+	}
+	return false
+}
+
+type Clock struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	NowMs         int64                  `protobuf:"varint,1,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"`
+	Ahead         *durationpb.Duration   `protobuf:"bytes,2,opt,name=ahead,proto3" json:"ahead,omitempty"`      // of the real clock
+	Virtual       bool                   `protobuf:"varint,3,opt,name=virtual,proto3" json:"virtual,omitempty"` // it can be moved
+	Fired         uint64                 `protobuf:"varint,4,opt,name=fired,proto3" json:"fired,omitempty"`     // while it moved
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Clock) Reset() {
+	*x = Clock{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Clock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Clock) ProtoMessage() {}
+
+func (x *Clock) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Clock.ProtoReflect.Descriptor instead.
+func (*Clock) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *Clock) GetNowMs() int64 {
+	if x != nil {
+		return x.NowMs
+	}
+	return 0
+}
+
+func (x *Clock) GetAhead() *durationpb.Duration {
+	if x != nil {
+		return x.Ahead
+	}
+	return nil
+}
+
+func (x *Clock) GetVirtual() bool {
+	if x != nil {
+		return x.Virtual
+	}
+	return false
+}
+
+func (x *Clock) GetFired() uint64 {
+	if x != nil {
+		return x.Fired
+	}
+	return 0
+}
+
 type PreviewRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Schedule      string                 `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
 	Timezone      string                 `protobuf:"bytes,2,opt,name=timezone,proto3" json:"timezone,omitempty"`
 	FromMs        int64                  `protobuf:"varint,3,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"` // 0: now
 	Count         uint32                 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`                 // up to 1,000; 0: 5
+	Spec          *Spec                  `protobuf:"bytes,5,opt,name=spec,proto3" json:"spec,omitempty"`                    // instead of schedule and timezone: all of a spec that says when
+	Namespace     string                 `protobuf:"bytes,6,opt,name=namespace,proto3" json:"namespace,omitempty"`          // whose calendars are meant, and by which H spreads
+	Name          string                 `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`                    // by which H and jitter spread
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +4000,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +4013,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{22}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -1651,16 +4044,40 @@ func (x *PreviewRequest) GetCount() uint32 {
 	return 0
 }
 
+func (x *PreviewRequest) GetSpec() *Spec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+func (x *PreviewRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *PreviewRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 type PreviewResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	NextMs        []int64                `protobuf:"varint,1,rep,packed,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"`
+	Next          []*Coming              `protobuf:"bytes,2,rep,name=next,proto3" json:"next,omitempty"`
+	Words         string                 `protobuf:"bytes,3,opt,name=words,proto3" json:"words,omitempty"` // the schedule in English
+	Timezone      string                 `protobuf:"bytes,4,opt,name=timezone,proto3" json:"timezone,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1672,7 +4089,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1685,7 +4102,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{23}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -1693,6 +4110,27 @@ func (x *PreviewResponse) GetNextMs() []int64 {
 		return x.NextMs
 	}
 	return nil
+}
+
+func (x *PreviewResponse) GetNext() []*Coming {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *PreviewResponse) GetWords() string {
+	if x != nil {
+		return x.Words
+	}
+	return ""
+}
+
+func (x *PreviewResponse) GetTimezone() string {
+	if x != nil {
+		return x.Timezone
+	}
+	return ""
 }
 
 type Record struct {
@@ -1711,13 +4149,15 @@ type Record struct {
 	Reason        string                 `protobuf:"bytes,12,opt,name=reason,proto3" json:"reason,omitempty"`
 	SentMs        int64                  `protobuf:"varint,13,opt,name=sent_ms,json=sentMs,proto3" json:"sent_ms,omitempty"`
 	EndedMs       int64                  `protobuf:"varint,14,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`
+	BeganMs       int64                  `protobuf:"varint,15,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"` // when the first attempt was sent
+	Failures      []*Attempt             `protobuf:"bytes,16,rep,name=failures,proto3" json:"failures,omitempty"`               // attempts before the last one, at most eight
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1729,7 +4169,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1742,7 +4182,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{24}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Record) GetNamespace() string {
@@ -1843,6 +4283,20 @@ func (x *Record) GetEndedMs() int64 {
 	return 0
 }
 
+func (x *Record) GetBeganMs() int64 {
+	if x != nil {
+		return x.BeganMs
+	}
+	return 0
+}
+
+func (x *Record) GetFailures() []*Attempt {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
 type ListRecordsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1855,7 +4309,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +4321,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1880,7 +4334,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{25}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -1921,7 +4375,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1933,7 +4387,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1946,7 +4400,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{26}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -1973,7 +4427,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1985,7 +4439,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1998,7 +4452,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{27}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -2025,7 +4479,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +4491,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +4504,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{28}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -2078,7 +4532,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2090,7 +4544,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2103,7 +4557,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{29}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -2135,7 +4589,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2147,7 +4601,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2160,7 +4614,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{30}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
 }
 
 type PurgeRequest struct {
@@ -2174,7 +4628,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2186,7 +4640,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2199,7 +4653,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{31}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -2231,7 +4685,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2243,7 +4697,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2256,7 +4710,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{32}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
 }
 
 type SubscribeRequest struct {
@@ -2273,7 +4727,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2285,7 +4739,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2298,7 +4752,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{33}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -2371,7 +4825,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2383,7 +4837,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2396,7 +4850,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{34}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Open) GetNamespace() string {
@@ -2445,7 +4899,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2457,7 +4911,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2470,7 +4924,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{35}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -2506,7 +4960,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2518,7 +4972,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2531,7 +4985,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{36}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -2572,7 +5026,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2584,7 +5038,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2597,7 +5051,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{37}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -2623,7 +5077,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2635,7 +5089,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2648,7 +5102,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{38}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -2680,7 +5134,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2692,7 +5146,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2705,7 +5159,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{39}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -2824,7 +5278,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2836,7 +5290,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2849,7 +5303,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{40}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -2945,7 +5399,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +5411,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +5424,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{41}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -2984,7 +5438,7 @@ var File_rouse_v1_rouse_proto protoreflect.FileDescriptor
 
 const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\n" +
-	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xe6\x03\n" +
+	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xed\x05\n" +
 	"\x05Timer\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -3009,7 +5463,22 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"last_error\x18\x0e \x01(\tR\tlastError\x12\x14\n" +
 	"\x05ended\x18\x0f \x01(\x04R\x05ended\x12\x17\n" +
 	"\afire_id\x18\x10 \x01(\tR\x06fireId\x12\x1b\n" +
-	"\tin_flight\x18\x11 \x01(\bR\binFlight\"\xf0\x02\n" +
+	"\tin_flight\x18\x11 \x01(\bR\binFlight\x12$\n" +
+	"\x0epause_until_ms\x18\x12 \x01(\x03R\fpauseUntilMs\x12\x1b\n" +
+	"\tanchor_ms\x18\x13 \x01(\x03R\banchorMs\x12\x1c\n" +
+	"\n" +
+	"sent_at_ms\x18\x14 \x01(\x03R\bsentAtMs\x12\x14\n" +
+	"\x05skips\x18\x15 \x01(\rR\x05skips\x12\x16\n" +
+	"\x06passed\x18\x16 \x01(\x04R\x06passed\x12\x16\n" +
+	"\x06manual\x18\x17 \x01(\bR\x06manual\x12\x14\n" +
+	"\x05asked\x18\x18 \x01(\bR\x05asked\x12\x19\n" +
+	"\bbegan_ms\x18\x19 \x01(\x03R\abeganMs\x12-\n" +
+	"\bfailures\x18\x1a \x03(\v2\x11.rouse.v1.AttemptR\bfailures\"g\n" +
+	"\aAttempt\x12\x17\n" +
+	"\asent_ms\x18\x01 \x01(\x03R\x06sentMs\x12\x17\n" +
+	"\atook_ms\x18\x02 \x01(\x03R\x06tookMs\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\x05R\x04code\x12\x16\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\"\xb9\x06\n" +
 	"\x04Spec\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x1a\n" +
 	"\btimezone\x18\x02 \x01(\tR\btimezone\x12\x16\n" +
@@ -3019,16 +5488,36 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06labels\x18\x06 \x03(\v2\x1a.rouse.v1.Spec.LabelsEntryR\x06labels\x12%\n" +
 	"\x05retry\x18\a \x01(\v2\x0f.rouse.v1.RetryR\x05retry\x12\x18\n" +
 	"\amisfire\x18\b \x01(\tR\amisfire\x12+\n" +
-	"\awebhook\x18\t \x01(\v2\x11.rouse.v1.WebhookR\awebhook\x1a9\n" +
+	"\awebhook\x18\t \x01(\v2\x11.rouse.v1.WebhookR\awebhook\x12\x12\n" +
+	"\x04also\x18\n" +
+	" \x03(\tR\x04also\x12\x16\n" +
+	"\x06except\x18\v \x03(\tR\x06except\x12\x10\n" +
+	"\x03dst\x18\f \x01(\tR\x03dst\x122\n" +
+	"\bcalendar\x18\r \x01(\v2\x16.rouse.v1.CalendarRuleR\bcalendar\x12\x19\n" +
+	"\bstart_ms\x18\x0e \x01(\x03R\astartMs\x12\x15\n" +
+	"\x06end_ms\x18\x0f \x01(\x03R\x05endMs\x12+\n" +
+	"\x03ttl\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12'\n" +
+	"\x0fmax_occurrences\x18\x11 \x01(\x04R\x0emaxOccurrences\x121\n" +
+	"\x06jitter\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\x06jitter\x12\x18\n" +
+	"\aoverlap\x18\x13 \x01(\tR\aoverlap\x125\n" +
+	"\bdeadline\x18\x14 \x01(\v2\x19.google.protobuf.DurationR\bdeadline\x12\x1a\n" +
+	"\bpriority\x18\x15 \x01(\tR\bpriority\x12-\n" +
+	"\x04keep\x18\x16 \x01(\v2\x19.google.protobuf.DurationR\x04keep\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x80\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"J\n" +
+	"\fCalendarRule\x12\x10\n" +
+	"\x03off\x18\x01 \x03(\tR\x03off\x12\x12\n" +
+	"\x04only\x18\x02 \x03(\tR\x04only\x12\x14\n" +
+	"\x05shift\x18\x03 \x01(\tR\x05shift\"\xcc\x02\n" +
 	"\x05Retry\x12\x1a\n" +
 	"\battempts\x18\x01 \x01(\rR\battempts\x125\n" +
 	"\binterval\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\binterval\x12<\n" +
 	"\fmax_interval\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\vmaxInterval\x121\n" +
 	"\x06jitter\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06jitter\x123\n" +
-	"\atimeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\x80\x02\n" +
+	"\atimeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x16\n" +
+	"\x06factor\x18\x06 \x01(\x01R\x06factor\x122\n" +
+	"\agive_up\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06giveUp\"\x80\x02\n" +
 	"\aWebhook\x12\x16\n" +
 	"\x06method\x18\x01 \x01(\tR\x06method\x128\n" +
 	"\aheaders\x18\x02 \x03(\v2\x1e.rouse.v1.Webhook.HeadersEntryR\aheaders\x12\x1e\n" +
@@ -3039,13 +5528,22 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06accept\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06accept\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb6\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa6\x02\n" +
 	"\rCreateRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
 	"\x04spec\x18\x03 \x01(\v2\x0e.rouse.v1.SpecR\x04spec\x12\"\n" +
 	"\x04mode\x18\x04 \x01(\x0e2\x0e.rouse.v1.ModeR\x04mode\x12+\n" +
-	"\x11expected_revision\x18\x05 \x01(\x04R\x10expectedRevision\"\x82\x01\n" +
+	"\x11expected_revision\x18\x05 \x01(\x04R\x10expectedRevision\x120\n" +
+	"\bdebounce\x18\x06 \x01(\v2\x12.rouse.v1.DebounceH\x00R\bdebounce\x120\n" +
+	"\bthrottle\x18\a \x01(\v2\x12.rouse.v1.ThrottleH\x00R\bthrottleB\n" +
+	"\n" +
+	"\bcoalesce\"q\n" +
+	"\bDebounce\x12/\n" +
+	"\x05quiet\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05quiet\x124\n" +
+	"\bmax_wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\amaxWait\";\n" +
+	"\bThrottle\x12/\n" +
+	"\x05every\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05every\"\x82\x01\n" +
 	"\x12BatchCreateRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\"\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x0e.rouse.v1.ModeR\x04mode\x12*\n" +
@@ -3108,11 +5606,12 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tin_flight\x18\x01 \x01(\bR\binFlight\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x02 \x01(\x04R\n" +
-	"generation\"X\n" +
+	"generation\"s\n" +
 	"\fPauseRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"A\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x19\n" +
+	"\buntil_ms\x18\x04 \x01(\x03R\auntilMs\"A\n" +
 	"\rResumeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\">\n" +
@@ -3122,14 +5621,157 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"=\n" +
 	"\vRunResponse\x12\x17\n" +
 	"\afire_id\x18\x01 \x01(\tR\x06fireId\x12\x15\n" +
-	"\x06due_ms\x18\x02 \x01(\x03R\x05dueMs\"w\n" +
+	"\x06due_ms\x18\x02 \x01(\x03R\x05dueMs\"m\n" +
+	"\vSkipRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\rR\x05count\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x96\x01\n" +
+	"\x11RescheduleRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
+	"\x04when\x18\x03 \x01(\v2\x0e.rouse.v1.WhenR\x04when\x12+\n" +
+	"\x11expected_revision\x18\x04 \x01(\x04R\x10expectedRevision\"\xeb\x02\n" +
+	"\x04When\x12\x1a\n" +
+	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x12\n" +
+	"\x04also\x18\x02 \x03(\tR\x04also\x12\x16\n" +
+	"\x06except\x18\x03 \x03(\tR\x06except\x12\x1a\n" +
+	"\btimezone\x18\x04 \x01(\tR\btimezone\x12\x10\n" +
+	"\x03dst\x18\x05 \x01(\tR\x03dst\x122\n" +
+	"\bcalendar\x18\x06 \x01(\v2\x16.rouse.v1.CalendarRuleR\bcalendar\x12\x19\n" +
+	"\bstart_ms\x18\a \x01(\x03R\astartMs\x12\x15\n" +
+	"\x06end_ms\x18\b \x01(\x03R\x05endMs\x12+\n" +
+	"\x03ttl\x18\t \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12'\n" +
+	"\x0fmax_occurrences\x18\n" +
+	" \x01(\x04R\x0emaxOccurrences\x121\n" +
+	"\x06jitter\x18\v \x01(\v2\x19.google.protobuf.DurationR\x06jitter\"\x90\x01\n" +
+	"\x0fBackfillRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
+	"\afrom_ms\x18\x03 \x01(\x03R\x06fromMs\x12\x19\n" +
+	"\buntil_ms\x18\x04 \x01(\x03R\auntilMs\x12\x17\n" +
+	"\adry_run\x18\x05 \x01(\bR\x06dryRun\"j\n" +
+	"\x10BackfillResponse\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x18\n" +
+	"\awaiting\x18\x02 \x01(\x04R\awaiting\x12&\n" +
+	"\x05fires\x18\x03 \x03(\v2\x10.rouse.v1.ComingR\x05fires\"W\n" +
+	"\x0eExplainRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x13\n" +
+	"\x05at_ms\x18\x03 \x01(\x03R\x04atMs\"\xe6\x01\n" +
+	"\x0fExplainResponse\x12\x18\n" +
+	"\asummary\x18\x01 \x01(\tR\asummary\x12*\n" +
+	"\areasons\x18\x02 \x03(\v2\x10.rouse.v1.ReasonR\areasons\x12%\n" +
+	"\x05timer\x18\x03 \x01(\v2\x0f.rouse.v1.TimerR\x05timer\x12\x14\n" +
+	"\x05words\x18\x04 \x01(\tR\x05words\x12*\n" +
+	"\arecords\x18\x05 \x03(\v2\x10.rouse.v1.RecordR\arecords\x12$\n" +
+	"\x04next\x18\x06 \x03(\v2\x10.rouse.v1.ComingR\x04next\"E\n" +
+	"\x06Reason\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\tR\x04code\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x13\n" +
+	"\x05at_ms\x18\x03 \x01(\x03R\x04atMs\"\xb2\x01\n" +
+	"\x06Coming\x12\x15\n" +
+	"\x06due_ms\x18\x01 \x01(\x03R\x05dueMs\x12\x1c\n" +
+	"\n" +
+	"sent_at_ms\x18\x02 \x01(\x03R\bsentAtMs\x12\x14\n" +
+	"\x05local\x18\x03 \x01(\tR\x05local\x12\x12\n" +
+	"\x04mark\x18\x04 \x01(\tR\x04mark\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\x12\x17\n" +
+	"\afire_id\x18\x06 \x01(\tR\x06fireId\x12\x1c\n" +
+	"\tnamespace\x18\a \x01(\tR\tnamespace\"\x85\x01\n" +
+	"\x0fSimulateRequest\x12(\n" +
+	"\x06filter\x18\x01 \x01(\v2\x10.rouse.v1.FilterR\x06filter\x12\x17\n" +
+	"\afrom_ms\x18\x02 \x01(\x03R\x06fromMs\x12\x19\n" +
+	"\buntil_ms\x18\x03 \x01(\x03R\auntilMs\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\"f\n" +
+	"\x10SimulateResponse\x12&\n" +
+	"\x05fires\x18\x01 \x03(\v2\x10.rouse.v1.ComingR\x05fires\x12\x16\n" +
+	"\x06timers\x18\x02 \x01(\x04R\x06timers\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\xfc\x01\n" +
+	"\vBulkRequest\x12(\n" +
+	"\x06filter\x18\x01 \x01(\v2\x10.rouse.v1.FilterR\x06filter\x12\x16\n" +
+	"\x06action\x18\x02 \x01(\tR\x06action\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x19\n" +
+	"\buntil_ms\x18\x05 \x01(\x03R\auntilMs\x12\"\n" +
+	"\x04when\x18\x06 \x01(\v2\x0e.rouse.v1.WhenR\x04when\x12\x14\n" +
+	"\x05limit\x18\a \x01(\x04R\x05limit\x12%\n" +
+	"\x0eerror_contains\x18\b \x01(\tR\rerrorContains\"\xb7\x01\n" +
+	"\fBulkProgress\x12\x18\n" +
+	"\amatched\x18\x01 \x01(\x04R\amatched\x12\x18\n" +
+	"\achanged\x18\x02 \x01(\x04R\achanged\x12\x16\n" +
+	"\x06failed\x18\x03 \x01(\x04R\x06failed\x121\n" +
+	"\bfailures\x18\x04 \x03(\v2\x15.rouse.v1.BulkFailureR\bfailures\x12\x14\n" +
+	"\x05names\x18\x05 \x03(\tR\x05names\x12\x12\n" +
+	"\x04done\x18\x06 \x01(\bR\x04done\"\x85\x01\n" +
+	"\vBulkFailure\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
+	"\afire_id\x18\x02 \x01(\tR\x06fireId\x12+\n" +
+	"\aproblem\x18\x03 \x01(\v2\x11.rouse.v1.ProblemR\aproblem\x12\x1c\n" +
+	"\tnamespace\x18\x04 \x01(\tR\tnamespace\"\x8e\x01\n" +
+	"\rImportRequest\x12'\n" +
+	"\x06timers\x18\x01 \x03(\v2\x0f.rouse.v1.TimerR\x06timers\x120\n" +
+	"\tcalendars\x18\x02 \x03(\v2\x12.rouse.v1.CalendarR\tcalendars\x12\"\n" +
+	"\x04mode\x18\x03 \x01(\x0e2\x0e.rouse.v1.ModeR\x04mode\"=\n" +
+	"\x0eImportResponse\x12+\n" +
+	"\acreated\x18\x01 \x03(\v2\x11.rouse.v1.CreatedR\acreated\"\x9a\x01\n" +
+	"\bCalendar\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12!\n" +
+	"\x04days\x18\x03 \x03(\v2\r.rouse.v1.DayR\x04days\x12\x1a\n" +
+	"\brevision\x18\x04 \x01(\x04R\brevision\x12\x1d\n" +
+	"\n" +
+	"updated_ms\x18\x05 \x01(\x03R\tupdatedMs\"-\n" +
+	"\x03Day\x12\x12\n" +
+	"\x04date\x18\x01 \x01(\tR\x04date\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\x87\x01\n" +
+	"\x12PutCalendarRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12!\n" +
+	"\x04days\x18\x03 \x03(\v2\r.rouse.v1.DayR\x04days\x12\x1c\n" +
+	"\ticalendar\x18\x04 \x01(\fR\ticalendar\"\x8b\x01\n" +
+	"\x13PutCalendarResponse\x12.\n" +
+	"\bcalendar\x18\x01 \x01(\v2\x12.rouse.v1.CalendarR\bcalendar\x12\x12\n" +
+	"\x04days\x18\x02 \x01(\x04R\x04days\x12\x14\n" +
+	"\x05moved\x18\x03 \x01(\x04R\x05moved\x12\x1a\n" +
+	"\bwarnings\x18\x04 \x03(\tR\bwarnings\"F\n" +
+	"\x12GetCalendarRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"4\n" +
+	"\x14ListCalendarsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"I\n" +
+	"\x15ListCalendarsResponse\x120\n" +
+	"\tcalendars\x18\x01 \x03(\v2\x12.rouse.v1.CalendarR\tcalendars\"I\n" +
+	"\x15DeleteCalendarRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x18\n" +
+	"\x16DeleteCalendarResponse\"\x0f\n" +
+	"\rBackupRequest\"!\n" +
+	"\vBackupChunk\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\x11\n" +
+	"\x0fGetClockRequest\"i\n" +
+	"\x13AdvanceClockRequest\x12)\n" +
+	"\x02by\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x02by\x12\x13\n" +
+	"\x05to_ms\x18\x02 \x01(\x03R\x04toMs\x12\x12\n" +
+	"\x04jump\x18\x03 \x01(\bR\x04jump\"\x7f\n" +
+	"\x05Clock\x12\x15\n" +
+	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12/\n" +
+	"\x05ahead\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05ahead\x12\x18\n" +
+	"\avirtual\x18\x03 \x01(\bR\avirtual\x12\x14\n" +
+	"\x05fired\x18\x04 \x01(\x04R\x05fired\"\xcd\x01\n" +
 	"\x0ePreviewRequest\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x1a\n" +
 	"\btimezone\x18\x02 \x01(\tR\btimezone\x12\x17\n" +
 	"\afrom_ms\x18\x03 \x01(\x03R\x06fromMs\x12\x14\n" +
-	"\x05count\x18\x04 \x01(\rR\x05count\"*\n" +
+	"\x05count\x18\x04 \x01(\rR\x05count\x12\"\n" +
+	"\x04spec\x18\x05 \x01(\v2\x0e.rouse.v1.SpecR\x04spec\x12\x1c\n" +
+	"\tnamespace\x18\x06 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\a \x01(\tR\x04name\"\x82\x01\n" +
 	"\x0fPreviewResponse\x12\x17\n" +
-	"\anext_ms\x18\x01 \x03(\x03R\x06nextMs\"\xec\x02\n" +
+	"\anext_ms\x18\x01 \x03(\x03R\x06nextMs\x12$\n" +
+	"\x04next\x18\x02 \x03(\v2\x10.rouse.v1.ComingR\x04next\x12\x14\n" +
+	"\x05words\x18\x03 \x01(\tR\x05words\x12\x1a\n" +
+	"\btimezone\x18\x04 \x01(\tR\btimezone\"\xb6\x03\n" +
 	"\x06Record\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1e\n" +
@@ -3147,7 +5789,9 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x04code\x18\v \x01(\x05R\x04code\x12\x16\n" +
 	"\x06reason\x18\f \x01(\tR\x06reason\x12\x17\n" +
 	"\asent_ms\x18\r \x01(\x03R\x06sentMs\x12\x19\n" +
-	"\bended_ms\x18\x0e \x01(\x03R\aendedMs\"\x82\x01\n" +
+	"\bended_ms\x18\x0e \x01(\x03R\aendedMs\x12\x19\n" +
+	"\bbegan_ms\x18\x0f \x01(\x03R\abeganMs\x12-\n" +
+	"\bfailures\x18\x10 \x03(\v2\x11.rouse.v1.AttemptR\bfailures\"\x82\x01\n" +
 	"\x12ListRecordsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
@@ -3242,7 +5886,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_CREATE_ONLY\x10\x00\x12\x1a\n" +
 	"\x16MODE_CREATE_OR_REPLACE\x10\x01\x12\x15\n" +
-	"\x11MODE_REPLACE_ONLY\x10\x022\xa9\a\n" +
+	"\x11MODE_REPLACE_ONLY\x10\x022\xd1\n" +
+	"\n" +
 	"\x06Timers\x122\n" +
 	"\x06Create\x12\x17.rouse.v1.CreateRequest\x1a\x0f.rouse.v1.Timer\x12J\n" +
 	"\vBatchCreate\x12\x1c.rouse.v1.BatchCreateRequest\x1a\x1d.rouse.v1.BatchCreateResponse\x12O\n" +
@@ -3253,12 +5898,29 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06Delete\x12\x17.rouse.v1.DeleteRequest\x1a\x18.rouse.v1.DeleteResponse\x120\n" +
 	"\x05Pause\x12\x16.rouse.v1.PauseRequest\x1a\x0f.rouse.v1.Timer\x122\n" +
 	"\x06Resume\x12\x17.rouse.v1.ResumeRequest\x1a\x0f.rouse.v1.Timer\x122\n" +
-	"\x03Run\x12\x14.rouse.v1.RunRequest\x1a\x15.rouse.v1.RunResponse\x12>\n" +
+	"\x03Run\x12\x14.rouse.v1.RunRequest\x1a\x15.rouse.v1.RunResponse\x12.\n" +
+	"\x04Skip\x12\x15.rouse.v1.SkipRequest\x1a\x0f.rouse.v1.Timer\x12:\n" +
+	"\n" +
+	"Reschedule\x12\x1b.rouse.v1.RescheduleRequest\x1a\x0f.rouse.v1.Timer\x12A\n" +
+	"\bBackfill\x12\x19.rouse.v1.BackfillRequest\x1a\x1a.rouse.v1.BackfillResponse\x12>\n" +
+	"\aExplain\x12\x18.rouse.v1.ExplainRequest\x1a\x19.rouse.v1.ExplainResponse\x12A\n" +
+	"\bSimulate\x12\x19.rouse.v1.SimulateRequest\x1a\x1a.rouse.v1.SimulateResponse\x127\n" +
+	"\x04Bulk\x12\x15.rouse.v1.BulkRequest\x1a\x16.rouse.v1.BulkProgress0\x01\x12;\n" +
+	"\x06Import\x12\x17.rouse.v1.ImportRequest\x1a\x18.rouse.v1.ImportResponse\x12>\n" +
 	"\aPreview\x12\x18.rouse.v1.PreviewRequest\x1a\x19.rouse.v1.PreviewResponse\x12J\n" +
 	"\vListRecords\x12\x1c.rouse.v1.ListRecordsRequest\x1a\x1d.rouse.v1.ListRecordsResponse\x12R\n" +
 	"\rFollowRecords\x12\x1e.rouse.v1.FollowRecordsRequest\x1a\x1f.rouse.v1.FollowRecordsResponse0\x01\x12>\n" +
 	"\aRedrive\x12\x18.rouse.v1.RedriveRequest\x1a\x19.rouse.v1.RedriveResponse\x128\n" +
-	"\x05Purge\x12\x16.rouse.v1.PurgeRequest\x1a\x17.rouse.v1.PurgeResponse2\x8e\x01\n" +
+	"\x05Purge\x12\x16.rouse.v1.PurgeRequest\x1a\x17.rouse.v1.PurgeResponse2\xbf\x02\n" +
+	"\tCalendars\x12J\n" +
+	"\vPutCalendar\x12\x1c.rouse.v1.PutCalendarRequest\x1a\x1d.rouse.v1.PutCalendarResponse\x12?\n" +
+	"\vGetCalendar\x12\x1c.rouse.v1.GetCalendarRequest\x1a\x12.rouse.v1.Calendar\x12P\n" +
+	"\rListCalendars\x12\x1e.rouse.v1.ListCalendarsRequest\x1a\x1f.rouse.v1.ListCalendarsResponse\x12S\n" +
+	"\x0eDeleteCalendar\x12\x1f.rouse.v1.DeleteCalendarRequest\x1a .rouse.v1.DeleteCalendarResponse2\xbb\x01\n" +
+	"\x05Admin\x12:\n" +
+	"\x06Backup\x12\x17.rouse.v1.BackupRequest\x1a\x15.rouse.v1.BackupChunk0\x01\x126\n" +
+	"\bGetClock\x12\x19.rouse.v1.GetClockRequest\x1a\x0f.rouse.v1.Clock\x12>\n" +
+	"\fAdvanceClock\x12\x1d.rouse.v1.AdvanceClockRequest\x1a\x0f.rouse.v1.Clock2\x8e\x01\n" +
 	"\x05Fires\x12H\n" +
 	"\tSubscribe\x12\x1a.rouse.v1.SubscribeRequest\x1a\x1b.rouse.v1.SubscribeResponse(\x010\x01\x12;\n" +
 	"\x06Report\x12\x17.rouse.v1.ReportRequest\x1a\x18.rouse.v1.ReportResponseB/Z-github.com/rousehq/rouse/api/rouse/v1;rousev1b\x06proto3"
@@ -3276,132 +5938,234 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
 var file_rouse_v1_rouse_proto_goTypes = []any{
-	(Mode)(0),                     // 0: rouse.v1.Mode
-	(*Timer)(nil),                 // 1: rouse.v1.Timer
-	(*Spec)(nil),                  // 2: rouse.v1.Spec
-	(*Retry)(nil),                 // 3: rouse.v1.Retry
-	(*Webhook)(nil),               // 4: rouse.v1.Webhook
-	(*CreateRequest)(nil),         // 5: rouse.v1.CreateRequest
-	(*BatchCreateRequest)(nil),    // 6: rouse.v1.BatchCreateRequest
-	(*NewTimer)(nil),              // 7: rouse.v1.NewTimer
-	(*BatchCreateResponse)(nil),   // 8: rouse.v1.BatchCreateResponse
-	(*Created)(nil),               // 9: rouse.v1.Created
-	(*Problem)(nil),               // 10: rouse.v1.Problem
-	(*GetRequest)(nil),            // 11: rouse.v1.GetRequest
-	(*Filter)(nil),                // 12: rouse.v1.Filter
-	(*ListRequest)(nil),           // 13: rouse.v1.ListRequest
-	(*ListResponse)(nil),          // 14: rouse.v1.ListResponse
-	(*CountRequest)(nil),          // 15: rouse.v1.CountRequest
-	(*CountResponse)(nil),         // 16: rouse.v1.CountResponse
-	(*DeleteRequest)(nil),         // 17: rouse.v1.DeleteRequest
-	(*DeleteResponse)(nil),        // 18: rouse.v1.DeleteResponse
-	(*PauseRequest)(nil),          // 19: rouse.v1.PauseRequest
-	(*ResumeRequest)(nil),         // 20: rouse.v1.ResumeRequest
-	(*RunRequest)(nil),            // 21: rouse.v1.RunRequest
-	(*RunResponse)(nil),           // 22: rouse.v1.RunResponse
-	(*PreviewRequest)(nil),        // 23: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),       // 24: rouse.v1.PreviewResponse
-	(*Record)(nil),                // 25: rouse.v1.Record
-	(*ListRecordsRequest)(nil),    // 26: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),   // 27: rouse.v1.ListRecordsResponse
-	(*FollowRecordsRequest)(nil),  // 28: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil), // 29: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),        // 30: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),       // 31: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),          // 32: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),         // 33: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),      // 34: rouse.v1.SubscribeRequest
-	(*Open)(nil),                  // 35: rouse.v1.Open
-	(*Settle)(nil),                // 36: rouse.v1.Settle
-	(*Failure)(nil),               // 37: rouse.v1.Failure
-	(*Extension)(nil),             // 38: rouse.v1.Extension
-	(*SubscribeResponse)(nil),     // 39: rouse.v1.SubscribeResponse
-	(*Fire)(nil),                  // 40: rouse.v1.Fire
-	(*ReportRequest)(nil),         // 41: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),        // 42: rouse.v1.ReportResponse
-	nil,                           // 43: rouse.v1.Spec.LabelsEntry
-	nil,                           // 44: rouse.v1.Webhook.HeadersEntry
-	nil,                           // 45: rouse.v1.Filter.LabelsEntry
-	nil,                           // 46: rouse.v1.Open.LabelsEntry
-	nil,                           // 47: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),   // 48: google.protobuf.Duration
+	(Mode)(0),                      // 0: rouse.v1.Mode
+	(*Timer)(nil),                  // 1: rouse.v1.Timer
+	(*Attempt)(nil),                // 2: rouse.v1.Attempt
+	(*Spec)(nil),                   // 3: rouse.v1.Spec
+	(*CalendarRule)(nil),           // 4: rouse.v1.CalendarRule
+	(*Retry)(nil),                  // 5: rouse.v1.Retry
+	(*Webhook)(nil),                // 6: rouse.v1.Webhook
+	(*CreateRequest)(nil),          // 7: rouse.v1.CreateRequest
+	(*Debounce)(nil),               // 8: rouse.v1.Debounce
+	(*Throttle)(nil),               // 9: rouse.v1.Throttle
+	(*BatchCreateRequest)(nil),     // 10: rouse.v1.BatchCreateRequest
+	(*NewTimer)(nil),               // 11: rouse.v1.NewTimer
+	(*BatchCreateResponse)(nil),    // 12: rouse.v1.BatchCreateResponse
+	(*Created)(nil),                // 13: rouse.v1.Created
+	(*Problem)(nil),                // 14: rouse.v1.Problem
+	(*GetRequest)(nil),             // 15: rouse.v1.GetRequest
+	(*Filter)(nil),                 // 16: rouse.v1.Filter
+	(*ListRequest)(nil),            // 17: rouse.v1.ListRequest
+	(*ListResponse)(nil),           // 18: rouse.v1.ListResponse
+	(*CountRequest)(nil),           // 19: rouse.v1.CountRequest
+	(*CountResponse)(nil),          // 20: rouse.v1.CountResponse
+	(*DeleteRequest)(nil),          // 21: rouse.v1.DeleteRequest
+	(*DeleteResponse)(nil),         // 22: rouse.v1.DeleteResponse
+	(*PauseRequest)(nil),           // 23: rouse.v1.PauseRequest
+	(*ResumeRequest)(nil),          // 24: rouse.v1.ResumeRequest
+	(*RunRequest)(nil),             // 25: rouse.v1.RunRequest
+	(*RunResponse)(nil),            // 26: rouse.v1.RunResponse
+	(*SkipRequest)(nil),            // 27: rouse.v1.SkipRequest
+	(*RescheduleRequest)(nil),      // 28: rouse.v1.RescheduleRequest
+	(*When)(nil),                   // 29: rouse.v1.When
+	(*BackfillRequest)(nil),        // 30: rouse.v1.BackfillRequest
+	(*BackfillResponse)(nil),       // 31: rouse.v1.BackfillResponse
+	(*ExplainRequest)(nil),         // 32: rouse.v1.ExplainRequest
+	(*ExplainResponse)(nil),        // 33: rouse.v1.ExplainResponse
+	(*Reason)(nil),                 // 34: rouse.v1.Reason
+	(*Coming)(nil),                 // 35: rouse.v1.Coming
+	(*SimulateRequest)(nil),        // 36: rouse.v1.SimulateRequest
+	(*SimulateResponse)(nil),       // 37: rouse.v1.SimulateResponse
+	(*BulkRequest)(nil),            // 38: rouse.v1.BulkRequest
+	(*BulkProgress)(nil),           // 39: rouse.v1.BulkProgress
+	(*BulkFailure)(nil),            // 40: rouse.v1.BulkFailure
+	(*ImportRequest)(nil),          // 41: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),         // 42: rouse.v1.ImportResponse
+	(*Calendar)(nil),               // 43: rouse.v1.Calendar
+	(*Day)(nil),                    // 44: rouse.v1.Day
+	(*PutCalendarRequest)(nil),     // 45: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),    // 46: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),     // 47: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),   // 48: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),  // 49: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),  // 50: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil), // 51: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),          // 52: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),            // 53: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),        // 54: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),    // 55: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                  // 56: rouse.v1.Clock
+	(*PreviewRequest)(nil),         // 57: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),        // 58: rouse.v1.PreviewResponse
+	(*Record)(nil),                 // 59: rouse.v1.Record
+	(*ListRecordsRequest)(nil),     // 60: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 61: rouse.v1.ListRecordsResponse
+	(*FollowRecordsRequest)(nil),   // 62: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),  // 63: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),         // 64: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),        // 65: rouse.v1.RedriveResponse
+	(*PurgeRequest)(nil),           // 66: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),          // 67: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),       // 68: rouse.v1.SubscribeRequest
+	(*Open)(nil),                   // 69: rouse.v1.Open
+	(*Settle)(nil),                 // 70: rouse.v1.Settle
+	(*Failure)(nil),                // 71: rouse.v1.Failure
+	(*Extension)(nil),              // 72: rouse.v1.Extension
+	(*SubscribeResponse)(nil),      // 73: rouse.v1.SubscribeResponse
+	(*Fire)(nil),                   // 74: rouse.v1.Fire
+	(*ReportRequest)(nil),          // 75: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),         // 76: rouse.v1.ReportResponse
+	nil,                            // 77: rouse.v1.Spec.LabelsEntry
+	nil,                            // 78: rouse.v1.Webhook.HeadersEntry
+	nil,                            // 79: rouse.v1.Filter.LabelsEntry
+	nil,                            // 80: rouse.v1.Open.LabelsEntry
+	nil,                            // 81: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),    // 82: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
-	2,  // 0: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
-	43, // 1: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
-	3,  // 2: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
-	4,  // 3: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
-	48, // 4: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	48, // 5: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	48, // 6: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	48, // 7: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	44, // 8: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	48, // 9: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
-	2,  // 10: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
-	0,  // 11: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
-	0,  // 12: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
-	7,  // 13: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
-	2,  // 14: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
-	9,  // 15: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
-	10, // 16: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	45, // 17: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
-	12, // 18: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
-	1,  // 19: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
-	12, // 20: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	25, // 21: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	25, // 22: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	35, // 23: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	36, // 24: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	46, // 25: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	37, // 26: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	38, // 27: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	48, // 28: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	48, // 29: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	40, // 30: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	47, // 31: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	37, // 32: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	48, // 33: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	5,  // 34: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	6,  // 35: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	6,  // 36: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	11, // 37: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	13, // 38: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	15, // 39: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	17, // 40: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	19, // 41: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	20, // 42: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	21, // 43: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	23, // 44: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	26, // 45: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	28, // 46: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	30, // 47: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	32, // 48: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	34, // 49: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	41, // 50: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	1,  // 51: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	8,  // 52: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	8,  // 53: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	1,  // 54: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	14, // 55: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	16, // 56: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	18, // 57: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	1,  // 58: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	1,  // 59: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	22, // 60: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	24, // 61: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	27, // 62: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	29, // 63: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	31, // 64: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	33, // 65: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	39, // 66: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	42, // 67: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	51, // [51:68] is the sub-list for method output_type
-	34, // [34:51] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	3,   // 0: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
+	2,   // 1: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
+	77,  // 2: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	5,   // 3: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
+	6,   // 4: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
+	4,   // 5: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
+	82,  // 6: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	82,  // 7: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	82,  // 8: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	82,  // 9: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	82,  // 10: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	82,  // 11: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	82,  // 12: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	82,  // 13: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	82,  // 14: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	78,  // 15: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	82,  // 16: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	3,   // 17: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
+	0,   // 18: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
+	8,   // 19: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
+	9,   // 20: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
+	82,  // 21: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	82,  // 22: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	82,  // 23: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	0,   // 24: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
+	11,  // 25: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
+	3,   // 26: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
+	13,  // 27: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
+	14,  // 28: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
+	79,  // 29: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	16,  // 30: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
+	1,   // 31: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
+	16,  // 32: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
+	29,  // 33: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	4,   // 34: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
+	82,  // 35: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	82,  // 36: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	35,  // 37: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	34,  // 38: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	1,   // 39: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
+	59,  // 40: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	35,  // 41: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	16,  // 42: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
+	35,  // 43: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	16,  // 44: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
+	29,  // 45: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	40,  // 46: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	14,  // 47: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	1,   // 48: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	43,  // 49: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	0,   // 50: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
+	13,  // 51: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	44,  // 52: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	44,  // 53: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	43,  // 54: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	43,  // 55: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	82,  // 56: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	82,  // 57: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	3,   // 58: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	35,  // 59: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	2,   // 60: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	59,  // 61: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	59,  // 62: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	69,  // 63: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	70,  // 64: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	80,  // 65: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	71,  // 66: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	72,  // 67: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	82,  // 68: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	82,  // 69: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	74,  // 70: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	81,  // 71: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	71,  // 72: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	82,  // 73: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	7,   // 74: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	10,  // 75: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	10,  // 76: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	15,  // 77: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	17,  // 78: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	19,  // 79: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	21,  // 80: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	23,  // 81: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	24,  // 82: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	25,  // 83: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	27,  // 84: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	28,  // 85: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	30,  // 86: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	32,  // 87: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	36,  // 88: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	38,  // 89: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	41,  // 90: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	57,  // 91: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	60,  // 92: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	62,  // 93: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	64,  // 94: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	66,  // 95: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	45,  // 96: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	47,  // 97: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	48,  // 98: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	50,  // 99: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	52,  // 100: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	54,  // 101: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	55,  // 102: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	68,  // 103: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	75,  // 104: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	1,   // 105: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	12,  // 106: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	12,  // 107: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	1,   // 108: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	18,  // 109: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	20,  // 110: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	22,  // 111: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	1,   // 112: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	1,   // 113: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	26,  // 114: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	1,   // 115: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	1,   // 116: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	31,  // 117: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	33,  // 118: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	37,  // 119: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	39,  // 120: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	42,  // 121: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	58,  // 122: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	61,  // 123: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	63,  // 124: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	65,  // 125: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	67,  // 126: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	46,  // 127: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	43,  // 128: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	49,  // 129: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	51,  // 130: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	53,  // 131: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	56,  // 132: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	56,  // 133: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	73,  // 134: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	76,  // 135: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	105, // [105:136] is the sub-list for method output_type
+	74,  // [74:105] is the sub-list for method input_type
+	74,  // [74:74] is the sub-list for extension type_name
+	74,  // [74:74] is the sub-list for extension extendee
+	0,   // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -3409,12 +6173,16 @@ func file_rouse_v1_rouse_proto_init() {
 	if File_rouse_v1_rouse_proto != nil {
 		return
 	}
-	file_rouse_v1_rouse_proto_msgTypes[33].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[6].OneofWrappers = []any{
+		(*CreateRequest_Debounce)(nil),
+		(*CreateRequest_Throttle)(nil),
+	}
+	file_rouse_v1_rouse_proto_msgTypes[67].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[40].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[74].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -3425,9 +6193,9 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   47,
+			NumMessages:   81,
 			NumExtensions: 0,
-			NumServices:   2,
+			NumServices:   4,
 		},
 		GoTypes:           file_rouse_v1_rouse_proto_goTypes,
 		DependencyIndexes: file_rouse_v1_rouse_proto_depIdxs,

@@ -34,6 +34,13 @@ const (
 	Timers_Pause_FullMethodName         = "/rouse.v1.Timers/Pause"
 	Timers_Resume_FullMethodName        = "/rouse.v1.Timers/Resume"
 	Timers_Run_FullMethodName           = "/rouse.v1.Timers/Run"
+	Timers_Skip_FullMethodName          = "/rouse.v1.Timers/Skip"
+	Timers_Reschedule_FullMethodName    = "/rouse.v1.Timers/Reschedule"
+	Timers_Backfill_FullMethodName      = "/rouse.v1.Timers/Backfill"
+	Timers_Explain_FullMethodName       = "/rouse.v1.Timers/Explain"
+	Timers_Simulate_FullMethodName      = "/rouse.v1.Timers/Simulate"
+	Timers_Bulk_FullMethodName          = "/rouse.v1.Timers/Bulk"
+	Timers_Import_FullMethodName        = "/rouse.v1.Timers/Import"
 	Timers_Preview_FullMethodName       = "/rouse.v1.Timers/Preview"
 	Timers_ListRecords_FullMethodName   = "/rouse.v1.Timers/ListRecords"
 	Timers_FollowRecords_FullMethodName = "/rouse.v1.Timers/FollowRecords"
@@ -62,6 +69,20 @@ type TimersClient interface {
 	Resume(ctx context.Context, in *ResumeRequest, opts ...grpc.CallOption) (*Timer, error)
 	// Run fires now, beside the schedule: it never uses up an occurrence.
 	Run(ctx context.Context, in *RunRequest, opts ...grpc.CallOption) (*RunResponse, error)
+	// Skip gives up the next occurrences; the schedule goes on after them.
+	Skip(ctx context.Context, in *SkipRequest, opts ...grpc.CallOption) (*Timer, error)
+	// Reschedule changes when a timer fires, and nothing else of it; a new generation begins.
+	Reschedule(ctx context.Context, in *RescheduleRequest, opts ...grpc.CallOption) (*Timer, error)
+	// Backfill fires the occurrences that a past range of time had, with the fire ids that they had or would have had.
+	Backfill(ctx context.Context, in *BackfillRequest, opts ...grpc.CallOption) (*BackfillResponse, error)
+	// Explain says why a timer did or did not fire, and what comes next.
+	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error)
+	// Simulate tells what would fire in a range of time, of all timers that match; nothing is changed.
+	Simulate(ctx context.Context, in *SimulateRequest, opts ...grpc.CallOption) (*SimulateResponse, error)
+	// Bulk does one thing to all timers, or dead letters, that match, and streams its progress. It can be told to change nothing.
+	Bulk(ctx context.Context, in *BulkRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BulkProgress], error)
+	// Import writes timers and dead letters as List returned them, with their state.
+	Import(ctx context.Context, in *ImportRequest, opts ...grpc.CallOption) (*ImportResponse, error)
 	// Preview tells the next due times of a schedule; nothing is stored.
 	Preview(ctx context.Context, in *PreviewRequest, opts ...grpc.CallOption) (*PreviewResponse, error)
 	// ListRecords reads how occurrences ended, newest first.
@@ -185,6 +206,85 @@ func (c *timersClient) Run(ctx context.Context, in *RunRequest, opts ...grpc.Cal
 	return out, nil
 }
 
+func (c *timersClient) Skip(ctx context.Context, in *SkipRequest, opts ...grpc.CallOption) (*Timer, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Timer)
+	err := c.cc.Invoke(ctx, Timers_Skip_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) Reschedule(ctx context.Context, in *RescheduleRequest, opts ...grpc.CallOption) (*Timer, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Timer)
+	err := c.cc.Invoke(ctx, Timers_Reschedule_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) Backfill(ctx context.Context, in *BackfillRequest, opts ...grpc.CallOption) (*BackfillResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BackfillResponse)
+	err := c.cc.Invoke(ctx, Timers_Backfill_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExplainResponse)
+	err := c.cc.Invoke(ctx, Timers_Explain_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) Simulate(ctx context.Context, in *SimulateRequest, opts ...grpc.CallOption) (*SimulateResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SimulateResponse)
+	err := c.cc.Invoke(ctx, Timers_Simulate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) Bulk(ctx context.Context, in *BulkRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BulkProgress], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Timers_ServiceDesc.Streams[1], Timers_Bulk_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[BulkRequest, BulkProgress]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Timers_BulkClient = grpc.ServerStreamingClient[BulkProgress]
+
+func (c *timersClient) Import(ctx context.Context, in *ImportRequest, opts ...grpc.CallOption) (*ImportResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ImportResponse)
+	err := c.cc.Invoke(ctx, Timers_Import_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *timersClient) Preview(ctx context.Context, in *PreviewRequest, opts ...grpc.CallOption) (*PreviewResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(PreviewResponse)
@@ -207,7 +307,7 @@ func (c *timersClient) ListRecords(ctx context.Context, in *ListRecordsRequest, 
 
 func (c *timersClient) FollowRecords(ctx context.Context, in *FollowRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowRecordsResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Timers_ServiceDesc.Streams[1], Timers_FollowRecords_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Timers_ServiceDesc.Streams[2], Timers_FollowRecords_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -265,6 +365,20 @@ type TimersServer interface {
 	Resume(context.Context, *ResumeRequest) (*Timer, error)
 	// Run fires now, beside the schedule: it never uses up an occurrence.
 	Run(context.Context, *RunRequest) (*RunResponse, error)
+	// Skip gives up the next occurrences; the schedule goes on after them.
+	Skip(context.Context, *SkipRequest) (*Timer, error)
+	// Reschedule changes when a timer fires, and nothing else of it; a new generation begins.
+	Reschedule(context.Context, *RescheduleRequest) (*Timer, error)
+	// Backfill fires the occurrences that a past range of time had, with the fire ids that they had or would have had.
+	Backfill(context.Context, *BackfillRequest) (*BackfillResponse, error)
+	// Explain says why a timer did or did not fire, and what comes next.
+	Explain(context.Context, *ExplainRequest) (*ExplainResponse, error)
+	// Simulate tells what would fire in a range of time, of all timers that match; nothing is changed.
+	Simulate(context.Context, *SimulateRequest) (*SimulateResponse, error)
+	// Bulk does one thing to all timers, or dead letters, that match, and streams its progress. It can be told to change nothing.
+	Bulk(*BulkRequest, grpc.ServerStreamingServer[BulkProgress]) error
+	// Import writes timers and dead letters as List returned them, with their state.
+	Import(context.Context, *ImportRequest) (*ImportResponse, error)
 	// Preview tells the next due times of a schedule; nothing is stored.
 	Preview(context.Context, *PreviewRequest) (*PreviewResponse, error)
 	// ListRecords reads how occurrences ended, newest first.
@@ -314,6 +428,27 @@ func (UnimplementedTimersServer) Resume(context.Context, *ResumeRequest) (*Timer
 }
 func (UnimplementedTimersServer) Run(context.Context, *RunRequest) (*RunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Run not implemented")
+}
+func (UnimplementedTimersServer) Skip(context.Context, *SkipRequest) (*Timer, error) {
+	return nil, status.Error(codes.Unimplemented, "method Skip not implemented")
+}
+func (UnimplementedTimersServer) Reschedule(context.Context, *RescheduleRequest) (*Timer, error) {
+	return nil, status.Error(codes.Unimplemented, "method Reschedule not implemented")
+}
+func (UnimplementedTimersServer) Backfill(context.Context, *BackfillRequest) (*BackfillResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Backfill not implemented")
+}
+func (UnimplementedTimersServer) Explain(context.Context, *ExplainRequest) (*ExplainResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Explain not implemented")
+}
+func (UnimplementedTimersServer) Simulate(context.Context, *SimulateRequest) (*SimulateResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Simulate not implemented")
+}
+func (UnimplementedTimersServer) Bulk(*BulkRequest, grpc.ServerStreamingServer[BulkProgress]) error {
+	return status.Error(codes.Unimplemented, "method Bulk not implemented")
+}
+func (UnimplementedTimersServer) Import(context.Context, *ImportRequest) (*ImportResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Import not implemented")
 }
 func (UnimplementedTimersServer) Preview(context.Context, *PreviewRequest) (*PreviewResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Preview not implemented")
@@ -520,6 +655,125 @@ func _Timers_Run_Handler(srv interface{}, ctx context.Context, dec func(interfac
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Timers_Skip_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SkipRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).Skip(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_Skip_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).Skip(ctx, req.(*SkipRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_Reschedule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RescheduleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).Reschedule(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_Reschedule_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).Reschedule(ctx, req.(*RescheduleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_Backfill_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BackfillRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).Backfill(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_Backfill_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).Backfill(ctx, req.(*BackfillRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_Explain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExplainRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).Explain(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_Explain_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).Explain(ctx, req.(*ExplainRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_Simulate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SimulateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).Simulate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_Simulate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).Simulate(ctx, req.(*SimulateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_Bulk_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(BulkRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(TimersServer).Bulk(m, &grpc.GenericServerStream[BulkRequest, BulkProgress]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Timers_BulkServer = grpc.ServerStreamingServer[BulkProgress]
+
+func _Timers_Import_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ImportRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).Import(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_Import_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).Import(ctx, req.(*ImportRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Timers_Preview_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PreviewRequest)
 	if err := dec(in); err != nil {
@@ -647,6 +901,30 @@ var Timers_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Timers_Run_Handler,
 		},
 		{
+			MethodName: "Skip",
+			Handler:    _Timers_Skip_Handler,
+		},
+		{
+			MethodName: "Reschedule",
+			Handler:    _Timers_Reschedule_Handler,
+		},
+		{
+			MethodName: "Backfill",
+			Handler:    _Timers_Backfill_Handler,
+		},
+		{
+			MethodName: "Explain",
+			Handler:    _Timers_Explain_Handler,
+		},
+		{
+			MethodName: "Simulate",
+			Handler:    _Timers_Simulate_Handler,
+		},
+		{
+			MethodName: "Import",
+			Handler:    _Timers_Import_Handler,
+		},
+		{
 			MethodName: "Preview",
 			Handler:    _Timers_Preview_Handler,
 		},
@@ -671,8 +949,429 @@ var Timers_ServiceDesc = grpc.ServiceDesc{
 			ClientStreams: true,
 		},
 		{
+			StreamName:    "Bulk",
+			Handler:       _Timers_Bulk_Handler,
+			ServerStreams: true,
+		},
+		{
 			StreamName:    "FollowRecords",
 			Handler:       _Timers_FollowRecords_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "rouse/v1/rouse.proto",
+}
+
+const (
+	Calendars_PutCalendar_FullMethodName    = "/rouse.v1.Calendars/PutCalendar"
+	Calendars_GetCalendar_FullMethodName    = "/rouse.v1.Calendars/GetCalendar"
+	Calendars_ListCalendars_FullMethodName  = "/rouse.v1.Calendars/ListCalendars"
+	Calendars_DeleteCalendar_FullMethodName = "/rouse.v1.Calendars/DeleteCalendar"
+)
+
+// CalendarsClient is the client API for Calendars service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Calendars keeps named sets of days, which schedules leave out or keep to.
+type CalendarsClient interface {
+	// PutCalendar creates or replaces a calendar, and moves the timers that go by it to their new due times.
+	PutCalendar(ctx context.Context, in *PutCalendarRequest, opts ...grpc.CallOption) (*PutCalendarResponse, error)
+	GetCalendar(ctx context.Context, in *GetCalendarRequest, opts ...grpc.CallOption) (*Calendar, error)
+	ListCalendars(ctx context.Context, in *ListCalendarsRequest, opts ...grpc.CallOption) (*ListCalendarsResponse, error)
+	// DeleteCalendar forgets a calendar that no timer goes by.
+	DeleteCalendar(ctx context.Context, in *DeleteCalendarRequest, opts ...grpc.CallOption) (*DeleteCalendarResponse, error)
+}
+
+type calendarsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewCalendarsClient(cc grpc.ClientConnInterface) CalendarsClient {
+	return &calendarsClient{cc}
+}
+
+func (c *calendarsClient) PutCalendar(ctx context.Context, in *PutCalendarRequest, opts ...grpc.CallOption) (*PutCalendarResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PutCalendarResponse)
+	err := c.cc.Invoke(ctx, Calendars_PutCalendar_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *calendarsClient) GetCalendar(ctx context.Context, in *GetCalendarRequest, opts ...grpc.CallOption) (*Calendar, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Calendar)
+	err := c.cc.Invoke(ctx, Calendars_GetCalendar_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *calendarsClient) ListCalendars(ctx context.Context, in *ListCalendarsRequest, opts ...grpc.CallOption) (*ListCalendarsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListCalendarsResponse)
+	err := c.cc.Invoke(ctx, Calendars_ListCalendars_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *calendarsClient) DeleteCalendar(ctx context.Context, in *DeleteCalendarRequest, opts ...grpc.CallOption) (*DeleteCalendarResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteCalendarResponse)
+	err := c.cc.Invoke(ctx, Calendars_DeleteCalendar_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// CalendarsServer is the server API for Calendars service.
+// All implementations must embed UnimplementedCalendarsServer
+// for forward compatibility.
+//
+// Calendars keeps named sets of days, which schedules leave out or keep to.
+type CalendarsServer interface {
+	// PutCalendar creates or replaces a calendar, and moves the timers that go by it to their new due times.
+	PutCalendar(context.Context, *PutCalendarRequest) (*PutCalendarResponse, error)
+	GetCalendar(context.Context, *GetCalendarRequest) (*Calendar, error)
+	ListCalendars(context.Context, *ListCalendarsRequest) (*ListCalendarsResponse, error)
+	// DeleteCalendar forgets a calendar that no timer goes by.
+	DeleteCalendar(context.Context, *DeleteCalendarRequest) (*DeleteCalendarResponse, error)
+	mustEmbedUnimplementedCalendarsServer()
+}
+
+// UnimplementedCalendarsServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedCalendarsServer struct{}
+
+func (UnimplementedCalendarsServer) PutCalendar(context.Context, *PutCalendarRequest) (*PutCalendarResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PutCalendar not implemented")
+}
+func (UnimplementedCalendarsServer) GetCalendar(context.Context, *GetCalendarRequest) (*Calendar, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetCalendar not implemented")
+}
+func (UnimplementedCalendarsServer) ListCalendars(context.Context, *ListCalendarsRequest) (*ListCalendarsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListCalendars not implemented")
+}
+func (UnimplementedCalendarsServer) DeleteCalendar(context.Context, *DeleteCalendarRequest) (*DeleteCalendarResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteCalendar not implemented")
+}
+func (UnimplementedCalendarsServer) mustEmbedUnimplementedCalendarsServer() {}
+func (UnimplementedCalendarsServer) testEmbeddedByValue()                   {}
+
+// UnsafeCalendarsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to CalendarsServer will
+// result in compilation errors.
+type UnsafeCalendarsServer interface {
+	mustEmbedUnimplementedCalendarsServer()
+}
+
+func RegisterCalendarsServer(s grpc.ServiceRegistrar, srv CalendarsServer) {
+	// If the following call panics, it indicates UnimplementedCalendarsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Calendars_ServiceDesc, srv)
+}
+
+func _Calendars_PutCalendar_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutCalendarRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CalendarsServer).PutCalendar(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Calendars_PutCalendar_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CalendarsServer).PutCalendar(ctx, req.(*PutCalendarRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Calendars_GetCalendar_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetCalendarRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CalendarsServer).GetCalendar(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Calendars_GetCalendar_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CalendarsServer).GetCalendar(ctx, req.(*GetCalendarRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Calendars_ListCalendars_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListCalendarsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CalendarsServer).ListCalendars(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Calendars_ListCalendars_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CalendarsServer).ListCalendars(ctx, req.(*ListCalendarsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Calendars_DeleteCalendar_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteCalendarRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CalendarsServer).DeleteCalendar(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Calendars_DeleteCalendar_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CalendarsServer).DeleteCalendar(ctx, req.(*DeleteCalendarRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Calendars_ServiceDesc is the grpc.ServiceDesc for Calendars service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Calendars_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "rouse.v1.Calendars",
+	HandlerType: (*CalendarsServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "PutCalendar",
+			Handler:    _Calendars_PutCalendar_Handler,
+		},
+		{
+			MethodName: "GetCalendar",
+			Handler:    _Calendars_GetCalendar_Handler,
+		},
+		{
+			MethodName: "ListCalendars",
+			Handler:    _Calendars_ListCalendars_Handler,
+		},
+		{
+			MethodName: "DeleteCalendar",
+			Handler:    _Calendars_DeleteCalendar_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "rouse/v1/rouse.proto",
+}
+
+const (
+	Admin_Backup_FullMethodName       = "/rouse.v1.Admin/Backup"
+	Admin_GetClock_FullMethodName     = "/rouse.v1.Admin/GetClock"
+	Admin_AdvanceClock_FullMethodName = "/rouse.v1.Admin/AdvanceClock"
+)
+
+// AdminClient is the client API for Admin service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Admin is for those who run the service.
+type AdminClient interface {
+	// Backup streams a consistent copy of the store, as a tar archive, while the service goes on.
+	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupChunk], error)
+	// GetClock tells what the service takes for now.
+	GetClock(ctx context.Context, in *GetClockRequest, opts ...grpc.CallOption) (*Clock, error)
+	// AdvanceClock moves the clock of a development server: by default from due time to due time, waiting for what fires.
+	AdvanceClock(ctx context.Context, in *AdvanceClockRequest, opts ...grpc.CallOption) (*Clock, error)
+}
+
+type adminClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewAdminClient(cc grpc.ClientConnInterface) AdminClient {
+	return &adminClient{cc}
+}
+
+func (c *adminClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupChunk], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[0], Admin_Backup_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[BackupRequest, BackupChunk]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admin_BackupClient = grpc.ServerStreamingClient[BackupChunk]
+
+func (c *adminClient) GetClock(ctx context.Context, in *GetClockRequest, opts ...grpc.CallOption) (*Clock, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Clock)
+	err := c.cc.Invoke(ctx, Admin_GetClock_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) AdvanceClock(ctx context.Context, in *AdvanceClockRequest, opts ...grpc.CallOption) (*Clock, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Clock)
+	err := c.cc.Invoke(ctx, Admin_AdvanceClock_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// AdminServer is the server API for Admin service.
+// All implementations must embed UnimplementedAdminServer
+// for forward compatibility.
+//
+// Admin is for those who run the service.
+type AdminServer interface {
+	// Backup streams a consistent copy of the store, as a tar archive, while the service goes on.
+	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupChunk]) error
+	// GetClock tells what the service takes for now.
+	GetClock(context.Context, *GetClockRequest) (*Clock, error)
+	// AdvanceClock moves the clock of a development server: by default from due time to due time, waiting for what fires.
+	AdvanceClock(context.Context, *AdvanceClockRequest) (*Clock, error)
+	mustEmbedUnimplementedAdminServer()
+}
+
+// UnimplementedAdminServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedAdminServer struct{}
+
+func (UnimplementedAdminServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupChunk]) error {
+	return status.Error(codes.Unimplemented, "method Backup not implemented")
+}
+func (UnimplementedAdminServer) GetClock(context.Context, *GetClockRequest) (*Clock, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetClock not implemented")
+}
+func (UnimplementedAdminServer) AdvanceClock(context.Context, *AdvanceClockRequest) (*Clock, error) {
+	return nil, status.Error(codes.Unimplemented, "method AdvanceClock not implemented")
+}
+func (UnimplementedAdminServer) mustEmbedUnimplementedAdminServer() {}
+func (UnimplementedAdminServer) testEmbeddedByValue()               {}
+
+// UnsafeAdminServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to AdminServer will
+// result in compilation errors.
+type UnsafeAdminServer interface {
+	mustEmbedUnimplementedAdminServer()
+}
+
+func RegisterAdminServer(s grpc.ServiceRegistrar, srv AdminServer) {
+	// If the following call panics, it indicates UnimplementedAdminServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Admin_ServiceDesc, srv)
+}
+
+func _Admin_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(BackupRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AdminServer).Backup(m, &grpc.GenericServerStream[BackupRequest, BackupChunk]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admin_BackupServer = grpc.ServerStreamingServer[BackupChunk]
+
+func _Admin_GetClock_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetClockRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).GetClock(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_GetClock_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).GetClock(ctx, req.(*GetClockRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_AdvanceClock_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AdvanceClockRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).AdvanceClock(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_AdvanceClock_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).AdvanceClock(ctx, req.(*AdvanceClockRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Admin_ServiceDesc is the grpc.ServiceDesc for Admin service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Admin_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "rouse.v1.Admin",
+	HandlerType: (*AdminServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "GetClock",
+			Handler:    _Admin_GetClock_Handler,
+		},
+		{
+			MethodName: "AdvanceClock",
+			Handler:    _Admin_AdvanceClock_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Backup",
+			Handler:       _Admin_Backup_Handler,
 			ServerStreams: true,
 		},
 	},

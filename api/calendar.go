@@ -1,0 +1,71 @@
+package api
+
+import (
+	"fmt"
+
+	"github.com/rousehq/rouse"
+)
+
+// Calendar is a named set of days.
+type Calendar struct {
+	Namespace string `json:"namespace,omitzero"`
+	Name      string `json:"name"`
+	Days      []Day  `json:"days,omitempty"` // left out of lists
+	Revision  uint64 `json:"revision,omitzero"`
+	Updated   Time   `json:"updated,omitzero"`
+}
+
+// Day is one day of a calendar.
+type Day struct {
+	Date string `json:"date"`          // YYYY-MM-DD
+	Text string `json:"text,omitzero"` // such as "Christmas Eve"
+}
+
+// CalendarOf returns the JSON form of a calendar.
+func CalendarOf(c *rouse.Calendar) Calendar {
+	o := Calendar{Namespace: c.Namespace, Name: c.Name, Revision: c.Revision, Updated: TimeOf(c.Updated)}
+	for _, d := range c.Days {
+		o.Days = append(o.Days, Day{d.Date.String(), d.Text})
+	}
+	return o
+}
+
+// Words returns the calendar in the words of rouse. It refuses, with a *rouse.Invalid, days that are no dates; the rest is for
+// rouse.Calendar.Check.
+func (o *Calendar) Words() (rouse.Calendar, error) {
+	days, err := daysIn(o.Days)
+	return rouse.Calendar{Namespace: o.Namespace, Name: o.Name, Days: days, Revision: o.Revision, Updated: o.Updated.Instant()}, err
+}
+
+// PutCalendar asks for a calendar of the name in the request's path.
+type PutCalendar struct {
+	Days []Day `json:"days"` // in any order
+}
+
+// Words returns the days in the words of rouse. It refuses, with a *rouse.Invalid, what is no date.
+func (o *PutCalendar) Words() ([]rouse.Day, error) { return daysIn(o.Days) }
+
+func daysIn(list []Day) ([]rouse.Day, error) {
+	var days []rouse.Day
+	for i, d := range list {
+		date, err := rouse.ParseDate(d.Date)
+		if err != nil {
+			return nil, rouse.Refuse(fmt.Sprintf("days[%d].date", i), d.Date, "is no date between the years 1970 and 9998", "give one such as 2027-12-24")
+		}
+		days = append(days, rouse.Day{Date: date, Text: d.Text})
+	}
+	return days, nil
+}
+
+// CalendarPut is the answer to PutCalendar.
+type CalendarPut struct {
+	Calendar Calendar `json:"calendar"` // without its days
+	Days     int      `json:"days"`
+	Moved    uint64   `json:"moved"`              // timers that are due at another time now
+	Warnings []string `json:"warnings,omitempty"` // such as an event that repeats beyond what is kept
+}
+
+// CalendarList is all calendars of a namespace, without their days.
+type CalendarList struct {
+	Calendars []Calendar `json:"calendars"`
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"fmt"
+
+	"github.com/rousehq/rouse"
+)
+
+// Preview asks for the next times of a schedule.
+type Preview struct {
+	Name string `json:"name,omitzero"` // by which H and jitter spread
+	When
+	From  Time   `json:"from,omitzero"`  // default now
+	Count uint32 `json:"count,omitzero"` // up to 1,000; default 5
+}
+
+// Next is the answer to Preview.
+type Next struct {
+	Next        []Time   `json:"next"`
+	Occurrences []Coming `json:"occurrences"` // the same with more of each
+	Words       string   `json:"words,omitzero"`
+	Timezone    string   `json:"timezone,omitzero"`
+}
+
+// Coming is an occurrence that may come.
+type Coming struct {
+	Due    Time   `json:"due"`
+	SentAt Time   `json:"sent_at"`          // later than due by the jitter
+	Local  string `json:"local"`            // the due time in the schedule's zone
+	Mark   string `json:"mark,omitzero"`    // what is odd of it, such as a clock change
+	Name   string `json:"name,omitzero"`    // of the timer, where several are meant
+	FireID string `json:"fire_id,omitzero"` // of the timer that is there now
+
+	Namespace string `json:"namespace,omitzero"` // of the timer, where several are meant
+}
+
+// ComingOf returns the JSON form of an occurrence that may come, with its due time in the schedule's zone as a text.
+func ComingOf(c *rouse.Coming, local string) Coming {
+	return Coming{Due: TimeOf(c.Due), SentAt: TimeOf(c.At), Local: local, Mark: c.Mark}
+}
+
+// Explanation says why a timer did or did not fire, and what comes next.
+type Explanation struct {
+	Summary string   `json:"summary"`        // one sentence
+	Reasons []Reason `json:"reasons"`        // the most important first
+	Timer   *Timer   `json:"timer,omitzero"` // left out: there is none of this name
+	Words   string   `json:"words,omitzero"` // the schedule in English
+	Records []Record `json:"records"`        // the latest, newest first
+	Next    []Coming `json:"next"`
+}
+
+// Reason is one fact of an explanation.
+type Reason struct {
+	Code string `json:"code"` // such as paused, retrying, obstacle, missed, skipped or ended
+	Text string `json:"text"`
+	At   Time   `json:"at,omitzero"` // when it happened, or will; left out: now
+}
+
+// Filter says which timers are meant: those that match every member that is given.
+type Filter struct {
+	Prefix   string            `json:"prefix,omitzero"` // of the name
+	Name     string            `json:"name,omitzero"`
+	States   []string          `json:"states,omitempty"` // any of these
+	Labels   map[string]string `json:"labels,omitzero"`
+	DueFrom  Time              `json:"due_from,omitzero"`
+	DueUntil Time              `json:"due_until,omitzero"`
+}
+
+// Words returns the filter in the words of rouse; the namespace is not part of it. It refuses, with a *rouse.Invalid, what is
+// no state.
+func (o *Filter) Words() (rouse.Query, error) {
+	q := rouse.Query{Prefix: o.Prefix, Name: o.Name, Labels: o.Labels, DueFrom: o.DueFrom.Instant(), DueUntil: o.DueUntil.Instant()}
+	for i, name := range o.States {
+		s, err := rouse.ParseState(name)
+		if err != nil {
+			return q, rouse.Refuse(fmt.Sprintf("states[%d]", i), name, "is no state", "give one of scheduled, retrying, accepted, paused, ended, firing, dead")
+		}
+		q.States = append(q.States, s)
+	}
+	return q, nil
+}
+
+// Simulate asks what would fire in a range of time.
+type Simulate struct {
+	Filter *Filter `json:"filter,omitzero"` // default all timers
+	From   Time    `json:"from,omitzero"`   // default now
+	Until  Time    `json:"until"`           // exclusive
+	Limit  uint32  `json:"limit,omitzero"`  // up to 10,000; default 1,000
+}
+
+// Simulated is the answer to Simulate.
+type Simulated struct {
+	Fires  []Coming `json:"fires"`         // in the order of time
+	Timers uint64   `json:"timers"`        // that were looked at
+	More   bool     `json:"more,omitzero"` // the limit ended the list
+}

@@ -1,0 +1,91 @@
+package rousev1
+
+import (
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// TimerToProto returns the message of a timer, or of a row beside one.
+func TimerToProto(t *rouse.Timer) *Timer {
+	p := &Timer{Namespace: t.Key.Namespace, Name: t.Key.Name, Spec: SpecToProto(&t.Spec), Generation: t.Generation,
+		Revision: t.Revision, State: t.State().String(), PauseReason: t.Reason, PauseUntilMs: int64(t.Until), CreatedMs: int64(t.Created),
+		UpdatedMs: int64(t.Updated), AnchorMs: int64(t.Anchor), DueMs: InstantToProto(t.Due), SentAtMs: InstantToProto(t.SentAt(t.Due)),
+		VisibleMs: InstantToProto(t.Visible), Skips: t.Skips, Attempts: t.Attempts, Manual: t.Manual, BeganMs: int64(t.Began),
+		LastError: t.LastError, Failures: attemptsToProto(t.Failures), Ended: t.Ended, Passed: t.Passed, FireId: t.Key.Fire, Asked: t.Asked}
+	if len(t.Runs) > 0 {
+		p.RunsMs = make([]int64, len(t.Runs))
+		for i, r := range t.Runs {
+			p.RunsMs[i] = int64(r)
+		}
+	}
+	return p
+}
+
+// TimerFromProto reads a timer, or a row beside one. A message does not carry Bucket, which is zero, and Token: that of a timer
+// in state accepted is 1, which no fire has.
+func TimerFromProto(p *Timer) (rouse.Timer, error) {
+	if p == nil {
+		return rouse.Timer{}, rouse.Refuse("timer", "", "is missing", "send one")
+	}
+	spec, err := SpecFromProto(p.Spec)
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	state, err := rouse.ParseState(p.State)
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	if state.Beside() != (p.FireId != "") {
+		return rouse.Timer{}, rouse.Refuse("fire_id", p.FireId, "does not go with state "+p.State, "rows in state firing or dead have one, timers do not")
+	}
+	t := rouse.Timer{Key: rouse.Key{Namespace: p.Namespace, Name: p.Name, Fire: p.FireId}, Generation: p.Generation,
+		Revision: p.Revision, Spec: spec, Paused: state == rouse.StatePaused, Reason: p.PauseReason, Until: rouse.Instant(p.PauseUntilMs),
+		Created: rouse.Instant(p.CreatedMs), Updated: rouse.Instant(p.UpdatedMs), Anchor: rouse.Instant(p.AnchorMs),
+		Due: InstantFromProto(p.DueMs), Visible: InstantFromProto(p.VisibleMs), Skips: p.Skips, Attempts: p.Attempts, Manual: p.Manual,
+		Began: rouse.Instant(p.BeganMs), LastError: p.LastError, Failures: attemptsFromProto(p.Failures), Ended: p.Ended, Passed: p.Passed,
+		Live: state == rouse.StateFiring, Asked: p.Asked}
+	if len(p.RunsMs) > 0 {
+		t.Runs = make([]rouse.Instant, len(p.RunsMs))
+		for i, ms := range p.RunsMs {
+			t.Runs[i] = rouse.Instant(ms)
+		}
+	}
+	if state == rouse.StateAccepted {
+		t.Token = 1
+	}
+	if is := t.State(); is != state {
+		return rouse.Timer{}, rouse.Refuse("state", p.State, "does not go with the other fields, which are those of state "+is.String(), "send what a list returned")
+	}
+	return t, nil
+}
+
+func attemptsToProto(list []rouse.Attempt) []*Attempt {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]*Attempt, len(list))
+	for i, a := range list {
+		out[i] = &Attempt{SentMs: int64(a.Sent), TookMs: a.Took.Milliseconds(), Code: int32(a.Code), Detail: a.Detail}
+	}
+	return out
+}
+
+func attemptsFromProto(list []*Attempt) []rouse.Attempt {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]rouse.Attempt, len(list))
+	for i, a := range list {
+		out[i] = rouse.Attempt{Sent: rouse.Instant(a.GetSentMs()), Took: time.Duration(a.GetTookMs()) * time.Millisecond, Code: int(a.GetCode()), Detail: a.GetDetail()}
+	}
+	return out
+}
+
+// FireToProto writes a fire into a message that may have been used before. Tag and deadline are not the fire's: they are left
+// as they are.
+func FireToProto(f *rouse.Fire, p *Fire) {
+	p.Id, p.Namespace, p.Name, p.Generation = f.ID, f.Namespace, f.Name, f.Generation
+	p.DueMs, p.Attempt, p.Token, p.Manual, p.Last = int64(f.Due), f.Attempt, f.Token, f.Manual, f.Last
+	p.Payload, p.ContentType, p.Labels = f.Spec.Payload, f.Spec.ContentType, f.Spec.Labels
+}

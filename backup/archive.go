@@ -1,0 +1,179 @@
+package backup
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// The names of an archive's entries.
+const (
+	manifestName = "manifest.json"
+	filePrefix   = "store/"
+	sealName     = "manifest.sha256"
+)
+
+// Verify reads an archive to its end and checks every part of it. The error is an *rouse.Invalid if the archive is at fault.
+func Verify(ctx context.Context, r io.Reader) (Manifest, error) {
+	return read(ctx, r, func(*Manifest) error { return nil }, func(File) (io.WriteCloser, error) { return nowhere{}, nil })
+}
+
+type nowhere struct{}
+
+func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (nowhere) Close() error                { return nil }
+
+// read reads an archive: accept sees the manifest before any file, and place says where a file goes. Everything that is not as
+// the manifest says is refused.
+func read(ctx context.Context, r io.Reader, accept func(*Manifest) error, place func(File) (io.WriteCloser, error)) (m Manifest, err error) {
+	src := &source{ctx: ctx, r: r}
+	defer func() {
+		if src.err != nil { // it was not the archive's fault
+			err = src.err
+		}
+	}()
+	a := archive{tar.NewReader(src), src}
+	text, err := a.text(manifestName, maxManifest)
+	if err != nil {
+		return m, err
+	}
+	if m, err = readManifest(text); err != nil {
+		return Manifest{}, err
+	}
+	if err := accept(&m); err != nil {
+		return Manifest{}, err
+	}
+	for _, f := range m.Files {
+		to, err := place(f)
+		if err != nil {
+			return Manifest{}, err
+		}
+		if err := errors.Join(a.file(f, to), to.Close()); err != nil {
+			return Manifest{}, err
+		}
+	}
+	end, err := a.text(sealName, int64(len(seal(nil))))
+	if err != nil {
+		return Manifest{}, err
+	}
+	if string(end) != seal(text) {
+		return Manifest{}, damaged(manifestName, "is not what was written: its SHA-256 differs")
+	}
+	return m, a.end(int64(len(end)))
+}
+
+// archive reads the entries of a tar file one by one.
+type archive struct {
+	t   *tar.Reader
+	src *source
+}
+
+// next goes on to the next entry, which is a plain file with this name.
+func (a *archive) next(name string) (size int64, err error) {
+	h, err := a.t.Next()
+	switch {
+	case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
+		return 0, damaged(name, "is missing: the archive was cut off")
+	case err != nil:
+		return 0, damaged(name, "cannot be read: "+err.Error())
+	case h.Name != name:
+		return 0, damaged(h.Name, "is where "+strconv.Quote(name)+" should be")
+	case h.Typeflag != tar.TypeReg || h.Linkname != "":
+		return 0, damaged(name, "is no plain file")
+	}
+	for k := range h.PAXRecords {
+		if k != "size" { // of a file whose size does not fit an older header
+			return 0, damaged(name, "has an attribute "+strconv.Quote(k))
+		}
+	}
+	return h.Size, nil
+}
+
+// text reads a small entry.
+func (a *archive) text(name string, most int64) ([]byte, error) {
+	size, err := a.next(name)
+	if err != nil {
+		return nil, err
+	}
+	if size > most {
+		return nil, damaged(name, fmt.Sprintf("has %d bytes, at most %d are expected", size, most))
+	}
+	b, err := io.ReadAll(a.t)
+	return b, a.cut(name, err)
+}
+
+// file copies an entry that the manifest names.
+func (a *archive) file(f File, to io.Writer) error {
+	size, err := a.next(filePrefix + f.Name)
+	if err != nil {
+		return err
+	}
+	if size != f.Size {
+		return damaged(f.Name, fmt.Sprintf("has %d bytes, the manifest says %d", size, f.Size))
+	}
+	h := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(to, h), a.t); err != nil {
+		return a.cut(f.Name, err)
+	}
+	if hex.EncodeToString(h.Sum(nil)) != f.SHA256 {
+		return damaged(f.Name, "is not what was written: its SHA-256 differs")
+	}
+	return nil
+}
+
+func (a *archive) cut(name string, err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return damaged(name, "is cut off")
+	}
+	return err
+}
+
+// end expects nothing but the end: two blocks of zeros behind the last entry, of the given size, and its padding.
+func (a *archive) end(size int64) error {
+	before := a.src.n
+	h, err := a.t.Next()
+	switch {
+	case err == nil:
+		return damaged(h.Name, "is one entry too many")
+	case err != io.EOF || a.src.n-before != (blockSize-size%blockSize)%blockSize+2*blockSize:
+		return damaged("", "is cut off at its end")
+	}
+	n, err := io.CopyN(io.Discard, a.src, 1)
+	if n > 0 {
+		return damaged("", "goes on behind its end")
+	}
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+const blockSize = 512
+
+// source is a reader that ends with its context, counts, and remembers an error that is not its end.
+type source struct {
+	ctx context.Context
+	r   io.Reader
+	n   int64
+	err error
+}
+
+func (s *source) Read(b []byte) (int, error) {
+	if s.err == nil {
+		s.err = s.ctx.Err()
+	}
+	if s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.r.Read(b)
+	s.n += int64(n)
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}

@@ -1,0 +1,156 @@
+// Package backup takes copies of a store while it serves, as archives that say what is in them, and makes stores of them again.
+//
+// An archive is a tar file with these entries, in this order, and no other:
+//
+//	manifest.json     what the archive is: its format, the store's kind, when it was taken, how many rows and records it
+//	                  has, and each file with its size and SHA-256
+//	store/NAME        each file of the store, in the order of the manifest
+//	manifest.sha256   the SHA-256 of manifest.json, in hexadecimal, and a line feed
+//
+// It ends with the two zero blocks of a tar file. So nothing can be cut off, changed, added or left out unnoticed. Nothing is
+// compressed (the stores' own files are, as far as that helps), and nothing is encrypted: an archive holds what the store holds,
+// payloads and headers included.
+//
+// An archive is as of one moment: it has all that was acknowledged before Write was called. It is of the kind of store that it was
+// taken from; the other kinds cannot read it.
+package backup
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Info is what a backup says beside what its store knows.
+type Info struct {
+	Version string // of this rouse
+}
+
+// Write takes a copy of a store, which goes on serving, and writes it to w as an archive. The copy lies for a while beside the
+// store, on the same file system: of a Pebble store it takes little room, of an SQLite store as much as the store. When Write
+// returns it is gone, whatever happened; what a process that was killed left behind, the next Write of the same store removes.
+// After an error, what w has is no archive. A store in memory is refused.
+func Write(ctx context.Context, store rouse.Store, w io.Writer, info Info) (err error) {
+	k, prefix, err := kindOf(store)
+	if err != nil {
+		return err
+	}
+	taken, err := store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	temp, err := makeTemp(prefix)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, removeTemp(temp)) }()
+	dir := filepath.Join(temp, "copy")
+	if err := store.(rouse.Checkpointer).Checkpoint(ctx, dir); err != nil {
+		return err
+	}
+	m := Manifest{Format: format, Rouse: info.Version, Store: k.name, Taken: taken.Time()}
+	if m.Rows, m.Records, err = k.tally(ctx, dir); err != nil {
+		return err
+	}
+	if m.Files, err = describe(ctx, dir); err != nil {
+		return err
+	}
+	return stream(ctx, w, dir, &m)
+}
+
+// describe lists the files of a checkpoint, but for locks.
+func describe(ctx context.Context, dir string) (files []File, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.Name() == "LOCK" {
+			continue
+		}
+		if !e.Type().IsRegular() {
+			return nil, fmt.Errorf("%s: is no file, and no part of a store", filepath.Join(dir, e.Name()))
+		}
+		f := File{Name: e.Name()}
+		if f.Size, f.SHA256, err = sum(ctx, filepath.Join(dir, f.Name)); err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return files, nil
+}
+
+func sum(ctx context.Context, name string) (size int64, hash string, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return 0, "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if size, err = io.Copy(h, &source{ctx: ctx, r: f}); err != nil {
+		return 0, "", err
+	}
+	return size, hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// stream writes the archive.
+func stream(ctx context.Context, w io.Writer, dir string, m *Manifest) error {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	if len(text) > maxManifest || len(m.Files) > maxFiles {
+		return fmt.Errorf("the store has %d files, an archive takes %d", len(m.Files), maxFiles)
+	}
+	t := tar.NewWriter(w)
+	if err := entry(t, manifestName, int64(len(text)), m.Taken, strings.NewReader(string(text))); err != nil {
+		return err
+	}
+	for _, f := range m.Files {
+		if err := add(ctx, t, dir, f, m.Taken); err != nil {
+			return err
+		}
+	}
+	end := seal(text)
+	if err := entry(t, sealName, int64(len(end)), m.Taken, strings.NewReader(end)); err != nil {
+		return err
+	}
+	return t.Close()
+}
+
+func add(ctx context.Context, t *tar.Writer, dir string, f File, at time.Time) error {
+	in, err := os.Open(filepath.Join(dir, f.Name))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return entry(t, filePrefix+f.Name, f.Size, at, &source{ctx: ctx, r: in})
+}
+
+func entry(t *tar.Writer, name string, size int64, at time.Time, r io.Reader) error {
+	err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: at.Truncate(time.Second)})
+	if err == nil {
+		_, err = io.Copy(t, r)
+	}
+	return err
+}
+
+// seal is what an archive ends with.
+func seal(manifest []byte) string {
+	h := sha256.Sum256(manifest)
+	return hex.EncodeToString(h[:]) + "\n"
+}

@@ -1,0 +1,115 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/rousehq/rouse"
+)
+
+// Restore makes a store of an archive: of a Pebble store a directory, of an SQLite store a file, which must not exist. The store
+// is written beside its place, synced, opened and counted, and moved there last: where it is, it is whole.
+func Restore(ctx context.Context, r io.Reader, storeKind, path string) (m Manifest, err error) {
+	k, known := kinds[storeKind]
+	if !known {
+		return m, rouse.Refuse("store", storeKind, "cannot be restored", "give pebble:DIR or sqlite:FILE")
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return m, err
+	}
+	if err := k.checkFree(path); err != nil {
+		return m, err
+	}
+	parent := filepath.Dir(path)
+	if err := os.MkdirAll(parent, 0o750); err != nil {
+		return m, err
+	}
+	temp, err := os.MkdirTemp(parent, filepath.Base(path)+".rouse-restore-*"+tempEnd)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	dir := filepath.Join(temp, "store")
+	if err := os.Mkdir(dir, 0o750); err != nil {
+		return m, err
+	}
+	accept := func(m *Manifest) error {
+		if m.Store != k.name {
+			return rouse.Refuse("store", k.name+":"+path, "is of another kind than the archive, which is of a "+m.Store+" store", "restore it to "+m.Store+":…")
+		}
+		return nil
+	}
+	if m, err = read(ctx, r, accept, func(f File) (io.WriteCloser, error) { return create(filepath.Join(dir, f.Name)) }); err != nil {
+		return Manifest{}, err
+	}
+	if err := syncDir(dir); err != nil {
+		return Manifest{}, err
+	}
+	rows, records, err := k.tally(ctx, dir)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("the store in the archive: %w", err)
+	}
+	if wrong := m.differs(rows, records); wrong != "" {
+		return Manifest{}, damaged(manifestName, "is of another store: the one here "+wrong)
+	}
+	if err := k.move(dir, path); err != nil {
+		return Manifest{}, err
+	}
+	return m, syncDir(parent)
+}
+
+// checkFree refuses a place where something is.
+func (k *kind) checkFree(path string) error {
+	for _, end := range k.empty {
+		switch _, err := os.Lstat(path + end); {
+		case err == nil:
+			return rouse.Refuse("store", path+end, "is there already", "name a place where nothing is, or move away what is there")
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	return nil
+}
+
+// move gives a store its place, if that is still free. A link is refused where something is; a directory never takes the place of one
+// that is not empty.
+func (k *kind) move(dir, path string) error {
+	if err := k.checkFree(path); err != nil {
+		return err
+	}
+	if k.file == "" {
+		return os.Rename(dir, path)
+	}
+	err := os.Link(k.path(dir), path)
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, errors.ErrUnsupported) { // the file system has no links
+		err = os.Rename(k.path(dir), path)
+	}
+	return err
+}
+
+// synced is a file that is on the disk when it is closed.
+type synced struct{ *os.File }
+
+func create(name string) (io.WriteCloser, error) {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return synced{f}, nil
+}
+
+func (f synced) Close() error { return errors.Join(f.Sync(), f.File.Close()) }
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

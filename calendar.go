@@ -1,0 +1,163 @@
+package rouse
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Date is a day of the Gregorian calendar, in days since 1970-01-01.
+type Date int32
+
+// DateOf returns the day that t shows in its own zone.
+func DateOf(t time.Time) Date {
+	y, m, d := t.Date()
+	return Date(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / 86400)
+}
+
+// ParseDate reads YYYY-MM-DD, from 1970 to 9998.
+func ParseDate(s string) (Date, error) {
+	t, err := time.Parse(time.DateOnly, s)
+	if err != nil || t.Year() < 1970 || t.Year() > 9998 {
+		return 0, fmt.Errorf("%q is no date such as 2027-12-24", s)
+	}
+	return DateOf(t), nil
+}
+
+func (d Date) String() string { return time.Unix(int64(d)*86400, 0).UTC().Format(time.DateOnly) }
+
+// Weekday returns the day of the week.
+func (d Date) Weekday() time.Weekday { return time.Unix(int64(d)*86400, 0).UTC().Weekday() }
+
+// Day is one day of a calendar, and what it is called.
+type Day struct {
+	Date Date
+	Text string // such as "Christmas Eve"; may be empty
+}
+
+// Calendar is a named set of days of a namespace.
+type Calendar struct {
+	Namespace string
+	Name      string
+	Days      []Day // ascending, each date once
+	Revision  uint64
+	Updated   Instant
+}
+
+// Limits on calendars.
+const (
+	MaxDays      = 20_000 // days of one calendar
+	MaxCalendars = 8      // calendars that one timer names
+	MaxDayText   = 128    // bytes
+)
+
+// Weekends is the name of the calendar that every namespace has: Saturdays and Sundays.
+const Weekends = "weekends"
+
+// CalendarRule says which days of a schedule count, and what becomes of occurrences on the others. Days are those of the
+// timer's time zone.
+type CalendarRule struct {
+	Off   []string // names of calendars: their days do not count
+	Only  []string // names of calendars: only their days count, less those of Off
+	Shift Shift
+}
+
+// Shift says what becomes of an occurrence on a day that does not count.
+type Shift uint8
+
+const (
+	ShiftSkip     Shift = iota // there is none
+	ShiftNext                  // it moves to the same local time of the next day that counts
+	ShiftPrevious              // it moves to the same local time of the day before that counts
+)
+
+var shiftNames = [...]string{ShiftSkip: "skip", ShiftNext: "next", ShiftPrevious: "previous"}
+
+func (s Shift) String() string {
+	if int(s) >= len(shiftNames) {
+		return "unknown"
+	}
+	return shiftNames[s]
+}
+
+// ParseShift reads a shift; empty is skip.
+func ParseShift(name string) (Shift, error) {
+	if name == "" {
+		return ShiftSkip, nil
+	}
+	if i := slices.Index(shiftNames[:], name); i >= 0 {
+		return Shift(i), nil
+	}
+	return 0, Refuse("calendar.shift", name, "is no shift", "give one of skip, next, previous")
+}
+
+// Check refuses, with an *Invalid, a calendar that cannot be kept.
+func (c *Calendar) Check() error {
+	if err := CheckNamespace(c.Namespace); err != nil {
+		return err
+	}
+	if err := CheckCalendarName("name", c.Name); err != nil {
+		return err
+	}
+	if c.Name == Weekends {
+		return Refuse("name", c.Name, "is the calendar that every namespace has", "give another name")
+	}
+	if len(c.Days) > MaxDays {
+		return Refuse("days", "", fmt.Sprintf("are %d", len(c.Days)), fmt.Sprintf("use at most %d", MaxDays))
+	}
+	for i, d := range c.Days {
+		field := fmt.Sprintf("days[%d]", i)
+		if i > 0 && d.Date <= c.Days[i-1].Date {
+			return Refuse(field, d.Date.String(), "is not after the day before it", "sort the days, and give each once")
+		}
+		if wrong := textFault(d.Text, MaxDayText); wrong != "" {
+			return Refuse(field+".text", d.Text, wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", MaxDayText))
+		}
+	}
+	return nil
+}
+
+// CheckCalendarName refuses what cannot be the name of a calendar.
+func CheckCalendarName(field, name string) error {
+	if wrong := textFault(name, 64); name == "" || wrong != "" || strings.ContainsAny(name, " ,=/") {
+		return Refuse(field, name, "is no name of a calendar", "use 1 to 64 bytes of printable UTF-8 without space, ',', '=' and '/'")
+	}
+	return nil
+}
+
+// ScheduleInput is what the due times of a timer depend on beside its spec.
+type ScheduleInput struct {
+	Key      Key                              // H in a cron expression spreads by it
+	Anchor   Instant                          // where intervals, @after and TTL begin: when the timer was created
+	Calendar func(name string) ([]Date, bool) // the days of a calendar, ascending; nil: there are none but Weekends
+}
+
+// Described is a schedule that can speak of itself, for people.
+type Described interface {
+	Schedule
+
+	// Words says the schedule in English, such as "at 02:30 on Monday to Friday".
+	Words() string
+
+	// Mark says what is odd of a due time, such as "02:30 does not exist on this day: the clocks go forward at 02:00";
+	// empty mostly.
+	Mark(due Instant) string
+
+	// Location is the zone that the schedule is read in.
+	Location() *time.Location
+}
+
+// Preview is what a schedule comes to.
+type Preview struct {
+	Words    string
+	Location *time.Location
+	Next     []Coming
+}
+
+// Coming is a due time to come.
+type Coming struct {
+	Due  Instant
+	At   Instant // when it is sent: later than Due by the timer's jitter
+	Mark string  // what is odd of it
+}

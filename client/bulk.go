@@ -1,0 +1,95 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Action is what a bulk request does to each timer or dead letter.
+type Action string
+
+const (
+	BulkDelete     Action = "delete"
+	BulkPause      Action = "pause"      // with Reason and Until
+	BulkResume     Action = "resume"     //
+	BulkSkip       Action = "skip"       // the next occurrence, with Reason
+	BulkReschedule Action = "reschedule" // with When
+	BulkRedrive    Action = "redrive"    // dead letters
+	BulkPurge      Action = "purge"      // dead letters
+)
+
+// BulkRequest does one thing to all timers, or dead letters, that a query matches.
+type BulkRequest struct {
+	Query         rouse.Query // an empty one matches everything; After and Limit are not used
+	Action        Action
+	DryRun        bool // change nothing, and name what would be changed
+	Reason        string
+	Until         rouse.Instant
+	When          *rouse.Spec // as of Reschedule
+	Limit         uint64      // at most so many; 0 is no limit
+	ErrorContains string      // only dead letters whose last error contains it
+}
+
+// BulkProgress is how far a bulk request has come.
+type BulkProgress struct {
+	Matched, Changed, Failed uint64 // so far
+
+	Failures []BulkFailure // at most a hundred in all
+	Names    []string      // of a dry run: what would be changed, the first thousand in all
+}
+
+// BulkFailure is a timer or dead letter that was not changed.
+type BulkFailure struct {
+	Namespace string
+	Name      string
+	FireID    string // of a dead letter
+	Err       error
+}
+
+// Bulk does what r says, and calls progress, if it is not nil, with the counts so far and with the failures and names that are
+// new. It returns them all. An error of progress, or the end of ctx, ends it: what is changed then stays changed, and what was
+// on its way may still be. So it is after any error; the counts say what is known to be done.
+//
+// It is not tried again. Most actions can be asked for once more, and find then what is left to do; a skip would skip more.
+func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProgress) error) (BulkProgress, error) {
+	request := &rousev1.BulkRequest{Filter: rousev1.FilterToProto(&r.Query), Action: string(r.Action), DryRun: r.DryRun, Reason: r.Reason,
+		UntilMs: int64(r.Until), Limit: r.Limit, ErrorContains: r.ErrorContains}
+	if r.When != nil {
+		request.When = rousev1.WhenToProto(r.When)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var sum BulkProgress
+	stream, err := c.timers.Bulk(ctx, request)
+	if err != nil {
+		return sum, translate(err)
+	}
+	for {
+		p, err := stream.Recv()
+		if errors.Is(err, io.EOF) { // without the last message
+			return sum, fmt.Errorf("the service ended before it was done: %w", io.ErrUnexpectedEOF)
+		}
+		if err != nil {
+			return sum, translate(err)
+		}
+		news := BulkProgress{Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names}
+		for _, f := range p.Failures {
+			news.Failures = append(news.Failures, BulkFailure{f.GetNamespace(), f.GetName(), f.GetFireId(), rousev1.ProblemToError(f.GetProblem())})
+		}
+		sum.Matched, sum.Changed, sum.Failed = news.Matched, news.Changed, news.Failed
+		sum.Failures, sum.Names = append(sum.Failures, news.Failures...), append(sum.Names, news.Names...)
+		if progress != nil {
+			if err := progress(news); err != nil {
+				return sum, err
+			}
+		}
+		if p.Done {
+			return sum, nil
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package client
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// SavedCalendar is what the call came to that wrote a calendar.
+type SavedCalendar struct {
+	Revision uint64
+	Days     uint64
+	Moved    uint64   // timers that are due at another time now
+	Warnings []string // of an iCalendar file: such as an event that repeats beyond what is kept
+}
+
+// PutCalendar creates or replaces a calendar, whose days may be in any order, and moves the timers that go by it to their new due
+// times. An empty namespace is "default". It is tried again; Moved then counts what the last try moved.
+func (c *Client) PutCalendar(ctx context.Context, namespace, name string, days []rouse.Day) (SavedCalendar, error) {
+	return c.putCalendar(ctx, &rousev1.PutCalendarRequest{Namespace: namespace, Name: name, Days: rousev1.DaysToProto(days)})
+}
+
+// PutICalendar is PutCalendar with the days that the events of an iCalendar file (RFC 5545) touch.
+func (c *Client) PutICalendar(ctx context.Context, namespace, name string, file []byte) (SavedCalendar, error) {
+	if len(file) == 0 {
+		return SavedCalendar{}, rouse.Refuse("icalendar", "", "is empty", "give the content of an iCalendar file")
+	}
+	return c.putCalendar(ctx, &rousev1.PutCalendarRequest{Namespace: namespace, Name: name, Icalendar: file})
+}
+
+func (c *Client) putCalendar(ctx context.Context, request *rousev1.PutCalendarRequest) (SavedCalendar, error) {
+	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.PutCalendarResponse, error) { return c.calendars.PutCalendar(ctx, request) })
+	return SavedCalendar{p.GetCalendar().GetRevision(), p.GetDays(), p.GetMoved(), p.GetWarnings()}, err
+}
+
+// Calendar returns a calendar with its days, or rouse.ErrNotFound. It is tried again.
+func (c *Client) Calendar(ctx context.Context, namespace, name string) (rouse.Calendar, error) {
+	request := &rousev1.GetCalendarRequest{Namespace: namespace, Name: name}
+	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.Calendar, error) { return c.calendars.GetCalendar(ctx, request) })
+	if err != nil {
+		return rouse.Calendar{}, err
+	}
+	return rousev1.CalendarFromProto(p)
+}
+
+// Calendars returns the calendars of a namespace, without their days. It is tried again.
+func (c *Client) Calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error) {
+	request := &rousev1.ListCalendarsRequest{Namespace: namespace}
+	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListCalendarsResponse, error) { return c.calendars.ListCalendars(ctx, request) })
+	var out []rouse.Calendar
+	for _, p := range p.GetCalendars() {
+		calendar, err := rousev1.CalendarFromProto(p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, calendar)
+	}
+	return out, err
+}
+
+// DeleteCalendar forgets a calendar. One that a timer goes by is refused with rouse.ErrConflict. It is tried again: a second try
+// that finds nothing takes it that the first one did its work.
+func (c *Client) DeleteCalendar(ctx context.Context, namespace, name string) error {
+	request := &rousev1.DeleteCalendarRequest{Namespace: namespace, Name: name}
+	_, err := again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.DeleteCalendarResponse, error) {
+		response, err := c.calendars.DeleteCalendar(ctx, request)
+		if unsure && errors.Is(translate(err), rouse.ErrNotFound) {
+			return &rousev1.DeleteCalendarResponse{}, nil
+		}
+		return response, err
+	})
+	return err
+}

@@ -1,0 +1,51 @@
+package client
+
+import (
+	"context"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Skip gives up the next count occurrences, 1 if count is 0; the schedule goes on after them. If one is on its way, it ends as it
+// would, and those after it are skipped. It is not tried again: that would skip more.
+func (c *Client) Skip(ctx context.Context, namespace, name string, count uint32, reason string) (rouse.Timer, error) {
+	request := &rousev1.SkipRequest{Namespace: namespace, Name: name, Count: count, Reason: reason}
+	return timer(once(func() (*rousev1.Timer, error) { return c.timers.Skip(ctx, request) }))
+}
+
+// Reschedule changes when a timer fires, and nothing else of it: of when only the fields count that say so (Schedule, Also,
+// Except, Timezone, DST, Calendar, Start, End, TTL, MaxOccurrences, Jitter), and all of them are replaced. A new generation
+// begins. It is tried again, unless it has an IfRevision; see Replace.
+func (c *Client) Reschedule(ctx context.Context, namespace, name string, when rouse.Spec, cs ...Condition) (Replaced, error) {
+	request := &rousev1.RescheduleRequest{Namespace: namespace, Name: name, When: rousev1.WhenToProto(&when), ExpectedRevision: conditionOf(cs).revision}
+	call := func(bool) (*rousev1.Timer, error) { return c.timers.Reschedule(ctx, request) }
+	if request.ExpectedRevision != 0 {
+		return replaced(once(func() (*rousev1.Timer, error) { return call(false) }))
+	}
+	return replaced(again(ctx, c.opts.Patience, call))
+}
+
+// Backfilled is what a backfill came to.
+type Backfilled struct {
+	Count   uint64   // occurrences of the range
+	Waiting uint64   // of them on their way already, so that nothing was done
+	Fires   []Coming // the first hundred
+}
+
+// Backfill fires the occurrences that the schedule had from a past time on and before until, which is not after now. They have
+// the fire ids that they had, or would have had, so a receiver can tell which of them it knows. A dry run fires nothing.
+//
+// Only a dry run is tried again: what the first try sent may have ended, and a second one would send it once more.
+func (c *Client) Backfill(ctx context.Context, namespace, name string, from, until rouse.Instant, dryRun bool) (Backfilled, error) {
+	request := &rousev1.BackfillRequest{Namespace: namespace, Name: name, FromMs: int64(from), UntilMs: int64(until), DryRun: dryRun}
+	call := func(bool) (*rousev1.BackfillResponse, error) { return c.timers.Backfill(ctx, request) }
+	var p *rousev1.BackfillResponse
+	var err error
+	if dryRun {
+		p, err = again(ctx, c.opts.Patience, call)
+	} else {
+		p, err = once(func() (*rousev1.BackfillResponse, error) { return call(false) })
+	}
+	return Backfilled{p.GetCount(), p.GetWaiting(), comings(p.GetFires())}, err
+}

@@ -1,0 +1,38 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Debounce makes one fire of many calls with one name: it comes when there was no call for quiet, but at most maxWait after the
+// first call; a maxWait of 0 is no bound. The spec has no schedule, and that of the newest call wins.
+//
+// It is not tried again: if the first try has had its effect and its fire has come already, a second one would be another fire.
+// A caller that rather has one fire too many than none calls it again.
+func (c *Client) Debounce(ctx context.Context, namespace, name string, spec rouse.Spec, quiet, maxWait time.Duration) (Replaced, error) {
+	return c.coalesce(ctx, namespace, name, spec, rouse.Coalesce{Quiet: quiet, MaxWait: maxWait})
+}
+
+// Throttle makes few fires of many calls with one name: the first comes at once, and then at most one in every. The spec has no
+// schedule, and that of the newest call wins. It is not tried again, for the reason that Debounce gives.
+func (c *Client) Throttle(ctx context.Context, namespace, name string, spec rouse.Spec, every time.Duration) (Replaced, error) {
+	return c.coalesce(ctx, namespace, name, spec, rouse.Coalesce{Every: every})
+}
+
+func (c *Client) coalesce(ctx context.Context, namespace, name string, spec rouse.Spec, how rouse.Coalesce) (Replaced, error) {
+	if err := how.Check(); err != nil {
+		return Replaced{}, err
+	}
+	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec)}
+	if how.Every != 0 {
+		request.Coalesce = &rousev1.CreateRequest_Throttle{Throttle: &rousev1.Throttle{Every: rousev1.DurationToProto(how.Every)}}
+	} else {
+		request.Coalesce = &rousev1.CreateRequest_Debounce{Debounce: &rousev1.Debounce{
+			Quiet: rousev1.DurationToProto(how.Quiet), MaxWait: rousev1.DurationToProto(how.MaxWait)}}
+	}
+	return replaced(once(func() (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+}

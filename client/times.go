@@ -1,0 +1,118 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Coming is an occurrence to come, or one of the past that is asked for again.
+type Coming struct {
+	rouse.Coming
+
+	Local  time.Time // Due in the zone of the schedule; its location knows the offset only
+	Name   string    // of the timer, where several are meant
+	FireID string    // if the timer exists
+
+	Namespace string // of the timer, where several are meant
+}
+
+func comings(ps []*rousev1.Coming) []Coming {
+	out := make([]Coming, len(ps))
+	for i, p := range ps {
+		coming := rousev1.ComingFromProto(p)
+		local, err := time.Parse(time.RFC3339Nano, p.GetLocal())
+		if err != nil { // it is for people: UTC will do
+			local = coming.Due.Time()
+		}
+		out[i] = Coming{coming, local, p.GetName(), p.GetFireId(), p.GetNamespace()}
+	}
+	return out
+}
+
+// PreviewRequest asks what a spec comes to. Of the spec only what says when counts.
+type PreviewRequest struct {
+	Spec      rouse.Spec
+	Namespace string        // whose calendars are meant; empty is "default"
+	Name      string        // by which H in a cron expression, and the jitter, spread
+	After     rouse.Instant // times after this one; 0 is now
+	Count     int           // how many, up to 1,000; 0 is 5
+}
+
+// Preview is what a spec comes to.
+type Preview struct {
+	Words    string // the schedule in English
+	Timezone string // that it is read in
+	Next     []Coming
+}
+
+// Preview tells the next due times of a spec; nothing is stored. It is tried again.
+func (c *Client) Preview(ctx context.Context, r PreviewRequest) (Preview, error) {
+	request := &rousev1.PreviewRequest{Spec: rousev1.SpecToProto(&r.Spec), Namespace: r.Namespace, Name: r.Name, FromMs: int64(r.After),
+		Count: uint32(max(0, r.Count))}
+	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.PreviewResponse, error) { return c.timers.Preview(ctx, request) })
+	return Preview{p.GetWords(), p.GetTimezone(), comings(p.GetNext())}, err
+}
+
+// Simulation is what would fire in a range of time, in its order.
+type Simulation struct {
+	Fires  []Coming
+	Timers uint64 // that were looked at
+	More   bool   // the limit ended the list
+}
+
+// Simulate tells what would fire from a time on, now if that is 0, and before until, of all timers that a query matches: up to
+// limit fires, 1,000 if that is 0. Nothing is changed. After and Limit of the query are not used. It is tried again.
+func (c *Client) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (Simulation, error) {
+	request := &rousev1.SimulateRequest{Filter: rousev1.FilterToProto(&q), FromMs: int64(from), UntilMs: int64(until), Limit: uint32(max(0, limit))}
+	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.SimulateResponse, error) { return c.timers.Simulate(ctx, request) })
+	return Simulation{comings(p.GetFires()), p.GetTimers(), p.GetMore()}, err
+}
+
+// Explanation says why a timer did or did not fire, and what comes next.
+type Explanation struct {
+	Summary string         // one sentence
+	Reasons []Reason       // the most important first
+	Timer   *rouse.Timer   // nil: there is none of this name
+	Words   string         // its schedule in English
+	Records []rouse.Record // the latest, newest first
+	Next    []Coming
+}
+
+// Reason is one fact of an explanation.
+type Reason struct {
+	Code string // such as paused, retrying, circuit_open, missed, calendar, ended
+	Text string
+	At   rouse.Instant // when it happened, or will; 0 is now
+}
+
+// Explain says why a timer did or did not fire. With a time it explains the occurrence of that time, or why there is none; 0 is
+// no time. That there is no timer of the name is an explanation too. It is tried again.
+func (c *Client) Explain(ctx context.Context, namespace, name string, at rouse.Instant) (Explanation, error) {
+	request := &rousev1.ExplainRequest{Namespace: namespace, Name: name, AtMs: int64(at)}
+	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ExplainResponse, error) { return c.timers.Explain(ctx, request) })
+	if err != nil {
+		return Explanation{}, err
+	}
+	e := Explanation{Summary: p.Summary, Words: p.Words, Next: comings(p.Next)}
+	for _, r := range p.Reasons {
+		e.Reasons = append(e.Reasons, Reason{r.GetCode(), r.GetText(), rouse.Instant(r.GetAtMs())})
+	}
+	if p.Timer != nil {
+		t, err := rousev1.TimerFromProto(p.Timer)
+		if err != nil {
+			return Explanation{}, err
+		}
+		e.Timer = &t
+	}
+	for _, p := range p.Records {
+		r, err := rousev1.RecordFromProto(p)
+		if err != nil {
+			return Explanation{}, err
+		}
+		e.Records = append(e.Records, r)
+	}
+	return e, nil
+}

@@ -1,0 +1,61 @@
+package client
+
+import (
+	"context"
+	"io"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// MaxImport bounds the timers of one call of Import.
+const MaxImport = 1000
+
+// Import writes up to MaxImport timers and dead letters as List returned them, with their state, and before them calendars. Each
+// timer has an outcome of its own, in their order. It is tried again in mode CreateOrReplace: writing the same state twice
+// is writing it once.
+func (c *Client) Import(ctx context.Context, mode Mode, timers []rouse.Timer, calendars []rouse.Calendar) ([]Created, error) {
+	request := &rousev1.ImportRequest{Mode: rousev1.Mode(mode), Timers: make([]*rousev1.Timer, len(timers))}
+	for i := range timers {
+		request.Timers[i] = rousev1.TimerToProto(&timers[i])
+	}
+	for i := range calendars {
+		request.Calendars = append(request.Calendars, rousev1.CalendarToProto(&calendars[i]))
+	}
+	call := func(bool) (*rousev1.ImportResponse, error) { return c.timers.Import(ctx, request) }
+	var p *rousev1.ImportResponse
+	var err error
+	if mode == CreateOrReplace {
+		p, err = again(ctx, c.opts.Patience, call)
+	} else {
+		p, err = once(func() (*rousev1.ImportResponse, error) { return call(false) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return createdOf(p.Created), nil
+}
+
+// Backup writes a consistent copy of the service's store to w, as a tar archive, while the service goes on, and returns how many
+// bytes it wrote. After an error, what w has is no backup. It is not tried again.
+func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.admin.Backup(ctx, &rousev1.BackupRequest{})
+	if err != nil {
+		return 0, translate(err)
+	}
+	for n := int64(0); ; {
+		chunk, err := stream.Recv()
+		if err == io.EOF {
+			return n, nil
+		}
+		if err != nil {
+			return n, translate(err)
+		}
+		wrote, err := w.Write(chunk.Data)
+		if n += int64(wrote); err != nil {
+			return n, err
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/backup"
+	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/store/pebble"
+	"github.com/rousehq/rouse/store/sqlite"
+)
+
+// backupCmd takes a backup, or checks one.
+type backupCmd struct {
+	File   string `arg:"" help:"File of the archive, which is replaced if it is there; - is stdout, or stdin with --verify."`
+	Store  string `help:"Take the backup from this store, which no server has open: pebble:DIR or sqlite:FILE." placeholder:"STORE"`
+	Verify bool   `help:"Check the archive, and take none."`
+}
+
+func (backupCmd) Help() string {
+	return `A running server copies its store while it goes on: the archive has all that was acknowledged before. With --store the
+store of a server that is stopped is copied. The file appears under its name when it is whole, synced and verified, readable by its
+owner only. It holds what the store holds, payloads and headers included, and is not encrypted; the webhook secrets are not in it.
+
+Examples:
+
+    rouse backup rouse.tar
+    rouse backup - > rouse.tar
+    rouse backup rouse.tar --store pebble:rouse-data/pebble
+    rouse backup --verify rouse.tar`
+}
+
+// Run takes the backup or checks it.
+func (c *backupCmd) Run(a *app) error {
+	switch {
+	case c.Verify && c.Store != "":
+		return &usage{text: "--verify and --store do not go together", help: "rouse backup --help"}
+	case c.Store != "" && a.given["server"]:
+		return &usage{text: "--store and --server do not go together: a backup is of one of them", help: "rouse backup --help"}
+	case c.Verify:
+		return c.verify(a)
+	case c.File == "-" && a.outTTY:
+		return &usage{text: "an archive is nothing for a terminal: name a file, or send stdout to one", help: "rouse backup --help"}
+	}
+	take, err := c.source(a)
+	if err != nil {
+		return err
+	}
+	if c.File != "-" {
+		m, err := c.write(a, take)
+		if err != nil {
+			return err
+		}
+		return a.showArchive("backed up to", c.File, m)
+	}
+	m, err := tee(a.ctx, take, a.out)
+	if err == nil {
+		a.note("%s", summary(&m))
+	}
+	return err
+}
+
+// source returns what writes the archive.
+func (c *backupCmd) source(a *app) (func(ctx context.Context, w io.Writer) error, error) {
+	if c.Store == "" {
+		return func(ctx context.Context, w io.Writer) error {
+			return a.remote(func(s *client.Client) error {
+				_, err := s.Backup(ctx, w)
+				return err
+			})
+		}, nil
+	}
+	kind, path, err := splitStore(c.Store)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) { // opening it would make it
+		return nil, rouse.Refuse("store", c.Store, "is not there", "name a store that a server has made")
+	}
+	return func(ctx context.Context, w io.Writer) (err error) {
+		s, err := openStore(kind, path)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.Close()) }()
+		return backup.Write(ctx, s, w, backup.Info{Version: version()})
+	}, nil
+}
+
+// splitStore reads the address of a store that has files.
+func splitStore(store string) (kind, path string, err error) {
+	kind, path, _ = strings.Cut(store, ":")
+	if kind != backup.Pebble && kind != backup.SQLite || path == "" {
+		return "", "", rouse.Refuse("store", redact(store), "is no store with files", "give pebble:DIR or sqlite:FILE")
+	}
+	return kind, path, nil
+}
+
+func openStore(kind, path string) (rouse.Store, error) {
+	if kind == backup.SQLite {
+		return sqlite.Open(path, sqlite.Options{})
+	}
+	return pebble.Open(path, pebble.Options{})
+}
+
+// write writes the archive beside its file, reads it back, and moves it there.
+func (c *backupCmd) write(a *app, take func(context.Context, io.Writer) error) (m backup.Manifest, err error) {
+	if info, err := os.Stat(c.File); err == nil && !info.Mode().IsRegular() {
+		return m, rouse.Refuse("file", c.File, "is there, and no file", "name a file, or - for stdout")
+	}
+	dir := filepath.Dir(c.File)
+	f, err := os.CreateTemp(dir, filepath.Base(c.File)+".*.tmp") // its owner's only
+	if err != nil {
+		return m, rouse.Refuse("file", c.File, "cannot be written: "+reason(err), "name a file in a directory that can be written")
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if err := take(a.ctx, f); err != nil {
+		return m, err
+	}
+	if err := f.Sync(); err != nil {
+		return m, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return m, err
+	}
+	if m, err = backup.Verify(a.ctx, f); err != nil {
+		return m, fmt.Errorf("what was written is no backup: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return m, err
+	}
+	if err := os.Rename(f.Name(), c.File); err != nil {
+		return m, err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return m, err
+	}
+	return m, errors.Join(d.Sync(), d.Close())
+}
+
+// tee writes the archive to out, and verifies it on its way.
+func tee(ctx context.Context, take func(context.Context, io.Writer) error, out io.Writer) (backup.Manifest, error) {
+	r, w := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.CloseWithError(take(ctx, w))
+	}()
+	m, err := backup.Verify(ctx, io.TeeReader(r, out))
+	r.CloseWithError(err) // what still writes, ends
+	<-done
+	return m, err
+}
+
+// verify checks an archive.
+func (c *backupCmd) verify(a *app) error {
+	in, err := a.openArchive(c.File)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	m, err := backup.Verify(a.ctx, in)
+	if err != nil {
+		return err
+	}
+	return a.showArchive("verified", c.File, m)
+}
+
+// openArchive opens an archive to read; - is stdin.
+func (a *app) openArchive(name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(a.in), nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, rouse.Refuse("file", name, "cannot be read: "+reason(err), "name an archive that backup wrote")
+	}
+	return f, nil
+}
+
+// archived is what is printed with --json of an archive.
+type archived struct {
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"` // of its files
+	backup.Manifest
+}
+
+// showArchive prints what was done with an archive, and what is in it.
+func (a *app) showArchive(did, file string, m backup.Manifest) error {
+	return a.show(archived{file, m.Bytes(), m}, func() error {
+		a.say("%s %s", did, file)
+		a.say("%s", summary(&m))
+		return nil
+	})
+}
+
+// summary says in a line what an archive has.
+func summary(m *backup.Manifest) string {
+	var rows []string
+	total := int64(0)
+	for state, n := range m.Rows {
+		rows = append(rows, fmt.Sprintf("%d %s", n, state))
+		total += n
+	}
+	slices.Sort(rows)
+	in := ""
+	if total > 0 {
+		in = " (" + strings.Join(rows, ", ") + ")"
+	}
+	return fmt.Sprintf("%s store as of %s: %s%s, %s, %s in %s, by rouse %s", m.Store, stamp(rouse.At(m.Taken)),
+		counted(total, "row"), in, counted(m.Records, "record"), counted(m.Bytes(), "byte"), counted(int64(len(m.Files)), "file"), m.Rouse)
+}
+
+func counted(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+)
+
+// calendarCmd is what people do with calendars.
+type calendarCmd struct {
+	List   calendarListCmd   `cmd:"" default:"withargs" help:"List calendars."`
+	Put    calendarPutCmd    `cmd:"" help:"Create or replace a calendar from a file."`
+	Get    calendarGetCmd    `cmd:"" help:"Show a calendar."`
+	Delete calendarDeleteCmd `cmd:"" aliases:"rm" help:"Delete a calendar that no timer goes by."`
+}
+
+func (calendarCmd) Help() string {
+	return `A calendar is a named set of days of a namespace, such as holidays. Timers leave its days out or keep to them: see
+--calendar-off and --calendar-only of create. Every namespace has the calendar weekends.
+
+Examples:
+
+    rouse calendar
+    rouse calendar put holidays holidays.ics
+    rouse calendar get holidays --json`
+}
+
+// calendarListCmd lists calendars.
+type calendarListCmd struct{}
+
+func (calendarListCmd) Help() string {
+	return `Examples:
+
+    rouse calendar list
+    rouse calendar list --namespace billing --json`
+}
+
+// Run lists them.
+func (c *calendarListCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		list, err := s.Calendars(ctx, a.cli.Namespace)
+		if err != nil {
+			return err
+		}
+		t := newTable(a, "NAME", "REVISION", "UPDATED")
+		for i := range list {
+			if a.cli.JSON {
+				if err := a.printJSON(api.CalendarOf(&list[i])); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := t.row(list[i].Name, strconv.FormatUint(list[i].Revision, 10), stamp(list[i].Updated)); err != nil {
+				return err
+			}
+		}
+		if len(list) == 0 && !a.cli.JSON {
+			a.note("no calendars but weekends")
+		}
+		return t.flush()
+	})
+}
+
+// calendarPutCmd writes a calendar.
+type calendarPutCmd struct {
+	Name string `arg:"" help:"Name of the calendar."`
+	File string `arg:"" help:"An iCalendar file (.ics), or one of JSON as get --json prints it; - is stdin."`
+}
+
+func (calendarPutCmd) Help() string {
+	return `The days of an iCalendar file are the whole days that its events touch. JSON is {"days": [{"date": "2027-12-24", "text": "Christmas
+Eve"}]}, in any order. Timers that go by the calendar move to their new due times.
+
+Examples:
+
+    rouse calendar put holidays holidays.ics
+    rouse calendar put closed closed.json
+    rouse calendar get holidays --json | rouse calendar put holidays - --namespace billing`
+}
+
+// maxCalendarFile bounds what is read of a calendar's file. Servers take 4 MiB in one message.
+const maxCalendarFile = 3 << 20
+
+// Run writes it.
+func (c *calendarPutCmd) Run(a *app) error {
+	if err := rouse.CheckCalendarName("name", c.Name); err != nil {
+		return err
+	}
+	body, err := readUpTo(a.in, "file", c.File, maxCalendarFile)
+	if err != nil {
+		return err
+	}
+	var days []rouse.Day
+	ical := isICalendar(c.File, body)
+	if !ical {
+		if days, err = c.days(body); err != nil {
+			return err
+		}
+	}
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		put := func() (client.SavedCalendar, error) { return s.PutCalendar(ctx, a.cli.Namespace, c.Name, days) }
+		if ical {
+			put = func() (client.SavedCalendar, error) { return s.PutICalendar(ctx, a.cli.Namespace, c.Name, body) }
+		}
+		saved, err := put()
+		if err != nil {
+			return named("calendar", c.Name, err)
+		}
+		shown := api.CalendarPut{Calendar: api.Calendar{Namespace: a.cli.Namespace, Name: c.Name, Revision: saved.Revision}, Days: int(saved.Days),
+			Moved: saved.Moved, Warnings: saved.Warnings}
+		return a.show(shown, func() error {
+			a.say("saved calendar %s: %s, %s moved", c.Name, some(saved.Days, "day"), some(saved.Moved, "timer"))
+			for _, w := range saved.Warnings {
+				a.note("%s", w)
+			}
+			return nil
+		})
+	})
+}
+
+// isICalendar goes by the name of the file, and for one without a name that tells by how it begins.
+func isICalendar(name string, body []byte) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".ics", ".ical", ".icalendar":
+		return true
+	case ".json":
+		return false
+	}
+	head := bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), " \t\r\n")
+	const begin = "BEGIN:VCALENDAR"
+	return len(head) >= len(begin) && strings.EqualFold(string(head[:len(begin)]), begin)
+}
+
+// days reads what get --json prints, of which only the days count: the name is that of the command line.
+func (c *calendarPutCmd) days(body []byte) ([]rouse.Day, error) {
+	var o api.Calendar
+	if err := api.Decode(body, &o); err != nil {
+		return nil, named("calendar", c.Name, err)
+	}
+	if o.Days == nil {
+		return nil, rouse.Refuse("days", "", "are missing", `give {"days": [{"date": "2027-12-24", "text": "Christmas Eve"}]}, or an iCalendar file`)
+	}
+	calendar, err := o.Words()
+	return calendar.Days, err
+}
+
+// calendarGetCmd shows a calendar.
+type calendarGetCmd struct {
+	Name string `arg:"" help:"Name of the calendar."`
+}
+
+func (calendarGetCmd) Help() string {
+	return `Examples:
+
+    rouse calendar get holidays
+    rouse calendar get holidays --json > holidays.json`
+}
+
+// Run shows it.
+func (c *calendarGetCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		calendar, err := s.Calendar(ctx, a.cli.Namespace, c.Name)
+		if err != nil {
+			return named("calendar", c.Name, err)
+		}
+		return a.show(api.CalendarOf(&calendar), func() error {
+			facts(a.out, a.style, "name", calendar.Name, "namespace", calendar.Namespace, "days", strconv.Itoa(len(calendar.Days)),
+				"revision", strconv.FormatUint(calendar.Revision, 10), "updated", when(calendar.Updated, time.Now()))
+			if len(calendar.Days) == 0 {
+				return nil
+			}
+			a.say("")
+			t := newTable(a, "DATE", "DAY", "TEXT")
+			for _, d := range calendar.Days {
+				if err := t.row(d.Date.String(), d.Date.Weekday().String()[:3], d.Text); err != nil {
+					return err
+				}
+			}
+			return t.flush()
+		})
+	})
+}
+
+// calendarDeleteCmd deletes a calendar.
+type calendarDeleteCmd struct {
+	Name string `arg:"" help:"Name of the calendar."`
+}
+
+func (calendarDeleteCmd) Help() string {
+	return `Examples:
+
+    rouse calendar delete holidays`
+}
+
+// Run deletes it.
+func (c *calendarDeleteCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		if err := s.DeleteCalendar(ctx, a.cli.Namespace, c.Name); err != nil {
+			return named("calendar", c.Name, err)
+		}
+		if !a.cli.JSON {
+			a.say("deleted calendar %s", c.Name)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+)
+
+// clockCmd shows and moves the clock of a server.
+type clockCmd struct {
+	Show    clockShowCmd    `cmd:"" default:"withargs" help:"Show what the server takes for now."`
+	Advance clockAdvanceCmd `cmd:"" help:"Move the clock of a development server on."`
+}
+
+func (clockCmd) Help() string {
+	return `Examples:
+
+    rouse clock
+    rouse clock advance 30d`
+}
+
+// clockShowCmd shows the clock.
+type clockShowCmd struct{}
+
+func (clockShowCmd) Help() string {
+	return `Examples:
+
+    rouse clock show
+    rouse clock --json`
+}
+
+// Run shows it.
+func (clockShowCmd) Run(a *app) error {
+	return a.remote(func(s *client.Client) error {
+		c, err := s.Clock(a.ctx)
+		if err != nil {
+			return err
+		}
+		return showClock(a, c)
+	})
+}
+
+// clockAdvanceCmd moves the clock.
+type clockAdvanceCmd struct {
+	By   stretch `arg:"" optional:"" help:"How far, such as 90s, 12h, 30d or 2w3d."`
+	To   future  `help:"To this time, in RFC 3339, instead." placeholder:"TIME"`
+	Jump bool    `help:"Move at once, as if the server had been away: what came due meanwhile is noticed late, and misfire policies decide."`
+}
+
+func (clockAdvanceCmd) Help() string {
+	return `The server must be one that rouse dev started. Its clock goes from due time to due time: each timer fires at its own
+time, retries too, and the next step waits until that has ended. That takes as long as the targets take; a clock that is
+interrupted stays where it has come to.
+
+Examples:
+
+    rouse clock advance 30d
+    rouse clock advance --to 2027-03-28T03:00:00+02:00
+    rouse clock advance 12h --jump`
+}
+
+// Run moves it.
+func (c *clockAdvanceCmd) Run(a *app) error {
+	if (c.By == 0) == (c.To == 0) {
+		return rouse.Refuse("by", "", "and --to are both given, or neither is", "say how far, such as 30d, or --to a time")
+	}
+	return a.remote(func(s *client.Client) error {
+		clock, err := s.AdvanceClock(a.ctx, client.Advance{By: time.Duration(c.By), To: rouse.Instant(c.To), Jump: c.Jump})
+		if err != nil {
+			return err
+		}
+		return showClock(a, clock)
+	})
+}
+
+func showClock(a *app, c client.Clock) error {
+	return a.show(api.Clock{Now: api.Time(c.Now), Ahead: api.Duration(c.Ahead), Virtual: c.Virtual, Fired: c.Fired}, func() error {
+		how := "the machine's clock"
+		switch d := c.Ahead.Round(time.Second); {
+		case c.Virtual && d == 0:
+			how = "with the real clock"
+		case c.Virtual && d < 0:
+			how = roughly(d) + " behind the real clock"
+		case c.Virtual:
+			how = roughly(d) + " ahead of the real clock"
+		}
+		if c.Fired > 0 {
+			a.say("%s, %s; %d fired on the way", stamp(c.Now), how, c.Fired)
+		} else {
+			a.say("%s, %s", stamp(c.Now), how)
+		}
+		return nil
+	})
+}
+
+// stretch is a duration as time.ParseDuration reads it, and with days (d) and weeks (w) of 24 hours each: "30d", "1w2d12h".
+type stretch time.Duration
+
+// UnmarshalText reads a stretch, which is not negative.
+func (s *stretch) UnmarshalText(text []byte) error {
+	d, err := parseStretch(string(text))
+	if err != nil {
+		return rouse.Refuse("span", string(text), "is no span of time: "+err.Error(), "give one such as 90s, 12h, 30d or 2w3d")
+	}
+	*s = stretch(d)
+	return nil
+}
+
+func parseStretch(text string) (total time.Duration, err error) {
+	const day = 24 * time.Hour
+	units := map[string]time.Duration{"d": day, "w": 7 * day}
+	if text == "" {
+		return 0, errors.New("it is empty")
+	}
+	for text != "" {
+		digits := strings.IndexFunc(text, unicode.IsLetter)
+		if digits < 0 {
+			return 0, errors.New("it ends without a unit")
+		}
+		end := strings.IndexFunc(text[digits:], func(r rune) bool { return !unicode.IsLetter(r) })
+		if end < 0 {
+			end = len(text) - digits
+		}
+		part, name := text[:digits+end], text[digits:digits+end]
+		scale := time.Duration(1)
+		if unit, ok := units[name]; ok {
+			part, scale = text[:digits]+"h", unit/time.Hour
+		}
+		d, err := time.ParseDuration(part)
+		if err != nil || d < 0 {
+			return 0, errors.New("units are w, d, h, m, s and ms, and nothing is negative")
+		}
+		if d > (1<<63-1-total)/scale {
+			return 0, errors.New("it is longer than 292 years")
+		}
+		total, text = total+d*scale, text[digits+end:]
+	}
+	return total, nil
+}
+
+// future is a time in RFC 3339. Spans from now have no place in it: the clock that counts is not this machine's.
+type future rouse.Instant
+
+// UnmarshalText reads a time.
+func (f *future) UnmarshalText(text []byte) error {
+	i, err := rouse.ParseInstant(string(text))
+	if err != nil {
+		return rouse.Refuse("to", string(text), "is no time", "give RFC 3339, such as 2027-01-31T09:00:00Z")
+	}
+	*f = future(i)
+	return nil
+}

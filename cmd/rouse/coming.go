@@ -1,0 +1,81 @@
+package main
+
+import (
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+)
+
+// localLayout shows a local time to people, with its offset: zones have no unambiguous names.
+const localLayout = "Mon 2006-01-02 15:04:05 -07:00"
+
+// comingRow is one occurrence of a table of occurrences.
+type comingRow struct {
+	due, at     rouse.Instant
+	local, name string
+	mark        string
+}
+
+// showComing prints occurrences in the zone of their schedule, in UTC, and with what is odd of them. Columns that would say
+// nothing are left out.
+func (a *app) showComing(local string, list []comingRow, now time.Time) error {
+	var names, sent, marks bool
+	for _, r := range list {
+		names, sent, marks = names || r.name != "", sent || r.at != 0 && r.at != r.due, marks || r.mark != ""
+	}
+	var header []string
+	with := func(on bool, cell string, row []string) []string {
+		if on {
+			return append(row, cell)
+		}
+		return row
+	}
+	header = with(true, "UTC", header)
+	header = with(local != "", local, header)
+	header = with(true, "FROM NOW", header)
+	header = with(sent, "SENT", header)
+	header = with(names, "NAME", header)
+	header = with(marks, "MARK", header)
+	t := newTable(a, header...)
+	for _, r := range list {
+		row := with(true, stamp(r.due), nil)
+		row = with(local != "", r.local, row)
+		row = with(true, relative(r.due, now), row)
+		row = with(sent, stamp(r.at), row)
+		row = with(names, r.name, row)
+		row = with(marks, r.mark, row)
+		if err := t.row(row...); err != nil {
+			return err
+		}
+	}
+	return t.flush()
+}
+
+// rowsOf returns the rows of what a server told.
+func rowsOf(list []client.Coming) []comingRow {
+	rows := make([]comingRow, len(list))
+	for i, c := range list {
+		rows[i] = comingRow{due: c.Due, at: c.At, local: c.Local.Format(localLayout), name: c.Name, mark: c.Mark}
+	}
+	return rows
+}
+
+// withNamespaces puts the namespace before each name.
+func withNamespaces(rows []comingRow, list []client.Coming) []comingRow {
+	for i := range rows {
+		rows[i].name = list[i].Namespace + "/" + rows[i].name
+	}
+	return rows
+}
+
+// comingsOf returns the JSON form of what a server told.
+func comingsOf(list []client.Coming) []api.Coming {
+	out := make([]api.Coming, len(list))
+	for i, c := range list {
+		out[i] = api.ComingOf(&c.Coming, c.Local.Format(time.RFC3339Nano))
+		out[i].Namespace, out[i].Name, out[i].FireID = c.Namespace, c.Name, c.FireID
+	}
+	return out
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/node"
+)
+
+// devCmd runs a server to try things out with: nothing to set up, and a clock that can be moved.
+type devCmd struct {
+	Listen      string `help:"Address of the API, gRPC and HTTP on one port." default:"127.0.0.1:7411" placeholder:"HOST:PORT"`
+	Admin       string `help:"Address of metrics, health and profiles; empty for none." default:"127.0.0.1:7412" placeholder:"HOST:PORT"`
+	Data        string `help:"Keep timers in this directory; without it they are in memory, and gone when the server ends." placeholder:"DIR"`
+	AddressFile string `help:"Write the addresses to this file once the server listens." placeholder:"FILE"`
+}
+
+func (devCmd) Help() string {
+	return `The clock goes with the real one until rouse clock moves it, and goes on from there. Callbacks to this machine and to
+private addresses are allowed. They are signed with the secret in ./rouse-data/webhook.secret if that exists, which rouse listen
+verifies; otherwise with a new one that is not kept. Records and dead letters are not thrown away, however far the clock goes.
+
+With --data, what a moved clock wrote keeps its times: a server that is started there afterwards is behind them.
+
+Examples:
+
+    rouse dev
+    rouse dev --data /tmp/timers --listen 127.0.0.1:9000`
+}
+
+// Run serves.
+func (c *devCmd) Run(a *app) error {
+	cfg := node.Defaults()
+	cfg.Listen, cfg.Admin, cfg.Data, cfg.Version = c.Listen, c.Admin, c.Data, version()
+	cfg.AllowPrivate, cfg.Clock = true, node.NewClock()
+	cfg.HistoryAge, cfg.HistoryPerTimer, cfg.DeadAge = 10*365*24*time.Hour, 0, 0
+	if c.Data == "" {
+		dir, err := os.MkdirTemp("", "rouse-dev-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		cfg.Store, cfg.Data = "mem:", dir
+		if _, err := os.Stat(defaultSecretFile); err == nil {
+			cfg.SecretFile = defaultSecretFile
+		}
+	}
+	if err := cfg.Check(); err != nil {
+		return &rouse.Invalid{Problems: problemsOf(err)}
+	}
+	stopped := context.AfterFunc(a.ctx, func() { a.note("stopping: what is on its way may end; a second signal ends it at once") })
+	defer stopped()
+	var tellErr error
+	log := a.logger(&Config{LogLevel: "warn", LogFormat: "text"})
+	err := node.Run(a.ctx, cfg, log, func(api, admin string) {
+		if tellErr = c.tell(a, api, admin); tellErr != nil {
+			log.Error("the addresses cannot be told", "error", tellErr)
+		}
+	})
+	if c.AddressFile != "" {
+		_ = os.Remove(c.AddressFile) // nobody listens there any more
+	}
+	if err != nil {
+		return fmt.Errorf("dev: %w", err)
+	}
+	return tellErr
+}
+
+// tell says where the server listens, and how its clock is moved.
+func (c *devCmd) tell(a *app, api, admin string) error {
+	if c.AddressFile != "" {
+		if err := writeWhole(c.AddressFile, "api "+api+"\nadmin "+admin+"\n"); err != nil {
+			return err
+		}
+	}
+	switch {
+	case a.cli.JSON:
+		return a.printJSON(struct {
+			API     string `json:"api"`
+			Admin   string `json:"admin,omitzero"`
+			Data    string `json:"data,omitzero"`
+			PID     int    `json:"pid"`
+			Version string `json:"version"`
+		}{api, admin, c.Data, os.Getpid(), version()})
+	case !a.cli.Quiet:
+		a.say("rouse %s serves on %s (gRPC and HTTP), to try things out", version(), api)
+		if admin != "" {
+			a.say("metrics and health on http://%s/metrics and http://%s/livez", admin, admin)
+		}
+		if c.Data == "" {
+			a.say("timers are in memory, and gone when this ends")
+		} else {
+			a.say("data in %s", c.Data)
+		}
+		a.say("the clock can be moved: rouse clock advance 30d")
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+)
+
+// exportCmd writes timers and calendars.
+type exportCmd struct {
+	filterFlags   `embed:""`
+	stateFlag     `embed:""`
+	AllNamespaces bool `short:"A" help:"Those of all namespaces."`
+}
+
+func (exportCmd) Help() string {
+	return `Prints JSON Lines: a first line with the version of the format, calendars, timers and dead letters with all of their state, and a
+last line that counts them, by which import notices a file that was cut. The same timers give the same bytes. Timers that
+change meanwhile are written as they are when they are read; for a consistent copy of a whole store see backup.
+
+With --all-namespaces, the calendars are those of namespaces that have timers.
+
+Examples:
+
+    rouse export > timers.jsonl
+    rouse export --all-namespaces > everything.jsonl
+    rouse export --label team=billing --state scheduled > billing.jsonl`
+}
+
+// exportStates are all that an export has, if no other are asked for: everything but what rouse keeps for itself.
+var exportStates = append(slices.Clone(rouse.ListedStates), rouse.StateFiring, rouse.StateDead)
+
+// Run writes them.
+func (c *exportCmd) Run(a *app) error {
+	q := c.query(a)
+	if c.AllNamespaces {
+		q.Namespace = ""
+	} else if err := rouse.CheckNamespace(q.Namespace); err != nil {
+		return err
+	}
+	var err error
+	if q.States, err = c.states(); err != nil {
+		return err
+	}
+	if len(q.States) == 0 {
+		q.States = exportStates
+	}
+	return a.remote(func(s *client.Client) error {
+		w := bufio.NewWriterSize(a.out, 1<<16)
+		e := exporting{a: a, s: s, w: w, end: exportEnd{Export: "end"}}
+		if err := e.run(q); err != nil {
+			_ = w.Flush() // without its last line it is cut, and the error says why
+			return err
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		a.note("exported %s and %s", some(e.end.Timers, "timer"), some(e.end.Calendars, "calendar"))
+		return nil
+	})
+}
+
+// exporting is an export on its way.
+type exporting struct {
+	a   *app
+	s   *client.Client
+	w   *bufio.Writer
+	end exportEnd
+}
+
+func (e *exporting) run(q rouse.Query) error {
+	if err := e.line(exportHead{exportFormat, exportVersion}); err != nil {
+		return err
+	}
+	namespaces := []string{q.Namespace}
+	if q.Namespace == "" {
+		var err error
+		if namespaces, err = e.namespaces(q); err != nil {
+			return err
+		}
+	}
+	for _, ns := range namespaces {
+		if err := e.calendars(ns); err != nil {
+			return err
+		}
+	}
+	bar := e.a.progress("timers", 0)
+	defer bar.end()
+	for t, err := range e.s.List(e.a.ctx, q) {
+		if err != nil {
+			return err
+		}
+		if err := e.line(api.TimerOf(&t)); err != nil {
+			return err
+		}
+		e.end.Timers++
+		bar.at(e.end.Timers, e.end.Timers)
+	}
+	return e.line(e.end)
+}
+
+// namespaces returns those that have timers which match.
+func (e *exporting) namespaces(q rouse.Query) ([]string, error) {
+	seen := map[string]bool{}
+	for t, err := range e.s.List(e.a.ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		seen[t.Key.Namespace] = true
+	}
+	return slices.Sorted(maps.Keys(seen)), nil
+}
+
+// calendars writes the calendars of a namespace.
+func (e *exporting) calendars(namespace string) error {
+	call := func(do func(ctx context.Context) error) error {
+		ctx, cancel := context.WithTimeout(e.a.ctx, e.a.cli.Timeout)
+		defer cancel()
+		return do(ctx)
+	}
+	var list []rouse.Calendar
+	if err := call(func(ctx context.Context) (err error) { list, err = e.s.Calendars(ctx, namespace); return err }); err != nil {
+		return err
+	}
+	slices.SortFunc(list, func(a, b rouse.Calendar) int { return rouse.Key{Name: a.Name}.Compare(rouse.Key{Name: b.Name}) })
+	for _, c := range list {
+		if c.Name == rouse.Weekends {
+			continue // every namespace has it
+		}
+		var whole rouse.Calendar
+		if err := call(func(ctx context.Context) (err error) { whole, err = e.s.Calendar(ctx, namespace, c.Name); return err }); err != nil {
+			return named("calendar", c.Name, err)
+		}
+		if err := e.line(exportCalendar{"calendar", api.CalendarOf(&whole)}); err != nil {
+			return err
+		}
+		e.end.Calendars++
+	}
+	return nil
+}
+
+func (e *exporting) line(v any) error {
+	body, err := api.Encode(v)
+	if err != nil {
+		return err
+	}
+	_, err = e.w.Write(append(body, '\n'))
+	return err
+}

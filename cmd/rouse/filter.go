@@ -1,0 +1,55 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/rousehq/rouse"
+)
+
+// filterFlags say which timers, or dead letters, a command is about.
+type filterFlags struct {
+	Prefix   string            `help:"Those whose name begins so." placeholder:"TEXT"`
+	Label    map[string]string `short:"l" help:"Those with this label; can be repeated, then with all of them." placeholder:"KEY=VALUE" mapsep:"none"`
+	DueFrom  moment            `help:"Those due at this time or later: RFC 3339, or from now such as 1h." placeholder:"TIME"`
+	DueUntil moment            `help:"Those due before this time." placeholder:"TIME"`
+}
+
+// query returns what the flags ask for, in the namespace of the command line.
+func (f *filterFlags) query(a *app) rouse.Query {
+	return rouse.Query{Namespace: a.cli.Namespace, Prefix: f.Prefix, Labels: f.Label, DueFrom: f.DueFrom.instant(), DueUntil: f.DueUntil.instant()}
+}
+
+// words says what the flags ask for, as they are written; empty if they ask for everything.
+func (f *filterFlags) words() string {
+	var parts []string
+	if f.Prefix != "" {
+		parts = append(parts, "--prefix "+f.Prefix)
+	}
+	if len(f.Label) > 0 {
+		parts = append(parts, "--label "+strings.ReplaceAll(labelText(f.Label), " ", " --label "))
+	}
+	if f.DueFrom.set {
+		parts = append(parts, "--due-from "+stamp(f.DueFrom.instant()))
+	}
+	if f.DueUntil.set {
+		parts = append(parts, "--due-until "+stamp(f.DueUntil.instant()))
+	}
+	return strings.Join(parts, " ")
+}
+
+// stateFlag narrows a filter to states.
+type stateFlag struct {
+	State []string `help:"Those in this state: scheduled, retrying, accepted, paused, ended, firing or dead; can be repeated." placeholder:"STATE"`
+}
+
+// states reads the states.
+func (f *stateFlag) states() (states []rouse.State, err error) {
+	for _, name := range f.State {
+		s, err := rouse.ParseState(name)
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, s)
+	}
+	return states, nil
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/client"
+)
+
+// importCmd reads what export wrote.
+type importCmd struct {
+	File   string `arg:"" help:"What export, or list or get with --json, wrote; - is stdin."`
+	Mode   string `help:"What becomes of a name that is taken: create-only refuses it, create-or-replace replaces it, replace-only refuses one that is not taken." enum:"create-only,create-or-replace,replace-only" default:"create-only" placeholder:"MODE"`
+	DryRun bool   `help:"Read and check the file, and change nothing; the server is not asked."`
+}
+
+func (importCmd) Help() string {
+	return `Timers and dead letters are written with their state, into the namespaces that they name; calendars, which come first, are
+replaced. Timers begin a new generation; dead letters keep their fire ids. Each line has an outcome of its own. A file that was cut is
+refused before anything is changed, and from stdin when its end is missing.
+
+Examples:
+
+    rouse import timers.jsonl --dry-run
+    rouse import timers.jsonl --mode create-or-replace
+    rouse export -A --server old:7411 | rouse import - --server new:7411`
+}
+
+var importModes = map[string]client.Mode{"create-only": client.CreateOnly, "create-or-replace": client.CreateOrReplace, "replace-only": client.ReplaceOnly}
+
+// Run imports.
+func (c *importCmd) Run(a *app) error {
+	in, total := a.in, int64(0)
+	if c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return rouse.Refuse("file", c.File, "cannot be read: "+reason(err), "name a file that export wrote")
+		}
+		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			total = info.Size()
+			if err := readExport(f, c.File, func(exportLine) error { return nil }); err != nil {
+				return err
+			}
+			if _, err := f.Seek(0, io.SeekStart); err != nil {
+				return err
+			}
+		}
+		in = f
+	}
+	t := &tally{a: a, did: "imported", bar: a.progress("timers", total)}
+	if c.DryRun {
+		t.did = "good"
+		err := readExport(in, c.File, func(l exportLine) error {
+			name, err := l.check()
+			return t.outcome(l.number, client.Created{Name: name, Err: err})
+		})
+		t.bar.end()
+		if err != nil {
+			return err
+		}
+		return t.result(nil)
+	}
+	return a.remote(func(s *client.Client) error {
+		i := &importing{a: a, s: s, t: t, mode: importModes[c.Mode]}
+		err := readExport(in, c.File, i.line)
+		if err == nil {
+			err = i.flush()
+		}
+		t.bar.end()
+		if refuses(err) { // it came by stdin, and what was there is imported: that is no refusal
+			err = errors.New(err.Error())
+		}
+		return t.result(err)
+	})
+}
+
+// check says whether a line can be imported.
+func (l *exportLine) check() (name string, err error) {
+	if l.calendar {
+		calendar, err := l.readCalendar()
+		return calendar.Name, err
+	}
+	t, err := l.timer()
+	return t.Key.Name, err
+}
+
+// importing is an import on its way: a batch of timers is gathered, sent and judged, then the next one.
+type importing struct {
+	a    *app
+	s    *client.Client
+	t    *tally
+	mode client.Mode
+
+	timers []rouse.Timer
+	lines  []int // that they come from
+	size   int   // bytes of them, about
+	done   int64 // bytes of the file
+}
+
+// line takes in one line of the file.
+func (i *importing) line(l exportLine) error {
+	i.done = l.done
+	if l.calendar {
+		return i.calendar(&l)
+	}
+	t, err := l.timer()
+	if err != nil {
+		return i.t.outcome(l.number, client.Created{Name: t.Key.Name, Err: err})
+	}
+	i.timers, i.lines, i.size = append(i.timers, t), append(i.lines, l.number), i.size+len(l.body)
+	if len(i.timers) == bulkTimers || i.size > bulkBytes {
+		return i.flush()
+	}
+	return nil
+}
+
+// calendar sends a calendar by itself, so that it has an outcome of its own.
+func (i *importing) calendar(l *exportLine) error {
+	calendar, err := l.readCalendar()
+	if err == nil {
+		_, err = i.send(nil, []rouse.Calendar{calendar})
+		if err != nil && !refuses(err) {
+			return err
+		}
+	}
+	return i.t.outcome(l.number, client.Created{Name: calendar.Name, Err: err})
+}
+
+// flush sends the timers that are gathered.
+func (i *importing) flush() error {
+	timers, lines := i.timers, i.lines
+	i.timers, i.lines, i.size = nil, nil, 0
+	if len(timers) == 0 {
+		return nil
+	}
+	created, err := i.send(timers, nil)
+	if refuses(err) && len(timers) > 1 { // one of them: each by itself tells which
+		for j := range timers {
+			i.timers, i.lines = timers[j:j+1], lines[j:j+1]
+			if err := i.flush(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if refuses(err) {
+		created = []client.Created{{Name: timers[0].Key.Name, Err: err}}
+	} else if err != nil {
+		return err
+	}
+	for j, c := range created {
+		if err := i.t.outcome(lines[j], c); err != nil {
+			return err
+		}
+	}
+	i.t.draw(i.done)
+	return nil
+}
+
+// refuses says that an error is about what was sent, and that nothing was changed.
+func refuses(err error) bool {
+	_, ok := errors.AsType[*rouse.Invalid](err)
+	return ok
+}
+
+func (i *importing) send(timers []rouse.Timer, calendars []rouse.Calendar) ([]client.Created, error) {
+	ctx, cancel := context.WithTimeout(i.a.ctx, i.a.cli.Timeout)
+	defer cancel()
+	return i.s.Import(ctx, i.mode, timers, calendars)
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse/node"
+)
+
+func TestLimitsAreReadAndPrinted(t *testing.T) {
+	var l limitList
+	text := "https://api.example.com/ rate=2.5 burst=20 concurrency=4; stream:mail namespace=acme rate=100"
+	if err := l.UnmarshalText([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	want := limitList{{Target: "https://api.example.com/", Rate: 2.5, Burst: 20, Concurrency: 4}, {Target: "stream:mail", Namespace: "acme", Rate: 100}}
+	if !reflect.DeepEqual(l, want) || l.String() != text {
+		t.Errorf("%+v, %q", l, l)
+	}
+	if err := l.UnmarshalText([]byte(" \n a: rate=1;;\n\tb: concurrency=2\n")); err != nil || !reflect.DeepEqual(l, limitList{{Target: "a:", Rate: 1}, {Target: "b:", Concurrency: 2}}) {
+		t.Errorf("over lines: %+v, %v", l, err)
+	}
+	for _, wrong := range []string{"a: rate", "a: rate=fast", "a: burst=1.5", "a: b:", "a: speed=1"} {
+		if err := l.UnmarshalText([]byte(wrong)); err == nil {
+			t.Errorf("%q was read as %+v", wrong, l)
+		}
+	}
+	var _ []node.Limit = l
+}
+
+func TestSharesAreReadAndPrinted(t *testing.T) {
+	var l shareList
+	if err := l.UnmarshalText([]byte(" b=1,acme=4\n")); err != nil || !reflect.DeepEqual(l, shareList{"acme": 4, "b": 1}) || l.String() != "acme=4, b=1" {
+		t.Errorf("%v, %v", l, err)
+	}
+	if err := l.UnmarshalText(nil); err != nil || l != nil || l.String() != "" {
+		t.Errorf("none: %v, %v", l, err)
+	}
+	for _, wrong := range []string{"a", "a=", "a=much", "a=1.5", "a=1, a=2"} {
+		if err := l.UnmarshalText([]byte(wrong)); err == nil {
+			t.Errorf("%q was read as %v", wrong, l)
+		}
+	}
+}
+
+func TestStretches(t *testing.T) {
+	const day = 24 * time.Hour
+	for text, want := range map[string]time.Duration{
+		"30d": 30 * day, "2w3d": 17 * day, "1w2d12h": 9*day + 12*time.Hour, "90s": 90 * time.Second, "1h30m": 90 * time.Minute,
+		"1.5d": 36 * time.Hour, "250ms": 250 * time.Millisecond, "1d250ms": day + 250*time.Millisecond, "106751d": 106751 * day,
+	} {
+		var s stretch
+		if err := s.UnmarshalText([]byte(text)); err != nil || time.Duration(s) != want {
+			t.Errorf("%s: %v, %v, want %v", text, time.Duration(s), err, want)
+		}
+	}
+	for _, text := range []string{"", "d", "30", "-1d", "1d-1h", "1x", "1 d", "soon", "106752d", "99999999999w", "1dd", "1d2"} {
+		var s stretch
+		if err := s.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), "span") {
+			t.Errorf("%q: %v, %v", text, time.Duration(s), err)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+)
+
+// manyFlags turn a command about one timer into one about all that match.
+type manyFlags struct {
+	filterFlags `embed:""`
+
+	All    bool   `help:"All of the namespace."`
+	DryRun bool   `help:"Change nothing, and print what would be changed."`
+	Yes    bool   `short:"y" help:"Do not ask."`
+	Limit  uint64 `help:"With a filter: at most so many; 0 is all." default:"0" placeholder:"N"`
+}
+
+// many says whether the command is about all that match, and refuses a choice of nothing, or of two things. what is what it is
+// about; filtered says that a filter beside those of manyFlags is given.
+func (f *manyFlags) many(a *app, what, name string, filtered bool) (bool, error) {
+	help := a.command + " --help"
+	filtered = filtered || f.words() != ""
+	switch {
+	case name == "" && !filtered && !f.All:
+		return false, &usage{text: "which " + what + "? give a name, a filter such as --prefix, or --all", help: help}
+	case name != "" && f.All:
+		return false, &usage{text: "--all and a name do not go together", help: help}
+	case name != "" && filtered:
+		return false, &usage{text: "a filter and a name do not go together", help: help}
+	case name != "" && (f.DryRun || f.Limit != 0):
+		return false, &usage{text: "--dry-run and --limit go with a filter or --all, not with a name", help: help}
+	}
+	return name == "", nil
+}
+
+// bulk does r to all that match, in the states and with the filter that the flags say; deed says what it does, such as "delete",
+// and did what it has done. ask says that a person has to agree.
+func (f *manyFlags) bulk(a *app, r client.BulkRequest, states stateFlag, deed, did string, ask bool) error {
+	r.Query, r.DryRun, r.Limit = f.query(a), f.DryRun, f.Limit
+	var err error
+	if r.Query.States, err = states.states(); err != nil {
+		return err
+	}
+	if err := rouse.CheckNamespace(r.Query.Namespace); err != nil {
+		return err
+	}
+	ask = ask && !f.Yes && !f.DryRun
+	if ask && !a.canAsk() {
+		return a.confirm(f.question(deed, r, 0))
+	}
+	return a.remote(func(s *client.Client) error {
+		if ask {
+			dry := r
+			dry.DryRun = true
+			sum, err := s.Bulk(a.ctx, dry, nil)
+			if err != nil {
+				return flagged(err)
+			}
+			if err := a.confirm(f.question(deed, r, sum.Matched)); err != nil {
+				return err
+			}
+		}
+		return a.runBulk(a.ctx, s, r, did)
+	})
+}
+
+// question asks whether so many are meant; 0 is not known.
+func (f *manyFlags) question(deed string, r client.BulkRequest, n uint64) string {
+	what, count := "timers", "all "
+	if r.Action == client.BulkRedrive || r.Action == client.BulkPurge {
+		what = "dead letters"
+	}
+	if n > 0 {
+		count = fmt.Sprint(n, " ")
+	}
+	text := deed + " " + count + what + " of namespace " + r.Query.Namespace
+	if words := f.words(); words != "" {
+		text += " with " + words
+	}
+	return text + "?"
+}
+
+// runBulk runs a bulk request and tells of it.
+func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkRequest, did string) error {
+	bar := a.progress(did, 0)
+	told := 0
+	sum, err := s.Bulk(ctx, r, func(p client.BulkProgress) error {
+		bar.at(int64(p.Changed), int64(p.Changed))
+		if a.cli.JSON {
+			return nil
+		}
+		for _, f := range p.Failures {
+			if told++; told <= maxTold {
+				bar.end()
+				fmt.Fprintf(a.errOut, "%s %s: %s\n", a.styleErr.red("rouse:"), clean(strings.TrimSpace(f.Name+" "+f.FireID)), clean(f.Err.Error()))
+			}
+		}
+		return nil
+	})
+	bar.end()
+	if err != nil && sum.Matched == 0 {
+		return flagged(err)
+	}
+	if tellErr := a.tellBulk(&sum, r.DryRun, did, err == nil); tellErr != nil {
+		return tellErr
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("it was not done to all: %w", err)
+	case sum.Failed > 0:
+		return silent{exitFailure}
+	}
+	return nil
+}
+
+// tellBulk tells what a bulk request came to; done says that it came to its end.
+func (a *app) tellBulk(sum *client.BulkProgress, dryRun bool, did string, done bool) error {
+	if a.cli.JSON {
+		shown := api.BulkProgress{Matched: sum.Matched, Changed: sum.Changed, Failed: sum.Failed, Names: sum.Names, Done: done}
+		for _, f := range sum.Failures {
+			_, p := problemOf(f.Err)
+			shown.Failures = append(shown.Failures, api.BulkFailure{Namespace: f.Namespace, Name: f.Name, FireID: f.FireID, Problem: &p})
+		}
+		return a.printJSON(shown)
+	}
+	if dryRun {
+		for _, name := range sum.Names {
+			a.say("%s", name)
+		}
+		if more := sum.Matched - uint64(len(sum.Names)); sum.Matched > uint64(len(sum.Names)) {
+			a.note("and %d more", more)
+		}
+		a.note("%d would be %s; nothing was done", sum.Matched, did)
+		return nil
+	}
+	if sum.Failed > maxTold {
+		a.note("and %d more failures", sum.Failed-maxTold)
+	}
+	if sum.Failed > 0 {
+		a.say("%s %d, %d failed", did, sum.Changed, sum.Failed)
+		return nil
+	}
+	a.say("%s %d", did, sum.Changed)
+	return nil
+}

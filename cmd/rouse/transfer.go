@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+)
+
+// What export writes and import reads is JSON Lines: a first line, calendars, timers, and a last line that counts them, so that a
+// file that was cut is noticed. A timer is as get and list print it; the other lines have a member that no timer has.
+//
+//	{"export":"rouse","version":1}
+//	{"export":"calendar","namespace":"default","name":"holidays","days":[{"date":"2027-12-24"}],…}
+//	{"namespace":"default","name":"coffee","schedule":"30 8 * * *",…,"state":"scheduled",…}
+//	{"export":"end","calendars":1,"timers":1}
+
+// exportHead is the first line.
+type exportHead struct {
+	Export  string `json:"export"` // rouse
+	Version int    `json:"version"`
+}
+
+const (
+	exportFormat  = "rouse"
+	exportVersion = 1
+)
+
+// exportCalendar is the line of a calendar.
+type exportCalendar struct {
+	Export string `json:"export"` // calendar
+	api.Calendar
+}
+
+// exportEnd is the last line.
+type exportEnd struct {
+	Export    string `json:"export"` // end
+	Calendars int64  `json:"calendars"`
+	Timers    int64  `json:"timers"` // dead letters among them
+}
+
+// maxExportLine bounds a line: the largest calendar has some megabytes.
+const maxExportLine = 4 << 20
+
+// exportLine is one line that is no first or last one.
+type exportLine struct {
+	number   int
+	calendar bool
+	body     []byte // good until the next line is read
+	done     int64  // bytes of the file read with it
+}
+
+// readExport calls do with each line of what export, or list --json, wrote. It refuses a file that is not whole: one that
+// begins with a first line and does not end with a last line that counts what was there. name is what the file is called.
+func readExport(in io.Reader, name string, do func(exportLine) error) error {
+	r := bufio.NewReaderSize(in, maxExportLine)
+	f := frame{name: name}
+	done := int64(0)
+	for number := 1; ; number++ {
+		line, read, err := readLine(r)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read line %d: %w", number, err)
+		}
+		done += read
+		if len(line) > 0 {
+			inner, kind, frameErr := f.take(number, line)
+			if frameErr != nil {
+				return frameErr
+			}
+			if inner {
+				if err := do(exportLine{number, kind == "calendar", line, done}); err != nil {
+					return err
+				}
+			}
+		}
+		if err != nil {
+			return f.end()
+		}
+	}
+}
+
+// frame watches over the lines of a file.
+type frame struct {
+	name              string
+	any, begun, ended bool
+	calendars, timers int64
+}
+
+// take looks at a line; inner says that it is a calendar or a timer.
+func (f *frame) take(number int, line []byte) (inner bool, kind string, err error) {
+	kind = exportKind(line)
+	first := !f.any
+	f.any = true
+	at := "line " + strconv.Itoa(number)
+	switch {
+	case f.ended:
+		return false, kind, f.refuse(at+" comes after the last one", "give one export at a time")
+	case kind == exportFormat && first:
+		var head exportHead
+		if err := api.Decode(line, &head); err != nil {
+			return false, kind, rouse.Under(at, err)
+		}
+		if head.Version != exportVersion {
+			return false, kind, f.refuse("has version "+strconv.Itoa(head.Version)+" of the format, and this program reads 1", "use a newer one")
+		}
+		f.begun = true
+		return false, kind, nil
+	case kind == exportFormat:
+		return false, kind, f.refuse(at+" is a first line again", "give one export at a time")
+	case kind == "end":
+		var end exportEnd
+		if err := api.Decode(line, &end); err != nil {
+			return false, kind, rouse.Under(at, err)
+		}
+		if f.ended = true; end.Calendars != f.calendars || end.Timers != f.timers {
+			return false, kind, f.refuse(fmt.Sprintf("has %d calendars and %d timers, and its last line says %d and %d", f.calendars, f.timers, end.Calendars, end.Timers),
+				"lines are lost: export again")
+		}
+		return false, kind, nil
+	case kind == "calendar":
+		f.calendars++
+	default:
+		f.timers++
+	}
+	return true, kind, nil
+}
+
+// end refuses a file that was cut.
+func (f *frame) end() error {
+	if f.begun && !f.ended {
+		return f.refuse("is cut: its last line is missing", "export again")
+	}
+	return nil
+}
+
+func (f *frame) refuse(wrong, cure string) error { return rouse.Refuse("file", f.name, wrong, cure) }
+
+// exportKind returns the member by which lines that are no timers are told.
+func exportKind(line []byte) string {
+	if !bytes.Contains(line, []byte(`"export"`)) {
+		return ""
+	}
+	var o struct {
+		Export string `json:"export"`
+	}
+	_ = json.Unmarshal(line, &o) // what is no JSON is refused when it is read as a timer
+	return o.Export
+}
+
+// isTimer says whether a line is a timer as it is printed, with its state.
+func isTimer(line []byte) bool {
+	var o struct {
+		State    string `json:"state"`
+		Revision uint64 `json:"revision"`
+		Export   string `json:"export"`
+	}
+	return json.Unmarshal(line, &o) == nil && (o.State != "" || o.Revision != 0 || o.Export != "")
+}
+
+// timer reads the line of a timer.
+func (l *exportLine) timer() (rouse.Timer, error) {
+	if len(l.body) >= maxExportLine {
+		return rouse.Timer{}, tooLong(maxExportLine)
+	}
+	var o api.Timer
+	if err := api.Decode(bytes.Clone(l.body), &o); err != nil { // the payload keeps the bytes that it was read from
+		return rouse.Timer{}, err
+	}
+	if o.State == "" {
+		return rouse.Timer{}, rouse.Refuse("state", "", "is missing", "new timers are made with rouse create --file")
+	}
+	t, err := o.Words()
+	if err != nil {
+		return t, err
+	}
+	for _, err := range []error{rouse.CheckNamespace(t.Key.Namespace), rouse.CheckName(t.Key.Name), t.Spec.Check()} {
+		if err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// readCalendar reads the line of a calendar.
+func (l *exportLine) readCalendar() (rouse.Calendar, error) {
+	if len(l.body) >= maxExportLine {
+		return rouse.Calendar{}, tooLong(maxExportLine)
+	}
+	var o exportCalendar
+	if err := api.Decode(l.body, &o); err != nil {
+		return rouse.Calendar{}, err
+	}
+	calendar, err := o.Words()
+	if err != nil {
+		return calendar, err
+	}
+	return calendar, calendar.Check()
+}
+
+func tooLong(limit int) error {
+	return rouse.Refuse("line", "", fmt.Sprintf("has %d bytes or more", limit), "give one timer on each line")
+}

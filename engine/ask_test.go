@@ -1,0 +1,317 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+func TestSimulateTellsWhatWouldFire(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		from := time.Now()
+		h := start(t, mem.New(), &recorder{}, Options{})
+		h.put("hourly", "0 * * * *")
+		h.put("thrice", "@every 10m", func(p *Put) { p.Spec.MaxOccurrences = 3 })
+		h.put("once", "@after 25m")
+		h.put("paused", "@every 1m")
+		if _, err := h.Pause(t.Context(), key("paused"), "", 0); err != nil {
+			t.Fatal(err)
+		}
+		names := func(s Simulated) (list []string) {
+			for _, f := range s.Fires {
+				list = append(list, fmt.Sprintf("%s@%v", f.Key.Name, f.Due.Time().Sub(from).Truncate(time.Second)))
+			}
+			return list
+		}
+		q := rouse.Query{Namespace: "n"}
+		s, err := h.Simulate(t.Context(), q, 0, rouse.At(from.Add(3*time.Hour)), 100)
+		want := []string{"thrice@10m0s", "thrice@20m0s", "once@25m0s", "thrice@30m0s", "hourly@1h0m0s", "hourly@2h0m0s"}
+		if err != nil || !slices.Equal(names(s), want) || s.More || s.Timers != 4 {
+			t.Errorf("%v, %v, want %v", names(s), err, want)
+		}
+		s, err = h.Simulate(t.Context(), q, 0, rouse.At(from.Add(3*time.Hour)), 2)
+		if err != nil || !slices.Equal(names(s), want[:2]) || !s.More {
+			t.Errorf("limited: %v more %v, %v", names(s), s.More, err)
+		}
+		s, err = h.Simulate(t.Context(), q, rouse.At(from.Add(90*time.Minute)), rouse.At(from.Add(121*time.Minute)), 100)
+		if err != nil || !slices.Equal(names(s), []string{"hourly@2h0m0s"}) {
+			t.Errorf("a later range: %v, %v", names(s), err)
+		}
+		fired := len(h.sink.got())
+		time.Sleep(3*time.Hour - time.Second)
+		var got []string
+		for _, a := range h.sink.got()[fired:] {
+			got = append(got, fmt.Sprintf("%s@%v", a.Name, a.Due.Time().Sub(from).Truncate(time.Second)))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("it was said that %v would fire, and there fired %v", want, got)
+		}
+	})
+}
+
+func TestBulkVerbs(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx := t.Context()
+		h := start(t, mem.New(), &recorder{}, Options{})
+		for i := range 1200 {
+			h.put(fmt.Sprintf("a%04d", i), "@every 1h")
+		}
+		h.put("b", "@every 1h")
+		run := func(r BulkRequest) (last BulkProgress, names int) {
+			t.Helper()
+			r.Query.Namespace = "n"
+			if err := h.Bulk(ctx, r, func(p BulkProgress) error { last, names = p, names+len(p.Names); return nil }); err != nil {
+				t.Fatal(err)
+			}
+			return last, names
+		}
+		count := func(states ...rouse.State) int64 {
+			n, err := h.Count(ctx, rouse.Query{Namespace: "n", States: states})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		as := rouse.Query{Prefix: "a"}
+		if p, names := run(BulkRequest{Query: as, Action: "pause", DryRun: true}); p.Matched != 1200 || p.Changed != 0 || names != 1000 || !p.Done || count(rouse.StatePaused) != 0 {
+			t.Errorf("dry run %+v, %d names", p, names)
+		}
+		if p, _ := run(BulkRequest{Query: as, Action: "pause", Reason: "incident", Limit: 700}); p.Matched != 700 || p.Changed != 700 || count(rouse.StatePaused) != 700 {
+			t.Errorf("limited %+v, %d paused", p, count(rouse.StatePaused))
+		}
+		if p, _ := run(BulkRequest{Query: as, Action: "pause", Reason: "incident"}); p.Changed != 500 || count(rouse.StatePaused) != 1200 {
+			t.Errorf("the rest %+v, %d paused", p, count(rouse.StatePaused))
+		}
+		if p, _ := run(BulkRequest{Query: as, Action: "resume"}); p.Changed != 1200 || count(rouse.StatePaused) != 0 {
+			t.Errorf("resume %+v", p)
+		}
+		if p, _ := run(BulkRequest{Query: as, Action: "reschedule", When: &rouse.Spec{Schedule: "@every 2h"}}); p.Changed != 1200 {
+			t.Errorf("reschedule %+v", p)
+		}
+		if tm, _ := h.Get(ctx, key("a0001")); tm.Spec.Schedule != "@every 2h" {
+			t.Errorf("rescheduled %+v", tm.Spec)
+		}
+		if p, _ := run(BulkRequest{Query: as, Action: "delete"}); p.Changed != 1200 || count() != 1 {
+			t.Errorf("delete %+v, %d left", p, count())
+		}
+		for _, bad := range []BulkRequest{{Action: "explode"}, {Action: "delete", ErrorContains: "x"}, {Action: "reschedule"}, {Action: "resume", When: &rouse.Spec{}},
+			{Action: "redrive", Query: rouse.Query{States: []rouse.State{rouse.StatePaused}}}, {Action: "skip", Until: 5},
+			{Action: "reschedule", When: &rouse.Spec{Schedule: "61 * * * *"}}} {
+			if err := h.Bulk(ctx, bad, func(BulkProgress) error { return nil }); err == nil {
+				t.Errorf("%+v was taken", bad)
+			}
+		}
+		stop := errors.New("enough")
+		if err := h.Bulk(ctx, BulkRequest{Action: "pause"}, func(BulkProgress) error { return stop }); err != stop {
+			t.Errorf("progress that stops: %v", err)
+		}
+	})
+}
+
+func TestRedriveByError(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := &recorder{answer: nil}
+		h := start(t, mem.New(), sink, Options{})
+		h.sink.answer = answerBy(func(f rouse.Fire) rouse.Outcome {
+			return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no " + f.Name}
+		})
+		for _, name := range []string{"x", "y", "z"} {
+			h.put(name, "@after 1s")
+		}
+		time.Sleep(time.Minute)
+		h.sink.answer = nil
+		var last BulkProgress
+		err := h.Bulk(t.Context(), BulkRequest{Action: "redrive", ErrorContains: "no y"}, func(p BulkProgress) error { last = p; return nil })
+		time.Sleep(time.Minute)
+		if n, _ := h.Count(t.Context(), rouse.Query{States: []rouse.State{rouse.StateDead}}); err != nil || last.Changed != 1 || n != 2 {
+			t.Errorf("%+v, %v, %d dead letters are left", last, err, n)
+		}
+		h.wantEndings("y", "dead", "fired")
+	})
+}
+
+func TestExplain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx := t.Context()
+		store := mem.New()
+		from := time.Now()
+		h := start(t, store, &recorder{}, Options{})
+		say := func(name string, at time.Duration, code, text string) {
+			t.Helper()
+			var when rouse.Instant
+			if at != 0 {
+				when = rouse.At(from.Add(at))
+			}
+			x, err := h.Explain(ctx, key(name), when)
+			if err != nil || len(x.Reasons) == 0 || x.Reasons[0].Code != code || !strings.Contains(x.Summary, text) {
+				t.Errorf("%s at %v: %+v, %v; want %s, %q", name, at, x.Reasons, err, code, text)
+			}
+		}
+		h.put("a", "*/10 * * * *")
+		say("a", 0, "scheduled", "00:10:00")
+		say("a", 10*time.Minute, "scheduled", "")
+		say("a", 15*time.Minute, "off", "20:00")
+		say("a", -10*time.Minute, "off", "created later")
+		time.Sleep(11 * time.Minute)
+		say("a", 10*time.Minute, "fired", "attempt 1")
+		if _, err := h.Pause(ctx, key("a"), "incident 7", rouse.At(from.Add(45*time.Minute))); err != nil {
+			t.Fatal(err)
+		}
+		say("a", 0, "paused", "incident 7")
+		time.Sleep(40 * time.Minute)
+		say("a", 30*time.Minute, "skipped", "paused")
+		h.stop()
+		time.Sleep(time.Hour)
+		h = start(t, store, &recorder{}, Options{})
+		time.Sleep(time.Second)
+		say("a", 70*time.Minute, "missed", "latest")
+		h.sink.answer = answerBy(func(rouse.Fire) rouse.Outcome { return rouse.Outcome{Verdict: rouse.Failed, Code: 503, Detail: "busy"} })
+		h.put("b", "@after 1s", func(p *Put) { p.Spec.Retry = rouse.Retry{Attempts: 2, Interval: time.Hour, Max: time.Hour} })
+		time.Sleep(time.Minute)
+		say("b", 0, "retrying", "busy")
+		time.Sleep(2 * time.Hour)
+		say("b", 0, "ended", "no timer")
+		x, _ := h.Explain(ctx, key("b"), 0)
+		if codes := codesOf(x); !slices.Contains(codes, "dead") {
+			t.Errorf("reasons %v", codes)
+		}
+		if _, err := h.Explain(ctx, key("nobody"), 0); !errors.Is(err, rouse.ErrNotFound) {
+			t.Errorf("nobody: %v", err)
+		}
+	})
+}
+
+func codesOf(x Explanation) (codes []string) {
+	for _, r := range x.Reasons {
+		codes = append(codes, r.Code)
+	}
+	return codes
+}
+
+func TestImportBringsBackWhatListReturned(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx := t.Context()
+		h := start(t, mem.New(), &recorder{}, Options{})
+		h.sink.answer = answerBy(func(f rouse.Fire) rouse.Outcome {
+			if f.Name == "dies" {
+				return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}
+			}
+			return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
+		})
+		h.put("dies", "@after 1s")
+		h.put("retries", "@after 1s", func(p *Put) { p.Spec.Retry = rouse.Retry{Attempts: 9, Interval: time.Hour, Max: time.Hour} })
+		h.put("paused", "@every 1h")
+		h.put("counts", "@every 1h", func(p *Put) { p.Spec.MaxOccurrences = 2 })
+		time.Sleep(time.Minute)
+		if _, err := h.Pause(ctx, key("paused"), "why", 0); err != nil {
+			t.Fatal(err)
+		}
+		all := rouse.Query{Namespace: "n", Limit: 100, States: append(slices.Clone(rouse.ListedStates), rouse.StateDead, rouse.StateFiring)}
+		timers, _, err := h.List(ctx, all)
+		if err != nil || len(timers) != 4 {
+			t.Fatalf("%d timers, %v", len(timers), err)
+		}
+		other := start(t, mem.New(), &recorder{}, Options{})
+		for _, mode := range []Mode{CreateOnly, CreateOrReplace} {
+			res, err := other.Import(ctx, timers, mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, r := range res {
+				if r.Err != nil {
+					t.Errorf("%s: %v", timers[i].Key.Name, r.Err)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		if res, _ := other.Import(ctx, timers[:1], CreateOnly); !errors.Is(res[0].Err, rouse.ErrExists) {
+			t.Errorf("again: %v", res[0].Err)
+		}
+		again, _, _ := other.List(ctx, all)
+		states := map[string]string{}
+		for _, tm := range again {
+			states[tm.Key.Name] = tm.State().String()
+		}
+		if want := "map[counts:scheduled dies:dead paused:paused]"; fmt.Sprint(states) != want {
+			t.Errorf("states %v, want %v (what was being retried was tried again, and went well)", states, want)
+		}
+		if tm, _ := other.Get(ctx, key("paused")); tm.Reason != "why" {
+			t.Errorf("paused: %+v", tm)
+		}
+		bad := timers[0]
+		bad.Key.Fire, bad.Generation = "0123", 7
+		if res, _ := other.Import(ctx, []rouse.Timer{bad}, CreateOnly); res[0].Err == nil {
+			t.Error("a made-up fire id was taken")
+		}
+	})
+}
+
+func TestInvariantsHoldAndAreCounted(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := start(t, mem.New(), &recorder{}, Options{})
+		h.put("a", "@every 1m")
+		time.Sleep(10 * time.Minute)
+		if v := h.Violations(); v.Looks < 9 || v.Total != 0 {
+			t.Errorf("%+v", v)
+		}
+		// A row that is due, and of which memory knows nothing though the cursor has passed it, is found.
+		row := rouse.Timer{Key: key("lost"), Spec: rouse.Spec{Schedule: "2000-01-01T00:00:00Z", Target: "test:a"}, Due: h.Now(), Visible: h.Now() - 100}
+		r := row.Row()
+		if _, err := h.store.Apply(t.Context(), []rouse.Change{{Key: r.Key, If: rouse.NoRow, To: &r}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Minute)
+		if v := h.Violations(); v.Unclaimed != 1 || v.Total == 0 {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+func TestCalendarsMoveTheirTimers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx := t.Context()
+		h := start(t, mem.New(), &recorder{}, Options{})
+		cal := rouse.Calendar{Namespace: "n", Name: "off"}
+		if _, _, err := h.PutCalendar(ctx, cal); err != nil {
+			t.Fatal(err)
+		}
+		h.put("a", "30 12 * * *", func(p *Put) { p.Spec.Calendar.Off = []string{"off"} })
+		first, _ := h.Get(ctx, key("a"))
+		day := rouse.DateOf(first.Due.Time())
+		cal.Days = []rouse.Day{{Date: day, Text: "a holiday"}}
+		saved, moved, err := h.PutCalendar(ctx, cal)
+		if err != nil || moved != 1 || saved.Revision == 0 {
+			t.Fatalf("moved %d, %v", moved, err)
+		}
+		if tm, _ := h.Get(ctx, key("a")); tm.Due != first.Due.Add(24*time.Hour) || tm.Visible != tm.Due {
+			t.Errorf("due %v, want the day after %v", tm.Due, first.Due)
+		}
+		if got, err := h.Calendar(ctx, "n", "off"); err != nil || len(got.Days) != 1 || got.Days[0].Text != "a holiday" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if list, err := h.Calendars(ctx, "n"); err != nil || len(list) != 1 {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if timers, _, _ := h.List(ctx, rouse.Query{Limit: 10}); len(timers) != 1 {
+			t.Errorf("a list of timers shows %d rows", len(timers))
+		}
+		if err := h.DeleteCalendar(ctx, "n", "off"); !errors.Is(err, rouse.ErrConflict) {
+			t.Errorf("deleted while a timer goes by it: %v", err)
+		}
+		if _, err := h.Delete(ctx, key("a"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.DeleteCalendar(ctx, "n", "off"); err != nil {
+			t.Error(err)
+		}
+		if _, err := h.Calendar(ctx, "n", "off"); !errors.Is(err, rouse.ErrNotFound) {
+			t.Errorf("after the delete: %v", err)
+		}
+	})
+}

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Backfilled is what a backfill came to.
+type Backfilled struct {
+	Count   uint64         // occurrences of the range
+	Waiting uint64         // of them on their way already, or dead letters
+	First   []rouse.Coming // the first hundred
+	FireIDs []string       // of First
+	Zone    *time.Location
+}
+
+// MaxBackfill bounds the occurrences of one backfill.
+const MaxBackfill = 10_000
+
+// Backfill fires the occurrences that the timer's schedule had from from on and before until, with the fire ids that they had
+// or would have had. Each becomes a row beside the timer; one that is there already, on its way or as a dead letter, is left
+// alone. A backfill that was cut off can be asked for again. With dryRun it only counts.
+func (e *Engine) Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (Backfilled, error) {
+	var b Backfilled
+	if err := e.awake(ctx); err != nil {
+		return b, err
+	}
+	now := e.clock.latest()
+	switch {
+	case from <= 0 || until <= from:
+		return b, rouse.Refuse("until", until.String(), "is not after from, "+from.String(), "give a range of past times")
+	case until > now+1:
+		return b, rouse.Refuse("until", until.String(), "is not past: now is "+now.String(), "give a range of past times; what is to come fires by itself")
+	}
+	t, err := e.Get(ctx, key)
+	if err != nil {
+		return b, err
+	}
+	s, err := e.compiled.of(&t)
+	if err != nil {
+		return b, rouse.Refuse("name", key.Name, "has no schedule to go back on", "create a timer that is due now instead")
+	}
+	b.Zone = describe(s).Location
+	due := coming(&t, s, from-1, until, MaxBackfill+1)
+	if len(due) > MaxBackfill {
+		return b, rouse.Refuse("from", from.String(), fmt.Sprintf("has more than %d occurrences until %v", MaxBackfill, until), "give a shorter range")
+	}
+	b.Count = uint64(len(due))
+	b.First = due[:min(len(due), 100)]
+	for _, c := range b.First {
+		b.FireIDs = append(b.FireIDs, rouse.FireID(key.Namespace, key.Name, t.Generation, c.Due, false))
+	}
+	ahead := len(due) // those that the timer is still at, or before, fire by themselves
+	for ahead > 0 && due[ahead-1].Due >= t.Due {
+		ahead--
+	}
+	b.Waiting = uint64(len(due) - ahead)
+	due = due[:ahead]
+	for len(due) > 0 {
+		part := due[:min(len(due), 500)]
+		due = due[len(part):]
+		if dryRun {
+			n, err := e.already(ctx, &t, part)
+			if err != nil {
+				return b, err
+			}
+			b.Waiting += n
+			continue
+		}
+		items := make([]*write, len(part))
+		for i, c := range part {
+			row := t.Backfill(c.Due, now)
+			r := row.Row()
+			items[i] = &write{change: rouse.Change{Key: row.Key, If: rouse.NoRow, To: &r}}
+		}
+		out, err := e.writer.Do(ctx, items)
+		if err != nil {
+			return b, err
+		}
+		for _, r := range out {
+			if r.err != nil {
+				return b, r.err
+			}
+			if !r.Applied {
+				b.Waiting++
+			}
+		}
+	}
+	return b, nil
+}
+
+// already counts the occurrences that have a row beside the timer.
+func (e *Engine) already(ctx context.Context, t *rouse.Timer, due []rouse.Coming) (n uint64, err error) {
+	keys := make([]rouse.Key, len(due))
+	for i, c := range due {
+		keys[i] = rouse.Key{Namespace: t.Key.Namespace, Name: t.Key.Name, Fire: rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, c.Due, false)}
+	}
+	rows, err := e.store.Get(ctx, keys)
+	for i := range rows {
+		if rows[i].Revision != 0 {
+			n++
+		}
+	}
+	return n, err
+}

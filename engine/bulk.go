@@ -1,0 +1,195 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rousehq/rouse"
+)
+
+// BulkRequest does one thing to all rows that match.
+type BulkRequest struct {
+	Query         rouse.Query // States is not set: the action says which rows it is for
+	Action        string      // delete, pause, resume, skip, reschedule, redrive or purge
+	DryRun        bool
+	Reason        string
+	Until         rouse.Instant
+	When          *rouse.Spec
+	Limit         uint64
+	ErrorContains string
+}
+
+// BulkProgress is how far a bulk request has come. Failures and Names hold what is new since the last report.
+type BulkProgress struct {
+	Matched, Changed, Failed uint64
+	Failures                 []BulkFailure
+	Names                    []string
+	Done                     bool
+}
+
+// BulkFailure is a row that was not changed.
+type BulkFailure struct {
+	Key rouse.Key
+	Err error
+}
+
+// Bounds on what one bulk request reports.
+const (
+	bulkPage     = 500
+	maxBulkNames = 1000
+	maxBulkFails = 100
+)
+
+// bulkActions says which states of rows an action is for.
+var bulkActions = map[string][]rouse.State{
+	"delete":     rouse.ListedStates,
+	"pause":      {rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted},
+	"resume":     {rouse.StatePaused},
+	"skip":       {rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused},
+	"reschedule": {rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused},
+	"redrive":    {rouse.StateDead},
+	"purge":      {rouse.StateDead},
+}
+
+// Bulk does one thing to all rows that match, page by page, and calls progress after each page, and at the end with Done. A
+// failure of one row does not stop the others. progress may end the request by returning an error, which Bulk returns; what
+// was done until then stays done. States of the query may narrow what the action is for.
+func (e *Engine) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProgress) error) error {
+	if err := e.awake(ctx); err != nil {
+		return err
+	}
+	q, err := r.check()
+	if err != nil {
+		return err
+	}
+	if r.When != nil { // what is wrong with it is wrong for every timer
+		if _, err := e.Preview(ctx, rouse.Key{Namespace: q.Namespace, Name: "bulk"}, *r.When, 0, 1); err != nil {
+			return err
+		}
+	}
+	var p BulkProgress
+	names, fails := 0, 0
+	for {
+		page, err := e.store.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		var timers []rouse.Timer
+		for i := range page.Rows {
+			t, err := rouse.DecodeTimer(&page.Rows[i])
+			if err == nil && (r.ErrorContains == "" || strings.Contains(t.LastError, r.ErrorContains)) && (r.Limit == 0 || p.Matched < r.Limit) {
+				timers = append(timers, t)
+				p.Matched++
+			}
+		}
+		p.Names, p.Failures = nil, nil
+		if r.DryRun {
+			for i := range timers[:min(len(timers), maxBulkNames-names)] {
+				name := timers[i].Key.Name
+				if q.Namespace == "" {
+					name = timers[i].Key.Namespace + "/" + name
+				}
+				p.Names = append(p.Names, name)
+			}
+			names += len(p.Names)
+		} else {
+			for i, err := range e.bulkPage(ctx, &r, timers) {
+				switch {
+				case err == nil:
+					p.Changed++
+				case errors.Is(err, rouse.ErrNotFound) && r.Action != "reschedule": // gone meanwhile: nothing is left to do
+				default:
+					p.Failed++
+					if fails < maxBulkFails {
+						fails++
+						p.Failures = append(p.Failures, BulkFailure{timers[i].Key, err})
+					}
+				}
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p.Done = page.Next == nil || r.Limit != 0 && p.Matched >= r.Limit
+		if err := progress(p); err != nil || p.Done {
+			return err
+		}
+		q.After = *page.Next
+	}
+}
+
+// check refuses what makes no sense, and returns the query of the rows that the request is for.
+func (r *BulkRequest) check() (rouse.Query, error) {
+	q := r.Query
+	states, ok := bulkActions[r.Action]
+	if !ok {
+		return q, rouse.Refuse("action", r.Action, "is no action", "give one of delete, pause, resume, skip, reschedule, redrive, purge")
+	}
+	for _, s := range q.States {
+		if !contains(states, s) {
+			return q, rouse.Refuse("states", s.String(), "does not go with "+r.Action, fmt.Sprintf("give some of %v, or none", states))
+		}
+	}
+	if len(q.States) == 0 {
+		q.States = states
+	}
+	if (r.When != nil) != (r.Action == "reschedule") {
+		return q, rouse.Refuse("when", "", "goes with reschedule, and only with it", "give a schedule to reschedule to")
+	}
+	if r.Until != 0 && r.Action != "pause" {
+		return q, rouse.Refuse("until", r.Until.String(), "does not go with "+r.Action, "leave it out")
+	}
+	if r.ErrorContains != "" && states[0] != rouse.StateDead {
+		return q, rouse.Refuse("error_contains", r.ErrorContains, "does not go with "+r.Action, "use it with redrive or purge")
+	}
+	q.Limit = bulkPage
+	return q, nil
+}
+
+func contains(states []rouse.State, s rouse.State) bool {
+	for _, o := range states {
+		if o == s {
+			return true
+		}
+	}
+	return false
+}
+
+// bulkPage does the action to rows, at most many at a time: their writes share commits.
+func (e *Engine) bulkPage(ctx context.Context, r *BulkRequest, timers []rouse.Timer) []error {
+	errs := make([]error, len(timers))
+	turns := make(chan struct{}, 64)
+	for i := range timers {
+		turns <- struct{}{}
+		go func() {
+			defer func() { <-turns }()
+			errs[i] = e.bulkOne(ctx, r, &timers[i])
+		}()
+	}
+	for range cap(turns) {
+		turns <- struct{}{}
+	}
+	return errs
+}
+
+func (e *Engine) bulkOne(ctx context.Context, r *BulkRequest, t *rouse.Timer) (err error) {
+	switch key := t.Key; r.Action {
+	case "delete":
+		_, err = e.Delete(ctx, key, 0)
+	case "pause":
+		_, err = e.Pause(ctx, key, r.Reason, r.Until)
+	case "resume":
+		_, err = e.Resume(ctx, key)
+	case "skip":
+		_, err = e.Skip(ctx, key, 1, r.Reason)
+	case "reschedule":
+		_, err = e.Reschedule(ctx, key, *r.When, 0)
+	case "redrive":
+		err = e.Redrive(ctx, key)
+	case "purge":
+		err = e.Purge(ctx, key)
+	}
+	return err
+}

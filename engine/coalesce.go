@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rousehq/rouse"
+)
+
+// Coalesce makes one fire of many calls with one name, by c: it creates the timer, or merges the call into the one that is there.
+// The newest call's spec wins, and begins a new generation. The spec has no schedule.
+func (e *Engine) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (PutResult, error) {
+	if err := e.awake(ctx); err != nil {
+		return PutResult{}, err
+	}
+	if err := c.Check(); err != nil {
+		return PutResult{}, err
+	}
+	if err := plain(&spec); err != nil {
+		return PutResult{}, err
+	}
+	checked := spec
+	checked.Schedule = e.Now().String()
+	if err := e.check(&Put{Key: key, Spec: checked}); err != nil {
+		return PutResult{}, err
+	}
+	for range maxTries {
+		rows, err := e.store.Get(ctx, []rouse.Key{key})
+		if err != nil {
+			return PutResult{}, err
+		}
+		var old *rouse.Timer
+		if rows[0].Revision != 0 {
+			t, err := rouse.DecodeTimer(&rows[0])
+			if err != nil {
+				return PutResult{}, err
+			}
+			old = &t
+			if old.Spec.Recurring() {
+				return PutResult{}, fmt.Errorf("the timer %q recurs, so calls cannot be merged into it: %w", key.Name, rouse.ErrConflict)
+			}
+		}
+		t := c.Merge(key, spec, old, e.busy(key), e.clock.latest())
+		t.Bucket = e.bucket(key)
+		row := t.Row()
+		w := &write{change: rouse.Change{Key: key, If: rows[0].Revision, To: &row}}
+		out, err := e.writer.Do(ctx, []*write{w})
+		if err != nil {
+			return PutResult{}, err
+		}
+		if out[0].err != nil {
+			return PutResult{}, out[0].err
+		}
+		if out[0].Applied {
+			t.Revision, t.Generation = out[0].Revision, out[0].Revision
+			return PutResult{Timer: t, Replaced: old != nil, InFlight: w.inFlight}, nil
+		}
+	}
+	return PutResult{}, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)
+}
+
+// plain refuses what a coalesced timer cannot have: its schedule is made up.
+func plain(s *rouse.Spec) error {
+	for _, f := range []struct {
+		name string
+		is   bool
+	}{{"schedule", s.Schedule != ""}, {"timezone", s.Timezone != ""}, {"also", len(s.Also) > 0}, {"except", len(s.Except) > 0}, {"dst", s.DST != ""},
+		{"calendar", len(s.Calendar.Off) > 0 || len(s.Calendar.Only) > 0}, {"start", s.Start != 0}, {"end", s.End != 0}, {"ttl", s.TTL != 0},
+		{"max_occurrences", s.MaxOccurrences != 0}, {"jitter", s.Jitter != 0}, {"overlap", s.Overlap != 0}} {
+		if f.is {
+			return rouse.Refuse(f.name, "", "does not go with debounce or throttle, which say when", "leave it out")
+		}
+	}
+	if s.Keep != 0 {
+		return rouse.Refuse("keep", s.Keep.String(), "does not go with debounce or throttle", "leave it out")
+	}
+	return nil
+}

@@ -1,0 +1,328 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Explanation says why a timer did or did not fire, and what comes next.
+type Explanation struct {
+	Summary string
+	Reasons []Reason
+	Timer   *rouse.Timer // nil: there is none of this name
+	Words   string
+	Zone    *time.Location
+	Records []rouse.Record // the latest, newest first
+	Next    []rouse.Coming
+}
+
+// Reason is one fact of an explanation.
+type Reason struct {
+	Code string        // firing, waiting, obstacle, accepted, retrying, paused, scheduled, skips, ended, dead, fired, missed, skipped, unknown, off
+	Text string        // a sentence
+	At   rouse.Instant // when it happened, or will; 0 is now
+}
+
+// How much of a timer's past and future an explanation looks at.
+const (
+	explainRecords = 5
+	explainNext    = 5
+	explainSearch  = 10_000 // records that are searched for the one of a given time
+)
+
+// Explain says why a timer did or did not fire, and what comes next. With an at other than 0 it speaks of the occurrence of that
+// time, or says why there is none. A timer that is not there (any more) is explained by its records; rouse.ErrNotFound means
+// that there are none either.
+func (e *Engine) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (Explanation, error) {
+	x := Explanation{Zone: time.UTC}
+	if err := e.awake(ctx); err != nil {
+		return x, err
+	}
+	t, err := e.Get(ctx, key)
+	there := err == nil
+	if err != nil && !errors.Is(err, rouse.ErrNotFound) {
+		return x, err
+	}
+	page, err := e.store.Records(ctx, rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: explainRecords})
+	if err != nil {
+		return x, err
+	}
+	x.Records = page.Records
+	if !there && len(x.Records) == 0 {
+		return x, fmt.Errorf("there is no timer %q, and no record of one: %w", key.Name, rouse.ErrNotFound)
+	}
+	var s rouse.Schedule
+	if there {
+		x.Timer = &t
+		if s, err = e.compiled.parse(&t.Spec, rouse.ScheduleInput{Key: key, Anchor: t.Anchor}); err == nil {
+			p := describe(s)
+			x.Words, x.Zone = p.Words, p.Location
+			x.Next = e.next(&t, s)
+		}
+	}
+	if at != 0 {
+		err = e.explainAt(ctx, &x, key, s, at)
+	} else {
+		err = e.explainNow(ctx, &x, key)
+	}
+	if err != nil {
+		return x, err
+	}
+	if len(x.Reasons) > 0 {
+		x.Summary = x.Reasons[0].Text
+	}
+	return x, nil
+}
+
+func (x *Explanation) say(code string, at rouse.Instant, format string, args ...any) {
+	x.Reasons = append(x.Reasons, Reason{Code: code, At: at, Text: fmt.Sprintf(format, args...)})
+}
+
+// when shows a time in the zone of the schedule.
+func (x *Explanation) when(i rouse.Instant) string {
+	if i == rouse.Never {
+		return "never"
+	}
+	return i.Time().In(x.Zone).Format("2006-01-02 15:04:05.000 MST")
+}
+
+// next returns what is to come of a timer.
+func (e *Engine) next(t *rouse.Timer, s rouse.Schedule) []rouse.Coming {
+	if t.Due == rouse.Never || t.Key.Fire != "" {
+		return nil
+	}
+	n := explainNext
+	if t.Spec.MaxOccurrences != 0 {
+		n = min(n, int(t.Spec.MaxOccurrences-min(t.Passed, t.Spec.MaxOccurrences)))
+	}
+	if !t.Spec.Recurring() {
+		return []rouse.Coming{{Due: t.Due, At: t.SentAt(t.Due)}}
+	}
+	return coming(t, s, t.Due-1, rouse.Never, n)
+}
+
+// explainNow says what the timer is at, then what it did last.
+func (e *Engine) explainNow(ctx context.Context, x *Explanation, key rouse.Key) error {
+	now := e.Now()
+	t := x.Timer
+	if t == nil {
+		x.say("ended", x.Records[0].Ended, "There is no timer of this name any more: its schedule has ended, or it was deleted.")
+	} else {
+		e.explainState(x, t, now)
+	}
+	for i := range x.Records[:min(len(x.Records), 2)] {
+		x.tell(&x.Records[i])
+	}
+	n, err := e.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{rouse.StateDead}})
+	if err == nil && n > 0 {
+		x.say("dead", 0, "%d of its occurrences are dead letters: see and redrive them with dead.", n)
+	}
+	return err
+}
+
+func (e *Engine) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant) {
+	most := t.Spec.Retry.Effective().Attempts
+	occ, current := t.Current()
+	e.mu.Lock()
+	en := e.window.entries[t.Key]
+	var sent rouse.Instant
+	var attempt uint32
+	at, waiting, limit := nowhere, 0, 0
+	if en != nil {
+		at, sent, attempt = en.state, en.sent, en.occ.Attempt
+		if en.lane != nil {
+			waiting, limit = en.lane.queued, en.lane.limit
+		}
+	}
+	e.mu.Unlock()
+	obstacle := ""
+	if o, ok := e.sink.(rouse.Obstructed); ok {
+		obstacle = o.Obstacle(t.Key.Namespace, &t.Spec)
+	}
+	switch {
+	case at == sending && current:
+		x.say("firing", sent, "Attempt %d of %d of the occurrence of %s is on its way to %s.", attempt, most, x.when(occ.Due), t.Spec.Target)
+	case t.Token != 0:
+		x.say("accepted", t.Visible, "The receiver has accepted the occurrence of %s and has until %s to report; then the attempt counts as failed.", x.when(occ.Due), x.when(t.Visible))
+	case at == queued && current:
+		x.say("waiting", occ.Due, "The occurrence of %s is due and waits for its turn: %d fires wait for this target, of which %d may be out at a time.", x.when(occ.Due), waiting, limit)
+	case t.Paused:
+		x.say("paused", t.Until, "It is paused%s%s.", because(t.Reason), until(x, t.Until))
+	case t.Attempts != 0:
+		x.say("retrying", t.Visible, "Attempt %d of %d of the occurrence of %s failed (%s); the next one is at %s.", t.Attempts, most, x.when(occ.Due), t.LastError, x.when(t.Visible))
+	case t.Over():
+		x.say("ended", 0, "Its schedule has ended, after %d occurrences; its row is kept until %s.", t.Ended, x.when(t.Visible))
+	case current && t.Visible > now:
+		x.say("scheduled", t.Visible, "Nothing is due: the next occurrence is at %s%s.", x.when(t.Visible), jitterNote(x, t))
+	default:
+		x.say("waiting", t.Visible, "The occurrence of %s is due and about to be sent.", x.when(t.Due))
+	}
+	if t.Paused && t.Attempts != 0 {
+		x.say("paused", t.Until, "It is paused%s%s, while the occurrence of %s is being retried.", because(t.Reason), until(x, t.Until), x.when(occ.Due))
+	}
+	if obstacle != "" {
+		x.say("obstacle", 0, "Its target is held up: %s.", obstacle)
+	}
+	if t.Skips > 0 {
+		x.say("skips", 0, "The %d occurrences after the one in progress are to be skipped.", t.Skips)
+	}
+	for _, f := range t.Failures {
+		x.say("retrying", f.Sent, "An attempt at %s failed after %v: %s.", x.when(f.Sent), f.Took, answer(f.Code, f.Detail))
+	}
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+func until(x *Explanation, at rouse.Instant) string {
+	if at == 0 {
+		return ", until somebody resumes it"
+	}
+	return ", until " + x.when(at)
+}
+
+func jitterNote(x *Explanation, t *rouse.Timer) string {
+	if t.Visible == t.Due {
+		return ""
+	}
+	return fmt.Sprintf(" (due at %s, plus its jitter)", x.when(t.Due))
+}
+
+func answer(code int, detail string) string {
+	switch {
+	case code == 0:
+		return detail
+	case detail == "":
+		return fmt.Sprint(code)
+	}
+	return fmt.Sprintf("%d, %s", code, detail)
+}
+
+// tell says what a record says.
+func (x *Explanation) tell(r *rouse.Record) {
+	what := "The occurrence of " + x.when(r.Due)
+	if r.Manual {
+		what = "The run asked for at " + x.when(r.Due)
+	}
+	if r.LastDue > r.Due {
+		what = fmt.Sprintf("The occurrences from %s to %s", x.when(r.Due), x.when(r.LastDue))
+		if r.Count > 0 {
+			what = fmt.Sprintf("The %d occurrences from %s to %s", r.Count, x.when(r.Due), x.when(r.LastDue))
+		}
+	}
+	switch r.Ending {
+	case rouse.EndFired:
+		late := time.Duration(0)
+		if r.Began != 0 {
+			late = r.Began.Sub(r.Due)
+		}
+		x.say("fired", r.Ended, "%s was delivered at %s, on attempt %d, first sent %v after it was due%s.", what, x.when(r.Sent), r.Attempts, late, because(answer(r.Code, r.Reason)))
+	case rouse.EndDead:
+		x.say("dead", r.Ended, "%s was given up at %s after %d attempts%s.", what, x.when(r.Ended), r.Attempts, because(answer(r.Code, r.Reason)))
+	case rouse.EndSkipped:
+		x.say("skipped", r.Ended, "%s did not fire, on purpose%s.", what, because(r.Reason))
+	case rouse.EndMissed:
+		x.say("missed", r.Ended, "%s did not fire, as nobody noticed in time%s.", what, because(r.Reason))
+	}
+}
+
+// explainAt speaks of the occurrence of one time.
+func (e *Engine) explainAt(ctx context.Context, x *Explanation, key rouse.Key, s rouse.Schedule, at rouse.Instant) error {
+	t := x.Timer
+	q := rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: 500}
+	for looked := 0; looked < explainSearch; {
+		page, err := e.store.Records(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Records {
+			if r := &page.Records[i]; at == r.Due || at > r.Due && at <= r.LastDue {
+				x.tell(r)
+			}
+		}
+		if looked += len(page.Records); page.Next == nil {
+			break
+		}
+		q.Until = *page.Next
+	}
+	if len(x.Reasons) > 0 {
+		return nil
+	}
+	if t == nil {
+		x.say("unknown", at, "There is no timer of this name any more, and no record of an occurrence of %s: there was none, or its record was forgotten by age or number.", x.when(at))
+		return nil
+	}
+	now := e.Now()
+	if occ, ok := t.Current(); ok && occ.Due == at {
+		e.explainState(x, t, now)
+		return nil
+	}
+	if s == nil {
+		x.say("unknown", at, "No record of an occurrence of %s is kept.", x.when(at))
+		return nil
+	}
+	next, ok := s.Next(at - 1)
+	switch {
+	case ok && next == at && at < t.Created:
+		x.say("off", at, "The timer was created later, at %s.", x.when(t.Created))
+	case ok && next == at && at <= now && at < t.Due:
+		x.say("unknown", at, "Its schedule has an occurrence at %s, of which no record is kept: it was forgotten by age or number, or belongs to another version of the timer (this one began at %s).", x.when(at), x.when(t.Anchor))
+	case ok && next == at && t.Due == rouse.Never:
+		x.say("ended", at, "Its schedule has ended, after %d occurrences.", t.Passed)
+	case ok && next == at:
+		x.say("scheduled", at, "It is to come.")
+		if t.Paused && (t.Until == 0 || t.Until > at) {
+			x.say("paused", t.Until, "But the timer is paused%s%s.", because(t.Reason), until(x, t.Until))
+		}
+	default:
+		x.say("off", at, "Its schedule has no occurrence at %s.%s", x.when(at), around(x, s, at, next, ok))
+	}
+	return nil
+}
+
+// around names the occurrences before and after a time.
+func around(x *Explanation, s rouse.Schedule, at, next rouse.Instant, ok bool) string {
+	var parts []string
+	if last, found := previous(s, at); found {
+		parts = append(parts, "before it is "+x.when(last))
+	}
+	if ok {
+		parts = append(parts, "after it is "+x.when(next))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " The one " + strings.Join(parts, ", the one ") + "."
+}
+
+// previous returns the last due time before at, if it lies within some years: it walks a stretch that has some, at most a few
+// thousand, by halves.
+func previous(s rouse.Schedule, at rouse.Instant) (last rouse.Instant, found bool) {
+	for back := time.Minute; back <= 5*366*24*time.Hour; back *= 4 {
+		first, ok := s.Next(at.Add(-back))
+		if !ok || first >= at {
+			continue
+		}
+		// The last one is the largest that is followed by none before at: halve the stretch in which it lies.
+		lo, hi := first, at
+		for hi-lo > 1 {
+			middle := lo + (hi-lo)/2
+			if n, ok := s.Next(middle - 1); ok && n < at {
+				lo = n
+			} else {
+				hi = middle
+			}
+		}
+		return lo, true
+	}
+	return 0, false
+}

@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Simulated is what would fire in a range of time, in its order.
+type Simulated struct {
+	Fires  []SimulatedFire
+	Timers uint64 // that were looked at
+	More   bool   // the limit ended the list
+}
+
+// SimulatedFire is one of them.
+type SimulatedFire struct {
+	rouse.Coming
+	Key    rouse.Key
+	FireID string
+	Zone   *time.Location
+}
+
+// MaxSimulated bounds the fires of one simulation, and maxSimulatedSteps the due times that it computes.
+const (
+	MaxSimulated      = 10_000
+	maxSimulatedSteps = 2_000_000
+)
+
+// Simulate tells what the timers that match would fire from from on (0: now) and before until, up to limit fires, the earliest.
+// It goes by schedules alone: what waits for a retry or was asked for by run is not in it. Nothing is changed.
+func (e *Engine) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (Simulated, error) {
+	var sim Simulated
+	if err := e.awake(ctx); err != nil {
+		return sim, err
+	}
+	if from == 0 {
+		from = e.Now()
+	}
+	switch {
+	case until <= from:
+		return sim, rouse.Refuse("until", until.String(), "is not after from, "+from.String(), "give a later time")
+	case limit < 1 || limit > MaxSimulated:
+		return sim, rouse.Refuse("limit", "", "is out of bounds", "use 1 to 10000")
+	}
+	var earliest latestFirst
+	steps := 0
+	err := e.each(ctx, q, func(t *rouse.Timer) error {
+		sim.Timers++
+		return e.simulated(t, from, until, func(c rouse.Coming, zone *time.Location) bool {
+			if steps++; steps > maxSimulatedSteps {
+				sim.More = true
+				return false
+			}
+			if len(earliest) == limit {
+				sim.More = true
+				if c.At >= earliest[0].At {
+					return false // this timer's later ones are later still
+				}
+				heap.Pop(&earliest)
+			}
+			heap.Push(&earliest, SimulatedFire{Coming: c, Key: t.Key, Zone: zone,
+				FireID: rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, c.Due, false)})
+			return true
+		})
+	})
+	sim.Fires = make([]SimulatedFire, len(earliest))
+	for i := len(earliest) - 1; i >= 0; i-- {
+		sim.Fires[i] = heap.Pop(&earliest).(SimulatedFire)
+	}
+	return sim, err
+}
+
+// simulated calls yield for the due times of a timer in a range, until it wants no more.
+func (e *Engine) simulated(t *rouse.Timer, from, until rouse.Instant, yield func(rouse.Coming, *time.Location) bool) error {
+	s, err := e.compiled.of(t)
+	if errors.Is(err, errNoSchedule) {
+		if at := t.SentAt(t.Due); at >= from && at < until && !t.Paused {
+			yield(rouse.Coming{Due: t.Due, At: at}, time.UTC)
+		}
+		return nil
+	}
+	if err != nil {
+		return nil // a schedule that cannot be read any more fires nothing
+	}
+	left := uint64(1<<64 - 1)
+	if t.Spec.MaxOccurrences != 0 {
+		left = t.Spec.MaxOccurrences - min(t.Passed, t.Spec.MaxOccurrences)
+	}
+	// What the schedule has left begins at Due; a past range is what it would have fired.
+	at := from - 1
+	if now := e.Now(); from >= now {
+		if t.Due == rouse.Never {
+			return nil
+		}
+		if t.Paused {
+			if t.Until == 0 {
+				return nil
+			}
+			at = max(at, t.Until-1)
+		}
+		if t.Spec.MaxOccurrences != 0 || t.Due > at {
+			at = t.Due - 1
+		}
+	}
+	zone := describe(s).Location
+	d, _ := s.(rouse.Described)
+	for ; left > 0; left-- {
+		due, ok := s.Next(at)
+		if !ok || due >= until {
+			break
+		}
+		at = due
+		sent := t.SentAt(due)
+		if sent < from || sent >= until {
+			continue
+		}
+		c := rouse.Coming{Due: due, At: sent}
+		if d != nil {
+			c.Mark = d.Mark(due)
+		}
+		if !yield(c, zone) {
+			break
+		}
+	}
+	return nil
+}
+
+// latestFirst is a heap whose first is the latest.
+type latestFirst []SimulatedFire
+
+func (h latestFirst) Len() int { return len(h) }
+func (h latestFirst) Less(i, j int) bool {
+	if h[i].At != h[j].At {
+		return h[i].At > h[j].At
+	}
+	return h[i].Key.Compare(h[j].Key) > 0
+}
+func (h latestFirst) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *latestFirst) Push(x any)   { *h = append(*h, x.(SimulatedFire)) }
+func (h *latestFirst) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestEmbed builds the example and runs it twice in one directory: it greets, ends when it is interrupted, and goes on.
+func TestEmbed(t *testing.T) {
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "embed")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	for range 2 {
+		cmd := exec.Command(binary)
+		cmd.Dir, cmd.Stderr = dir, t.Output()
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }) // so that a hang fails
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil || !strings.HasPrefix(line, "hello world, due 2") {
+			t.Errorf("it said %q, %v", line, err)
+		}
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+		late.Stop()
+	}
+}

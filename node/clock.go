@@ -1,0 +1,134 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Clock is a store's clock that can be moved: that of tests and development servers. It is safe for concurrent use.
+type Clock struct {
+	mu    sync.Mutex
+	still bool
+	at    time.Time     // what it shows, while it stands still
+	ahead time.Duration // of the machine's clock, while it goes
+}
+
+// NewClock returns a clock that goes with the machine's until it is moved, and goes on from there.
+func NewClock() *Clock { return &Clock{} }
+
+// NewStillClock returns a clock that shows a time and stands still but for being moved.
+func NewStillClock(at time.Time) *Clock { return &Clock{still: true, at: at} }
+
+// Now returns what the clock shows.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.still {
+		return c.at
+	}
+	return time.Now().Add(c.ahead)
+}
+
+// Ahead returns how much later the clock shows than the machine's.
+func (c *Clock) Ahead() time.Duration { return time.Until(c.Now()).Round(time.Millisecond) }
+
+// set makes the clock show a time.
+func (c *Clock) set(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at, c.ahead = at, time.Until(at)
+}
+
+// stop holds the clock where it is, until the function that it returns is called.
+func (c *Clock) stop() (resume func()) {
+	now := c.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	still := c.still
+	c.still, c.at = true, now
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.still, c.ahead = still, time.Until(c.at)
+	}
+}
+
+// Advance moves the clock of a node with a Config.Clock on, and returns when everything that came due by then has ended, with
+// how many fires were taken by their targets on the way. It goes from time to time at which a timer needs attention, so that
+// each fires at its own time, and each retry too; with jump it goes there at once, as if the node had been away for so long.
+// The clock stands still on the way. Calls wait for one another. The end of ctx leaves the clock where it is.
+//
+// Only what is due counts: an accepted fire whose report does not come runs into its deadline on the way.
+func (n *Node) Advance(ctx context.Context, to rouse.Instant, jump bool) (fired uint64, err error) {
+	c := n.cfg.Clock
+	if c == nil {
+		return 0, fmt.Errorf("the clock cannot be moved: it is the machine's: %w", rouse.ErrConflict)
+	}
+	select {
+	case n.moving <- struct{}{}:
+		defer func() { <-n.moving }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	if err := n.running(); err != nil {
+		return 0, err
+	}
+	defer c.stop()()
+	now := rouse.Reached(c.Now())
+	if to < now || to > rouse.MaxInstant {
+		return 0, rouse.Refuse("to", to.String(), "is not after now, "+now.String()+", or too far away", "clocks go forward only; give a later time up to the year 9998")
+	}
+	before := n.metrics.done.Load()
+	for {
+		next, err := n.settled(ctx)
+		if now := rouse.Reached(c.Now()); err != nil || now >= to {
+			return n.metrics.done.Load() - before, err
+		}
+		if next = min(next, to); jump {
+			next = to
+		}
+		c.set(next.Time())
+		if err := n.engine.ClockMoved(ctx); err != nil {
+			return n.metrics.done.Load() - before, err
+		}
+	}
+}
+
+// movable is the clock of a node as the API shows and moves it.
+type movable struct{ *Node }
+
+func (m movable) Now() rouse.Instant   { return rouse.Reached(m.cfg.Clock.Now()) }
+func (m movable) Ahead() time.Duration { return m.cfg.Clock.Ahead() }
+
+// settled waits until nothing is left to do by the store's clock, and returns when there is something again.
+func (n *Node) settled(ctx context.Context) (next rouse.Instant, err error) {
+	const soon, longest = 100, 2 * time.Millisecond
+	wait := 20 * time.Microsecond
+	for try := 0; ; try++ {
+		next, idle := n.engine.Idle()
+		if idle {
+			return next, nil
+		}
+		if try < soon { // a function mostly takes no longer than the goroutines need that bring the fire to it and back
+			runtime.Gosched()
+			continue
+		}
+		wait = min(2*wait, longest)
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			s := n.engine.Stats()
+			return 0, fmt.Errorf("at %v something is still to do (%d fires with their targets, %d in queues): %w", rouse.Reached(n.cfg.Clock.Now()), s.Out, s.Queued, ctx.Err())
+		case <-n.ended:
+			t.Stop()
+			return 0, rouse.ErrClosed
+		}
+	}
+}

@@ -1,0 +1,21 @@
+package node
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/rousehq/rouse"
+)
+
+// gate is a strategy that grants nothing until it is open: so a node takes calls between Open and Run, and fires nothing.
+type gate struct {
+	rouse.Strategy
+	open atomic.Bool
+}
+
+func (g *gate) Grant(ctx context.Context) (rouse.Grant, func(), error) {
+	if !g.open.Load() {
+		return rouse.Grant{}, func() {}, nil
+	}
+	return g.Strategy.Grant(ctx)
+}

@@ -1,0 +1,112 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/sink/function"
+)
+
+func TestLimits(t *testing.T) {
+	c := Defaults()
+	c.CatchUpRate = 7
+	c.Limits = []Limit{
+		{Target: "https://api.example.com/", Rate: 10, Burst: 20, Concurrency: 4},
+		{Namespace: "acme", Target: "stream:mail", Concurrency: 5},
+		{Target: "stream:mail", Rate: 1},
+	}
+	limit := c.limiter()
+	lane := rouse.Lane{Name: "lane", Limit: 64, Batch: 256}
+	for _, x := range []struct {
+		namespace, target string
+		want              rouse.Lane
+	}{
+		{"a", "https://example.com/", rouse.Lane{Name: "lane", Limit: 64, Batch: 256, CatchUp: 7}},
+		{"a", "https://api.example.com/x", rouse.Lane{Name: "limit 0 https://api.example.com/", Limit: 4, Batch: 1, Rate: 10, Burst: 20, CatchUp: 7}},
+		{"a", "HTTPS://API.example.com/y", rouse.Lane{Name: "limit 0 https://api.example.com/", Limit: 4, Batch: 1, Rate: 10, Burst: 20, CatchUp: 7}},
+		{"acme", "stream:mail", rouse.Lane{Name: "limit 1 stream:mail", Limit: 5, Batch: 1, CatchUp: 7}},
+		{"other", "stream:mailing", rouse.Lane{Name: "limit 2 stream:mail", Limit: 64, Batch: 1, Rate: 1, CatchUp: 7}},
+		{"other", "stream:mai", rouse.Lane{Name: "lane", Limit: 64, Batch: 256, CatchUp: 7}},
+	} {
+		if got := limit(x.namespace, &rouse.Spec{Target: x.target}, lane); got != x.want {
+			t.Errorf("%s, %s: %+v, want %+v", x.namespace, x.target, got, x.want)
+		}
+	}
+	lane.Spend = true
+	if got := limit("acme", &rouse.Spec{Target: "stream:mail"}, lane); !got.Spend || got.Name != "spending limit 1 stream:mail" {
+		t.Errorf("spending: %+v", got)
+	}
+	spec := &rouse.Spec{Target: "stream:mail"}
+	if n := testing.AllocsPerRun(100, func() { limit("acme", spec, lane) }); n != 0 {
+		t.Errorf("a limit costs %v allocations a fire", n)
+	}
+}
+
+func TestLimitsThatAreRefused(t *testing.T) {
+	for want, l := range map[string]Limit{
+		"limits[0].namespace":   {Namespace: "No", Target: "a:", Rate: 1},
+		"limits[0].target":      {Target: "example.com", Rate: 1},
+		"limits[0].rate":        {Target: "a:", Rate: -1},
+		"limits[0].concurrency": {Target: "a:", Concurrency: -1},
+		"rate: and concurrency": {Target: "a:"},
+		"limits[0].burst":       {Target: "a:", Concurrency: 1, Burst: 1},
+	} {
+		c := config(t, "")
+		c.Limits = []Limit{l}
+		if err := c.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+func TestShares(t *testing.T) {
+	c := Defaults()
+	if c.weight() != nil {
+		t.Error("without shares there is a weight")
+	}
+	c.Shares = map[string]int{"acme": 4}
+	if w := c.weight(); w("acme") != 4 || w("other") != 1 {
+		t.Errorf("acme has %d, others %d", w("acme"), w("other"))
+	}
+	for want, shares := range map[string]map[string]int{"shares.a": {"a": 0}, "shares.b": {"b": 1001}, "is no namespace": {"No": 1}} {
+		c := config(t, "")
+		c.Shares = shares
+		if err := c.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", shares, err)
+		}
+	}
+}
+
+// What a limit covers is one queue, whatever the targets: the second fire waits until the first one has ended.
+func TestALimitHoldsFiresBack(t *testing.T) {
+	n := open(t, "mem:", WithClock(NewStillClock(begin)), func(c *Config) { c.Limits = []Limit{{Target: "func:", Concurrency: 1}} })
+	var first atomic.Bool
+	for _, name := range []string{"a", "b"} {
+		create(t, n, name, "@after 1h", "func:"+name)
+		err := n.Handle(name, func(ctx context.Context, _ rouse.Fire) error {
+			if !first.CompareAndSwap(false, true) {
+				return nil
+			}
+			for n.Engine().Stats().Queued != 1 {
+				if ctx.Err() != nil {
+					return function.Permanent(errors.New("the other fire does not wait"))
+				}
+				time.Sleep(time.Millisecond)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, n)
+	waitUntilItRuns(t, n)
+	if fired := advance(t, n, begin.Add(time.Hour)); fired != 2 {
+		t.Errorf("%d fired", fired)
+	}
+}

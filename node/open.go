@@ -1,0 +1,47 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/rousehq/rouse/sink/function"
+)
+
+// Option changes the configuration of a node that Open makes, which begins as Defaults. Any function on a Config is one.
+type Option func(c *Config)
+
+// WithAPI serves the API, gRPC and HTTP, on an address such as "127.0.0.1:7411" while the node runs. One that is not on
+// loopback can be reached by others, who are not asked who they are: it needs Config.Insecure.
+func WithAPI(address string) Option { return func(c *Config) { c.Listen = address } }
+
+// WithLog logs to l.
+func WithLog(l *slog.Logger) Option { return func(c *Config) { c.Log = l } }
+
+// WithNamespace makes another namespace than "default" that of the node's methods.
+func WithNamespace(name string) Option { return func(c *Config) { c.Namespace = name } }
+
+// WithSecrets signs callbacks with the secrets of a file, one a line, the newest first. A file that does not exist is made,
+// with a new secret.
+func WithSecrets(file string) Option { return func(c *Config) { c.SecretFile = file } }
+
+// WithClock makes the node go by a clock that Advance moves.
+func WithClock(clock *Clock) Option { return func(c *Config) { c.Clock = clock } }
+
+// Open opens a node with its timers in a store: "pebble:DIR", "sqlite:FILE", or "mem:", which forgets all in the end. One
+// process at a time has a store. The node takes calls at once and fires from Run on. It must be run or closed. ctx is for
+// opening only.
+func Open(ctx context.Context, store string, opts ...Option) (*Node, error) {
+	c := Defaults()
+	c.Store, c.Version = store, "embedded"
+	for _, o := range opts {
+		o(&c)
+	}
+	c.embedded = true
+	return start(ctx, c)
+}
+
+// Handle registers the function that timers with the target "func:NAME" call, in any namespace, before the node runs or while
+// it does. What it returns is the outcome: see package function. A fire whose function is not registered waits for it.
+func (n *Node) Handle(name string, fn function.Handler, opts ...function.Option) error {
+	return n.functions.Handle(name, fn, opts...)
+}

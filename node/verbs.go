@@ -1,0 +1,215 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/engine"
+)
+
+// The methods of this file are about the timers of one namespace, by their names. Their errors are those of package rouse: a
+// *rouse.Invalid for what makes no sense, rouse.ErrNotFound, ErrExists, ErrConflict and their like. They may be called as soon
+// as the node is open; those that write return when it is durable.
+
+func (n *Node) key(name string) rouse.Key {
+	return rouse.Key{Namespace: n.cfg.Namespace, Name: name}
+}
+
+// named returns the key of a timer, or what is wrong with its name.
+func (n *Node) named(name string) (rouse.Key, error) { return n.key(name), rouse.CheckName(name) }
+
+// Create makes a timer, and refuses a name that is taken with rouse.ErrExists: a program that makes its timers each time that
+// it starts takes that for success.
+func (n *Node) Create(ctx context.Context, name string, spec rouse.Spec) (rouse.Timer, error) {
+	return n.put(ctx, engine.Put{Key: n.key(name), Spec: spec})
+}
+
+// Replace makes a timer, or begins a new generation of the one that has the name: its intervals begin anew, and nothing of the
+// old one fires any more.
+func (n *Node) Replace(ctx context.Context, name string, spec rouse.Spec) (rouse.Timer, error) {
+	return n.put(ctx, engine.Put{Key: n.key(name), Spec: spec, Mode: engine.CreateOrReplace})
+}
+
+func (n *Node) put(ctx context.Context, p engine.Put) (rouse.Timer, error) {
+	results, err := n.engine.Put(ctx, []engine.Put{p})
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	return results[0].Timer, results[0].Err
+}
+
+// Get returns a timer.
+func (n *Node) Get(ctx context.Context, name string) (rouse.Timer, error) {
+	key, err := n.named(name)
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	return n.engine.Get(ctx, key)
+}
+
+// pageSize is how many timers or records are read at a time.
+const pageSize = 500
+
+// List returns the timers of the namespace that a query matches, in the order of their names, as they are read page by page.
+// The query's Namespace and After are not used, and a Limit that is not 0 ends the list there. An error ends it as well.
+func (n *Node) List(ctx context.Context, q rouse.Query) iter.Seq2[rouse.Timer, error] {
+	return func(yield func(rouse.Timer, error) bool) {
+		q := q
+		q.Namespace, q.After = n.cfg.Namespace, rouse.Key{}
+		for left := q.Limit; ; {
+			if q.Limit = pageSize; left > 0 {
+				q.Limit = min(left, pageSize)
+			}
+			timers, next, err := n.engine.List(ctx, q)
+			if err != nil {
+				yield(rouse.Timer{}, err)
+				return
+			}
+			for _, t := range timers {
+				if !yield(t, nil) {
+					return
+				}
+				if left--; left == 0 {
+					return
+				}
+			}
+			if next == nil {
+				return
+			}
+			q.After = *next
+		}
+	}
+}
+
+// Delete deletes a timer. An attempt that has begun may still arrive, as the answer says; none begins afterwards.
+func (n *Node) Delete(ctx context.Context, name string) (engine.Deleted, error) {
+	key, err := n.named(name)
+	if err != nil {
+		return engine.Deleted{}, err
+	}
+	return n.engine.Delete(ctx, key, 0)
+}
+
+// Pause stops a timer's scheduled occurrences until Resume, or until a time if that is not 0.
+func (n *Node) Pause(ctx context.Context, name, reason string, until rouse.Instant) (rouse.Timer, error) {
+	key, err := n.named(name)
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	return n.engine.Pause(ctx, key, reason, until)
+}
+
+// Resume ends a pause.
+func (n *Node) Resume(ctx context.Context, name string) (rouse.Timer, error) {
+	key, err := n.named(name)
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	return n.engine.Resume(ctx, key)
+}
+
+// RunNow asks for a fire now, beside the schedule, and returns its id and due time.
+func (n *Node) RunNow(ctx context.Context, name string) (fireID string, due rouse.Instant, err error) {
+	key, err := n.named(name)
+	if err != nil {
+		return "", 0, err
+	}
+	return n.engine.RunNow(ctx, key)
+}
+
+// Skip gives up the next count occurrences of a timer.
+func (n *Node) Skip(ctx context.Context, name string, count uint32, reason string) (rouse.Timer, error) {
+	key, err := n.named(name)
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	return n.engine.Skip(ctx, key, count, reason)
+}
+
+// Reschedule changes when a timer fires, to what when says of that, and nothing else of it. A new generation begins.
+func (n *Node) Reschedule(ctx context.Context, name string, when rouse.Spec) (rouse.Timer, error) {
+	key, err := n.named(name)
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	r, err := n.engine.Reschedule(ctx, key, when, 0)
+	return r.Timer, errors.Join(err, r.Err)
+}
+
+// Explain says why a timer did or did not fire, and what comes next; with at, about the occurrence of that time.
+func (n *Node) Explain(ctx context.Context, name string, at rouse.Instant) (engine.Explanation, error) {
+	key, err := n.named(name)
+	if err != nil {
+		return engine.Explanation{}, err
+	}
+	return n.engine.Explain(ctx, key, at)
+}
+
+// Simulate returns what the timers of the namespace that a query matches would fire in a range of time, at most limit fires.
+// Nothing is changed.
+func (n *Node) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (engine.Simulated, error) {
+	q.Namespace = n.cfg.Namespace
+	return n.engine.Simulate(ctx, q, from, until, limit)
+}
+
+// DeadLetters returns the fires of a timer that ran out of attempts, each as a row beside it whose Key.Fire is the fire's id; an
+// empty name asks for those of all timers.
+func (n *Node) DeadLetters(ctx context.Context, name string) iter.Seq2[rouse.Timer, error] {
+	return n.List(ctx, rouse.Query{Name: name, States: []rouse.State{rouse.StateDead}})
+}
+
+// Redrive gives a dead letter a new set of attempts, with the same fire id.
+func (n *Node) Redrive(ctx context.Context, name, fireID string) error {
+	key, err := n.named(name)
+	if err != nil {
+		return err
+	}
+	if fireID == "" {
+		return rouse.Refuse("fire_id", "", "is missing", "give the id of a dead letter, its Key.Fire")
+	}
+	key.Fire = fireID
+	return n.engine.Redrive(ctx, key)
+}
+
+// Records returns how the occurrences of a timer ended, newest first, as they are read page by page; an empty name asks for
+// those of all timers. An error ends the list.
+func (n *Node) Records(ctx context.Context, name string) iter.Seq2[rouse.Record, error] {
+	return func(yield func(rouse.Record, error) bool) {
+		q := rouse.RecordQuery{Namespace: n.cfg.Namespace, Name: name, Limit: pageSize}
+		for {
+			page, err := n.engine.Records(ctx, q)
+			if err != nil {
+				yield(rouse.Record{}, err)
+				return
+			}
+			for _, r := range page.Records {
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if page.Next == nil {
+				return
+			}
+			q.Until = *page.Next
+		}
+	}
+}
+
+// Follow calls do with records of the namespace as occurrences end, best effort: dropped tells how many, of any namespace, were
+// missed since the last call because do was slow. It returns the error of do or of ctx, or rouse.ErrClosed when the node ends.
+func (n *Node) Follow(ctx context.Context, do func(records []rouse.Record, dropped uint64) error) error {
+	return n.engine.Follow(ctx, func(records []rouse.Record, dropped uint64) error {
+		var ours []rouse.Record
+		for _, r := range records {
+			if r.Namespace == n.cfg.Namespace {
+				ours = append(ours, r)
+			}
+		}
+		if len(ours) == 0 && dropped == 0 {
+			return nil
+		}
+		return do(ours, dropped)
+	})
+}

@@ -1,0 +1,86 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+)
+
+// givenUp says whether the misfire policy or the deadline excuses an occurrence that did not come. delayed says that something
+// kept it waiting, be it for a moment.
+func (c *checker) givenUp(g *generation, o occurrence, delayed bool, hi, deadline Time) bool {
+	s := &g.put.Spec
+	if s.Deadline != 0 && delayed && deadline > o.lo.Add(s.Deadline) {
+		return true
+	}
+	switch s.Misfire {
+	case MisfireLatest:
+		next, ok := g.expect.next(o.lo)
+		return ok && next.lo < deadline
+	case MisfireSkip:
+		// A previous occurrence that took long is as good a reason as a fault.
+		return c.faults.touch(o.lo, deadline) || hi > max(o.hi, g.put.T1)
+	case MisfireWithin:
+		return delayed && deadline > o.lo.Add(s.Within)
+	}
+	return false
+}
+
+// overlapped says whether the overlap policy excuses an occurrence that did not come, because an earlier one may have been in
+// progress when it came due. While a backlog is worked off that need not be the one before it.
+func (c *checker) overlapped(g *generation, o occurrence, ds []delivery) bool {
+	if g.put.Spec.Overlap != OverlapSkip {
+		return false
+	}
+	slack := c.cfg.MaxLate + c.cfg.ClockErr
+	first, _ := slices.BinarySearchFunc(ds, o.lo, func(d delivery, t Time) int { return cmp.Compare(d.lo, t) })
+	for i, looks := first-1, 1000; i >= 0 && looks > 0; i, looks = i-1, looks-1 {
+		if len(ds[i].arrivals) == 0 {
+			continue
+		}
+		began, _ := ds[i].began()
+		if began <= o.lo.Add(slack) && o.lo <= c.faults.push(began, ds[i].settled.Add(slack), c.cfg.MaxLate) {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeOverlap judges the arrival of an occurrence by whether the one before was surely in progress when it came due.
+func (c *checker) judgeOverlap(g *generation, d, previous *delivery) {
+	if g.put.Spec.Overlap != OverlapSkip || previous == nil {
+		return
+	}
+	was, _ := previous.began()
+	began, _ := d.began()
+	slack := micros(c.cfg.ClockErr)
+	if was+slack < d.lo && d.lo < previous.done-slack && began >= previous.done-slack && !c.faults.touch(was, began) {
+		c.violate("R4-overlap", g, d.lo, "it arrived at %v, but came due while that of %v was in progress, from %v to %v", began, previous.lo, was, previous.done)
+	}
+}
+
+// judgeDeadline judges how late attempts were by what the timer's own policies allow, whatever made them late.
+func (c *checker) judgeDeadline(g *generation, d *delivery) {
+	s := &g.put.Spec
+	slack := s.Jitter + c.cfg.MaxLate + c.cfg.ClockErr
+	if s.Misfire == MisfireWithin {
+		if first, latest := d.arrivals[0].T, d.hi.Add(s.Within+slack); first > latest {
+			c.violate("R5-deadline", g, d.lo, "it arrived at %v, %v after the misfire policy gives it up", first, first.Sub(latest))
+		}
+	}
+	if s.Deadline == 0 {
+		return
+	}
+	latest := d.hi.Add(s.Deadline + slack)
+	for i := range d.arrivals {
+		if t := d.arrivals[i].T; t > latest {
+			c.violate("R5-deadline", g, d.lo, "an attempt arrived at %v, %v after its deadline", t, t.Sub(latest))
+			return
+		}
+	}
+}
+
+// expired says whether the deadline may have ended an occurrence's attempts by a time.
+func (c *checker) expired(g *generation, d *delivery, by Time) bool {
+	s := &g.put.Spec
+	return s.Deadline != 0 && by.Add(c.cfg.ClockErr) >= d.lo.Add(s.Deadline)
+}

@@ -1,0 +1,236 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// account is a record with the occurrences that it is about.
+type account struct {
+	*Record
+	from, to Time
+}
+
+// judgeRecords holds what the service says became of a generation's occurrences against what was seen.
+func (c *checker) judgeRecords(g *generation, fates []fate, ds []delivery) {
+	accounts := c.accounts(g)
+	for i := range accounts {
+		c.judgeReason(g, &accounts[i], ds)
+	}
+	c.judgeSkips(g, accounts)
+	// Whether what comes later has been dealt with, so that what was before it must have been.
+	passed := make([]bool, len(fates))
+	if g.put.Spec.ordered() && len(fates) > 0 {
+		latest := Time(0)
+		for i := range accounts {
+			if o := (occurrence{accounts[i].to, accounts[i].to}); !c.asked(g, o, forever) {
+				latest = max(latest, o.lo)
+			}
+		}
+		for i := range fates {
+			passed[i] = fates[i].lo < latest
+		}
+	}
+	var active []account
+	for i := range fates {
+		f := &fates[i]
+		for len(accounts) > 0 && accounts[0].from <= f.lo {
+			active, accounts = append(active, accounts[0]), accounts[1:]
+		}
+		active = slices.DeleteFunc(active, func(a account) bool { return a.to < f.lo })
+		c.judgeRecorded(g, f, active, passed[i])
+	}
+}
+
+// accounts returns the records of expected occurrences by their first one, and judges what they count.
+func (c *checker) accounts(g *generation) (list []account) {
+	for _, r := range g.records {
+		first, ok := g.name(r.Due)
+		if !ok {
+			c.phantomRecord(r, "the timer has no such occurrence")
+			continue
+		}
+		a := account{r, first.lo, first.lo}
+		if r.LastDue != 0 {
+			last, ok := g.name(r.LastDue)
+			if !ok {
+				c.phantomRecord(r, "the timer has no occurrence of "+r.LastDue.String())
+				continue
+			}
+			a.to = last.lo
+			if n := c.between(g, a.from, a.to); r.Count != 0 && n != r.Count {
+				c.violate("R1-record", g, a.from, "a record counts %d occurrences from there to %v, there are %d", r.Count, a.to, n)
+			}
+		}
+		list = append(list, a)
+	}
+	slices.SortStableFunc(list, func(a, b account) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
+	return list
+}
+
+// between counts the occurrences from one to another, both included.
+func (c *checker) between(g *generation, from, to Time) (n int) {
+	for o, ok := g.expect.next(from - 1); ok && o.lo <= to; o, ok = g.expect.next(o.lo) {
+		n++
+	}
+	return n
+}
+
+// judgeRecorded judges the records of one occurrence. passed says that a later one has been dealt with, which comes after it.
+func (c *checker) judgeRecorded(g *generation, f *fate, records []account, passed bool) {
+	fired, gone := false, ""
+	for _, r := range records {
+		switch {
+		case r.Ending == Fired:
+			fired = true
+		case r.Ending == Missed, r.Ending == Skipped && !r.overtaken():
+			gone = string(r.Ending)
+		}
+	}
+	var arrivals, asked []arrival
+	if f.d != nil {
+		arrivals, asked = f.d.arrivals, f.d.asked
+	}
+	again := 0 // what was asked for once more has a record more
+	for i := range g.asks {
+		if g.asks[i].covers(f.occurrence) {
+			again++
+		}
+	}
+	touched := len(arrivals) > 0 && c.faults.touch(arrivals[0].T, c.over(arrivals))
+	switch n := len(records); {
+	case n > 1+again && !touched:
+		c.violate("R1-record", g, f.lo, "%d records say what became of it", n)
+	case n == 0 && c.cfg.Records && !f.told && c.recordable(g, f, passed, touched):
+		c.violate("R1-record", g, f.lo, "no record says what became of it")
+	}
+	accepted := func(a arrival) bool { return a.reply == ReplyOK }
+	if fired && !slices.ContainsFunc(arrivals, accepted) && !slices.ContainsFunc(asked, accepted) {
+		c.violate("R2-ending", g, f.lo, "a record says that it fired, but no attempt was answered ok")
+	}
+	if gone != "" && len(arrivals) > 0 && !touched {
+		c.violate("R2-ending", g, f.lo, "a record says that it was %s, but it arrived at %v", gone, arrivals[0].T)
+	}
+	if fired || len(records) == 0 || !c.cfg.Records {
+		return
+	}
+	for _, a := range arrivals {
+		if a.reply == ReplyOK && a.end <= a.T.Add(c.cfg.AttemptTimeout) && !touched && a.end.Add(c.cfg.MaxLate+c.cfg.ClockErr) <= c.end {
+			c.violate("R2-ending", g, f.lo, "the attempt of %v was answered ok, but no record says that it fired", a.T)
+			return
+		}
+	}
+}
+
+// over returns when all that follows from attempts has been written down.
+func (c *checker) over(arrivals []arrival) Time {
+	var end Time
+	for i := range arrivals {
+		end = max(end, c.running(&arrivals[i]))
+	}
+	return min(end, c.end).Add(c.cfg.MaxLate)
+}
+
+// recordable says whether there must be a record of an occurrence by now.
+func (c *checker) recordable(g *generation, f *fate, passed, touched bool) bool {
+	switch {
+	case !f.certain || g.put.Res != OK || g.unsure:
+		return false
+	case f.d != nil && len(f.d.arrivals) > 0:
+		if f.d.done == forever {
+			w := g.ended // with the timer, what was tried in vain until then ended, too
+			return !touched && (passed || w != nil && c.over(f.d.arrivals) <= w.t0 && w.t1.Add(c.cfg.MaxLate+c.cfg.ClockErr) <= c.end && g.threat == w)
+		}
+		by := c.faults.push(f.d.settled, f.d.settled.Add(c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate)
+		if end, paused := g.timer.paused(f.d.settled, by); touched && paused { // a fault made the service forget it, and it cannot come again yet
+			by = max(by, c.faults.push(end, end.Add(c.cfg.AttemptTimeout), c.cfg.MaxLate))
+		}
+		return by <= c.end && !(touched && g.contested(by))
+	}
+	return passed || f.deadline <= c.end && !f.contested
+}
+
+// judgeReason judges whether a timer's policies, or its clients, gave a record's reason.
+func (c *checker) judgeReason(g *generation, a *account, ds []delivery) {
+	s := &g.put.Spec
+	switch word := a.word(); {
+	case a.Ending == Fired || a.Ending == Died:
+		return
+	case a.Ending == Missed && word == "misfire" && (s.Misfire == MisfireLatest || s.Misfire == MisfireSkip || s.Misfire == MisfireWithin):
+		if next, ok := g.expect.next(a.to); s.Misfire != MisfireLatest || ok && next.lo <= c.end {
+			return
+		}
+	case a.Ending == Missed && word == "deadline" && s.Deadline != 0:
+		return
+	case a.Ending == Skipped && word == "paused":
+		if until, ok := g.timer.paused(a.from, c.end); ok && a.to <= until.Add(c.cfg.ClockErr) {
+			return
+		}
+	case a.Ending == Skipped && a.overtaken():
+		if g.threat != nil {
+			return
+		}
+	case a.Ending == Skipped && word == "asked" && g.skippable(forever) > 0:
+		return
+	case a.Ending == Skipped && word == "overlap" && s.Overlap == OverlapSkip:
+		if c.overlapped(g, occurrence{a.from, a.from}, ds) && c.overlapped(g, occurrence{a.to, a.to}, ds) {
+			return
+		}
+	}
+	c.violate("R3-reason", g, a.from, "a record says that it was %s: %q, for which there is no reason", a.Ending, a.Reason)
+}
+
+// word is what a record's reason begins with.
+func (r *Record) word() string {
+	word, _, _ := strings.Cut(r.Reason, " ")
+	return strings.TrimRight(word, ":")
+}
+
+// overtaken says that an occurrence ended with its timer, while it was in progress.
+func (r *Record) overtaken() bool {
+	return slices.Contains([]string{"deleted", "replaced", "rescheduled"}, r.word())
+}
+
+// judgeSkips holds how many occurrences were skipped because somebody asked for it against how many were asked for.
+func (c *checker) judgeSkips(g *generation, accounts []account) {
+	n := 0
+	for _, a := range accounts {
+		if a.Ending != Skipped || !strings.HasPrefix(a.Reason, "asked") {
+			continue
+		}
+		if a.LastDue != 0 && a.Count == 0 {
+			return // it does not say how many
+		}
+		n += max(1, a.Count)
+	}
+	most := g.skippable(forever)
+	if n > most && most > 0 { // with none, each is without a reason
+		c.violate("R3-reason", g, 0, "%d occurrences were skipped as asked for, but %d were asked for", n, most)
+	}
+	if !c.cfg.Records || g.threat != nil || n >= most {
+		return
+	}
+	least, last := 0, Time(0)
+	for _, s := range g.timer.calls.skips {
+		if s.Res == OK && g.meant(s.T0) {
+			least, last = least+s.Count, max(last, s.T1)
+		}
+	}
+	// The schedule must have had so many left, and none be in progress that the skips still wait for.
+	if by := c.faults.push(last, last.Add(c.cfg.AttemptTimeout+c.cfg.MaxLate), c.cfg.MaxLate); n < least && by <= c.end && c.left(g, last, least) {
+		c.violate("R3-reason", g, 0, "%d occurrences were skipped as asked for, but %d were asked for", n, least)
+	}
+}
+
+// left says whether a generation has so many occurrences after a time, and went on after it.
+func (c *checker) left(g *generation, after Time, n int) bool {
+	if g.put.Spec.Count > 0 {
+		return false // skips count as well
+	}
+	o, ok := g.expect.next(after)
+	for ; ok && n > 1; n-- {
+		o, ok = g.expect.next(o.lo)
+	}
+	return ok && slices.ContainsFunc(g.records, func(r *Record) bool { return max(r.Due, r.LastDue) > after })
+}

@@ -1,0 +1,291 @@
+package schedule
+
+import (
+	"math"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// MaxSteps bounds how many candidates Next of a compiled schedule looks at before it says that there is no further time:
+// stretches that are taken out, days that do not count, and local times that come to nothing. A day, and a range of dates or
+// instants, that is taken out whole is one step, an hour or a minute likewise.
+const MaxSteps = 100_000
+
+// budget is what is left of MaxSteps.
+type budget struct{ left int }
+
+// spend takes a step, and says whether there was one left.
+func (b *budget) spend() bool {
+	b.left--
+	return b.left >= 0
+}
+
+// composed is a schedule of several parts, with exceptions, calendars and bounds.
+//
+// What is planned for a local time goes this way: an exception that it lies in takes it out; the calendar rule leaves it, takes it out
+// or gives it another date; the clocks turn it into an instant, by the rule for their changes; and the instant counts unless
+// an exception or the bounds take it out. So nothing is ever due at a time that is taken out, moved or not. What is no local
+// time but an instant stays one, unless its day does not count: then it is moved as the local time that it was shown as.
+type composed struct {
+	parts   []*Schedule
+	sources []source
+	zone    zone // of the exceptions, the calendars, and what is moved
+	named   bool // the zone decides something
+	except  exceptions
+	days    *days         // nil: every day counts
+	start   rouse.Instant // nothing is due before
+	end     rouse.Instant // nothing is due at it or after
+	ttl     time.Duration // end was given so; for words
+}
+
+// Next returns the first due time strictly after the given one. ok is false when there is none, or none within MaxSteps.
+func (c *composed) Next(after rouse.Instant) (next rouse.Instant, ok bool) {
+	next, ok, _ = c.next(after)
+	return next, ok
+}
+
+// next is Next with the number of steps that it took.
+func (c *composed) next(after rouse.Instant) (next rouse.Instant, ok bool, steps int) {
+	after = max(after, c.start-1, 0)
+	if after >= rouse.MaxInstant {
+		return 0, false, 0
+	}
+	next = rouse.Never
+	share := MaxSteps / len(c.sources) // so that one source that runs out does not silence the others
+	for i := range c.sources {
+		b := budget{share}
+		if at, found := c.of(&c.sources[i], after, min(next, c.end), &b); found {
+			next, ok = at, true
+		}
+		steps += share - max(b.left, 0)
+	}
+	if !ok {
+		return 0, false, steps
+	}
+	return next, true, steps
+}
+
+// of returns the first time of one source after the given one, if it lies before the bound.
+func (c *composed) of(s *source, after, bound rouse.Instant, b *budget) (rouse.Instant, bool) {
+	for b.spend() {
+		at, ok := c.candidate(s, after, bound, b)
+		if !ok || at >= bound || at > rouse.MaxInstant {
+			return 0, false
+		}
+		end := c.except.end(at, c.zone)
+		if end == at {
+			return at, true
+		}
+		after = end - 1
+	}
+	return 0, false
+}
+
+// candidate returns the first time of a source after the given one, of which only exceptions have not been asked as yet. It
+// may give up on what is not before the bound.
+func (c *composed) candidate(s *source, after, bound rouse.Instant, b *budget) (rouse.Instant, bool) {
+	if s.local != nil {
+		return s.zone.due(after, c.moved(c.planned(s, b), b))
+	}
+	at, ok := c.counting(s.real, after, bound, b)
+	if c.shifts() {
+		others := c.moved(c.shownOff(s.real, b), b)
+		if moved, found := c.zone.due(after, others); found && (!ok || moved < at) {
+			return moved, true
+		}
+	}
+	return at, ok
+}
+
+func (c *composed) shifts() bool { return c.days != nil && c.days.shift != rouse.ShiftSkip }
+
+// planned returns the local times of a source that exceptions leave, and that no calendar takes out.
+func (c *composed) planned(s *source, b *budget) walls {
+	return func(from int64) (int64, bool) {
+		for b.spend() {
+			wall, ok := s.local(from)
+			if !ok {
+				return 0, false
+			}
+			if from = c.except.wallEnd(wall); from > wall {
+				continue
+			}
+			if c.days != nil && c.days.shift == rouse.ShiftSkip {
+				d := dateOf(wall)
+				next, ok := c.days.next(d, b)
+				if !ok {
+					return 0, false
+				}
+				if next > d {
+					from = midnight(next)
+					continue
+				}
+			}
+			if from = c.plannedIn(s.zone, wall); from > wall {
+				continue
+			}
+			return wall, true
+		}
+		return 0, false
+	}
+}
+
+// plannedIn returns until when, by the clocks on the wall, a stretch of instants takes out what is planned; the local time
+// itself if it does not.
+func (c *composed) plannedIn(z zone, wall int64) int64 {
+	if len(c.except.instants) == 0 || !c.shifts() {
+		return wall // what is not moved is looked at when it is an instant
+	}
+	at, n := z.instants(floorDiv(wall, 1000))
+	var end rouse.Instant
+	for _, second := range at[:n] {
+		first := rouse.Instant(second*1000 + mod(wall, 1000))
+		if end = c.except.instantEnd(first); end == first {
+			return wall
+		}
+	}
+	if n == 0 {
+		return wall
+	}
+	// The clocks show what follows in order, all of it in the stretch, until they change or show what they show again.
+	s := z.span(at[0])
+	stop := spanMillis(s.end)
+	if z.rule.repeat != repeatFirst && s.end != math.MaxInt64 {
+		stop = min(stop, stop+(z.span(s.end).offset-s.offset)*1000)
+	}
+	offset := s.offset * 1000
+	if at[0]*1000+mod(wall, 1000)+offset == wall {
+		return max(wall+1, min(int64(end), stop)+offset)
+	}
+	return wall + 1
+}
+
+// moved returns local times at the dates that the calendar rule moves them to.
+func (c *composed) moved(planned walls, b *budget) walls {
+	if !c.shifts() {
+		return planned
+	}
+	return func(from int64) (int64, bool) {
+		clock := mod(from, dayMillis)
+		target, ok := c.days.next(dateOf(from), b)
+		if !ok {
+			return 0, false
+		}
+		if target > dateOf(from) {
+			clock = 0
+		}
+		for b.spend() {
+			first, last := c.days.origins(target)
+			if wall, ok := earliest(planned, first, last, clock, b); ok {
+				return midnight(target) + wall, true
+			}
+			clock = 0
+			// The next target is that of the next local time that is planned for a later day, if it has one.
+			for day := last + 1; ; {
+				wall, ok := planned(midnight(day))
+				if !ok || !b.spend() {
+					return 0, false
+				}
+				day = dateOf(wall)
+				if target, ok = c.days.target(day); ok {
+					break
+				}
+				counts, ok := c.days.next(day, b)
+				if !ok {
+					return 0, false
+				}
+				if c.days.shift == rouse.ShiftNext {
+					counts -= maxMove // the first day that reaches it
+				}
+				day = max(day+1, counts)
+			}
+		}
+		return 0, false
+	}
+}
+
+// earliest returns the earliest time of day, not before clock, that is planned for one of the dates from first to last.
+func earliest(planned walls, first, last rouse.Date, clock int64, b *budget) (int64, bool) {
+	best := int64(dayMillis)
+	for day := first; day <= last && b.spend(); {
+		wall, ok := planned(midnight(day) + clock)
+		if !ok {
+			break
+		}
+		if d := dateOf(wall); d > day { // the days between have nothing
+			day = d
+			continue
+		}
+		best = min(best, mod(wall, dayMillis))
+		day++
+	}
+	return best, best < dayMillis
+}
+
+// counting returns the first time after the given one of a schedule of instants, on days that count.
+func (c *composed) counting(times rouse.Schedule, after, bound rouse.Instant, b *budget) (rouse.Instant, bool) {
+	for b.spend() {
+		at, ok := times.Next(after)
+		if !ok || at >= bound {
+			return 0, false
+		}
+		end := c.except.end(at, c.zone)
+		if end == at && c.days != nil {
+			d := dateOf(c.zone.wall(at))
+			next, ok := c.days.next(d, b)
+			if !ok {
+				return 0, false
+			}
+			if next > d {
+				end = c.zone.until(at, midnight(next))
+			}
+		}
+		if end == at {
+			return at, true
+		}
+		after = end - 1
+	}
+	return 0, false
+}
+
+// shownOff returns the local times, on days that do not count, that the clocks show at times of a schedule of instants.
+func (c *composed) shownOff(times rouse.Schedule, b *budget) walls {
+	outside := nextFunc(func(after rouse.Instant) (rouse.Instant, bool) {
+		for b.spend() {
+			at, ok := times.Next(after)
+			if !ok {
+				return 0, false
+			}
+			end := c.except.instantEnd(at)
+			if end == at {
+				return at, true
+			}
+			after = end - 1
+		}
+		return 0, false
+	})
+	return func(from int64) (int64, bool) {
+		for b.spend() {
+			wall, ok := c.zone.shown(outside, from)
+			if !ok {
+				return 0, false
+			}
+			if from = c.except.wallEnd(wall); from > wall {
+				continue
+			}
+			d := dateOf(wall)
+			away, ok := c.days.away(d, b)
+			if away == d || !ok {
+				return wall, ok
+			}
+			from = midnight(away)
+		}
+		return 0, false
+	}
+}
+
+// nextFunc is a schedule by its one method.
+type nextFunc func(rouse.Instant) (rouse.Instant, bool)
+
+func (f nextFunc) Next(after rouse.Instant) (rouse.Instant, bool) { return f(after) }

@@ -1,0 +1,70 @@
+package schedule
+
+import (
+	"hash/fnv"
+	"strconv"
+	"strings"
+)
+
+// spread reads an element with H, and returns what it stands for: H a value, H/15 a phase and then every 15th, H(0-29) and
+// H(0-29)/10 the same within a range. Days of the month are 1 to 28 unless a range says otherwise, so that every month has
+// them.
+func (f *field) spread(item string, d *dialect, seed string) (string, *fault) {
+	const shape = "write H, H/15, H(0-29) or H(0-29)/10"
+	if f == &years {
+		return "", f.fault(item, "has H where a number should be", "use "+f.bounds())
+	}
+	lo, hi := f.min, f.min+f.size()-1
+	if f == &monthday {
+		hi = 28
+	}
+	rest := item[1:]
+	if text, ok := strings.CutPrefix(rest, "("); ok {
+		inner, after, closed := strings.Cut(text, ")")
+		from, to, ranged := strings.Cut(inner, "-")
+		if !closed || !ranged {
+			return "", f.fault(item, "has no range between its brackets", shape)
+		}
+		var err *fault
+		if lo, err = f.value(item, from, d); err != nil {
+			return "", err
+		}
+		if hi, err = f.value(item, to, d); err != nil {
+			return "", err
+		}
+		if lo >= hi {
+			return "", f.fault(item, "has a range that does not run upwards", shape)
+		}
+		rest = after
+	}
+	size, step := hi-lo+1, 0
+	if text, ok := strings.CutPrefix(rest, "/"); ok {
+		step, ok = number(text)
+		if !ok || step < 1 || step >= size {
+			return "", f.fault(item, "has a step that is not between 1 and "+strconv.Itoa(size-1), shape)
+		}
+		size = step
+	} else if rest != "" {
+		return "", f.fault(item, "has "+quote(rest)+" after H", shape)
+	}
+	if _, name, _ := strings.Cut(seed, "/"); name == "" {
+		return "", f.fault(item, "needs the name of a timer, by which H is chosen", "give the name, or a number instead of H")
+	}
+	lo += int(hash(seed, f.place) % uint64(size))
+	if step == 0 {
+		return strconv.Itoa(lo), nil
+	}
+	return strconv.Itoa(lo) + "-" + strconv.Itoa(hi) + "/" + strconv.Itoa(step), nil
+}
+
+// hash returns the number that H stands for in a place of an expression, before it is cut to the field's size: FNV-1a of the
+// seed, 64 bits, plus the place (0 second, 1 minute, 2 hour, 3 day of month, 4 month, 5 day of week) plus one times the
+// golden ratio, mixed by the finalizer of SplitMix64. Timers stay where they are as long as this does not change.
+func hash(seed string, place int) uint64 {
+	f := fnv.New64a()
+	f.Write([]byte(seed))
+	h := f.Sum64() + uint64(place+1)*0x9e3779b97f4a7c15
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
+}

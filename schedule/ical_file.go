@@ -1,0 +1,150 @@
+package schedule
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rousehq/rouse"
+)
+
+// Limits on iCalendar files.
+const (
+	maxICalendar  = 4 << 20 // bytes
+	maxComponents = 16      // components within each other
+)
+
+// component is a part of an iCalendar file between BEGIN and END. Of components within components only those that matter are
+// kept.
+type component struct {
+	name  string // in upper case
+	props []property
+	line  int
+}
+
+// all returns the properties of a name.
+func (c *component) all(name string) (all []property) {
+	for _, p := range c.props {
+		if p.name == name {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// first returns the first property of a name; without a name if there is none.
+func (c *component) first(name string) property {
+	for _, p := range c.props {
+		if p.name == name {
+			return p
+		}
+	}
+	return property{}
+}
+
+// refuseLine returns the error for a line of an iCalendar file.
+func refuseLine(line int, text, wrong, cure string) error {
+	return rouse.Refuse("icalendar", text, fmt.Sprintf("line %d %s", line, wrong), cure)
+}
+
+// readICalendar reads the VEVENTs of a file, and the zone that its calendar names (X-WR-TIMEZONE). others counts the
+// components beside them by their names.
+func readICalendar(data []byte) (events []component, zoneName string, others map[string]int, err error) {
+	const cure = "give an iCalendar file (RFC 5545), which begins with BEGIN:VCALENDAR"
+	if len(data) > maxICalendar {
+		return nil, "", nil, rouse.Refuse("icalendar", "", fmt.Sprintf("has %d bytes", len(data)), fmt.Sprintf("use at most %d", maxICalendar))
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if !utf8.Valid(data) {
+		line := 1
+		for rest := data; ; line++ {
+			text, after, more := bytes.Cut(rest, []byte("\n"))
+			if !utf8.Valid(text) || !more {
+				break
+			}
+			rest = after
+		}
+		return nil, "", nil, refuseLine(line, "", "is not UTF-8", "save the file as UTF-8")
+	}
+	others = make(map[string]int)
+	var open []string // the names of the components that we are in
+	for text, line := range unfold(string(data)) {
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		p, wrong := parseProperty(text)
+		switch {
+		case wrong != "" && len(open) == 0:
+			return nil, "", nil, refuseLine(line, text, "is not in a calendar", cure)
+		case wrong != "":
+			return nil, "", nil, refuseLine(line, text, wrong, "mend the line, or take it out")
+		}
+		p.line = line
+		name := strings.ToUpper(strings.TrimSpace(p.value))
+		switch {
+		case p.name == "BEGIN":
+			if (len(open) == 0) != (name == "VCALENDAR") {
+				return nil, "", nil, refuseLine(line, text, "is out of place", cure)
+			}
+			if len(open) == maxComponents {
+				return nil, "", nil, refuseLine(line, text, fmt.Sprintf("is within more than %d components", maxComponents), "give a file that is less nested")
+			}
+			open = append(open, name)
+			switch {
+			case len(open) == 2 && name == "VEVENT":
+				events = append(events, component{name: name, line: line})
+			case len(open) == 2:
+				others[name]++
+			}
+		case len(open) == 0:
+			return nil, "", nil, refuseLine(line, text, "is not in a calendar", cure)
+		case p.name == "END":
+			if name != open[len(open)-1] {
+				return nil, "", nil, refuseLine(line, text, "ends a "+quote(name)+" where "+open[len(open)-1]+" is open", "end each component in which it begins")
+			}
+			open = open[:len(open)-1]
+		case len(open) == 1 && p.name == "X-WR-TIMEZONE":
+			zoneName = p.value
+		case len(open) == 2 && open[1] == "VEVENT":
+			switch p.name { // the only ones that matter; texts are long
+			case "UID", "DTSTART", "DTEND", "DTSTAMP", "DURATION", "RRULE", "RDATE", "EXDATE", "EXRULE", "RECURRENCE-ID", "STATUS", "SUMMARY":
+				e := &events[len(events)-1]
+				e.props = append(e.props, p)
+			}
+		}
+	}
+	if len(open) > 0 {
+		return nil, "", nil, rouse.Refuse("icalendar", "", "ends within "+open[len(open)-1], "give the whole file, with END:"+open[len(open)-1])
+	}
+	if len(events) == 0 && len(others) == 0 && len(bytes.TrimSpace(data)) == 0 {
+		return nil, "", nil, rouse.Refuse("icalendar", "", "is empty", cure)
+	}
+	return events, zoneName, others, nil
+}
+
+// unfold goes through the lines of a text, each with the number of its first line in the file. A line that begins with a space
+// or a tab goes on with the line before it.
+func unfold(data string) func(yield func(text string, line int) bool) {
+	return func(yield func(string, int) bool) {
+		var text strings.Builder
+		begin, line := 0, 0
+		for raw := range strings.Lines(data) {
+			line++
+			raw = strings.TrimSuffix(strings.TrimSuffix(raw, "\n"), "\r")
+			if begin > 0 && raw != "" && (raw[0] == ' ' || raw[0] == '\t') {
+				text.WriteString(raw[1:])
+				continue
+			}
+			if begin > 0 && !yield(text.String(), begin) {
+				return
+			}
+			text.Reset()
+			text.WriteString(raw)
+			begin = line
+		}
+		if begin > 0 {
+			yield(text.String(), begin)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package schedule
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rousehq/rouse"
+)
+
+// Mark says what a change of the clocks made of a due time; empty mostly.
+func (s *Schedule) Mark(due rouse.Instant) string {
+	for _, src := range s.sources(zone{}) {
+		if src.local == nil {
+			continue
+		}
+		if _, mark, ok := src.zone.explain(due, src.local); ok && mark != "" {
+			return mark
+		}
+	}
+	return ""
+}
+
+// Mark says what a change of the clocks, or a calendar, made of a due time; empty mostly.
+func (c *composed) Mark(due rouse.Instant) string {
+	var moved string
+	unmoved := false
+	for i := range c.sources {
+		s := &c.sources[i]
+		mark, ok := c.unmoved(s, due, &budget{MaxSteps})
+		if ok && mark != "" {
+			return mark
+		}
+		unmoved = unmoved || ok
+		if !ok && moved == "" && c.shifts() {
+			moved = c.movedTo(s, due, &budget{MaxSteps})
+		}
+	}
+	if unmoved {
+		return ""
+	}
+	return moved
+}
+
+// unmoved says whether a source is due at a time on the day that it was planned for, and what the clocks made of it.
+func (c *composed) unmoved(s *source, due rouse.Instant, b *budget) (mark string, ok bool) {
+	if s.local == nil {
+		at, ok := s.real.Next(due - 1)
+		return "", ok && at == due && (c.days == nil || c.days.count(dateOf(c.zone.wall(due))))
+	}
+	planned := c.planned(s, b)
+	if c.shifts() {
+		all, near := planned, midnight(dateOf(s.zone.wall(due))+3) // no change of the clocks reaches farther
+		planned = func(from int64) (int64, bool) {
+			for {
+				wall, ok := all(from)
+				if !ok || wall >= near {
+					return 0, false
+				}
+				if c.days.count(dateOf(wall)) {
+					return wall, true
+				}
+				from = midnight(dateOf(wall) + 1)
+			}
+		}
+	}
+	_, mark, ok = s.zone.explain(due, planned)
+	return mark, ok
+}
+
+// movedTo says from which days a source was moved to be due at a time; empty if it was not.
+func (c *composed) movedTo(s *source, due rouse.Instant, b *budget) string {
+	planned, z := c.shownOff(s.real, b), c.zone
+	if s.local != nil {
+		planned, z = c.planned(s, b), s.zone
+	}
+	wall, mark, ok := z.explain(due, c.moved(planned, b))
+	if !ok {
+		return ""
+	}
+	target := dateOf(wall)
+	first, last := c.days.origins(target)
+	var from []rouse.Date
+	for d := first; d <= last && b.spend(); d++ {
+		origin := midnight(d) + mod(wall, dayMillis)
+		if w, ok := planned(origin); ok && w == origin && d != target {
+			from = append(from, d)
+		}
+	}
+	if len(from) == 0 {
+		return mark
+	}
+	var dates []string
+	for _, d := range from[:min(len(from), maxSaid)] {
+		dates = append(dates, d.String())
+	}
+	if more := len(from) - maxSaid; more > 0 {
+		dates = append(dates, fmt.Sprint(more, " more"))
+	}
+	names, word := c.days.reasons(from[0]), "calendar"
+	if len(names) > 1 {
+		word = "calendars"
+	}
+	text := fmt.Sprintf("moved from %s by %s %s", listed(dates), word, listed(names))
+	if mark != "" {
+		text += "; " + mark
+	}
+	return text
+}
+
+// explain returns the local time of the set that is due at an instant, and what the clocks made of it; ok is false if no
+// local time of the set is due then.
+func (z zone) explain(due rouse.Instant, from walls) (wall int64, mark string, ok bool) {
+	s := z.span(floorDiv(int64(due), 1000))
+	begin, end, offset := spanMillis(s.begin), spanMillis(s.end), s.offset*1000
+	has := func(wall int64) bool {
+		first, ok := from(wall)
+		return ok && first == wall
+	}
+	wall = int64(due) + offset
+	if s.begin != math.MinInt64 && int64(due)-begin < shiftMillis {
+		before := z.span(s.begin-1).offset * 1000
+		skipped, found := int64(0), false
+		switch z.rule.gap {
+		case gapNext:
+			if int64(due) == begin {
+				skipped, found = from(begin + before)
+			}
+		case gapShift:
+			skipped = int64(due) + before
+			found = skipped >= begin+before && has(skipped)
+		}
+		if found && skipped < begin+offset {
+			return skipped, fmt.Sprintf("%s does not exist on %v: the clocks go forward from %s to %s", sayClock(skipped), dateOf(skipped),
+				sayChange(begin+before, begin+offset), sayChange(begin+offset, begin+before)), true
+		}
+		if z.rule.repeat != repeatFirst && wall < begin+before && has(wall) {
+			return wall, fmt.Sprintf("%s comes twice on %v, this is the second", sayClock(wall), dateOf(wall)), true
+		}
+	}
+	if z.rule.repeat != repeatSecond && s.end != math.MaxInt64 && end-int64(due) <= shiftMillis && wall >= end+z.span(s.end).offset*1000 && has(wall) {
+		return wall, fmt.Sprintf("%s comes twice on %v, this is the first", sayClock(wall), dateOf(wall)), true
+	}
+	return wall, "", has(wall)
+}
+
+// sayClock says a time of day, with as many parts as it has.
+func sayClock(wall int64) string {
+	text := fmt.Sprintf("%02d:%02d", mod(wall, dayMillis)/3_600_000, mod(wall, 3_600_000)/60_000)
+	if wall%60_000 != 0 {
+		text += fmt.Sprintf(":%02d", mod(wall, 60_000)/1000)
+	}
+	if wall%1000 != 0 {
+		text += fmt.Sprintf(".%03d", mod(wall, 1000))
+	}
+	return text
+}
+
+// sayChange says one side of a change of the clocks, with the date if the other side has another.
+func sayChange(wall, other int64) string {
+	if dateOf(wall) == dateOf(other) {
+		return sayClock(wall)
+	}
+	return dateOf(wall).String() + " " + sayClock(wall)
+}

@@ -1,0 +1,14 @@
+package schedule
+
+import "github.com/rousehq/rouse"
+
+// RRuleSteps returns how many months, days and periods a recurrence rule looks at to find the next time; 0 for other forms.
+func RRuleSteps(s *Schedule, after rouse.Instant) int {
+	r, ok := s.times.(*rrule)
+	if !ok {
+		return 0
+	}
+	steps := 0
+	r.match(r.zone.reached(int64(max(after, 0))/1000)+1, &steps)
+	return steps
+}

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// maxCalendar bounds a calendar that comes as iCalendar or JSON, in bytes.
+const maxCalendar = 4 << 20
+
+// parseCalendar reads an iCalendar file.
+func (s *service) parseCalendar(icalendar []byte) (days []rouse.Day, warnings []string, err error) {
+	switch {
+	case s.opts.ParseCalendar == nil:
+		return nil, nil, fmt.Errorf("this server reads no iCalendar: %w", rousev1.ErrUnimplemented)
+	case len(icalendar) > maxCalendar:
+		return nil, nil, rouse.Refuse("icalendar", "", fmt.Sprintf("has %d bytes", len(icalendar)), fmt.Sprintf("use at most %d", maxCalendar))
+	}
+	if !s.reads.TryAcquire(1) {
+		return nil, nil, overloaded("calendars are being read")
+	}
+	defer s.reads.Release(1)
+	if days, warnings, err = s.opts.ParseCalendar(icalendar); err != nil {
+		if errors.As(err, new(*rouse.Invalid)) {
+			return nil, nil, err
+		}
+		return nil, nil, rouse.Refuse("icalendar", "", "cannot be read: "+rouse.Shorten(err.Error(), rouse.MaxDetail), "send an iCalendar file, as RFC 5545 has it")
+	}
+	days = slices.Clone(days)
+	slices.SortStableFunc(days, byDate)
+	return slices.CompactFunc(days, func(a, b rouse.Day) bool { return a.Date == b.Date }), warnings, nil // several events of a day
+}
+
+func byDate(a, b rouse.Day) int { return cmp.Compare(a.Date, b.Date) }
+
+// checkCalendar refuses a calendar that cannot be kept, and brings its days in order.
+func (s *service) checkCalendar(c *rouse.Calendar) error {
+	c.Days = slices.Clone(c.Days)
+	if len(c.Days) <= rouse.MaxDays { // else Check says that there are too many
+		at := make(map[rouse.Date]int, len(c.Days))
+		for i, d := range c.Days {
+			if first, twice := at[d.Date]; twice {
+				return rouse.Refuse(fmt.Sprintf("days[%d].date", i), d.Date.String(), fmt.Sprintf("is that of days[%d], too", first), "give each day once")
+			}
+			at[d.Date] = i
+		}
+		slices.SortFunc(c.Days, byDate)
+	}
+	return c.Check()
+}
+
+// putCalendar keeps a calendar, and returns it and how many timers are due at another time now.
+func (s *service) putCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, err error) {
+	if err := s.checkCalendar(&c); err != nil {
+		return saved, 0, err
+	}
+	if !s.bulks.TryAcquire(1) { // it may move many timers
+		return saved, 0, overloaded("bulk changes")
+	}
+	defer s.bulks.Release(1)
+	return s.timers.PutCalendar(ctx, c)
+}
+
+func (s *service) calendar(ctx context.Context, namespace, name string) (rouse.Calendar, error) {
+	if err := cmp.Or(rouse.CheckNamespace(namespace), rouse.CheckCalendarName("name", name)); err != nil {
+		return rouse.Calendar{}, err
+	}
+	return s.timers.Calendar(ctx, namespace, name)
+}
+
+// calendars returns all calendars of a namespace, without their days.
+func (s *service) calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error) {
+	if err := rouse.CheckNamespace(namespace); err != nil {
+		return nil, err
+	}
+	if !s.reads.TryAcquire(1) {
+		return nil, overloaded("lists are being read")
+	}
+	defer s.reads.Release(1)
+	list, err := s.timers.Calendars(ctx, namespace)
+	for i := range list {
+		list[i].Days = nil
+	}
+	return list, err
+}
+
+func (s *service) deleteCalendar(ctx context.Context, namespace, name string) error {
+	if err := cmp.Or(rouse.CheckNamespace(namespace), rouse.CheckCalendarName("name", name)); err != nil {
+		return err
+	}
+	return s.timers.DeleteCalendar(ctx, namespace, name)
+}

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Clock is the clock of a development server.
+type Clock interface {
+	// Now returns what the clock shows.
+	Now() rouse.Instant
+	// Ahead returns how far it is ahead of the real clock.
+	Ahead() time.Duration
+	// Advance moves it to a time to come: from due time to due time, waiting for what fires, or with jump at once. It
+	// returns how many occurrences were fired meanwhile.
+	Advance(ctx context.Context, to rouse.Instant, jump bool) (fired uint64, err error)
+}
+
+// clockState is what clients are told of the clock.
+type clockState struct {
+	now     rouse.Instant
+	ahead   time.Duration
+	virtual bool
+	fired   uint64
+}
+
+func (s *service) clock() clockState {
+	if c := s.opts.Clock; c != nil {
+		return clockState{now: c.Now(), ahead: c.Ahead(), virtual: true}
+	}
+	return clockState{now: s.timers.Now()}
+}
+
+// advance moves the clock by a span of time, or to a time; one of them is not 0.
+func (s *service) advance(ctx context.Context, by time.Duration, to rouse.Instant, jump bool) (clockState, error) {
+	c := s.opts.Clock
+	switch {
+	case c == nil:
+		return clockState{}, fmt.Errorf("only a development server's clock can be moved: %w", rousev1.ErrFailedPrecondition)
+	case (by == 0) == (to == 0):
+		return clockState{}, rouse.Refuse("by", "", "and to are both given, or neither is", "say how far the clock moves, or to what time")
+	}
+	if err := checkInstant("to", to); err != nil {
+		return clockState{}, err
+	}
+	if !s.moving.TryAcquire(1) {
+		return clockState{}, fmt.Errorf("the clock is being moved: %w", rousev1.ErrBusy)
+	}
+	defer s.moving.Release(1)
+	now := c.Now()
+	if by != 0 {
+		if to = now.Add(by); to > rouse.MaxInstant {
+			return clockState{}, rouse.Refuse("by", by.String(), "leads beyond the year 9998", "give less")
+		}
+	}
+	if to <= now {
+		return clockState{}, rouse.Refuse("to", to.String(), "is not after what the clock shows, "+now.String(), "give a time to come: a clock does not go back")
+	}
+	ctx, cancel := s.untilDrained(ctx)
+	defer cancel()
+	fired, err := c.Advance(ctx, to, jump)
+	if err != nil {
+		return clockState{}, s.ended(err)
+	}
+	state := s.clock()
+	state.fired = fired
+	return state, nil
+}

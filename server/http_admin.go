@@ -1,0 +1,76 @@
+package server
+
+import (
+	"bufio"
+	"net/http"
+	"time"
+
+	"github.com/rousehq/rouse/api"
+)
+
+const tarType = "application/x-tar"
+
+// writeBackup streams a tar archive. An error that comes after its beginning cuts the connection, so that nobody takes a part
+// for the whole.
+func (f *httpFace) writeBackup(c *call) error {
+	if _, err := c.query(); err != nil {
+		return err
+	}
+	if c.r.Method == http.MethodHead {
+		c.w.Header().Set("Content-Type", tarType)
+		return nil
+	}
+	body := &download{call: c}
+	w := bufio.NewWriterSize(body, backupChunk)
+	err := f.backup(c.r.Context(), w)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil || !body.begun {
+		return err
+	}
+	f.log.Error("backup ended early", "err", err)
+	panic(http.ErrAbortHandler)
+}
+
+// download is an answer that is sent as it is made: each part of it has followWrite to be taken.
+type download struct {
+	*call
+	begun bool
+}
+
+func (d *download) Write(b []byte) (int, error) {
+	if !d.begun {
+		d.begun = true
+		h := d.w.Header()
+		h.Set("Content-Type", tarType)
+		h.Set("Content-Disposition", `attachment; filename="rouse-`+time.Now().UTC().Format("20060102T150405Z")+`.tar"`)
+	}
+	d.allow(followWrite)
+	return d.w.Write(b)
+}
+
+func (f *httpFace) showClock(c *call) error {
+	if _, err := c.query(); err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, clockOf(f.clock()))
+}
+
+// advanceClock takes as long as what fires meanwhile.
+func (f *httpFace) advanceClock(c *call) error {
+	var body api.AdvanceClock
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	state, err := f.advance(c.r.Context(), time.Duration(body.By), body.To.Instant(), body.Jump)
+	c.allow(followWrite)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, clockOf(state))
+}
+
+func clockOf(s clockState) api.Clock {
+	return api.Clock{Now: api.TimeOf(s.now), Ahead: api.Duration(s.ahead), Virtual: s.virtual, Fired: s.fired}
+}

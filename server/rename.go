@@ -1,0 +1,35 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/rousehq/rouse"
+)
+
+// The service names fields as the query parameters and members of HTTP do. Messages, and filters within a body, call some of
+// them otherwise.
+var (
+	plainNames = map[string]string{"from": "from_ms", "until": "until_ms", "at": "at_ms", "to": "to_ms"}
+
+	filterMessage = map[string]string{"namespace": "filter.namespace", "name": "filter.name", "prefix": "filter.name_prefix", "label": "filter.labels",
+		"states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "from": "from_ms", "until": "until_ms"}
+
+	filterMember = map[string]string{"name": "filter.name", "prefix": "filter.prefix", "label": "filter.labels", "states": "filter.states",
+		"due_from": "filter.due_from", "due_until": "filter.due_until"}
+)
+
+// renamed returns an error with the fields' names of another form.
+func renamed(err error, names map[string]string) error {
+	var inv *rouse.Invalid
+	if !errors.As(err, &inv) {
+		return err
+	}
+	out := &rouse.Invalid{Problems: make([]rouse.Problem, len(inv.Problems))}
+	for i, p := range inv.Problems {
+		if name, ok := names[p.Field]; ok {
+			p.Field = name
+		}
+		out.Problems[i] = p
+	}
+	return out
+}

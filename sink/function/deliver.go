@@ -1,0 +1,94 @@
+package function
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Deliver calls the functions of the fires, and returns when each has ended or was left behind.
+func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
+	var calls sync.WaitGroup
+	for i := range fires {
+		if i == len(fires)-1 { // mostly the only one
+			settle(i, s.attempt(ctx, &fires[i]))
+			break
+		}
+		calls.Go(func() { settle(i, s.attempt(ctx, &fires[i])) })
+	}
+	calls.Wait()
+}
+
+// attempt calls the function of one fire, and says what came of it.
+func (s *Sink) attempt(ctx context.Context, f *rouse.Fire) rouse.Outcome {
+	if err := s.Check(f.Spec); err != nil {
+		return rouse.Outcome{Verdict: rouse.Rejected, Detail: printable(err.Error())}
+	}
+	fn := s.function(f.Spec.Target)
+	switch {
+	case ctx.Err() != nil:
+		return stopping
+	case fn == nil:
+		late := s.opts.Now().Sub(f.Due)
+		return rouse.Outcome{Verdict: rouse.Deferred, After: min(max(late/2, time.Second), 30*time.Second),
+			Detail: printable(unregistered + f.Spec.Target)}
+	}
+	if o, ok := s.place(ctx, fn); !ok {
+		return o
+	}
+	return s.call(ctx, fn, *f)
+}
+
+var stopping = rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "not called: the service is stopping"}
+
+// place waits for one of the function's places. They are short only while other namespaces call it too, or while calls go on
+// that were left behind.
+func (s *Sink) place(ctx context.Context, fn *registered) (o rouse.Outcome, ok bool) {
+	select {
+	case fn.places <- struct{}{}:
+		return o, true
+	default:
+	}
+	limit := time.NewTimer(s.opts.Wait)
+	defer limit.Stop()
+	select {
+	case fn.places <- struct{}{}:
+		return o, true
+	case <-ctx.Done():
+		return stopping, false
+	case <-limit.C:
+		return rouse.Outcome{Verdict: rouse.Deferred, After: time.Second,
+			Detail: fmt.Sprintf("not called: all %d calls of the function that may run at a time are running", cap(fn.places))}, false
+	}
+}
+
+// call runs the function with the attempt's timeout. The place that was taken for it is given back when the function ends.
+func (s *Sink) call(ctx context.Context, fn *registered, f rouse.Fire) rouse.Outcome {
+	timeout := f.Spec.Retry.Effective().Timeout
+	run, cancel := context.WithTimeout(ctx, timeout)
+	ended := make(chan error, 1)
+	go func() { // of its own, because a function that goes on for ever must not keep the engine from stopping
+		defer func() { <-fn.places }()
+		defer cancel()
+		s.safely(run, fn.call, f, ended)
+	}()
+	select {
+	case err := <-ended:
+		return judge(ctx, run, err, timeout)
+	case <-run.Done():
+	}
+	linger := time.NewTimer(s.opts.Linger)
+	defer linger.Stop()
+	select {
+	case err := <-ended:
+		return judge(ctx, run, err, timeout)
+	case <-linger.C:
+	}
+	if ctx.Err() != nil {
+		return rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "left behind: the service is stopping, and the function goes on"}
+	}
+	return rouse.Outcome{Verdict: rouse.Failed, Detail: fmt.Sprintf("left behind: the function goes on after its timeout of %v", timeout)}
+}

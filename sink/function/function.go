@@ -1,0 +1,188 @@
+// Package function is the sink of targets "func:NAME": it calls a function of this process, which Handle registered.
+//
+//	s := function.New(function.Options{})
+//	err := s.Handle("send-invoice", func(ctx context.Context, f rouse.Fire) error { return send(ctx, f.Spec.Payload) })
+//
+// It promises:
+//   - What the function returns is the outcome: nil is done, an error is a failure, to be tried again; Permanent, RetryAfter and
+//     ErrGone say more. A panic, and the end of the goroutine, are failures too, and the process goes on.
+//   - The function's ctx ends with the attempt's timeout (retry.timeout), and when the engine stops. One that goes on all the
+//     same is left behind after a while: its attempt is reported, and its place stays taken until it ends.
+//   - No more than its limit of calls of one function run at a time, whatever the namespaces.
+//   - A fire of a function that nobody registered is deferred, and spends no attempt: a worker of another version may have it.
+//
+// A function may be called twice for one occurrence, as after a crash; the fire's ID is the same then. As a function can kill
+// the process that it runs in, its lane asks that an attempt is written down before it begins: a fire that kills the process
+// each time ends as a dead letter.
+package function
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Handler does what a timer is for. Its ctx ends with the attempt's timeout and when the engine stops. It is called from many
+// goroutines at a time, and must not change what the fire's Spec holds.
+type Handler func(ctx context.Context, f rouse.Fire) error
+
+const (
+	scheme = "func:"
+
+	// MaxName bounds the name of a function, in bytes.
+	MaxName = 128
+)
+
+// Options bound and tune a sink. Zero fields have the defaults that their comments name.
+type Options struct {
+	Concurrency int           // calls of one function at a time, unless Handle says otherwise; default four for each processor
+	Wait        time.Duration // how long a fire waits for a place before it is deferred; default 2 s
+	Linger      time.Duration // how long a function has to end once its ctx has ended; default 1 s
+
+	// Now is the store's clock: the later a fire without a function is, the longer until it is tried again. Default the machine's.
+	Now func() rouse.Instant
+
+	// Panicked is called with what a function panicked with, and its stack. Default nothing.
+	Panicked func(f rouse.Fire, value any, stack []byte)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Concurrency <= 0 {
+		o.Concurrency = 4 * runtime.GOMAXPROCS(0)
+	}
+	if o.Wait <= 0 {
+		o.Wait = 2 * time.Second
+	}
+	if o.Linger <= 0 {
+		o.Linger = time.Second
+	}
+	if o.Now == nil {
+		o.Now = func() rouse.Instant { return rouse.Reached(time.Now()) }
+	}
+	if o.Panicked == nil {
+		o.Panicked = func(rouse.Fire, any, []byte) {}
+	}
+	return o
+}
+
+// Sink is safe for concurrent use.
+type Sink struct {
+	opts Options
+
+	mu        sync.RWMutex
+	functions map[string]*registered // by target
+}
+
+// registered is a function that fires can call.
+type registered struct {
+	target string
+	call   Handler
+	places chan struct{} // one for each call that may run
+}
+
+// New returns a sink without functions.
+func New(o Options) *Sink {
+	return &Sink{opts: o.withDefaults(), functions: map[string]*registered{}}
+}
+
+// Option tunes one function.
+type Option func(*settings)
+
+type settings struct{ concurrency int }
+
+// Concurrency lets up to n calls of the function run at a time; at least 1.
+func Concurrency(n int) Option {
+	return func(s *settings) { s.concurrency = n }
+}
+
+// Handle registers the function that fires with the target "func:NAME" call, before the engine runs or while it does. A name
+// is 1 to MaxName letters, digits, '.', '-', '_' and '/'. One that is taken is refused with rouse.ErrExists.
+func (s *Sink) Handle(name string, fn Handler, opts ...Option) error {
+	if err := checkName("name", name, name); err != nil {
+		return err
+	}
+	if fn == nil {
+		return rouse.Refuse("function", "", "is nil", "give one to call")
+	}
+	set := settings{concurrency: s.opts.Concurrency}
+	for _, o := range opts {
+		o(&set)
+	}
+	if set.concurrency < 1 {
+		return rouse.Refuse("concurrency", fmt.Sprint(set.concurrency), "is less than 1", "let at least one call run")
+	}
+	f := &registered{target: scheme + name, call: fn, places: make(chan struct{}, set.concurrency)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.functions[f.target] != nil {
+		return fmt.Errorf("function %q: %w", name, rouse.ErrExists)
+	}
+	s.functions[f.target] = f
+	return nil
+}
+
+// Obstacle says that no function is registered for the spec's target, or that all its places are taken.
+func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
+	switch f := s.function(spec.Target); {
+	case f == nil:
+		return printable(unregistered + spec.Target)
+	case len(f.places) == cap(f.places):
+		return fmt.Sprintf("all %d calls of the function that may run at a time are running", cap(f.places))
+	}
+	return ""
+}
+
+const unregistered = "no function is registered here for "
+
+func (s *Sink) function(target string) *registered {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.functions[target]
+}
+
+// Check refuses what is no function target, a name that cannot be one, and options that only webhooks have. That nobody has
+// registered the function is no fault of the timer.
+func (s *Sink) Check(spec *rouse.Spec) error {
+	name, ok := strings.CutPrefix(spec.Target, scheme)
+	if !ok {
+		return rouse.Refuse("target", spec.Target, "is no function target", "use func:NAME")
+	}
+	if err := checkName("target", spec.Target, name); err != nil {
+		return err
+	}
+	w := &spec.Webhook
+	if w.Method != "" || len(w.Headers) > 0 || w.Structured || w.Batch != 0 || w.Accept != 0 {
+		return rouse.Refuse("webhook", "", "has no meaning for a function target", "leave it out, or give an http or https target")
+	}
+	return nil
+}
+
+// checkName refuses what cannot be the name of a function.
+func checkName(field, value, name string) error {
+	ok := name != "" && len(name) <= MaxName
+	for _, c := range []byte(name) {
+		ok = ok && ('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte(".-_/", c) >= 0)
+	}
+	if !ok {
+		return rouse.Refuse(field, value, "names no function", fmt.Sprintf("use 1 to %d letters, digits, '.', '-', '_' and '/'", MaxName))
+	}
+	return nil
+}
+
+// unknownLimit is how many fires of a function that nobody registered are looked at at a time.
+const unknownLimit = 256
+
+// Lane is a lane for each function. A fire at a time is delivered, so that each attempt is written down by itself.
+func (s *Sink) Lane(_ string, spec *rouse.Spec) rouse.Lane {
+	if f := s.function(spec.Target); f != nil {
+		return rouse.Lane{Name: f.target, Limit: cap(f.places), Batch: 1, Spend: true}
+	}
+	// A clone, because a target may be a part of a timer's row, all of which it would keep in memory. Nothing is called, so
+	// nothing is spent.
+	return rouse.Lane{Name: strings.Clone(spec.Target), Limit: unknownLimit, Batch: 1}
+}

@@ -1,0 +1,113 @@
+package function
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/rousehq/rouse"
+)
+
+// ErrGone, returned by a function or wrapped in what it returns, says that it wants no more of the timer, which then ends.
+var ErrGone = errors.New("the function wants no more of this timer")
+
+// Permanent returns an error that says that another attempt would fail too: the fire becomes a dead letter at once. It is nil if
+// err is.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanent{err}
+}
+
+type permanent struct{ error }
+
+func (p *permanent) Unwrap() error { return p.error }
+
+// RetryAfter returns an error that says when to try again, in place of the timer's own backoff; 0 is at once. It is nil if err
+// is. A *rouse.RetryAfter, as package client returns it, says the same.
+func RetryAfter(err error, after time.Duration) error {
+	if err == nil {
+		return nil
+	}
+	return &rouse.RetryAfter{Err: err, After: after}
+}
+
+// maxRetryAfter bounds how far a function can put off the next attempt: as far as a timer's own backoff can be set.
+const maxRetryAfter = 7 * 24 * time.Hour
+
+// judge says what it means that a function returned err. ctx is the delivery's, run the one that the function was given.
+func judge(ctx, run context.Context, err error, timeout time.Duration) rouse.Outcome {
+	if err == nil { // also when its ctx has ended meanwhile: it did what it is for
+		return rouse.Outcome{Verdict: rouse.Done}
+	}
+	detail := printable(err.Error())
+	if detail == "" {
+		detail = "the function returned an error without text"
+	}
+	var again *rouse.RetryAfter
+	var never *permanent
+	switch {
+	case errors.Is(err, ErrGone):
+		return rouse.Outcome{Verdict: rouse.Gone, Detail: detail}
+	case errors.As(err, &never):
+		return rouse.Outcome{Verdict: rouse.Rejected, Detail: detail}
+	case ctx.Err() != nil:
+		return rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: printable("broken off, as the service is stopping: " + detail)}
+	case errors.As(err, &again):
+		return rouse.Outcome{Verdict: rouse.Failed, After: min(max(again.After, rouse.AtOnce), maxRetryAfter), Detail: detail}
+	case errors.Is(run.Err(), context.DeadlineExceeded):
+		detail = printable(fmt.Sprintf("timeout of %v: %s", timeout, detail))
+	}
+	return rouse.Outcome{Verdict: rouse.Failed, Detail: detail}
+}
+
+// safely calls a function, and sends what it returns; its panic, or the end of its goroutine, counts as an error.
+func (s *Sink) safely(ctx context.Context, call Handler, f rouse.Fire, ended chan<- error) {
+	err := errors.New("the function ended its goroutine")
+	returned := false
+	defer func() {
+		if !returned {
+			if value := recover(); value != nil {
+				err = fmt.Errorf("panic: %v (%s)", value, caller())
+				s.opts.Panicked(f, value, debug.Stack())
+			}
+		}
+		ended <- err
+	}()
+	err = call(ctx, f)
+	returned = true
+}
+
+// caller names the place that panicked: the first frame below the deferred function that is not the runtime's.
+func caller() string {
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
+	panicked := false
+	for {
+		f, more := frames.Next()
+		inRuntime := strings.HasPrefix(f.Function, "runtime.")
+		if panicked && !inRuntime {
+			return fmt.Sprintf("%s, %s:%d", f.Function[strings.LastIndexByte(f.Function, '/')+1:], f.File[strings.LastIndexByte(f.File, '/')+1:], f.Line)
+		}
+		panicked = panicked || f.Function == "runtime.gopanic"
+		if !more {
+			return "place unknown"
+		}
+	}
+}
+
+// printable returns text that fits a record: shortened, on one line.
+func printable(s string) string {
+	return rouse.Shorten(strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
+			return r
+		}
+		return ' '
+	}, rouse.Shorten(s, 2*rouse.MaxDetail))), rouse.MaxDetail)
+}

@@ -1,0 +1,85 @@
+package rouse
+
+import (
+	"strings"
+	"time"
+)
+
+// Spec is what a client says about a timer. Zero fields have the defaults that their comments name.
+type Spec struct {
+	Schedule string   // when: an RFC 3339 instant, "@after 90s", "@every 5m", cron and more: docs/schedules.md
+	Also     []string // further schedules: due whenever any of them is
+	Except   []string // times taken out: a date, a range of dates or instants with "/" between, or five cron fields whose minutes are meant
+	Timezone string   // IANA name that a cron expression or calendar period is read in; empty is UTC; refused elsewhere
+	DST      string   // what becomes of local times that a clock change skips or repeats; empty is "vixie"
+	Calendar CalendarRule
+
+	Start          Instant       // no occurrence is due before; intervals begin here; 0 is none
+	End            Instant       // no occurrence is due at it or after; 0 is none
+	TTL            time.Duration // End, counted from creation; 0 is none
+	MaxOccurrences uint64        // the schedule ends after so many occurrences, however they ended; 0 is no limit
+	Jitter         time.Duration // each occurrence is sent later than due by a part of it that is the same every time
+
+	Target      string // where: a URL whose scheme names the sink
+	Payload     []byte // what
+	ContentType string // of the payload; empty with a payload is application/octet-stream
+	Labels      map[string]string
+
+	Retry    Retry
+	Misfire  Misfire
+	Within   time.Duration // of MisfireWithin
+	Overlap  Overlap
+	Deadline time.Duration // an attempt does not start when it would be later than this; 0 is none
+	Priority Priority
+	Keep     time.Duration // how long the row is kept when the schedule has ended; 0 is not at all, negative is for ever
+	Webhook  Webhook
+}
+
+// Webhook holds what concerns webhook targets only.
+type Webhook struct {
+	Method     string            // default POST
+	Headers    map[string]string // sent with each request
+	Structured bool              // CloudEvents structured mode instead of binary mode
+	Batch      uint32            // up to so many fires to one URL in one request (CloudEvents batch); 0 and 1 are single requests
+	Accept     time.Duration     // how long after a 202 the receiver may take to report; default 10 min
+}
+
+// DefaultAccept is how long a receiver that answered 202 may take when the timer does not say.
+const DefaultAccept = 10 * time.Minute
+
+// Recurring says whether the schedule can have more than one occurrence.
+func (s *Spec) Recurring() bool {
+	return len(s.Also) > 0 || s.Schedule != "" && !isOneShot(s.Schedule)
+}
+
+// isOneShot tells the forms apart by their first bytes: "@after …", "aws:at(…)", or an RFC 3339 instant, "YYYY-…". No number
+// in a cron expression has four digits.
+func isOneShot(s string) bool {
+	if strings.HasPrefix(s, "@after ") || strings.HasPrefix(s, "aws:at(") {
+		return true
+	}
+	if len(s) < 5 || s[4] != '-' {
+		return false
+	}
+	for _, c := range []byte(s[:4]) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// Plain says that nothing but Schedule and Timezone decides when the timer is due.
+func (s *Spec) Plain() bool {
+	return len(s.Also) == 0 && len(s.Except) == 0 && s.DST == "" && s.Start == 0 && s.End == 0 && s.TTL == 0 &&
+		len(s.Calendar.Off) == 0 && len(s.Calendar.Only) == 0
+}
+
+// SetWhen takes over all that another spec says of when, and nothing else.
+func (s *Spec) SetWhen(when *Spec) {
+	s.Schedule, s.Also, s.Except, s.Timezone, s.DST, s.Calendar = when.Schedule, when.Also, when.Except, when.Timezone, when.DST, when.Calendar
+	s.Start, s.End, s.TTL, s.MaxOccurrences, s.Jitter = when.Start, when.End, when.TTL, when.MaxOccurrences, when.Jitter
+	if !s.Recurring() {
+		s.Overlap = OverlapDefault // it has no meaning for one occurrence
+	}
+}

@@ -1,0 +1,69 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// CheckpointFile is the name of the store that Checkpoint writes into its directory.
+const CheckpointFile = "timers.db"
+
+// Checkpoint writes a copy of the store, as of one moment, into a directory that does not exist yet: a file with the name
+// CheckpointFile, without gaps. Neither reading nor writing waits for it, but the log beside the store cannot be folded back as
+// long as it runs, and grows with what is written. If it fails, or its context ends, it leaves nothing.
+func (s *Store) Checkpoint(ctx context.Context, dir string) (err error) {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.life.RUnlock()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("checkpoint to %s: %w", dir, explain(err))
+		}
+	}()
+	if err := os.Mkdir(dir, 0o750); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(dir)
+		}
+	}()
+	path := filepath.Join(dir, CheckpointFile)
+	if err := s.copyTo(ctx, path); err != nil {
+		if ctx.Err() != nil { // SQLite says "interrupted"
+			return ctx.Err()
+		}
+		return err
+	}
+	for _, name := range []string{path, dir, filepath.Dir(dir)} {
+		if err := syncFile(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyTo writes the copy over a connection of its own, so that it takes none from the readers.
+func (s *Store) copyTo(ctx context.Context, path string) (err error) {
+	db, err := sql.Open("sqlite", dsn(s.path, []string{"busy_timeout(5000)"}))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	_, err = db.ExecContext(ctx, `VACUUM INTO ?`, path)
+	return err
+}
+
+// syncFile syncs a file or a directory.
+func syncFile(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

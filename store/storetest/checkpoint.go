@@ -1,0 +1,82 @@
+package storetest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rousehq/rouse"
+)
+
+// Checkpoint shows that the copies that a store writes of itself are stores of one moment. open opens the store in a
+// directory, whether it made it or a checkpoint did.
+func Checkpoint(t *testing.T, open OpenDir) {
+	top := t.TempDir()
+	at := func(name string) string { return filepath.Join(top, name) }
+	reopen := func(name string) *bench {
+		t.Helper()
+		s, err := open(at(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &bench{T: t, Store: s}
+	}
+	b := reopen("store")
+	c, ok := b.Store.(rouse.Checkpointer)
+	if !ok {
+		t.Fatalf("%T is no Checkpointer", b.Store)
+	}
+	rows := assorted(b)
+	all := manyRecords(b)
+
+	if err := c.Checkpoint(t.Context(), at("copy")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Checkpoint(t.Context(), at("copy")); err == nil {
+		t.Error("a checkpoint was written over another one")
+	}
+	if err := os.Mkdir(at("empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Checkpoint(t.Context(), at("empty")); err == nil {
+		t.Error("a checkpoint was written into a directory that was there")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Checkpoint(ended, at("ended")); err == nil {
+		t.Error("a checkpoint whose context has ended was written")
+	}
+	if _, err := os.Stat(at("ended")); err == nil {
+		t.Error("it left something")
+	}
+
+	after := b.create(row("after the copy", 0))[0]
+	b.apply(rouse.Change{Key: rows[0].Key, If: rows[0].Revision})
+	for range 2 { // the copy does not change with the store, and is one that can be used
+		copied := reopen("copy")
+		copied.same("the copy", copied.list(rouse.Query{States: everyState}), rows)
+		if n := copied.count(rouse.Query{States: everyState}); n != int64(len(rows)) {
+			t.Errorf("count is %d of %d rows", n, len(rows))
+		}
+		n := len(copied.history(rouse.RecordQuery{Namespace: "test", Limit: 50})) + len(copied.history(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
+		if n != len(all) {
+			t.Errorf("%d records of %d", n, len(all))
+		}
+		r := copied.create(row("in the copy", 0))[0]
+		if r.Revision <= rows[len(rows)-1].Revision {
+			t.Errorf("revision %d after %d", r.Revision, rows[len(rows)-1].Revision)
+		}
+		copied.apply(rouse.Change{Key: r.Key, If: r.Revision})
+		if err := copied.Store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.same("the store", b.get(after.Key, row("in the copy", 0).Key), []rouse.Row{after, {}})
+	if err := b.Store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Checkpoint(t.Context(), at("closed")); err == nil {
+		t.Error("a closed store wrote a checkpoint")
+	}
+}

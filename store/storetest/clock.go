@@ -1,0 +1,45 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Clock shows that a store goes by the clock that it is given, as that of a development server which travels in time. open
+// returns an empty store on the clock.
+func Clock(t *testing.T, open func(t *testing.T, clock func() time.Time) rouse.Store) {
+	now := time.Now()
+	s := open(t, func() time.Time { return now }) // read by the calls of this goroutine only
+	b := &bench{T: t, Store: s}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const month = 30 * 24 * time.Hour
+	r := []rouse.Row{row("today", 0), row("in a month", 0), row("later", 0)}
+	r[0].Visible, r[1].Visible, r[2].Visible = rouse.Reached(now), rouse.Reached(now.Add(month)), rouse.Reached(now.Add(month+time.Hour))
+	r = b.create(r...)
+	b.same("today", b.claim(rouse.Window{}).Rows, r[:1])
+
+	now = now.Add(month)
+	if got := b.now(); got != rouse.Reached(now) {
+		t.Errorf("now is %v, the clock says %v", got, now)
+	}
+	batch := b.claim(rouse.Window{})
+	b.same("in a month", batch.Rows, r[:2])
+	if batch.Now != rouse.Reached(now) {
+		t.Errorf("a claim's now is %v, the clock says %v", batch.Now, now)
+	}
+	b.claim(rouse.Window{Hold: time.Minute})
+	if got := b.get(r[0].Key)[0].Visible; got != rouse.Reached(now).Add(time.Minute) {
+		t.Errorf("a hold of a minute ends at %v, the clock says %v", got, now)
+	}
+	b.same("held", b.claim(rouse.Window{}).Rows, nil)
+	now = now.Add(time.Minute)
+	if n := len(b.claim(rouse.Window{}).Rows); n != 2 {
+		t.Errorf("%d rows when the hold has ended, want 2", n)
+	}
+}
