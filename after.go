@@ -73,7 +73,7 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 			to.noteFailure(o, sent, now)
 			to.Visible = now.Add(wait)
 			if to.Paused && !occ.Manual {
-				to.Visible = to.pauseEnds()
+				to.Visible = max(to.Visible, to.pauseEnds())
 			}
 			return Step{To: &to}
 		}

@@ -2,6 +2,7 @@ package rouse
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -244,20 +245,29 @@ func (t *Timer) Reschedule(spec Spec, now Instant, s Schedule) (Timer, error) {
 	return to, nil
 }
 
-// Settle brings a timer that comes from elsewhere into a state that fires: its Visible time follows from the rest of it.
-func (t *Timer) Settle(now Instant, s Schedule) error {
-	if len(t.Runs) > MaxRuns {
-		return Refuse("runs", strconv.Itoa(len(t.Runs)), "are too many", "at most "+strconv.Itoa(MaxRuns)+" runs wait at a time")
+// Settle brings a timer that comes from elsewhere, or a row beside one, into a state that fires: its Visible time follows from
+// the rest of it. It refuses, with an *Invalid, what no timer comes to.
+func (t *Timer) Settle(now Instant) error {
+	if t.Created == 0 {
+		t.Created = now
 	}
-	if t.Due == 0 {
-		return Refuse("due", "", "is missing", "give the due time, as an export has it")
-	}
-	if t.Manual && len(t.Runs) == 0 {
-		return Refuse("manual", "true", "needs a run in progress", "give its due time in runs")
+	if t.Updated == 0 {
+		t.Updated = now
 	}
 	if t.Anchor == 0 {
 		t.Anchor = t.Created
 	}
+	if err := t.checkState(); err != nil {
+		return err
+	}
+	if t.Key.Fire != "" {
+		t.Visible = Never
+		if t.Live {
+			t.Visible = now
+		}
+		return nil
+	}
+	t.Live, t.Asked = false, false
 	switch {
 	case t.Over() && t.Spec.Keep == 0:
 		return Refuse("state", "ended", "is of a timer that is kept, and this one is not", "leave it out, or give keep")
@@ -269,6 +279,69 @@ func (t *Timer) Settle(now Instant, s Schedule) error {
 		t.Visible = now
 	default:
 		t.Visible = t.rest()
+	}
+	return nil
+}
+
+// checkState refuses a state that a timer, or a row beside one, does not come to: nothing would ever follow from it.
+func (t *Timer) checkState() error {
+	const copied = "give what an export says"
+	within := func(field string, at Instant) error {
+		if at < MinInstant || at > MaxInstant {
+			return Refuse(field, strconv.FormatInt(int64(at), 10), "lies outside the years 2000 to 9998", copied)
+		}
+		return nil
+	}
+	if t.Due == 0 {
+		return Refuse("due", "", "is missing", "give the due time, as an export has it")
+	}
+	if t.Due != Never {
+		if err := within("due", t.Due); err != nil {
+			return err
+		}
+	}
+	for _, at := range [...]struct {
+		field string
+		at    Instant
+	}{{"created", t.Created}, {"updated", t.Updated}, {"anchor", t.Anchor}, {"until", t.Until}, {"began", t.Began}} {
+		if at.at != 0 {
+			if err := within(at.field, at.at); err != nil {
+				return err
+			}
+		}
+	}
+	for _, r := range t.Runs {
+		if err := within("runs", r); err != nil {
+			return err
+		}
+	}
+	switch beside := t.Key.Fire != ""; {
+	case len(t.Runs) > MaxRuns:
+		return Refuse("runs", strconv.Itoa(len(t.Runs)), "are too many", "at most "+strconv.Itoa(MaxRuns)+" runs wait at a time")
+	case t.Skips > MaxSkips:
+		return Refuse("skips", strconv.FormatUint(uint64(t.Skips), 10), "are too many", "skip at most "+strconv.Itoa(MaxSkips))
+	case len(t.Failures) > MaxFailures:
+		return Refuse("failures", strconv.Itoa(len(t.Failures)), "are too many", "give the latest "+strconv.Itoa(MaxFailures))
+	case !beside && t.Manual && len(t.Runs) == 0:
+		return Refuse("manual", "true", "needs a run in progress", "give its due time in runs")
+	case !beside && t.Attempts != 0 && !t.Manual && t.Due == Never:
+		return Refuse("attempts", strconv.FormatUint(uint64(t.Attempts), 10), "are of no occurrence: none is due", "give the due time, or manual for a run")
+	case beside && t.Due == Never:
+		return Refuse("due", t.Due.String(), "is no due time of an occurrence beside its timer", copied)
+	case beside && t.Generation == 0:
+		return Refuse("generation", "0", "is missing in an occurrence beside its timer", copied)
+	case beside && (t.Paused || t.Skips != 0):
+		return Refuse("paused", "", "and skips are not of an occurrence beside its timer", "leave them out")
+	case beside && !slices.Equal(t.Runs, t.besideRuns()):
+		return Refuse("runs", "", "are not those of an occurrence beside its timer: its due time if it is manual, none if it is not", copied)
+	}
+	return nil
+}
+
+// besideRuns is what Runs holds in a row beside its timer.
+func (t *Timer) besideRuns() []Instant {
+	if t.Manual {
+		return []Instant{t.Due}
 	}
 	return nil
 }

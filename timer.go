@@ -126,17 +126,16 @@ type Occurrence struct {
 	Attempt uint32 // the number of the next attempt, or of the one in progress
 }
 
-// Current returns the occurrence that is next or in progress. ok is false when there is none: the timer has ended, or it is
-// paused with no run asked for.
+// Current returns the occurrence that is next or in progress. ok is false when there is none: the timer has ended, it is paused
+// with no run asked for, or the row is a dead letter.
 func (t *Timer) Current() (o Occurrence, ok bool) {
-	manual := len(t.Runs) > 0
-	if t.Attempts != 0 {
-		manual = t.Manual
-	}
+	manual := len(t.Runs) > 0 && (t.Attempts == 0 || t.Manual)
 	switch {
+	case t.Key.Fire != "" && !t.Live:
+		return Occurrence{}, false
 	case manual:
 		return Occurrence{t.Runs[0], true, t.Attempts + 1}, true
-	case t.Due == Never || t.Paused && t.Attempts == 0 || t.Key.Fire != "" && !t.Live:
+	case t.Due == Never || t.Paused && t.Attempts == 0:
 		return Occurrence{}, false
 	}
 	return Occurrence{t.Due, false, t.Attempts + 1}, true

@@ -1,10 +1,12 @@
 // Package crash treats the real rouse binary badly and lets a checker judge from outside what it made of that. It has tests only.
 //
-//	writers ── create, replace, delete, get ──► rouse serve ──► HTTP receiver, stream subscriber
-//	   │                                            ▲                          │
-//	   │                            kill, cut, fill, damage                    │
-//	   └────────────────────► history ◄─────────────┴──────────────────────────┘
-//	                             └─► history.Check: nothing lost, early, doubled, or fired after its delete
+//	writers ── create, replace, delete, pause, ──► rouse serve ──► HTTP receiver, stream subscriber
+//	   │       skip, run, backfill, debounce, …        ▲    │                     │
+//	   │                                kill, cut, fill,    └─ records            │
+//	   │                                     damage             │                 │
+//	   └────────────────────► history ◄────────────┴────────────┴─────────────────┘
+//	                             └─► history.Check: nothing lost, early, doubled, or fired after its delete;
+//	                                 each occurrence on record, and once
 //
 // The binary is built once a run; ROUSE_BINARY names another one to treat instead. ROUSE_ROUNDS says how often it is killed,
 // ROUSE_SEED repeats a run as far as that is possible. Everything is on loopback. The tests that cut the power or fill a disk

@@ -22,6 +22,7 @@ func TestDrainUnderLoad(t *testing.T) {
 			s := newServer(t, data, st.place(data))
 			s.start()
 			w := newWitness(t)
+			w.orderly = true
 			w.subscribe(s)
 			l := w.begin(s, 64, seed(t))
 			n := rounds(t, 4, 2)
@@ -103,7 +104,7 @@ func (w *witness) inFlight(s *server, r *receiver.Receiver, n int) (arrivals []*
 	l := &load{witness: w, c: s.dial(0), calling: context.Background()}
 	at := rouse.At(time.Now().Add(500 * time.Millisecond))
 	for i := range n {
-		if res := l.put(fmt.Sprintf("held-%02d", i), r.URL(), when{text: at.String(), spec: history.Spec{At: moment(at)}}, false); res != history.OK {
+		if _, res := l.put(fmt.Sprintf("held-%02d", i), r.URL(), when{text: at.String(), spec: history.Spec{At: moment(at)}}, false); res != history.OK {
 			w.t.Fatalf("create: %v", res)
 		}
 	}

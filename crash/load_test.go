@@ -2,6 +2,7 @@ package crash
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -27,6 +28,7 @@ type load struct {
 	c       *client.Client
 	url     string // of the HTTP receiver
 	calling context.Context
+	abandon context.CancelFunc // ends the calls, too
 	stop    context.CancelFunc
 	writers sync.WaitGroup
 	calls   atomic.Int64 // that were acknowledged
@@ -37,7 +39,7 @@ func (w *witness) begin(s *server, writers int, dice uint64) *load {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	calling, abandon := context.WithCancel(context.Background())
-	l := &load{witness: w, c: s.dial(0), url: w.listen().URL() + "/", calling: calling, stop: stop}
+	l := &load{witness: w, c: s.dial(0), url: w.listen().URL() + "/", calling: calling, abandon: abandon, stop: stop}
 	w.t.Cleanup(func() {
 		abandon()
 		l.end()
@@ -63,36 +65,51 @@ func (l *load) progress(calls int64) bool {
 	return until(l.t, always("the server has acknowledged fewer than %d calls", calls), func() bool { return l.calls.Load() >= goal })
 }
 
-// when is a schedule in the forms of both sides.
+// when is a timer as the judge is told of it, which says all that the service is told but for the text of the schedule.
 type when struct {
-	text    string
-	spec    history.Spec
-	misfire rouse.Misfire
+	text  string
+	spec  history.Spec
+	retry rouse.Retry // zero: as usual
+}
+
+// of returns what the service is told, and completes what the judge is.
+func (at *when) of(name, target string, gen uint64) (rouse.Spec, error) {
+	s := rouse.Spec{Schedule: at.text, Target: target, Payload: stamp{name, gen}.payload(), ContentType: "application/json",
+		Retry: at.retry, Deadline: at.spec.Deadline}
+	if s.Retry == (rouse.Retry{}) {
+		s.Retry = rouse.Retry{Attempts: attempts, Interval: retryInterval, Max: 4 * retryInterval}
+	}
+	s.Retry.Jitter, s.Retry.Timeout = -1, attemptTimeout
+	at.spec.MaxAttempts = int(s.Retry.Attempts)
+	if at.spec.Every != 0 && at.spec.Overlap == "" {
+		at.spec.Overlap = history.OverlapWait
+	}
+	var err, wrong error
+	s.Overlap, err = rouse.ParseOverlap(string(at.spec.Overlap))
+	s.Misfire, s.Within, wrong = rouse.ParseMisfire(string(at.spec.Misfire))
+	return s, errors.Join(err, wrong)
 }
 
 // put creates or replaces a timer.
-func (l *load) put(name, target string, at when, replace bool) history.Res {
+func (l *load) put(name, target string, at when, replace bool) (rouse.Timer, history.Res) {
 	gen := l.gens.Add(1)
-	spec := rouse.Spec{Schedule: at.text, Target: target, Payload: stamp{name, gen}.payload(), ContentType: "application/json",
-		Misfire: at.misfire,
-		Retry:   rouse.Retry{Attempts: attempts, Interval: retryInterval, Max: 4 * retryInterval, Jitter: -1, Timeout: attemptTimeout}}
-	at.spec.MaxAttempts, at.spec.Serial = attempts, true
+	spec, err := at.of(name, target, gen)
+	if err != nil {
+		l.t.Error(err)
+	}
 	ctx, cancel := context.WithTimeout(l.calling, callTimeout)
 	defer cancel()
 	e := history.Put{Replace: replace, Timer: name, Gen: gen, Spec: at.spec, T0: now()}
-	var made rouse.Timer
-	var err error
+	var made client.Replaced
 	if replace {
-		made, err = l.c.CreateOrReplace(ctx, "", name, spec)
+		made, err = l.c.Replace(ctx, "", name, spec)
 	} else {
-		made, err = l.c.Create(ctx, "", name, spec)
+		made.Timer, err = l.c.Create(ctx, "", name, spec)
 	}
-	e.T1, e.Res, e.Due = now(), result(err), moment(made.Due)
-	// The answer to a replace does not say whether an attempt of the old generation is under way.
-	e.InFlight = replace
-	l.write(e)
+	e.T1, e.Res, e.Due, e.InFlight = now(), result(err), moment(made.Due), made.InFlight
+	l.written(&e, &made.Timer)
 	l.count(fmt.Sprintf("put %s %q", name, at.text), err)
-	return e.Res
+	return made.Timer, e.Res
 }
 
 func (l *load) delete(name string) error {
@@ -115,6 +132,7 @@ func (l *load) get(name string) {
 	switch e.Res {
 	case history.OK:
 		e.Gen = l.stampOf(&timer).Gen
+		l.knows(name, timer.Generation, e.Gen, timer.Due)
 	case history.Fail:
 		e.Res = history.NotFound
 	}

@@ -19,17 +19,27 @@ import (
 type mood int
 
 const (
-	fine    mood = iota // done at once
-	slow                // done after a while, so that some fires are under way at any time
-	moody               // the first attempt fails
-	broken              // every attempt fails: a dead letter
-	refused             // fails for good: a dead letter
-	ended               // wants no more of the timer
-	cut                 // the connection ends without an answer, at the first attempt
+	fine     mood = iota // done at once
+	slow                 // done after a while, so that some fires are under way at any time
+	moody                // the first attempt fails
+	broken               // every attempt fails: a dead letter
+	refused              // fails for good: a dead letter
+	ended                // wants no more of the timer
+	cut                  // the connection ends without an answer, at the first attempt
+	lazy                 // done after longer than the interval of its timer, so that occurrences overlap
+	stubborn             // the first two attempts fail
 )
 
 // moodOf depends on the fire alone, so that receivers agree whatever they remember.
 func moodOf(id, timer string) mood {
+	switch kind, _, _ := strings.Cut(timer, "-"); kind {
+	case "beside":
+		return lazy
+	case "patient":
+		return stubborn
+	case "doomed":
+		return refused
+	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id))
 	switch n := h.Sum32() % 100; {
@@ -51,8 +61,11 @@ func moodOf(id, timer string) mood {
 	return fine
 }
 
-// slowness is how long a slow receiver takes.
-const slowness = 150 * time.Millisecond
+// slowness is how long a slow receiver takes, laziness how long a lazy one does.
+const (
+	slowness = 150 * time.Millisecond
+	laziness = 500 * time.Millisecond
+)
 
 // listen starts an HTTP receiver that answers as moodOf says, and writes down what arrives.
 func (w *witness) listen() *receiver.Receiver {
@@ -66,12 +79,15 @@ func (w *witness) listen() *receiver.Receiver {
 }
 
 func answer(rw http.ResponseWriter, req *http.Request) {
-	first := req.Header.Get("Rouse-Attempt") == "1"
+	attempt := req.Header.Get("Rouse-Attempt")
+	first := attempt == "1"
 	with := receiver.Status(http.StatusOK)
 	switch m := moodOf(req.Header.Get("Rouse-Fire-Id"), req.Header.Get("Rouse-Timer")); {
 	case m == slow:
 		with = receiver.Slow(slowness, with)
-	case m == broken, m == moody && first:
+	case m == lazy:
+		with = receiver.Slow(laziness, with)
+	case m == broken, m == moody && first, m == stubborn && (first || attempt == "2"):
 		with = receiver.Status(http.StatusServiceUnavailable)
 	case m == refused:
 		with = receiver.Status(http.StatusBadRequest)
@@ -116,8 +132,9 @@ func (w *witness) fired(f *rouse.Fire, came, replied time.Time, reply history.Re
 		w.t.Errorf("a fire of %q has the payload %q: %v", f.Name, f.Spec.Payload, err)
 	}
 	w.fires.Add(1)
+	w.knows(f.Name, f.Generation, s.Gen, f.Due)
 	w.write(history.Fire{Timer: f.Name, Gen: s.Gen, Due: moment(f.Due), T: history.At(came), T1: history.At(replied), Key: f.ID,
-		Attempt: int(f.Attempt), Epoch: f.Token, Reply: reply})
+		Attempt: int(f.Attempt), Epoch: f.Token, Reply: reply, Manual: f.Manual})
 }
 
 // channel is where the timers of the subscriber point.
@@ -146,20 +163,24 @@ func (w *witness) handle(ctx context.Context, f client.Fire) error {
 	came := time.Now()
 	reply, err := history.ReplyOK, error(nil)
 	switch m := moodOf(f.ID, f.Name); {
-	case m == slow:
-		t := time.NewTimer(slowness)
+	case m == slow, m == lazy:
+		d := slowness
+		if m == lazy {
+			d = laziness
+		}
+		t := time.NewTimer(d)
 		defer t.Stop()
 		select {
 		case <-t.C:
 		case <-ctx.Done():
 			reply, err = history.ReplyNone, ctx.Err()
 		}
-	case m == broken, (m == moody || m == cut) && f.Attempt == 1:
+	case m == broken, (m == moody || m == cut) && f.Attempt == 1, m == stubborn && f.Attempt <= 2:
 		reply, err = history.ReplyRetry, errMood
 	case m == refused:
 		reply, err = history.ReplyFatal, client.Permanent(errMood)
 	}
-	w.fired(&rouse.Fire{ID: f.ID, Name: f.Name, Due: f.Due, Attempt: f.Attempt, Token: f.Token, Spec: &rouse.Spec{Payload: f.Payload}},
-		came, time.Now(), reply)
+	w.fired(&rouse.Fire{ID: f.ID, Name: f.Name, Generation: f.Generation, Due: f.Due, Attempt: f.Attempt, Token: f.Token, Manual: f.Manual,
+		Spec: &rouse.Spec{Payload: f.Payload}}, came, time.Now(), reply)
 	return err
 }

@@ -104,7 +104,7 @@ func (s *server) start(env ...string) {
 func (s *server) launch(env ...string) {
 	s.t.Helper()
 	args := []string{"serve", "--json", "--listen", s.address(), "--admin", "127.0.0.1:0", "--data", s.data, "--store", s.store,
-		"--allow-private-targets", "--log-level", "warn"}
+		"--allow-private-targets", "--log-level", "warn", "--history-per-timer", "0"}
 	cmd := exec.Command(s.binary, append(args, s.flags...)...)
 	cmd.Env = append(os.Environ(), env...)
 	attr := s.attr

@@ -23,7 +23,7 @@ var promised = history.Config{
 	MaxLate: 10 * time.Second, Recovery: 5 * time.Second, Lease: 3 * time.Second,
 	ClockErr:   25 * time.Millisecond, // due times count from a clock in whole milliseconds that the engine reads four times a second
 	MinBackoff: retryInterval - 25*time.Millisecond, MaxBackoff: 5 * time.Second, AttemptTimeout: attemptTimeout,
-	StrictDup: true,
+	StrictDup: true, Records: true,
 }
 
 // watched is added to the end of a history once the service has ended with nothing left to fire: nothing can come any more, so
@@ -39,6 +39,9 @@ type witness struct {
 	gens   atomic.Uint64
 	faults atomic.Uint64
 	fires  atomic.Int64
+	facts
+
+	orderly bool // no restart is a fault: what misses a deadline because of one would be taken for lost
 }
 
 func newWitness(t testing.TB) *witness {
@@ -129,12 +132,17 @@ func (w *witness) close(s *server, floor int) {
 	timers := list(w.t, c, rouse.Query{})
 	final.T1 = now()
 	for _, timer := range timers {
-		final.Timers[timer.Key.Name] = w.stampOf(&timer).Gen
+		gen := w.stampOf(&timer).Gen
+		final.Timers[timer.Key.Name] = gen
+		w.knows(timer.Key.Name, timer.Generation, gen, timer.Due)
 	}
 	w.write(final)
 	for _, dead := range list(w.t, c, rouse.Query{States: []rouse.State{rouse.StateDead}}) {
-		w.write(history.Dead{Timer: dead.Key.Name, Gen: w.stampOf(&dead).Gen, Due: moment(dead.Due), T: now()})
+		gen := w.stampOf(&dead).Gen
+		w.write(history.Dead{Timer: dead.Key.Name, Gen: gen, Due: moment(dead.Due), T: now(), Manual: dead.Manual})
+		w.knows(dead.Key.Name, dead.Generation, gen, dead.Due)
 	}
+	w.account(c)
 	s.stop()
 	w.write(history.End{T: now().Add(watched)})
 	w.judge(floor)
@@ -157,6 +165,7 @@ func (w *witness) quiet(c *client.Client) {
 		return fmt.Sprintf("%d timers have not ended, such as %s, %s, %v, due %v", len(left), left[0].Key.Name, left[0].Spec.Schedule, left[0].State(), left[0].Due)
 	}, func() bool {
 		left = list(w.t, c, rouse.Query{DueUntil: soon})
+		left = append(left, list(w.t, c, rouse.Query{States: []rouse.State{rouse.StateFiring, rouse.StateEnded}})...)
 		return len(left) == 0
 	})
 }

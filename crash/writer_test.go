@@ -25,12 +25,22 @@ var lives = []struct {
 	kind    string
 	live    func(w *writer, ctx context.Context, name string)
 }{
-	{40, "once", (*writer).once},
-	{12, "series", (*writer).series},
-	{13, "every", (*writer).every},
-	{15, "moved", (*writer).moved},
-	{10, "removed", (*writer).removed},
-	{10, "far", (*writer).far},
+	{25, "once", (*writer).once},
+	{8, "series", (*writer).series},
+	{8, "every", (*writer).every},
+	{10, "moved", (*writer).moved},
+	{7, "removed", (*writer).removed},
+	{5, "far", (*writer).far},
+	{6, "beside", (*writer).beside},
+	{6, "deadline", (*writer).deadline},
+	{5, "patient", (*writer).patient},
+	{4, "calm", (*writer).calm},
+	{4, "rare", (*writer).rare},
+	{4, "paused", (*writer).paused},
+	{3, "again", (*writer).again},
+	{2, "skipped", (*writer).skipped},
+	{2, "asked", (*writer).asked},
+	{1, "doomed", (*writer).doomed},
 }
 
 // run makes timers until ctx ends, and then finishes what it has begun.
@@ -84,9 +94,9 @@ func (w *writer) in(d time.Duration) when {
 
 // make creates a timer. If nobody can tell what became of that, it is sometimes written again.
 func (w *writer) make(name, target string, at when) {
-	res := w.put(name, target, at, false)
+	_, res := w.put(name, target, at, false)
 	for res == history.Info && w.calling.Err() == nil && w.r.IntN(2) == 0 {
-		res = w.put(name, target, w.in(w.between(100, 1500)), true)
+		_, res = w.put(name, target, w.in(w.between(100, 1500)), true)
 	}
 }
 
@@ -103,18 +113,16 @@ func (w *writer) series(ctx context.Context, name string) {
 	const times, step = 4, 500 * time.Millisecond
 	start := rouse.At(time.Now().Add(w.between(100, 800)))
 	w.put(name, w.target(), when{
-		text:    fmt.Sprintf("R%d/%s/PT0.5S", times, start),
-		spec:    history.Spec{Every: step, Start: moment(start), Until: moment(start.Add((times - 1) * step)), Misfire: history.MisfireAll},
-		misfire: rouse.MisfireAll,
+		text: fmt.Sprintf("R%d/%s/PT0.5S", times, start),
+		spec: history.Spec{Every: step, Start: moment(start), Until: moment(start.Add((times - 1) * step)), Misfire: history.MisfireAll},
 	}, false)
 }
 
 // every fires until it is deleted.
 func (w *writer) every(ctx context.Context, name string) {
-	d := w.between(200, 700)
-	at := when{text: "@every " + d.String(), spec: history.Spec{Every: d, Misfire: history.MisfireAll}, misfire: rouse.MisfireAll}
+	at := w.each(200, 700)
 	if w.r.IntN(2) == 0 {
-		at.spec.Misfire, at.misfire = history.MisfireLatest, rouse.MisfireLatest
+		at.spec.Misfire = history.MisfireLatest
 	}
 	w.put(name, w.target(), at, false)
 	w.pause(ctx, w.between(300, 2000))

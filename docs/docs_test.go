@@ -4,7 +4,8 @@
 //
 // A block marked sh is run by bash, all of a page in one directory and one shell, and must succeed. If the next block is
 // marked text or json, it says what that prints: … stands for anything, JSON may leave members out. Pages begin with the server and the
-// listener of the README.
+// listener of the README. A block marked go is a program, which is built, and run if a text follows that says what it prints, or a
+// file of tests, which are run.
 package docs_test
 
 import (

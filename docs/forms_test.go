@@ -3,6 +3,7 @@
 package docs_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"maps"
@@ -155,10 +156,11 @@ func TestYAML(t *testing.T) {
 	}
 }
 
-// TestGo builds the programs.
+// TestGo builds the programs, and runs those whose output the page shows, and tests.
 func TestGo(t *testing.T) {
 	for _, page := range pages(t) {
-		for _, b := range blocks(t, page) {
+		list := blocks(t, page)
+		for i, b := range list {
 			if b.lang != "go" {
 				continue
 			}
@@ -167,14 +169,29 @@ func TestGo(t *testing.T) {
 				continue
 			}
 			dir := t.TempDir()
-			file := filepath.Join(dir, "main.go")
+			file, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "main")
+			args := []string{"build", "-o", program, file}
+			if strings.Contains(b.text, "\nfunc Test") {
+				file = filepath.Join(dir, "main_test.go")
+				args = []string{"test", "-timeout", patience.String(), file}
+			}
 			if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			build := exec.Command("go", "build", "-o", filepath.Join(dir, "main"), file)
+			build := exec.Command("go", args...)
 			build.WaitDelay = time.Minute
 			if out, err := build.CombinedOutput(); err != nil {
 				t.Errorf("%s:%d: %v\n%s", page, b.line, err, out)
+				continue
+			}
+			if want := after(list, i, strings.NewReplacer()); want.as == "text" {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				run := exec.CommandContext(ctx, program)
+				run.Dir = dir
+				out, err := run.CombinedOutput()
+				if cancel(); err != nil || !want.matches(string(out)) {
+					t.Errorf("%s:%d: it ended with %v and printed\n%s\nthe page says\n%s", page, b.line, err, out, want.text)
+				}
 			}
 		}
 	}

@@ -48,7 +48,7 @@ func newShell(t *testing.T) *shell {
 	addresses := free(t, 3)
 	s := &shell{t: t, api: addresses[0], admin: addresses[1], hook: addresses[2], out: t.TempDir()}
 	s.ports = strings.NewReplacer("127.0.0.1:7411", s.api, "127.0.0.1:7412", s.admin, "127.0.0.1:7413", s.hook,
-		"rouse listen", "rouse listen --address "+s.hook, "make build", "true")
+		"rouse listen", "rouse listen --address "+s.hook, "rouse dev ", "rouse dev --listen "+s.api+" --admin "+s.admin+" ", "make build", "true")
 	dir := t.TempDir()
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "bin"), 0o755), os.Symlink(binary, filepath.Join(dir, "bin", "rouse"))); err != nil {
 		t.Fatal(err)
@@ -115,9 +115,9 @@ func free(t *testing.T, n int) (list []string) {
 
 var (
 	background = regexp.MustCompile(`(?m)^(.*) &( |$)`)
-	begins     = regexp.MustCompile(`(?m)rouse (serve|listen)\b.* &( |$)`)
+	begins     = regexp.MustCompile(`(?m)rouse (serve|dev|listen)\b.* &( |$)`)
 	ends       = regexp.MustCompile(`(?m)^kill .*\$(server|listener|\(jobs -p\))`)
-	reads      = regexp.MustCompile(`^(bin/rouse (get|list|fires|dead|next|config|version)\b|curl -s '?http)`)
+	reads      = regexp.MustCompile(`^(bin/rouse (get|list|fires|dead|explain|simulate|next|config|version)\b|curl -s '?http)`)
 )
 
 // run runs a block to its end, waits for what it began, and holds what it printed against what the page says.
@@ -126,7 +126,7 @@ func (s *shell) run(b block, want result) {
 	out, told := s.once(b)
 	begun := begins.FindAllStringSubmatch(b.text, -1)
 	for _, kind := range begun {
-		says := map[string]string{"serve": " serves on " + s.api, "listen": "listening on http://" + s.hook}[kind[1]]
+		says := map[string]string{"serve": " serves on " + s.api, "dev": " serves on " + s.api, "listen": "listening on http://" + s.hook}[kind[1]]
 		s.until(b, func() (bool, string) {
 			return strings.Contains(s.printed()[told:], says), "nothing says" + says + ":\n" + s.printed()[told:]
 		})

@@ -73,8 +73,8 @@ func at(minute int) rouse.Instant {
 // play is one timer of "*/10 * * * *" from 9:50 on, minute by minute.
 type play struct {
 	spec     rouse.Spec
-	takes    int                              // minutes that a delivery takes
-	down     func(minute int) bool            // nothing runs
+	takes    int                                             // minutes that a delivery takes
+	down     func(minute int) bool                           // nothing runs
 	before   func(minute int, t *rouse.Timer) []rouse.Record // what people do
 	until    int
 	row      []rune

@@ -118,14 +118,14 @@ func TestRedriveByError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := &recorder{answer: nil}
 		h := start(t, mem.New(), sink, Options{})
-		h.sink.answer = answerBy(func(f rouse.Fire) rouse.Outcome {
+		h.sink.answers(answerBy(func(f rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no " + f.Name}
-		})
+		}))
 		for _, name := range []string{"x", "y", "z"} {
 			h.put(name, "@after 1s")
 		}
 		time.Sleep(time.Minute)
-		h.sink.answer = nil
+		h.sink.answers(nil)
 		var last BulkProgress
 		err := h.Bulk(t.Context(), BulkRequest{Action: "redrive", ErrorContains: "no y"}, func(p BulkProgress) error { last = p; return nil })
 		time.Sleep(time.Minute)
@@ -171,7 +171,7 @@ func TestExplain(t *testing.T) {
 		h = start(t, store, &recorder{}, Options{})
 		time.Sleep(time.Second)
 		say("a", 70*time.Minute, "missed", "latest")
-		h.sink.answer = answerBy(func(rouse.Fire) rouse.Outcome { return rouse.Outcome{Verdict: rouse.Failed, Code: 503, Detail: "busy"} })
+		h.sink.answers(answerBy(func(rouse.Fire) rouse.Outcome { return rouse.Outcome{Verdict: rouse.Failed, Code: 503, Detail: "busy"} }))
 		h.put("b", "@after 1s", func(p *Put) { p.Spec.Retry = rouse.Retry{Attempts: 2, Interval: time.Hour, Max: time.Hour} })
 		time.Sleep(time.Minute)
 		say("b", 0, "retrying", "busy")
@@ -198,12 +198,12 @@ func TestImportBringsBackWhatListReturned(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx := t.Context()
 		h := start(t, mem.New(), &recorder{}, Options{})
-		h.sink.answer = answerBy(func(f rouse.Fire) rouse.Outcome {
+		h.sink.answers(answerBy(func(f rouse.Fire) rouse.Outcome {
 			if f.Name == "dies" {
 				return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}
 			}
 			return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
-		})
+		}))
 		h.put("dies", "@after 1s")
 		h.put("retries", "@after 1s", func(p *Put) { p.Spec.Retry = rouse.Retry{Attempts: 9, Interval: time.Hour, Max: time.Hour} })
 		h.put("paused", "@every 1h")
@@ -291,6 +291,9 @@ func TestCalendarsMoveTheirTimers(t *testing.T) {
 		}
 		if tm, _ := h.Get(ctx, key("a")); tm.Due != first.Due.Add(24*time.Hour) || tm.Visible != tm.Due {
 			t.Errorf("due %v, want the day after %v", tm.Due, first.Due)
+		}
+		if x, err := h.Explain(ctx, key("a"), first.Due); err != nil || x.Reasons[0].Code != "calendar" {
+			t.Errorf("explained as %+v, %v", x.Reasons, err)
 		}
 		if got, err := h.Calendar(ctx, "n", "off"); err != nil || len(got.Days) != 1 || got.Days[0].Text != "a holiday" {
 			t.Errorf("%+v, %v", got, err)

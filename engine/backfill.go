@@ -59,8 +59,10 @@ func (e *Engine) Backfill(ctx context.Context, key rouse.Key, from, until rouse.
 	}
 	b.Waiting = uint64(len(due) - ahead)
 	due = due[:ahead]
+	sample := t.Row()
+	most := min(500, max(1, backfillBytes/weight(&sample))) // in one write
 	for len(due) > 0 {
-		part := due[:min(len(due), 500)]
+		part := due[:min(len(due), most)]
 		due = due[len(part):]
 		if dryRun {
 			n, err := e.already(ctx, &t, part)
@@ -70,26 +72,55 @@ func (e *Engine) Backfill(ctx context.Context, key rouse.Key, from, until rouse.
 			b.Waiting += n
 			continue
 		}
-		items := make([]*write, len(part))
-		for i, c := range part {
-			row := t.Backfill(c.Due, now)
-			r := row.Row()
-			items[i] = &write{change: rouse.Change{Key: row.Key, If: rouse.NoRow, To: &r}}
-		}
-		out, err := e.writer.Do(ctx, items)
+		n, err := e.backfill(ctx, &t, part, now)
 		if err != nil {
 			return b, err
 		}
-		for _, r := range out {
-			if r.err != nil {
-				return b, r.err
-			}
-			if !r.Applied {
-				b.Waiting++
-			}
-		}
+		b.Waiting += n
 	}
 	return b, nil
+}
+
+// backfillBytes bounds the rows of one write.
+const backfillBytes = 4 << 20
+
+// backfill writes the rows of some occurrences, and returns how many were there already. They are written with a look at the
+// timer, all or none: no occurrence of a timer begins after the timer was deleted or replaced.
+func (e *Engine) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Coming, now rouse.Instant) (waiting uint64, err error) {
+	rows := make([]rouse.Row, len(due))
+	keys := make([]rouse.Key, len(due))
+	for i, c := range due {
+		side := t.Backfill(c.Due, now)
+		rows[i], keys[i] = side.Row(), side.Key
+	}
+	for range maxTries {
+		there, err := e.store.Get(ctx, keys)
+		if err != nil {
+			return 0, err
+		}
+		c := rouse.Change{Key: t.Key, If: t.Revision, Keep: true}
+		for i := range rows {
+			if there[i].Revision == 0 {
+				c.Also = append(c.Also, rows[i])
+			}
+		}
+		out, err := e.writer.Do(ctx, []*write{{change: c}})
+		if err != nil {
+			return 0, err
+		}
+		if out[0].err != nil || out[0].Applied {
+			return uint64(len(rows) - len(c.Also)), out[0].err
+		}
+		latest, err := e.Get(ctx, t.Key)
+		if err != nil {
+			return 0, err
+		}
+		if latest.Generation != t.Generation {
+			return 0, fmt.Errorf("the timer was replaced meanwhile: %w", rouse.ErrConflict)
+		}
+		t.Revision = latest.Revision
+	}
+	return 0, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)
 }
 
 // already counts the occurrences that have a row beside the timer.

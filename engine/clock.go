@@ -96,11 +96,28 @@ func (e *Engine) lookAtClock(ctx context.Context, force bool) error {
 	now := e.Now()
 	if before.Sub(now) > 10*time.Millisecond {
 		e.window.rewind(now)
+		e.unqueue(now)
 	}
 	e.clock.last = now
 	e.mu.Unlock()
 	signal(e.wake)
 	return nil
+}
+
+// unqueue puts what is in lanes, and is not due any more, back on the wheel. The mutex is held.
+func (e *Engine) unqueue(now rouse.Instant) {
+	var early []*entry
+	for _, en := range e.window.entries {
+		if en.state == queued && en.row.Visible > now {
+			early = append(early, en)
+		}
+	}
+	for _, en := range early { // its place in the lane stays, so it becomes another entry
+		e.window.drop(en)
+		if again := e.window.add(&en.row, now); again != nil {
+			again.held = en.held
+		}
+	}
 }
 
 // ClockMoved reads the store's clock again and brings the window up to date with it at once: for a clock that somebody moves,

@@ -24,6 +24,7 @@ func (e *Engine) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c
 	if err := e.check(&Put{Key: key, Spec: checked}); err != nil {
 		return PutResult{}, err
 	}
+	defer e.hold(key)()
 	for range maxTries {
 		rows, err := e.store.Get(ctx, []rouse.Key{key})
 		if err != nil {
@@ -44,6 +45,9 @@ func (e *Engine) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c
 		t.Bucket = e.bucket(key)
 		row := t.Row()
 		w := &write{change: rouse.Change{Key: key, If: rows[0].Revision, To: &row}}
+		if old != nil {
+			w.change.Log = e.cutOffTimer(old, "replaced by a newer call while it was being tried")
+		}
 		out, err := e.writer.Do(ctx, []*write{w})
 		if err != nil {
 			return PutResult{}, err

@@ -86,10 +86,10 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 	return out, nil
 }
 
-// grows says that a write may add a row: a client's create. Edits of rows that are there, and settles, are not held up.
+// grows says that a write may add a row: a client's create, or a backfill. Edits of rows that are there, and settles, are not held up.
 func grows(w *write) bool {
 	c := &w.change
-	return w.settles == nil && c.To != nil && (c.If == rouse.NoRow || c.If == rouse.AnyRevision)
+	return w.settles == nil && (c.To != nil && (c.If == rouse.NoRow || c.If == rouse.AnyRevision) || c.Keep && len(c.Also) > 0)
 }
 
 // doubt deals with a commit that failed: some of it, or all, may have been written. What is in memory of its rows may be old,
@@ -235,7 +235,7 @@ func (e *Engine) settledEntry(w *write, revision uint64, now rouse.Instant) {
 		stamp(c.To, revision)
 		e.window.update(en, c.To)
 	}
-	en.lane = nil
+	en.lane, en.logged = nil, false
 	if !e.window.covers(en.row.Position()) {
 		e.window.drop(en)
 		return

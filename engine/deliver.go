@@ -91,21 +91,22 @@ type step func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step
 func (e *Engine) attend(en *entry, t *rouse.Timer, now rouse.Instant) step {
 	switch {
 	case t.Key.Fire != "" && !t.Live, t.Over(): // a dead letter, or an ended timer, that was kept long enough
-		return func(*rouse.Timer, rouse.Instant, rouse.Schedule) rouse.Step { return rouse.Step{} }
+		return e.forget
 	case t.PauseOver(now) && (t.Attempts == 0 || !t.Manual):
 		return func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
 			if !t.PauseOver(now) {
 				return rouse.Step{Keep: true}
 			}
-			return t.Resume(now, s, false)
+			to := *t
+			return to.Resume(now, s, false)
 		}
 	}
 	if t.Attempts != 0 || len(t.Runs) > 0 || t.Paused {
 		return nil
 	}
 	if t.CanMisfire(now.Sub(t.SentAt(t.Due))) {
-		if s, err := e.compiled.of(t); (err == nil || !t.Spec.Recurring()) && t.Misfired(now, s) {
-			return misfire
+		if s, ok := e.compiled.known(t); !ok || t.Misfired(now, s) {
+			return misfire // which looks again, and where it may wait for the store
 		}
 	}
 	if t.Spec.Overlap == rouse.OverlapAllow && t.Key.Fire == "" && t.Spec.Recurring() {
@@ -117,6 +118,21 @@ func (e *Engine) attend(en *entry, t *rouse.Timer, now rouse.Instant) step {
 		}
 	}
 	return nil
+}
+
+// forget removes a row that was kept long enough, if it still is such a one.
+func (e *Engine) forget(t *rouse.Timer, now rouse.Instant, _ rouse.Schedule) rouse.Step {
+	if t.Key.Fire != "" && !t.Live {
+		if until := e.deadUntil(t); until > now { // dead letters are kept for longer than when this one was written
+			to := *t
+			return rouse.Step{To: &to}
+		}
+		return rouse.Step{}
+	}
+	if !t.Over() || t.Visible > now {
+		return rouse.Step{Keep: true}
+	}
+	return rouse.Step{}
 }
 
 // misfire gives up what the misfire policy and the deadline give up.
@@ -155,6 +171,7 @@ type delivery struct {
 	taken []*entry
 	fires []rouse.Fire
 	at    rouse.Instant // when it was taken from its lane
+	spend bool          // what its lane says of attempts
 }
 
 // dispatch starts as many deliveries as limits allow. The mutex is held.
@@ -177,8 +194,9 @@ func (e *Engine) nextDelivery() (d delivery, ok bool) {
 	if d.lane == nil {
 		return d, false
 	}
-	d.at = e.Now()
+	d.at, d.spend = e.Now(), d.lane.spend
 	d.taken = e.unexpired(d.lane, d.taken, d.at)
+	d.taken = e.unheld(d.lane, d.taken)
 	d.fires = make([]rouse.Fire, len(d.taken))
 	for i, en := range d.taken {
 		d.fires[i] = en.timer.Fire(en.occ)
@@ -206,16 +224,36 @@ func (e *Engine) unexpired(ln *lane, taken []*entry, now rouse.Instant) []*entry
 	return live
 }
 
+// unheld puts back what an edit under way holds. The mutex is held.
+func (e *Engine) unheld(ln *lane, taken []*entry) []*entry {
+	if len(e.holding) == 0 {
+		return taken
+	}
+	live := taken[:0]
+	for _, en := range taken {
+		if e.holding[en.row.Key] == 0 {
+			live = append(live, en)
+			continue
+		}
+		en.lane = nil
+		e.window.place(en)
+		e.lanes.reported(ln, 1, time.Now())
+	}
+	return live
+}
+
 // send hands a delivery to the sink, and then goes on with the next one in turn, if there is one: a goroutine whose stack has
 // grown to what a request needs is worth keeping.
 func (e *Engine) send(d delivery) {
 	for more := true; more; {
-		e.opts.Events.sent(d.fires, d.at)
+		if len(d.fires) > 0 {
+			e.opts.Events.sent(d.fires, d.at)
+		}
 		live, fires := d.taken, d.fires
 		if len(live) > 0 && (!d.taken[0].held.IsZero() || e.Now() < d.at) {
 			live, fires = e.stillMine(d.lane, d.taken, d.fires)
 		}
-		if len(live) > 0 && d.lane.spend {
+		if len(live) > 0 && d.spend {
 			live, fires = e.spend(live, fires)
 		}
 		if len(live) > 0 {
@@ -284,6 +322,9 @@ func (e *Engine) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 	defer e.mu.Unlock()
 	for i, en := range taken {
 		switch {
+		case !en.held.IsZero() && !now.Before(en.held) && en.orphan: // nobody else will say how it ended
+			e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})
+			continue
 		case !en.held.IsZero() && !now.Before(en.held):
 			en.lane = nil
 			e.window.drop(en)

@@ -55,29 +55,32 @@ func (e *Engine) Records(ctx context.Context, q rouse.RecordQuery) (rouse.Record
 // has that revision. Dead letters stay.
 func (e *Engine) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (Deleted, error) {
 	var d Deleted
+	defer e.hold(key)()
 	out, err := e.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
 		d.Generation = t.Generation
 		return rouse.Step{Log: e.cutOffTimer(t, "deleted while it was being tried")}, nil
 	})
 	d.InFlight = out.inFlight
-	if err == nil && key.Fire == "" {
-		var beside bool
-		beside, err = e.sweep(ctx, key, rouse.AnyRevision)
+	if (err == nil || errors.Is(err, rouse.ErrNotFound)) && key.Fire == "" { // an earlier call may have been cut off between the two
+		beside, swept := e.sweep(ctx, key, rouse.AnyRevision, nil)
 		d.InFlight = d.InFlight || beside
+		if swept != nil {
+			err = swept
+		}
 	}
 	return d, err
 }
 
-// sweep removes the occurrences of a timer that are on their way beside it, of generations before the given one. It says
-// whether an attempt of one of them is out.
-func (e *Engine) sweep(ctx context.Context, key rouse.Key, generation uint64) (inFlight bool, err error) {
+// sweep removes the occurrences of a timer that are on their way beside it, of generations before the given one, but for those
+// to keep. It says whether an attempt of one of them is out.
+func (e *Engine) sweep(ctx context.Context, key rouse.Key, generation uint64, keep map[rouse.Key]bool) (inFlight bool, err error) {
 	firing := []rouse.State{rouse.StateFiring}
 	if n, err := e.store.Count(ctx, rouse.Query{Namespace: key.Namespace, States: firing}); err != nil || n == 0 {
 		return false, err
 	}
 	q := rouse.Query{Namespace: key.Namespace, Name: key.Name, States: firing}
 	err = e.each(ctx, q, func(t *rouse.Timer) error {
-		if t.Generation >= generation {
+		if t.Generation >= generation || keep[t.Key] {
 			return nil
 		}
 		d, err := e.Delete(ctx, t.Key, 0)
@@ -92,6 +95,9 @@ func (e *Engine) sweep(ctx context.Context, key rouse.Key, generation uint64) (i
 
 // Pause stops a timer's scheduled occurrences until Resume, or until the given time if that is not 0.
 func (e *Engine) Pause(ctx context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error) {
+	if err := forTimers(key); err != nil {
+		return rouse.Timer{}, err
+	}
 	return e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
 		err := t.Pause(reason, until, e.clock.latest())
 		return rouse.Step{To: t}, err
@@ -100,10 +106,37 @@ func (e *Engine) Pause(ctx context.Context, key rouse.Key, reason string, until 
 
 // Resume ends a pause.
 func (e *Engine) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
+	if err := forTimers(key); err != nil {
+		return rouse.Timer{}, err
+	}
+	defer e.hold(key)()
 	return e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
-		s, _ := e.compiled.of(t)
+		s, err := e.schedule(t)
+		if err != nil {
+			return rouse.Step{}, err
+		}
 		return t.Resume(e.clock.latest(), s, e.underway(t)), nil
 	})
+}
+
+// hold keeps attempts of timers from starting until release is called: an edit that gives up an occurrence because no attempt of
+// it is out must be written before one is.
+func (e *Engine) hold(keys ...rouse.Key) (release func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, key := range keys {
+		e.holding[key]++
+	}
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, key := range keys {
+			if e.holding[key]--; e.holding[key] == 0 {
+				delete(e.holding, key)
+			}
+		}
+		signal(e.wake)
+	}
 }
 
 // underway says whether an attempt of the scheduled occurrence that the timer is at is out.
@@ -112,6 +145,36 @@ func (e *Engine) underway(t *rouse.Timer) bool {
 	defer e.mu.Unlock()
 	en := e.window.entries[t.Key]
 	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due
+}
+
+// forTimers refuses a row beside a timer where only timers are meant.
+func forTimers(key rouse.Key) error {
+	if key.Fire != "" {
+		return rouse.Refuse("fire_id", key.Fire, "names an occurrence beside its timer", "leave it out: this is done to timers")
+	}
+	return nil
+}
+
+// schedule returns the schedule of a timer that recurs, nil for one that does not.
+func (e *Engine) schedule(t *rouse.Timer) (rouse.Schedule, error) {
+	s, err := e.compiled.of(t)
+	switch {
+	case err == nil:
+		return s, nil
+	case errors.Is(err, errNoSchedule) || t.Key.Fire != "": // no other occurrence follows
+		return nil, nil
+	}
+	return nil, fmt.Errorf("the schedule of %s/%s cannot be read now: %w: %v", t.Key.Namespace, t.Key.Name, rouse.ErrUnavailable, err)
+}
+
+// sending returns the occurrence of a row of which an attempt is out, or about to be.
+func (e *Engine) sending(key rouse.Key) (occ rouse.Occurrence, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if en := e.window.entries[key]; en != nil && en.state == sending {
+		return en.occ, true
+	}
+	return occ, false
 }
 
 func (e *Engine) busy(key rouse.Key) bool {
@@ -123,8 +186,15 @@ func (e *Engine) busy(key rouse.Key) bool {
 
 // Skip gives up the next count occurrences of a timer.
 func (e *Engine) Skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error) {
+	if err := forTimers(key); err != nil {
+		return rouse.Timer{}, err
+	}
+	defer e.hold(key)()
 	return e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
-		s, _ := e.compiled.of(t)
+		s, err := e.schedule(t)
+		if err != nil {
+			return rouse.Step{}, err
+		}
 		return t.Skip(count, reason, e.clock.latest(), s, e.underway(t))
 	})
 }
@@ -133,9 +203,13 @@ func (e *Engine) Skip(ctx context.Context, key rouse.Key, count uint32, reason s
 // 0, only if the timer has that revision. A new generation begins, as when a timer is replaced.
 func (e *Engine) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (PutResult, error) {
 	res := PutResult{Replaced: true}
+	if err := forTimers(key); err != nil {
+		return res, err
+	}
 	if err := e.awake(ctx); err != nil {
 		return res, err
 	}
+	defer e.hold(key)()
 	out, err := e.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
 		spec := t.Spec
 		spec.SetWhen(&when)
@@ -159,13 +233,16 @@ func (e *Engine) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec,
 		return res, err
 	}
 	res.Timer.Revision, res.Timer.Generation, res.InFlight = out.revision, out.revision, out.inFlight
-	beside, err := e.sweep(ctx, key, out.revision)
+	beside, err := e.sweep(ctx, key, out.revision, nil)
 	res.InFlight = res.InFlight || beside
 	return res, err
 }
 
 // RunNow asks for a fire now, beside the schedule, and returns its id and due time.
 func (e *Engine) RunNow(ctx context.Context, key rouse.Key) (id string, due rouse.Instant, err error) {
+	if err := forTimers(key); err != nil {
+		return "", 0, err
+	}
 	t, err := e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
 		due, err = t.Run(e.clock.latest())
 		return rouse.Step{To: t}, err
@@ -199,15 +276,25 @@ func (e *Engine) Report(ctx context.Context, key rouse.Key, r Report) (deadline 
 			return rouse.Step{To: t}, nil
 		}
 		occ.Attempt = t.Attempts
-		s, _ := e.compiled.of(t)
+		s, err := e.schedule(t)
+		if err != nil {
+			return rouse.Step{}, err
+		}
 		return t.After(occ, t.Token, r.Outcome, 0, now, s), nil
 	})
 	return deadline, err
 }
 
-// Redrive gives the dead letter that key.Fire names a new set of attempts, with the same fire id.
+// Redrive gives the dead letter that key.Fire names a new set of attempts, with the same fire id. One that is on its way already
+// is left alone.
 func (e *Engine) Redrive(ctx context.Context, key rouse.Key) error {
+	if key.Fire == "" {
+		return rouse.Refuse("fire_id", "", "is missing", "name the dead letter by the id of its fire")
+	}
 	_, err := e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+		if t.Live {
+			return rouse.Step{Keep: true}, nil
+		}
 		to := t.Redrive(e.clock.latest())
 		return rouse.Step{To: &to}, nil
 	})
@@ -257,7 +344,7 @@ func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn 
 		if ifRevision != 0 && t.Revision != ifRevision {
 			return edited{}, fmt.Errorf("the revision is %d: %w", t.Revision, rouse.ErrConflict)
 		}
-		read := t.Revision
+		read, ended := t.Revision, t.Ended
 		step, err := fn(&t)
 		if err != nil {
 			return edited{}, err
@@ -271,18 +358,29 @@ func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn 
 			return edited{}, out[0].err
 		}
 		if out[0].Applied {
+			if step.To != nil && key.Fire == "" {
+				e.noteGrowth(key, ended, step.To.Ended)
+			}
 			return edited{out[0].Revision, w.inFlight}, nil
 		}
 	}
 	return edited{}, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)
 }
 
+// deadUntil returns until when a dead letter is kept.
+func (e *Engine) deadUntil(t *rouse.Timer) rouse.Instant {
+	if e.opts.DeadAge < 0 {
+		return rouse.Never
+	}
+	return t.Updated.Add(e.opts.DeadAge)
+}
+
 // stepChange is the one conditional write that makes a step.
 func (e *Engine) stepChange(key rouse.Key, read uint64, step rouse.Step) rouse.Change {
 	c := rouse.Change{Key: key, If: read, Keep: step.Keep, Log: step.Log}
 	for _, t := range [...]*rouse.Timer{step.To, step.Beside} {
-		if t != nil && t.Key.Fire != "" && !t.Live && e.opts.DeadAge > 0 {
-			t.Visible = t.Updated.Add(e.opts.DeadAge) // then it needs attention once more: it is forgotten
+		if t != nil && t.Key.Fire != "" && !t.Live {
+			t.Visible = e.deadUntil(t) // then it needs attention once more: it is forgotten
 		}
 	}
 	if step.To != nil {

@@ -112,7 +112,10 @@ type Engine struct {
 	window window // rows in memory and the wheel
 	lanes  lanes  // queues of due rows, and what is out for delivery
 
+	holding map[rouse.Key]int // timers that an edit keeps from being sent; guarded by mu
+
 	outcomes outcomes       // reported by sinks, not settled yet
+	gone     chan rouse.Key // timers whose target wants no more of them
 	grown    chan rouse.Key // timers that may have more records than are kept
 	watch    watch          // what the invariants came to
 	wake     chan struct{}  // the wheel has something earlier than the firing loop waits for
@@ -128,7 +131,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	o = o.withDefaults()
 	e := &Engine{store: store, strategy: strategy, sink: sink, opts: o,
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), began: make(chan struct{}),
-		grown: make(chan rouse.Key, 1024)}
+		grown: make(chan rouse.Key, 1024), gone: make(chan rouse.Key, 1024), holding: map[rouse.Key]int{}}
 	e.window.init(o.MaxRows, o.MaxBytes)
 	e.lanes.init(o.MaxDeliveries, o.Weight)
 	e.clock.direct = o.Direct
@@ -246,12 +249,17 @@ func (e *Engine) trimLoop(ctx context.Context) {
 	}
 }
 
-// trimTimers forgets the oldest records of timers that have many.
+// trimTimers forgets the oldest records of timers that have many, and timers of which an occurrence beside them heard that their
+// target wants no more.
 func (e *Engine) trimTimers(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case key := <-e.gone:
+			if _, err := e.Delete(ctx, key, 0); err != nil && !errors.Is(err, rouse.ErrNotFound) && ctx.Err() == nil {
+				e.opts.Events.failed("settle", err) // the next occurrence will hear the same
+			}
 		case key := <-e.grown:
 			_, err := e.store.TrimTimer(ctx, key.Namespace, key.Name, e.opts.RecordsPerTimer)
 			if err != nil && !errors.Is(err, context.Canceled) {

@@ -41,13 +41,21 @@ func (r *recorder) Deliver(ctx context.Context, fires []rouse.Fire, settle func(
 	for i, f := range fires {
 		r.mu.Lock()
 		r.arrivals = append(r.arrivals, arrival{f, time.Now()})
+		answer := r.answer
 		r.mu.Unlock()
 		o := rouse.Outcome{Verdict: rouse.Done}
-		if r.answer != nil {
-			o = r.answer(ctx, f)
+		if answer != nil {
+			o = answer(ctx, f)
 		}
 		settle(i, o)
 	}
+}
+
+// answers makes f the answer from now on, while fires may be on their way.
+func (r *recorder) answers(f func(ctx context.Context, f rouse.Fire) rouse.Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = f
 }
 
 func (r *recorder) got() []arrival {

@@ -23,7 +23,7 @@ type Explanation struct {
 
 // Reason is one fact of an explanation.
 type Reason struct {
-	Code string        // firing, waiting, obstacle, accepted, retrying, paused, scheduled, skips, ended, dead, fired, missed, skipped, unknown, off
+	Code string        // firing, waiting, obstacle, accepted, retrying, paused, scheduled, skips, ended, dead, fired, missed, skipped, calendar, unknown, off
 	Text string        // a sentence
 	At   rouse.Instant // when it happened, or will; 0 is now
 }
@@ -120,7 +120,7 @@ func (e *Engine) explainNow(ctx context.Context, x *Explanation, key rouse.Key) 
 	}
 	n, err := e.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{rouse.StateDead}})
 	if err == nil && n > 0 {
-		x.say("dead", 0, "%d of its occurrences are dead letters: see and redrive them with dead.", n)
+		x.say("dead", 0, "Dead letters of it: %d. See and redrive them with dead.", n)
 	}
 	return err
 }
@@ -157,6 +157,8 @@ func (e *Engine) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant)
 		x.say("retrying", t.Visible, "Attempt %d of %d of the occurrence of %s failed (%s); the next one is at %s.", t.Attempts, most, x.when(occ.Due), t.LastError, x.when(t.Visible))
 	case t.Over():
 		x.say("ended", 0, "Its schedule has ended, after %d occurrences; its row is kept until %s.", t.Ended, x.when(t.Visible))
+	case current && t.Visible > now && t.SentAt(occ.Due) <= now:
+		x.say("waiting", t.Visible, "The occurrence of %s is due, but was put off; it is tried again at %s.", x.when(occ.Due), x.when(t.Visible))
 	case current && t.Visible > now:
 		x.say("scheduled", t.Visible, "Nothing is due: the next occurrence is at %s%s.", x.when(t.Visible), jitterNote(x, t))
 	default:
@@ -174,6 +176,13 @@ func (e *Engine) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant)
 	for _, f := range t.Failures {
 		x.say("retrying", f.Sent, "An attempt at %s failed after %v: %s.", x.when(f.Sent), f.Took, answer(f.Code, f.Detail))
 	}
+}
+
+func attempts(n uint32) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprint(n, " attempts")
 }
 
 func because(reason string) string {
@@ -227,7 +236,7 @@ func (x *Explanation) tell(r *rouse.Record) {
 		}
 		x.say("fired", r.Ended, "%s was delivered at %s, on attempt %d, first sent %v after it was due%s.", what, x.when(r.Sent), r.Attempts, late, because(answer(r.Code, r.Reason)))
 	case rouse.EndDead:
-		x.say("dead", r.Ended, "%s was given up at %s after %d attempts%s.", what, x.when(r.Ended), r.Attempts, because(answer(r.Code, r.Reason)))
+		x.say("dead", r.Ended, "%s was given up at %s after %s%s.", what, x.when(r.Ended), attempts(r.Attempts), because(answer(r.Code, r.Reason)))
 	case rouse.EndSkipped:
 		x.say("skipped", r.Ended, "%s did not fire, on purpose%s.", what, because(r.Reason))
 	case rouse.EndMissed:
@@ -283,10 +292,27 @@ func (e *Engine) explainAt(ctx context.Context, x *Explanation, key rouse.Key, s
 		if t.Paused && (t.Until == 0 || t.Until > at) {
 			x.say("paused", t.Until, "But the timer is paused%s%s.", because(t.Reason), until(x, t.Until))
 		}
+	case e.takenOut(t, at):
+		x.say("calendar", at, "Its schedule has an occurrence at %s, which its calendars or exceptions take out or move.%s", x.when(at), around(x, s, at, next, ok))
 	default:
 		x.say("off", at, "Its schedule has no occurrence at %s.%s", x.when(at), around(x, s, at, next, ok))
 	}
 	return nil
+}
+
+// takenOut says whether the timer would be due at a time without its calendars and exceptions.
+func (e *Engine) takenOut(t *rouse.Timer, at rouse.Instant) bool {
+	spec := t.Spec
+	if len(spec.Except)+len(spec.Calendar.Off)+len(spec.Calendar.Only) == 0 {
+		return false
+	}
+	spec.Except, spec.Calendar = nil, rouse.CalendarRule{}
+	s, err := e.compiled.parse(&spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor})
+	if err != nil {
+		return false
+	}
+	next, ok := s.Next(at - 1)
+	return ok && next == at
 }
 
 // around names the occurrences before and after a time.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -185,6 +186,10 @@ func (l *lanes) enqueue(en *entry, want rouse.Lane, behind bool) {
 		ln.busy = now
 	}
 	q := &ln.queues[en.kind]
+	if left := len(q.fifo) - q.head - q.queued; left > 1024 && left > q.queued {
+		q.fifo = slices.DeleteFunc(q.fifo[q.head:], func(en *entry) bool { return en.state != queued || en.lane != ln })
+		q.head = 0
+	}
 	q.fifo = append(q.fifo, en)
 	q.queued++
 	ln.queued++

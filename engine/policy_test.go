@@ -173,9 +173,9 @@ func TestADeadlineEndsWhatIsLate(t *testing.T) {
 		}
 
 		// One that fails until its deadline is a dead letter.
-		h.sink.answer = func(context.Context, rouse.Fire) rouse.Outcome {
+		h.sink.answers(func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
-		}
+		})
 		h.put("failing", "@after 1s", func(p *Put) {
 			p.Spec.Deadline, p.Spec.Retry = 10*time.Second, rouse.Retry{Attempts: 100, Interval: 3 * time.Second, Factor: 1, Jitter: -1}
 		})
@@ -307,7 +307,7 @@ func TestSkipAndReschedule(t *testing.T) {
 			t.Errorf("an old revision: %v", err)
 		}
 		// While one is in progress the next ones are meant.
-		h.sink.answer = busyFor(90 * time.Second)
+		h.sink.answers(busyFor(90 * time.Second))
 		h.put("b", "@every 1m", func(p *Put) { p.Spec.Misfire = rouse.MisfireAll })
 		now := time.Now()
 		time.Sleep(61 * time.Second)
@@ -552,12 +552,12 @@ func TestAnAttemptIsSpentBeforeItIsMade(t *testing.T) {
 		}
 		// What goes well is one attempt, and what is put off spends none.
 		n := 0
-		h.sink.answer = func(ctx context.Context, f rouse.Fire) rouse.Outcome {
+		h.sink.answers(func(ctx context.Context, f rouse.Fire) rouse.Outcome {
 			if n++; n < 6 {
 				return rouse.Outcome{Verdict: rouse.Deferred, After: time.Second}
 			}
 			return rouse.Outcome{Verdict: rouse.Done}
-		}
+		})
 		h.put("fine", "@after 1s", spec)
 		time.Sleep(time.Minute)
 		h.wantEndings("fine", "fired")
@@ -624,10 +624,10 @@ func TestAnOccurrenceThatIsCutOffIsRecordedOnce(t *testing.T) {
 			t.Run(fmt.Sprint(name, " after ", when), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
 					h := start(t, mem.New(), &recorder{}, Options{})
-					h.sink.answer = func(ctx context.Context, f rouse.Fire) rouse.Outcome {
+					h.sink.answers(func(ctx context.Context, f rouse.Fire) rouse.Outcome {
 						sleep(ctx, 2*time.Second)
 						return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
-					}
+					})
 					h.put("a", "@after 1s", func(p *Put) { p.Spec.Retry = rouse.Retry{Attempts: 9, Interval: time.Hour, Max: time.Hour} })
 					time.Sleep(when)
 					if err := cut(h); err != nil {

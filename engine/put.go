@@ -56,9 +56,11 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 	if len(items) == 0 {
 		return results, nil
 	}
-	if err := e.recordReplaced(ctx, puts, items, at); err != nil {
+	release, err := e.recordReplaced(ctx, puts, items, at)
+	if err != nil {
 		return nil, err
 	}
+	defer release()
 	out, err := e.writer.Do(ctx, items)
 	if err != nil {
 		return nil, err
@@ -77,7 +79,7 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 			timers[i].Revision, timers[i].Generation = r.Revision, r.Revision
 			results[i].Timer, results[i].Replaced, results[i].InFlight = timers[i], r.Existed, backing[i].inFlight
 			if r.Existed {
-				beside, err := e.sweep(ctx, puts[i].Key, r.Revision)
+				beside, err := e.sweep(ctx, puts[i].Key, r.Revision, nil)
 				if err != nil {
 					return nil, err
 				}
@@ -94,8 +96,8 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 var inProgress = []rouse.State{rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused}
 
 // recordReplaced adds to puts that may replace a timer the record of the occurrence that they end: one that was being retried, or
-// had been accepted. It reads the timers only in namespaces that have such ones.
-func (e *Engine) recordReplaced(ctx context.Context, puts []Put, items []*write, at []int) error {
+// had been accepted. It reads the timers only in namespaces that have such ones, and holds these until release is called.
+func (e *Engine) recordReplaced(ctx context.Context, puts []Put, items []*write, at []int) (release func(), err error) {
 	some := map[string]bool{}
 	var keys []rouse.Key
 	var which []int
@@ -108,7 +110,7 @@ func (e *Engine) recordReplaced(ctx context.Context, puts []Put, items []*write,
 		if !known {
 			n, err := e.store.Count(ctx, rouse.Query{Namespace: ns, States: inProgress})
 			if err != nil {
-				return err
+				return nil, err
 			}
 			yes = n > 0
 			some[ns] = yes
@@ -118,11 +120,13 @@ func (e *Engine) recordReplaced(ctx context.Context, puts []Put, items []*write,
 		}
 	}
 	if len(keys) == 0 {
-		return nil
+		return func() {}, nil
 	}
+	release = e.hold(keys...)
 	rows, err := e.store.Get(ctx, keys)
 	if err != nil {
-		return err
+		release()
+		return nil, err
 	}
 	for k := range rows {
 		if log := e.cutOff(&rows[k], "replaced while it was being tried"); log != nil {
@@ -130,7 +134,7 @@ func (e *Engine) recordReplaced(ctx context.Context, puts []Put, items []*write,
 			items[which[k]].change.If = rows[k].Revision // the record is of this version
 		}
 	}
-	return nil
+	return release, nil
 }
 
 // cutOff returns the record of the occurrence that is in progress in a row which is about to be removed or replaced, but not
@@ -140,19 +144,34 @@ func (e *Engine) cutOff(row *rouse.Row, why string) []rouse.Record {
 		return nil
 	}
 	t, err := rouse.DecodeTimer(row)
-	if err != nil || e.busy(row.Key) {
+	if err != nil {
 		return nil
 	}
 	return e.cutOffTimer(&t, why)
 }
 
-func (e *Engine) cutOffTimer(t *rouse.Timer, why string) []rouse.Record {
-	occ, ok := t.Current()
-	if !ok || t.Attempts == 0 || e.busy(t.Key) {
-		return nil
+// cutOffTimer returns the records of what ends with the timer: the occurrence that is in progress, or that is beside its timer as
+// it has come due, and the runs that were asked for.
+func (e *Engine) cutOffTimer(t *rouse.Timer, why string) (log []rouse.Record) {
+	out, sending := e.sending(t.Key)
+	now := e.clock.latest()
+	current, ok := t.Current()
+	if ok = ok && (t.Attempts != 0 || t.Key.Fire != ""); ok && (!sending || out.Due != current.Due || out.Manual != current.Manual) {
+		occ := current
+		occ.Attempt = t.Attempts
+		log = append(log, t.Ending(occ, rouse.Outcome{Verdict: rouse.Failed, Detail: t.LastError}, 0, now, why))
 	}
-	occ.Attempt = t.Attempts
-	return []rouse.Record{t.Ending(occ, rouse.Outcome{Verdict: rouse.Failed, Detail: t.LastError}, 0, e.clock.latest(), why)}
+	if t.Key.Fire != "" {
+		return log
+	}
+	for _, due := range t.Runs {
+		if ok && current.Manual && current.Due == due || sending && out.Manual && out.Due == due {
+			continue
+		}
+		run := rouse.Timer{Key: t.Key, Generation: t.Generation}
+		log = append(log, run.Ending(rouse.Occurrence{Due: due, Manual: true}, rouse.Outcome{Verdict: rouse.Failed}, 0, now, why))
+	}
+	return log
 }
 
 // putAgain replaces a timer that changed between the look at it and the write.
@@ -266,6 +285,11 @@ func (e *Engine) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, fr
 	}
 	if !spec.Recurring() && from == 0 {
 		anchor = 0 // a one-shot timer whose time has passed fires at once
+	}
+	if first, ok := s.Next(anchor); ok {
+		if err := spec.CheckIntervals(first, s); err != nil {
+			return rouse.Preview{}, err
+		}
 	}
 	if spec.MaxOccurrences != 0 {
 		count = min(count, int(spec.MaxOccurrences))

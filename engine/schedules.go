@@ -33,6 +33,22 @@ func (c *compiled) of(t *rouse.Timer) (rouse.Schedule, error) {
 	return c.own.get(timerVersion{in.Key, t.Generation}, t.Spec.Calendar, func() (rouse.Schedule, error) { return c.parse(&t.Spec, in) })
 }
 
+// known returns the schedule of a timer if that takes no look at the store; nil if it does not recur. What it depends on may have
+// changed meanwhile.
+func (c *compiled) known(t *rouse.Timer) (s rouse.Schedule, ok bool) {
+	switch {
+	case t.Key.Fire != "" || !t.Spec.Recurring():
+		return nil, true
+	case t.Spec.Plain():
+		s, err := c.of(t)
+		return s, err == nil
+	}
+	c.own.mu.Lock()
+	defer c.own.mu.Unlock()
+	own, ok := c.own.parsed[timerVersion{rouse.Key{Namespace: t.Key.Namespace, Name: t.Key.Name}, t.Generation}]
+	return own.Schedule, ok
+}
+
 // timers is a bounded cache of schedules that belong to one timer each. One that goes by a calendar is compiled again after
 // calendarAge, as the calendar may have changed.
 type timers struct {
@@ -58,6 +74,9 @@ func (c *timers) get(v timerVersion, rule rouse.CalendarRule, parse func() (rous
 		return s.Schedule, nil
 	}
 	parsed, err := parse()
+	if err != nil && ok {
+		return s.Schedule, nil // its calendars cannot be read now: what they were counts
+	}
 	if err != nil || v.generation == 0 {
 		return parsed, err
 	}

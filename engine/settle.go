@@ -15,6 +15,9 @@ type reported struct {
 	o    rouse.Outcome
 	fire bool // it comes from a sink: the fire was out
 	step step // not nil: no outcome, but this moves the timer on
+
+	counted bool // its place in its lane is free already
+	doubt   bool // a write of it may have been made, though it failed
 }
 
 // outcomes are what sinks have reported and nobody has settled. Their number is bounded by what is in memory.
@@ -69,7 +72,10 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 	e.countReported(list)
 	writing := context.WithoutCancel(ctx)
 	for wait := 10 * time.Millisecond; len(list) > 0; {
-		items := e.steps(list)
+		var items []*write
+		if list, items = e.steps(list); len(list) == 0 {
+			return
+		}
 		failpoint("before-settle")
 		results, err := e.writer.Do(writing, items)
 		failpoint("after-settle")
@@ -81,6 +87,9 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 				return
 			}
 			wait = min(2*wait, 5*time.Second)
+			for i := range list {
+				list[i].doubt = true
+			}
 			continue
 		}
 		list = e.conflicts(writing, list, items, results)
@@ -95,7 +104,7 @@ func (e *Engine) countReported(list []reported) {
 	for i := 0; i < len(list); {
 		ln, n := list[i].en.lane, 0
 		for ; i < len(list) && list[i].en.lane == ln; i++ {
-			if r := &list[i]; r.fire {
+			if r := &list[i]; r.fire && !r.counted {
 				n++
 				e.opts.Events.reported(r.en.timer, r.o, store.Sub(r.en.sent))
 			}
@@ -107,14 +116,18 @@ func (e *Engine) countReported(list []reported) {
 	e.dispatch()
 }
 
-// steps turns outcomes into writes, each from the latest version of its row.
-func (e *Engine) steps(list []reported) []*write {
+// postponed is how long an outcome waits whose step needs what cannot be read now, such as a calendar.
+const postponed = time.Second
+
+// steps turns outcomes into writes, each from the latest version of its row. It returns them with their outcomes; those that
+// cannot be turned into writes now come again after a while.
+func (e *Engine) steps(list []reported) ([]reported, []*write) {
 	now := e.clock.latest() // a wait counted from an earlier moment would end early
-	items := make([]*write, len(list))
+	items := make([]*write, 0, len(list))
 	backing := make([]write, len(list))
 	type base struct {
-		t      *rouse.Timer
-		orphan bool
+		t              *rouse.Timer
+		orphan, logged bool
 	}
 	bases := make([]base, len(list))
 	e.mu.Lock()
@@ -123,28 +136,42 @@ func (e *Engine) steps(list []reported) []*write {
 		if err != nil {
 			t = &rouse.Timer{Key: list[i].en.row.Key, Generation: list[i].en.row.Generation, Revision: list[i].en.row.Revision}
 		}
-		bases[i] = base{t, list[i].en.orphan}
+		bases[i] = base{t, list[i].en.orphan, list[i].en.logged}
 	}
 	e.mu.Unlock()
+	var failed error
+	left := list[:0]
 	for i := range list {
-		items[i] = &backing[i]
-		backing[i] = write{change: e.change(&list[i], bases[i].t, bases[i].orphan, now), settles: list[i].en}
+		r := list[i]
+		c, err := e.change(&r, bases[i].t, bases[i].orphan, bases[i].logged, now)
+		if err != nil {
+			failed, r.counted = err, true
+			time.AfterFunc(postponed, func() { e.outcomes.add(r) })
+			continue
+		}
+		backing[i] = write{change: c, settles: r.en}
+		left, items = append(left, r), append(items, &backing[i])
 	}
-	return items
+	if failed != nil {
+		e.opts.Events.failed("settle", failed)
+	}
+	return left, items
 }
 
-// change is the one conditional write that an outcome leads to.
-func (e *Engine) change(r *reported, t *rouse.Timer, orphan bool, now rouse.Instant) rouse.Change {
-	s, err := e.compiled.of(t)
-	if err != nil {
-		s = nil
-	}
+// change is the one conditional write that an outcome leads to. logged says that a record of its occurrence was written while it
+// was out.
+func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant) (rouse.Change, error) {
 	if orphan { // its timer was deleted or replaced: only the record of the fire is left to write
 		var log []rouse.Record
-		if r.fire && !r.en.logged {
+		if r.fire && !logged {
 			log = []rouse.Record{t.Ending(r.en.occ, r.o, r.en.sent, now, "deleted or replaced meanwhile")}
 		}
-		return rouse.Change{Key: t.Key, If: rouse.AnyRevision, Keep: true, Log: log}
+		log, err := e.unrecorded(r, log)
+		return rouse.Change{Key: t.Key, If: rouse.AnyRevision, Keep: true, Log: log}, err
+	}
+	s, err := e.schedule(t)
+	if err != nil {
+		return rouse.Change{}, err // a step without it would end the timer
 	}
 	var step rouse.Step
 	if r.step != nil {
@@ -152,10 +179,43 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan bool, now rouse.Inst
 	} else {
 		step = t.After(r.en.occ, r.en.token, r.o, r.en.sent, now, s)
 	}
+	if step.Keep && logged {
+		step.Log = nil
+	} else if step.Keep {
+		if step.Log, err = e.unrecorded(r, step.Log); err != nil {
+			return rouse.Change{}, err
+		}
+	}
+	if r.o.Verdict == rouse.Gone && t.Key.Fire != "" {
+		select {
+		case e.gone <- rouse.Key{Namespace: t.Key.Namespace, Name: t.Key.Name}:
+		default: // the next occurrence will hear the same
+		}
+	}
 	if step.To != nil && step.To.Key.Fire == "" {
 		e.noteGrowth(t.Key, t.Ended, step.To.Ended)
 	}
-	return e.stepChange(t.Key, t.Revision, step)
+	return e.stepChange(t.Key, t.Revision, step), nil
+}
+
+// unrecorded returns the record of an occurrence that its timer is past, or nothing if an earlier write of it, whose answer was
+// lost, was made after all.
+func (e *Engine) unrecorded(r *reported, log []rouse.Record) ([]rouse.Record, error) {
+	if !r.doubt || len(log) == 0 {
+		return log, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
+	defer cancel()
+	page, err := e.store.Records(ctx, rouse.RecordQuery{Namespace: log[0].Namespace, Name: log[0].Name, Limit: 100})
+	if err != nil {
+		return nil, err
+	}
+	for i := range page.Records {
+		if have := &page.Records[i]; have.Generation == log[0].Generation && have.Due == log[0].Due && have.Manual == log[0].Manual {
+			return nil, nil
+		}
+	}
+	return log, nil
 }
 
 // conflicts returns the outcomes whose write named an old revision, after bringing their entries up to date.

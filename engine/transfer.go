@@ -17,7 +17,11 @@ func (e *Engine) Import(ctx context.Context, timers []rouse.Timer, mode Mode) ([
 	results := make([]PutResult, len(timers))
 	var items []*write
 	var at []int
+	puts := make([]Put, len(timers))
+	here := make(map[rouse.Key]bool, len(timers))
 	for i := range timers {
+		puts[i] = Put{Key: timers[i].Key, Mode: mode}
+		here[timers[i].Key] = true
 		t, w, err := e.imported(ctx, timers[i], mode)
 		if err != nil {
 			results[i].Err = err
@@ -29,21 +33,38 @@ func (e *Engine) Import(ctx context.Context, timers []rouse.Timer, mode Mode) ([
 	if len(items) == 0 {
 		return results, nil
 	}
+	release, err := e.recordReplaced(ctx, puts, items, at)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	out, err := e.writer.Do(ctx, items)
 	if err != nil {
 		return nil, err
 	}
 	for j, r := range out {
-		res := &results[at[j]]
+		res, key := &results[at[j]], timers[at[j]].Key
+		if !r.Applied && r.err == nil && mode == CreateOrReplace {
+			if r, err = e.putAgain(ctx, &puts[at[j]], items[j]); err != nil {
+				return nil, err
+			}
+		}
 		switch {
 		case r.err != nil:
 			res.Err = r.err
 		case !r.Applied:
-			res.Err = refused(&Put{Mode: mode}, r.Existed)
+			res.Err = refused(&puts[at[j]], r.Existed)
 		default:
 			res.Timer.Revision, res.Replaced, res.InFlight = r.Revision, r.Existed, items[j].inFlight
 			if res.Timer.Generation == 0 {
 				res.Timer.Generation = r.Revision
+			}
+			if r.Existed && key.Fire == "" {
+				beside, err := e.sweep(ctx, key, r.Revision, here) // but not what came with it
+				if err != nil {
+					return nil, err
+				}
+				res.InFlight = res.InFlight || beside
 			}
 		}
 	}
@@ -55,29 +76,17 @@ func (e *Engine) imported(ctx context.Context, t rouse.Timer, mode Mode) (rouse.
 	if err := e.check(&Put{Key: t.Key, Spec: t.Spec}); err != nil {
 		return t, nil, err
 	}
-	s, err := e.compiled.parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor})
-	if err != nil {
-		return t, nil, err
+	if t.Key.Fire == "" {
+		t.Generation = 0
+	} else if id := rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, t.Due, t.Manual); id != t.Key.Fire {
+		return t, nil, rouse.Refuse("fire_id", t.Key.Fire, "is not the id of this fire, "+id, "export it again, with its generation and due time")
 	}
 	t.Bucket, t.Revision, t.Token = e.bucket(t.Key), 0, 0
-	now := e.clock.latest()
-	if t.Created == 0 {
-		t.Created = now
+	if err := t.Settle(e.clock.latest()); err != nil {
+		return t, nil, err
 	}
-	if t.Key.Fire != "" {
-		if id := rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, t.Due, t.Manual); id != t.Key.Fire {
-			return t, nil, rouse.Refuse("fire_id", t.Key.Fire, "is not the id of this fire, "+id, "export it again, with its generation and due time")
-		}
-		if t.Live {
-			t.Visible = now
-		} else if t.Updated == 0 {
-			t.Updated = now
-		}
-	} else {
-		t.Generation = 0
-		if err := t.Settle(now, s); err != nil {
-			return t, nil, err
-		}
+	if _, err := e.compiled.parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor}); err != nil {
+		return t, nil, err
 	}
 	c := e.stepChange(t.Key, 0, rouse.Step{To: &t})
 	switch mode {

@@ -57,7 +57,7 @@ type entry struct {
 	state  state
 	kind   uint8 // which of its lane's queues it is in
 	orphan bool  // its generation ended while it was sending
-	logged bool  // and the change that ended it recorded its occurrence
+	logged bool  // a change that came while it was sending recorded its occurrence
 	lane   *lane
 
 	// the attempt in progress, while sending

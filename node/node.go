@@ -28,6 +28,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/backup"
@@ -137,7 +138,12 @@ func (n *Node) assemble() {
 	now := func() rouse.Instant { return n.engine.Now() }
 	n.hooks = webhook.New(webhook.Options{AllowPrivate: cfg.AllowPrivate, Secrets: secrets, HostConcurrency: cfg.HostConcurrency,
 		UserAgent: "rouse/" + cfg.Version})
-	n.streams = stream.New(stream.Options{Now: now})
+	streams := stream.Options{Now: now}
+	if cfg.Clock != nil {
+		// The wait goes by the machine's time, while a clock that is moved waits for what fires, and stops whenever it is put off.
+		streams.Wait, streams.MaxPutOff = time.Millisecond, 5*time.Minute
+	}
+	n.streams = stream.New(streams)
 	n.functions = function.New(function.Options{Now: now, Panicked: n.panicked})
 	var http rouse.Sink = n.hooks
 	if cfg.Clock == nil { // a breaker goes by the machine's time, which says nothing of a clock that is moved

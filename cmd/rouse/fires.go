@@ -129,7 +129,7 @@ func (c *firesCmd) print(a *app, t *table, r *rouse.Record) error {
 // fireRow is a record as a row of fireColumns.
 func fireRow(r *rouse.Record) []string {
 	due := stamp(r.Due)
-	if r.LastDue != 0 {
+	if r.LastDue != 0 && (r.LastDue != r.Due || r.Count != 1) {
 		due += " … " + stamp(r.LastDue)
 		if r.Count > 0 {
 			due += fmt.Sprintf(" (%d)", r.Count)

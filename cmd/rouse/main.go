@@ -23,6 +23,7 @@ func run(args []string) int {
 	a := newApp(ctx, os.Stdin, os.Stdout, os.Stderr)
 	k, err := parse(a, args)
 	if err == nil {
+		a.askClock()
 		err = k.Run(a)
 	}
 	// A call that a signal cut short ends with whatever error: what ended it is the signal.

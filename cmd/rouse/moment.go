@@ -8,8 +8,16 @@ import (
 
 // moment is a time that a person gives: RFC 3339, "now", or how long from now, such as 90m or -24h.
 type moment struct {
-	at  time.Time
-	set bool
+	at       time.Time
+	set      bool
+	relative bool // counted from now
+}
+
+// clocks is what is known of the server's clock, which a development server's user can move: what counts from now counts from
+// there.
+var clocks struct {
+	asked bool          // a moment that counts from now was given
+	ahead time.Duration // of this machine's clock
 }
 
 // UnmarshalText reads a moment.
@@ -17,11 +25,10 @@ func (m *moment) UnmarshalText(text []byte) error {
 	s := string(text)
 	m.set = true
 	if s == "now" {
-		m.at = time.Now()
-		return nil
+		s = "0s"
 	}
 	if d, err := time.ParseDuration(s); err == nil {
-		m.at = time.Now().Add(d)
+		m.at, m.relative, clocks.asked = time.Now().Add(d), true, true
 		return nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
@@ -34,7 +41,10 @@ func (m *moment) UnmarshalText(text []byte) error {
 
 // or returns the moment, or another time if none was given.
 func (m moment) or(other time.Time) time.Time {
-	if m.set {
+	switch {
+	case m.relative:
+		return m.at.Add(clocks.ahead)
+	case m.set:
 		return m.at
 	}
 	return other
@@ -45,5 +55,5 @@ func (m moment) instant() rouse.Instant {
 	if !m.set {
 		return 0
 	}
-	return rouse.At(m.at)
+	return rouse.At(m.or(time.Time{}))
 }

@@ -92,6 +92,11 @@ func (c *nextCmd) preview(a *app, spec *rouse.Spec, from time.Time) (preview, er
 	if err != nil {
 		return preview{}, err
 	}
+	if first, ok := s.Next(after); ok {
+		if err := spec.CheckIntervals(first, s); err != nil {
+			return preview{}, err
+		}
+	}
 	p := preview{zone: time.UTC}
 	d, described := s.(rouse.Described)
 	if described {

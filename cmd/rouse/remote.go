@@ -28,6 +28,23 @@ func (a *app) remote(do func(c *client.Client) error) error {
 	return do(c)
 }
 
+// askClock finds out how far a development server's clock is ahead, if the command line has a time that counts from now. A
+// server that cannot be asked is taken to go by the real time.
+func (a *app) askClock() {
+	if !clocks.asked {
+		return
+	}
+	_ = a.remote(func(c *client.Client) error {
+		ctx, cancel := context.WithTimeout(a.ctx, patience)
+		defer cancel()
+		clock, err := c.Clock(ctx)
+		if err == nil && clock.Virtual {
+			clocks.ahead = clock.Ahead
+		}
+		return err
+	})
+}
+
 // call is remote for one short call, which has the time of --timeout.
 func (a *app) call(do func(ctx context.Context, c *client.Client) error) error {
 	return a.remote(func(c *client.Client) error {

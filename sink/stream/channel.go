@@ -112,7 +112,7 @@ func (c *channel) part(sub *subscriber) {
 
 // overdue removes the fires that have waited long enough. They stand in the order in which their waits end, but for those
 // that a subscriber gave back; these are found when they come to the front.
-func (c *channel) overdue(out []report, now moment) []report {
+func (c *channel) overdue(out []report, now moment, most time.Duration) []report {
 	at, last := c.waiting.from(0)
 	for ; at < last; at++ {
 		it := c.waiting.at(at)
@@ -123,7 +123,7 @@ func (c *channel) overdue(out []report, now moment) []report {
 			break
 		}
 		c.waiting.remove(at)
-		out = append(out, report{it, deferral(it.fire(), now.store, "no subscriber has taken it")})
+		out = append(out, report{it, deferral(it.fire(), now.store, most, "no subscriber has taken it")})
 	}
 	return out
 }

@@ -42,7 +42,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	w, keeper := s.dispatch(ctx, d, channelKey{fires[0].Namespace, name}, now)
 	if w == nil {
 		for i := range fires {
-			settle(i, deferral(&fires[i], now.store, stopped))
+			settle(i, deferral(&fires[i], now.store, putOff, stopped))
 		}
 		return
 	}
@@ -86,7 +86,10 @@ func finish(reports []report) {
 	}
 }
 
+// putOff is how long a fire is put off at most, unless Options say otherwise.
+const putOff = 30 * time.Second
+
 // deferral is the outcome of a fire that nobody took: the later it is already, the longer until it is tried again.
-func deferral(f *rouse.Fire, now rouse.Instant, why string) rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, After: min(max(now.Sub(f.Due)/2, time.Second), 30*time.Second), Detail: why}
+func deferral(f *rouse.Fire, now rouse.Instant, most time.Duration, why string) rouse.Outcome {
+	return rouse.Outcome{Verdict: rouse.Deferred, After: min(max(now.Sub(f.Due)/2, time.Second), most), Detail: why}
 }

@@ -88,7 +88,7 @@ func (s *Sink) expire() (out []report) {
 	s.next = never
 	next := never
 	for _, c := range s.channels {
-		out = c.overdue(out, now)
+		out = c.overdue(out, now, s.opts.MaxPutOff)
 		for _, sub := range c.subs {
 			before := len(out)
 			if out = sub.expire(out, now); len(out) > before && !sub.sending {
@@ -113,7 +113,7 @@ func (s *Sink) abandon(w *watch) (out []report) {
 		at, last := c.waiting.from(0)
 		for ; at < last; at++ {
 			if it := c.waiting.at(at); it.d != nil && it.d.watch == w {
-				out = append(out, report{it, deferral(it.fire(), now.store, stopped)})
+				out = append(out, report{it, deferral(it.fire(), now.store, putOff, stopped)})
 				c.waiting.remove(at)
 			}
 		}

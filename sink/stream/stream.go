@@ -43,6 +43,7 @@ const (
 type Options struct {
 	Wait           time.Duration // how long a fire waits for a subscriber before it is deferred; default 2 s
 	MaxHold        time.Duration // how long a subscriber can keep a fire by extending it; default 1 h
+	MaxPutOff      time.Duration // how long a fire that nobody took is put off at most; default 30 s
 	MaxSubscribers int           // default 10,000
 	Outstanding    int           // fires of one channel at a time, waiting and unsettled; default 16,384
 
@@ -56,6 +57,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Wait == 0 {
 		o.Wait = 2 * time.Second
+	}
+	if o.MaxPutOff == 0 {
+		o.MaxPutOff = putOff
 	}
 	if o.MaxHold == 0 {
 		o.MaxHold = time.Hour

@@ -123,7 +123,7 @@ func (sub *subscriber) abandon(out []report, w *watch, now moment) []report {
 				return true
 			}
 			it := sub.slots.release(s)
-			out = append(out, report{it, deferral(it.fire(), now.store, stopped)})
+			out = append(out, report{it, deferral(it.fire(), now.store, putOff, stopped)})
 			return false
 		})
 		if len(m.response.Fires) == 0 {
@@ -135,7 +135,7 @@ func (sub *subscriber) abandon(out []report, w *watch, now moment) []report {
 		if s.item.d.watch == w {
 			// As after a crash: it may have arrived and may come again, and no attempt is spent on the service's own end.
 			it := sub.slots.release(s)
-			out = append(out, report{it, deferral(it.fire(), now.store, stopped)})
+			out = append(out, report{it, deferral(it.fire(), now.store, putOff, stopped)})
 		}
 	})
 	return out

@@ -1,0 +1,144 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/rousetest/receiver"
+)
+
+// TestBackupUnderLoad backs a server up while it is busy, kills it, and restores the archive elsewhere: the server there has every
+// timer that was acknowledged before the backup began, and fires them.
+func TestBackupUnderLoad(t *testing.T) {
+	for _, st := range stores {
+		t.Run(st.name, func(t *testing.T) {
+			t.Parallel()
+			data := tempDir(t)
+			s := newServer(t, data, st.place(data))
+			s.start()
+			w := newWitness(t)
+			w.subscribe(s)
+			l := w.begin(s, 32, seed(t))
+			l.progress(50)
+
+			arrived := receiver.New(receiver.Options{})
+			t.Cleanup(arrived.Close)
+			keeper := l.keep(arrived.URL())
+			until(t, always("fewer than 50 timers were acknowledged"), func() bool { return len(keeper.acknowledged()) >= 50 })
+			archive := filepath.Join(tempDir(t), "rouse.tar")
+			before := keeper.acknowledged()
+			s.rouse("backup", archive, "--server", s.address())
+			l.progress(50) // of these the archive knows nothing
+			s.kill()
+			l.stop()
+			l.abandon()
+			l.writers.Wait()
+			after := keeper.end()
+			if len(after) <= len(before) {
+				t.Errorf("%d timers were acknowledged before the backup and %d until the end: there was no load", len(before), len(after))
+			}
+
+			s.rouse("backup", "--verify", archive)
+			elsewhere := filepath.Join(tempDir(t), "restored")
+			second := newServer(t, elsewhere, st.place(elsewhere))
+			s.rouse("restore", archive, "--store", second.store)
+			second.start()
+			c := second.dial(patience)
+			there := map[string]rouse.Timer{}
+			for _, timer := range list(t, c, rouse.Query{Prefix: keptPrefix}) {
+				there[timer.Key.Name] = timer
+			}
+			lost := 0
+			for _, name := range before {
+				timer, ok := there[name]
+				if !ok {
+					lost++
+					continue
+				}
+				if s := l.stampOf(&timer); timer.State() != rouse.StateScheduled || s.Timer != name {
+					t.Errorf("%s is restored as %v with the payload %s", name, timer.State(), timer.Spec.Payload)
+				}
+			}
+			if lost > 0 {
+				t.Fatalf("%d of %d timers that were acknowledged before the backup are lost", lost, len(before))
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			id, _, err := c.Run(ctx, "", before[len(before)-1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a, err := arrived.Next(ctx); err != nil || a.Header.Get("Rouse-Fire-Id") != id {
+				t.Errorf("a timer that was restored does not fire: %v", err)
+			}
+			second.stop()
+		})
+	}
+}
+
+const keptPrefix = "kept-"
+
+// keeper creates timers that are not due while a test runs, one after another.
+type keeper struct {
+	mu    sync.Mutex
+	names []string // that were acknowledged
+	stop  context.CancelFunc
+	done  chan struct{}
+}
+
+// keep begins to create them.
+func (l *load) keep(target string) *keeper {
+	ctx, stop := context.WithCancel(l.calling)
+	k := &keeper{stop: stop, done: make(chan struct{})}
+	l.t.Cleanup(func() { k.end() })
+	go func() { // ends with ctx
+		defer close(k.done)
+		for i := 0; ctx.Err() == nil; i++ {
+			name := fmt.Sprintf("%s%05d", keptPrefix, i)
+			spec := rouse.Spec{Schedule: []string{"@after 1000h", "@every 1000h"}[i%2], Target: target, Payload: stamp{name, uint64(i + 1)}.payload()}
+			_, err := l.c.Create(ctx, "", name, spec)
+			switch {
+			case err == nil:
+				k.mu.Lock()
+				k.names = append(k.names, name)
+				k.mu.Unlock()
+			case ctx.Err() == nil && !errors.Is(err, rouse.ErrUnavailable):
+				l.t.Errorf("create %s: %v", name, err)
+				return
+			}
+		}
+	}()
+	return k
+}
+
+func (k *keeper) acknowledged() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return append([]string(nil), k.names...)
+}
+
+// end creates no more, and returns the names of all that were acknowledged.
+func (k *keeper) end() []string {
+	k.stop()
+	<-k.done
+	return k.acknowledged()
+}
+
+// rouse runs a command of the server's binary, which must succeed.
+func (s *server) rouse(args ...string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.binary, args...)
+	cmd.Env = append(os.Environ(), "HOME="+s.data)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("rouse %v: %v\n%s", args, err, out)
+	}
+}
