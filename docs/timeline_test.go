@@ -85,7 +85,6 @@ type play struct {
 type flight struct {
 	occ  rouse.Occurrence
 	sent int
-	side int // which row beside the timer; -1 is the timer's own
 }
 
 func (p *play) run(t *testing.T) []string {

@@ -74,23 +74,17 @@ func (s *yearSet) of(m month) uint64 {
 
 // dayRule holds the parts of a rule that say which days it is for. A part that is not given is zero.
 type dayRule struct {
-	months     uint64   // bits 1 to 12; always given
-	monthDays  uint64   // bits 1 to 31
-	monthEnds  uint64   // bits 1 to 31, counted from the month's last day
-	yearDays   *yearSet // in years of 365 days
-	leapDays   *yearSet // the same in years of 366
-	weeks      uint64   // bits 1 to 53
-	weekEnds   uint64   // bits 1 to 53, counted from the year's last week
-	weekdays   uint64   // bits 0 to 6
-	nth        []nthDay
-	nthOfYear  bool // nth are counted in the year, not in the month
-	weekStart  int  // the day that weeks begin on; 0 is Sunday
-	everyMonth bool // all months are given
-}
-
-// every says whether all days of the calendar are in the rule.
-func (r *dayRule) every() bool {
-	return r.everyMonth && r.monthDays|r.monthEnds|r.weeks|r.weekEnds|r.weekdays == 0 && r.yearDays == nil && r.nth == nil
+	months    uint64   // bits 1 to 12; always given
+	monthDays uint64   // bits 1 to 31
+	monthEnds uint64   // bits 1 to 31, counted from the month's last day
+	yearDays  *yearSet // in years of 365 days
+	leapDays  *yearSet // the same in years of 366
+	weeks     uint64   // bits 1 to 53
+	weekEnds  uint64   // bits 1 to 53, counted from the year's last week
+	weekdays  uint64   // bits 0 to 6
+	nth       []nthDay
+	nthOfYear bool // nth are counted in the year, not in the month
+	weekStart int  // the day that weeks begin on; 0 is Sunday
 }
 
 // days returns the rule's days of a month as bits 1 to 31.

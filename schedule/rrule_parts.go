@@ -282,7 +282,6 @@ func (p *ruleParts) setDays(d *dayRule, begin int64) {
 	d.weekStart, d.weekdays, d.nth = p.weekStart, p.weekdays, p.nth
 	d.nthOfYear = p.freq == yearly && p.lists[byMonth] == nil
 	d.months, _ = bitsOf(p.lists[byMonth], 1<<13-2)
-	d.everyMonth = d.months == 1<<13-2
 	d.monthDays, d.monthEnds = bitsOf(p.lists[byMonthDay], 0)
 	d.weeks, d.weekEnds = bitsOf(p.lists[byWeekNo], 0)
 	if list := p.lists[byYearDay]; list != nil {
@@ -303,7 +302,7 @@ func (p *ruleParts) setDays(d *dayRule, begin int64) {
 	case p.freq == yearly:
 		d.monthDays = 1 << of
 		if p.lists[byMonth] == nil {
-			d.months, d.everyMonth = 1<<m.number, false
+			d.months = 1 << m.number
 		}
 	}
 }
