@@ -38,6 +38,9 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 		}
 		return Step{Keep: true, Log: []Record{t.record(occ, endingOf(o), o, sent, now)}}
 	}
+	if o.Verdict == Done && !occ.Manual && len(t.Runs) == 0 && t.Spec.Keep == 0 && !t.Spec.Recurring() {
+		return Step{Log: []Record{t.record(occ, EndFired, o, sent, now)}} // most timers: not worth a copy
+	}
 	to := *t
 	to.Token = 0
 	if t.Attempts == 0 && sent != 0 && o.Verdict != Deferred {
