@@ -431,3 +431,34 @@ func TestADeadLetterOfAPausedTimerCanBeRedriven(t *testing.T) {
 		t.Errorf("redriven at %+v", got)
 	}
 }
+
+func TestAttemptsEndWhenTheyAreGivenUp(t *testing.T) {
+	tm := oneShot(t0)
+	tm.Spec.Retry = Retry{Attempts: 100, Interval: 10 * time.Second, Factor: 1, Jitter: -1, GiveUp: 25 * time.Second}
+	for n := uint32(1); ; n++ {
+		now := tm.Visible
+		step := tm.After(mustCurrent(t, &tm), 7, Outcome{Verdict: Failed, Detail: "busy"}, now, now, nil)
+		if step.Beside != nil {
+			if n != 3 || len(step.Log) != 1 || step.Log[0].Ending != EndDead || len(step.Log[0].Failures) != 2 || step.Log[0].Began != t0 {
+				t.Errorf("ended on attempt %d with %+v, want the third, 20 s after the first", n, step.Log)
+			}
+			return
+		}
+		if n > 5 || step.To == nil {
+			t.Fatalf("after attempt %d: %+v", n, step)
+		}
+		tm = *step.To
+	}
+}
+
+func TestThePauseIsOverThoughNobodyNoticed(t *testing.T) {
+	tm, s := recurring(MisfireLatest) // due at 1m, 2m, …
+	if err := tm.Pause("", t0.Add(3*time.Minute+30*time.Second), t0); err != nil {
+		t.Fatal(err)
+	}
+	step := tm.Resume(t0.Add(6*time.Minute+30*time.Second), s, false)
+	if len(step.Log) != 2 || step.Log[0].Ending != EndSkipped || step.Log[0].Count != 3 || step.Log[1].Ending != EndMissed || step.Log[1].Count != 2 ||
+		step.To.Due != t0.Add(6*time.Minute) {
+		t.Errorf("records %+v, due %v: the pause skips what came due in it, the rest is the misfire policy's", step.Log, step.To.Due)
+	}
+}
