@@ -56,40 +56,53 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 	if len(items) == 0 {
 		return results, nil
 	}
+	if err := e.writePuts(ctx, puts, timers, items, at, nil, results); err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// writePuts makes the changes of puts in one durable step, and fills in what became of each: items[j] writes timers[at[j]], as puts[at[j]]
+// asks. Occurrences beside a replaced timer end with it, but for the rows in here, which came with what replaces it.
+func (e *Engine) writePuts(ctx context.Context, puts []Put, timers []rouse.Timer, items []*write, at []int, here map[rouse.Key]bool, results []PutResult) error {
 	release, err := e.recordReplaced(ctx, puts, items, at)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer release()
 	out, err := e.writer.Do(ctx, items)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for j, r := range out {
-		i := at[j]
-		if !r.Applied && r.err == nil && puts[i].Mode == CreateOrReplace && puts[i].IfRevision == 0 {
-			if r, err = e.putAgain(ctx, &puts[i], items[j]); err != nil {
-				return nil, err
+		p, res := &puts[at[j]], &results[at[j]]
+		if !r.Applied && r.err == nil && p.Mode == CreateOrReplace && p.IfRevision == 0 {
+			if r, err = e.putAgain(ctx, p, items[j]); err != nil {
+				return err
 			}
 		}
 		switch {
 		case r.err != nil:
-			results[i].Err = r.err
-		case r.Applied:
-			timers[i].Revision, timers[i].Generation = r.Revision, r.Revision
-			results[i].Timer, results[i].Replaced, results[i].InFlight = timers[i], r.Existed, backing[i].inFlight
-			if r.Existed {
-				beside, err := e.sweep(ctx, puts[i].Key, r.Revision, nil)
-				if err != nil {
-					return nil, err
-				}
-				results[i].InFlight = results[i].InFlight || beside
-			}
+			res.Err = r.err
+		case !r.Applied:
+			res.Err = refused(p, r.Existed)
 		default:
-			results[i].Err = refused(&puts[i], r.Existed)
+			t := &timers[at[j]]
+			t.Revision = r.Revision
+			if t.Generation == 0 {
+				t.Generation = r.Revision
+			}
+			res.Timer, res.Replaced, res.InFlight = *t, r.Existed, items[j].inFlight
+			if r.Existed && p.Key.Fire == "" {
+				beside, err := e.sweep(ctx, p.Key, r.Revision, here)
+				if err != nil {
+					return err
+				}
+				res.InFlight = res.InFlight || beside
+			}
 		}
 	}
-	return results, nil
+	return nil
 }
 
 // inProgress are the states that a timer may be in while an occurrence of it has begun and not ended.

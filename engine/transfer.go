@@ -17,7 +17,7 @@ func (e *Engine) Import(ctx context.Context, timers []rouse.Timer, mode Mode) ([
 	results := make([]PutResult, len(timers))
 	var items []*write
 	var at []int
-	puts := make([]Put, len(timers))
+	puts, written := make([]Put, len(timers)), make([]rouse.Timer, len(timers))
 	here := make(map[rouse.Key]bool, len(timers))
 	for i := range timers {
 		puts[i] = Put{Key: timers[i].Key, Mode: mode}
@@ -27,46 +27,14 @@ func (e *Engine) Import(ctx context.Context, timers []rouse.Timer, mode Mode) ([
 			results[i].Err = err
 			continue
 		}
-		results[i].Timer = t
+		written[i] = t
 		items, at = append(items, w), append(at, i)
 	}
 	if len(items) == 0 {
 		return results, nil
 	}
-	release, err := e.recordReplaced(ctx, puts, items, at)
-	if err != nil {
+	if err := e.writePuts(ctx, puts, written, items, at, here, results); err != nil {
 		return nil, err
-	}
-	defer release()
-	out, err := e.writer.Do(ctx, items)
-	if err != nil {
-		return nil, err
-	}
-	for j, r := range out {
-		res, key := &results[at[j]], timers[at[j]].Key
-		if !r.Applied && r.err == nil && mode == CreateOrReplace {
-			if r, err = e.putAgain(ctx, &puts[at[j]], items[j]); err != nil {
-				return nil, err
-			}
-		}
-		switch {
-		case r.err != nil:
-			res.Err = r.err
-		case !r.Applied:
-			res.Err = refused(&puts[at[j]], r.Existed)
-		default:
-			res.Timer.Revision, res.Replaced, res.InFlight = r.Revision, r.Existed, items[j].inFlight
-			if res.Timer.Generation == 0 {
-				res.Timer.Generation = r.Revision
-			}
-			if r.Existed && key.Fire == "" {
-				beside, err := e.sweep(ctx, key, r.Revision, here) // but not what came with it
-				if err != nil {
-					return nil, err
-				}
-				res.InFlight = res.InFlight || beside
-			}
-		}
 	}
 	return results, nil
 }
