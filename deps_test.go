@@ -20,6 +20,11 @@ var rules = []struct {
 	{"engine", "drives whatever store, strategy and sink it is given; the wheel and the group commit are its own tools", []string{".", "wheel", "batch"}},
 	{"store/storetest", "one contract for every store", []string{"."}},
 	{"store", "a store adapts one technology and knows no other part", []string{"."}},
+	{"internal/servers", "starts the real servers that tests use", nil},
+	{"queue", "carries messages from schedulers to executors; adapts one technology each", []string{".", "queue"}},
+	{"relay", "a sink that hands fires to a queue, and the executor at its other end", []string{".", "queue"}},
+	{"migrate", "copies a store into another, whatever both are", []string{"."}},
+	{"store/front", "two stores in one: SQL as the truth, Redis as its index of due times", []string{".", "store/postgres", "store/redis"}},
 	{"sink/sinktest", "one contract for every sink", []string{"."}},
 	{"sink/stream", "speaks the stream part of the gRPC API", []string{".", "api/rouse/v1"}},
 	{"sink", "a sink adapts one technology and knows no other part", []string{"."}},
@@ -31,12 +36,12 @@ var rules = []struct {
 	{"rousetest", "a whole rouse for tests: a node on a clock of its own, its client and a receiver", []string{".", "client", "node", "rousetest", "sink"}},
 	{"examples", "what users write: they have the front doors only", []string{".", "client", "node"}},
 	{"backup", "takes the copies of stores out and in: knows the kinds that have files, and what a checkpoint of each looks like", []string{".", "store"}},
-	{"node", "puts the parts together", []string{".", "backup", "batch", "claim", "engine", "schedule", "store", "sink", "server"}},
+	{"node", "puts the parts together", []string{".", "backup", "batch", "claim", "engine", "schedule", "store", "sink", "server", "queue", "relay", "migrate"}},
 	{"bench", "measures a node through its client, and the raw limits beneath it", []string{".", "api/rouse/v1", "client", "node", "store", "rousetest", "wheel", "schedule"}},
 	{"docs", "runs what the documentation says, with the real binary", []string{".", "api"}},
 	{"matrix", "tests only: says things to a whole rouse in all combinations, and judges what came of them", []string{"."}},
-	{"crash", "kills the real binary", []string{".", "client", "rousetest"}},
-	{"cmd/rouse", "the only place that knows everything", []string{".", "api", "api/rouse/v1", "backup", "bench", "client", "engine", "node", "rousetest", "schedule", "server", "sink", "store"}},
+	{"crash", "kills the real binary", []string{".", "client", "rousetest", "internal/servers"}},
+	{"cmd/rouse", "the only place that knows everything", []string{".", "api", "api/rouse/v1", "backup", "bench", "client", "engine", "node", "rousetest", "schedule", "server", "sink", "store", "migrate"}},
 }
 
 const module = "github.com/rousehq/rouse"

@@ -64,6 +64,10 @@ type Row struct {
 	Due        Instant
 	Labels     map[string]string
 	Body       []byte
+
+	// Criticality says which rows come first where not all can be served, 0 to MaxCriticality. Only a store that serves rows by it
+	// keeps it; the others hand out 0, and the timer itself is in the body.
+	Criticality uint8
 }
 
 // Position is a place in a bucket's order of attention: rows are ordered by visible time, then by key.
@@ -94,6 +98,10 @@ type Window struct {
 	Hold    time.Duration // 0 reads only; otherwise the rows' visible times become now plus Hold, with new revisions
 	Limit   int           // at most so many rows; at least 1
 	Bytes   int           // stop after the row that brings the sum of the bodies to so many bytes; 0 is no limit
+
+	// Since leaves rows out that were not written after the claim which returned it as its Token; 0 leaves none out. A store may
+	// hand out more than that, never less.
+	Since uint64
 }
 
 // Batch is what a claim returns.
@@ -101,6 +109,10 @@ type Batch struct {
 	Now  Instant // the store's clock at the claim
 	Rows []Row   // in the order of their positions; with Hold, Revision is the new one, and Visible still says when to fire
 	More bool    // the claim ended at Limit or Bytes: rows of the window may remain after the last one
+
+	// Token is a Window.Since for later: what is not visible to this claim, and what is written from now on, comes after it. 0 if the
+	// store cannot tell.
+	Token uint64
 }
 
 // AnyRevision and NoRow are values of Change.If beside real revisions, which start at 1.
@@ -235,6 +247,62 @@ type Checkpointer interface {
 	Checkpoint(ctx context.Context, dir string) error
 }
 
+// Shared is a store that several nodes use at a time.
+type Shared interface {
+	Store
+	Locks
+
+	// Revisions returns the revisions of the rows of the keys, in their order; 0 where there is no row. It sees every change that
+	// was acknowledged before the call.
+	Revisions(ctx context.Context, keys []Key) ([]uint64, error)
+}
+
+// Watcher is a store that can say when somebody else has written what a node should look at at once.
+type Watcher interface {
+	// Watch calls f after such writes, soon, and at most a few times a second, until ctx ends. It is a hint: it may be lost, and
+	// come for nothing. An error is worth another call.
+	Watch(ctx context.Context, f func()) error
+}
+
+// Raiser is a store that can be told where its revisions go on.
+type Raiser interface {
+	// Raise makes every revision that is given from now on greater than the given one.
+	Raise(ctx context.Context, revision uint64) error
+}
+
+// Lease is a named lock with an end. It is a hint: who has it may be paused beyond its end and not know.
+type Lease struct {
+	Name  string
+	Owner string  // who has it, or had it last
+	Epoch uint64  // its fencing number: grows each time it is taken by another owner, after its end, or by Want.If; stays when it is renewed
+	Until Instant // its end, by the store's clock
+	Data  []byte  // what its owner says beside
+}
+
+// Want is one lease that Lock is asked for.
+type Want struct {
+	Name string
+	Data []byte
+	// If 0 takes the lease if nobody else has it, or renews it. Another value takes it whoever has it, if its epoch is that one: an
+	// optimistic lock, with the data as its value.
+	If uint64
+}
+
+// Locks are the leases of a store. All methods may be called concurrently.
+type Locks interface {
+	// Lock takes or renews leases for an owner until the store's now plus ttl, each on its own, in one step, and returns them as
+	// they are then, in the order of wants: whose Owner is another was not taken. With Want.If, what was not taken shows an epoch
+	// other than If+1, or another owner.
+	Lock(ctx context.Context, owner string, ttl time.Duration, wants []Want) ([]Lease, error)
+
+	// Unlock ends leases that the owner has; their epochs stay.
+	Unlock(ctx context.Context, owner string, names []string) error
+
+	// Leases returns the leases whose names begin with the prefix, in the order of names, ended ones too, and the store's clock.
+	// Those that ended long ago may be forgotten, but for their epochs: a name's epoch never goes back.
+	Leases(ctx context.Context, prefix string) ([]Lease, Instant, error)
+}
+
 // Grant is what a strategy lets a node claim now.
 type Grant struct {
 	Buckets []uint32      // ascending
@@ -244,9 +312,24 @@ type Grant struct {
 
 // Strategy decides which buckets a node may claim. It is a gate in front of the one claim; correctness never rests on it.
 type Strategy interface {
-	// Grant returns what may be claimed now. It may block until there is something. done tells the strategy that the claim
-	// is over.
-	Grant(ctx context.Context) (g Grant, done func(), err error)
+	// Grant returns what may be claimed now. It may block until there is something. done tells the strategy that the claim is over,
+	// and whether rows of the window may remain.
+	Grant(ctx context.Context) (g Grant, done func(more bool), err error)
+}
+
+// Runner is a strategy with work of its own, such as keeping leases.
+type Runner interface {
+	// Run works until ctx ends, and then gives back what the node has. Errors of the store are tried again, not returned.
+	Run(ctx context.Context)
+
+	// Changed is signalled when Grant would answer otherwise than before.
+	Changed() <-chan struct{}
+
+	// Left says that nothing of these buckets is in progress here any more, after a Grant that was without them.
+	Left(buckets []uint32)
+
+	// Healthy returns why the node cannot be sure of what it was granted, or nil. It fails before a Grant's Until.
+	Healthy() error
 }
 
 // Fire is one occurrence on its way to its target. Its slices and maps are not to be changed.

@@ -23,6 +23,6 @@ func NewSole(buckets uint32) *Sole {
 }
 
 // Grant returns all buckets at once.
-func (s *Sole) Grant(ctx context.Context) (rouse.Grant, func(), error) {
-	return rouse.Grant{Buckets: s.buckets}, func() {}, ctx.Err()
+func (s *Sole) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
+	return rouse.Grant{Buckets: s.buckets}, func(bool) {}, ctx.Err()
 }

@@ -15,7 +15,7 @@ func TestSoleOwnsEveryBucketForEver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer done()
+	defer done(false)
 	if !slices.Equal(g.Buckets, []uint32{0, 1, 2}) || g.Hold != 0 || !g.Until.IsZero() {
 		t.Errorf("granted %+v", g)
 	}

@@ -167,7 +167,7 @@ func (e *Engine) Idle() (next rouse.Instant, idle bool) {
 	if err != nil {
 		return next, false
 	}
-	defer done()
+	defer done(false)
 	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, After: cursor, Ahead: 1<<63 - 1, Limit: 1})
 	if err != nil {
 		return next, false

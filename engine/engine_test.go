@@ -532,8 +532,8 @@ func TestAfterAnOutageTheLatestOccurrenceFires(t *testing.T) {
 // holding is a strategy of a node that shares its buckets.
 type holding time.Duration
 
-func (h holding) Grant(ctx context.Context) (rouse.Grant, func(), error) {
-	return rouse.Grant{Buckets: []uint32{0}, Hold: time.Duration(h)}, func() {}, ctx.Err()
+func (h holding) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
+	return rouse.Grant{Buckets: []uint32{0}, Hold: time.Duration(h)}, func(bool) {}, ctx.Err()
 }
 
 func TestNodesThatHoldShareTheWork(t *testing.T) {

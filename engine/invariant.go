@@ -62,7 +62,7 @@ func (e *Engine) inspect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer done(false)
 	var found []suspect
 	if len(grant.Buckets) > 0 && grant.Hold == 0 {
 		batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, Ahead: -overdue, Limit: 1000})

@@ -52,7 +52,7 @@ func (e *Engine) readOnce(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer done()
+	defer done(false)
 	if len(grant.Buckets) == 0 {
 		return e.opts.Poll, nil
 	}

@@ -13,9 +13,9 @@ type gate struct {
 	open atomic.Bool
 }
 
-func (g *gate) Grant(ctx context.Context) (rouse.Grant, func(), error) {
+func (g *gate) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	if !g.open.Load() {
-		return rouse.Grant{}, func() {}, nil
+		return rouse.Grant{}, func(bool) {}, nil
 	}
 	return g.Strategy.Grant(ctx)
 }

@@ -15,11 +15,12 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Store is a rouse.Store in memory.
+// Store is a rouse.Shared in memory.
 type Store struct {
 	mu       sync.Mutex
 	rows     map[rouse.Key]rouse.Row
 	records  []kept // in the order of (Ended, seq)
+	leases   map[string]rouse.Lease
 	revision uint64
 	closed   bool
 	clock    func() time.Time
@@ -35,7 +36,7 @@ func New() *Store { return NewWithClock(time.Now) }
 
 // NewWithClock returns an empty store on a clock, which may be read at any time, from any goroutine.
 func NewWithClock(clock func() time.Time) *Store {
-	return &Store{rows: map[rouse.Key]rouse.Row{}, clock: clock}
+	return &Store{rows: map[rouse.Key]rouse.Row{}, leases: map[string]rouse.Lease{}, clock: clock}
 }
 
 // Now returns the store's clock.
@@ -124,11 +125,11 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 	if err := s.usable(ctx); err != nil {
 		return rouse.Batch{}, err
 	}
-	b := rouse.Batch{Now: rouse.Reached(s.clock())}
+	b := rouse.Batch{Now: rouse.Reached(s.clock()), Token: s.revision + 1}
 	until := b.Now.Add(w.Ahead)
 	var rows []rouse.Row
 	for _, r := range s.rows {
-		if r.Visible <= until && r.Visible != rouse.Never && slices.Contains(w.Buckets, r.Bucket) && r.Position().Compare(w.After) > 0 {
+		if r.Visible <= until && r.Revision >= w.Since && r.Visible != rouse.Never && slices.Contains(w.Buckets, r.Bucket) && r.Position().Compare(w.After) > 0 {
 			rows = append(rows, r)
 		}
 	}
@@ -200,7 +201,7 @@ func (s *Store) put(row rouse.Row) uint64 {
 	if row.Generation == 0 {
 		row.Generation = s.revision
 	}
-	row.Labels = maps.Clone(row.Labels)
+	row.Labels, row.Criticality = maps.Clone(row.Labels), 0
 	s.rows[row.Key] = row
 	return s.revision
 }

@@ -1,0 +1,89 @@
+package mem
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Lock takes or renews leases.
+func (s *Store) Lock(ctx context.Context, owner string, ttl time.Duration, wants []rouse.Want) ([]rouse.Lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	now := rouse.Reached(s.clock())
+	out := make([]rouse.Lease, len(wants))
+	for i, w := range wants {
+		l := s.leases[w.Name]
+		live := l.Until > now
+		switch {
+		case w.If != 0 && l.Epoch != w.If, w.If == 0 && live && l.Owner != owner:
+			out[i] = l
+			out[i].Name = w.Name
+			continue
+		case w.If != 0 || !live || l.Owner != owner:
+			l.Epoch++
+		}
+		l.Name, l.Owner, l.Until, l.Data = w.Name, owner, now.Add(ttl), slices.Clone(w.Data)
+		s.leases[w.Name], out[i] = l, l
+	}
+	return out, nil
+}
+
+// Unlock ends leases that the owner has.
+func (s *Store) Unlock(ctx context.Context, owner string, names []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	now := rouse.Reached(s.clock())
+	for _, name := range names {
+		if l := s.leases[name]; l.Owner == owner && l.Until > now {
+			l.Until = now
+			s.leases[name] = l
+		}
+	}
+	return nil
+}
+
+// Leases returns the leases whose names begin with the prefix.
+func (s *Store) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse.Instant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return nil, 0, err
+	}
+	var out []rouse.Lease
+	for _, name := range slices.Sorted(maps.Keys(s.leases)) {
+		if strings.HasPrefix(name, prefix) {
+			out = append(out, s.leases[name])
+		}
+	}
+	return out, rouse.Reached(s.clock()), nil
+}
+
+// Revisions returns the revisions of the rows of the keys.
+func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]uint64, len(keys))
+	for i, k := range keys {
+		out[i] = s.rows[k].Revision
+	}
+	return out, s.usable(ctx)
+}
+
+// Raise makes revisions go on above the given one.
+func (s *Store) Raise(ctx context.Context, revision uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revision = max(s.revision, revision)
+	return s.usable(ctx)
+}
