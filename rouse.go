@@ -102,6 +102,9 @@ type Window struct {
 	// Since leaves rows out that were not written after the claim which returned it as its Token; 0 leaves none out. A store may
 	// hand out more than that, never less.
 	Since uint64
+
+	// Namespaces, if there are any, leaves out the rows of others.
+	Namespaces []string
 }
 
 // Batch is what a claim returns.

@@ -24,6 +24,7 @@ type knownCalendar struct {
 
 const (
 	calendarAge  = 10 * time.Second
+	sharedAge    = time.Second // where other nodes may change one
 	maxCalendars = 1024
 )
 
@@ -40,7 +41,7 @@ func (c *compiled) days(key rouse.Key) ([]rouse.Date, bool) {
 	c.calendars.mu.Lock()
 	k, ok := c.calendars.known[key]
 	c.calendars.mu.Unlock()
-	if ok && time.Since(k.read) < calendarAge {
+	if ok && time.Since(k.read) < c.calendarAge() {
 		return k.dates, k.there
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -96,6 +97,11 @@ func (e *Engine) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rouse
 	}
 	e.compiled.forget(key)
 	c.Revision = out[0].Revision
+	// Until other nodes have read the new days, they may move timers on by the old ones: those are moved again below. A node keeps
+	// a schedule for as long as the days that it was made of, so twice the age is enough.
+	if e.others != nil && !sleep(ctx, 2*sharedAge) {
+		return c, 0, ctx.Err()
+	}
 	err = e.eachGoingBy(ctx, c.Namespace, c.Name, func(t *rouse.Timer) error {
 		_, err := e.editTimer(ctx, t.Key, func(t *rouse.Timer) (rouse.Step, error) {
 			s, err := e.compiled.of(t)

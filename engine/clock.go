@@ -26,12 +26,14 @@ type reading struct {
 const (
 	// syncEvery bounds how long a jump of the store's clock goes unseen.
 	syncEvery = 250 * time.Millisecond
+	// sharedLook is how old an answer may be on a store that is shared, before it is asked for its clock alone.
+	sharedLook = 3 * time.Second
 	// A look that took longer than slowLook says little; an older one that was quicker is kept for up to keepLook.
 	slowLook = 20 * time.Millisecond
 	keepLook = 10 * time.Second
 )
 
-// look reads the store's clock. A forced one counts however long it took.
+// look asks for the store's clock.
 func (c *clock) look(ctx context.Context, store rouse.Timers, force bool) error {
 	r := reading{sent: time.Now()}
 	var err error
@@ -39,12 +41,17 @@ func (c *clock) look(ctx context.Context, store rouse.Timers, force bool) error 
 		return err
 	}
 	r.heard = time.Now()
+	c.note(r, force)
+	return nil
+}
+
+// note takes over what an answer says of the store's clock. A forced one counts however long it took.
+func (c *clock) note(r reading, force bool) {
 	old := c.at.Load()
 	if old != nil && !force && r.heard.Sub(r.sent) > slowLook && r.heard.Sub(r.sent) > old.heard.Sub(old.sent) && r.heard.Sub(old.heard) < keepLook {
-		return nil
+		return
 	}
 	c.at.Store(&r)
-	return nil
 }
 
 // earliest is the earliest that the store's clock may show now: what is due by it is due.
@@ -89,8 +96,11 @@ func (e *Engine) lookAtClock(ctx context.Context, force bool) error {
 	e.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if err := e.clock.look(ctx, e.store, force); err != nil {
-		return err
+	// Where each question costs others something, the claims' answers do, which tell the clock too.
+	if r := e.clock.at.Load(); force || e.others == nil || time.Since(r.heard) > sharedLook {
+		if err := e.clock.look(ctx, e.store, force); err != nil {
+			return err
+		}
 	}
 	e.mu.Lock()
 	now := e.Now()
@@ -163,12 +173,7 @@ func (e *Engine) Idle() (next rouse.Instant, idle bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	grant, done, err := e.strategy.Grant(ctx)
-	if err != nil {
-		return next, false
-	}
-	defer done(false)
-	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, After: cursor, Ahead: 1<<63 - 1, Limit: 1})
+	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: e.grant.Load().buckets, After: cursor, Ahead: 1<<63 - 1, Limit: 1})
 	if err != nil {
 		return next, false
 	}

@@ -14,6 +14,12 @@ type write struct {
 	change  rouse.Change
 	settles *entry // the entry whose attempt this settles, nil for a client's change
 
+	plain  bool // it gives a hold back: it is not written as held
+	renews bool // it moves the end of a hold on
+	// Set by flush: until when this node holds what it wrote, by the monotonic clock; zero if it does not.
+	held     time.Time
+	alsoHeld []time.Time
+
 	inFlight bool // set by committed: an attempt of the generation that the change ended is out
 }
 
@@ -46,6 +52,15 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 	changes := make([]rouse.Change, len(items))
 	for i, w := range items {
 		changes[i] = w.change
+	}
+	if e.others != nil {
+		e.mu.Lock()
+		full := e.window.full()
+		e.mu.Unlock()
+		h, asked := e.grant.Load(), time.Now()
+		for i, w := range items {
+			changes[i] = e.holdWrites(w, h, asked, full)
+		}
 	}
 	began := time.Now()
 	failpoint("before-commit")
@@ -157,18 +172,22 @@ func (e *Engine) absorb(w *write, r rouse.Result, now rouse.Instant) {
 		}
 		if en := e.window.entries[c.Key]; en != nil {
 			en.logged = en.logged || ends(c, en)
-			w.inFlight = e.changeEntry(en, c.To, now)
+			w.inFlight = e.changeEntry(en, c.To, w.held, now)
 		} else if c.To != nil {
-			e.take(c.To, now)
+			e.take(c.To, w.held, now)
 		}
 	}
 	for i := range c.Also {
 		row := &c.Also[i]
 		stamp(row, r.Also+uint64(i))
+		var held time.Time
+		if w.alsoHeld != nil {
+			held = w.alsoHeld[i]
+		}
 		if en := e.window.entries[row.Key]; en != nil {
-			e.changeEntry(en, row, now)
+			e.changeEntry(en, row, held, now)
 		} else {
-			e.take(row, now)
+			e.take(row, held, now)
 		}
 	}
 	if e.window.reading != 0 {
@@ -199,12 +218,14 @@ func stamp(row *rouse.Row, revision uint64) {
 	}
 }
 
-// changeEntry brings an entry of the map up to date with a newer version of its row, nil if the row is gone. It says whether an
+// changeEntry brings an entry of the map up to date with a newer version of its row, nil if the row is gone; held is until when
+// this node holds it, zero if it does not. It says whether an
 // attempt of a generation that has ended is out.
-func (e *Engine) changeEntry(en *entry, to *rouse.Row, now rouse.Instant) (inFlight bool) {
+func (e *Engine) changeEntry(en *entry, to *rouse.Row, held time.Time, now rouse.Instant) (inFlight bool) {
 	if en.busy() {
 		if to != nil && to.Generation == en.row.Generation {
 			e.window.update(en, to) // the settle starts from the newer row
+			en.held = held
 			return false
 		}
 		inFlight = en.state == sending
@@ -213,7 +234,7 @@ func (e *Engine) changeEntry(en *entry, to *rouse.Row, now rouse.Instant) (inFli
 		e.window.drop(en)
 	}
 	if to != nil {
-		e.take(to, now)
+		e.take(to, held, now)
 	}
 	return inFlight
 }
@@ -234,9 +255,10 @@ func (e *Engine) settledEntry(w *write, revision uint64, now rouse.Instant) {
 	default:
 		stamp(c.To, revision)
 		e.window.update(en, c.To)
+		en.held = w.held
 	}
 	en.lane, en.logged = nil, false
-	if !e.window.covers(en.row.Position()) {
+	if !e.belongs(&en.row, en.held) {
 		e.window.drop(en)
 		return
 	}
@@ -252,13 +274,25 @@ func (e *Engine) settleInPlace(en *entry, now rouse.Instant) {
 	}
 }
 
+// belongs says whether a row belongs in memory: it is held by this node, or in a part of its buckets that was read.
+func (e *Engine) belongs(row *rouse.Row, held time.Time) bool {
+	if row.Visible == rouse.Never {
+		return false
+	}
+	return !held.IsZero() || e.owned(row.Bucket) && e.window.covers(row.Position())
+}
+
 // take puts a row that is in no map into memory, if it belongs there.
-func (e *Engine) take(row *rouse.Row, now rouse.Instant) {
-	if row.Visible == rouse.Never || !e.window.covers(row.Position()) {
+func (e *Engine) take(row *rouse.Row, held time.Time, now rouse.Instant) {
+	if !e.belongs(row, held) {
 		return
 	}
 	en := e.window.add(row, now)
-	if en != nil && row.Visible <= now {
+	if en == nil {
+		return
+	}
+	en.held = held
+	if row.Visible <= now {
 		e.window.lift(en)
 		e.enqueue(en, now)
 	}

@@ -250,8 +250,11 @@ func (e *Engine) send(d delivery) {
 			e.opts.Events.sent(d.fires, d.at)
 		}
 		live, fires := d.taken, d.fires
-		if len(live) > 0 && (!d.taken[0].held.IsZero() || e.Now() < d.at) {
+		if len(live) > 0 && (e.others != nil || !d.taken[0].held.IsZero() || e.Now() < d.at) {
 			live, fires = e.stillMine(d.lane, d.taken, d.fires)
+		}
+		if len(live) > 0 && e.others != nil && !d.spend { // what spends an attempt is a conditional write
+			live, fires = e.unchanged(d.lane, live, fires)
 		}
 		if len(live) > 0 && d.spend {
 			live, fires = e.spend(live, fires)
@@ -314,18 +317,19 @@ func (e *Engine) spend(live []*entry, fires []rouse.Fire) ([]*entry, []rouse.Fir
 	return kept, left
 }
 
-// stillMine takes out what this node may not send now: a held row near the end of its hold, which ends by itself, and a row
-// that is not due after all, because the store's clock went back.
+// stillMine takes out what this node may not send now: a held row near the end of its hold, which ends by itself, one whose bucket
+// is not surely this node's any more, and one that is not due after all, because the store's clock went back.
 func (e *Engine) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
 	now := time.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i, en := range taken {
+		lost := e.lost(en, now)
 		switch {
-		case !en.held.IsZero() && !now.Before(en.held) && en.orphan: // nobody else will say how it ended
+		case lost && en.orphan: // nobody else will say how it ended
 			e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})
 			continue
-		case !en.held.IsZero() && !now.Before(en.held):
+		case lost:
 			en.lane = nil
 			e.window.drop(en)
 		case en.row.Visible > e.Now() && !en.orphan:

@@ -144,7 +144,7 @@ func (e *Engine) underway(t *rouse.Timer) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	en := e.window.entries[t.Key]
-	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due
+	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due || e.mayBeOut(t)
 }
 
 // forTimers refuses a row beside a timer where only timers are meant.
@@ -344,7 +344,7 @@ func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn 
 		if ifRevision != 0 && t.Revision != ifRevision {
 			return edited{}, fmt.Errorf("the revision is %d: %w", t.Revision, rouse.ErrConflict)
 		}
-		read, ended := t.Revision, t.Ended
+		read, ended, was := t.Revision, t.Ended, t
 		step, err := fn(&t)
 		if err != nil {
 			return edited{}, err
@@ -361,7 +361,7 @@ func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn 
 			if step.To != nil && key.Fire == "" {
 				e.noteGrowth(key, ended, step.To.Ended)
 			}
-			return edited{out[0].Revision, w.inFlight}, nil
+			return edited{out[0].Revision, w.inFlight || e.mayBeOut(&was)}, nil
 		}
 	}
 	return edited{}, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)

@@ -60,6 +60,21 @@ type Options struct {
 	// that stand still, or are moved.
 	Direct bool
 
+	// Shared says that other nodes may write to the store, which is a rouse.Shared then: fires are looked at once more before
+	// they are sent, and what others write is read.
+	Shared bool
+	// Hold is for how long a row is hidden from other nodes that this node keeps without owning its bucket: what it was asked to
+	// write and comes due soon, and what it retries. Default 10 s.
+	Hold time.Duration
+	// Scatter writes what clients ask for without keeping it, so that the nodes' claims spread it evenly; it is found a Poll later.
+	Scatter bool
+	// ClaimBatch is how many rows one claim takes at most; default 4,096.
+	ClaimBatch int
+	// Namespaces are those whose timers this node claims where rows are held; empty is all.
+	Namespaces []string
+	// Leader says whether this node does what one node does for all, such as forgetting old records. Nil is yes.
+	Leader func() bool
+
 	// Look is how often the invariants are looked at; default 1 min; negative is never.
 	Look time.Duration
 }
@@ -90,6 +105,8 @@ func (o Options) withDefaults() Options {
 	span(&o.DeadAge, 30*24*time.Hour)
 	span(&o.Look, time.Minute)
 	or(&o.RecordsPerTimer, 200)
+	span(&o.Hold, 10*time.Second)
+	or(&o.ClaimBatch, pageRows)
 	if o.MaxRecords == 0 {
 		o.MaxRecords = 10_000_000
 	}
@@ -113,6 +130,11 @@ type Engine struct {
 	lanes  lanes  // queues of due rows, and what is out for delivery
 
 	holding map[rouse.Key]int // timers that an edit keeps from being sent; guarded by mu
+
+	others rouse.Shared         // the store, if other nodes write to it; nil otherwise
+	grant  atomic.Pointer[grant] // what the strategy granted last; never nil
+	looks  *batch.Writer[rouse.Key, uint64]
+	swept  sweeps
 
 	outcomes outcomes       // reported by sinks, not settled yet
 	gone     chan rouse.Key // timers whose target wants no more of them
@@ -138,7 +160,14 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	e.clock.store = store
 	e.outcomes.signal = make(chan struct{}, 1)
 	e.compiled.compile = o.Compile
-	e.compiled.store = store
+	e.compiled.store, e.compiled.shared = store, o.Shared
+	e.grant.Store(&grant{})
+	e.swept.leaving = map[uint32]bool{}
+	if o.Shared {
+		e.others = store.(rouse.Shared)
+		e.looks = batch.New(batch.Options{MaxItems: o.MaxCommit, MaxBytes: 8 << 20, Queue: o.Queue},
+			func(k rouse.Key) int { return len(k.Namespace) + len(k.Name) + len(k.Fire) }, e.others.Revisions, nil)
+	}
 	e.writer = batch.New(batch.Options{MaxItems: o.MaxCommit, MaxBytes: 8 << 20, Queue: o.Queue}, (*write).size, e.flush, e.committed)
 	return e
 }
@@ -157,19 +186,29 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.window.wheel = wheel.New(e.Now())
 	e.mu.Unlock()
 
-	// Three lives, ended one after another: reading and firing; deliveries; settling and commits.
+	// Four lives, ended one after another: reading and firing; deliveries; settling and commits; what the strategy keeps.
 	deliver, endDeliveries := context.WithCancel(context.WithoutCancel(ctx))
 	settle, endSettling := context.WithCancel(context.WithoutCancel(ctx))
 	commit, endCommits := context.WithCancel(context.WithoutCancel(ctx))
+	strategy, endStrategy := context.WithCancel(context.WithoutCancel(ctx))
+	defer endStrategy()
 	defer endCommits()
 	defer endSettling()
 	defer endDeliveries()
 	e.deliver = deliver
 	close(e.began)
 
-	var front, settlers, committers sync.WaitGroup
+	var front, settlers, committers, strategies sync.WaitGroup
+	if r, ok := e.strategy.(rouse.Runner); ok {
+		strategies.Go(func() { r.Run(strategy) })
+	}
 	committers.Go(func() { e.writer.Run(commit) })
 	settlers.Go(func() { e.settleLoop(settle) })
+	if e.others != nil {
+		committers.Go(func() { e.looks.Run(commit) })
+		settlers.Go(func() { e.renewLoop(settle) })
+		front.Go(func() { e.hintLoop(ctx) })
+	}
 	front.Go(func() { e.clockLoop(ctx) })
 	front.Go(func() { e.readLoop(ctx) })
 	front.Go(func() { e.fireLoop(ctx) })
@@ -186,6 +225,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.release(commit)
 	endCommits()
 	committers.Wait()
+	endStrategy()
+	strategies.Wait()
 	e.hub.close()
 	return nil
 }
@@ -226,7 +267,7 @@ func (e *Engine) release(ctx context.Context) {
 	for _, en := range e.window.entries {
 		if !en.held.IsZero() && !en.busy() {
 			row := en.row
-			items = append(items, &write{change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}})
+			items = append(items, &write{change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, plain: true})
 		}
 	}
 	e.mu.Unlock()
@@ -242,6 +283,9 @@ func (e *Engine) trimLoop(ctx context.Context) {
 	for wait := time.Minute; ; wait = 10 * time.Minute {
 		if !sleep(ctx, wait) {
 			return
+		}
+		if e.opts.Leader != nil && !e.opts.Leader() {
+			continue
 		}
 		if _, err := e.store.Trim(ctx, e.Now().Add(-e.opts.RecordAge), e.opts.MaxRecords); err != nil && !errors.Is(err, context.Canceled) {
 			e.opts.Events.failed("trim", err)

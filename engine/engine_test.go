@@ -530,10 +530,13 @@ func TestAfterAnOutageTheLatestOccurrenceFires(t *testing.T) {
 }
 
 // holding is a strategy of a node that shares its buckets.
-type holding time.Duration
+type holding struct {
+	span    time.Duration
+	buckets uint32
+}
 
 func (h holding) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
-	return rouse.Grant{Buckets: []uint32{0}, Hold: time.Duration(h)}, func(bool) {}, ctx.Err()
+	return rouse.Grant{Buckets: []uint32{0, 1}[:max(1, h.buckets)], Hold: h.span}, func(bool) {}, ctx.Err()
 }
 
 func TestNodesThatHoldShareTheWork(t *testing.T) {
@@ -544,7 +547,7 @@ func TestNodesThatHoldShareTheWork(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var wg sync.WaitGroup
 		for _, s := range sinks {
-			e := New(store, holding(10*time.Second), s, Options{Compile: schedule.Compile, Ahead: 2 * time.Second})
+			e := New(store, holding{span: 10*time.Second}, s, Options{Compile: schedule.Compile, Ahead: 2 * time.Second})
 			wg.Go(func() { _ = e.Run(ctx) })
 			nodes = append(nodes, e)
 		}
@@ -580,7 +583,7 @@ func TestNodesThatHoldShareTheWork(t *testing.T) {
 
 func TestAStoreThatFailsMakesTheEngineUnhealthy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w := &wire{Store: mem.New(), rnd: rand.New(rand.NewPCG(1, 1))}
+		w := &wire{Shared: mem.New(), rnd: rand.New(rand.NewPCG(1, 1))}
 		h := start(t, w, &recorder{}, Options{Grace: time.Second})
 		h.put("a", "@every 1s")
 		time.Sleep(3 * time.Second)

@@ -101,6 +101,9 @@ func (e *Engine) Healthy() error {
 	if at := e.health.flushing.Load(); at != 0 {
 		err = errors.Join(err, late("the commit", at, 10*time.Second))
 	}
+	if r, ok := e.strategy.(rouse.Runner); ok {
+		err = errors.Join(err, r.Healthy())
+	}
 	return err
 }
 

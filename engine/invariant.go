@@ -58,14 +58,10 @@ type suspect struct {
 func (e *Engine) inspect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	grant, done, err := e.strategy.Grant(ctx)
-	if err != nil {
-		return err
-	}
-	defer done(false)
+	grant := e.grant.Load()
 	var found []suspect
-	if len(grant.Buckets) > 0 && grant.Hold == 0 {
-		batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, Ahead: -overdue, Limit: 1000})
+	if len(grant.buckets) > 0 && grant.span == 0 {
+		batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.buckets, Ahead: -overdue, Limit: 1000})
 		if err != nil {
 			return err
 		}
@@ -81,6 +77,7 @@ func (e *Engine) inspect(ctx context.Context) error {
 	}
 	var rows []rouse.Row
 	if len(keys) > 0 {
+		var err error
 		if rows, err = e.store.Get(ctx, keys); err != nil {
 			return err
 		}

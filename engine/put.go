@@ -65,7 +65,7 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 // writePuts makes the changes of puts in one durable step, and fills in what became of each: items[j] writes timers[at[j]], as puts[at[j]]
 // asks. Occurrences beside a replaced timer end with it, but for the rows in here, which came with what replaces it.
 func (e *Engine) writePuts(ctx context.Context, puts []Put, timers []rouse.Timer, items []*write, at []int, here map[rouse.Key]bool, results []PutResult) error {
-	release, err := e.recordReplaced(ctx, puts, items, at)
+	was, release, err := e.recordReplaced(ctx, puts, items, at)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (e *Engine) writePuts(ctx context.Context, puts []Put, timers []rouse.Timer
 	for j, r := range out {
 		p, res := &puts[at[j]], &results[at[j]]
 		if !r.Applied && r.err == nil && p.Mode == CreateOrReplace && p.IfRevision == 0 {
-			if r, err = e.putAgain(ctx, p, items[j]); err != nil {
+			if r, was[j], err = e.putAgain(ctx, p, items[j]); err != nil {
 				return err
 			}
 		}
@@ -92,7 +92,7 @@ func (e *Engine) writePuts(ctx context.Context, puts []Put, timers []rouse.Timer
 			if t.Generation == 0 {
 				t.Generation = r.Revision
 			}
-			res.Timer, res.Replaced, res.InFlight = *t, r.Existed, items[j].inFlight
+			res.Timer, res.Replaced, res.InFlight = *t, r.Existed, items[j].inFlight || was[j] != nil && e.mayBeOut(was[j])
 			if r.Existed && p.Key.Fire == "" {
 				beside, err := e.sweep(ctx, p.Key, r.Revision, here)
 				if err != nil {
@@ -109,8 +109,10 @@ func (e *Engine) writePuts(ctx context.Context, puts []Put, timers []rouse.Timer
 var inProgress = []rouse.State{rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused}
 
 // recordReplaced adds to puts that may replace a timer the record of the occurrence that they end: one that was being retried, or
-// had been accepted. It reads the timers only in namespaces that have such ones, and holds these until release is called.
-func (e *Engine) recordReplaced(ctx context.Context, puts []Put, items []*write, at []int) (release func(), err error) {
+// had been accepted. It reads the timers only in namespaces that have such ones, or where an attempt may be out with another node,
+// and holds these until release is called. was are the timers that it found, by the places of items.
+func (e *Engine) recordReplaced(ctx context.Context, puts []Put, items []*write, at []int) (was map[int]*rouse.Timer, release func(), err error) {
+	was = map[int]*rouse.Timer{}
 	some := map[string]bool{}
 	var keys []rouse.Key
 	var which []int
@@ -120,10 +122,10 @@ func (e *Engine) recordReplaced(ctx context.Context, puts []Put, items []*write,
 		}
 		ns := puts[i].Key.Namespace
 		yes, known := some[ns]
-		if !known {
+		if yes = yes || e.others != nil; !yes && !known {
 			n, err := e.store.Count(ctx, rouse.Query{Namespace: ns, States: inProgress})
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			yes = n > 0
 			some[ns] = yes
@@ -133,38 +135,47 @@ func (e *Engine) recordReplaced(ctx context.Context, puts []Put, items []*write,
 		}
 	}
 	if len(keys) == 0 {
-		return func() {}, nil
+		return was, func() {}, nil
 	}
 	release = e.hold(keys...)
 	rows, err := e.store.Get(ctx, keys)
 	if err != nil {
 		release()
-		return nil, err
+		return nil, nil, err
 	}
 	for k := range rows {
-		if log := e.cutOff(&rows[k], "replaced while it was being tried"); log != nil {
-			items[which[k]].change.Log = log
-			items[which[k]].change.If = rows[k].Revision // the record is of this version
+		j, row := which[k], &rows[k]
+		if want := puts[at[j]].IfRevision; want != 0 && want != row.Revision {
+			continue // it will be refused
+		}
+		if was[j] = e.replaces(items[j], row); e.others != nil && puts[at[j]].Mode == CreateOrReplace {
+			items[j].change.If = row.Revision // what may be out is judged by this version
 		}
 	}
-	return release, nil
+	return was, release, nil
 }
 
-// cutOff returns the record of the occurrence that is in progress in a row which is about to be removed or replaced, but not
-// of one whose attempt is out: that is recorded when it has ended.
-func (e *Engine) cutOff(row *rouse.Row, why string) []rouse.Record {
-	if row.Revision == 0 || !slices.Contains(inProgress, row.State) {
+// replaces adds to a put the record of the occurrence that it ends with the version of the timer that is in the store. It returns
+// that timer, nil if there is none that can be read.
+func (e *Engine) replaces(w *write, row *rouse.Row) *rouse.Timer {
+	w.change.Log = nil
+	if row.Revision == 0 {
 		return nil
 	}
 	t, err := rouse.DecodeTimer(row)
 	if err != nil {
 		return nil
 	}
-	return e.cutOffTimer(&t, why)
+	if slices.Contains(inProgress, row.State) {
+		if w.change.Log = e.cutOffTimer(&t, "replaced while it was being tried"); w.change.Log != nil {
+			w.change.If = row.Revision // the record is of this version
+		}
+	}
+	return &t
 }
 
 // cutOffTimer returns the records of what ends with the timer: the occurrence that is in progress, or that is beside its timer as
-// it has come due, and the runs that were asked for.
+// it has come due, and the runs that were asked for; but not of one whose attempt is out here: that is recorded when it has ended.
 func (e *Engine) cutOffTimer(t *rouse.Timer, why string) (log []rouse.Record) {
 	out, sending := e.sending(t.Key)
 	now := e.clock.latest()
@@ -187,23 +198,24 @@ func (e *Engine) cutOffTimer(t *rouse.Timer, why string) (log []rouse.Record) {
 	return log
 }
 
-// putAgain replaces a timer that changed between the look at it and the write.
-func (e *Engine) putAgain(ctx context.Context, p *Put, w *write) (r written, err error) {
+// putAgain replaces a timer that changed between the look at it and the write. was is the version that it replaced.
+func (e *Engine) putAgain(ctx context.Context, p *Put, w *write) (r written, was *rouse.Timer, err error) {
 	for range maxTries {
 		rows, err := e.store.Get(ctx, []rouse.Key{p.Key})
 		if err != nil {
-			return r, err
+			return r, nil, err
 		}
-		w.change.If, w.change.Log = rows[0].Revision, e.cutOff(&rows[0], "replaced while it was being tried")
+		was = e.replaces(w, &rows[0])
+		w.change.If = rows[0].Revision
 		out, err := e.writer.Do(ctx, []*write{w})
 		if err != nil {
-			return r, err
+			return r, nil, err
 		}
 		if r = out[0]; r.err != nil || r.Applied {
-			return r, nil
+			return r, was, nil
 		}
 	}
-	return r, nil
+	return r, nil, nil
 }
 
 func refused(p *Put, existed bool) error {

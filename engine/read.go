@@ -16,6 +16,10 @@ const (
 
 // readLoop keeps the window filled with what comes due soon.
 func (e *Engine) readLoop(ctx context.Context) {
+	var changed <-chan struct{}
+	if r, ok := e.strategy.(rouse.Runner); ok {
+		changed = r.Changed()
+	}
 	var wait time.Duration
 	for {
 		if wait > 0 {
@@ -25,6 +29,8 @@ func (e *Engine) readLoop(ctx context.Context) {
 				t.Stop()
 				return
 			case <-e.room:
+				t.Stop()
+			case <-changed:
 				t.Stop()
 			case <-t.C:
 			}
@@ -44,26 +50,65 @@ func (e *Engine) readLoop(ctx context.Context) {
 	}
 }
 
+const (
+	// grantWait is how long a strategy may keep a node waiting before it is asked anew.
+	grantWait = 5 * time.Second
+	// leavingLook is how often the attempts are looked at that keep a bucket from being handed over.
+	leavingLook = 20 * time.Millisecond
+)
+
 // readOnce claims one page, and says how long to wait before the next.
 func (e *Engine) readOnce(ctx context.Context) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	grant, done, err := e.strategy.Grant(ctx)
+	asking, stopAsking := context.WithTimeout(ctx, grantWait)
+	granted, done, err := e.strategy.Grant(asking)
+	stopAsking()
 	if err != nil {
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			return 0, nil // it was the others' turn
+		}
 		return 0, err
 	}
-	defer done(false)
-	if len(grant.Buckets) == 0 {
-		return e.opts.Poll, nil
+	more := false
+	defer func() { done(more) }()
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	gained := e.granted(granted)
+	wait := e.opts.Poll
+	if e.left() {
+		wait = leavingLook
 	}
-	if grant.Hold > 0 {
-		return e.claimHeld(ctx, grant)
+	if len(granted.Buckets) == 0 {
+		return wait, nil
 	}
-	return e.readOwned(ctx, grant)
+	var next time.Duration
+	if granted.Hold > 0 {
+		if next, err = e.claimHeld(ctx, granted); err == nil {
+			more = next == 0
+		}
+		return next, err
+	}
+	if e.others != nil {
+		if len(gained) > 0 {
+			if _, err := e.reread(ctx, gained, 0); err != nil {
+				e.ungain(gained)
+				return 0, err
+			}
+		}
+		if e.sweepDue(time.Now()) == 0 {
+			if err := e.sweepWindow(ctx, granted.Buckets); err != nil {
+				return 0, err
+			}
+		}
+		wait = min(wait, max(e.sweepDue(time.Now()), time.Millisecond))
+	}
+	if next, err = e.readOwned(ctx, granted); e.others != nil {
+		next = min(next, wait)
+	}
+	return next, err
 }
 
 // readOwned reads the next page after the cursor. Nobody else writes to an owned bucket of an embedded store, so what the
-// cursor has passed is in memory, or settled, or comes by a commit.
+// cursor has passed is in memory, or settled, or comes by a commit; where others write, sweeps find the rest.
 func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duration, error) {
 	e.mu.Lock()
 	w := &e.window
@@ -91,6 +136,7 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 	after := w.cursor
 	e.mu.Unlock()
 
+	asked := time.Now()
 	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, After: after, Ahead: e.opts.Ahead, Limit: pageRows, Bytes: pageBytes})
 	failpoint("after-claim")
 
@@ -103,6 +149,7 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 	if err != nil {
 		return 0, err
 	}
+	e.heard(asked, batch.Now)
 	w.cursor = rouse.Position{Visible: min(reading, batch.Now.Add(e.opts.Ahead)) + 1} // before all rows of that time
 	if batch.More {
 		if last := batch.Rows[len(batch.Rows)-1].Position(); last.Compare(w.cursor) < 0 {
@@ -117,9 +164,12 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 		}
 		if en := w.entries[row.Key]; en != nil {
 			if row.Revision > en.row.Revision { // a commit in doubt was made after all
-				e.changeEntry(en, row, now)
+				e.changeEntry(en, row, time.Time{}, now)
 			}
 			continue
+		}
+		if !e.owned(row.Bucket) {
+			continue // it was lost meanwhile
 		}
 		if w.filled() {
 			w.cursor = before(row.Position())
@@ -154,12 +204,13 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 	}
 	asked := time.Now() // a hold is trusted from when it was asked for, not from when the answer came
 	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, Ahead: min(e.opts.Ahead, grant.Hold/2), Hold: grant.Hold,
-		Limit: min(limit, pageRows), Bytes: pageBytes})
+		Limit: min(limit, e.opts.ClaimBatch), Bytes: pageBytes, Namespaces: e.opts.Namespaces})
 	if err != nil {
 		return 0, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.heard(asked, batch.Now)
 	now := e.Now()
 	for i := range batch.Rows {
 		row := &batch.Rows[i]

@@ -16,7 +16,16 @@ type compiled struct {
 	own     timers    // the others
 
 	store     rouse.Timers
+	shared    bool // other nodes write to the store
 	calendars calendars
+}
+
+// calendarAge is how old what is known of a calendar may be.
+func (c *compiled) calendarAge() time.Duration {
+	if c.shared {
+		return sharedAge
+	}
+	return calendarAge
 }
 
 var errNoSchedule = errors.New("a one-shot timer has no schedule to go on with")
@@ -30,7 +39,7 @@ func (c *compiled) of(t *rouse.Timer) (rouse.Schedule, error) {
 	if t.Spec.Plain() {
 		return c.parse(&t.Spec, in)
 	}
-	return c.own.get(timerVersion{in.Key, t.Generation}, t.Spec.Calendar, func() (rouse.Schedule, error) { return c.parse(&t.Spec, in) })
+	return c.own.get(timerVersion{in.Key, t.Generation}, t.Spec.Calendar, c.calendarAge(), func() (rouse.Schedule, error) { return c.parse(&t.Spec, in) })
 }
 
 // known returns the schedule of a timer if that takes no look at the store; nil if it does not recur. What it depends on may have
@@ -50,7 +59,7 @@ func (c *compiled) known(t *rouse.Timer) (s rouse.Schedule, ok bool) {
 }
 
 // timers is a bounded cache of schedules that belong to one timer each. One that goes by a calendar is compiled again after
-// calendarAge, as the calendar may have changed.
+// age, as the calendar may have changed.
 type timers struct {
 	mu     sync.Mutex
 	parsed map[timerVersion]ownSchedule
@@ -66,7 +75,7 @@ type ownSchedule struct {
 	until time.Time // zero: for ever
 }
 
-func (c *timers) get(v timerVersion, rule rouse.CalendarRule, parse func() (rouse.Schedule, error)) (rouse.Schedule, error) {
+func (c *timers) get(v timerVersion, rule rouse.CalendarRule, age time.Duration, parse func() (rouse.Schedule, error)) (rouse.Schedule, error) {
 	c.mu.Lock()
 	s, ok := c.parsed[v]
 	c.mu.Unlock()
@@ -82,7 +91,7 @@ func (c *timers) get(v timerVersion, rule rouse.CalendarRule, parse func() (rous
 	}
 	s = ownSchedule{Schedule: parsed}
 	if len(rule.Off)+len(rule.Only) > 0 {
-		s.until = time.Now().Add(calendarAge)
+		s.until = time.Now().Add(age)
 	}
 	v.key = rouse.Key{Namespace: strings.Clone(v.key.Namespace), Name: strings.Clone(v.key.Name)}
 	c.mu.Lock()
@@ -105,15 +114,15 @@ func (c *compiled) parse(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedu
 	if in.Calendar == nil {
 		in.Calendar = c.calendar(in.Key.Namespace)
 	}
-	if text := spec.Schedule; !spec.Plain() || !shared(text) {
+	if text := spec.Schedule; !spec.Plain() || !common(text) {
 		return c.compile(spec, in)
 	}
 	return c.cache.get(spec.Schedule, spec.Timezone, func() (rouse.Schedule, error) { return c.compile(spec, in) })
 }
 
-// shared says whether a schedule has the same times for every timer: a cron expression of digits, names and signs, without
+// common says whether a schedule has the same times for every timer: a cron expression of digits, names and signs, without
 // an anchor and without H.
-func shared(text string) bool {
+func common(text string) bool {
 	return text != "" && text[0] != '@' && text[0] != 'R' && text[0] != 'P' && !strings.ContainsAny(text, "Hh:") &&
 		(&rouse.Spec{Schedule: text}).Recurring()
 }

@@ -166,6 +166,7 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 		if r.fire && !logged {
 			log = []rouse.Record{t.Ending(r.en.occ, r.o, r.en.sent, now, "deleted or replaced meanwhile")}
 		}
+		r.doubt = r.doubt || e.others != nil // who deleted it may have recorded it, with another node
 		log, err := e.unrecorded(r, log)
 		return rouse.Change{Key: t.Key, If: rouse.AnyRevision, Keep: true, Log: log}, err
 	}
@@ -224,7 +225,9 @@ func (e *Engine) conflicts(ctx context.Context, list []reported, items []*write,
 	var keys []rouse.Key
 	for i, r := range results {
 		if !r.Applied {
-			again, keys = append(again, list[i]), append(keys, items[i].change.Key)
+			r := list[i]
+			r.doubt = r.doubt || e.others != nil // another node may have recorded the same occurrence
+			again, keys = append(again, r), append(keys, items[i].change.Key)
 		}
 	}
 	if len(again) == 0 {
@@ -244,9 +247,9 @@ func (e *Engine) conflicts(ctx context.Context, list []reported, items []*write,
 		switch en, row := again[i].en, &rows[i]; {
 		case en.orphan || row.Revision == en.row.Revision:
 		case row.Revision == 0:
-			e.changeEntry(en, nil, now)
+			e.changeEntry(en, nil, time.Time{}, now)
 		default:
-			e.changeEntry(en, row, now)
+			e.changeEntry(en, row, time.Time{}, now)
 		}
 	}
 	e.opts.Events.conflicted(len(again))

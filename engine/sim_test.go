@@ -25,31 +25,51 @@ import (
 // with clients that create, replace, delete and read, receivers that fail, refuse and hang, and crashes; the checker judges
 // what was seen from outside. A seed names a run: ROUSE_SEED=n repeats one, ROUSE_SEEDS=n runs so many.
 func TestSimulation(t *testing.T) {
-	seeds := 40
+	for _, l := range layouts {
+		t.Run(l.name, func(t *testing.T) { simulations(t, l) })
+	}
+}
+
+// layout is how many nodes there are, and how they share the work.
+type layout struct {
+	name     string
+	nodes    int
+	seeds    int
+	musts    int // occurrences that have to arrive in a run, on average at least; crashes excuse some
+	strategy func(node string, store rouse.Shared) rouse.Strategy
+}
+
+var layouts = []layout{
+	{"one node", 1, 40, 100, func(string, rouse.Shared) rouse.Strategy { return claim.NewSole(2) }},
+	{"lease", 3, 25, 60, func(string, rouse.Shared) rouse.Strategy { return holding{8 * time.Second, 2} }},
+}
+
+func simulations(t *testing.T, l layout) {
+	seeds := l.seeds
 	if n, err := strconv.Atoi(os.Getenv("ROUSE_SEEDS")); err == nil {
 		seeds = n
 	} else if testing.Short() {
-		seeds = 8
+		seeds = 6
 	}
 	if n, err := strconv.Atoi(os.Getenv("ROUSE_SEED")); err == nil {
-		synctest.Test(t, func(t *testing.T) { simulate(t, uint64(n)) })
+		synctest.Test(t, func(t *testing.T) { simulate(t, l, uint64(n)) })
 		return
 	}
 	musts := 0
 	for seed := range seeds {
-		synctest.Test(t, func(t *testing.T) { musts += simulate(t, uint64(seed)) })
+		synctest.Test(t, func(t *testing.T) { musts += simulate(t, l, uint64(seed)) })
 		if t.Failed() {
 			t.Fatalf("seed %d failed", seed)
 		}
 	}
-	if musts < 100*seeds {
+	if musts < l.musts*seeds {
 		t.Errorf("only %d occurrences had to arrive in %d runs: the simulation proves little", musts, seeds)
 	}
 }
 
 // wire is a connection to the store that misbehaves. Cut, it is what a crashed process has left of it: nothing gets through.
 type wire struct {
-	rouse.Store
+	rouse.Shared
 	mu     sync.Mutex
 	rnd    *rand.Rand
 	faulty atomic.Bool
@@ -92,36 +112,56 @@ func (w *wire) Now(ctx context.Context) (rouse.Instant, error) {
 	if before, _, _ := w.roll(); before || w.cut.Load() {
 		return 0, errWire
 	}
-	now, err := w.Store.Now(ctx)
+	now, err := w.Shared.Now(ctx)
 	time.Sleep(time.Millisecond)
 	return now, err
 }
 
 func (w *wire) Get(ctx context.Context, keys []rouse.Key) (rows []rouse.Row, err error) {
-	err = w.pass(func() error { rows, err = w.Store.Get(ctx, keys); return err })
+	err = w.pass(func() error { rows, err = w.Shared.Get(ctx, keys); return err })
 	return rows, err
 }
 
 func (w *wire) Claim(ctx context.Context, win rouse.Window) (b rouse.Batch, err error) {
-	err = w.pass(func() error { b, err = w.Store.Claim(ctx, win); return err })
+	err = w.pass(func() error { b, err = w.Shared.Claim(ctx, win); return err })
 	return b, err
 }
 
 func (w *wire) Apply(ctx context.Context, changes []rouse.Change) (res []rouse.Result, err error) {
-	err = w.pass(func() error { res, err = w.Store.Apply(ctx, changes); return err })
+	err = w.pass(func() error { res, err = w.Shared.Apply(ctx, changes); return err })
 	return res, err
+}
+
+func (w *wire) Revisions(ctx context.Context, keys []rouse.Key) (out []uint64, err error) {
+	err = w.pass(func() error { out, err = w.Shared.Revisions(ctx, keys); return err })
+	return out, err
+}
+
+func (w *wire) Lock(ctx context.Context, owner string, ttl time.Duration, wants []rouse.Want) (out []rouse.Lease, err error) {
+	err = w.pass(func() error { out, err = w.Shared.Lock(ctx, owner, ttl, wants); return err })
+	return out, err
+}
+
+func (w *wire) Unlock(ctx context.Context, owner string, names []string) error {
+	return w.pass(func() error { return w.Shared.Unlock(ctx, owner, names) })
+}
+
+func (w *wire) Leases(ctx context.Context, prefix string) (out []rouse.Lease, now rouse.Instant, err error) {
+	err = w.pass(func() error { out, now, err = w.Shared.Leases(ctx, prefix); return err })
+	return out, now, err
 }
 
 // world is one run.
 type world struct {
-	t     *testing.T
-	log   *history.Writer
-	store rouse.Store
+	t      *testing.T
+	log    *history.Writer
+	store  rouse.Shared
+	layout layout
 
-	mu     sync.Mutex
-	rnd    *rand.Rand
-	engine *Engine // nil while crashed
-	gens   uint64
+	mu      sync.Mutex
+	rnd     *rand.Rand
+	engines []*Engine // nil while crashed
+	gens    uint64
 }
 
 func (w *world) intn(n int) int {
@@ -132,10 +172,11 @@ func (w *world) intn(n int) int {
 
 func (w *world) now() history.Time { return history.At(time.Now()) }
 
+// current returns any of the engines; nil if that one has crashed.
 func (w *world) current() *Engine {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.engine
+	return w.engines[w.rnd.IntN(len(w.engines))]
 }
 
 func (w *world) write(e history.Event) {
@@ -256,11 +297,13 @@ func (w *world) get(ctx context.Context, e *Engine, name string) {
 }
 
 // run keeps an engine running until it is told to stop, with crashes in between.
-func (w *world) run(stop <-chan struct{}, crash <-chan struct{}) {
+func (w *world) run(node int, stop <-chan struct{}, crash <-chan struct{}) {
 	for life := uint64(0); ; life++ {
-		wr := &wire{Store: w.store, rnd: rand.New(rand.NewPCG(uint64(w.intn(1<<30)), life))}
+		wr := &wire{Shared: w.store, rnd: rand.New(rand.NewPCG(uint64(w.intn(1<<30)), life))}
 		wr.faulty.Store(true)
-		e := New(wr, claim.NewSole(2), w, Options{Compile: schedule.Compile, Buckets: 2, Ahead: 3 * time.Second, MaxRows: 40, MaxDeliveries: 30, Grace: 10 * time.Second})
+		strategy := w.layout.strategy(fmt.Sprintf("node%d-%d", node, life), wr)
+		e := New(wr, strategy, w, Options{Compile: schedule.Compile, Buckets: 2, Ahead: 3 * time.Second, MaxRows: 40, MaxDeliveries: 30,
+			Grace: 10 * time.Second, Shared: w.layout.nodes > 1, Hold: 8 * time.Second})
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {
@@ -270,15 +313,15 @@ func (w *world) run(stop <-chan struct{}, crash <-chan struct{}) {
 			}
 		}()
 		w.mu.Lock()
-		w.engine = e
+		w.engines[node] = e
 		w.mu.Unlock()
-		fid := fmt.Sprint("life", life)
+		fid := fmt.Sprint("node", node, " life", life)
 		w.write(history.Fault{FID: fid, Kind: "wire", T: w.now()}) // stalls and lost answers may touch everything while it is on
 		select {
 		case <-crash:
 			wr.cut.Store(true)
 			w.mu.Lock()
-			w.engine = nil
+			w.engines[node] = nil
 			w.mu.Unlock()
 			cancel()
 			<-ended
@@ -295,14 +338,16 @@ func (w *world) run(stop <-chan struct{}, crash <-chan struct{}) {
 	}
 }
 
-func simulate(t *testing.T, seed uint64) (musts int) {
+func simulate(t *testing.T, l layout, seed uint64) (musts int) {
 	var out bytes.Buffer
-	w := &world{t: t, log: history.NewWriter(&out), store: mem.New(), rnd: rand.New(rand.NewPCG(seed, 7))}
+	w := &world{t: t, layout: l, engines: make([]*Engine, l.nodes), log: history.NewWriter(&out), store: mem.New(), rnd: rand.New(rand.NewPCG(seed, 7))}
 	w.write(history.Config{MaxLate: time.Second, ClockErr: 10 * time.Millisecond, Recovery: 15 * time.Second, Lease: 30 * time.Second, MinBackoff: 100 * time.Millisecond,
 		MaxBackoff: 5 * time.Second, AttemptTimeout: 30 * time.Second, DST: history.Vixie})
 	stop, crash := make(chan struct{}), make(chan struct{})
 	var engines, clients sync.WaitGroup
-	engines.Go(func() { w.run(stop, crash) })
+	for node := range l.nodes {
+		engines.Go(func() { w.run(node, stop, crash) })
+	}
 	synctest.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
 	for i := range 25 {
@@ -315,7 +360,9 @@ func simulate(t *testing.T, seed uint64) (musts int) {
 		}
 	}
 	cancel()
-	stop <- struct{}{} // no more faults
+	for range l.nodes {
+		stop <- struct{}{} // no more faults
+	}
 	clients.Wait()
 	time.Sleep(90 * time.Second)
 
@@ -359,3 +406,5 @@ func simulate(t *testing.T, seed uint64) (musts int) {
 	}
 	return report.Stats.Musts
 }
+
+func newRnd() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }

@@ -130,7 +130,7 @@ func (w *window) evict(v, now rouse.Instant) bool {
 	}
 	before := len(w.entries)
 	for _, en := range w.entries {
-		if en.state == waiting && en.row.Visible > middle {
+		if en.state == waiting && en.row.Visible > middle && en.held.IsZero() { // nobody else would see a held one until its hold ends
 			w.drop(en)
 		}
 	}
@@ -161,7 +161,10 @@ func (w *window) middle() rouse.Instant {
 }
 
 // place puts an entry of the map on the wheel.
-func (w *window) place(en *entry) {
+func (w *window) place(en *entry) { w.placeAt(en, en.row.Visible) }
+
+// placeAt puts it there for another time than its row's.
+func (w *window) placeAt(en *entry, at rouse.Instant) {
 	if n := len(w.free); n > 0 {
 		en.slot, w.free = w.free[n-1], w.free[:n-1]
 		w.slots[en.slot] = en
@@ -170,7 +173,7 @@ func (w *window) place(en *entry) {
 		w.slots = append(w.slots, en)
 	}
 	en.state = waiting
-	en.handle = w.wheel.Insert(en.row.Visible, uint64(en.slot))
+	en.handle = w.wheel.Insert(at, uint64(en.slot))
 }
 
 // lift takes a waiting entry off the wheel.

@@ -12,6 +12,10 @@ func TestContract(t *testing.T) {
 	storetest.Run(t, func(*testing.T) rouse.Store { return New() })
 }
 
+func TestShared(t *testing.T) {
+	storetest.RunShared(t, func(*testing.T) rouse.Shared { return New() })
+}
+
 func TestClock(t *testing.T) {
 	storetest.Clock(t, func(_ *testing.T, clock func() time.Time) rouse.Store { return NewWithClock(clock) })
 }

@@ -1,0 +1,394 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/schedule"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+// seat is a strategy whose buckets a test gives and takes.
+type seat struct {
+	mu      sync.Mutex
+	buckets []uint32
+	until   time.Time
+	left    []uint32
+	changed chan struct{}
+	sick    error
+}
+
+func newSeat(buckets ...uint32) *seat { return &seat{buckets: buckets, changed: make(chan struct{}, 1)} }
+
+func (s *seat) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return rouse.Grant{Buckets: slices.Clone(s.buckets), Until: s.until}, func(bool) {}, ctx.Err()
+}
+
+func (s *seat) give(buckets ...uint32) {
+	s.mu.Lock()
+	s.buckets = buckets
+	s.mu.Unlock()
+	signal(s.changed)
+}
+
+func (s *seat) Run(ctx context.Context)  { <-ctx.Done() }
+func (s *seat) Changed() <-chan struct{} { return s.changed }
+
+func (s *seat) Left(buckets []uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left = append(s.left, buckets...)
+}
+
+func (s *seat) Healthy() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sick
+}
+
+func (s *seat) gone() []uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.left)
+}
+
+// join starts a node on a store that others use too.
+func join(t *testing.T, store rouse.Store, strategy rouse.Strategy, sink *recorder, o Options) *house {
+	t.Helper()
+	o.Shared, o.Buckets = true, 2
+	o.Compile = schedule.Compile
+	e := New(store, strategy, sink, o)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	if err := e.ClockMoved(ctx); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Millisecond) // it has its first grant
+	h := &house{Engine: e, t: t, store: store, sink: sink}
+	var once sync.Once
+	h.stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		})
+	}
+	t.Cleanup(h.stop)
+	return h
+}
+
+// inBucket returns names of timers that are in a bucket of two.
+func inBucket(bucket uint32, n int) (names []string) {
+	e := &Engine{opts: Options{Buckets: 2}}
+	for i := 0; len(names) < n; i++ {
+		if name := "t" + string(rune('a'+i%26)) + string(rune('a'+i/26)); e.bucket(key(name)) == bucket {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func names(arrivals []arrival) (list []string) {
+	for _, a := range arrivals {
+		list = append(list, a.Name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func TestANodeKeepsWhatItWritesOfAnothersBucket(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		mine, theirs := &recorder{}, &recorder{}
+		a := join(t, store, newSeat(0), mine, Options{})
+		join(t, store, newSeat(1), theirs, Options{})
+		began := time.Now()
+		name := inBucket(1, 1)[0]
+		a.put(name, "@after 2s")
+		time.Sleep(3 * time.Second)
+		got := mine.got()
+		if len(got) != 1 || len(theirs.got()) != 0 {
+			t.Fatalf("fired by its node %v, by the owner %v", names(got), names(theirs.got()))
+		}
+		if late := got[0].at.Sub(began.Add(2 * time.Second)); late < 0 || late > 50*time.Millisecond {
+			t.Errorf("fired %v late", late)
+		}
+		if row, _ := store.Get(t.Context(), []rouse.Key{key(name)}); row[0].Revision != 0 {
+			t.Error("it was not settled")
+		}
+	})
+}
+
+func TestAnOwnerFindsWhatADeadNodeHeld(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		w := &wire{Shared: store, rnd: newRnd()}
+		sink := &recorder{}
+		a := join(t, w, newSeat(0), &recorder{}, Options{Grace: time.Second})
+		join(t, store, newSeat(0, 1), sink, Options{Hold: 10 * time.Second})
+		began := time.Now()
+		a.put(inBucket(1, 1)[0], "@after 2s")
+		w.cut.Store(true)
+		time.Sleep(20 * time.Second)
+		got := sink.got()
+		if len(got) != 1 {
+			t.Fatalf("%d fires", len(got))
+		}
+		if after := got[0].at.Sub(began); after < 12*time.Second || after > 13*time.Second {
+			t.Errorf("found after %v, the hold ends 10s after it was due", after)
+		}
+	})
+}
+
+func TestAnOwnerSweepsWhatOthersWriteWithoutHolding(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		sink := &recorder{}
+		a := join(t, store, newSeat(), &recorder{}, Options{Scatter: true})
+		b := join(t, store, newSeat(0, 1), sink, Options{})
+		time.Sleep(5 * time.Second) // the owner has read the next ten seconds
+		for _, name := range inBucket(0, 20) {
+			a.put(name, "@after 3s")
+		}
+		began := time.Now()
+		time.Sleep(4 * time.Second)
+		got := sink.got()
+		if len(got) != 20 {
+			t.Fatalf("%d fires of 20", len(got))
+		}
+		for _, f := range got {
+			if late := f.at.Sub(began.Add(3 * time.Second)); late > 100*time.Millisecond {
+				t.Errorf("%s was %v late", f.Name, late)
+			}
+		}
+		if b.Stats().Window != 0 {
+			t.Errorf("%d rows stayed in memory", b.Stats().Window)
+		}
+	})
+}
+
+func TestADeleteElsewhereStopsAFire(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, strategy := range []rouse.Strategy{newSeat(0, 1), holding{20 * time.Second, 2}} {
+			store := mem.New()
+			sink := &recorder{}
+			a := join(t, store, newSeat(), &recorder{}, Options{Scatter: true})
+			b := join(t, store, strategy, sink, Options{})
+			for _, name := range inBucket(0, 3) {
+				a.put(name, "@after 3s")
+			}
+			time.Sleep(2500 * time.Millisecond)
+			if n := b.Stats().Window; n != 3 {
+				t.Fatalf("%d rows in memory", n)
+			}
+			gone := inBucket(0, 3)
+			d, err := a.Delete(t.Context(), key(gone[0]), 0)
+			if err != nil || d.InFlight {
+				t.Errorf("delete before it is due: %+v, %v", d, err)
+			}
+			res, err := a.Put(t.Context(), []Put{{Key: key(gone[1]), Mode: CreateOrReplace, Spec: rouse.Spec{Schedule: "@after 60s", Target: "test:a"}}})
+			if err != nil || res[0].Err != nil || res[0].InFlight || !res[0].Replaced {
+				t.Errorf("replace before it is due: %+v, %v", res, err)
+			}
+			time.Sleep(3 * time.Second)
+			if got := names(sink.got()); !slices.Equal(got, gone[2:]) {
+				t.Errorf("fired: %v", got)
+			}
+			b.stop()
+			a.stop()
+		}
+	})
+}
+
+func TestADeleteElsewhereSaysThatAnAttemptMayBeOut(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		release := make(chan struct{})
+		sink := &recorder{answer: func(context.Context, rouse.Fire) rouse.Outcome {
+			<-release
+			return rouse.Outcome{Verdict: rouse.Done}
+		}}
+		a := join(t, store, newSeat(), &recorder{}, Options{Scatter: true})
+		join(t, store, newSeat(0, 1), sink, Options{})
+		list := inBucket(0, 2)
+		a.put(list[0], "@after 1s")
+		a.put(list[1], "@after 1s")
+		time.Sleep(5 * time.Second)
+		d, err := a.Delete(t.Context(), key(list[0]), 0)
+		if err != nil || !d.InFlight {
+			t.Errorf("delete: %+v, %v", d, err)
+		}
+		res, err := a.Put(t.Context(), []Put{{Key: key(list[1]), Mode: CreateOrReplace, Spec: rouse.Spec{Schedule: "@after 60s", Target: "test:a"}}})
+		if err != nil || res[0].Err != nil || !res[0].InFlight {
+			t.Errorf("replace: %+v, %v", res, err)
+		}
+		close(release)
+		time.Sleep(5 * time.Second)
+		page, err := store.Records(t.Context(), rouse.RecordQuery{Namespace: "n", Limit: 10})
+		if err != nil || len(page.Records) != 2 {
+			t.Errorf("%d records of two occurrences, %v", len(page.Records), err)
+		}
+	})
+}
+
+func TestABucketIsLeftWhenItsAttemptsHaveEnded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		release := make(chan struct{})
+		slow := &recorder{answer: func(context.Context, rouse.Fire) rouse.Outcome {
+			<-release
+			return rouse.Outcome{Verdict: rouse.Done}
+		}}
+		seatA, seatB := newSeat(0, 1), newSeat()
+		quick := &recorder{}
+		a := join(t, store, seatA, slow, Options{})
+		join(t, store, seatB, quick, Options{})
+		list := inBucket(1, 2)
+		a.put(list[0], "@after 1s")
+		a.put(list[1], "@after 5s")
+		a.put(inBucket(0, 1)[0], "@after 5s")
+		time.Sleep(2 * time.Second) // one attempt is out
+		seatA.give(0)
+		time.Sleep(time.Second)
+		if left := seatA.gone(); len(left) != 0 {
+			t.Fatalf("%v were left with an attempt out", left)
+		}
+		if n := a.Stats().Window; n != 2 {
+			t.Errorf("%d rows in memory: one that is out, and one of the bucket that stays", n)
+		}
+		close(release)
+		time.Sleep(time.Second)
+		if left := seatA.gone(); !slices.Equal(left, []uint32{1}) {
+			t.Fatalf("left: %v", left)
+		}
+		seatB.give(1)
+		time.Sleep(5 * time.Second)
+		if got := names(quick.got()); !slices.Equal(got, list[1:]) {
+			t.Errorf("the new owner fired %v", got)
+		}
+		if got := slow.got(); len(got) != 2 {
+			t.Errorf("the old owner fired %v", names(got))
+		}
+	})
+}
+
+func TestNothingIsSentWhenOwnershipMayHaveEnded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		sink := &recorder{}
+		s := newSeat(0, 1)
+		s.until = time.Now().Add(2 * time.Second)
+		a := join(t, store, s, sink, Options{})
+		for _, name := range inBucket(0, 2) {
+			a.put(name, map[string]string{inBucket(0, 2)[0]: "@after 1s", inBucket(0, 2)[1]: "@after 3s"}[name])
+		}
+		time.Sleep(10 * time.Second)
+		if got := names(sink.got()); !slices.Equal(got, inBucket(0, 1)) {
+			t.Errorf("fired %v: what came due after the end of ownership may be another node's", got)
+		}
+	})
+}
+
+func TestAHoldIsRenewedWhileItsAttemptIsOut(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		answer := func(ctx context.Context, f rouse.Fire) rouse.Outcome {
+			sleep(ctx, 45*time.Second)
+			return rouse.Outcome{Verdict: rouse.Done}
+		}
+		sinks := []*recorder{{answer: answer}, {answer: answer}}
+		a := join(t, store, holding{10 * time.Second, 2}, sinks[0], Options{Hold: 10 * time.Second, Grace: time.Minute})
+		join(t, store, holding{10 * time.Second, 2}, sinks[1], Options{Hold: 10 * time.Second})
+		a.put("a", "@after 1s", func(p *Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
+		time.Sleep(60 * time.Second)
+		if n := len(sinks[0].got()) + len(sinks[1].got()); n != 1 {
+			t.Errorf("%d attempts were started", n)
+		}
+		if rows, _ := store.Get(t.Context(), []rouse.Key{key("a")}); rows[0].Revision != 0 {
+			t.Error("it was not settled")
+		}
+	})
+}
+
+func TestATimerThatTwoNodesFiredIsRecordedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		both := &recorder{answer: func(ctx context.Context, f rouse.Fire) rouse.Outcome {
+			sleep(ctx, 2*time.Second)
+			return rouse.Outcome{Verdict: rouse.Done}
+		}}
+		a := join(t, store, newSeat(0, 1), both, Options{}) // both believe that they own everything
+		join(t, store, newSeat(0, 1), both, Options{})
+		a.put("a", "@every 10s")
+		time.Sleep(35 * time.Second)
+		got := both.got()
+		if len(got) != 6 {
+			t.Fatalf("%d attempts of three occurrences by two nodes", len(got))
+		}
+		ids := map[string]int{}
+		for _, f := range got {
+			ids[f.ID]++
+		}
+		if len(ids) != 3 {
+			t.Errorf("fire ids: %v", ids)
+		}
+		page, err := store.Records(t.Context(), rouse.RecordQuery{Namespace: "n", Limit: 10})
+		if err != nil || len(page.Records) != 3 {
+			t.Errorf("%d records of three occurrences, %v", len(page.Records), err)
+		}
+	})
+}
+
+func TestARowThatCannotBeLookedAtWaits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := &wire{Shared: mem.New(), rnd: newRnd()}
+		sink := &recorder{}
+		var failed sync.Map
+		a := join(t, w, newSeat(0, 1), sink, Options{Events: Events{Failed: func(what string, err error) {
+			if errors.Is(err, errWire) {
+				failed.Store(what, true)
+			}
+		}}})
+		a.put("a", "@after 2s")
+		time.Sleep(time.Second)
+		w.cut.Store(true)
+		time.Sleep(5 * time.Second)
+		if n := len(sink.got()); n != 0 {
+			t.Fatalf("%d fires that nobody could look at", n)
+		}
+		if _, ok := failed.Load("look"); !ok {
+			t.Error("nothing was said of it")
+		}
+		w.cut.Store(false)
+		time.Sleep(2 * time.Second)
+		if n := len(sink.got()); n != 1 {
+			t.Errorf("%d fires", n)
+		}
+	})
+}
+
+func TestASickStrategyMakesTheNodeUnhealthy(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeat(0, 1)
+		a := join(t, mem.New(), s, &recorder{}, Options{})
+		time.Sleep(time.Second)
+		if err := a.Healthy(); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Lock()
+		s.sick = errors.New("no lease could be renewed")
+		s.mu.Unlock()
+		if err := a.Healthy(); !errors.Is(err, s.sick) {
+			t.Errorf("healthy: %v", err)
+		}
+	})
+}
