@@ -78,7 +78,7 @@ func (e *Engine) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProg
 		}
 		var timers []rouse.Timer
 		for i := range page.Rows {
-			t, err := rouse.DecodeTimer(&page.Rows[i])
+			t, err := e.readTimer(&page.Rows[i])
 			if err == nil && (r.ErrorContains == "" || strings.Contains(t.LastError, r.ErrorContains)) && (r.Limit == 0 || p.Matched < r.Limit) {
 				timers = append(timers, t)
 				p.Matched++

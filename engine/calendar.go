@@ -138,7 +138,7 @@ func (e *Engine) each(ctx context.Context, q rouse.Query, do func(*rouse.Timer) 
 			return err
 		}
 		for i := range page.Rows {
-			t, err := rouse.DecodeTimer(&page.Rows[i])
+			t, err := e.readTimer(&page.Rows[i])
 			if err != nil {
 				continue
 			}

@@ -32,7 +32,7 @@ func (e *Engine) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c
 		}
 		var old *rouse.Timer
 		if rows[0].Revision != 0 {
-			t, err := rouse.DecodeTimer(&rows[0])
+			t, err := e.readTimer(&rows[0])
 			if err != nil {
 				return PutResult{}, err
 			}

@@ -89,6 +89,9 @@ type step func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step
 
 // attend returns what a row needs that is not a fire, or nil.
 func (e *Engine) attend(en *entry, t *rouse.Timer, now rouse.Instant) step {
+	if _, ok := rouse.DraftSpec(&en.row); ok {
+		return finish
+	}
 	switch {
 	case t.Key.Fire != "" && !t.Live, t.Over(): // a dead letter, or an ended timer, that was kept long enough
 		return e.forget
@@ -156,7 +159,7 @@ func (e *Engine) expire(en *entry) {
 // decoded returns the entry's timer in its readable form.
 func (e *Engine) decoded(en *entry) (*rouse.Timer, error) {
 	if en.timer == nil {
-		t, err := rouse.DecodeTimer(&en.row)
+		t, err := e.readTimer(&en.row)
 		if err != nil {
 			return nil, err
 		}

@@ -23,7 +23,7 @@ func (e *Engine) Get(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
 	if rows[0].Revision == 0 {
 		return rouse.Timer{}, rouse.ErrNotFound
 	}
-	return rouse.DecodeTimer(&rows[0])
+	return e.readTimer(&rows[0])
 }
 
 // List returns the timers that match, in the order of keys, and where to go on.
@@ -34,7 +34,7 @@ func (e *Engine) List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse
 	}
 	timers := make([]rouse.Timer, len(page.Rows))
 	for i := range page.Rows {
-		if timers[i], err = rouse.DecodeTimer(&page.Rows[i]); err != nil {
+		if timers[i], err = e.readTimer(&page.Rows[i]); err != nil {
 			return nil, nil, err
 		}
 	}

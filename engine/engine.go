@@ -31,6 +31,9 @@ type Options struct {
 	// Compile turns what a spec says of when into due times. It is pure. Required.
 	Compile func(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error)
 
+	// Spec reads the JSON of a draft's spec (rouse.DraftRow). Nil refuses drafts.
+	Spec func(json []byte) (rouse.Spec, error)
+
 	Buckets       uint32        // the number of buckets that namespaces and names are hashed to; the same on all nodes of a store; default 1
 	Ahead         time.Duration // how far ahead of now rows are read; default 10 s
 	Poll          time.Duration // how often rows are claimed where others write to the store too, or where rows are held; default 1 s
@@ -131,7 +134,7 @@ type Engine struct {
 
 	holding map[rouse.Key]int // timers that an edit keeps from being sent; guarded by mu
 
-	others rouse.Shared         // the store, if other nodes write to it; nil otherwise
+	others rouse.Shared          // the store, if other nodes write to it; nil otherwise
 	grant  atomic.Pointer[grant] // what the strategy granted last; never nil
 	looks  *batch.Writer[rouse.Key, uint64]
 	swept  sweeps

@@ -547,7 +547,7 @@ func TestNodesThatHoldShareTheWork(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var wg sync.WaitGroup
 		for _, s := range sinks {
-			e := New(store, holding{span: 10*time.Second}, s, Options{Compile: schedule.Compile, Ahead: 2 * time.Second})
+			e := New(store, holding{span: 10 * time.Second}, s, Options{Compile: schedule.Compile, Ahead: 2 * time.Second})
 			wg.Go(func() { _ = e.Run(ctx) })
 			nodes = append(nodes, e)
 		}

@@ -23,7 +23,9 @@ type seat struct {
 	sick    error
 }
 
-func newSeat(buckets ...uint32) *seat { return &seat{buckets: buckets, changed: make(chan struct{}, 1)} }
+func newSeat(buckets ...uint32) *seat {
+	return &seat{buckets: buckets, changed: make(chan struct{}, 1)}
+}
 
 func (s *seat) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	s.mu.Lock()
@@ -389,6 +391,46 @@ func TestASickStrategyMakesTheNodeUnhealthy(t *testing.T) {
 		s.mu.Unlock()
 		if err := a.Healthy(); !errors.Is(err, s.sick) {
 			t.Errorf("healthy: %v", err)
+		}
+	})
+}
+
+func TestADraftBecomesATimer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		sink := &recorder{}
+		read := func(json []byte) (rouse.Spec, error) {
+			if string(json) == "bad" {
+				return rouse.Spec{}, rouse.Refuse("schedule", "bad", "is none", "give one")
+			}
+			return rouse.Spec{Schedule: string(json), Target: "test:a"}, nil
+		}
+		a := join(t, store, newSeat(0, 1), sink, Options{Spec: read})
+		draft := func(name, spec string) {
+			row := rouse.DraftRow(key(name), rouse.BucketOf(key(name), 2), []byte(spec), rouse.Reached(time.Now()))
+			if _, err := store.Apply(t.Context(), []rouse.Change{{Key: row.Key, If: rouse.NoRow, To: &row}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := time.Now()
+		draft("now", "@after 1ms")
+		draft("soon", "@after 5s")
+		draft("bad", "bad")
+		if tm, err := a.Get(t.Context(), key("soon")); err != nil || tm.Due != rouse.Reached(began.Add(5*time.Second)) {
+			t.Errorf("before it was seen: %+v, %v", tm, err)
+		}
+		time.Sleep(2 * time.Second)
+		if got := names(sink.got()); !slices.Equal(got, []string{"now"}) {
+			t.Errorf("fired: %v", got)
+		}
+		time.Sleep(8 * time.Second)
+		got := sink.got()
+		if len(got) != 2 || got[1].at.Sub(began) < 5*time.Second || got[1].at.Sub(began) > 5100*time.Millisecond {
+			t.Errorf("fired: %+v", got)
+		}
+		tm, err := a.Get(t.Context(), key("bad"))
+		if err != nil || !tm.Paused || tm.Reason == "" || tm.State() != rouse.StatePaused {
+			t.Errorf("a draft that cannot be read: %+v, %v", tm, err)
 		}
 	})
 }

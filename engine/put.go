@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"hash/fnv"
 	"slices"
 	"time"
 
@@ -162,7 +161,7 @@ func (e *Engine) replaces(w *write, row *rouse.Row) *rouse.Timer {
 	if row.Revision == 0 {
 		return nil
 	}
-	t, err := rouse.DecodeTimer(row)
+	t, err := e.readTimer(row)
 	if err != nil {
 		return nil
 	}
@@ -278,14 +277,7 @@ func (e *Engine) check(p *Put) error {
 
 // bucket hashes a timer to its bucket: the same on every node.
 func (e *Engine) bucket(k rouse.Key) uint32 {
-	if e.opts.Buckets == 1 {
-		return 0
-	}
-	h := fnv.New32a()
-	h.Write([]byte(k.Namespace))
-	h.Write([]byte{0})
-	h.Write([]byte(k.Name))
-	return h.Sum32() % e.opts.Buckets
+	return rouse.BucketOf(k, e.opts.Buckets)
 }
 
 // Preview returns the next due times of a spec's schedule after from (0: now), and the schedule in words. The key says whose

@@ -1,0 +1,32 @@
+package rouse
+
+import "slices"
+
+// draftVersion is the first byte of the body of a draft.
+const draftVersion = 'J'
+
+// A draft is a row that somebody wrote who cannot write a timer's body, such as a function of a database in its caller's own
+// transaction: behind its first byte, its body is the JSON form of a spec. It is due at once, so that an engine looks at it, and makes
+// a timer of it. Its Due is when it was written: delays and intervals count from there.
+
+// DraftRow returns the row of a draft.
+func DraftRow(key Key, bucket uint32, spec []byte, now Instant) Row {
+	return Row{Key: key, Bucket: bucket, Visible: now, Due: now, State: StateScheduled, Body: append([]byte{draftVersion}, spec...)}
+}
+
+// DraftSpec returns the JSON of a draft's spec; false if the row is none.
+func DraftSpec(row *Row) ([]byte, bool) {
+	if len(row.Body) == 0 || row.Body[0] != draftVersion || row.Key.Fire != "" {
+		return nil, false
+	}
+	return row.Body[1:], true
+}
+
+// Unreadable is a draft that no timer can be made of: a paused timer whose reason says why, for people to look at, replace or
+// delete.
+func Unreadable(row *Row, why error) Timer {
+	spec, _ := DraftSpec(row)
+	return Timer{Key: row.Key, Bucket: row.Bucket, Generation: row.Generation, Revision: row.Revision, Paused: true, Reason: Shorten(why.Error(), MaxDetail),
+		Created: row.Due, Updated: row.Due, Anchor: row.Due, Due: Never, Visible: Never,
+		Spec: Spec{Target: "draft:", ContentType: "application/json", Payload: slices.Clone(spec)}}
+}
