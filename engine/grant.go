@@ -49,7 +49,7 @@ func (e *Engine) granted(g rouse.Grant) (gained []uint32) {
 	}
 	lost := false
 	for _, b := range was.buckets {
-		if was.owns(b) && !is.owns(b) {
+		if was.span == 0 && !is.owns(b) { // also one that could not be read
 			e.swept.leaving[b], lost = true, true
 		}
 	}

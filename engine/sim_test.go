@@ -41,6 +41,9 @@ type layout struct {
 
 var layouts = []layout{
 	{"one node", 1, 40, 100, func(string, rouse.Shared) rouse.Strategy { return claim.NewSole(2) }},
+	{"bucket", 3, 25, 40, func(node string, store rouse.Shared) rouse.Strategy {
+		return claim.NewShare(store, claim.ShareOptions{MemberOptions: claim.MemberOptions{Node: node, TTL: 6 * time.Second}, Buckets: 2})
+	}},
 	{"lease", 3, 25, 60, func(string, rouse.Shared) rouse.Strategy { return holding{8 * time.Second, 2} }},
 }
 

@@ -190,7 +190,8 @@ func (c *checker) judgeDeleted(g *generation, d *delivery, a *arrival) {
 	switch {
 	case w == nil || a.T <= w.t1.Add(c.cfg.ClockErr):
 	case w.gen != nil && !w.gen.put.Replace && !w.gen.put.Reschedule: // a create found no timer: the schedule had ended, and what is tried goes on
-	case w.inflight && d.lo <= w.t1 && a.T <= w.t1.Add(c.cfg.Lease):
+	// A write between the two whose answer was lost may have ended the generation, and have said that an attempt was out.
+	case (w.inflight || g.threat != w && g.threat.res == Info) && d.lo <= w.t1 && a.T <= w.t1.Add(c.cfg.Lease):
 	case c.cfg.ZombieOK && c.faults.touch(min(d.lo, w.t0), a.T):
 	default:
 		what := "deleted"
