@@ -11,9 +11,13 @@ build: ## bin/rouse, one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/rouse ./cmd/rouse
 
 .PHONY: test
-test: format vet generated ## everything that must hold: format, vet, staticcheck, generated code, all tests with the race detector
+test: servers format vet generated ## everything that must hold: format, vet, staticcheck, generated code, all tests with the race detector
 	$(GO) test -race -timeout 20m ./...
 	$(GO) -C tools vet ./...
+
+.PHONY: servers
+servers: ## what tests start for themselves: PostgreSQL, Redis, RabbitMQ, NATS, PgBouncer; installed if they are missing
+	@scripts/install-servers
 
 .PHONY: format
 format:

@@ -1,0 +1,65 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// StartRedisCluster starts a Redis Cluster of three masters without replicas, the slots shared evenly among them, and returns
+// when each of them says that it is complete. One that is down takes its third of the keys with it; the others go on.
+func StartRedisCluster(t testing.TB) []*Server {
+	t.Helper()
+	path := find(t, "redis-server")
+	const masters, slots = 3, 16384
+	nodes := make([]*Server, masters)
+	buses := make([]int, masters) // the ports on which the nodes talk to each other
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	do := func(node int, args ...any) {
+		t.Helper()
+		if err := redisCall(ctx, nodes[node].Addr(), args...).Err(); err != nil {
+			t.Fatalf("cluster: %v: %v", args, err)
+		}
+	}
+	for i := range nodes {
+		p, err := launch("cluster", 2, nil, func(p *process) error {
+			describeRedis(p, path, append(durable(),
+				[2]string{"cluster-enabled", "yes"},
+				[2]string{"cluster-port", fmt.Sprint(p.ports[1].port)},
+				[2]string{"cluster-node-timeout", "2000"},
+				[2]string{"cluster-require-full-coverage", "no"}))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := p.ports[0].addr()
+		nodes[i], buses[i] = newServer(t, p, redisURL(addr), addr), p.ports[1].port
+		do(i, "CLUSTER", "SET-CONFIG-EPOCH", i+1) // different from the beginning, otherwise they have to agree on that first
+		do(i, "CLUSTER", "ADDSLOTSRANGE", i*slots/masters, (i+1)*slots/masters-1)
+	}
+	for i, n := range nodes[1:] {
+		host, port, _ := strings.Cut(n.Addr(), ":")
+		do(0, "CLUSTER", "MEET", host, port, buses[i+1])
+	}
+	err := poll(ctx, func(ctx context.Context) error {
+		for _, n := range nodes {
+			info, err := redisCall(ctx, n.Addr(), "CLUSTER", "INFO").Text()
+			if err != nil {
+				return err
+			}
+			for _, want := range []string{"cluster_state:ok", fmt.Sprintf("cluster_slots_ok:%d", slots), "cluster_size:3"} {
+				if !strings.Contains(info, want) {
+					return fmt.Errorf("%s has not %q: %s", n.Addr(), want, info)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("the cluster is not complete within %v: %v", patience, err)
+	}
+	return nodes
+}

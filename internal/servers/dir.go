@@ -1,0 +1,78 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// home is the directory of everything that this test binary starts, and what keeps it: a broom waits for the end of the test
+// binary to remove it.
+type home struct {
+	dir  string
+	held *os.File // the broom's input, which is open as long as the test binary runs
+}
+
+var ours = sync.OnceValues(func() (home, error) {
+	dir, err := os.MkdirTemp("", "rouse-servers-")
+	if err != nil {
+		return home{}, err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // servers of other users pass through it
+		return home{}, err
+	}
+	held, err := sweep(dir)
+	return home{dir: dir, held: held}, err
+})
+
+// broom waits until its input ends, which is when the test binary has ended in whatever way. What a server that dies at the
+// same moment still writes is removed at the next try. PostgreSQL has a segment of shared memory, which outlives a SIGKILL.
+const broom = `
+cat >/dev/null
+for pid in "$0"/*/data/postmaster.pid; do
+	if [ -f "$pid" ]; then ipcrm -m "$(awk 'NR == 7 { print $2 }' "$pid")"; fi
+done
+for try in 1 2 3 4 5 6 7 8 9 10; do
+	rm -rf -- "$0" && exit
+	sleep 0.2
+done
+`
+
+// sweep starts the broom, and gives the end of its input.
+func sweep(dir string) (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("/bin/sh", "-c", broom, dir)
+	cmd.Stdin = r
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it hears no signal that is meant for us
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("sweep up behind the servers: %w", err), r.Close(), w.Close())
+	}
+	return w, r.Close()
+}
+
+var dirs atomic.Int64
+
+// newDir makes a directory that belongs to a server's user.
+func newDir(name string, as *syscall.Credential) (string, error) {
+	home, err := ours()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(home.dir, fmt.Sprintf("%s-%d", name, dirs.Add(1)))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	if as == nil {
+		return dir, nil
+	}
+	return dir, os.Chown(dir, int(as.Uid), int(as.Gid))
+}

@@ -1,0 +1,60 @@
+package servers
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// places are directories where servers are, besides those of PATH: Debian keeps some out of the PATH of users.
+var places = []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin"}
+
+// find gives the path of a program. Without it, the test fails, or is skipped if servers are optional.
+func find(t testing.TB, program string) string {
+	t.Helper()
+	if path, err := exec.LookPath(program); err == nil {
+		return path
+	}
+	for _, dir := range places {
+		if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
+			return path
+		}
+	}
+	missing(t, program)
+	return ""
+}
+
+// findPostgres gives the directory of PostgreSQL's programs, the newest if there are several.
+func findPostgres(t testing.TB) string {
+	t.Helper()
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is well-formed
+	version := func(dir string) float64 {
+		v, _ := strconv.ParseFloat(filepath.Base(filepath.Dir(dir)), 64) // what is no version is the oldest
+		return v
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return int(10 * (version(b) - version(a))) })
+	for _, dir := range dirs {
+		if _, err := exec.LookPath(filepath.Join(dir, "postgres")); err != nil {
+			continue
+		}
+		if _, err := exec.LookPath(filepath.Join(dir, "initdb")); err == nil {
+			return dir
+		}
+	}
+	path, err := filepath.EvalSymlinks(find(t, "initdb")) // its neighbours are of the same version
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Dir(path)
+}
+
+func missing(t testing.TB, program string) {
+	t.Helper()
+	if os.Getenv("ROUSE_SERVERS") == "optional" {
+		t.Skipf("%s is not installed, and servers are optional (ROUSE_SERVERS)", program)
+	}
+	t.Fatalf("%s is not installed: `make servers` installs it; with ROUSE_SERVERS=optional, tests that need it are skipped", program)
+}

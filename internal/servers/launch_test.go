@@ -1,0 +1,45 @@
+package servers
+
+import (
+	"net"
+	"strings"
+	"testing"
+)
+
+// TestLaunchWhenPortIsTaken holds that a server finds another port, and that it says what else is wrong with it.
+func TestLaunchWhenPortIsTaken(t *testing.T) {
+	t.Parallel()
+	path := find(t, "redis-server")
+	tries := 0
+	start := func(settings ...[2]string) (*process, error) {
+		tries = 0
+		return launch("redis", 1, nil, func(p *process) error {
+			if tries++; tries == 1 && settings == nil {
+				l, err := net.Listen("tcp4", p.ports[0].addr())
+				if err != nil {
+					return err
+				}
+				t.Cleanup(func() { _ = l.Close() }) // nobody was connected
+			}
+			describeRedis(p, path, settings)
+			return nil
+		})
+	}
+	p, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tries != 2 {
+		t.Errorf("it started at try %d, want 2", tries)
+	}
+	if err := p.close(); err != nil {
+		t.Error(err)
+	}
+	_, err = start([2]string{"no-such-setting", "1"})
+	if err == nil || !strings.Contains(err.Error(), "no-such-setting") {
+		t.Errorf("a setting that is wrong gives the error %v", err)
+	}
+	if tries != 1 {
+		t.Errorf("a setting that is wrong was tried %d times", tries)
+	}
+}

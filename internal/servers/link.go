@@ -1,0 +1,186 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"time"
+)
+
+// link is one connection through a proxy, which is two: the client's with us and ours with the server.
+type link struct {
+	p      *Proxy
+	ctx    context.Context // ends with the link
+	cancel context.CancelFunc
+
+	// Of the proxy's mutex.
+	client, server *net.TCPConn // server is nil until it is there
+	lost           bool         // something of it has vanished
+}
+
+// packet is what was read at once.
+type packet struct {
+	at   time.Time
+	data []byte
+	err  error // no data: how the reading ended, io.EOF in good order
+}
+
+const (
+	packetSize = 16 << 10
+	underWay   = 1024 // packets of one direction; more are not read, which is how TCP tells a sender to wait
+	dialTime   = 10 * time.Second
+)
+
+// begin takes a client's connection.
+func (p *Proxy) begin(client *net.TCPConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := &link{p: p, client: client}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	if p.l == nil { // refused in between
+		l.reset()
+		return
+	}
+	p.links[l] = struct{}{}
+	p.wg.Go(l.run)
+}
+
+// run passes on what both sides say, until both have ended or the link is reset. If only one has, or the other cannot hear of it,
+// the other's connection stays open.
+func (l *link) run() {
+	defer l.end()
+	dialer := net.Dialer{Timeout: dialTime}
+	conn, err := dialer.DialContext(l.ctx, "tcp", l.p.server)
+	l.p.mu.Lock()
+	if err != nil {
+		cut := l.p.now.cut != [2]bool{}
+		if l.lost = cut; !cut {
+			l.reset() // as the server would have done
+		}
+		l.p.mu.Unlock()
+		<-l.ctx.Done()
+		return
+	}
+	l.server = conn.(*net.TCPConn)
+	if l.ctx.Err() != nil { // reset while it dialled
+		l.reset()
+	}
+	l.p.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.pass(toClient, l.server, l.client)
+	}()
+	l.pass(toServer, l.client, l.server)
+	<-done
+}
+
+// end forgets the link. Both sides have ended it themselves, or it was reset.
+func (l *link) end() {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	delete(l.p.links, l)
+	l.cancel()
+	_ = l.client.Close() // closed already if it was reset
+	if l.server != nil {
+		_ = l.server.Close()
+	}
+}
+
+// reset ends both connections without good order. The proxy is locked.
+func (l *link) reset() {
+	l.cancel()
+	for _, conn := range []*net.TCPConn{l.client, l.server} {
+		if conn != nil {
+			_ = conn.SetLinger(0) // makes Close send a reset; fails if it is closed already
+			_ = conn.Close()
+		}
+	}
+}
+
+// pass carries one direction, until from ends.
+func (l *link) pass(d direction, from, to *net.TCPConn) {
+	packets := make(chan packet, underWay)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(packets)
+		l.read(from, packets)
+	}()
+	for pk := range packets {
+		switch {
+		case !l.arrives(d, pk.at):
+		case pk.err == nil:
+			if _, err := to.Write(pk.data); err != nil {
+				l.broken(1 - d) // the other side has ended, and says so this way
+			}
+		case errors.Is(pk.err, io.EOF):
+			_ = to.CloseWrite() // fails if to has ended already
+		default:
+			l.broken(d)
+		}
+	}
+	<-done
+}
+
+// read reads until the connection ends, in whatever way.
+func (l *link) read(from *net.TCPConn, packets chan<- packet) {
+	buf := make([]byte, packetSize)
+	send := func(pk packet) bool {
+		select {
+		case packets <- pk:
+			return true
+		case <-l.ctx.Done():
+			return false
+		}
+	}
+	for {
+		n, err := from.Read(buf)
+		now := time.Now()
+		if n > 0 && !send(packet{at: now, data: append([]byte(nil), buf[:n]...)}) {
+			return
+		}
+		if err != nil {
+			send(packet{at: now, err: err})
+			return
+		}
+	}
+}
+
+// arrives waits until a packet that was sent at some time arrives, and says whether it does.
+func (l *link) arrives(d direction, sent time.Time) bool {
+	for {
+		l.p.mu.Lock()
+		now, changed := l.p.now, l.p.changed
+		wait := time.Until(sent.Add(now.delay))
+		if wait <= 0 && now.cut[d] {
+			l.lost = true
+		}
+		l.p.mu.Unlock()
+		if wait <= 0 {
+			return !now.cut[d]
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-changed:
+		case <-l.ctx.Done():
+		}
+		timer.Stop()
+		if l.ctx.Err() != nil {
+			return false
+		}
+	}
+}
+
+// broken resets the link because one side did so, unless the network keeps that from the other side.
+func (l *link) broken(d direction) {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	if l.p.now.cut[d] {
+		l.lost = true
+		return
+	}
+	l.reset()
+}

@@ -1,0 +1,10 @@
+package servers
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain holds that servers, also shared ones, leave no goroutine behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

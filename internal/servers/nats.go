@@ -1,0 +1,56 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// NATS gives the URL of a fresh, empty NATS with JetStream, a process of its own that ends with the test.
+func NATS(t testing.TB) string {
+	t.Helper()
+	return StartNATS(t).URL()
+}
+
+// StartNATS starts a NATS with JetStream, whose streams are files in the server's directory. What it acknowledges is with the
+// kernel, so it outlives Kill; it is on the disk only some time later: NATS syncs every two minutes, and what would change that
+// (sync_interval: always) is known to NATS 2.10 and later.
+func StartNATS(t testing.TB) *Server {
+	t.Helper()
+	path := find(t, "nats-server")
+	p, err := launch("nats", 1, nil, func(p *process) error {
+		p.path = path
+		p.args = []string{"-a", "127.0.0.1", "-p", fmt.Sprint(p.ports[0].port), "-js", "-sd", filepath.Join(p.dir, "store")}
+		p.ready = func(ctx context.Context) error { return natsReady(ctx, "nats://"+p.ports[0].addr()) }
+		p.stopSignal = syscall.SIGTERM
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := p.ports[0].addr()
+	return newServer(t, p, "nats://"+addr, addr)
+}
+
+// natsReady asks JetStream, which is ready after the server.
+func natsReady(ctx context.Context, url string) error {
+	nc, err := nats.Connect(url, nats.NoReconnect())
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	if _, err := js.AccountInfo(ctx); err != nil {
+		return errors.Join(errors.New("JetStream does not answer"), err)
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package servers
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"runtime"
+)
+
+// Ports are taken from a range below that of the ports that the kernel gives to outgoing connections (from 32768 on Linux), so
+// that no connection has the port of a server that is down.
+const (
+	firstPort = 10000
+	lastPort  = 32000
+)
+
+// claim is a port that this test binary has until release, also while no server listens on it.
+type claim struct {
+	port int
+	mark net.Listener
+}
+
+// claimPort takes a free port. Test binaries run side by side: what tells them of each other's ports is a socket of a name that
+// only exists in memory (Linux), which the kernel gives back when the test binary ends.
+func claimPort() (*claim, error) {
+	for range 200 {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		c := &claim{port: port}
+		if runtime.GOOS == "linux" {
+			mark, err := net.Listen("unix", fmt.Sprintf("@rouse-test-port-%d", port))
+			if err != nil {
+				continue // another test binary's, or ours
+			}
+			c.mark = mark
+		}
+		if l, err := net.Listen("tcp4", c.addr()); err == nil {
+			if err := l.Close(); err == nil {
+				return c, nil
+			}
+		}
+		c.release()
+	}
+	return nil, fmt.Errorf("no free port of 127.0.0.1 between %d and %d", firstPort, lastPort)
+}
+
+func (c *claim) addr() string { return fmt.Sprintf("127.0.0.1:%d", c.port) }
+
+func (c *claim) release() {
+	if c.mark != nil {
+		_ = c.mark.Close() // nobody was connected
+	}
+}

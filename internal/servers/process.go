@@ -1,0 +1,240 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// process is a server's process and those that it starts.
+//
+// No goroutine waits for it: tests that look for goroutines that are left over find none of ours, although shared servers run
+// to the end of the test binary.
+type process struct {
+	name  string
+	dir   string
+	ports []*claim
+	as    *syscall.Credential
+	path  string
+	args  []string
+	env   []string
+
+	// ready says whether the server answers.
+	ready func(context.Context) error
+
+	// stopSignal asks for an end in good order, endSignal for a quick one that leaves nothing behind; it may lose what SIGKILL
+	// would lose. 0 is SIGKILL.
+	stopSignal, endSignal syscall.Signal
+
+	mu  sync.Mutex
+	pid int // 0 if it does not run
+}
+
+func (p *process) id() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pid
+}
+
+// start runs the server and returns when it answers.
+func (p *process) start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pid != 0 {
+		return fmt.Errorf("start %s: it runs", p.name)
+	}
+	log, err := os.OpenFile(p.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // the server writes to it, we do not
+	cmd := exec.Command(p.path, p.args...)
+	cmd.Dir = p.dir
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "LC_ALL=C", "TZ=UTC"}, p.env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as, Setpgid: true} // a terminal's Ctrl-C is not for the server
+	endWithParent(cmd.SysProcAttr)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	p.pid = cmd.Process.Pid
+
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ended := false
+	err = poll(ctx, func(ctx context.Context) error {
+		if ended = ended || p.reap(syscall.WNOHANG); ended {
+			cancel()
+			return errors.New("it ended at once")
+		}
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		return p.ready(ctx)
+	})
+	if err != nil {
+		if !ended {
+			err = errors.Join(err, p.killTree())
+		}
+		return fmt.Errorf("start %s: %w\n%s", p.name, err, p.tail())
+	}
+	return nil
+}
+
+// reap takes note of the end of the server, and says whether it has ended.
+func (p *process) reap(options int) bool {
+	for {
+		pid, err := syscall.Wait4(p.pid, nil, options, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil || pid == p.pid: // an error says that there is no such child
+			p.pid = 0
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+func (p *process) kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pid == 0 {
+		return fmt.Errorf("kill %s: it does not run", p.name)
+	}
+	return p.killTree()
+}
+
+// killTree stops the first process, so that it starts no other, before it kills all.
+func (p *process) killTree() error {
+	if err := syscall.Kill(p.pid, syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("kill %s: %w", p.name, err)
+	}
+	below, err := descendants(p.pid)
+	for _, pid := range append(below, p.pid) {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // one that is gone already is as good
+	}
+	p.reap(0)
+	return errors.Join(err, p.gone(below))
+}
+
+// gone waits until processes that are not our children have ended.
+func (p *process) gone(pids []int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return poll(ctx, func(context.Context) error {
+		for _, pid := range pids {
+			if alive(pid) {
+				return fmt.Errorf("process %d of %s does not end", pid, p.name)
+			}
+		}
+		return nil
+	})
+}
+
+func (p *process) stop() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pid == 0 {
+		return fmt.Errorf("stop %s: it does not run", p.name)
+	}
+	return p.end(p.stopSignal)
+}
+
+// end sends a signal, also to a server that is paused, and waits until the server is gone.
+func (p *process) end(sig syscall.Signal) error {
+	below, err := descendants(p.pid)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(p.pid, sig); err != nil {
+		return fmt.Errorf("stop %s: %w", p.name, err)
+	}
+	for _, pid := range append(below, p.pid) {
+		_ = syscall.Kill(pid, syscall.SIGCONT) // one that is gone needs none
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err = poll(ctx, func(context.Context) error {
+		if !p.reap(syscall.WNOHANG) {
+			return fmt.Errorf("stop %s: it did not end within %v of %v", p.name, patience, sig)
+		}
+		return nil
+	})
+	if err != nil {
+		return errors.Join(err, p.killTree())
+	}
+	return p.gone(below)
+}
+
+func (p *process) pause() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pid == 0 {
+		return fmt.Errorf("pause %s: it does not run", p.name)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return poll(ctx, func(context.Context) error {
+		below, err := descendants(p.pid)
+		if err != nil {
+			return err
+		}
+		for _, pid := range append(below, p.pid) {
+			if stopped(pid) {
+				continue
+			}
+			_ = syscall.Kill(pid, syscall.SIGSTOP) // if it is gone, the next look does not find it
+			err = fmt.Errorf("pause %s: process %d goes on", p.name, pid)
+		}
+		return err
+	})
+}
+
+func (p *process) resume() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pid == 0 {
+		return fmt.Errorf("resume %s: it does not run", p.name)
+	}
+	below, err := descendants(p.pid)
+	for _, pid := range append(below, p.pid) {
+		_ = syscall.Kill(pid, syscall.SIGCONT) // one that is gone needs none
+	}
+	return err
+}
+
+// close ends the server, if it runs, and removes what it has left.
+func (p *process) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var err error
+	if p.pid != 0 && !p.reap(syscall.WNOHANG) {
+		if p.endSignal != 0 {
+			err = p.end(p.endSignal)
+		} else {
+			err = p.killTree()
+		}
+	}
+	for _, c := range p.ports {
+		c.release()
+	}
+	return errors.Join(err, os.RemoveAll(p.dir))
+}
+
+func (p *process) log() string { return filepath.Join(p.dir, "log") }
+
+// tail is the end of what the server wrote to its log.
+func (p *process) tail() string {
+	const most = 2 << 10
+	b, err := os.ReadFile(p.log())
+	if err != nil {
+		return err.Error()
+	}
+	return string(b[max(0, len(b)-most):])
+}

@@ -1,0 +1,79 @@
+package servers
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// endWithParent makes a child end when we do, however we end.
+func endWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+
+// descendants are the processes that pid has started, and those that they have started. Sessions and process groups do not tell:
+// PostgreSQL's backends each have their own.
+func descendants(pid int) ([]int, error) {
+	names, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	children := make(map[int][]int)
+	for _, e := range names {
+		child, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		_, parent, err := stat(fmt.Sprintf("/proc/%d/stat", child))
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // ended in between
+		}
+		if err != nil {
+			return nil, err
+		}
+		children[parent] = append(children[parent], child)
+	}
+	all := children[pid]
+	for i := 0; i < len(all); i++ {
+		all = append(all, children[all[i]]...)
+	}
+	return all, nil
+}
+
+// alive says whether a process runs. One that has ended and waits for its parent to see it does not.
+func alive(pid int) bool {
+	state, _, err := stat(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && state != 'Z' && state != 'X'
+}
+
+// stopped says whether all threads of a process stand still.
+func stopped(pid int) bool {
+	dir := fmt.Sprintf("/proc/%d/task", pid)
+	threads, err := os.ReadDir(dir)
+	if err != nil {
+		return true // it is gone
+	}
+	for _, thread := range threads {
+		state, _, err := stat(dir + "/" + thread.Name() + "/stat")
+		if err == nil && state != 'T' && state != 'Z' && state != 'X' {
+			return false
+		}
+	}
+	return true
+}
+
+// stat reads state and parent of a process or thread. They follow its name, which is in brackets and may have any in it.
+func stat(path string) (state byte, parent int, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(fields) < 2 {
+		return 0, 0, fmt.Errorf("%s: %q is not what the kernel documents", path, b)
+	}
+	parent, err = strconv.Atoi(string(fields[1]))
+	return fields[0][0], parent, err
+}

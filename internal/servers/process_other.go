@@ -1,0 +1,80 @@
+//go:build !linux
+
+package servers
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+)
+
+// endWithParent can do nothing here: only Linux ends a child with its parent. Servers of tests that end in the usual way are
+// ended by them.
+func endWithParent(*syscall.SysProcAttr) {}
+
+// row is a process as ps shows it.
+type row struct {
+	pid, parent int
+	state       string
+}
+
+func table() ([]row, error) {
+	out, err := exec.Command("ps", "-axo", "pid=,ppid=,state=").Output()
+	if err != nil {
+		return nil, fmt.Errorf("ps: %w", err)
+	}
+	var rows []row
+	for line := range strings.Lines(string(out)) {
+		var r row
+		if _, err := fmt.Sscan(line, &r.pid, &r.parent, &r.state); err != nil {
+			return nil, fmt.Errorf("ps: %q: %w", line, err)
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+// descendants are the processes that pid has started, and those that they have started.
+func descendants(pid int) ([]int, error) {
+	rows, err := table()
+	if err != nil {
+		return nil, err
+	}
+	var all []int
+	for next := []int{pid}; len(next) > 0; next = next[1:] {
+		for _, r := range rows {
+			if r.parent == next[0] {
+				all = append(all, r.pid)
+				next = append(next, r.pid)
+			}
+		}
+	}
+	return all, nil
+}
+
+// alive says whether a process runs. One that has ended and waits for its parent to see it does not.
+func alive(pid int) bool { return state(pid, 'Z') == '+' }
+
+// stopped says whether a process stands still, or is gone.
+func stopped(pid int) bool { return state(pid, 'Z', 'T') != '+' }
+
+// state is the state of a process if it is one of those given, '+' if it is another, and 0 if there is no such process.
+func state(pid int, of ...byte) byte {
+	rows, err := table()
+	if err != nil {
+		return '+' // the caller asks again
+	}
+	for _, r := range rows {
+		if r.pid != pid {
+			continue
+		}
+		for _, s := range of {
+			if r.state[0] == s {
+				return s
+			}
+		}
+		return '+'
+	}
+	return 0
+}

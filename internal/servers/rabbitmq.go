@@ -1,0 +1,190 @@
+package servers
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// StartRabbitMQ starts a RabbitMQ, which takes some seconds. The URL is of the user guest and the virtual host "/". What it
+// confirms of a durable queue is on the disk.
+func StartRabbitMQ(t testing.TB) *Server {
+	t.Helper()
+	b, err := startBroker(findBroker(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // after the broker's own end
+		if err := b.epmd.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return newServer(t, b.p, b.url("%2f"), b.p.ports[0].addr())
+}
+
+// RabbitMQ gives the URL of a fresh, empty virtual host. All such hosts of a test binary are on one broker, whose start takes
+// some seconds. The host, its queues and its connections end with the test.
+func RabbitMQ(t testing.TB) string {
+	t.Helper()
+	bin := findBroker(t)
+	sharedBroker.once.Do(func() { sharedBroker.b, sharedBroker.err = startBroker(bin) })
+	if sharedBroker.err != nil {
+		t.Fatal(sharedBroker.err)
+	}
+	b := sharedBroker.b
+	host := fmt.Sprintf("test-%d", sharedBroker.hosts.Add(1))
+	if err := b.eval(fmt.Sprintf(`ok = rabbit_vhost:add(<<"%s">>, <<"test">>)`, host)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.eval(fmt.Sprintf(`rabbit_vhost:delete(<<"%s">>, <<"test">>), ok`, host)); err != nil {
+			t.Error(err)
+		}
+	})
+	const everything = `<<".*">>`
+	if err := b.eval(fmt.Sprintf(`rabbit_auth_backend_internal:set_permissions(<<"guest">>, <<"%s">>, %s, %[2]s, %[2]s, <<"test">>)`,
+		host, everything)); err != nil {
+		t.Fatal(err)
+	}
+	return b.url(host)
+}
+
+var sharedBroker struct {
+	once  sync.Once
+	b     *broker
+	err   error
+	hosts atomic.Int64
+}
+
+// broker is a RabbitMQ and the port mapper that Erlang asks where it is. The mapper is our child, and private, because one that
+// Erlang starts by itself is a daemon of the machine, which stays.
+type broker struct {
+	programs brokerPrograms
+	epmd     *process
+	p        *process
+	node     string
+	cookie   string // Erlang's password
+}
+
+type brokerPrograms struct{ server, epmd, call string }
+
+func findBroker(t testing.TB) brokerPrograms {
+	t.Helper()
+	programs := brokerPrograms{epmd: find(t, "epmd")}
+	// Debian's /usr/sbin/rabbitmq-server insists on the machine's own broker, the script below it does not.
+	const script = "/usr/lib/rabbitmq/bin/rabbitmq-server"
+	if programs.server, _ = exec.LookPath(script); programs.server == "" {
+		programs.server = find(t, "rabbitmq-server")
+	}
+	for _, pattern := range []string{"/usr/lib/erlang", "/usr/local/lib/erlang", "/opt/homebrew/lib/erlang"} {
+		calls, _ := filepath.Glob(pattern + "/erts-*/bin/erl_call") // the pattern is well-formed
+		libs, _ := filepath.Glob(pattern + "/lib/erl_interface-*/bin/erl_call")
+		if calls = append(calls, libs...); len(calls) > 0 {
+			programs.call = calls[0]
+			return programs
+		}
+	}
+	programs.call = find(t, "erl_call")
+	return programs
+}
+
+func startBroker(programs brokerPrograms) (*broker, error) {
+	as, err := asUser("rabbitmq")
+	if err != nil {
+		return nil, err
+	}
+	b := &broker{programs: programs, cookie: rand.Text()}
+	b.epmd, err = launch("epmd", 1, as, func(p *process) error {
+		p.path = programs.epmd
+		p.args = []string{"-port", fmt.Sprint(p.ports[0].port), "-address", "127.0.0.1"}
+		p.ready = func(ctx context.Context) error {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp4", p.ports[0].addr())
+			if err != nil {
+				return err
+			}
+			return conn.Close()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.p, err = launch("rabbitmq", 2, as, func(p *process) error { return b.describe(p) })
+	if err != nil {
+		_ = b.epmd.close() // the error that counts is the broker's
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *broker) describe(p *process) error {
+	plugins := filepath.Join(p.dir, "enabled_plugins")
+	if err := os.WriteFile(plugins, []byte("[].\n"), 0o644); err != nil {
+		return err
+	}
+	b.node = fmt.Sprintf("rouse%d@localhost", p.ports[0].port)
+	p.path = b.programs.server
+	p.env = []string{
+		"detached=1", // the script becomes the broker instead of waiting for it; the broker then ends with us
+		fmt.Sprintf("ERL_EPMD_PORT=%d", b.epmd.ports[0].port),
+		"RABBITMQ_CONF_ENV_FILE=/dev/null", // nothing of the machine's own broker
+		"RABBITMQ_CONFIG_FILE=" + filepath.Join(p.dir, "rabbitmq"),
+		"RABBITMQ_ADVANCED_CONFIG_FILE=" + filepath.Join(p.dir, "advanced"),
+		"RABBITMQ_ENABLED_PLUGINS_FILE=" + plugins,
+		"RABBITMQ_NODENAME=" + b.node,
+		"RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
+		fmt.Sprintf("RABBITMQ_NODE_PORT=%d", p.ports[0].port),
+		fmt.Sprintf("RABBITMQ_DIST_PORT=%d", p.ports[1].port),
+		"RABBITMQ_MNESIA_BASE=" + filepath.Join(p.dir, "mnesia"),
+		"RABBITMQ_LOG_BASE=" + p.dir,
+		"RABBITMQ_LOGS=-",
+		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-start_epmd false -setcookie " + b.cookie +
+			" -kernel inet_dist_use_interface {127,0,0,1}",
+	}
+	p.ready = func(ctx context.Context) error {
+		conn, err := amqp.DialConfig("amqp://guest:guest@"+p.ports[0].addr()+"/%2f", amqp.Config{
+			Dial: amqp.DefaultDial(time.Second),
+		})
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+	p.stopSignal = syscall.SIGTERM
+	return nil
+}
+
+func (b *broker) url(host string) string {
+	return fmt.Sprintf("amqp://guest:guest@%s/%s", b.p.ports[0].addr(), host)
+}
+
+// eval has the broker evaluate an Erlang expression, which must give ok. RabbitMQ's own commands do the same, but start an
+// Erlang for it, which takes seconds.
+func (b *broker) eval(expression string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, b.programs.call, "-sname", b.node, "-c", b.cookie, "-e")
+	cmd.Env = []string{"LC_ALL=C", "HOME=" + b.p.dir, fmt.Sprintf("ERL_EPMD_PORT=%d", b.epmd.ports[0].port)}
+	cmd.Stdin = strings.NewReader(expression + ".\n")
+	out, err := cmd.CombinedOutput()
+	if err == nil && strings.TrimSpace(string(out)) != "{ok, ok}" {
+		err = errors.New("not ok")
+	}
+	if err != nil {
+		return fmt.Errorf("rabbitmq: %s: %w: %s", expression, err, out)
+	}
+	return nil
+}

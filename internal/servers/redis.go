@@ -1,0 +1,64 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Redis gives the URL of a fresh, empty Redis, a process of its own that ends with the test.
+func Redis(t testing.TB) string {
+	t.Helper()
+	return StartRedis(t).URL()
+}
+
+// StartRedis starts a Redis as one would have it for data that counts: every write in the append-only file, which is synced
+// each second, and no eviction. What it acknowledges is with the kernel, so it outlives Kill. Settings are name=value, as in
+// redis.conf.
+func StartRedis(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	path, more := find(t, "redis-server"), pairs(t, settings)
+	p, err := launch("redis", 1, nil, func(p *process) error {
+		describeRedis(p, path, append(durable(), more...))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := p.ports[0].addr()
+	return newServer(t, p, redisURL(addr), addr)
+}
+
+func durable() [][2]string {
+	return [][2]string{{"appendonly", "yes"}, {"appendfsync", "everysec"}, {"maxmemory-policy", "noeviction"}, {"save", ""}}
+}
+
+func redisURL(addr string) string { return "redis://" + addr + "/0" }
+
+func describeRedis(p *process, path string, settings [][2]string) {
+	p.path = path
+	for _, s := range append([][2]string{
+		{"bind", "127.0.0.1"},
+		{"port", fmt.Sprint(p.ports[0].port)},
+		{"dir", p.dir},
+	}, settings...) {
+		p.args = append(p.args, "--"+s[0], s[1])
+	}
+	describeReady(p)
+}
+
+// describeReady is what sentinels have in common with other kinds of Redis.
+func describeReady(p *process) {
+	p.ready = func(ctx context.Context) error { return redisCall(ctx, p.ports[0].addr(), "PING").Err() }
+	p.stopSignal = syscall.SIGTERM
+}
+
+// redisCall runs one command on a connection of its own.
+func redisCall(ctx context.Context, addr string, args ...any) *redis.Cmd {
+	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true})
+	defer c.Close() //nolint:errcheck // the command's error counts
+	return c.Do(ctx, args...)
+}
