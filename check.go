@@ -29,6 +29,7 @@ const (
 	MaxExcept      = 64   // exceptions
 	MaxOccurrences = 1_000_000
 	MaxBatch       = 5000 // timers in one call
+	MaxCriticality = 9    // the highest Spec.Criticality
 )
 
 // CheckNamespace refuses what cannot be a namespace: 1 to 64 characters of a-z, 0-9, '-', '_' and '.', starting with a
@@ -197,9 +198,22 @@ func (s *Spec) checkPolicies(add func(field, value, wrong, cure string)) {
 	if s.Overlap != OverlapDefault && !s.Recurring() {
 		add("overlap", s.Overlap.String(), "does not go with a schedule of one occurrence", "leave it out")
 	}
+	if _, err := ParseCriticality(uint64(s.Criticality)); err != nil {
+		add("criticality", fmt.Sprint(s.Criticality), criticalityFault, criticalityCure)
+	}
 	if s.Keep > 0 {
 		span("keep", s.Keep, time.Millisecond, 20*year)
 	}
+}
+
+var criticalityFault, criticalityCure = "is out of bounds", fmt.Sprintf("use 0, for ordinary timers, to %d", MaxCriticality)
+
+// ParseCriticality reads a Spec.Criticality, and refuses one that is too high.
+func ParseCriticality(n uint64) (uint8, error) {
+	if n > MaxCriticality {
+		return 0, Refuse("criticality", fmt.Sprint(n), criticalityFault, criticalityCure)
+	}
+	return uint8(n), nil
 }
 
 func (r *Retry) check(add func(field, value, wrong, cure string)) {

@@ -45,6 +45,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		{"webhook.headers.x", func(s *Spec) { s.Webhook.Headers = map[string]string{"x": "a\r\nb: c"} }},
 		{"webhook.batch", func(s *Spec) { s.Webhook.Batch = 1001 }},
 		{"webhook.batch", func(s *Spec) { s.Webhook.Batch, s.Webhook.Method = 2, "GET" }},
+		{"criticality", func(s *Spec) { s.Criticality = MaxCriticality + 1 }},
 		{"webhook.accept", func(s *Spec) { s.Webhook.Accept = time.Millisecond }},
 	} {
 		s := Spec{Schedule: "* * * * *", Target: "https://example.com/"}

@@ -25,6 +25,7 @@ const (
 	partProgress             // Until, Skips, PassTo, Backlog, Began, Passed
 	partFailures             // Failures
 	partBeside               // Live, Asked
+	partCritical             // Criticality
 	partAll      = 1<<iota - 1
 )
 
@@ -33,7 +34,7 @@ var errBody = errors.New("the timer's body is damaged")
 // Row returns the timer as a store keeps it. The row shares the timer's labels.
 func (t *Timer) Row() Row {
 	return Row{Key: t.Key, Bucket: t.Bucket, Visible: t.Visible, Revision: t.Revision, Generation: t.Generation,
-		State: t.State(), Due: t.Due, Labels: t.Spec.Labels, Body: t.appendBody(make([]byte, 0, t.bodySize()))}
+		State: t.State(), Due: t.Due, Labels: t.Spec.Labels, Criticality: t.Spec.Criticality, Body: t.appendBody(make([]byte, 0, t.bodySize()))}
 }
 
 func (t *Timer) bodySize() int {
@@ -109,6 +110,7 @@ func (t *Timer) parts() (parts uint64) {
 	has(partProgress, t.Until != 0 || t.Skips != 0 || t.PassTo != 0 || t.Backlog != Span{} || t.Began != 0 || t.Passed != 0)
 	has(partFailures, len(t.Failures) > 0)
 	has(partBeside, t.Live || t.Asked)
+	has(partCritical, s.Criticality != 0)
 	return parts
 }
 
@@ -154,6 +156,9 @@ func (t *Timer) appendParts(b []byte) []byte {
 		}
 		b = append(b, flags)
 	}
+	if parts&partCritical != 0 {
+		b = append(b, s.Criticality)
+	}
 	return b
 }
 
@@ -189,6 +194,9 @@ func (t *Timer) readParts(d *decoder) {
 	if parts&partBeside != 0 {
 		flags := d.byte()
 		t.Live, t.Asked = flags&1 != 0, flags&2 != 0
+	}
+	if parts&partCritical != 0 {
+		s.Criticality = d.byte()
 	}
 }
 

@@ -46,6 +46,7 @@ func drawTimer(t *rapid.T) Timer {
 			tm.Failures = append(tm.Failures, Attempt{Sent: inst("sent"), Took: time.Duration(rapid.Int32().Draw(t, "took")) * time.Millisecond,
 				Code: int(rapid.Int32().Draw(t, "code")), Detail: text("detail")})
 		}
+		s.Criticality = rapid.Uint8().Draw(t, "criticality")
 		tm.Live, tm.Asked = rapid.Bool().Draw(t, "live"), rapid.Bool().Draw(t, "asked")
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "runs") {
@@ -62,10 +63,40 @@ func TestATimerComesBackFromItsRow(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
+		if row.Criticality != want.Spec.Criticality {
+			rt.Fatalf("the row's criticality is %d, the timer's %d", row.Criticality, want.Spec.Criticality)
+		}
 		if !reflect.DeepEqual(got, want) {
 			rt.Fatalf("got %+v\nwant %+v", got, want)
 		}
 	})
+}
+
+// A timer without a criticality has the body that it had before there was one, so what older ones wrote reads as 0; and a
+// criticality stays when a timer is given other times.
+func TestCriticalityIsAPartOfItsOwn(t *testing.T) {
+	tm := oneShot(t0)
+	before := tm.Row()
+	tm.Spec.Criticality = MaxCriticality
+	after := tm.Row()
+	if parts := before.Body[len(before.Body)-1]; parts != 0 || before.Criticality != 0 || after.Criticality != MaxCriticality {
+		t.Errorf("parts %d, criticalities %d and %d", parts, before.Criticality, after.Criticality)
+	}
+	if got, err := DecodeTimer(&before); err != nil || got.Spec.Criticality != 0 {
+		t.Errorf("got %d, %v", got.Spec.Criticality, err)
+	}
+	if got, err := DecodeTimer(&after); err != nil || got.Spec.Criticality != MaxCriticality {
+		t.Errorf("got %d, %v", got.Spec.Criticality, err)
+	}
+	cut := after
+	cut.Body = after.Body[:len(after.Body)-1]
+	if _, err := DecodeTimer(&cut); err == nil {
+		t.Error("a body without the criticality that it announces was read")
+	}
+	tm.Spec.SetWhen(&Spec{Schedule: "@every 1h", Criticality: 1})
+	if tm.Spec.Criticality != MaxCriticality {
+		t.Errorf("another schedule made the criticality %d", tm.Spec.Criticality)
+	}
 }
 
 func TestARecordComesBack(t *testing.T) {
@@ -82,6 +113,8 @@ func FuzzDecode(f *testing.F) {
 	tm := oneShot(t0)
 	tm.Spec.Webhook.Headers = map[string]string{"a": "b"}
 	tm.Runs = []Instant{1, 2}
+	f.Add(tm.Row().Body)
+	tm.Spec.Criticality, tm.Spec.Priority = 7, PriorityHigh
 	f.Add(tm.Row().Body)
 	f.Add([]byte{bodyVersion})
 	f.Add(AppendRecord(nil, &Record{Reason: "x"}))

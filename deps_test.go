@@ -36,7 +36,7 @@ var rules = []struct {
 	{"rousetest", "a whole rouse for tests: a node on a clock of its own, its client and a receiver", []string{".", "client", "node", "rousetest", "sink"}},
 	{"examples", "what users write: they have the front doors only", []string{".", "client", "node"}},
 	{"backup", "takes the copies of stores out and in: knows the kinds that have files, and what a checkpoint of each looks like", []string{".", "store"}},
-	{"node", "puts the parts together", []string{".", "backup", "batch", "claim", "engine", "schedule", "store", "sink", "server", "queue", "relay", "migrate"}},
+	{"node", "puts the parts together", []string{".", "api", "backup", "batch", "claim", "engine", "schedule", "store", "sink", "server", "queue", "relay", "migrate"}},
 	{"bench", "measures a node through its client, and the raw limits beneath it", []string{".", "api/rouse/v1", "client", "node", "store", "rousetest", "wheel", "schedule"}},
 	{"docs", "runs what the documentation says, with the real binary", []string{".", "api"}},
 	{"matrix", "tests only: says things to a whole rouse in all combinations, and judges what came of them", []string{"."}},

@@ -33,6 +33,11 @@ type Spec struct {
 	Priority Priority
 	Keep     time.Duration // how long the row is kept when the schedule has ended; 0 is not at all, negative is for ever
 	Webhook  Webhook
+
+	// Criticality says which timers a store serves first when it must choose, from 0, the ordinary ones, to MaxCriticality. It does
+	// not matter while nothing is wrong: a store whose due index is gone finds the higher ones first, and may be told to run only
+	// those of at least some criticality until the index is back.
+	Criticality uint8
 }
 
 // Webhook holds what concerns webhook targets only.

@@ -35,7 +35,8 @@ func drawSpec(t *rapid.T) rouse.Spec {
 		Calendar:       rouse.CalendarRule{Off: list.Draw(t, "off"), Only: list.Draw(t, "only"), Shift: rouse.Shift(rapid.IntRange(0, 2).Draw(t, "shift"))},
 		MaxOccurrences: rapid.Uint64().Draw(t, "most"), Misfire: rouse.Misfire(rapid.IntRange(0, 3).Draw(t, "misfire")),
 		Overlap: rouse.Overlap(rapid.IntRange(0, 3).Draw(t, "overlap")), Deadline: span.Draw(t, "deadline"),
-		Priority: rouse.Priority(rapid.IntRange(-1, 1).Draw(t, "priority")), Keep: max(span.Draw(t, "keep")-1, -1)}
+		Priority: rouse.Priority(rapid.IntRange(-1, 1).Draw(t, "priority")), Keep: max(span.Draw(t, "keep")-1, -1),
+		Criticality: rapid.Uint8Range(0, rouse.MaxCriticality).Draw(t, "criticality")}
 	if s.Misfire == rouse.MisfireWithin {
 		s.Within = max(time.Second, span.Draw(t, "within"))
 	}
@@ -131,7 +132,8 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		Target: "h", Payload: []byte("1"), ContentType: "application/json", Labels: map[string]string{"k": "l"},
 		Retry:   rouse.Retry{Attempts: 1, Interval: 2, Factor: 3, Max: 4, Jitter: 5, Timeout: 6, GiveUp: 7},
 		Misfire: rouse.MisfireWithin, Within: time.Hour, Overlap: rouse.OverlapSkip, Deadline: 8, Priority: rouse.PriorityLow, Keep: -1,
-		Webhook: rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2}}
+		Webhook:     rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2},
+		Criticality: 9}
 	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: at(3), Created: at(4),
 		Updated: at(5), Anchor: at(6), Visible: at(7), Due: at(8), Runs: []rouse.Instant{at(9)}, Skips: 10, Attempts: 11, Manual: true, Began: at(12),
 		LastError: "e", Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true}

@@ -47,6 +47,7 @@ type Spec struct {
 	Priority      string            `json:"priority,omitzero"` // low, normal (the default) or high
 	Keep          Keep              `json:"keep,omitzero"`     // how long the row is kept when the schedule has ended
 	Webhook       *Webhook          `json:"webhook,omitzero"`
+	Criticality   uint32            `json:"criticality,omitzero"` // 0 to 9: a store that must choose serves higher ones first
 }
 
 // Retry says how often an occurrence is attempted, and when again. A zero Duration stands for the default, but a jitter of
@@ -110,7 +111,7 @@ func (o *When) Words() (rouse.Spec, error) {
 // white space between its tokens; any other in base64.
 func SpecOf(s *rouse.Spec) Spec {
 	o := Spec{When: WhenOf(s), Target: s.Target, ContentType: s.ContentType, Labels: s.Labels, Overlap: s.Overlap.String(),
-		Deadline: Duration(s.Deadline), Keep: Keep(s.Keep)}
+		Deadline: Duration(s.Deadline), Keep: Keep(s.Keep), Criticality: uint32(s.Criticality)}
 	switch {
 	case len(s.Payload) == 0:
 	case isJSON(s.ContentType) && !TooDeep(s.Payload, MaxDepth-payloadDepth) && jsontext.Value(s.Payload).IsValid():
@@ -167,6 +168,8 @@ func (o *Spec) Words() (rouse.Spec, error) {
 	s.Overlap, err = rouse.ParseOverlap(o.Overlap)
 	note(err)
 	s.Priority, err = rouse.ParsePriority(o.Priority)
+	note(err)
+	s.Criticality, err = rouse.ParseCriticality(uint64(o.Criticality))
 	note(err)
 	if r := o.Retry; r != nil {
 		s.Retry = rouse.Retry{Attempts: r.Attempts, Interval: time.Duration(r.Interval), Factor: r.Factor, Max: time.Duration(r.MaxInterval),

@@ -8,6 +8,9 @@
 // errors.As finds a *rouse.Invalid with each problem of an input, and a *rouse.RetryAfter where the service said when to try
 // again. status.FromError of gRPC finds the status that came.
 //
+// Of a service of several nodes, Subscribe needs one address only: it learns of the other nodes and gets the fires of all. Calls
+// go to the addresses that Dial was given, in turn, and past those that cannot be reached.
+//
 // A call that can be made twice without harm is tried again, with a growing pause, while the service is unavailable or
 // overloaded: until ctx ends, and for at most Options.Patience. That is said of each method; the others leave the choice
 // to their caller, who alone knows what it means when an outcome is unknown.
@@ -20,10 +23,13 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -44,31 +50,70 @@ type Options struct {
 
 // Client is safe for concurrent use.
 type Client struct {
-	conn      *grpc.ClientConn
+	nodes     ring // of the addresses that Dial was given
 	timers    rousev1.TimersClient
 	calendars rousev1.CalendarsClient
 	fires     rousev1.FiresClient
 	admin     rousev1.AdminClient
 	opts      Options
+
+	mu    sync.Mutex
+	peers map[string]*peer // connections to other nodes, by address
 }
 
 // Dial returns a client of the service at a target: "host:port", "http://host:port", "https://host:port", or any target that
-// gRPC knows, such as "unix:/run/rouse.sock". Without a scheme, this host is talked to in plain text and others under
-// TLS. The connection is made by the first call, and made again whenever it is lost.
+// gRPC knows, such as "unix:/run/rouse.sock"; or several of them, of nodes of one service, with commas between. Without a
+// scheme, this host is talked to in plain text and others under TLS. The connection is made by the first call, and made again
+// whenever it is lost.
 func Dial(target string, o Options) (*Client, error) {
 	if o.Patience == 0 {
 		o.Patience = 30 * time.Second
 	}
-	address, plain, err := address(target, o)
-	if err != nil {
-		return nil, err
+	c := &Client{opts: o, peers: map[string]*peer{}}
+	for _, one := range targets(target) {
+		address, plain, err := address(one, o)
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		if slices.ContainsFunc(c.nodes.members, func(m member) bool { return m.address == address }) {
+			continue
+		}
+		conn, err := connect(address, plain, o)
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		c.nodes.members = append(c.nodes.members, member{address: address, plain: plain, said: plain && (o.Insecure || strings.HasPrefix(one, "http://")), conn: conn})
 	}
+	c.timers, c.calendars = rousev1.NewTimersClient(&c.nodes), rousev1.NewCalendarsClient(&c.nodes)
+	c.fires, c.admin = rousev1.NewFiresClient(&c.nodes), rousev1.NewAdminClient(&c.nodes)
+	return c, nil
+}
+
+// targets returns the targets of a list. A target of gRPC's own that has commas in it is one.
+func targets(list string) []string {
+	if strings.HasPrefix(list, "ipv4:") || strings.HasPrefix(list, "ipv6:") {
+		return []string{list}
+	}
+	out := strings.Split(list, ",")
+	for i := range out {
+		out[i] = strings.TrimSpace(out[i])
+	}
+	return out
+}
+
+// reconnect is how a connection that is lost is made again.
+var reconnect = grpc.ConnectParams{MinConnectTimeout: 10 * time.Second,
+	Backoff: backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 10 * time.Second}}
+
+// connect returns a connection, which its first call makes.
+func connect(address string, plain bool, o Options) (*grpc.ClientConn, error) {
 	transport := insecure.NewCredentials()
 	if !plain {
 		transport = credentials.NewTLS(o.TLS)
 	}
 	opts := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
+		grpc.WithConnectParams(reconnect),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReceive)),
 	}
@@ -83,10 +128,9 @@ func Dial(target string, o Options) (*Client, error) {
 	}
 	conn, err := grpc.NewClient(address, append(opts, o.Dial...)...)
 	if err != nil {
-		return nil, fmt.Errorf("dial %s: %w", target, err)
+		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
-	return &Client{conn: conn, timers: rousev1.NewTimersClient(conn), calendars: rousev1.NewCalendarsClient(conn),
-		fires: rousev1.NewFiresClient(conn), admin: rousev1.NewAdminClient(conn), opts: o}, nil
+	return conn, nil
 }
 
 // bounded gives calls that have no deadline one of their own.
@@ -104,8 +148,20 @@ func bounded(d time.Duration) grpc.UnaryClientInterceptor {
 // maxReceive bounds a response: a page of timers with large payloads.
 const maxReceive = 64 << 20
 
-// Close ends all calls and closes the connection.
-func (c *Client) Close() error { return c.conn.Close() }
+// Close ends all calls and closes the connections.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []error
+	for _, m := range c.nodes.members {
+		errs = append(errs, m.conn.Close())
+	}
+	for _, p := range c.peers {
+		errs = append(errs, p.conn.Close())
+	}
+	clear(c.peers)
+	return errors.Join(errs...)
+}
 
 // address returns the gRPC target of a target, and whether it is talked to in plain text.
 func address(target string, o Options) (address string, plain bool, err error) {

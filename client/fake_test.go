@@ -33,7 +33,8 @@ type fake struct {
 	follow    func(grpc.ServerStreamingServer[rousev1.FollowRecordsResponse]) error
 	bulk      func(*rousev1.BulkRequest, grpc.ServerStreamingServer[rousev1.BulkProgress]) error
 	backup    func(grpc.ServerStreamingServer[rousev1.BackupChunk]) error
-	page      int // timers and records in a page
+	page      int    // timers and records in a page
+	node      string // the id that subscriptions are told
 
 	receiving sync.WaitGroup
 
@@ -291,6 +292,13 @@ func (f *fake) Report(_ context.Context, r *rousev1.ReportRequest) (*rousev1.Rep
 	})
 }
 
+func (f *fake) ListNodes(context.Context, *rousev1.ListNodesRequest) (*rousev1.ListNodesResponse, error) {
+	return do(f, "ListNodes", func() (*rousev1.ListNodesResponse, error) {
+		return &rousev1.ListNodesResponse{Nodes: []*rousev1.Node{{Id: "a", Address: "10.0.0.1:7411", Version: "v1", StartedMs: 5, Self: true, Leader: true,
+			Buckets: 3, Strategy: "bucket", Roles: []string{"api"}}, {Id: "b"}}}, nil
+	})
+}
+
 func (f *fake) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -309,15 +317,8 @@ func (f *fake) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 func start(t *testing.T, o Options) (*Client, *fake) {
 	t.Helper()
 	running := goleak.IgnoreCurrent()
-	f := &fake{timers: map[string]*rousev1.Timer{}, calls: map[string]int{}, page: 3}
 	l := bufconn.Listen(1 << 20)
-	server := grpc.NewServer()
-	rousev1.RegisterTimersServer(server, f)
-	rousev1.RegisterFiresServer(server, f)
-	rousev1.RegisterCalendarsServer(server, f)
-	rousev1.RegisterAdminServer(server, f)
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(l) })
+	f, stop := serve(l, func(*fake) {})
 	o.Insecure = true
 	o.Dial = append(o.Dial, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 		conn, err := l.DialContext(ctx)
@@ -334,12 +335,28 @@ func start(t *testing.T, o Options) (*Client, *fake) {
 	}
 	t.Cleanup(func() {
 		c.Close()
-		server.Stop()
-		serving.Wait()
-		f.receiving.Wait()
+		stop()
 		goleak.VerifyNone(t, running)
 	})
 	return c, f
+}
+
+// serve serves a fake, which set has changed before, until stop, which may be called twice.
+func serve(l net.Listener, set func(*fake)) (f *fake, stop func()) {
+	f = &fake{timers: map[string]*rousev1.Timer{}, calls: map[string]int{}, page: 3}
+	set(f)
+	server := grpc.NewServer()
+	rousev1.RegisterTimersServer(server, f)
+	rousev1.RegisterFiresServer(server, f)
+	rousev1.RegisterCalendarsServer(server, f)
+	rousev1.RegisterAdminServer(server, f)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(l) })
+	return f, func() {
+		server.Stop()
+		serving.Wait()
+		f.receiving.Wait()
+	}
 }
 
 // within fails a test that waits for what does not come.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -22,13 +20,31 @@ type SubscribeOptions struct {
 	NamePrefix string // of the timer's name
 	Labels     map[string]string
 
-	Concurrency int           // handlers running at a time; default 16
-	Credits     int           // fires in hand at a time, handled or waiting for a handler; default 2·Concurrency
+	Concurrency int           // handlers running at a time, for the fires of all nodes; default 16
+	Credits     int           // fires of one node in hand at a time, handled or waiting for a handler; default 2·Concurrency
 	Drain       time.Duration // how long handlers may go on when ctx ends; default 10 s
+	OneNode     bool          // stay on one node at a time: another node's fires do not come
 
-	// Lost is told of each error that ended a stream, before Subscribe opens another one; default nobody.
+	// Lost is told of each error that ended a stream or kept it from standing, before Subscribe tries again, one at a time;
+	// default nobody. errors.As finds a *NodeError with the address.
 	Lost func(error)
 }
+
+// NodeError is why a node's fires do not come now.
+type NodeError struct {
+	Node    string // its id, if that is known
+	Address string
+	Err     error
+}
+
+func (e *NodeError) Error() string {
+	if e.Node == "" {
+		return e.Address + ": " + e.Err.Error()
+	}
+	return "node " + e.Node + " at " + e.Address + ": " + e.Err.Error()
+}
+
+func (e *NodeError) Unwrap() error { return e.Err }
 
 func (o SubscribeOptions) withDefaults() SubscribeOptions {
 	if o.Concurrency <= 0 {
@@ -75,26 +91,18 @@ type Handler func(ctx context.Context, f Fire) error
 // Subscribe handles fires until ctx ends, and opens another stream, with a growing pause, whenever one is lost. When ctx ends,
 // it takes no more, lets handlers end for up to Drain, settles what they did, and returns nil; fires that no handler has begun go
 // to another subscriber. It returns an error only if no stream can ever stand: the subscription is refused.
+//
+// Of a service of several nodes it keeps a stream to each: it learns of the others from those that it is on, follows nodes that
+// come and go, and goes on with what is left when one fails, whichever that is. A fire that a node could not finish comes again
+// from another one, with the same id. Other nodes are talked to as those that Dial was given: under TLS with the same
+// configuration, or in plain text where the caller said so, and with the same token.
 func (c *Client) Subscribe(ctx context.Context, o SubscribeOptions, handle Handler) error {
 	o = o.withDefaults()
-	open := &rousev1.Open{Namespace: o.Namespace, Channel: o.Channel, NamePrefix: o.NamePrefix, Labels: o.Labels, Credits: uint32(o.Credits)}
-	pause := newPause(100*time.Millisecond, 10*time.Second)
-	for ctx.Err() == nil {
-		stood, err := c.session(ctx, open, o, handle)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case hopeless(err):
-			return err
-		case err != nil:
-			o.Lost(err)
-		}
-		if stood {
-			pause.reset()
-		}
-		sleep(ctx, pause.grow())
-	}
-	return nil
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	work := newPool(o.Concurrency, handle)
+	defer work.close()
+	return newFollow(ctx, cancel, c, o, work).run()
 }
 
 // hopeless says whether an error will be the same next time.
@@ -111,114 +119,6 @@ func hopeless(err error) bool {
 		return true
 	}
 	return false
-}
-
-// session handles the fires of one stream until it ends or ctx does. stood says that the stream stood for a while.
-func (c *Client) session(ctx context.Context, open *rousev1.Open, o SubscribeOptions, handle Handler) (stood bool, err error) {
-	// The stream outlives ctx, for the drain; handlers may end before it.
-	standing, cut := context.WithCancel(context.WithoutCancel(ctx))
-	defer cut()
-	stop := context.AfterFunc(ctx, cut) // while the stream opens, there is nothing to drain
-	sub, err := c.Open(standing, open)
-	if err != nil {
-		stop()
-		return false, err
-	}
-	defer sub.Close()
-	if !stop() {
-		return false, context.Cause(ctx)
-	}
-	life, end := context.WithCancelCause(standing)
-	defer end(nil)
-
-	s := &session{sub: sub, hand: newHand(sub), handle: handle, life: life, queue: make(chan *rousev1.Fire, o.Credits)}
-	var received, workers, settler sync.WaitGroup
-	var lost error
-	gone := make(chan struct{}) // the stream is over
-	received.Go(func() {
-		lost = s.receive(ctx)
-		end(errLost)
-		close(gone)
-	})
-	for range o.Concurrency {
-		workers.Go(func() { s.work(ctx) })
-	}
-	settler.Go(func() { s.hand.settleLoop(gone) })
-
-	select {
-	case <-ctx.Done(): // the workers finish what they have begun
-		drain := time.AfterFunc(o.Drain, func() { end(errDrain) })
-		workers.Wait()
-		drain.Stop()
-		s.hand.close()
-		settler.Wait()
-		_ = sub.CloseSend()
-		bye := time.AfterFunc(o.Drain, sub.Close)
-		<-gone
-		bye.Stop()
-	case <-gone:
-		close(s.queue)
-		workers.Wait()
-		s.hand.close()
-		settler.Wait()
-	}
-	received.Wait()
-	if errors.Is(lost, io.EOF) {
-		lost = nil
-	}
-	return true, lost
-}
-
-var (
-	errLost  = errors.New("the stream is lost: another subscriber gets the fire")
-	errDrain = errors.New("the drain has taken too long")
-)
-
-// session is what the goroutines of one stream share.
-type session struct {
-	sub    *Subscription
-	hand   *hand
-	handle Handler
-	life   context.Context // of handlers
-	queue  chan *rousev1.Fire
-}
-
-// receive queues what comes until the stream is over. Once ctx has ended, it drops what comes: it goes to another subscriber
-// when the stream ends.
-func (s *session) receive(ctx context.Context) error {
-	for {
-		fires, err := s.sub.Recv()
-		if err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			continue
-		}
-		s.hand.take(fires)
-		for _, f := range fires {
-			select { // there is room for all credits; only fires that the service has given up meanwhile can stand in the way
-			case s.queue <- f:
-			case <-ctx.Done():
-			}
-		}
-	}
-}
-
-// work handles what is queued until the queue is closed or ctx ends.
-func (s *session) work(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case f, ok := <-s.queue:
-			if !ok || s.life.Err() != nil || ctx.Err() != nil {
-				return
-			}
-			if s.hand.begin(f.Tag) {
-				s.hand.done(f.Tag, call(s.life, s.handle, fireOf(f)))
-			}
-		}
-	}
 }
 
 // call makes a panic of a handler its error: one bad fire does not end the others.

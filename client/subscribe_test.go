@@ -22,6 +22,7 @@ type line struct {
 	open    *rousev1.Open
 	stream  rousev1.Fires_SubscribeServer
 	settles chan *rousev1.Settle // what the client says; closed when it says no more
+	credits chan uint32          // that were granted after the subscription stood
 	hangUp  chan error           // ends the stream
 }
 
@@ -29,7 +30,7 @@ type line struct {
 func lines(f *fake) <-chan *line {
 	out := make(chan *line, 10)
 	f.subscribe = func(open *rousev1.Open, stream rousev1.Fires_SubscribeServer) error {
-		l := &line{open, stream, make(chan *rousev1.Settle, 1000), make(chan error, 1)}
+		l := &line{open, stream, make(chan *rousev1.Settle, 1000), make(chan uint32, 100), make(chan error, 1)}
 		ended := make(chan struct{})
 		f.receiving.Go(func() {
 			defer close(ended)
@@ -39,12 +40,20 @@ func lines(f *fake) <-chan *line {
 				if err != nil {
 					return
 				}
-				l.settles <- r.GetSettle()
+				if m := r.GetSettle(); m != nil {
+					l.settles <- m
+				} else {
+					l.credits <- r.GetCredits()
+				}
 			}
 		})
 		// An hour fast: deadlines are by this clock.
 		now := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)
-		if err := stream.SendHeader(metadata.Pairs(nowHeader, now)); err != nil {
+		header := metadata.Pairs(nowHeader, now)
+		if f.node != "" {
+			header.Set(nodeHeader, f.node)
+		}
+		if err := stream.SendHeader(header); err != nil {
 			return err
 		}
 		out <- l
@@ -398,8 +407,8 @@ func TestLowLevelSubscription(t *testing.T) {
 	if err := s.Grant(5); err != nil {
 		t.Error(err)
 	}
-	if m := within(t, l.settles, "credits"); m != nil {
-		t.Errorf("said %v", m)
+	if n := within(t, l.credits, "credits"); n != 5 {
+		t.Errorf("granted %d", n)
 	}
 	l.hangUp <- errDown
 	if _, err := s.Recv(); !errors.Is(err, rouse.ErrUnavailable) {

@@ -18,21 +18,28 @@ type Subscription struct {
 	stream rousev1.Fires_SubscribeClient
 	cancel context.CancelFunc
 	offset time.Duration // the store's clock minus ours
+	node   string
+	heard  func(*rousev1.Peers) // told by Recv of each news of the nodes
 
 	mu sync.Mutex // one sender at a time
 }
 
 // Open subscribes: to fires of a namespace, "default" if empty, whose timers have the target "stream:CHANNEL", a name with the
 // prefix, and all of the labels. Up to so many credits of fires are unsettled at a time. It returns when the subscription
-// stands. It lives until Close or the end of ctx; what is unsettled then goes to another subscriber.
+// stands. It lives until Close or the end of ctx; what is unsettled then goes to another subscriber. It is a stream of one node:
+// of a service of several, Nodes has the addresses of the others, each for a client of its own.
 func (c *Client) Open(ctx context.Context, open *rousev1.Open) (*Subscription, error) {
+	return openOn(ctx, c.fires, open)
+}
+
+func openOn(ctx context.Context, fires rousev1.FiresClient, open *rousev1.Open) (*Subscription, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	stream, err := c.fires.Subscribe(ctx)
+	stream, err := fires.Subscribe(ctx)
 	if err != nil {
 		cancel()
 		return nil, translate(err)
 	}
-	s := &Subscription{stream: stream, cancel: cancel}
+	s := &Subscription{stream: stream, cancel: cancel, heard: func(*rousev1.Peers) {}}
 	if err := stream.Send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: open}}); err != nil && !errors.Is(err, io.EOF) {
 		cancel()
 		return nil, translate(err)
@@ -50,23 +57,41 @@ func (c *Client) Open(ctx context.Context, open *rousev1.Open) (*Subscription, e
 			s.offset = rouse.Instant(ms).Sub(rouse.Reached(time.Now()))
 		}
 	}
+	if told := header.Get(nodeHeader); len(told) == 1 {
+		s.node = told[0]
+	}
 	return s, nil
 }
 
-// nowHeader tells the store's clock when a subscription begins, so that deadlines can be measured on a host whose clock is off.
-const nowHeader = "rouse-now-ms"
+const (
+	// nowHeader tells the store's clock when a subscription begins, so that deadlines can be measured on a host whose clock is off.
+	nowHeader = "rouse-now-ms"
+
+	// nodeHeader tells the id of the node that a subscription is on.
+	nodeHeader = "rouse-node"
+)
+
+// Node returns the id of the node that the subscription is on; empty if the service does not say.
+func (s *Subscription) Node() string { return s.node }
 
 // Recv returns the next batch of fires. After an error, io.EOF for an orderly end, the subscription is over.
 func (s *Subscription) Recv() ([]*rousev1.Fire, error) {
-	response, err := s.stream.Recv()
-	if err != nil {
-		s.cancel()
-		if errors.Is(err, io.EOF) {
-			return nil, io.EOF
+	for {
+		response, err := s.stream.Recv()
+		if err != nil {
+			s.cancel()
+			if errors.Is(err, io.EOF) {
+				return nil, io.EOF
+			}
+			return nil, translate(err)
 		}
-		return nil, translate(err)
+		if response.Peers != nil {
+			s.heard(response.Peers)
+		}
+		if len(response.Fires) > 0 || response.Peers == nil {
+			return response.Fires, nil
+		}
 	}
-	return response.Fires, nil
 }
 
 // Settle says what became of fires, or gives them more time. It may block while the service takes nothing in.

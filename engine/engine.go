@@ -169,7 +169,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	if o.Shared {
 		e.others = store.(rouse.Shared)
 		e.looks = batch.New(batch.Options{MaxItems: o.MaxCommit, MaxBytes: 8 << 20, Queue: o.Queue},
-			func(k rouse.Key) int { return len(k.Namespace) + len(k.Name) + len(k.Fire) }, e.others.Revisions, nil)
+			func(k rouse.Key) int { return len(k.Namespace) + len(k.Name) + len(k.Fire) }, e.lookAt, nil)
 	}
 	e.writer = batch.New(batch.Options{MaxItems: o.MaxCommit, MaxBytes: 8 << 20, Queue: o.Queue}, (*write).size, e.flush, e.committed)
 	return e

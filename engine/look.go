@@ -65,6 +65,13 @@ func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 	return live, left
 }
 
+// lookAt asks the store for the revisions that several deliveries want to know of.
+func (e *Engine) lookAt(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	return e.others.Revisions(ctx, keys)
+}
+
 // lost says whether this node may not send an entry any more: the end of its hold is near, or that of the node's ownership. The
 // mutex is held.
 func (e *Engine) lost(en *entry, now time.Time) bool {

@@ -44,6 +44,9 @@ var layouts = []layout{
 	{"bucket", 3, 25, 40, func(node string, store rouse.Shared) rouse.Strategy {
 		return claim.NewShare(store, claim.ShareOptions{MemberOptions: claim.MemberOptions{Node: node, TTL: 6 * time.Second}, Buckets: 2})
 	}},
+	{"tick", 3, 15, 40, func(node string, store rouse.Shared) rouse.Strategy {
+		return claim.NewTick(store, store, claim.TickOptions{Node: node, Buckets: 2, Hold: 8 * time.Second})
+	}},
 	{"lease", 3, 25, 60, func(string, rouse.Shared) rouse.Strategy { return holding{8 * time.Second, 2} }},
 }
 

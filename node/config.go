@@ -9,13 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/store/mem"
-	"github.com/rousehq/rouse/store/pebble"
-	"github.com/rousehq/rouse/store/sqlite"
 )
 
 // Config is what a node is made of: plain values, checked by Check. The command line fills it; docs/configuration.md says what
@@ -24,7 +20,7 @@ type Config struct {
 	Listen   string // address of the API; "" for none, which only Open takes
 	Admin    string // address of metrics, health and profiles; "" for none
 	Data     string // directory of everything that the node keeps
-	Store    string // "" is pebble in Data; pebble:DIR, sqlite:FILE or mem:
+	Store    string // "" is pebble in Data; pebble:DIR, sqlite:FILE, mem:, or the URL of a PostgreSQL or Redis
 	Insecure bool   // serve anybody who reaches a Listen that is not on loopback
 
 	AllowPrivate bool   // callbacks to loopback and private addresses
@@ -44,6 +40,21 @@ type Config struct {
 	HistoryPerTimer int            // and so many of one timer; 0 is no bound
 	DeadAge         time.Duration  // dead letters are kept so long; 0 is for ever
 
+	// Of nodes that share a store:
+	Node       string        // the node's name, which no other has; "" is made of the machine's name and the API's port
+	Advertise  string        // where clients of other nodes reach the API; "" is where it listens, unless that is every address
+	Strategy   string        // bucket, lease or tick
+	Buckets    int           // that the timers are shared by; every node of a store has the same
+	Lease      time.Duration // how long a bucket is a node's that does not renew; others take over then
+	Hold       time.Duration // how long a row is hidden from others that a node has taken without owning its bucket
+	Poll       time.Duration // how often a node looks for what others wrote, or for rows to hold
+	Tick       time.Duration // of the strategy tick
+	TickDelay  time.Duration // how far its second clock is behind, which counts what was missed
+	ClaimBatch int           // rows in one claim, at most
+	Scatter    bool          // timers that come due soon are left to whoever claims them, instead of kept by the node that wrote them
+	Claims     []string      // namespaces whose timers this node claims, under lease and tick; none is all
+	Roles      []string      // api, scheduler, executor; none is all of them
+
 	Version string // shown by the API and in metrics
 
 	Namespace string       // of Open only: that of the node's methods; default "default"
@@ -59,6 +70,8 @@ func Defaults() Config {
 		Grace: 10 * time.Second, Ahead: 10 * time.Second, Window: 250_000, WindowBytes: 256 << 20, MaxDeliveries: 4096,
 		HostConcurrency: 64, CatchUpRate: 200, HistoryAge: 72 * time.Hour, HistoryMax: 10_000_000, HistoryPerTimer: 200,
 		DeadAge: 30 * 24 * time.Hour, Namespace: "default",
+		Strategy: "bucket", Buckets: 64, Lease: 10 * time.Second, Hold: 10 * time.Second, Poll: time.Second, Tick: time.Second,
+		TickDelay: 10 * time.Minute, ClaimBatch: 4096,
 	}
 }
 
@@ -114,6 +127,7 @@ func (c *Config) Check() error {
 	if c.DeadAge != 0 && (c.DeadAge < time.Hour || c.DeadAge > years) {
 		bad("dead-age is %v: give %v to %v, or 0 for ever", c.DeadAge, time.Hour, years)
 	}
+	errs = append(errs, c.checkCluster()...)
 	return errors.Join(append(errs, c.checkShares()...)...)
 }
 
@@ -149,38 +163,6 @@ func loopback(host string) bool {
 	}
 	ip := net.ParseIP(host)
 	return ip != nil && ip.IsLoopback()
-}
-
-// store splits Store into its scheme and what follows.
-func (c *Config) store() (scheme, rest string, err error) {
-	if c.Store == "" && !c.embedded {
-		return "pebble", filepath.Join(c.Data, "pebble"), nil
-	}
-	scheme, rest, _ = strings.Cut(c.Store, ":")
-	switch {
-	case (scheme == "pebble" || scheme == "sqlite") && rest != "", scheme == "mem" && rest == "":
-		return scheme, rest, nil
-	}
-	return "", "", fmt.Errorf("store %q is not offered: give pebble:DIR, sqlite:FILE or mem:, or nothing for pebble in the data directory", c.Store)
-}
-
-// open opens the store.
-func (c *Config) open() (rouse.Store, error) {
-	scheme, rest, err := c.store()
-	if err != nil {
-		return nil, err
-	}
-	clock := time.Now
-	if c.Clock != nil {
-		clock = c.Clock.Now
-	}
-	switch scheme {
-	case "pebble":
-		return pebble.Open(rest, pebble.Options{Clock: clock})
-	case "sqlite":
-		return sqlite.Open(rest, sqlite.Options{Clock: clock})
-	}
-	return mem.NewWithClock(clock), nil
 }
 
 // secretFile is where the webhook secrets are; "" if nothing is to be signed.

@@ -2,20 +2,96 @@ package node
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/claim"
 )
 
-// gate is a strategy that grants nothing until it is open: so a node takes calls between Open and Run, and fires nothing.
+// gate is a strategy that grants nothing, and takes no part among other nodes, until it is open: so a node takes calls between
+// Open and Run, and fires nothing.
 type gate struct {
 	rouse.Strategy
-	open atomic.Bool
+	open   atomic.Bool
+	opened chan struct{}
+	once   sync.Once
 }
 
+func newGate(s rouse.Strategy) *gate { return &gate{Strategy: s, opened: make(chan struct{})} }
+
+func (g *gate) unlock() {
+	g.once.Do(func() {
+		g.open.Store(true)
+		close(g.opened)
+	})
+}
+
+// Grant returns what the strategy behind the gate grants.
 func (g *gate) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	if !g.open.Load() {
 		return rouse.Grant{}, func(bool) {}, nil
 	}
 	return g.Strategy.Grant(ctx)
 }
+
+// Run runs the strategy behind the gate while that is open.
+func (g *gate) Run(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-g.opened:
+	}
+	if r, ok := g.Strategy.(rouse.Runner); ok {
+		r.Run(ctx)
+	}
+	<-ctx.Done()
+}
+
+// Changed is that of the strategy.
+func (g *gate) Changed() <-chan struct{} {
+	if r, ok := g.Strategy.(rouse.Runner); ok {
+		return r.Changed()
+	}
+	return nil
+}
+
+// Left tells the strategy.
+func (g *gate) Left(buckets []uint32) {
+	if r, ok := g.Strategy.(rouse.Runner); ok {
+		r.Left(buckets)
+	}
+}
+
+// Healthy asks the strategy, once the gate is open.
+func (g *gate) Healthy() error {
+	if r, ok := g.Strategy.(rouse.Runner); ok && g.open.Load() {
+		return r.Healthy()
+	}
+	return nil
+}
+
+// attending is a strategy that does not need to know the other nodes, with the lease that lets them know of this one.
+type attending struct {
+	rouse.Strategy
+	member *claim.Member
+}
+
+// Run keeps the node's lease, and runs the strategy.
+func (a *attending) Run(ctx context.Context) {
+	var both sync.WaitGroup
+	if r, ok := a.Strategy.(interface{ Run(context.Context) }); ok {
+		both.Go(func() { r.Run(ctx) })
+	}
+	a.member.Run(ctx)
+	both.Wait()
+}
+
+// Changed never is.
+func (a *attending) Changed() <-chan struct{} { return nil }
+
+// Left is nothing to a strategy that owns no buckets.
+func (a *attending) Left([]uint32) {}
+
+// Healthy says whether the node has its lease.
+func (a *attending) Healthy() error { return a.member.Healthy() }

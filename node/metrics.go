@@ -32,6 +32,8 @@ type metrics struct {
 	failures    *prometheus.CounterVec
 	shed        prometheus.Counter
 	conflicts   prometheus.Counter
+	missed      prometheus.Counter
+	loads       *loads        // nil: nobody asks for them
 	done        atomic.Uint64 // attempts that their targets took
 
 	mu    sync.RWMutex
@@ -59,18 +61,30 @@ func newMetrics(version string) *metrics {
 	m.failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_failures_total", Help: "Things that failed and are tried again."}, []string{"what"})
 	m.shed = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_window_shed_total", Help: "Due rows put off because memory was full and their target slow."})
 	m.conflicts = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_settle_conflicts_total", Help: "Settles that named an old revision and were made anew."})
+	m.missed = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_tick_missed_total",
+		Help: "Rows that the delayed clock of the tick strategy found unclaimed. Must be 0."})
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rouse_build_info", Help: "1, with the version as a label.",
 		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()}})
 	build.Set(1)
 	m.registry.MustRegister(m.lag, m.early, m.attempts, m.attemptTime, m.occurrences, m.commitSize, m.commitTime, m.failures, m.shed,
-		m.conflicts, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.conflicts, m.missed, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, e := range []rouse.Ending{rouse.EndFired, rouse.EndDead, rouse.EndSkipped, rouse.EndMissed} {
 		m.occurrences.WithLabelValues(e.String())
 	}
-	for _, what := range []string{"claim", "clock", "decode", "get", "inspect", "invariants", "settle", "trim"} {
+	for _, what := range []string{"claim", "clock", "decode", "get", "inspect", "invariants", "look", "renew", "settle", "trim", "watch"} {
 		m.failures.WithLabelValues(what)
 	}
 	return m
+}
+
+// tickMissed counts, and says aloud, what must not be.
+func (m *metrics) tickMissed(log *slog.Logger) func(int) {
+	return func(n int) {
+		m.missed.Add(float64(n))
+		if n > 0 {
+			log.Error("timers were due long ago and nobody claimed them; they are claimed now: please report this", "timers", n)
+		}
+	}
 }
 
 func (m *metrics) handler() http.Handler {
@@ -140,6 +154,9 @@ func (m *metrics) events(log *slog.Logger) engine.Events {
 }
 
 func (m *metrics) sent(fires []rouse.Fire, now rouse.Instant) {
+	if m.loads != nil {
+		m.loads.note(fires)
+	}
 	s := m.sink(fires[0].Spec.Target)
 	for i := range fires {
 		if f := &fires[i]; f.Attempt == 1 {

@@ -31,8 +31,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/backup"
-	"github.com/rousehq/rouse/claim"
 	"github.com/rousehq/rouse/engine"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/server"
@@ -64,6 +64,7 @@ type Node struct {
 	hooks     *webhook.Sink
 	streams   *stream.Sink
 	engine    *engine.Engine
+	cluster   *cluster
 	gate      *gate
 	server    *server.Server // nil: there is no API
 	api       net.Listener
@@ -88,9 +89,9 @@ func start(ctx context.Context, cfg Config) (n *Node, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	n = &Node{cfg: cfg, metrics: newMetrics(cfg.Version), gate: &gate{Strategy: claim.NewSole(1)},
+	n = &Node{cfg: cfg, metrics: newMetrics(cfg.Version),
 		moving: make(chan struct{}, 1), ended: make(chan struct{}), closed: make(chan struct{})}
-	if n.store, err = cfg.open(); err != nil {
+	if n.store, err = cfg.open(ctx); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -107,6 +108,11 @@ func start(ctx context.Context, cfg Config) (n *Node, err error) {
 	if n.api, n.admin, err = cfg.listen(); err != nil {
 		return n, err
 	}
+	n.name()
+	if n.cluster, err = n.join(ctx); err != nil {
+		return n, err
+	}
+	n.gate = newGate(n.cluster.strategy)
 	n.assemble()
 	var engineCtx context.Context
 	engineCtx, n.endEngine = context.WithCancel(context.WithoutCancel(ctx))
@@ -167,6 +173,15 @@ func (n *Node) assemble() {
 		Limit:           cfg.limiter(),
 		Weight:          cfg.weight(),
 		Direct:          cfg.Clock != nil,
+		Spec:            readSpec,
+		Buckets:         n.cluster.buckets,
+		Shared:          n.cluster.shared,
+		Poll:            cfg.Poll,
+		Hold:            cfg.Hold,
+		Scatter:         cfg.Scatter || !cfg.has("scheduler"),
+		ClaimBatch:      cfg.ClaimBatch,
+		Namespaces:      cfg.Claims,
+		Leader:          n.cluster.leader,
 		Events:          n.metrics.events(cfg.Log),
 	})
 	n.metrics.watch(n.engine, n.store)
@@ -183,12 +198,24 @@ func (n *Node) serves() server.Options {
 	if n.cfg.Clock != nil {
 		o.Clock = movable{n}
 	}
+	if n.cluster.nodes != nil {
+		o.Nodes = n.cluster.list(n.cfg.Node)
+	}
 	if _, ok := n.store.(rouse.Checkpointer); ok {
 		o.Backup = func(ctx context.Context, w io.Writer) error {
 			return backup.Write(ctx, n.store, w, backup.Info{Version: n.cfg.Version})
 		}
 	}
 	return o
+}
+
+// readSpec reads the JSON of a draft, as the API does.
+func readSpec(json []byte) (rouse.Spec, error) {
+	var spec api.Spec
+	if err := api.Decode(json, &spec); err != nil {
+		return rouse.Spec{}, err
+	}
+	return spec.Words()
 }
 
 // orNone returns a bound as the engine takes it: 0, which is no bound here, is a default there, and a negative one is none.
@@ -219,7 +246,7 @@ func (n *Node) Run(ctx context.Context) error {
 	if !n.begin(stop) {
 		return fmt.Errorf("a node runs once: %w", rouse.ErrClosed)
 	}
-	n.gate.open.Store(true)
+	n.gate.unlock()
 	_ = n.engine.ClockMoved(ctx) // reads what is due at once, rather than in a moment
 	serving, endServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer endServing()

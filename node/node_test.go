@@ -15,9 +15,11 @@ import (
 )
 
 func config(t *testing.T, store string) Config {
-	return Config{Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", Data: filepath.Join(t.TempDir(), "data"), Store: store, AllowPrivate: true,
-		Grace: time.Second, Ahead: 10 * time.Second, Window: 1000, WindowBytes: 1 << 20, MaxDeliveries: 10, HostConcurrency: 2,
-		HistoryAge: time.Hour, HistoryMax: 1000, Version: "test"}
+	c := Defaults()
+	c.Listen, c.Admin, c.Data, c.Store, c.AllowPrivate = "127.0.0.1:0", "127.0.0.1:0", filepath.Join(t.TempDir(), "data"), store, true
+	c.Grace, c.Window, c.WindowBytes, c.MaxDeliveries, c.HostConcurrency = time.Second, 1000, 1<<20, 10, 2
+	c.HistoryAge, c.HistoryMax, c.Version = time.Hour, 1000, "test"
+	return c
 }
 
 // serve runs a node and returns its addresses, and a function that stops it.

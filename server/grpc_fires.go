@@ -12,6 +12,9 @@ import (
 // those that are left when the server's grace is over are cut.
 type Subscriber interface {
 	Subscribe(stream rousev1.Fires_SubscribeServer) error
+
+	// Peers says which nodes there are, for subscriptions to tell their clients. The message is not changed afterwards.
+	Peers(p *rousev1.Peers)
 }
 
 // firesFace is rouse.v1.Fires over the service and the subscriber.
@@ -19,12 +22,15 @@ type firesFace struct {
 	rousev1.UnimplementedFiresServer
 	*service
 	subscriber Subscriber
+	roster     *roster
 }
 
 func (f *firesFace) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 	if f.subscriber == nil {
 		return f.UnimplementedFiresServer.Subscribe(stream)
 	}
+	f.roster.join(stream.Context())
+	defer f.roster.leave()
 	return f.subscriber.Subscribe(stream)
 }
 

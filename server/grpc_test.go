@@ -406,6 +406,8 @@ func (echo) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 	}
 }
 
+func (echo) Peers(*rousev1.Peers) {}
+
 func TestSubscriptionsAreHandedOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -99,7 +99,7 @@ func TestOpenAPIHasEveryMember(t *testing.T) {
 	for _, v := range []any{api.Spec{}, api.When{}, api.CalendarRule{}, api.Retry{}, api.Webhook{}, api.NewTimer{}, api.CreateTimer{}, api.Coalesce{},
 		api.Debounce{}, api.Throttle{}, api.Skip{}, api.Reschedule{}, api.Backfill{}, api.Backfilled{}, api.Import{}, api.Coming{}, api.Explanation{},
 		api.Reason{}, api.Filter{}, api.Simulate{}, api.Simulated{}, api.Bulk{}, api.BulkProgress{}, api.BulkFailure{}, api.Calendar{}, api.Day{},
-		api.PutCalendar{}, api.CalendarPut{}, api.CalendarList{}, api.Clock{}, api.AdvanceClock{}, api.Attempt{}, api.PutTimer{}, api.Timer{}, api.BatchCreate{}, api.BatchCreated{},
+		api.PutCalendar{}, api.CalendarPut{}, api.CalendarList{}, api.Clock{}, api.AdvanceClock{}, api.Node{}, api.NodeList{}, api.Attempt{}, api.PutTimer{}, api.Timer{}, api.BatchCreate{}, api.BatchCreated{},
 		api.Created{}, api.TimerList{}, api.Count{}, api.Deleted{}, api.Pause{}, api.Ran{}, api.Preview{}, api.Next{}, api.Version{}, api.Record{},
 		api.RecordList{}, api.Complete{}, api.Fail{}, api.Heartbeat{}, api.Deadline{}, api.Problem{}, api.Fault{}} {
 		typ := reflect.TypeOf(v)

@@ -65,6 +65,7 @@ var routes = []route{
 	{"GET", "/v1/backup", (*httpFace).writeBackup},
 	{"GET", "/v1/clock", (*httpFace).showClock},
 	{"POST", "/v1/clock:advance", (*httpFace).advanceClock},
+	{"GET", "/v1/nodes", (*httpFace).listNodes},
 	{"GET", "/v1/version", (*httpFace).showVersion},
 	{"GET", "/openapi.yaml", (*httpFace).showOpenAPI},
 }

@@ -162,6 +162,8 @@ func (stubborn) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 	return stream.Context().Err()
 }
 
+func (stubborn) Peers(*rousev1.Peers) {}
+
 func TestGraceEnds(t *testing.T) {
 	s := serve(t, Options{Timers: newFake(), Subscriber: stubborn{}, Grace: 10 * time.Millisecond})
 	stream, err := rousev1.NewFiresClient(s.dial()).Subscribe(t.Context())

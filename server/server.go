@@ -50,6 +50,10 @@ type Options struct {
 	// calendars come as days only.
 	ParseCalendar func(icalendar []byte) (days []rouse.Day, warnings []string, err error)
 
+	// Nodes returns the nodes that serve the store, this one included. Subscriptions have it asked every few seconds. Without one
+	// the server is alone.
+	Nodes func(ctx context.Context) ([]Node, error)
+
 	MaxConns    int           // connections of the API at a time; default 1024
 	MaxInFlight int           // timers being written at a time, more are shed; 4 KiB of payload count as one more; default 16,384
 	Grace       time.Duration // how long requests may take to end when the server stops; default 10 s
@@ -108,7 +112,7 @@ func New(o Options) *Server {
 	core := newService(&s.opts, draining)
 	s.grpc = newGRPC(map[*grpc.ServiceDesc]any{
 		&rousev1.Timers_ServiceDesc:    &timersFace{service: core, streams: &s.streams},
-		&rousev1.Fires_ServiceDesc:     &firesFace{service: core, subscriber: o.Subscriber},
+		&rousev1.Fires_ServiceDesc:     &firesFace{service: core, subscriber: o.Subscriber, roster: newRoster(&s.opts, &s.streams, draining)},
 		&rousev1.Calendars_ServiceDesc: &calendarsFace{service: core},
 		&rousev1.Admin_ServiceDesc:     &adminFace{service: core},
 		&healthv1.Health_ServiceDesc:   &health{ready: o.Ready, draining: draining},

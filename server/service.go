@@ -64,6 +64,7 @@ type service struct {
 	copying  *semaphore.Weighted // backups
 	moving   *semaphore.Weighted // of the clock
 
+	started  rouse.Instant
 	draining context.Context // ends when the server begins to stop: what would go on for ever ends then
 }
 
@@ -83,7 +84,7 @@ const (
 func newService(o *Options, draining context.Context) *service {
 	return &service{timers: o.Timers, opts: o, writes: semaphore.NewWeighted(int64(o.MaxInFlight)), most: int64(o.MaxInFlight),
 		reads: semaphore.NewWeighted(maxReads), follow: semaphore.NewWeighted(maxFollowers), bulks: semaphore.NewWeighted(maxBulks),
-		simulate: semaphore.NewWeighted(maxSimulations), copying: semaphore.NewWeighted(1), moving: semaphore.NewWeighted(1), draining: draining}
+		simulate: semaphore.NewWeighted(maxSimulations), copying: semaphore.NewWeighted(1), moving: semaphore.NewWeighted(1), started: rouse.Reached(time.Now()), draining: draining}
 }
 
 // untilDrained returns a context that ends with ctx, or when the server begins to stop: for what may go on for long.

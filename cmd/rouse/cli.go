@@ -13,7 +13,7 @@ import (
 
 // cli is the command line: what every command takes, and the commands.
 type cli struct {
-	Server    string        `help:"Address of the server that commands speak to; 127.0.0.1:7411 if not given." placeholder:"HOST:PORT" env:"ROUSE_SERVER"`
+	Server    string        `help:"Address of the server that commands speak to, or of several nodes of it with commas between; 127.0.0.1:7411 if not given." placeholder:"HOST:PORT" env:"ROUSE_SERVER"`
 	Namespace string        `short:"n" help:"Namespace of the timers." default:"default" placeholder:"NAME" env:"ROUSE_NAMESPACE"`
 	Timeout   time.Duration `help:"How long one call to the server may take." default:"30s" placeholder:"DURATION"`
 	JSON      bool          `name:"json" help:"Print JSON: one object, or one a line for lists and streams; errors as problem JSON on stderr."`
@@ -22,6 +22,7 @@ type cli struct {
 
 	Serve  serveCmd  `cmd:"" group:"server" help:"Run a server."`
 	Dev    devCmd    `cmd:"" group:"server" help:"Run a server to try things out with, whose clock can be moved."`
+	Nodes  nodesCmd  `cmd:"" group:"server" help:"List the nodes that serve the store."`
 	Clock  clockCmd  `cmd:"" group:"server" help:"Show the clock of a server, or move that of a development server."`
 	Config configCmd `cmd:"" group:"server" help:"Print the configuration that serve would use, and where each setting comes from."`
 
@@ -48,6 +49,8 @@ type cli struct {
 
 	Backup  backupCmd  `cmd:"" group:"data" help:"Copy the store of a server into an archive, or check one."`
 	Restore restoreCmd `cmd:"" group:"data" help:"Make a store of an archive that backup wrote."`
+
+	MigrateStore migrateStoreCmd `cmd:"" group:"data" help:"Copy a store into another one, of any kind, while it is served."`
 
 	Listen     listenCmd     `cmd:"" group:"tools" help:"Receive callbacks on this machine, print them and verify their signatures."`
 	Bench      benchCmd      `cmd:"" group:"tools" help:"Measure how fast this machine runs rouse."`

@@ -22,7 +22,7 @@ type Config struct {
 	Listen              string        `name:"listen" default:"127.0.0.1:7411" placeholder:"HOST:PORT" help:"Address of the API, gRPC and HTTP on one port."`
 	Admin               string        `name:"admin" default:"127.0.0.1:7412" placeholder:"HOST:PORT" help:"Address of metrics, health and profiles; empty for none."`
 	Data                string        `name:"data" default:"./rouse-data" placeholder:"DIR" help:"Directory of everything that the server keeps."`
-	Store               string        `name:"store" default:"" placeholder:"URL" help:"Where timers are kept: pebble:DIR, sqlite:FILE or mem:; empty is pebble in the data directory."`
+	Store               string        `name:"store" default:"" placeholder:"URL" help:"Where timers are kept: pebble:DIR, sqlite:FILE or mem:; or the URL of a PostgreSQL or Redis that nodes share; empty is pebble in the data directory."`
 	Insecure            bool          `name:"insecure" default:"false" help:"Serve anybody who can reach an address that is not on loopback."`
 	AllowPrivateTargets *bool         `name:"allow-private-targets" help:"Deliver to loopback and private addresses; allowed if not set only while the API listens on loopback."`
 	WebhookSecretFile   string        `name:"webhook-secret-file" default:"" placeholder:"FILE" help:"Secrets that sign callbacks, one a line, newest first; empty is webhook.secret in the data directory."`
@@ -39,6 +39,19 @@ type Config struct {
 	HistoryMax          int64         `name:"history-max" default:"10000000" placeholder:"N" help:"Records that are kept, at most."`
 	HistoryPerTimer     int           `name:"history-per-timer" default:"200" placeholder:"N" help:"Records of one timer that are kept, at most; 0 is no bound."`
 	DeadAge             time.Duration `name:"dead-age" default:"720h" placeholder:"DURATION" help:"How long dead letters are kept; 0 is for ever."`
+	Node                string        `name:"node" default:"" placeholder:"NAME" help:"Name of this node among those of its store; empty is made of the machine's name and the API's port."`
+	Advertise           string        `name:"advertise" default:"" placeholder:"HOST:PORT" help:"Where clients that know another node reach this one's API; empty is where it listens."`
+	Strategy            string        `name:"strategy" default:"bucket" placeholder:"NAME" help:"How nodes share the timers: bucket, lease or tick."`
+	Buckets             int           `name:"buckets" default:"64" placeholder:"N" help:"How many buckets the timers of a shared store are in; its first node decides."`
+	Lease               time.Duration `name:"lease" default:"10s" placeholder:"DURATION" help:"How long a node's buckets are its own without a renewal; then others take over."`
+	Hold                time.Duration `name:"hold" default:"10s" placeholder:"DURATION" help:"How long a timer is hidden from other nodes that a node has taken without owning its bucket."`
+	Poll                time.Duration `name:"poll" default:"1s" placeholder:"DURATION" help:"How often a node looks for what others wrote, or for timers to take."`
+	Tick                time.Duration `name:"tick" default:"1s" placeholder:"DURATION" help:"How often the clock of the strategy tick is advanced."`
+	TickDelay           time.Duration `name:"tick-delay" default:"10m" placeholder:"DURATION" help:"How far the second clock of the strategy tick is behind, which counts what was missed."`
+	ClaimBatch          int           `name:"claim-batch" default:"4096" placeholder:"N" help:"Timers in one claim, at most."`
+	Scatter             bool          `name:"scatter" default:"false" help:"Leave timers that come due soon to whichever node claims them, instead of the one that wrote them."`
+	Claims              nameList      `name:"claims" default:"" placeholder:"NAMESPACES" help:"Namespaces whose timers this node takes, under lease and tick; empty is all."`
+	Roles               nameList      `name:"roles" default:"" placeholder:"ROLES" help:"What this node does, of api, scheduler and executor; empty is everything."`
 	LogLevel            string        `name:"log-level" default:"info" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error."`
 	LogFormat           string        `name:"log-format" default:"text" placeholder:"FORMAT" help:"How it is logged, on stderr: text or json."`
 }
@@ -82,6 +95,8 @@ func (s setting) kind() string {
 		return "a number"
 	case limitList:
 		return "limits such as 'https://api.example.com/ rate=10 concurrency=4'"
+	case nameList:
+		return "names with commas between"
 	case shareList:
 		return "shares such as 'acme=4, batch=1'"
 	}
@@ -146,6 +161,8 @@ func (c *Config) node() node.Config {
 		SecretFile: c.WebhookSecretFile, Grace: c.Grace, Ahead: c.Ahead, Window: c.Window, WindowBytes: int64(c.WindowBytes),
 		MaxDeliveries: c.MaxDeliveries, HostConcurrency: c.HostConcurrency, CatchUpRate: c.CatchUpRate, Limits: c.Limits, Shares: c.Shares,
 		HistoryAge: c.HistoryAge, HistoryMax: c.HistoryMax, HistoryPerTimer: c.HistoryPerTimer, DeadAge: c.DeadAge, Version: version(),
+		Node: c.Node, Advertise: c.Advertise, Strategy: c.Strategy, Buckets: c.Buckets, Lease: c.Lease, Hold: c.Hold, Poll: c.Poll, Tick: c.Tick,
+		TickDelay: c.TickDelay, ClaimBatch: c.ClaimBatch, Scatter: c.Scatter, Claims: c.Claims, Roles: c.Roles,
 	}
 }
 

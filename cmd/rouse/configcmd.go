@@ -76,7 +76,7 @@ func (c *inForce) shown(s setting) (value any, source string) {
 		return c.allowPrivate(), source
 	}
 	switch v := s.value.Interface().(type) {
-	case time.Duration, byteSize, limitList, shareList:
+	case time.Duration, byteSize, limitList, shareList, nameList:
 		return s.text(), source
 	default:
 		return v, source

@@ -92,13 +92,13 @@ func (s setting) scalar(value ast.Node) (text string, fits bool) {
 	switch v := value.(type) {
 	case *ast.StringNode:
 		switch kind.(type) {
-		case string, time.Duration, byteSize, limitList, shareList:
+		case string, time.Duration, byteSize, limitList, shareList, nameList:
 			fits = true
 		}
 		return v.Value, fits
 	case *ast.LiteralNode:
 		switch kind.(type) {
-		case string, limitList, shareList:
+		case string, limitList, shareList, nameList:
 			fits = true
 		}
 		return strings.TrimRight(v.Value.Value, "\n"), fits

@@ -32,7 +32,7 @@ var exitCodes = []struct {
 	what string
 }{
 	{exitOK, "done"},
-	{exitFailure, "failed; for `check`: the history violates a rule; for `create --file` and `import`: some timers were not created; for commands with a filter: some timers were not changed"},
+	{exitFailure, "failed; for `check`: the history violates a rule; for `create --file` and `import`: some timers were not created; for `migrate-store`: the stores differ; for commands with a filter: some timers were not changed"},
 	{exitUsage, "the command line, an input or the configuration is wrong, and nothing was changed; for `check`: the history cannot be judged"},
 	{exitNotFound, "the timer, dead letter or calendar does not exist"},
 	{exitConflict, "it exists already, has changed since the revision that was given, or its state does not allow it"},

@@ -79,6 +79,9 @@ func policyFacts(s *rouse.Spec) []string {
 	if s.Priority != rouse.PriorityNormal {
 		pairs = append(pairs, "priority", s.Priority.String())
 	}
+	if s.Criticality != 0 {
+		pairs = append(pairs, "criticality", fmt.Sprint(s.Criticality))
+	}
 	if s.Keep < 0 {
 		return append(pairs, "keep", "forever")
 	}

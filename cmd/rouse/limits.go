@@ -101,3 +101,20 @@ func (l shareList) String() string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// nameList is a list of names with commas between.
+type nameList []string
+
+// UnmarshalText reads names. Whether they are offered is for the node to say.
+func (l *nameList) UnmarshalText(text []byte) error {
+	*l = nil
+	for part := range strings.SplitSeq(string(text), ",") {
+		if name := strings.TrimSpace(part); name != "" {
+			*l = append(*l, name)
+		}
+	}
+	return nil
+}
+
+// String returns names as UnmarshalText reads them.
+func (l nameList) String() string { return strings.Join(l, ",") }

@@ -11,6 +11,7 @@ type progress struct {
 	a     *app
 	what  string
 	total int64 // 0: not known
+	left  bool  // say how long it will take
 	began time.Time
 	drawn time.Time
 	shown bool
@@ -42,6 +43,10 @@ func (p *progress) line(done, count int64, now time.Time) string {
 	const width = 30
 	share := min(1, float64(done)/float64(p.total))
 	full := int(share * width)
+	if p.left && share > 0 {
+		took := now.Sub(p.began)
+		s += fmt.Sprintf(", %v left", time.Duration(float64(took)/share-float64(took)).Round(time.Second))
+	}
 	return fmt.Sprintf("[%s%s] %3.0f%% %s", strings.Repeat("#", full), strings.Repeat(".", width-full), share*100, s)
 }
 

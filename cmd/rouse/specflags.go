@@ -33,6 +33,8 @@ type specFlags struct {
 	Priority string        `help:"Before or after others that wait for the same target: low, normal (the default) or high." placeholder:"PRIORITY"`
 	Keep     keepFor       `help:"How long the timer can be looked at when its schedule has ended, or forever; not at all if not given." placeholder:"DURATION"`
 
+	Criticality uint64 `help:"Served before those of less when the store cannot serve all timers: 0 (the default) to 9." placeholder:"N"`
+
 	RetryAttempts uint32         `help:"Attempts of an occurrence in all; 8 if not given." placeholder:"N"`
 	RetryInterval time.Duration  `help:"Wait before the first retry, multiplied for each one after; 1s if not given." placeholder:"DURATION"`
 	RetryFactor   float64        `help:"What each wait is multiplied by for the next; 2 if not given, 1 for a constant wait." placeholder:"FACTOR"`
@@ -78,6 +80,8 @@ func (f *specFlags) spec(in io.Reader, coalesce bool) (rouse.Spec, error) {
 	s.Overlap, err = rouse.ParseOverlap(f.Overlap)
 	add(err)
 	s.Priority, err = rouse.ParsePriority(f.Priority)
+	add(err)
+	s.Criticality, err = rouse.ParseCriticality(f.Criticality)
 	add(err)
 	if f.RetryJitter != nil {
 		if s.Retry.Jitter = *f.RetryJitter; s.Retry.Jitter == 0 {

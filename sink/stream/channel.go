@@ -112,7 +112,7 @@ func (c *channel) part(sub *subscriber) {
 
 // overdue removes the fires that have waited long enough. They stand in the order in which their waits end, but for those
 // that a subscriber gave back; these are found when they come to the front.
-func (c *channel) overdue(out []report, now moment, most time.Duration) []report {
+func (c *channel) overdue(out []report, now moment, lonely lonely, most time.Duration) []report {
 	at, last := c.waiting.from(0)
 	for ; at < last; at++ {
 		it := c.waiting.at(at)
@@ -123,7 +123,11 @@ func (c *channel) overdue(out []report, now moment, most time.Duration) []report
 			break
 		}
 		c.waiting.remove(at)
-		out = append(out, report{it, deferral(it.fire(), now.store, most, "no subscriber has taken it")})
+		late := now.store.Sub(it.fire().Due)
+		if len(c.subs) == 0 {
+			late = min(late, lonely.since(c.key, now.store))
+		}
+		out = append(out, report{it, deferral(late, most)})
 	}
 	return out
 }

@@ -22,7 +22,8 @@ type report struct {
 	o rouse.Outcome
 }
 
-const stopped = "the service is stopping"
+// stopping is the outcome of fires that the service's end leaves: soon for another node, or for the next start.
+var stopping = rouse.Outcome{Verdict: rouse.Deferred, After: time.Second, Detail: "the service is stopping"}
 
 // Deliver hands fires of one channel to its subscribers. It returns before they are settled, but for one Deliver at a time
 // that stays as the keeper.
@@ -42,7 +43,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	w, keeper := s.dispatch(ctx, d, channelKey{fires[0].Namespace, name}, now)
 	if w == nil {
 		for i := range fires {
-			settle(i, deferral(&fires[i], now.store, putOff, stopped))
+			settle(i, stopping)
 		}
 		return
 	}
@@ -90,6 +91,6 @@ func finish(reports []report) {
 const putOff = 30 * time.Second
 
 // deferral is the outcome of a fire that nobody took: the later it is already, the longer until it is tried again.
-func deferral(f *rouse.Fire, now rouse.Instant, most time.Duration, why string) rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, After: min(max(now.Sub(f.Due)/2, time.Second), most), Detail: why}
+func deferral(late, most time.Duration) rouse.Outcome {
+	return rouse.Outcome{Verdict: rouse.Deferred, After: min(max(late/2, time.Second), most), Detail: "no subscriber has taken it"}
 }

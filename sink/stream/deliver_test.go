@@ -184,20 +184,57 @@ func TestMessagesAreBounded(t *testing.T) {
 func TestNobodyThere(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
 		start := time.Now()
-		d.deliver(fire("now"), fire("10s", late(10*time.Second)), fire("hour", late(time.Hour)), fire("skewed", late(-time.Minute)))
+		d.deliver(fire("now"), fire("hour", late(time.Hour)), fire("skewed", late(-time.Minute)))
 		time.Sleep(1900 * time.Millisecond)
 		d.open("now")
 		time.Sleep(200 * time.Millisecond)
-		d.want("now", rouse.Deferred, time.Second)
-		d.want("hour", rouse.Deferred, 30*time.Second)
-		d.want("skewed", rouse.Deferred, time.Second)
-		if o, _ := d.of("10s"); o.After < 6*time.Second || o.After > 6100*time.Millisecond {
-			t.Errorf("12 s late: look again after %v, want about half of it", o.After)
+		for _, name := range []string{"now", "hour", "skewed"} { // however late: a subscriber may be on its way
+			d.want(name, rouse.Deferred, time.Second)
 		}
 		if took := d.at["now"].Sub(start); took > 2*time.Second+2*coarse {
 			t.Errorf("deferred after %v", took)
 		}
+		between := func(name string, least, most time.Duration) {
+			t.Helper()
+			if o, _ := d.of(name); o.Verdict != rouse.Deferred || o.After < least || o.After > most {
+				t.Errorf("%s: %v after %v, want deferred after %v to %v", name, o.Verdict, o.After, least, most)
+			}
+		}
+		time.Sleep(8 * time.Second)
+		d.deliver(fire("new"), fire("12s", late(10*time.Second)), fire("hour, in vain for 10s", late(time.Hour)))
+		time.Sleep(2100 * time.Millisecond)
+		d.want("new", rouse.Deferred, time.Second) // as late as it is, whatever came before
+		between("12s", 5*time.Second, 6100*time.Millisecond)
+		between("hour, in vain for 10s", 5*time.Second, 5200*time.Millisecond)
+		time.Sleep(time.Hour)
+		d.deliver(fire("hour, in vain for an hour", late(time.Hour)))
+		time.Sleep(2100 * time.Millisecond)
+		d.want("hour, in vain for an hour", rouse.Deferred, 30*time.Second)
+		_ = join(s, jobs(1)).leave() // somebody came, and will again
+		d.deliver(fire("hour, in vain since a moment", late(time.Hour)))
+		time.Sleep(2100 * time.Millisecond)
+		d.want("hour, in vain since a moment", rouse.Deferred, time.Second)
+		_ = join(s, jobs(0)) // one who takes nothing has heard of it
+		d.deliver(fire("hour, not taken", late(time.Hour)))
+		time.Sleep(2100 * time.Millisecond)
+		d.want("hour, not taken", rouse.Deferred, 30*time.Second)
 	})
+}
+
+// What is remembered of channels without subscribers is bounded.
+func TestLonelyChannelsAreForgotten(t *testing.T) {
+	l := lonely{}
+	for i := range 2 * maxLonely {
+		if d := l.since(channelKey{"default", fmt.Sprint(i)}, 1000); d != 0 {
+			t.Fatalf("channel %d is new and was lonely for %v", i, d)
+		}
+	}
+	if len(l) != maxLonely {
+		t.Errorf("%d are remembered, want %d", len(l), maxLonely)
+	}
+	if d := l.since(channelKey{"default", fmt.Sprint(2*maxLonely - 1)}, 3000); d != 2*time.Second {
+		t.Errorf("lonely for %v, want 2s", d)
+	}
 }
 
 func TestSubscriberComesInTime(t *testing.T) {
@@ -272,7 +309,7 @@ func TestEndedContextTakesUnsentBack(t *testing.T) {
 	if len(out) != 1 || out[0].d != d || out[0].o.Verdict != rouse.Deferred {
 		t.Errorf("reported %+v", out)
 	}
-	m := sub.pull(s.now())
+	m := sub.pull(s.now(), nil)
 	if len(m.response.Fires) != 1 || m.response.Fires[0].Name != "b" {
 		t.Errorf("sends %v", m.response.Fires)
 	}

@@ -88,7 +88,7 @@ func (s *Sink) expire() (out []report) {
 	s.next = never
 	next := never
 	for _, c := range s.channels {
-		out = c.overdue(out, now, s.opts.MaxPutOff)
+		out = c.overdue(out, now, s.lonely, s.opts.MaxPutOff)
 		for _, sub := range c.subs {
 			before := len(out)
 			if out = sub.expire(out, now); len(out) > before && !sub.sending {
@@ -113,12 +113,12 @@ func (s *Sink) abandon(w *watch) (out []report) {
 		at, last := c.waiting.from(0)
 		for ; at < last; at++ {
 			if it := c.waiting.at(at); it.d != nil && it.d.watch == w {
-				out = append(out, report{it, deferral(it.fire(), now.store, putOff, stopped)})
+				out = append(out, report{it, stopping})
 				c.waiting.remove(at)
 			}
 		}
 		for _, sub := range c.subs {
-			out = sub.abandon(out, w, now)
+			out = sub.abandon(out, w)
 			if !sub.sending {
 				c.feed(sub, now)
 			}

@@ -31,6 +31,7 @@ type peer struct {
 
 	mu       sync.Mutex
 	fires    []*rousev1.Fire
+	peers    []*rousev1.Peers
 	messages int
 }
 
@@ -77,6 +78,9 @@ func (p *peer) Send(m *rousev1.SubscribeResponse) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fires = append(p.fires, m.Fires...)
+	if m.Peers != nil {
+		p.peers = append(p.peers, m.Peers)
+	}
 	p.messages++
 	return nil
 }

@@ -9,7 +9,9 @@
 //     unsettled fires than credits. Subscribers that are ready take turns.
 //   - A subscriber is ready while its last message is on its way out of the process and not longer, so one that does not read
 //     gets nothing more, delays nobody, and holds at most its credits.
-//   - A fire that nobody takes is deferred after a while: it spends no attempt.
+//   - A fire that nobody takes is deferred after a while: it spends no attempt, and comes again soon while its channel has not
+//     been without subscribers for long, because a client that follows the nodes may be on its way (lonely.go).
+//   - Subscribers are told which nodes there are, first and whenever that changes (Peers).
 //   - A fire that is not settled by its deadline has failed; one whose subscriber leaves has failed and may go to another at once.
 //
 // There is one mutex, taken once for a batch: a delivery, a message, a settle. There is no goroutine and no timer for a fire: a
@@ -93,12 +95,14 @@ type Sink struct {
 	subs     int
 	watches  []*watch      // contexts of deliveries with fires outstanding
 	next     time.Duration // no deadline and no wait ends before this
+	peers    *rousev1.Peers
+	lonely   lonely
 	ended    bool
 }
 
 // New returns a sink without subscribers.
 func New(o Options) *Sink {
-	return &Sink{opts: o.withDefaults(), start: time.Now(), closed: make(chan struct{}), channels: map[channelKey]*channel{}, next: never}
+	return &Sink{opts: o.withDefaults(), start: time.Now(), closed: make(chan struct{}), channels: map[channelKey]*channel{}, next: never, lonely: lonely{}}
 }
 
 // Close ends all subscriptions and defers what is delivered from now on. It does not wait: a subscription ends when its last

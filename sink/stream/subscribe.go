@@ -13,8 +13,11 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// NowHeader names the header that tells a subscriber what time it is by the store's clock, in which deadlines are told.
-const NowHeader = "rouse-now-ms"
+// Headers that a subscriber is sent before all else.
+const (
+	NowHeader  = "rouse-now-ms" // what time it is by the store's clock, in which deadlines are told
+	NodeHeader = "rouse-node"   // the id of the node, if it is known
+)
 
 // Subscribe is the body of the gRPC method: it returns when the stream is over. Headers go out as soon as the subscription
 // stands. The caller's goroutine sends; a second one receives, and ends at the latest when Subscribe has returned and gRPC
@@ -45,7 +48,7 @@ func (s *Sink) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 		return refused(err)
 	}
 	defer s.leave(sub, nil)
-	if err := stream.SendHeader(metadata.Pairs(NowHeader, strconv.FormatInt(int64(s.opts.Now()), 10))); err != nil {
+	if err := stream.SendHeader(s.header()); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -58,6 +61,28 @@ func (s *Sink) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 		return refused(rouse.ErrClosed)
 	}
 	return s.send(stream, sub)
+}
+
+func (s *Sink) header() metadata.MD {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := metadata.Pairs(NowHeader, strconv.FormatInt(int64(s.opts.Now()), 10))
+	if id := s.peers.GetSelf().GetId(); id != "" {
+		h.Set(NodeHeader, id)
+	}
+	return h
+}
+
+// Peers says which nodes there are: subscribers are told, those that come later too. The message is not to be changed any more.
+func (s *Sink) Peers(p *rousev1.Peers) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.peers = p
+	for _, c := range s.channels {
+		for _, sub := range c.subs {
+			signal(sub.wake)
+		}
+	}
 }
 
 func refused(err error) error { return rousev1.ErrorToStatus(err).Err() }
@@ -94,6 +119,7 @@ func (s *Sink) join(open *rousev1.Open) (*subscriber, error) {
 	c := s.channel(channelKey{open.Namespace, open.Channel})
 	sub := newSubscriber(c, open, s.opts.MaxHold, s.sooner)
 	c.join(sub)
+	delete(s.lonely, c.key)
 	c.feed(sub, now)
 	return sub, nil
 }
@@ -131,7 +157,7 @@ func (s *Sink) send(stream rousev1.Fires_SubscribeServer, sub *subscriber) error
 			s.mu.Unlock()
 			return sub.err
 		}
-		m := sub.pull(now)
+		m := sub.pull(now, s.peers)
 		s.mu.Unlock()
 		if m != nil {
 			err := stream.Send(&m.response)

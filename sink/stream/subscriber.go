@@ -22,6 +22,7 @@ type subscriber struct {
 	seen    uint64   // up to where a filtered subscriber has looked at what waits
 	next    *message // to be sent next; nil: nothing
 	sending bool     // a message is on its way out
+	told    *rousev1.Peers
 	gone    bool
 	err     error // why it is gone
 }
@@ -78,11 +79,18 @@ func (sub *subscriber) assign(it item, f *rouse.Fire, size int, now moment) {
 	p.DeadlineMs = int64(now.store) + timeout.Milliseconds()
 }
 
-// pull returns the next message, or nothing; asked again, it takes the last one for sent.
-func (sub *subscriber) pull(now moment) *message {
+// pull returns the next message, or nothing; asked again, it takes the last one for sent. peers is what is known of the nodes.
+func (sub *subscriber) pull(now moment, peers *rousev1.Peers) *message {
 	sub.sending = false
 	sub.channel.feed(sub, now)
 	m := sub.next
+	if peers != sub.told && (sub.told != nil || len(peers.GetOthers()) > 0) { // of a node that is alone there is nothing to tell
+		sub.told = peers
+		if m == nil {
+			m = messages.Get().(*message)
+		}
+		m.response.Peers = peers
+	}
 	if m != nil {
 		sub.next, sub.sending = nil, true
 	}
@@ -112,7 +120,7 @@ func (sub *subscriber) expire(out []report, now moment) []report {
 }
 
 // abandon releases the fires of one context: those that were sent have failed, the others do not go out any more.
-func (sub *subscriber) abandon(out []report, w *watch, now moment) []report {
+func (sub *subscriber) abandon(out []report, w *watch) []report {
 	if m := sub.next; m != nil {
 		m.drop(func(tag uint64) bool {
 			s, _ := sub.slots.find(tag)
@@ -122,8 +130,7 @@ func (sub *subscriber) abandon(out []report, w *watch, now moment) []report {
 			if s.item.d.watch != w {
 				return true
 			}
-			it := sub.slots.release(s)
-			out = append(out, report{it, deferral(it.fire(), now.store, putOff, stopped)})
+			out = append(out, report{sub.slots.release(s), stopping})
 			return false
 		})
 		if len(m.response.Fires) == 0 {
@@ -134,8 +141,7 @@ func (sub *subscriber) abandon(out []report, w *watch, now moment) []report {
 	sub.slots.each(func(s *slot) {
 		if s.item.d.watch == w {
 			// As after a crash: it may have arrived and may come again, and no attempt is spent on the service's own end.
-			it := sub.slots.release(s)
-			out = append(out, report{it, deferral(it.fire(), now.store, putOff, stopped)})
+			out = append(out, report{sub.slots.release(s), stopping})
 		}
 	})
 	return out

@@ -129,7 +129,8 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 	until := b.Now.Add(w.Ahead)
 	var rows []rouse.Row
 	for _, r := range s.rows {
-		if r.Visible <= until && r.Revision >= w.Since && r.Visible != rouse.Never && slices.Contains(w.Buckets, r.Bucket) && r.Position().Compare(w.After) > 0 && (len(w.Namespaces) == 0 || slices.Contains(w.Namespaces, r.Key.Namespace)) {
+		ours := slices.Contains(w.Buckets, r.Bucket) && (len(w.Namespaces) == 0 || slices.Contains(w.Namespaces, r.Key.Namespace))
+		if ours && r.Visible <= until && r.Visible != rouse.Never && r.Revision >= w.Since && r.Position().Compare(w.After) > 0 {
 			rows = append(rows, r)
 		}
 	}

@@ -14,7 +14,7 @@ func SpecToProto(s *rouse.Spec) *Spec {
 		StartMs: int64(s.Start), EndMs: int64(s.End), Ttl: DurationToProto(s.TTL), MaxOccurrences: s.MaxOccurrences,
 		Jitter: DurationToProto(s.Jitter), Target: s.Target, Payload: s.Payload, ContentType: s.ContentType, Labels: s.Labels,
 		Retry: retryToProto(&s.Retry), Overlap: s.Overlap.String(), Deadline: DurationToProto(s.Deadline), Keep: DurationToProto(s.Keep),
-		Webhook: webhookToProto(&s.Webhook)}
+		Webhook: webhookToProto(&s.Webhook), Criticality: uint32(s.Criticality)}
 	if s.Misfire != rouse.MisfireLatest {
 		p.Misfire = s.MisfireText()
 	}
@@ -59,6 +59,8 @@ func SpecFromProto(p *Spec) (rouse.Spec, error) {
 	} else {
 		s.Keep = faults.span("keep", k)
 	}
+	s.Criticality, err = rouse.ParseCriticality(uint64(p.Criticality))
+	faults.add(err)
 	if r := p.Retry; r != nil {
 		s.Retry.Attempts = r.Attempts
 		s.Retry.Interval = faults.span("retry.interval", r.Interval)

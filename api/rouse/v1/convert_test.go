@@ -60,7 +60,7 @@ var (
 			Calendar: rouse.CalendarRule{Off: list.Draw(t, "off"), Only: list.Draw(t, "only"), Shift: rouse.Shift(rapid.IntRange(0, 2).Draw(t, "shift"))},
 			Misfire:  rouse.Misfire(rapid.IntRange(0, 3).Draw(t, "misfire")), Overlap: rouse.Overlap(rapid.IntRange(0, 3).Draw(t, "overlap")),
 			Priority: rouse.Priority(rapid.IntRange(-1, 1).Draw(t, "priority")), Deadline: span.Draw(t, "deadline"),
-			Keep: rapid.OneOf(span, rapid.Just(time.Duration(-1))).Draw(t, "keep")}
+			Keep: rapid.OneOf(span, rapid.Just(time.Duration(-1))).Draw(t, "keep"), Criticality: rapid.Uint8Range(0, rouse.MaxCriticality).Draw(t, "criticality")}
 		if s.Misfire == rouse.MisfireWithin {
 			s.Within = time.Duration(rapid.Int64Range(int64(time.Second), int64(rouse.MaxWithin)).Draw(t, "within"))
 		}
@@ -246,7 +246,8 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		Target: "h", Payload: []byte("i"), ContentType: "j", Labels: map[string]string{"k": "l"},
 		Retry:   rouse.Retry{Attempts: 1, Interval: 2, Factor: 3, Max: 4, Jitter: 5, Timeout: 6, GiveUp: 7},
 		Misfire: rouse.MisfireWithin, Within: time.Hour, Overlap: rouse.OverlapSkip, Deadline: 8, Priority: rouse.PriorityLow, Keep: 9,
-		Webhook: rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2}}
+		Webhook:     rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2},
+		Criticality: 9}
 	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: 3, Created: 4,
 		Updated: 5, Anchor: 6, Visible: 7, Due: 8, Runs: []rouse.Instant{9}, Skips: 10, Attempts: 11, Manual: true, Began: 12, LastError: "e",
 		Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true}

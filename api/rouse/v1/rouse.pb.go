@@ -413,8 +413,9 @@ type Spec struct {
 	Jitter         *durationpb.Duration   `protobuf:"bytes,18,opt,name=jitter,proto3" json:"jitter,omitempty"`
 	Overlap        string                 `protobuf:"bytes,19,opt,name=overlap,proto3" json:"overlap,omitempty"` // wait, skip or allow
 	Deadline       *durationpb.Duration   `protobuf:"bytes,20,opt,name=deadline,proto3" json:"deadline,omitempty"`
-	Priority       string                 `protobuf:"bytes,21,opt,name=priority,proto3" json:"priority,omitempty"` // low, normal or high
-	Keep           *durationpb.Duration   `protobuf:"bytes,22,opt,name=keep,proto3" json:"keep,omitempty"`         // negative: for ever
+	Priority       string                 `protobuf:"bytes,21,opt,name=priority,proto3" json:"priority,omitempty"`        // low, normal or high
+	Keep           *durationpb.Duration   `protobuf:"bytes,22,opt,name=keep,proto3" json:"keep,omitempty"`                // negative: for ever
+	Criticality    uint32                 `protobuf:"varint,23,opt,name=criticality,proto3" json:"criticality,omitempty"` // 0 to 9: a store that must choose serves higher ones first
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -601,6 +602,13 @@ func (x *Spec) GetKeep() *durationpb.Duration {
 		return x.Keep
 	}
 	return nil
+}
+
+func (x *Spec) GetCriticality() uint32 {
+	if x != nil {
+		return x.Criticality
+	}
+	return 0
 }
 
 type CalendarRule struct {
@@ -3973,6 +3981,195 @@ func (x *Clock) GetFired() uint64 {
 	return 0
 }
 
+type ListNodesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListNodesRequest) Reset() {
+	*x = ListNodesRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListNodesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListNodesRequest) ProtoMessage() {}
+
+func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
+func (*ListNodesRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
+}
+
+type ListNodesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Nodes         []*Node                `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"` // in the order of their ids
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListNodesResponse) Reset() {
+	*x = ListNodesResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListNodesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListNodesResponse) ProtoMessage() {}
+
+func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
+func (*ListNodesResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *ListNodesResponse) GetNodes() []*Node {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+// Node is a process that serves the store.
+type Node struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"` // as clients reach its API; empty if it is not told
+	Version       string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	StartedMs     int64                  `protobuf:"varint,4,opt,name=started_ms,json=startedMs,proto3" json:"started_ms,omitempty"`
+	Self          bool                   `protobuf:"varint,5,opt,name=self,proto3" json:"self,omitempty"`        // it gave this answer
+	Leader        bool                   `protobuf:"varint,6,opt,name=leader,proto3" json:"leader,omitempty"`    // it does what is done once for all, which is bookkeeping only
+	Buckets       uint32                 `protobuf:"varint,7,opt,name=buckets,proto3" json:"buckets,omitempty"`  // shares of the timers that it has now
+	Strategy      string                 `protobuf:"bytes,8,opt,name=strategy,proto3" json:"strategy,omitempty"` // how nodes share the timers
+	Roles         []string               `protobuf:"bytes,9,rep,name=roles,proto3" json:"roles,omitempty"`       // what it does, if not everything
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Node) Reset() {
+	*x = Node{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Node) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Node) ProtoMessage() {}
+
+func (x *Node) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Node.ProtoReflect.Descriptor instead.
+func (*Node) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *Node) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Node) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Node) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Node) GetStartedMs() int64 {
+	if x != nil {
+		return x.StartedMs
+	}
+	return 0
+}
+
+func (x *Node) GetSelf() bool {
+	if x != nil {
+		return x.Self
+	}
+	return false
+}
+
+func (x *Node) GetLeader() bool {
+	if x != nil {
+		return x.Leader
+	}
+	return false
+}
+
+func (x *Node) GetBuckets() uint32 {
+	if x != nil {
+		return x.Buckets
+	}
+	return 0
+}
+
+func (x *Node) GetStrategy() string {
+	if x != nil {
+		return x.Strategy
+	}
+	return ""
+}
+
+func (x *Node) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
 type PreviewRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Schedule      string                 `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
@@ -3988,7 +4185,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4000,7 +4197,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4013,7 +4210,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -4077,7 +4274,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4089,7 +4286,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4102,7 +4299,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -4157,7 +4354,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4169,7 +4366,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4182,7 +4379,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Record) GetNamespace() string {
@@ -4309,7 +4506,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4321,7 +4518,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4334,7 +4531,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -4375,7 +4572,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4387,7 +4584,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4400,7 +4597,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -4427,7 +4624,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4439,7 +4636,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4452,7 +4649,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -4479,7 +4676,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4491,7 +4688,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4504,7 +4701,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -4532,7 +4729,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4544,7 +4741,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4557,7 +4754,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -4589,7 +4786,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4601,7 +4798,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4614,7 +4811,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
 }
 
 type PurgeRequest struct {
@@ -4628,7 +4825,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4640,7 +4837,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4653,7 +4850,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -4685,7 +4882,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4697,7 +4894,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4710,7 +4907,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
 }
 
 type SubscribeRequest struct {
@@ -4727,7 +4924,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4739,7 +4936,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4752,7 +4949,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -4825,7 +5022,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4837,7 +5034,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4850,7 +5047,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Open) GetNamespace() string {
@@ -4899,7 +5096,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4911,7 +5108,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4924,7 +5121,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -4960,7 +5157,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4972,7 +5169,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4985,7 +5182,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -5026,7 +5223,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5038,7 +5235,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5051,7 +5248,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -5068,16 +5265,19 @@ func (x *Extension) GetBy() *durationpb.Duration {
 	return nil
 }
 
+// SubscribeResponse has fires, or news of the nodes, or both.
 type SubscribeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Fires         []*Fire                `protobuf:"bytes,1,rep,name=fires,proto3" json:"fires,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Fires []*Fire                `protobuf:"bytes,1,rep,name=fires,proto3" json:"fires,omitempty"`
+	// Set when there are several nodes, first and whenever it changes: a client gets the fires of all by subscribing to each.
+	Peers         *Peers `protobuf:"bytes,2,opt,name=peers,proto3" json:"peers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5089,7 +5289,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5102,7 +5302,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -5110,6 +5310,118 @@ func (x *SubscribeResponse) GetFires() []*Fire {
 		return x.Fires
 	}
 	return nil
+}
+
+func (x *SubscribeResponse) GetPeers() *Peers {
+	if x != nil {
+		return x.Peers
+	}
+	return nil
+}
+
+// Peers are the nodes that serve subscriptions. The header "rouse-node" tells the id of the stream's own node before.
+type Peers struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Self          *Peer                  `protobuf:"bytes,1,opt,name=self,proto3" json:"self,omitempty"`
+	Others        []*Peer                `protobuf:"bytes,2,rep,name=others,proto3" json:"others,omitempty"` // in the order of their ids, up to 255; empty: the node is alone now
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Peers) Reset() {
+	*x = Peers{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Peers) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Peers) ProtoMessage() {}
+
+func (x *Peers) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Peers.ProtoReflect.Descriptor instead.
+func (*Peers) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *Peers) GetSelf() *Peer {
+	if x != nil {
+		return x.Self
+	}
+	return nil
+}
+
+func (x *Peers) GetOthers() []*Peer {
+	if x != nil {
+		return x.Others
+	}
+	return nil
+}
+
+type Peer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"` // "host:port", or "http://host:port" or "https://host:port"; empty: not told, of self
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Peer) Reset() {
+	*x = Peer{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Peer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Peer) ProtoMessage() {}
+
+func (x *Peer) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Peer.ProtoReflect.Descriptor instead.
+func (*Peer) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *Peer) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Peer) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
 }
 
 type Fire struct {
@@ -5134,7 +5446,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5146,7 +5458,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5159,7 +5471,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -5278,7 +5590,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5290,7 +5602,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5303,7 +5615,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -5399,7 +5711,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5411,7 +5723,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5424,7 +5736,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -5478,7 +5790,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\asent_ms\x18\x01 \x01(\x03R\x06sentMs\x12\x17\n" +
 	"\atook_ms\x18\x02 \x01(\x03R\x06tookMs\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\x05R\x04code\x12\x16\n" +
-	"\x06detail\x18\x04 \x01(\tR\x06detail\"\xb9\x06\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\"\xdb\x06\n" +
 	"\x04Spec\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x1a\n" +
 	"\btimezone\x18\x02 \x01(\tR\btimezone\x12\x16\n" +
@@ -5502,7 +5814,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\aoverlap\x18\x13 \x01(\tR\aoverlap\x125\n" +
 	"\bdeadline\x18\x14 \x01(\v2\x19.google.protobuf.DurationR\bdeadline\x12\x1a\n" +
 	"\bpriority\x18\x15 \x01(\tR\bpriority\x12-\n" +
-	"\x04keep\x18\x16 \x01(\v2\x19.google.protobuf.DurationR\x04keep\x1a9\n" +
+	"\x04keep\x18\x16 \x01(\v2\x19.google.protobuf.DurationR\x04keep\x12 \n" +
+	"\vcriticality\x18\x17 \x01(\rR\vcriticality\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"J\n" +
@@ -5758,7 +6071,21 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12/\n" +
 	"\x05ahead\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05ahead\x12\x18\n" +
 	"\avirtual\x18\x03 \x01(\bR\avirtual\x12\x14\n" +
-	"\x05fired\x18\x04 \x01(\x04R\x05fired\"\xcd\x01\n" +
+	"\x05fired\x18\x04 \x01(\x04R\x05fired\"\x12\n" +
+	"\x10ListNodesRequest\"9\n" +
+	"\x11ListNodesResponse\x12$\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x0e.rouse.v1.NodeR\x05nodes\"\xe1\x01\n" +
+	"\x04Node\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x1d\n" +
+	"\n" +
+	"started_ms\x18\x04 \x01(\x03R\tstartedMs\x12\x12\n" +
+	"\x04self\x18\x05 \x01(\bR\x04self\x12\x16\n" +
+	"\x06leader\x18\x06 \x01(\bR\x06leader\x12\x18\n" +
+	"\abuckets\x18\a \x01(\rR\abuckets\x12\x1a\n" +
+	"\bstrategy\x18\b \x01(\tR\bstrategy\x12\x14\n" +
+	"\x05roles\x18\t \x03(\tR\x05roles\"\xcd\x01\n" +
 	"\x0ePreviewRequest\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x1a\n" +
 	"\btimezone\x18\x02 \x01(\tR\btimezone\x12\x17\n" +
@@ -5846,9 +6173,16 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"retryAfter\"H\n" +
 	"\tExtension\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\x04R\x03tag\x12)\n" +
-	"\x02by\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x02by\"9\n" +
+	"\x02by\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x02by\"`\n" +
 	"\x11SubscribeResponse\x12$\n" +
-	"\x05fires\x18\x01 \x03(\v2\x0e.rouse.v1.FireR\x05fires\"\xba\x03\n" +
+	"\x05fires\x18\x01 \x03(\v2\x0e.rouse.v1.FireR\x05fires\x12%\n" +
+	"\x05peers\x18\x02 \x01(\v2\x0f.rouse.v1.PeersR\x05peers\"S\n" +
+	"\x05Peers\x12\"\n" +
+	"\x04self\x18\x01 \x01(\v2\x0e.rouse.v1.PeerR\x04self\x12&\n" +
+	"\x06others\x18\x02 \x03(\v2\x0e.rouse.v1.PeerR\x06others\"0\n" +
+	"\x04Peer\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xba\x03\n" +
 	"\x04Fire\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\x04R\x03tag\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1c\n" +
@@ -5916,11 +6250,12 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\vPutCalendar\x12\x1c.rouse.v1.PutCalendarRequest\x1a\x1d.rouse.v1.PutCalendarResponse\x12?\n" +
 	"\vGetCalendar\x12\x1c.rouse.v1.GetCalendarRequest\x1a\x12.rouse.v1.Calendar\x12P\n" +
 	"\rListCalendars\x12\x1e.rouse.v1.ListCalendarsRequest\x1a\x1f.rouse.v1.ListCalendarsResponse\x12S\n" +
-	"\x0eDeleteCalendar\x12\x1f.rouse.v1.DeleteCalendarRequest\x1a .rouse.v1.DeleteCalendarResponse2\xbb\x01\n" +
+	"\x0eDeleteCalendar\x12\x1f.rouse.v1.DeleteCalendarRequest\x1a .rouse.v1.DeleteCalendarResponse2\x81\x02\n" +
 	"\x05Admin\x12:\n" +
 	"\x06Backup\x12\x17.rouse.v1.BackupRequest\x1a\x15.rouse.v1.BackupChunk0\x01\x126\n" +
 	"\bGetClock\x12\x19.rouse.v1.GetClockRequest\x1a\x0f.rouse.v1.Clock\x12>\n" +
-	"\fAdvanceClock\x12\x1d.rouse.v1.AdvanceClockRequest\x1a\x0f.rouse.v1.Clock2\x8e\x01\n" +
+	"\fAdvanceClock\x12\x1d.rouse.v1.AdvanceClockRequest\x1a\x0f.rouse.v1.Clock\x12D\n" +
+	"\tListNodes\x12\x1a.rouse.v1.ListNodesRequest\x1a\x1b.rouse.v1.ListNodesResponse2\x8e\x01\n" +
 	"\x05Fires\x12H\n" +
 	"\tSubscribe\x12\x1a.rouse.v1.SubscribeRequest\x1a\x1b.rouse.v1.SubscribeResponse(\x010\x01\x12;\n" +
 	"\x06Report\x12\x17.rouse.v1.ReportRequest\x1a\x18.rouse.v1.ReportResponseB/Z-github.com/rousehq/rouse/api/rouse/v1;rousev1b\x06proto3"
@@ -5938,7 +6273,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 86)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                      // 0: rouse.v1.Mode
 	(*Timer)(nil),                  // 1: rouse.v1.Timer
@@ -5997,75 +6332,80 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*GetClockRequest)(nil),        // 54: rouse.v1.GetClockRequest
 	(*AdvanceClockRequest)(nil),    // 55: rouse.v1.AdvanceClockRequest
 	(*Clock)(nil),                  // 56: rouse.v1.Clock
-	(*PreviewRequest)(nil),         // 57: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),        // 58: rouse.v1.PreviewResponse
-	(*Record)(nil),                 // 59: rouse.v1.Record
-	(*ListRecordsRequest)(nil),     // 60: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 61: rouse.v1.ListRecordsResponse
-	(*FollowRecordsRequest)(nil),   // 62: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),  // 63: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),         // 64: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),        // 65: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),           // 66: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),          // 67: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),       // 68: rouse.v1.SubscribeRequest
-	(*Open)(nil),                   // 69: rouse.v1.Open
-	(*Settle)(nil),                 // 70: rouse.v1.Settle
-	(*Failure)(nil),                // 71: rouse.v1.Failure
-	(*Extension)(nil),              // 72: rouse.v1.Extension
-	(*SubscribeResponse)(nil),      // 73: rouse.v1.SubscribeResponse
-	(*Fire)(nil),                   // 74: rouse.v1.Fire
-	(*ReportRequest)(nil),          // 75: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),         // 76: rouse.v1.ReportResponse
-	nil,                            // 77: rouse.v1.Spec.LabelsEntry
-	nil,                            // 78: rouse.v1.Webhook.HeadersEntry
-	nil,                            // 79: rouse.v1.Filter.LabelsEntry
-	nil,                            // 80: rouse.v1.Open.LabelsEntry
-	nil,                            // 81: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),    // 82: google.protobuf.Duration
+	(*ListNodesRequest)(nil),       // 57: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),      // 58: rouse.v1.ListNodesResponse
+	(*Node)(nil),                   // 59: rouse.v1.Node
+	(*PreviewRequest)(nil),         // 60: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),        // 61: rouse.v1.PreviewResponse
+	(*Record)(nil),                 // 62: rouse.v1.Record
+	(*ListRecordsRequest)(nil),     // 63: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 64: rouse.v1.ListRecordsResponse
+	(*FollowRecordsRequest)(nil),   // 65: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),  // 66: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),         // 67: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),        // 68: rouse.v1.RedriveResponse
+	(*PurgeRequest)(nil),           // 69: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),          // 70: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),       // 71: rouse.v1.SubscribeRequest
+	(*Open)(nil),                   // 72: rouse.v1.Open
+	(*Settle)(nil),                 // 73: rouse.v1.Settle
+	(*Failure)(nil),                // 74: rouse.v1.Failure
+	(*Extension)(nil),              // 75: rouse.v1.Extension
+	(*SubscribeResponse)(nil),      // 76: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                  // 77: rouse.v1.Peers
+	(*Peer)(nil),                   // 78: rouse.v1.Peer
+	(*Fire)(nil),                   // 79: rouse.v1.Fire
+	(*ReportRequest)(nil),          // 80: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),         // 81: rouse.v1.ReportResponse
+	nil,                            // 82: rouse.v1.Spec.LabelsEntry
+	nil,                            // 83: rouse.v1.Webhook.HeadersEntry
+	nil,                            // 84: rouse.v1.Filter.LabelsEntry
+	nil,                            // 85: rouse.v1.Open.LabelsEntry
+	nil,                            // 86: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),    // 87: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	3,   // 0: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
 	2,   // 1: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
-	77,  // 2: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	82,  // 2: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
 	5,   // 3: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
 	6,   // 4: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
 	4,   // 5: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	82,  // 6: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	82,  // 7: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	82,  // 8: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	82,  // 9: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
-	82,  // 10: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	82,  // 11: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	82,  // 12: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	82,  // 13: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	82,  // 14: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	78,  // 15: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	82,  // 16: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	87,  // 6: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	87,  // 7: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	87,  // 8: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	87,  // 9: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	87,  // 10: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	87,  // 11: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	87,  // 12: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	87,  // 13: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	87,  // 14: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	83,  // 15: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	87,  // 16: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
 	3,   // 17: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
 	0,   // 18: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
 	8,   // 19: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
 	9,   // 20: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	82,  // 21: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	82,  // 22: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	82,  // 23: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	87,  // 21: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	87,  // 22: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	87,  // 23: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
 	0,   // 24: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
 	11,  // 25: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
 	3,   // 26: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
 	13,  // 27: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
 	14,  // 28: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	79,  // 29: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	84,  // 29: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
 	16,  // 30: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
 	1,   // 31: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
 	16,  // 32: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
 	29,  // 33: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
 	4,   // 34: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	82,  // 35: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	82,  // 36: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	87,  // 35: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	87,  // 36: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
 	35,  // 37: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
 	34,  // 38: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
 	1,   // 39: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	59,  // 40: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	62,  // 40: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
 	35,  // 41: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
 	16,  // 42: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
 	35,  // 43: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
@@ -6081,91 +6421,97 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	44,  // 53: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
 	43,  // 54: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
 	43,  // 55: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	82,  // 56: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	82,  // 57: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	3,   // 58: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	35,  // 59: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	2,   // 60: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	59,  // 61: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	59,  // 62: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	69,  // 63: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	70,  // 64: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	80,  // 65: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	71,  // 66: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	72,  // 67: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	82,  // 68: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	82,  // 69: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	74,  // 70: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	81,  // 71: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	71,  // 72: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	82,  // 73: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	7,   // 74: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	10,  // 75: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	10,  // 76: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	15,  // 77: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	17,  // 78: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	19,  // 79: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	21,  // 80: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	23,  // 81: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	24,  // 82: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	25,  // 83: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	27,  // 84: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	28,  // 85: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	30,  // 86: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	32,  // 87: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	36,  // 88: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	38,  // 89: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	41,  // 90: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	57,  // 91: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	60,  // 92: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	62,  // 93: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	64,  // 94: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	66,  // 95: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	45,  // 96: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	47,  // 97: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	48,  // 98: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	50,  // 99: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	52,  // 100: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	54,  // 101: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	55,  // 102: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	68,  // 103: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	75,  // 104: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	1,   // 105: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	12,  // 106: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	12,  // 107: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	1,   // 108: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	18,  // 109: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	20,  // 110: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	22,  // 111: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	1,   // 112: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	1,   // 113: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	26,  // 114: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	1,   // 115: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	1,   // 116: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	31,  // 117: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	33,  // 118: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	37,  // 119: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	39,  // 120: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	42,  // 121: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	58,  // 122: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	61,  // 123: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	63,  // 124: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	65,  // 125: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	67,  // 126: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	46,  // 127: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	43,  // 128: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	49,  // 129: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	51,  // 130: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	53,  // 131: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	56,  // 132: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	56,  // 133: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	73,  // 134: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	76,  // 135: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	105, // [105:136] is the sub-list for method output_type
-	74,  // [74:105] is the sub-list for method input_type
-	74,  // [74:74] is the sub-list for extension type_name
-	74,  // [74:74] is the sub-list for extension extendee
-	0,   // [0:74] is the sub-list for field type_name
+	87,  // 56: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	87,  // 57: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	59,  // 58: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	3,   // 59: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	35,  // 60: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	2,   // 61: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	62,  // 62: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	62,  // 63: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	72,  // 64: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	73,  // 65: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	85,  // 66: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	74,  // 67: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	75,  // 68: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	87,  // 69: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	87,  // 70: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	79,  // 71: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	77,  // 72: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	78,  // 73: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	78,  // 74: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	86,  // 75: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	74,  // 76: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	87,  // 77: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	7,   // 78: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	10,  // 79: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	10,  // 80: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	15,  // 81: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	17,  // 82: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	19,  // 83: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	21,  // 84: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	23,  // 85: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	24,  // 86: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	25,  // 87: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	27,  // 88: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	28,  // 89: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	30,  // 90: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	32,  // 91: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	36,  // 92: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	38,  // 93: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	41,  // 94: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	60,  // 95: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	63,  // 96: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	65,  // 97: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	67,  // 98: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	69,  // 99: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	45,  // 100: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	47,  // 101: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	48,  // 102: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	50,  // 103: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	52,  // 104: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	54,  // 105: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	55,  // 106: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	57,  // 107: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	71,  // 108: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	80,  // 109: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	1,   // 110: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	12,  // 111: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	12,  // 112: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	1,   // 113: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	18,  // 114: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	20,  // 115: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	22,  // 116: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	1,   // 117: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	1,   // 118: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	26,  // 119: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	1,   // 120: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	1,   // 121: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	31,  // 122: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	33,  // 123: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	37,  // 124: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	39,  // 125: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	42,  // 126: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	61,  // 127: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	64,  // 128: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	66,  // 129: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	68,  // 130: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	70,  // 131: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	46,  // 132: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	43,  // 133: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	49,  // 134: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	51,  // 135: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	53,  // 136: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	56,  // 137: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	56,  // 138: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	58,  // 139: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	76,  // 140: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	81,  // 141: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	110, // [110:142] is the sub-list for method output_type
+	78,  // [78:110] is the sub-list for method input_type
+	78,  // [78:78] is the sub-list for extension type_name
+	78,  // [78:78] is the sub-list for extension extendee
+	0,   // [0:78] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -6177,12 +6523,12 @@ func file_rouse_v1_rouse_proto_init() {
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[67].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[70].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[74].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[79].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -6193,7 +6539,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   81,
+			NumMessages:   86,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

@@ -1190,6 +1190,7 @@ const (
 	Admin_Backup_FullMethodName       = "/rouse.v1.Admin/Backup"
 	Admin_GetClock_FullMethodName     = "/rouse.v1.Admin/GetClock"
 	Admin_AdvanceClock_FullMethodName = "/rouse.v1.Admin/AdvanceClock"
+	Admin_ListNodes_FullMethodName    = "/rouse.v1.Admin/ListNodes"
 )
 
 // AdminClient is the client API for Admin service.
@@ -1204,6 +1205,8 @@ type AdminClient interface {
 	GetClock(ctx context.Context, in *GetClockRequest, opts ...grpc.CallOption) (*Clock, error)
 	// AdvanceClock moves the clock of a development server: by default from due time to due time, waiting for what fires.
 	AdvanceClock(ctx context.Context, in *AdvanceClockRequest, opts ...grpc.CallOption) (*Clock, error)
+	// ListNodes tells which nodes serve the store; one that is alone tells of itself.
+	ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesResponse, error)
 }
 
 type adminClient struct {
@@ -1253,6 +1256,16 @@ func (c *adminClient) AdvanceClock(ctx context.Context, in *AdvanceClockRequest,
 	return out, nil
 }
 
+func (c *adminClient) ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListNodesResponse)
+	err := c.cc.Invoke(ctx, Admin_ListNodes_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServer is the server API for Admin service.
 // All implementations must embed UnimplementedAdminServer
 // for forward compatibility.
@@ -1265,6 +1278,8 @@ type AdminServer interface {
 	GetClock(context.Context, *GetClockRequest) (*Clock, error)
 	// AdvanceClock moves the clock of a development server: by default from due time to due time, waiting for what fires.
 	AdvanceClock(context.Context, *AdvanceClockRequest) (*Clock, error)
+	// ListNodes tells which nodes serve the store; one that is alone tells of itself.
+	ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error)
 	mustEmbedUnimplementedAdminServer()
 }
 
@@ -1283,6 +1298,9 @@ func (UnimplementedAdminServer) GetClock(context.Context, *GetClockRequest) (*Cl
 }
 func (UnimplementedAdminServer) AdvanceClock(context.Context, *AdvanceClockRequest) (*Clock, error) {
 	return nil, status.Error(codes.Unimplemented, "method AdvanceClock not implemented")
+}
+func (UnimplementedAdminServer) ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListNodes not implemented")
 }
 func (UnimplementedAdminServer) mustEmbedUnimplementedAdminServer() {}
 func (UnimplementedAdminServer) testEmbeddedByValue()               {}
@@ -1352,6 +1370,24 @@ func _Admin_AdvanceClock_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Admin_ListNodes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListNodesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).ListNodes(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_ListNodes_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).ListNodes(ctx, req.(*ListNodesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Admin_ServiceDesc is the grpc.ServiceDesc for Admin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1366,6 +1402,10 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AdvanceClock",
 			Handler:    _Admin_AdvanceClock_Handler,
+		},
+		{
+			MethodName: "ListNodes",
+			Handler:    _Admin_ListNodes_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,0 +1,139 @@
+package claim
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// Balance says when the leader splits and merges shares.
+type Balance struct {
+	Every time.Duration // how often it looks at the loads; it acts when two looks in a row say the same; 0 is 30 s
+
+	// Hot is how many fires a second make a share worth splitting, if it also has more than twice the mean; 0 is 100.
+	Hot float64
+}
+
+func (b Balance) withDefaults() Balance {
+	if b.Every <= 0 {
+		b.Every = 30 * time.Second
+	}
+	if b.Hot <= 0 {
+		b.Hot = 100
+	}
+	return b
+}
+
+// balance makes the layout fit the loads that the nodes tell of, one step at a time. It is the leader's; if two lead, one writes,
+// and if none does, shares stay as they are.
+func (s *Share) balance(ctx context.Context, v *view) {
+	k := &s.keep
+	if time.Since(k.ruled) < s.o.Balance.Every {
+		return
+	}
+	k.ruled = time.Now()
+	load := map[uint32]float64{}
+	for _, n := range v.nodes {
+		for b, fires := range n.Load {
+			load[b] += fires
+		}
+	}
+	to, better := v.layout.fit(load, len(v.nodes), s.o.Balance.Hot)
+	if !better || !to.equal(k.planned) {
+		k.planned = to
+		return
+	}
+	k.planned = Layout{}
+	ctx, cancel := context.WithTimeout(ctx, s.o.patience())
+	defer cancel()
+	_, _ = EditLayout(ctx, s.locks, s.o.Buckets, func(is Layout) (Layout, error) { // an error is tried again next time
+		if !is.equal(v.layout) {
+			return is, errChanged
+		}
+		return to, nil
+	})
+}
+
+var errChanged = errors.New("the layout has changed meanwhile")
+
+// fit returns a layout that fits the loads of the buckets better, by one step, and whether there is one. A share is split that is
+// hot: it has more than twice the mean, and more fires a second than hot. So is the widest one while there are fewer than two for
+// each node. Two neighbours are merged that together have less than half the mean and a tenth of hot, as long as more shares
+// are left than there were at first, and four for each node.
+func (l Layout) fit(load map[uint32]float64, nodes int, hot float64) (Layout, bool) {
+	shares := make([]float64, len(l.Starts))
+	sum := 0.0
+	for b, fires := range load {
+		if b < l.Buckets && fires > 0 {
+			shares[l.Of(b)] += fires
+			sum += fires
+		}
+	}
+	mean := sum / float64(len(shares))
+	hottest, widest := -1, 0
+	for i, fires := range shares {
+		if fires > hot && fires > 2*mean && l.width(i) > 1 && (hottest < 0 || fires > shares[hottest]) {
+			hottest = i
+		}
+		if l.width(i) > l.width(widest) {
+			widest = i
+		}
+	}
+	switch {
+	case hottest >= 0:
+		to, err := l.Split(l.middle(hottest, load))
+		return to, err == nil
+	case len(shares) < 2*nodes && l.width(widest) > 1:
+		to, err := l.Split(l.middle(widest, load))
+		return to, err == nil
+	case len(shares) > max(len(NewLayout(l.Buckets).Starts), 4*nodes):
+		least := min(mean/2, hot/10)
+		idlest := 0
+		load := func(i int) float64 { return shares[i-1] + shares[i] }
+		width := func(i int) uint32 { return l.width(i-1) + l.width(i) }
+		for i := 1; i < len(shares); i++ {
+			if load(i) > 0 && load(i) >= least {
+				continue
+			}
+			// Of those that are equally idle the narrowest: it takes a split back.
+			if idlest == 0 || cmp.Or(cmp.Compare(load(i), load(idlest)), cmp.Compare(width(i), width(idlest))) < 0 {
+				idlest = i
+			}
+		}
+		if idlest > 0 {
+			to, err := l.Merge(l.Starts[idlest])
+			return to, err == nil
+		}
+	}
+	return l, false
+}
+
+func (l Layout) width(share int) uint32 {
+	from, end := l.Range(share)
+	return end - from
+}
+
+// middle returns the bucket that halves a share's load best; its width, if there is none.
+func (l Layout) middle(share int, load map[uint32]float64) uint32 {
+	from, end := l.Range(share)
+	whole := 0.0
+	for b := from; b < end; b++ {
+		whole += load[b]
+	}
+	if whole <= 0 {
+		return from + (end-from)/2
+	}
+	type cut struct {
+		at   uint32
+		most float64 // of the two parts' loads
+	}
+	var cuts []cut
+	left := 0.0
+	for at := from + 1; at < end; at++ {
+		left += load[at-1]
+		cuts = append(cuts, cut{at, max(left, whole-left)})
+	}
+	return slices.MinFunc(cuts, func(a, b cut) int { return cmp.Compare(a.most, b.most) }).at
+}

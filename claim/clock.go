@@ -1,0 +1,107 @@
+package claim
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// clock is a clock that many nodes advance: a lease whose data is a time, which goes on by the optimistic lock. So each advance is
+// somebody's, and nobody else's. It belongs to one goroutine at a time.
+type clock struct {
+	locks   rouse.Locks
+	name    string
+	owner   string
+	every   time.Duration // between two advances
+	lag     time.Duration // behind the store's clock
+	timeout time.Duration // of one call
+
+	known    bool          // epoch and value are what the store said last
+	epoch    uint64        // of the last advance
+	value    rouse.Instant // that it advanced to
+	seen     time.Time     // when this node saw that first
+	tried    time.Time     // when this node tried to advance it last
+	maybe    uint64        // the epoch of an advance of this node's that was not answered; 0: there is none
+	measured time.Time     // when the store's clock was asked for
+	storeNow rouse.Instant // what it said
+}
+
+// remeasure is how long a measured distance to the store's clock is relied on.
+const remeasure = time.Minute
+
+// now is the latest time that the clock may go to: by the store's clock, at the least.
+func (c *clock) now(at time.Time) rouse.Instant {
+	return rouse.Reached(c.storeNow.Time().Add(at.Sub(c.measured) - c.lag))
+}
+
+// next is when to try to advance the clock: once a tick, with a little chance in it, so that not always the same node wins.
+func (c *clock) next(now time.Time) time.Time {
+	if c.tried.IsZero() {
+		return now
+	}
+	chance := time.Duration(rand.Int64N(int64(c.every)/10 + 1))
+	if !c.known {
+		return c.tried.Add(c.every/2 + chance)
+	}
+	at := now.Add(c.value.Add(c.every).Sub(c.now(now)))
+	if last := c.seen.Add(c.every); last.Before(at) { // the store's clock went back: ticks go on
+		at = last
+	}
+	if first := c.tried.Add(c.every / 2); at.Before(first) {
+		at = first
+	}
+	return at.Add(chance)
+}
+
+// advance moves the clock to the store's now, over however many ticks that is, if it is time to. It says whether it was this node
+// that did, and where the clock is. In the steady state it costs one query.
+func (c *clock) advance(ctx context.Context) (won bool, to rouse.Instant, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	c.tried = time.Now()
+	if !c.known || time.Since(c.measured) >= remeasure {
+		if won, err := c.read(ctx); won || err != nil {
+			return won, c.value, err
+		}
+		if c.epoch > 0 && c.value.Add(c.every) > c.now(time.Now()) && time.Since(c.seen) < c.every {
+			return false, c.value, nil
+		}
+	}
+	to = max(c.now(time.Now()), c.value) // it never goes back, whatever the store's clock does
+	got, err := c.locks.Lock(ctx, c.owner, forEver, []rouse.Want{{Name: c.name, Data: []byte(to.String()), If: c.epoch}})
+	if err != nil {
+		c.known, c.maybe = false, c.epoch+1
+		return false, 0, err
+	}
+	won = got[0].Owner == c.owner && got[0].Epoch > c.epoch && (c.epoch == 0 || got[0].Epoch == c.epoch+1)
+	c.note(got[0])
+	return won, c.value, nil
+}
+
+// read asks where the clock is, and what the store's clock says. It says whether an advance of this node's was not answered but
+// made.
+func (c *clock) read(ctx context.Context) (won bool, err error) {
+	lease, now, err := one(ctx, c.locks, c.name)
+	if err != nil {
+		c.known = false
+		return false, err
+	}
+	c.measured, c.storeNow = time.Now(), now
+	won = c.maybe > 0 && lease.Owner == c.owner && lease.Epoch == c.maybe
+	c.known, c.maybe = true, 0
+	c.note(lease)
+	return won, nil
+}
+
+func (c *clock) note(l rouse.Lease) {
+	if l.Epoch != c.epoch || c.seen.IsZero() {
+		c.seen = time.Now()
+	}
+	c.epoch = l.Epoch
+	c.value = 0 // long ago, if it is nothing that a clock of ours says
+	if at, err := time.Parse(time.RFC3339Nano, string(l.Data)); err == nil {
+		c.value = rouse.At(at)
+	}
+}

@@ -1,0 +1,300 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+// wire is a node's way to the leases of a store, with faults.
+type wire struct {
+	rouse.Locks
+	fault atomic.Int32
+	calls atomic.Int64
+}
+
+const (
+	fine     = iota
+	refused  // calls fail at once
+	lost     // calls are made, the answers are lost
+	hung     // calls come to nothing until they are given up
+	late     // calls are given up, and made all the same a while after
+	sluggish // answers take long, and come
+	frozen   // the process is stopped: calls do not even end with their context
+)
+
+var errDown = errors.New("the store is away")
+
+// lateBy is how much later a late call is made than it was given up.
+const lateBy = 700 * time.Millisecond
+
+// call makes a call as the fault of the moment has it.
+func call[T any](ctx context.Context, w *wire, f func(context.Context) (T, error)) (none T, err error) {
+	w.calls.Add(1)
+	for w.fault.Load() == frozen {
+		time.Sleep(50 * time.Millisecond)
+	}
+	switch w.fault.Load() {
+	case refused:
+		return none, errDown
+	case lost:
+		_, _ = f(ctx)
+		return none, errDown
+	case sluggish:
+		out, err := f(ctx)
+		time.Sleep(2400 * time.Millisecond)
+		return out, err
+	case hung:
+		<-ctx.Done()
+		return none, ctx.Err()
+	case late:
+		<-ctx.Done()
+		time.AfterFunc(lateBy, func() { _, _ = f(context.Background()) })
+		return none, ctx.Err()
+	}
+	return f(ctx)
+}
+
+func (w *wire) Lock(ctx context.Context, owner string, ttl time.Duration, wants []rouse.Want) ([]rouse.Lease, error) {
+	return call(ctx, w, func(ctx context.Context) ([]rouse.Lease, error) { return w.Locks.Lock(ctx, owner, ttl, wants) })
+}
+
+func (w *wire) Unlock(ctx context.Context, owner string, names []string) error {
+	_, err := call(ctx, w, func(ctx context.Context) (struct{}, error) { return struct{}{}, w.Locks.Unlock(ctx, owner, names) })
+	return err
+}
+
+func (w *wire) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse.Instant, error) {
+	type answer struct {
+		leases []rouse.Lease
+		now    rouse.Instant
+	}
+	a, err := call(ctx, w, func(ctx context.Context) (a answer, err error) {
+		a.leases, a.now, err = w.Locks.Leases(ctx, prefix)
+		return a, err
+	})
+	return a.leases, a.now, err
+}
+
+// fleet is some nodes that share buckets in a bubble, and an eye on who uses which.
+type fleet struct {
+	store *mem.Store
+	o     ShareOptions
+
+	mu    sync.Mutex
+	nodes map[string]*peer
+	uses  map[uint32]map[string]time.Time // until when a node may use a bucket, by its last grant with it
+	wrong []string
+}
+
+// peer is a node of a fleet: its share, and what stands for its engine.
+type peer struct {
+	*Share
+	wire *wire
+	slow atomic.Int64 // how long fires are in progress that were when a bucket was dropped, nanoseconds
+	stop func()       // ends it as a shutdown does
+	cut  func()       // ends it as a crash does
+}
+
+func newFleet(o ShareOptions) *fleet {
+	return &fleet{store: mem.New(), o: o, nodes: map[string]*peer{}, uses: map[uint32]map[string]time.Time{}}
+}
+
+func (f *fleet) complain(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wrong = append(f.wrong, fmt.Sprintf(format, args...))
+}
+
+// join starts a node.
+func (f *fleet) join(name string) *peer {
+	o := f.o
+	o.Node = name
+	w := &wire{Locks: f.store}
+	p := &peer{Share: NewShare(w, o), wire: w}
+	running, stopRun := context.WithCancel(context.Background())
+	firing, stopFiring := context.WithCancel(context.Background())
+	var engine, run sync.WaitGroup
+	engine.Go(func() { f.engine(firing, p) })
+	run.Go(func() { p.Run(running) })
+	p.stop = func() {
+		stopFiring()
+		engine.Wait()
+		f.left(p, allOf(f.o.Buckets))
+		stopRun()
+		run.Wait()
+		f.forget(p)
+	}
+	p.cut = func() {
+		p.wire.fault.Store(refused)
+		stopFiring()
+		stopRun()
+		engine.Wait()
+		run.Wait()
+		f.left(p, allOf(f.o.Buckets))
+		f.forget(p)
+	}
+	f.mu.Lock()
+	f.nodes[name] = p
+	f.mu.Unlock()
+	return p
+}
+
+func (f *fleet) forget(p *peer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.nodes, p.Node())
+}
+
+// engine asks for grants as an engine does, and says what it left when what was in progress is over.
+func (f *fleet) engine(ctx context.Context, p *peer) {
+	var had []uint32
+	leaving := map[uint32]time.Time{}
+	for ctx.Err() == nil {
+		if p.wire.fault.Load() != frozen {
+			g, done, _ := p.Grant(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			f.use(p, g)
+			done(false)
+			now := time.Now()
+			for _, b := range had {
+				if !slices.Contains(g.Buckets, b) {
+					leaving[b] = now.Add(time.Duration(p.slow.Load()))
+				}
+			}
+			had = g.Buckets
+			for _, b := range had {
+				delete(leaving, b)
+			}
+			var over []uint32
+			for b, at := range leaving {
+				if !now.Before(at) {
+					over = append(over, b)
+					delete(leaving, b)
+				}
+			}
+			if len(over) > 0 {
+				f.left(p, over)
+				p.Left(over)
+			}
+		}
+		wait := time.Second
+		if len(leaving) > 0 {
+			wait = 20 * time.Millisecond
+		}
+		pause(ctx, wait, p.Changed())
+	}
+}
+
+// use notes a grant. No other node may still use what it has.
+func (f *fleet) use(p *peer, g rouse.Grant) {
+	now := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, b := range g.Buckets {
+		if !now.Before(g.Until) {
+			f.wrong = append(f.wrong, fmt.Sprintf("%s was granted bucket %d until %v ago", p.Node(), b, now.Sub(g.Until)))
+		}
+		for other, until := range f.uses[b] {
+			if other != p.Owner() && now.Before(until) {
+				f.wrong = append(f.wrong, fmt.Sprintf("%s was granted bucket %d, which %s uses for another %v",
+					p.Owner(), b, other, until.Sub(now)))
+			}
+		}
+		if f.uses[b] == nil {
+			f.uses[b] = map[string]time.Time{}
+		}
+		f.uses[b][p.Owner()] = g.Until
+	}
+}
+
+// left notes that a node does not use buckets any more.
+func (f *fleet) left(p *peer, buckets []uint32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, b := range buckets {
+		delete(f.uses[b], p.Owner())
+	}
+}
+
+// owners returns who is granted each bucket now.
+func (f *fleet) owners() map[uint32]string {
+	out := map[uint32]string{}
+	for _, p := range f.peers() {
+		g, done, err := p.Grant(context.Background())
+		if err != nil {
+			f.complain("grant: %v", err)
+			continue
+		}
+		done(false)
+		f.use(p, g)
+		for _, b := range g.Buckets {
+			out[b] = p.Node()
+		}
+	}
+	return out
+}
+
+func (f *fleet) peers() (out []*peer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
+		out = append(out, f.nodes[name])
+	}
+	return out
+}
+
+// shares returns how many shares each node has, after complaints about buckets without an owner and about parts of shares.
+func (f *fleet) shares() map[string]int {
+	owners := f.owners()
+	layout, err := ReadLayout(context.Background(), f.store, f.o.Buckets)
+	if err != nil {
+		f.complain("layout: %v", err)
+	}
+	out := map[string]int{}
+	for i := range layout.Starts {
+		from, end := layout.Range(i)
+		for b := from; b < end; b++ {
+			switch {
+			case owners[b] == "":
+				f.complain("nobody has bucket %d", b)
+			case owners[b] != owners[from]:
+				f.complain("bucket %d is %s's, %d of the same share %s's", b, owners[b], from, owners[from])
+			}
+		}
+		out[owners[from]]++
+	}
+	return out
+}
+
+// balanced complains if not all nodes have as many shares as they should.
+func (f *fleet) balanced() {
+	shares := f.shares()
+	least, most := 1<<30, 0
+	for _, p := range f.peers() {
+		least, most = min(least, shares[p.Node()]), max(most, shares[p.Node()])
+	}
+	if most > least+1 {
+		f.complain("shares are not balanced: %v", shares)
+	}
+}
+
+// end stops all nodes.
+func (f *fleet) end() {
+	for _, p := range f.peers() {
+		p.wire.fault.Store(fine)
+		p.stop()
+	}
+	synctest.Wait()
+}

@@ -1,0 +1,161 @@
+package claim
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Layout says how the buckets of a store are put together to shares, the units that nodes get: each share is a range of
+// buckets. Leases are those of buckets, so whatever layouts nodes believe in, a bucket has one owner.
+type Layout struct {
+	Buckets uint32   `json:"buckets"` // how many there are
+	Starts  []uint32 `json:"starts"`  // the first bucket of each share, ascending; the first is 0
+}
+
+// defaultShares is how many shares there are at first: enough to spread them over a few nodes, and few enough that each is
+// worth splitting.
+const defaultShares = 16
+
+// NewLayout returns the layout that holds until another one is written: shares of equal width, 16 where the buckets divide so.
+func NewLayout(buckets uint32) Layout {
+	buckets = max(1, buckets)
+	l := Layout{Buckets: buckets}
+	for b := uint32(0); b < buckets; b += max(1, buckets/defaultShares) {
+		l.Starts = append(l.Starts, b)
+	}
+	return l
+}
+
+// Range returns the buckets of a share, from its first to before the end.
+func (l Layout) Range(share int) (from, end uint32) {
+	if share+1 < len(l.Starts) {
+		return l.Starts[share], l.Starts[share+1]
+	}
+	return l.Starts[share], l.Buckets
+}
+
+// Of returns the share that a bucket is in.
+func (l Layout) Of(bucket uint32) int {
+	i, found := slices.BinarySearch(l.Starts, bucket)
+	if !found {
+		i--
+	}
+	return i
+}
+
+// Split returns the layout with a share that begins at the bucket, in which the one before ends.
+func (l Layout) Split(at uint32) (Layout, error) {
+	i, found := slices.BinarySearch(l.Starts, at)
+	if at >= l.Buckets {
+		return l, fmt.Errorf("there is no bucket %d: the last one is %d", at, l.Buckets-1)
+	}
+	if found {
+		return l, fmt.Errorf("a share begins at bucket %d already", at)
+	}
+	l.Starts = slices.Insert(slices.Clone(l.Starts), i, at)
+	return l, nil
+}
+
+// Merge returns the layout in which the share that begins at the bucket belongs to the one before.
+func (l Layout) Merge(at uint32) (Layout, error) {
+	i, found := slices.BinarySearch(l.Starts, at)
+	if !found || i == 0 {
+		return l, fmt.Errorf("no share begins at bucket %d that could be merged with the one before; they begin at %v", at, l.Starts)
+	}
+	l.Starts = slices.Delete(slices.Clone(l.Starts), i, i+1)
+	return l, nil
+}
+
+// equal says whether two layouts are the same.
+func (l Layout) equal(o Layout) bool {
+	return l.Buckets == o.Buckets && slices.Equal(l.Starts, o.Starts)
+}
+
+func (l Layout) valid() bool {
+	n := len(l.Starts)
+	if n == 0 || l.Starts[0] != 0 || l.Starts[n-1] >= l.Buckets {
+		return false
+	}
+	for i := 1; i < n; i++ {
+		if l.Starts[i] <= l.Starts[i-1] {
+			return false
+		}
+	}
+	return true
+}
+
+// layoutOf returns the layout that a lease keeps: the first one, if it keeps none for so many buckets.
+func layoutOf(lease rouse.Lease, buckets uint32) Layout {
+	var l Layout
+	if err := json.Unmarshal(lease.Data, &l); err != nil || !l.valid() || l.Buckets != max(1, buckets) {
+		return NewLayout(buckets)
+	}
+	return l
+}
+
+// forEver is how long leases last that are there for their data. A store may forget what a lease that ended long ago says.
+const forEver = 50 * 365 * 24 * time.Hour
+
+// ReadLayout returns the layout of a store's shares. buckets is how many buckets its timers are in.
+func ReadLayout(ctx context.Context, locks rouse.Locks, buckets uint32) (Layout, error) {
+	l, _, err := one(ctx, locks, layoutName)
+	if err != nil {
+		return Layout{}, fmt.Errorf("read the layout of shares: %w", err)
+	}
+	return layoutOf(l, buckets), nil
+}
+
+// EditLayout changes the layout of a store's shares, and returns the new one. edit gets the one that is, and may be called again
+// when another edit came first; its error ends the edit. Nodes follow within a sixth of their leases' time, and hand over what
+// moves. It may be called from anywhere, also by what is no node.
+func EditLayout(ctx context.Context, locks rouse.Locks, buckets uint32, edit func(Layout) (Layout, error)) (Layout, error) {
+	owner := "layout#" + rand.Text() // two edits of one process are two
+	for range 20 {
+		was, _, err := one(ctx, locks, layoutName)
+		if err != nil {
+			return Layout{}, fmt.Errorf("read the layout of shares: %w", err)
+		}
+		is := layoutOf(was, buckets)
+		to, err := edit(is)
+		if err != nil {
+			return is, err
+		}
+		if !to.valid() || to.Buckets != is.Buckets {
+			return is, fmt.Errorf("%+v is no layout of %d buckets", to, is.Buckets)
+		}
+		data, err := json.Marshal(to)
+		if err != nil {
+			return is, err
+		}
+		got, err := locks.Lock(ctx, owner, forEver, []rouse.Want{{Name: layoutName, Data: data, If: was.Epoch}})
+		if err != nil {
+			return is, fmt.Errorf("write the layout of shares: %w", err)
+		}
+		if got[0].Owner == owner && bytes.Equal(got[0].Data, data) {
+			return to, nil
+		}
+	}
+	return Layout{}, errors.New("write the layout of shares: others changed it each time; try again")
+}
+
+// one reads one lease; its epoch is 0 if it was never taken.
+func one(ctx context.Context, locks rouse.Locks, name string) (rouse.Lease, rouse.Instant, error) {
+	list, now, err := locks.Leases(ctx, name)
+	if err != nil {
+		return rouse.Lease{}, 0, err
+	}
+	for _, l := range list {
+		if l.Name == name {
+			return l, now, nil
+		}
+	}
+	return rouse.Lease{Name: name}, now, nil
+}

@@ -1,0 +1,237 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// follow keeps one stream to each node of a service. It begins with the addresses that the client was given; each node that it
+// is on tells of the others, and what any of them says is believed: a node is wanted while somebody knows it.
+//
+//	link of a given address ──► stream ──► Peers ─┐
+//	link of a node's address ─► stream ──► Peers ─┴─► known ─► links begin and end
+//
+// A link stays until its address is no longer wanted, those of given addresses for ever. A given address may lead to a node
+// that another link is on already, because it is an alias or a balancer: such a link lets go and waits until that node is lost.
+// So that letting go costs no fire an attempt, a stream beside others gets its credits only when its node is known to be new.
+type follow struct {
+	ctx     context.Context
+	end     context.CancelCauseFunc // ends ctx, with what Subscribe returns as a *refusal
+	client  *Client
+	o       SubscribeOptions
+	pool    *pool
+	running sync.WaitGroup // links
+
+	telling sync.Mutex // one Lost at a time
+
+	mu    sync.Mutex
+	links map[string]*link  // by address
+	known map[string]string // addresses of nodes that are wanted, with their ids
+	over  bool
+}
+
+// link is the way to one address. The follow's mutex guards what is below its line.
+type link struct {
+	address string
+	given   bool                                              // by the caller, not learned
+	connect func() (conn grpc.ClientConnInterface, err error) // called by its one goroutine
+	release func()                                            // called by it at its end
+	stop    context.CancelFunc
+	news    chan struct{} // it is worth another try
+
+	node     string         // the id of the node that its last stream was on
+	expect   string         // the id of the node that others say is there
+	standing bool           // a stream to it stands
+	parked   bool           // it waits until another link has lost the node
+	peers    *rousev1.Peers // what the node of the stream said last
+}
+
+// maxLinks bounds the nodes that are followed.
+const maxLinks = 256
+
+// How soon a link is tried again.
+const (
+	firstPause = 100 * time.Millisecond
+	mostPause  = 10 * time.Second
+)
+
+// errServed ends a stream to a node that another link is on.
+var errServed = errors.New("another stream is on the node")
+
+func newFollow(ctx context.Context, end context.CancelCauseFunc, c *Client, o SubscribeOptions, work *pool) *follow {
+	return &follow{ctx: ctx, end: end, client: c, o: o, pool: work, links: map[string]*link{}, known: map[string]string{}}
+}
+
+// refusal ends a subscription that can never stand.
+type refusal struct{ err error }
+
+func (r *refusal) Error() string { return r.err.Error() }
+
+// run follows until ctx ends, and returns why if that is for Subscribe to say.
+func (f *follow) run() error {
+	f.mu.Lock()
+	nodes := &f.client.nodes
+	if f.o.OneNode {
+		f.begin(&link{address: nodes.members[0].address, given: true, connect: func() (grpc.ClientConnInterface, error) { return nodes, nil }})
+	} else {
+		for _, m := range nodes.members {
+			f.begin(&link{address: m.address, given: true, connect: func() (grpc.ClientConnInterface, error) { return afresh(m.conn), nil }})
+		}
+	}
+	f.mu.Unlock()
+	<-f.ctx.Done()
+	f.mu.Lock()
+	f.over = true
+	f.mu.Unlock()
+	f.running.Wait()
+	if why := (*refusal)(nil); errors.As(context.Cause(f.ctx), &why) {
+		return why.err
+	}
+	return nil
+}
+
+// afresh has a connection tried at once: links have a pause of their own.
+func afresh(conn *grpc.ClientConn) grpc.ClientConnInterface {
+	conn.ResetConnectBackoff()
+	return conn
+}
+
+// learned returns a link to a node that others told of.
+func (f *follow) learned(address, id string) *link {
+	l := &link{address: address, expect: id}
+	var conn *grpc.ClientConn
+	l.connect = func() (grpc.ClientConnInterface, error) {
+		if conn == nil {
+			var err error
+			if conn, err = f.client.acquire(address); err != nil {
+				return nil, err
+			}
+		}
+		return afresh(conn), nil
+	}
+	l.release = func() {
+		if conn != nil {
+			f.client.release(address)
+		}
+	}
+	return l
+}
+
+// begin starts a link. The mutex is held.
+func (f *follow) begin(l *link) {
+	ctx, stop := context.WithCancel(f.ctx)
+	l.stop, l.news = stop, make(chan struct{}, 1)
+	f.links[l.address] = l
+	f.running.Go(func() {
+		defer stop()
+		f.keep(ctx, l)
+		if l.release != nil {
+			l.release()
+		}
+	})
+}
+
+// keep keeps a stream until ctx ends.
+func (f *follow) keep(ctx context.Context, l *link) {
+	pause := newPause(firstPause, mostPause)
+	for ctx.Err() == nil {
+		stood, err := f.stream(ctx, l)
+		if stood {
+			pause.reset()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errServed):
+			if f.park(ctx, l) {
+				continue
+			}
+		case hopeless(err) && l.given && !f.elsewhere():
+			f.end(&refusal{err})
+			return
+		case err != nil:
+			f.tell(l, err)
+		}
+		wait := time.NewTimer(pause.grow())
+		select {
+		case <-ctx.Done():
+		case <-l.news:
+			pause.reset()
+		case <-wait.C:
+		}
+		wait.Stop()
+	}
+}
+
+// stream opens a stream and handles its fires until it ends. stood says that it stood.
+func (f *follow) stream(ctx context.Context, l *link) (stood bool, err error) {
+	conn, err := l.connect()
+	if err != nil {
+		return false, err
+	}
+	// The stream outlives ctx, for the drain.
+	standing, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	stop := context.AfterFunc(ctx, cut) // while the stream opens, there is nothing to drain
+	open := &rousev1.Open{Namespace: f.o.Namespace, Channel: f.o.Channel, NamePrefix: f.o.NamePrefix, Labels: f.o.Labels}
+	beside := f.several()
+	if !beside {
+		open.Credits = uint32(f.o.Credits)
+	}
+	sub, err := openOn(standing, rousev1.NewFiresClient(conn), open)
+	if err != nil {
+		stop()
+		return false, err
+	}
+	defer sub.Close()
+	if !stop() {
+		return false, context.Cause(ctx)
+	}
+	if !f.stands(l, sub.Node()) {
+		return false, errServed
+	}
+	defer f.fell(l)
+	if !f.o.OneNode {
+		sub.heard = func(p *rousev1.Peers) { f.hear(l, p) }
+	}
+	if beside {
+		_ = sub.Grant(uint32(f.o.Credits)) // if that fails the stream is over, and whoever receives knows why
+	}
+	return true, f.pool.serve(ctx, sub, f.o.Credits, f.o.Drain)
+}
+
+// tell tells the caller what went wrong.
+func (f *follow) tell(l *link, err error) {
+	f.mu.Lock()
+	why := &NodeError{Node: cmp.Or(l.node, l.expect), Address: l.address, Err: err}
+	f.mu.Unlock()
+	f.telling.Lock()
+	defer f.telling.Unlock()
+	f.o.Lost(why)
+}
+
+// park waits until the node that a link led to has no stream, or ctx ends; it is false if there was nothing to wait for.
+func (f *follow) park(ctx context.Context, l *link) bool {
+	f.mu.Lock()
+	l.parked = f.holder(l.node) != nil
+	parked := l.parked
+	f.mu.Unlock()
+	if !parked {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+	case <-l.news:
+	}
+	f.mu.Lock()
+	l.parked = false
+	f.mu.Unlock()
+	return true
+}

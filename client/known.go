@@ -1,0 +1,119 @@
+package client
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// several says whether there is, or may be, another stream.
+func (f *follow) several() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.links) > 1
+}
+
+// elsewhere says whether any stream stands.
+func (f *follow) elsewhere() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.links {
+		if l.standing {
+			return true
+		}
+	}
+	return false
+}
+
+// holder returns the link whose stream is on a node. The mutex is held.
+func (f *follow) holder(node string) *link {
+	for _, l := range f.links {
+		if l.standing && l.node == node && node != "" {
+			return l
+		}
+	}
+	return nil
+}
+
+// stands notes that a link's stream stands, unless another link's stream is on the node.
+func (f *follow) stands(l *link, node string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l.node = node
+	l.standing = f.links[l.address] == l && f.holder(node) == nil // not if it was ended meanwhile
+	f.adjust()
+	return l.standing
+}
+
+// hear notes what the node of a link's stream says of the others.
+func (f *follow) hear(l *link, p *rousev1.Peers) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l.peers = p
+	l.node = cmp.Or(l.node, p.GetSelf().GetId())
+	f.adjust()
+}
+
+// fell notes that a link's stream is over.
+func (f *follow) fell(l *link) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l.standing, l.peers = false, nil
+	for _, other := range f.links {
+		if other.parked {
+			signal(other.news)
+		}
+	}
+	f.adjust()
+}
+
+// adjust begins and ends links, so that there is one to each node that is known. The mutex is held.
+func (f *follow) adjust() {
+	if f.over || f.o.OneNode {
+		return
+	}
+	f.gather()
+	for address, l := range f.links {
+		if l.given || l.standing {
+			continue
+		}
+		if id, wanted := f.known[address]; !wanted || f.holder(id) != nil {
+			l.stop()
+			delete(f.links, address)
+		}
+	}
+	for _, address := range slices.Sorted(maps.Keys(f.known)) {
+		id := f.known[address]
+		switch l := f.links[address]; {
+		case l != nil && l.expect != id: // another node has begun there
+			if l.expect = id; l.node != id {
+				signal(l.news)
+			}
+		case l == nil && f.holder(id) == nil && len(f.links) < maxLinks:
+			f.begin(f.learned(address, id))
+		}
+	}
+}
+
+// gather finds out which nodes there are: all that any node knows to which a stream stands. When none does, it stays at what was
+// known. The mutex is held.
+func (f *follow) gather() {
+	known, told := map[string]string{}, false
+	for _, address := range slices.Sorted(maps.Keys(f.links)) {
+		l := f.links[address]
+		if !l.standing || l.peers == nil {
+			continue
+		}
+		told = true
+		for _, p := range append([]*rousev1.Peer{l.peers.GetSelf()}, l.peers.GetOthers()...) {
+			if p.GetAddress() != "" {
+				known[p.GetAddress()] = p.GetId()
+			}
+		}
+	}
+	if told {
+		f.known = known
+	}
+}

@@ -1,0 +1,37 @@
+package client
+
+import (
+	"context"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Node is a process that serves the store.
+type Node struct {
+	ID       string
+	Address  string // as clients reach its API; empty if it is not told
+	Version  string
+	Started  rouse.Instant
+	Self     bool // it gave the answer
+	Leader   bool // it does what is done once for all nodes, which is bookkeeping only
+	Buckets  int  // shares of the timers that it has now
+	Strategy string
+	Roles    []string // what it does, if not everything
+}
+
+// Nodes returns the nodes that serve the store, in the order of their ids. A node that is alone tells of itself. It is tried again.
+func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
+	response, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListNodesResponse, error) {
+		return c.admin.ListNodes(ctx, &rousev1.ListNodesRequest{})
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Node, len(response.Nodes))
+	for i, p := range response.Nodes {
+		list[i] = Node{ID: p.GetId(), Address: p.GetAddress(), Version: p.GetVersion(), Started: rouse.Instant(p.GetStartedMs()), Self: p.GetSelf(),
+			Leader: p.GetLeader(), Buckets: int(p.GetBuckets()), Strategy: p.GetStrategy(), Roles: p.GetRoles()}
+	}
+	return list, nil
+}

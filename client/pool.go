@@ -1,0 +1,94 @@
+package client
+
+import (
+	"sync"
+
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// pool runs handlers, so many at a time, for the streams of all nodes. Streams that have fires take turns.
+type pool struct {
+	handle  Handler
+	workers sync.WaitGroup
+
+	mu     sync.Mutex
+	more   *sync.Cond
+	turns  []*session // that have fires waiting, each once
+	closed bool
+}
+
+func newPool(size int, handle Handler) *pool {
+	p := &pool{handle: handle}
+	p.more = sync.NewCond(&p.mu)
+	for range size {
+		p.workers.Go(p.work)
+	}
+	return p
+}
+
+// close ends the workers when all sessions have ended.
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.more.Broadcast()
+	p.mu.Unlock()
+	p.workers.Wait()
+}
+
+// add says that a fire of the session waits in its queue.
+func (p *pool) add(s *session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.dropped {
+		return
+	}
+	if s.waiting++; s.waiting == 1 {
+		p.turns = append(p.turns, s)
+	}
+	p.more.Signal()
+}
+
+// drop lets no more handlers of the session begin. Those that run, s.running waits for.
+func (p *pool) drop(s *session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.dropped = true
+	for i, other := range p.turns {
+		if other == s {
+			p.turns = append(p.turns[:i], p.turns[i+1:]...)
+			return
+		}
+	}
+}
+
+// next waits for a fire; there is none when the pool is closed.
+func (p *pool) next() (*session, *rousev1.Fire) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.turns) == 0 {
+		if p.closed {
+			return nil, nil
+		}
+		p.more.Wait()
+	}
+	s := p.turns[0]
+	p.turns = p.turns[1:]
+	if s.waiting--; s.waiting > 0 {
+		p.turns = append(p.turns, s)
+	}
+	s.running.Add(1)
+	return s, <-s.queue
+}
+
+func (p *pool) work() {
+	for {
+		s, f := p.next()
+		if s == nil {
+			return
+		}
+		if s.life.Err() == nil && s.ctx.Err() == nil && s.hand.begin(f.Tag) {
+			s.hand.done(f.Tag, call(s.life, p.handle, fireOf(f)))
+		}
+		s.running.Done()
+	}
+}

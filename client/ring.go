@@ -1,0 +1,86 @@
+package client
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+)
+
+// ring is the connections to the addresses that a client was given. Calls go to them in turn, past those that do not stand, so
+// that a node which is down costs no call, not even one that must not be made twice.
+type ring struct {
+	members []member
+	turn    atomic.Uint32
+}
+
+type member struct {
+	address string
+	plain   bool // talked to in plain text
+	said    bool // because the caller said so, and not because it is on this host
+	conn    *grpc.ClientConn
+}
+
+// patienceEach is how long a connection may take to stand while there are others that might.
+const patienceEach = 3 * time.Second
+
+func (r *ring) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	return r.pick(ctx).Invoke(ctx, method, args, reply, opts...)
+}
+
+func (r *ring) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return r.pick(ctx).NewStream(ctx, desc, method, opts...)
+}
+
+// pick returns the connection for the next call: the next in turn that stands; if none does, the first that can be made to; if
+// none can, the next in turn, whose call says what is wrong.
+func (r *ring) pick(ctx context.Context) *grpc.ClientConn {
+	n := len(r.members)
+	if n == 1 {
+		return r.members[0].conn
+	}
+	turn := int(r.turn.Add(1)) % n
+	var standing *grpc.ClientConn
+	for k := range n {
+		conn := r.members[(turn+k)%n].conn
+		switch conn.GetState() {
+		case connectivity.Ready:
+			if standing == nil {
+				standing = conn
+			}
+		case connectivity.Idle:
+			conn.Connect()
+		}
+	}
+	if standing != nil {
+		return standing
+	}
+	for k := range n {
+		if conn := r.members[(turn+k)%n].conn; stands(ctx, conn) {
+			return conn
+		}
+	}
+	return r.members[turn].conn
+}
+
+// stands waits until a connection stands, or cannot be made.
+func stands(ctx context.Context, conn *grpc.ClientConn) bool {
+	ctx, cancel := context.WithTimeout(ctx, patienceEach)
+	defer cancel()
+	for {
+		state := conn.GetState()
+		switch state {
+		case connectivity.Ready:
+			return true
+		case connectivity.TransientFailure, connectivity.Shutdown:
+			return false
+		case connectivity.Idle:
+			conn.Connect()
+		}
+		if !conn.WaitForStateChange(ctx, state) {
+			return false
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/backup"
+	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+// check refuses what can be seen to be wrong before anything is opened.
+func (c *migrateStoreCmd) check(a *app) error {
+	address, server := isServer(c.From)
+	switch {
+	case server && a.given["server"]:
+		return &usage{text: "--server is not needed: FROM names the server", help: "rouse migrate-store --help"}
+	case server && c.Final:
+		return rouse.Refuse("from", c.From, "is a server that runs, and goes on changing its store", "stop it, and name the store that it had")
+	case server:
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return rouse.Refuse("from", c.From, "is no address of a server", "give http://HOST:PORT, such as http://"+defaultServer)
+		}
+	}
+	for _, s := range []struct{ field, url string }{{"from", c.From}, {"to", c.To}} {
+		scheme, rest, ok := strings.Cut(s.url, ":")
+		if !ok || rest == "" || scheme == "mem" || strings.HasPrefix(scheme, "http") && (s.field == "to" || !server) {
+			cure := "give a store as serve takes it, such as pebble:DIR or sqlite:FILE"
+			if s.field == "from" {
+				cure += ", or http://HOST:PORT of its server"
+			}
+			return rouse.Refuse(s.field, redact(s.url), "is no store that can be copied", cure)
+		}
+	}
+	if storePlace(c.From) == storePlace(c.To) {
+		return rouse.Refuse("to", redact(c.To), "is the store that is to be copied", "name another one")
+	}
+	if !server && missing(c.From) { // opening it would make it
+		return rouse.Refuse("from", redact(c.From), "is not there", "name a store that a server has made")
+	}
+	return nil
+}
+
+// storePlace is the address of a store in one form.
+func storePlace(url string) string {
+	kind, path, err := splitStore(url)
+	if err != nil {
+		return url
+	}
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	return kind + ":" + path
+}
+
+// missing says whether a store that has files has none.
+func missing(url string) bool {
+	_, path, err := splitStore(url)
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// openFrom opens what is to be copied. taken is the kind of the store if it is the backup of a server.
+func (c *migrateStoreCmd) openFrom(a *app) (s rouse.Store, taken string, end func() error, err error) {
+	address, server := isServer(c.From)
+	if server {
+		return c.snapshot(a, address)
+	}
+	if s, err = node.OpenStore(a.ctx, c.From); err != nil {
+		if strings.Contains(err.Error(), "in use by another rouse") {
+			err = fmt.Errorf("%w; or copy it while its server goes on: name the server in place of it, as http://HOST:PORT", err)
+		}
+		return nil, "", nil, err
+	}
+	return s, "", s.Close, nil
+}
+
+// openTo opens the store to copy into. A dry run makes none.
+func (c *migrateStoreCmd) openTo(a *app) (rouse.Store, error) {
+	switch {
+	case !missing(c.To):
+	case c.DryRun:
+		return mem.New(), nil
+	case c.VerifyOnly:
+		return nil, rouse.Refuse("to", redact(c.To), "is not there", "name the store that was copied into")
+	}
+	return node.OpenStore(a.ctx, c.To)
+}
+
+// snapshot takes a backup of a server and opens the store in it. end removes it.
+func (c *migrateStoreCmd) snapshot(a *app, address string) (s rouse.Store, kind string, end func() error, err error) {
+	dir, err := os.MkdirTemp(c.Temp, "rouse-migrate-*")
+	if err != nil {
+		return nil, "", nil, rouse.Refuse("temp", c.Temp, "cannot be written: "+reason(err), "name a directory that is there and has room for the store")
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	a.note("taking a backup of the server at %s", address)
+	a.cli.Server = address
+	m, err := download(a, filepath.Join(dir, "backup.tar"), filepath.Join(dir, "store"))
+	if err != nil {
+		return nil, "", nil, err
+	}
+	if s, err = openStore(m.Store, filepath.Join(dir, "store")); err != nil {
+		return nil, "", nil, err
+	}
+	return s, m.Store, func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil
+}
+
+// download takes a backup of the server into a file, and makes a store of it. The file is removed.
+func download(a *app, archive, store string) (m backup.Manifest, err error) {
+	f, err := os.OpenFile(archive, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(archive)) }()
+	take := func(ctx context.Context, w io.Writer) error {
+		return a.remote(func(s *client.Client) error {
+			_, err := s.Backup(ctx, w)
+			return err
+		})
+	}
+	if m, err = tee(a.ctx, take, f); err != nil {
+		return m, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return m, err
+	}
+	return backup.Restore(a.ctx, f, m.Store, store)
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/migrate"
+	"github.com/rousehq/rouse/node"
+)
+
+// migrateStoreCmd copies a store into another.
+type migrateStoreCmd struct {
+	From       string `arg:"" help:"The store to copy, as serve takes it, or http://HOST:PORT of the server that has it."`
+	To         string `arg:"" help:"The store to copy it into, as serve takes it: an empty one, or one that this command was copying into."`
+	Final      bool   `help:"The service of FROM was stopped: copy what is left, verify all of it, and give TO free."`
+	DryRun     bool   `help:"Say what would be copied, and copy nothing."`
+	VerifyOnly bool   `help:"Compare the stores, and copy nothing."`
+	Batch      int    `help:"Rows in one write." default:"500" placeholder:"N"`
+	Temp       string `help:"Directory for the copy of a server's store; the system's if not given." placeholder:"DIR" type:"path"`
+}
+
+func (migrateStoreCmd) Help() string {
+	return `Copies all timers in all states, dead letters, occurrences on their way, calendars and records. Generations are kept, and with
+them fire ids; fencing tokens go on above those that receivers saw. Revisions are new ones.
+
+While the service of FROM goes on, run it without --final, as often as you like: it comes close, and each run copies what has
+changed since, deletes included. A store that a running server has open on its disk is copied through a backup, which the server
+at http://HOST:PORT gives. Then
+
+    1. stop the service of FROM,
+    2. run the same command with --final, FROM being the store itself: it is quick, as only the last changes are left,
+    3. start the service on TO, and never again on FROM.
+
+When a run is ended or killed, the same command goes on where it was. TO must not be served before --final has succeeded, and is
+refused if it has anything that this copy did not put there. FROM gets one row, which is taken out again at once: it tells how far
+FROM's revisions have come. With --verify-only, exit code 1 says that the stores differ; the first ten differences are printed.
+
+Examples:
+
+    rouse migrate-store pebble:rouse-data/pebble sqlite:timers.db --final
+    rouse migrate-store http://127.0.0.1:7411 sqlite:timers.db
+    rouse migrate-store pebble:rouse-data/pebble sqlite:timers.db --dry-run
+    rouse migrate-store pebble:rouse-data/pebble sqlite:timers.db --verify-only`
+}
+
+// migrated is what is printed with --json.
+type migrated struct {
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Mode   string `json:"mode"` // copy, final, dry-run or verify-only
+	Backup string `json:"backup,omitempty"`
+	migrate.Report
+}
+
+// Run copies, or compares.
+func (c *migrateStoreCmd) Run(a *app) (err error) {
+	mode, err := c.mode()
+	if err != nil {
+		return err
+	}
+	if err := c.check(a); err != nil {
+		return err
+	}
+	from, taken, closeFrom, err := c.openFrom(a)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeFrom()) }()
+	to, err := c.openTo(a)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	count := node.FixBuckets
+	if c.DryRun || c.VerifyOnly {
+		count = node.Buckets
+	}
+	buckets, err := count(a.ctx, to)
+	if err != nil {
+		return err
+	}
+	bar := &migrateBar{a: a}
+	o := migrate.Options{From: redact(c.From), To: redact(c.To), Final: c.Final, Dry: c.DryRun, Batch: c.Batch, Progress: bar.at,
+		Bucket: func(k rouse.Key) uint32 { return rouse.BucketOf(k, buckets) }}
+	do := migrate.Copy
+	if c.VerifyOnly {
+		do = migrate.Verify
+	}
+	report, err := do(a.ctx, from, to, o)
+	bar.end()
+	if err != nil {
+		if !c.DryRun && !c.VerifyOnly && !errors.As(err, new(*rouse.Invalid)) {
+			a.note("the copy is not finished; the same command goes on with it")
+		}
+		return err
+	}
+	m := migrated{From: o.From, To: o.To, Mode: mode, Backup: taken, Report: report}
+	if err := a.show(m, func() error { c.tell(a, &m); return nil }); err != nil {
+		return err
+	}
+	if report.Different > 0 || c.Final && !report.Finished {
+		return silent{exitFailure}
+	}
+	return nil
+}
+
+func (c *migrateStoreCmd) mode() (string, error) {
+	mode, given := "copy", 0
+	for _, m := range []struct {
+		name string
+		on   bool
+	}{{"final", c.Final}, {"dry-run", c.DryRun}, {"verify-only", c.VerifyOnly}} {
+		if m.on {
+			mode, given = m.name, given+1
+		}
+	}
+	if given > 1 {
+		return "", &usage{text: "--final, --dry-run and --verify-only do not go together: give one of them", help: "rouse migrate-store --help"}
+	}
+	if c.Batch < 1 || c.Batch > rouse.MaxBatch {
+		return "", rouse.Refuse("batch", fmt.Sprint(c.Batch), "is out of bounds", fmt.Sprintf("give 1 to %d", rouse.MaxBatch))
+	}
+	return mode, nil
+}
+
+// tell prints what became of it, and what is to be done next.
+func (c *migrateStoreCmd) tell(a *app, m *migrated) {
+	did := fmt.Sprintf("%s written, %s removed, %s written", counted(m.Total.RowsWritten, "row"), counted(m.Total.RowsRemoved, "row"), counted(m.Total.RecordsWritten, "record"))
+	has := fmt.Sprintf("%s and %s", counted(m.Rows, "row"), counted(m.Records, "record"))
+	switch {
+	case c.VerifyOnly && m.Different == 0:
+		a.say("%s has all that %s has: %s", m.To, m.From, has)
+	case c.VerifyOnly:
+		a.say("%s differs from %s: %s", m.To, m.From, counted(m.Different, "difference"))
+	case c.DryRun && m.Same:
+		a.say("%s has all that %s has: %s; nothing would be written", m.To, m.From, has)
+	case c.DryRun:
+		a.say("of %s, %s to %s there would be %s", has, m.From, m.To, did)
+	default:
+		a.say("copied %s to %s: %s, in %s", m.From, m.To, did, passes(m.Passes))
+	}
+	for _, d := range m.Differences {
+		a.say("  %s", d)
+	}
+	if more := m.Different - int64(len(m.Differences)); more > 0 {
+		a.say("  … and %d more", more)
+	}
+	if m.Forgot > 0 {
+		a.say("%s has %s beside, which %s has forgotten since", m.To, counted(m.Forgot, "record"), m.From)
+	}
+	if m.Hidden {
+		a.note("%s cannot tell which namespaces have records: those of namespaces without timers are not copied", m.From)
+	}
+	switch {
+	case c.VerifyOnly, c.DryRun:
+	case m.Finished:
+		a.say("verified: both have %s", has)
+		a.say("now start the service on %s, and never again on %s", m.To, m.From)
+	case c.Final:
+		a.note("%s still changes, or the copy is not what it should be: stop every service of it, and run the command again; do not serve %s yet", m.From, m.To)
+	default:
+		c.next(a, m)
+	}
+}
+
+// next tells how to finish.
+func (c *migrateStoreCmd) next(a *app, m *migrated) {
+	from, server := c.From, "the service of "+m.From
+	switch {
+	case m.Backup != "":
+		from = m.Backup + ":…"
+		a.say("that is %s as of the backup; run it again to come closer, or finish:", m.From)
+	case m.Same:
+		a.say("both have the same now; to finish:")
+	default:
+		a.say("%s goes on changing (%s by the last pass); to finish:", m.From, counted(m.Last.RowsWritten+m.Last.RowsRemoved+m.Last.RecordsWritten, "change"))
+	}
+	a.say("  1. stop %s", server)
+	a.say("  2. run rouse migrate-store %s %s --final", redact(from), m.To)
+	a.say("  3. start the service on %s, and never again on %s", m.To, m.From)
+	if m.Backup != "" {
+		a.say("where %s is the store that the server was started with", from)
+	}
+}
+
+func passes(n int) string {
+	if n == 1 {
+		return "1 pass"
+	}
+	return fmt.Sprintf("%d passes", n)
+}
+
+// migrateBar shows how far a copy is: a bar for the rows of each pass, and one for the records, whose number is not known. Where it
+// cannot be drawn, a line says what begins.
+type migrateBar struct {
+	a    *app
+	bar  *progress
+	what string
+}
+
+func (b *migrateBar) at(p migrate.Progress) {
+	what := "rows"
+	if p.Records {
+		what = "records"
+	}
+	if p.Pass > 0 {
+		what = fmt.Sprintf("pass %d, %s", p.Pass, what)
+	}
+	if what != b.what {
+		b.end()
+		b.what, b.bar = what, b.a.progress(what, p.Total)
+		b.bar.left = true
+		if !b.a.errTTY && p.Pass > 0 { // for those who read it in a log
+			b.a.note("%s", what)
+		}
+	}
+	b.bar.at(p.Done, p.Done)
+}
+
+func (b *migrateBar) end() {
+	if b.bar != nil {
+		b.bar.end()
+	}
+}
+
+// isServer says whether FROM is a server, and returns its address.
+func isServer(from string) (address string, ok bool) {
+	address, ok = strings.CutPrefix(from, "http://")
+	return strings.TrimSuffix(address, "/"), ok
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/migrate"
+	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/store/pebble"
+)
+
+// fillStore makes a store with so many timers and records.
+func fillStore(t *testing.T, dir string, n int) {
+	t.Helper()
+	s, err := pebble.Open(dir, pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var changes []rouse.Change
+	for i := range n {
+		tm := rouse.Timer{Key: rouse.Key{Namespace: "default", Name: fmt.Sprintf("t%05d", i)}, Created: 1, Visible: rouse.MaxInstant, Due: rouse.MaxInstant,
+			Spec: rouse.Spec{Schedule: "2099-01-01T00:00:00Z", Target: "stream:x"}}
+		row := tm.Row()
+		changes = append(changes, rouse.Change{Key: row.Key, To: &row,
+			Log: []rouse.Record{{Namespace: "default", Name: tm.Key.Name, Generation: 1, Ending: rouse.EndFired, Ended: rouse.Instant(1_750_000_000_000 + i/100)}}})
+	}
+	if _, err := s.Apply(context.Background(), changes); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// migrateStore runs the command to its end.
+func migrateStore(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("rouse", append([]string{"migrate-store"}, args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GORACE=atexit_sleep_ms=0"}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// TestAKilledMigrationGoesOn kills the command while it copies rows, and while it copies records, and lets it go on.
+func TestAKilledMigrationGoesOn(t *testing.T) {
+	const n = 2500
+	dir := t.TempDir()
+	fillStore(t, filepath.Join(dir, "from"), n)
+	from, to := "pebble:"+filepath.Join(dir, "from"), "sqlite:"+filepath.Join(dir, "to.db")
+	for _, phase := range []string{"pass 1, rows", "pass 1, records"} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		cmd := exec.CommandContext(ctx, "rouse", "migrate-store", from, to, "--batch", "1") // slow enough to be killed on its way
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GORACE=atexit_sleep_ms=0"}
+		stderr, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for lines := bufio.NewScanner(stderr); lines.Scan() && lines.Text() != phase; {
+		}
+		_ = cmd.Process.Kill()
+		if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Fatalf("in %s: it was done before it was killed: %v", phase, err)
+		}
+		cancel()
+		out := migrateStore(t, from, to, "--dry-run")
+		var rows, removed, records int
+		_, would, _ := strings.Cut(out, "there would be ")
+		if _, err := fmt.Sscanf(would, "%d rows written, %d rows removed, %d records written", &rows, &removed, &records); err != nil {
+			t.Fatalf("%v in %q", err, out)
+		}
+		switch left := map[string]int{"pass 1, rows": rows, "pass 1, records": records}[phase]; {
+		case left == 0, phase == "pass 1, rows" && left == n, phase == "pass 1, records" && rows != 0:
+			t.Errorf("killed in %s: %s", phase, out)
+		}
+	}
+	if out := migrateStore(t, from, to, "--final"); !strings.Contains(out, fmt.Sprintf("verified: both have %d rows and %d records", n, n)) {
+		t.Error(out)
+	}
+	if out := migrateStore(t, from, to, "--verify-only"); !strings.Contains(out, "has all that") {
+		t.Error(out)
+	}
+}
+
+// TestAMigrationSharesTimersOut: a store of several nodes has its timers in buckets, whose number is settled by whoever comes first.
+func TestAMigrationSharesTimersOut(t *testing.T) {
+	dir := t.TempDir()
+	fillStore(t, filepath.Join(dir, "from"), 300)
+	from, shared, back := "pebble:"+filepath.Join(dir, "from"), servers.StartPostgres(t).URL(), "sqlite:"+filepath.Join(dir, "back.db")
+	buckets := func(url string) map[uint32]int {
+		s, err := node.OpenStore(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		page, err := s.List(t.Context(), rouse.Query{Limit: 1000})
+		if err != nil || len(page.Rows) != 300 {
+			t.Fatalf("%d rows: %v", len(page.Rows), err)
+		}
+		n, err := node.Buckets(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := map[uint32]int{}
+		for i := range page.Rows {
+			r := &page.Rows[i]
+			if of[r.Bucket]++; r.Bucket != rouse.BucketOf(r.Key, n) {
+				t.Fatalf("%q is in bucket %d, of %d", r.Key, r.Bucket, n)
+			}
+		}
+		if locks, ok := s.(rouse.Shared); ok {
+			if settings, _, err := locks.Leases(t.Context(), "setting/buckets"); err != nil || len(settings) != 1 {
+				t.Errorf("the number of buckets is not written down: %v %v", settings, err)
+			}
+		}
+		return of
+	}
+	migrateStore(t, from, shared, "--final")
+	if of := buckets(shared); len(of) < 32 {
+		t.Errorf("300 timers are in %d buckets", len(of))
+	}
+	migrateStore(t, from, shared, "--verify-only")
+	migrateStore(t, shared, back, "--final")
+	if of := buckets(back); len(of) != 1 {
+		t.Errorf("a store of one node has %d buckets", len(of))
+	}
+}
+
+func TestProgressSaysHowLongItWillTake(t *testing.T) {
+	p := &progress{what: "pass 1, rows", total: 4000, left: true, began: time.Unix(0, 0)}
+	if got, want := p.line(1000, 1000, time.Unix(30, 0)), "[#######.......................]  25% pass 1, rows 1000, 33/s, 1m30s left"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var out bytes.Buffer
+	a := &app{errOut: &out}
+	b := &migrateBar{a: a}
+	for _, at := range []struct {
+		pass    int
+		records bool
+	}{{1, false}, {1, false}, {1, true}, {2, false}} {
+		b.at(migrate.Progress{Pass: at.pass, Records: at.records})
+	}
+	if got, want := out.String(), "pass 1, rows\npass 1, records\npass 2, rows\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

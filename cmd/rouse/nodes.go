@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+)
+
+// nodesCmd lists nodes.
+type nodesCmd struct{}
+
+func (nodesCmd) Help() string {
+	return `Asks one node, which knows of the others from the store. A star marks the one that answered; the leader does what is done once
+for all nodes, which is bookkeeping only: without one, timers fire all the same.
+
+Examples:
+
+    rouse nodes
+    rouse nodes --json
+    rouse nodes --server 10.0.0.1:7411,10.0.0.2:7411`
+}
+
+// Run lists them.
+func (nodesCmd) Run(a *app) error {
+	return a.call(func(ctx context.Context, s *client.Client) error {
+		list, err := s.Nodes(ctx)
+		if err != nil {
+			return err
+		}
+		t := newTable(a, "NODE", "ADDRESS", "VERSION", "UP", "LEADER", "BUCKETS", "STRATEGY", "ROLES")
+		for _, n := range list {
+			if a.cli.JSON {
+				err = a.printJSON(api.Node{ID: n.ID, Address: n.Address, Version: n.Version, Started: api.TimeOf(n.Started), Self: n.Self, Leader: n.Leader,
+					Buckets: n.Buckets, Strategy: n.Strategy, Roles: n.Roles})
+			} else {
+				err = t.row(nodeCells(&n)...)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return t.flush()
+	})
+}
+
+func nodeCells(n *client.Node) []string {
+	id, up, leader, roles := n.ID, "", "", "all"
+	if n.Self {
+		id += "*"
+	}
+	if n.Started != 0 {
+		up = roughly(time.Since(n.Started.Time()))
+	}
+	if n.Leader {
+		leader = "yes"
+	}
+	if len(n.Roles) > 0 {
+		roles = strings.Join(n.Roles, ",")
+	}
+	return []string{id, orDash(n.Address), orDash(n.Version), orDash(up), orDash(leader), fmt.Sprint(n.Buckets), orDash(n.Strategy), roles}
+}
+
+// orDash shows that there is nothing to show.
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

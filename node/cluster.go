@@ -1,0 +1,253 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/claim"
+	"github.com/rousehq/rouse/server"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+// Strategies and roles that a Config may name.
+var (
+	Strategies = []string{"bucket", "lease", "tick"}
+	Roles      = []string{"api", "scheduler", "executor"}
+)
+
+// checkCluster looks at what concerns nodes that share a store.
+func (c *Config) checkCluster() (errs []error) {
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if !slices.Contains(Strategies, c.Strategy) {
+		bad("strategy %q is not offered: give one of %s", c.Strategy, strings.Join(Strategies, ", "))
+	}
+	for _, r := range c.Roles {
+		if !slices.Contains(Roles, r) {
+			bad("roles has %q, which is none: give some of %s", r, strings.Join(Roles, ", "))
+		}
+	}
+	for _, d := range []struct {
+		name        string
+		value       time.Duration
+		least, most time.Duration
+	}{{"lease", c.Lease, time.Second, 10 * time.Minute}, {"hold", c.Hold, time.Second, time.Hour}, {"poll", c.Poll, 10 * time.Millisecond, time.Minute},
+		{"tick", c.Tick, 10 * time.Millisecond, time.Minute}, {"tick-delay", c.TickDelay, time.Second, 24 * time.Hour}} {
+		if d.value < d.least || d.value > d.most {
+			bad("%s is %v: give %v to %v", d.name, d.value, d.least, d.most)
+		}
+	}
+	if c.Hold < 2*c.Poll {
+		bad("hold is %v, not twice the poll of %v: what is taken would be given up before it is due; give a longer hold or a shorter poll", c.Hold, c.Poll)
+	}
+	if c.Buckets < 1 || c.Buckets > 4096 {
+		bad("buckets is %d: give 1 to 4096", c.Buckets)
+	}
+	if c.ClaimBatch < 1 || c.ClaimBatch > 10_000 {
+		bad("claim-batch is %d: give 1 to 10000", c.ClaimBatch)
+	}
+	if len(c.Claims) > 0 && c.Strategy == "bucket" {
+		bad("claims names namespaces, but with the strategy bucket a node owns whole buckets: use lease or tick")
+	}
+	for _, ns := range c.Claims {
+		if err := rouse.CheckNamespace(ns); err != nil {
+			bad("claims has %q, which is no namespace", ns)
+		}
+	}
+	if c.Advertise != "" {
+		if _, _, err := net.SplitHostPort(c.Advertise); err != nil {
+			bad("advertise %q is no address: give HOST:PORT as clients reach this node, or nothing", c.Advertise)
+		}
+	}
+	if strings.ContainsAny(c.Node, "#/ ") || len(c.Node) > 100 {
+		bad("node %q is no name: give up to 100 letters, digits and signs but '#', '/' and spaces", c.Node)
+	}
+	return errs
+}
+
+// has says whether the node has a role.
+func (c *Config) has(role string) bool { return len(c.Roles) == 0 || slices.Contains(c.Roles, role) }
+
+// cluster is a node's place among those that share its store. A node that has its store to itself is alone in it.
+type cluster struct {
+	strategy rouse.Strategy
+	buckets  uint32
+	shared   bool
+	leader   func() bool
+	nodes    func(context.Context) ([]claim.Node, error)
+}
+
+// said is what a node says of itself to the others.
+type said struct {
+	Address  string        `json:"address,omitempty"`
+	Version  string        `json:"version,omitempty"`
+	Started  rouse.Instant `json:"started"`
+	Strategy string        `json:"strategy"`
+	Roles    []string      `json:"roles,omitempty"`
+}
+
+// join finds the node's place.
+func (n *Node) join(ctx context.Context) (*cluster, error) {
+	c := &n.cfg
+	store, ok := n.store.(rouse.Shared)
+	if !ok || !c.shared() {
+		return n.alone(), nil
+	}
+	if err := agree(ctx, store, c.Buckets); err != nil {
+		return nil, err
+	}
+	started, err := store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(said{Address: c.advertised(n.Addr()), Version: c.Version, Started: started, Strategy: c.Strategy, Roles: c.Roles})
+	if err != nil {
+		return nil, err
+	}
+	member := claim.MemberOptions{Node: c.Node, TTL: c.Lease, Data: func() []byte { return data }}
+	cl := &cluster{buckets: uint32(c.Buckets), shared: true}
+	if c.Strategy == "bucket" && c.has("scheduler") {
+		n.metrics.loads = newLoads(cl.buckets)
+		share := claim.NewShare(store, claim.ShareOptions{MemberOptions: member, Buckets: cl.buckets, Load: n.metrics.loads.rates})
+		cl.strategy, cl.leader, cl.nodes = share, share.Leader, share.Nodes
+		return cl, nil
+	}
+	m := claim.NewMember(store, member)
+	cl.leader, cl.nodes = m.Leader, m.Nodes
+	cl.strategy = &attending{Strategy: n.holding(store, cl.buckets), member: m}
+	return cl, nil
+}
+
+// alone is the place of a node that has its store to itself. Its store has one bucket.
+func (n *Node) alone() *cluster {
+	cl := &cluster{strategy: claim.NewSole(1), buckets: 1}
+	if n.cfg.Strategy != "bucket" {
+		cl.strategy = n.holding(mem.New(), 1)
+	}
+	if !n.cfg.has("scheduler") {
+		cl.strategy = nothing{}
+	}
+	return cl
+}
+
+// holding returns the strategy of a node that holds what it takes.
+func (n *Node) holding(locks rouse.Locks, buckets uint32) rouse.Strategy {
+	c := &n.cfg
+	switch {
+	case !c.has("scheduler"):
+		return nothing{}
+	case c.Strategy == "tick":
+		return claim.NewTick(locks, n.store, claim.TickOptions{Node: c.Node, Buckets: buckets, Every: c.Tick, Hold: c.Hold, Delay: c.TickDelay,
+			Missed: n.metrics.tickMissed(c.Log)})
+	}
+	return claim.NewLease(buckets, c.Hold)
+}
+
+// settingBuckets is the lease whose data is the number of a store's buckets. Whoever writes it has it for good.
+const (
+	settingBuckets = "setting/buckets"
+	forGood        = 200 * 365 * 24 * time.Hour
+)
+
+// agree makes sure that all nodes of a store have the same number of buckets: the first one writes it down.
+func agree(ctx context.Context, locks rouse.Locks, buckets int) error {
+	want := strconv.Itoa(buckets)
+	got, err := locks.Lock(ctx, rand.Text(), forGood, []rouse.Want{{Name: settingBuckets, Data: []byte(want)}})
+	if err != nil {
+		return fmt.Errorf("ask for the number of the store's buckets: %w", err)
+	}
+	if have := string(got[0].Data); have != want {
+		return fmt.Errorf("the store's timers are in %s buckets, and this node is set to %s: give buckets %s", have, want, have)
+	}
+	return nil
+}
+
+// Buckets returns in how many buckets nodes keep the timers of a store; 1 where one node has it to itself.
+func Buckets(ctx context.Context, store rouse.Store) (uint32, error) {
+	locks, ok := store.(rouse.Shared)
+	if _, mine := store.(*mem.Store); !ok || mine {
+		return 1, nil
+	}
+	list, _, err := locks.Leases(ctx, settingBuckets)
+	if err != nil {
+		return 0, err
+	}
+	if len(list) == 0 {
+		return uint32(Defaults().Buckets), nil
+	}
+	n, err := strconv.ParseUint(string(list[0].Data), 10, 32)
+	if err != nil || n == 0 {
+		return 0, fmt.Errorf("the store says that it has %q buckets", list[0].Data)
+	}
+	return uint32(n), nil
+}
+
+// advertised returns where clients that know another node reach this one; "" if that cannot be known.
+func (c *Config) advertised(addr string) string {
+	if c.Advertise != "" || addr == "" {
+		return c.Advertise
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
+		return addr
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return net.JoinHostPort(name, port)
+}
+
+// name gives the node a name, if it has none.
+func (n *Node) name() {
+	if n.cfg.Node != "" {
+		return
+	}
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "node"
+	}
+	host = strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' || r == '#' || r == '/' {
+			return '-'
+		}
+		return r
+	}, host)
+	n.cfg.Node = host + ":" + strconv.Itoa(os.Getpid())
+	if _, port, err := net.SplitHostPort(n.Addr()); err == nil {
+		n.cfg.Node = host + ":" + port
+	}
+}
+
+// list returns the nodes as the API shows them.
+func (cl *cluster) list(self string) func(context.Context) ([]server.Node, error) {
+	return func(ctx context.Context) ([]server.Node, error) {
+		nodes, err := cl.nodes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		list := make([]server.Node, len(nodes))
+		for i, n := range nodes {
+			var s said
+			_ = json.Unmarshal(n.Data, &s) // what a node of another version says may be something else
+			list[i] = server.Node{ID: n.ID, Address: s.Address, Version: s.Version, Started: s.Started, Self: n.ID == self, Leader: n.Leader,
+				Buckets: len(n.Buckets), Strategy: s.Strategy, Roles: s.Roles}
+		}
+		return list, nil
+	}
+}
+
+// nothing is the strategy of a node that schedules nothing.
+type nothing struct{}
+
+func (nothing) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
+	return rouse.Grant{}, func(bool) {}, ctx.Err()
+}

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Node is a process that serves the store.
+type Node struct {
+	ID       string        // in printable ASCII
+	Address  string        // as clients reach its API: "host:port", or with http:// or https:// before it; empty: it has none
+	Version  string        // of the program
+	Started  rouse.Instant // by the store's clock
+	Self     bool          // it is the one that is asked
+	Leader   bool          // it does what is done once for all nodes, which is bookkeeping only
+	Buckets  int           // shares of the timers that it has now
+	Strategy string        // how nodes share the timers
+	Roles    []string      // what it does; empty: everything
+}
+
+// nodesWithin bounds an answer of Options.Nodes, which may have to ask the store.
+const nodesWithin = 5 * time.Second
+
+// loneNode is the id of a server that knows of no others.
+const loneNode = "local"
+
+// nodes returns the nodes in the order of their ids.
+func (s *service) nodes(ctx context.Context) ([]Node, error) {
+	if s.opts.Nodes == nil {
+		return []Node{{ID: loneNode, Version: s.opts.Version, Started: s.started, Self: true, Leader: true}}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, nodesWithin)
+	defer cancel()
+	list, err := s.opts.Nodes(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("the store does not say in time which nodes there are: %w", rouse.ErrUnavailable)
+		}
+		return nil, err
+	}
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b Node) int { return strings.Compare(a.ID, b.ID) })
+	return list, nil
+}
+
+func (f *adminFace) ListNodes(ctx context.Context, _ *rousev1.ListNodesRequest) (*rousev1.ListNodesResponse, error) {
+	list, err := f.nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &rousev1.ListNodesResponse{Nodes: make([]*rousev1.Node, len(list))}
+	for i, n := range list {
+		out.Nodes[i] = &rousev1.Node{Id: n.ID, Address: n.Address, Version: n.Version, StartedMs: int64(n.Started), Self: n.Self,
+			Leader: n.Leader, Buckets: uint32(n.Buckets), Strategy: n.Strategy, Roles: n.Roles}
+	}
+	return out, nil
+}
+
+func (f *httpFace) listNodes(c *call) error {
+	if _, err := c.query(); err != nil {
+		return err
+	}
+	list, err := f.nodes(c.r.Context())
+	if err != nil {
+		return err
+	}
+	out := api.NodeList{Nodes: make([]api.Node, len(list))}
+	for i, n := range list {
+		out.Nodes[i] = api.Node{ID: n.ID, Address: n.Address, Version: n.Version, Started: api.TimeOf(n.Started), Self: n.Self, Leader: n.Leader,
+			Buckets: n.Buckets, Strategy: n.Strategy, Roles: n.Roles}
+	}
+	return c.reply(http.StatusOK, out)
+}
