@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/rousehq/rouse"
+)
+
+// Claim returns the rows of the window. The functions claim and claim_hold of the schema say how, and what the token is.
+func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
+	limit := min(max(1, w.Limit), math.MaxInt32)
+	text := s.sql.claim
+	if w.Hold > 0 {
+		limit = min(limit, blockSize-1)
+		text = s.sql.hold
+	}
+	c := newCall(text)
+	addBuckets(c, w.Buckets)
+	after := w.After
+	if after == (rouse.Position{}) {
+		after.Visible = math.MinInt64
+	}
+	c.int8(int64(after.Visible)).text_(after.Key.Namespace).text_(after.Key.Name).text_(after.Key.Fire)
+	c.int8(millis(w.Ahead)).int8(int64(w.Since)).int4(limit).int8(int64(w.Bytes))
+	if len(w.Namespaces) == 0 {
+		c.add(pgtype.TextArrayOID, nil)
+	} else {
+		list := strs(len(w.Namespaces), 16)
+		for _, name := range w.Namespaces {
+			list.str(name)
+		}
+		c.array(list)
+	}
+	if w.Hold > 0 {
+		c.int8(millis(w.Hold))
+	}
+	var b rouse.Batch
+	first, size := true, 0
+	err := s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
+		if first { // the clock and the token
+			first = false
+			b.Now, b.Token = rouse.Instant(readInt(row[1])), uint64(readInt(row[5]))
+			return nil
+		}
+		var r rouse.Row
+		if err := scanRow(row, &r); err != nil {
+			return err
+		}
+		b.Rows = append(b.Rows, r)
+		size += len(r.Body)
+		return nil
+	})
+	if err != nil {
+		return rouse.Batch{}, err
+	}
+	if w.Hold > 0 {
+		slices.SortFunc(b.Rows, func(x, y rouse.Row) int { return x.Position().Compare(y.Position()) })
+	}
+	b.More = len(b.Rows) == limit || w.Bytes > 0 && size >= w.Bytes
+	return b, nil
+}
+
+// bitSpan is how far apart buckets may lie that are asked for by bits.
+const bitSpan = 1 << 16
+
+// addBuckets adds the four parameters that say which buckets are meant: the lowest and the highest, and, where not all between them
+// are, a bit for each, or a list where they lie far apart. To look at a list costs as much as the rest of reading a row.
+func addBuckets(c *call, buckets []uint32) {
+	low, high := int64(0), int64(-1)
+	n := int64(0)
+	for i, b := range buckets {
+		if i == 0 || b != buckets[i-1] {
+			n++
+		}
+	}
+	if n > 0 {
+		low, high = int64(buckets[0]), int64(buckets[len(buckets)-1])
+	}
+	c.int8(low).int8(high)
+	span := high - low + 1
+	switch {
+	case n == span:
+		c.add(pgtype.ByteaOID, nil).add(pgtype.Int8ArrayOID, nil)
+	case span <= bitSpan:
+		bits := make([]byte, (span+7)/8)
+		for _, b := range buckets {
+			at := int64(b) - low
+			bits[at/8] |= 1 << (at % 8) // get_bit counts from the lowest bit of the first byte
+		}
+		c.add(pgtype.ByteaOID, bits).add(pgtype.Int8ArrayOID, nil)
+	default:
+		some := int8s(len(buckets))
+		for _, b := range buckets {
+			some.int8(int64(b))
+		}
+		c.add(pgtype.ByteaOID, nil).array(some)
+	}
+}

@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// minVersion is the oldest server that rouse knows: 13 has the 64-bit transaction numbers that claims go by.
+const minVersion = 130000
+
+// connectTimeout bounds the making of a connection, if the URL does not.
+const connectTimeout = 10 * time.Second
+
+// newPool makes a pool; it connects when it is used.
+func newPool(ctx context.Context, url string, o *Options, conns int) (*pgxpool.Pool, error) {
+	c, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	configure(&c.ConnConfig.Config, o)
+	c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	c.MaxConns = int32(conns)
+	c.MaxConnIdleTime = 5 * time.Minute
+	c.MaxConnLifetimeJitter = c.MaxConnLifetime / 10
+	c.PingTimeout = o.LeaseTimeout
+	return pgxpool.NewWithConfig(ctx, c)
+}
+
+// connect makes one connection.
+func connect(ctx context.Context, url string, o *Options) (*pgconn.PgConn, error) {
+	c, err := pgconn.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	configure(c, o)
+	return pgconn.ConnectConfig(ctx, c)
+}
+
+func configure(c *pgconn.Config, o *Options) {
+	c.RuntimeParams["application_name"] = o.Name
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = connectTimeout
+	}
+	// Where the URL names several hosts, the first that passes is taken: each new connection finds the one that is written to now.
+	asked := c.ValidateConnect
+	c.ValidateConnect = func(ctx context.Context, on *pgconn.PgConn) error {
+		if asked != nil {
+			if err := asked(ctx, on); err != nil {
+				return err
+			}
+		}
+		return inspect(ctx, on, o)
+	}
+}
+
+// inspect refuses a server that rouse cannot use, or that would lose what it acknowledges.
+func inspect(ctx context.Context, on *pgconn.PgConn, o *Options) error {
+	r := on.ExecParams(ctx, `SELECT current_setting('server_version_num'), current_setting('server_version'), pg_is_in_recovery()::text, current_setting('server_encoding'),
+		current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')`, nil, nil, nil, nil).Read()
+	if r.Err != nil {
+		return r.Err
+	}
+	if len(r.Rows) != 1 || len(r.Rows[0]) != 7 {
+		return errShort
+	}
+	v := r.Rows[0]
+	var version int
+	if _, err := fmt.Sscan(string(v[0]), &version); err != nil {
+		return fmt.Errorf("the server's version is %q: %w", v[0], err)
+	}
+	switch {
+	case version < minVersion:
+		return fmt.Errorf("the server is PostgreSQL %s; rouse needs version 13 or later", v[1])
+	case string(v[2]) != "false":
+		return fmt.Errorf("the server is a standby, which cannot be written; name the primary, or name all servers in the URL, separated by commas")
+	case string(v[3]) != "UTF8":
+		return fmt.Errorf("the database is encoded in %s; make one with ENCODING 'UTF8'", v[3])
+	}
+	if o.AllowUnsafe {
+		return nil
+	}
+	for i, setting := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
+		if string(v[4+i]) == "off" {
+			return fmt.Errorf("the server has %s off: in a crash it loses timers that were acknowledged; turn it on, or allow the loss of timers (AllowUnsafe)", setting)
+		}
+	}
+	return nil
+}

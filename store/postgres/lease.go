@@ -1,0 +1,115 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/rousehq/rouse"
+)
+
+// Lock takes or renews leases, in one statement and by the server's clock. A name that is wanted twice gets a next statement.
+func (s *Store) Lock(ctx context.Context, owner string, ttl time.Duration, wants []rouse.Want) ([]rouse.Lease, error) {
+	out := make([]rouse.Lease, len(wants))
+	if len(wants) == 0 {
+		return out, s.usable(ctx)
+	}
+	var calls []*call
+	var places [][]int // of the wants of a call, in the order of names
+	for _, at := range rounds(len(wants), func(i int) string { return wants[i].Name }) {
+		slices.SortFunc(at, func(a, b int) int { return strings.Compare(wants[a].Name, wants[b].Name) })
+		names, ifs, datas := strs(len(at), 32), int8s(len(at)), byteas(len(at), 64)
+		for _, i := range at {
+			w := &wants[i]
+			names.str(w.Name)
+			ifs.int8(int64(w.If))
+			if len(w.Data) == 0 {
+				datas.addNull()
+			} else {
+				datas.bytea(w.Data)
+			}
+		}
+		calls = append(calls, newCall(s.sql.lock).text_(owner).int8(millis(ttl)).array(names).array(ifs).array(datas))
+		places = append(places, at)
+	}
+	err := s.lease(ctx, calls, func(i int, row [][]byte) error {
+		if len(places[i]) == 0 {
+			return errShort
+		}
+		at := places[i][0]
+		places[i] = places[i][1:]
+		return scanLease(row, &out[at])
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// rounds parts the numbers below n, so that none has a name twice, and those of one name stay in their order.
+func rounds(n int, name func(i int) string) [][]int {
+	var out [][]int
+	seen := make(map[string]int, n)
+	for i := range n {
+		round := seen[name(i)]
+		seen[name(i)]++
+		if round == len(out) {
+			out = append(out, nil)
+		}
+		out[round] = append(out[round], i)
+	}
+	return out
+}
+
+func scanLease(row [][]byte, to *rouse.Lease) error {
+	if len(row) < 5 {
+		return errShort
+	}
+	*to = rouse.Lease{Name: string(row[0]), Owner: string(row[1]), Epoch: uint64(readInt(row[2])), Until: rouse.Instant(readInt(row[3]))}
+	if len(row[4]) > 0 {
+		to.Data = slices.Clone(row[4])
+	}
+	return nil
+}
+
+// Unlock ends leases that the owner has.
+func (s *Store) Unlock(ctx context.Context, owner string, names []string) error {
+	if len(names) == 0 {
+		return s.usable(ctx)
+	}
+	list := strs(len(names), 32)
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		list.str(name)
+	}
+	return s.lease(ctx, []*call{newCall(s.sql.unlock).text_(owner).array(list)}, nil)
+}
+
+// Leases returns the leases whose names begin with the prefix. None is ever forgotten: each is a row, and its epoch is in it.
+func (s *Store) Leases(ctx context.Context, prefix string) (out []rouse.Lease, now rouse.Instant, err error) {
+	text := `SELECT name, owner, epoch, until, data FROM ` + s.sql.schema + `.leases WHERE name >= $1 AND ($2::text IS NULL OR name < $2) AND epoch > 0 ORDER BY name`
+	c := newCall(text).text_(prefix)
+	if end := behind(prefix); end == "" {
+		c.add(pgtype.TextOID, nil)
+	} else {
+		c.text_(end)
+	}
+	err = s.lease(ctx, []*call{c, newCall(s.sql.now)}, func(i int, row [][]byte) error {
+		if i == 1 {
+			now = rouse.Instant(readInt(row[0]))
+			return nil
+		}
+		var l rouse.Lease
+		if err := scanLease(row, &l); err != nil {
+			return err
+		}
+		out = append(out, l)
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return out, now, nil
+}

@@ -1,0 +1,273 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/rousehq/rouse"
+)
+
+// maxLooks bounds the rows that one page of a list looks at in each of its sources.
+const maxLooks = 16384
+
+// List returns the rows that match, in the order of keys. What the sources of the query give is put together up to where all of
+// them have been read.
+func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err error) {
+	q.Limit = max(1, q.Limit)
+	sources := sourcesOf(&q)
+	calls := []*call{newCall(s.sql.plans)}
+	for i := range sources {
+		c, err := sources[i].page(&s.sql, &q)
+		if err != nil {
+			return page, err
+		}
+		calls = append(calls, c)
+	}
+	err = s.timer(ctx, calls, func(i int, row [][]byte) error {
+		if i == 0 {
+			return nil
+		}
+		return sources[i-1].add(row, q.Limit)
+	})
+	if err != nil {
+		return rouse.Page{}, err
+	}
+	for _, src := range sources {
+		page.Rows = append(page.Rows, src.rows...)
+		if src.next != nil && (page.Next == nil || src.next.Compare(*page.Next) < 0) {
+			page.Next = src.next
+		}
+	}
+	slices.SortFunc(page.Rows, func(a, b rouse.Row) int { return a.Key.Compare(b.Key) })
+	if page.Next != nil {
+		page.Rows = slices.DeleteFunc(page.Rows, func(r rouse.Row) bool { return r.Key.Compare(*page.Next) > 0 })
+	}
+	if len(page.Rows) > q.Limit {
+		page.Rows = page.Rows[:q.Limit]
+		page.Next = &page.Rows[q.Limit-1].Key
+	}
+	if page.Next != nil {
+		next := *page.Next
+		page.Next = &next
+	}
+	return page, nil
+}
+
+// Count returns how many rows match. What is asked for by namespace and states is in the tallies; the rest is counted one by one.
+func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
+	calls := []*call{newCall(s.sql.plans)}
+	if q.Prefix == "" && q.Name == "" && len(q.Labels) == 0 && q.DueFrom == 0 && q.DueUntil == 0 {
+		var w where
+		w.states(&q, "t.state")
+		if q.Namespace != "" {
+			w.text("t.namespace = ?", q.Namespace)
+		}
+		calls = append(calls, w.call(`SELECT COALESCE(sum(t.rows), 0)::bigint FROM `+s.sql.schema+`.tallies t WHERE `+w.String()))
+	} else {
+		q.After = rouse.Key{}
+		for _, src := range sourcesOf(&q) {
+			w := src.conditions(&q)
+			if err := src.filters(&q, &w); err != nil {
+				return 0, err
+			}
+			calls = append(calls, w.call(`SELECT count(*) FROM `+s.sql.schema+`.timers t WHERE `+w.String()))
+		}
+	}
+	err = s.timer(ctx, calls, func(i int, row [][]byte) error {
+		if i > 0 {
+			n += readInt(row[0])
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// source is an index in the order of keys: that of all rows, or that of the rows of one state. No row is in two sources of a query.
+type source struct {
+	state rouse.State // 0: all
+	rows  []rouse.Row
+	next  *rouse.Key
+}
+
+// sourcesOf chooses the sources of a query: those of its states if scheduled rows are not among them, or all rows.
+func sourcesOf(q *rouse.Query) []source {
+	if q.Name != "" && q.Namespace != "" || len(q.States) == 0 || slices.Contains(q.States, rouse.StateScheduled) {
+		return []source{{}}
+	}
+	states := slices.Clone(q.States)
+	slices.Sort(states)
+	var out []source
+	for _, state := range slices.Compact(states) {
+		out = append(out, source{state: state})
+	}
+	return out
+}
+
+// conditions are those on the index, in whose order the rows are looked at.
+func (src *source) conditions(q *rouse.Query) (w where) {
+	if src.state != 0 {
+		w.int("t.state = ?", int64(src.state))
+		w.add("t.state <> 1") // what the index holds
+	}
+	if q.Namespace != "" {
+		w.text("t.namespace = ?", q.Namespace)
+		named(&w, q)
+	}
+	if q.After != (rouse.Key{}) {
+		a := q.After
+		w.add(fmt.Sprintf("(t.namespace, t.name, t.fire) > (%s, %s, %s)", w.textArg(a.Namespace), w.textArg(a.Name), w.textArg(a.Fire)))
+	}
+	if len(w.parts) == 0 {
+		w.add("true")
+	}
+	return w
+}
+
+// named are the conditions on the name: on the index below a namespace, on the rows without one.
+func named(w *where, q *rouse.Query) {
+	if q.Name != "" {
+		w.text("t.name = ?", q.Name)
+	}
+	if q.Prefix != "" {
+		w.text("t.name >= ?", q.Prefix)
+		if end := behind(q.Prefix); end != "" {
+			w.text("t.name < ?", end)
+		}
+	}
+}
+
+// filters are the conditions on the rows.
+func (src *source) filters(q *rouse.Query, w *where) error {
+	w.states(q, "t.state")
+	if q.Namespace == "" {
+		named(w, q)
+	}
+	if len(q.Labels) > 0 {
+		b, err := json.Marshal(q.Labels)
+		if err != nil {
+			return err
+		}
+		w.text("t.labels @> ?::jsonb", string(b))
+	}
+	if q.DueFrom != 0 {
+		w.int("t.due >= ?", int64(q.DueFrom))
+	}
+	if q.DueUntil != 0 {
+		w.int("t.due < ?", int64(q.DueUntil))
+	}
+	return nil
+}
+
+// page asks for up to q.Limit rows and one more, and looks at no more than maxLooks: the row where it ended comes too, marked as no
+// hit if it is none.
+func (src *source) page(sql *texts, q *rouse.Query) (*call, error) {
+	index := src.conditions(q)
+	rows := where{c: index.c}
+	if err := src.filters(q, &rows); err != nil {
+		return nil, err
+	}
+	order := `t.namespace, t.name, t.fire`
+	if src.state != 0 {
+		order = `t.state, ` + order
+	}
+	return rows.call(fmt.Sprintf(`SELECT %s, t.hit, t.looks = %d FROM (
+			SELECT t.*, row_number() OVER () AS looks, (%s) AS hit FROM (SELECT * FROM %s.timers t WHERE %s ORDER BY %s LIMIT %d) t) t
+		WHERE t.hit OR t.looks = %d LIMIT %d`,
+		columns, maxLooks, rows.String(), sql.schema, index.String(), order, maxLooks, maxLooks, q.Limit+1)), nil
+}
+
+// add takes a row of the source's page.
+func (src *source) add(v [][]byte, limit int) error {
+	if len(v) != columnCount+2 {
+		return errShort
+	}
+	hit, last := v[columnCount][0] != 0, v[columnCount+1][0] != 0
+	if hit && len(src.rows) == limit {
+		src.next = &src.rows[limit-1].Key
+		return nil
+	}
+	var r rouse.Row
+	if err := scanRow(v, &r); err != nil {
+		return err
+	}
+	if hit {
+		src.rows = append(src.rows, r)
+	}
+	if last && src.next == nil {
+		src.next = &r.Key
+	}
+	return nil
+}
+
+// behind returns the first text behind all that begin with the prefix, "" if there is none. It is UTF-8 as the prefix is: the server
+// takes no other.
+func behind(prefix string) string {
+	for prefix != "" {
+		r, n := utf8.DecodeLastRuneInString(prefix)
+		prefix = prefix[:len(prefix)-n]
+		switch {
+		case r == utf8.RuneError && n == 1 || r == utf8.MaxRune:
+			continue
+		case r == 0xD7FF: // what follows are no characters
+			r = 0xE000
+		default:
+			r++
+		}
+		return prefix + string(r)
+	}
+	return ""
+}
+
+// where is a WHERE clause, with its parameters.
+type where struct {
+	parts []string
+	c     call
+}
+
+func (w *where) String() string { return strings.Join(w.parts, " AND ") }
+
+func (w *where) call(text string) *call {
+	c := w.c
+	c.text = text
+	return &c
+}
+
+func (w *where) add(part string) { w.parts = append(w.parts, part) }
+
+// text and int add a condition with one parameter, which the ? stands for.
+func (w *where) text(part, v string) { w.add(strings.Replace(part, "?", w.textArg(v), 1)) }
+
+func (w *where) int(part string, v int64) {
+	w.c.int8(v)
+	w.add(strings.Replace(part, "?", w.last(), 1))
+}
+
+func (w *where) textArg(v string) string {
+	w.c.add(pgtype.TextOID, []byte(v))
+	return w.last()
+}
+
+func (w *where) last() string { return fmt.Sprintf("$%d", len(w.c.args)) }
+
+// states asks for the states of a query.
+func (w *where) states(q *rouse.Query, column string) {
+	states := q.States
+	if len(states) == 0 {
+		states = rouse.ListedStates
+	}
+	list := int2s(len(states))
+	for _, s := range states {
+		list.int2(int(s))
+	}
+	w.c.array(list)
+	w.add(column + " = ANY(" + w.last() + ")")
+}

@@ -1,0 +1,248 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+//go:embed migrations
+var migrationFiles embed.FS
+
+// migration is a step from one version of the schema to the next. In its text, {schema} stands for the schema's quoted name, {channel}
+// for the same as a literal, {revisions} for the sequence.
+type migration struct {
+	version int
+	// compatible is the oldest version of which a node goes on with this one: the head of the file says it ("-- compatible: 1"). A
+	// migration that older nodes can live with adds only: then nodes of both versions may run while one is deployed.
+	compatible int
+	up, down   string
+}
+
+// embedded are the migrations of this version of rouse, in order.
+var embedded = func() []migration {
+	files, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil {
+		panic(err)
+	}
+	list, err := readMigrations(files)
+	if err != nil {
+		panic(err)
+	}
+	return list
+}()
+
+var compatibleLine = regexp.MustCompile(`(?m)\A-- compatible: (\d+)$`)
+
+// readMigrations reads files named 0001_what.up.sql and 0001_what.down.sql.
+func readMigrations(files fs.FS) (list []migration, err error) {
+	names, err := fs.Glob(files, "*.up.sql") // in the order of their names
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		m := migration{version: i + 1}
+		if !strings.HasPrefix(name, fmt.Sprintf("%04d_", m.version)) {
+			return nil, fmt.Errorf("%s is not migration %d", name, m.version)
+		}
+		up, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		down, err := fs.ReadFile(files, strings.TrimSuffix(name, ".up.sql")+".down.sql")
+		if err != nil {
+			return nil, err
+		}
+		found := compatibleLine.FindSubmatch(up)
+		if found == nil {
+			return nil, fmt.Errorf("%s does not begin with a line such as -- compatible: 1", name)
+		}
+		if m.compatible, err = strconv.Atoi(string(found[1])); err != nil || m.compatible > m.version {
+			return nil, fmt.Errorf("%s is compatible with %s", name, found[1])
+		}
+		m.up, m.down = string(up), string(down)
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// Latest is the version of the schema that this version of rouse knows.
+func Latest() int { return len(embedded) }
+
+// SchemaVersion returns the version of the schema that the URL leads to; 0 if it has none.
+func SchemaVersion(ctx context.Context, url string, o Options) (int, error) {
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return 0, err
+	}
+	var have schemaState
+	err := withConn(ctx, url, &o, func(on *pgconn.PgConn) (err error) {
+		have, err = look(ctx, on, &o)
+		return err
+	})
+	return have.version, err
+}
+
+// Migrate brings the schema to a version, up or down; 0 takes everything away, with all timers. Each step is one transaction, and
+// nodes that do it at the same time do each step once. Going down, no node of a newer version may run.
+func Migrate(ctx context.Context, url string, o Options, to int) error {
+	return migrate(ctx, url, o, to, embedded)
+}
+
+func migrate(ctx context.Context, url string, o Options, to int, steps []migration) error {
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return err
+	}
+	if to < 0 || to > len(steps) {
+		return fmt.Errorf("there is no version %d of the schema: this rouse knows 0 to %d", to, len(steps))
+	}
+	return withConn(ctx, url, &o, func(on *pgconn.PgConn) error { return walk(ctx, on, &o, to, steps, true) })
+}
+
+func withConn(ctx context.Context, url string, o *Options, do func(on *pgconn.PgConn) error) (err error) {
+	on, err := connect(ctx, url, o)
+	if err == nil {
+		err = do(on)
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = on.Close(end)
+	}
+	if err != nil {
+		return fmt.Errorf("store %s: schema %s: %w", redact(url), o.Schema, explain(err))
+	}
+	return nil
+}
+
+// ready sees to it that the schema is one that this version of rouse works with.
+func ready(ctx context.Context, url string, o *Options, steps []migration) error {
+	on, err := connect(ctx, url, o)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = on.Close(end)
+	}()
+	have, err := look(ctx, on, o)
+	if err != nil {
+		return err
+	}
+	if have.version < len(steps) && !o.NoMigrate {
+		if err := walk(ctx, on, o, len(steps), steps, false); err != nil {
+			return fmt.Errorf("the schema %s has version %d, and cannot be migrated to %d: %w", o.Schema, have.version, len(steps), err)
+		}
+		if have, err = look(ctx, on, o); err != nil {
+			return err
+		}
+	}
+	switch {
+	case have.version < len(steps):
+		return fmt.Errorf("the schema %s has version %d, this rouse needs %d; migrate it", o.Schema, have.version, len(steps))
+	case have.compatible > len(steps):
+		return fmt.Errorf("the schema %s has version %d, which needs a rouse that knows version %d or later; this one knows %d: run a newer one",
+			o.Schema, have.version, have.compatible, len(steps))
+	}
+	return nil
+}
+
+// schemaState is what a schema is at.
+type schemaState struct {
+	version    int
+	compatible int // the oldest version that may work with it
+}
+
+// look reads what the schema is at, without changing anything.
+func look(ctx context.Context, on *pgconn.PgConn, o *Options) (s schemaState, err error) {
+	// Not to_regclass: it goes by the session's cache, which does not hear of what others commit while step waits for its lock.
+	r := on.ExecParams(ctx, `SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'migrations'`,
+		[][]byte{[]byte(o.Schema)}, nil, nil, nil).Read()
+	if r.Err != nil || len(r.Rows) == 0 {
+		return s, r.Err
+	}
+	table := quote(o.Schema) + `.migrations`
+	r = on.ExecParams(ctx, `SELECT COALESCE(max(version), 0), COALESCE(max(compatible), 0) FROM `+table, nil, nil, nil, nil).Read()
+	if r.Err != nil {
+		return s, r.Err
+	}
+	_, err = fmt.Sscan(string(r.Rows[0][0])+" "+string(r.Rows[0][1]), &s.version, &s.compatible)
+	return s, err
+}
+
+// walk goes to a version step by step. Not down, unless it may: a node that starts leaves a schema that is newer than it.
+func walk(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []migration, down bool) error {
+	for {
+		more, err := step(ctx, on, o, to, steps, down)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// step makes one step under a lock that ends with its transaction, so that it works through a pooler, and a node that is killed leaves
+// neither the lock nor half a step.
+func step(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []migration, down bool) (more bool, err error) {
+	run := func(text string) error { return on.Exec(ctx, text).Close() }
+	if err := run(`BEGIN; SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = '1min';
+		SELECT pg_advisory_xact_lock(hashtext('rouse migrations'), hashtext(` + literal(o.Schema) + `))`); err != nil {
+		return false, err
+	}
+	defer func() {
+		if err != nil && !on.IsClosed() {
+			_ = on.Exec(context.WithoutCancel(ctx), `ROLLBACK`).Close()
+		}
+	}()
+	have, err := look(ctx, on, o)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case have.version == to || have.version > to && !down:
+		return false, run(`COMMIT`)
+	case have.version > len(steps):
+		return false, fmt.Errorf("it has version %d, and this rouse knows steps up to %d only; use the newer one", have.version, len(steps))
+	}
+	var text, mark string
+	at := quote(o.Schema) + `.migrations`
+	if have.version < to {
+		m := steps[have.version]
+		text = `CREATE TABLE IF NOT EXISTS ` + at + ` (version integer PRIMARY KEY, compatible integer NOT NULL, applied timestamptz NOT NULL DEFAULT now());` + m.up
+		mark = fmt.Sprintf(`INSERT INTO %s (version, compatible) VALUES (%d, %d)`, at, m.version, m.compatible)
+		if err := makeSchema(ctx, on, o); err != nil {
+			return false, err
+		}
+	} else {
+		m := steps[have.version-1]
+		text, mark = m.down, fmt.Sprintf(`DELETE FROM %s WHERE version = %d`, at, m.version)
+	}
+	if err := run(fill(text, o)); err != nil {
+		return false, fmt.Errorf("version %d: %w", max(have.version, min(have.version+1, to)), err)
+	}
+	if err := run(mark); err != nil {
+		return false, err
+	}
+	return true, run(`COMMIT`)
+}
+
+// makeSchema makes the schema if it is not there. It asks first, because the right to make schemas is asked for even if there is
+// nothing to make.
+func makeSchema(ctx context.Context, on *pgconn.PgConn, o *Options) error {
+	r := on.ExecParams(ctx, `SELECT 1 FROM pg_namespace WHERE nspname = $1`, [][]byte{[]byte(o.Schema)}, nil, nil, nil).Read()
+	if r.Err != nil || len(r.Rows) > 0 {
+		return r.Err
+	}
+	return on.Exec(ctx, `CREATE SCHEMA `+quote(o.Schema)).Close()
+}
+
+// fill puts names into the text of a migration.
+func fill(text string, o *Options) string {
+	return strings.NewReplacer("{schema}", quote(o.Schema), "{channel}", literal(o.Schema), "{revisions}", literal(quote(o.Schema)+".revisions")).Replace(text)
+}

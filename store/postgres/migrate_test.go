@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/rousehq/rouse/internal/servers"
+)
+
+// later are migrations that this version does not know: one that older nodes can live with, and one that they cannot.
+var later = append(append([]migration{}, embedded...),
+	migration{version: 2, compatible: 1, up: `ALTER TABLE {schema}.timers ADD note text`, down: `ALTER TABLE {schema}.timers DROP note`},
+	migration{version: 3, compatible: 3, up: `CREATE TABLE {schema}.third ()`, down: `DROP TABLE {schema}.third`},
+)
+
+func TestNodesMigrateAtTheSameTime(t *testing.T) {
+	url := servers.Postgres(t)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			s, err := open(t.Context(), url, unsafe, later)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := ask(t, url, `SELECT count(*) FROM rouse.migrations`); n != 3 {
+		t.Errorf("%d steps were noted, want 3", n)
+	}
+}
+
+func TestMigrateUpAndDown(t *testing.T) {
+	url := servers.Postgres(t)
+	at := func(want int) {
+		t.Helper()
+		if n, err := SchemaVersion(t.Context(), url, unsafe); err != nil || n != want {
+			t.Errorf("version %d, %v, want %d", n, err, want)
+		}
+	}
+	at(0)
+	for _, to := range []int{3, 1, 2, 0, 0, 3, 0} {
+		if err := migrate(t.Context(), url, unsafe, to, later); err != nil {
+			t.Fatalf("to %d: %v", to, err)
+		}
+		at(to)
+	}
+	left := `SELECT (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'rouse' AND relkind IN ('r', 'S'))
+		+ (SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace WHERE nspname = 'rouse')`
+	if n := ask(t, url, left); n != 1 { // the list of the steps
+		t.Errorf("%d things are left of version 0, want 1", n)
+	}
+	refused(t, migrate(t.Context(), url, unsafe, 4, later), "no version 4", "0 to 3")
+}
+
+// TestMixedVersions: while a new version is deployed, old nodes go on, if the step says that they can.
+func TestMixedVersions(t *testing.T) {
+	url := servers.Postgres(t)
+	s := openTest(t, url, unsafe)
+	defer s.Close()
+	create(t, s, timers("before", 10))
+	if err := migrate(t.Context(), url, unsafe, 2, later); err != nil {
+		t.Fatal(err)
+	}
+	create(t, s, timers("running", 10)) // on the connections that it has
+	again := openTest(t, url, unsafe)
+	defer again.Close()
+	create(t, again, timers("started", 10))
+	if n, err := SchemaVersion(t.Context(), url, unsafe); err != nil || n != 2 {
+		t.Errorf("an old node has left version %d, %v", n, err)
+	}
+	if err := migrate(t.Context(), url, unsafe, 3, later); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(t.Context(), url, unsafe)
+	refused(t, err, "has version 3", "this one knows 1", "run a newer one")
+	refused(t, Migrate(t.Context(), url, unsafe, 0), "has version 3", "newer")
+}
+
+// TestAStepIsWholeOrNot: what fails in its middle leaves nothing, and the next try goes on from where the schema is.
+func TestAStepIsWholeOrNot(t *testing.T) {
+	url := servers.Postgres(t)
+	broken := append([]migration{}, later...)
+	broken[1].up = `CREATE TABLE {schema}.half (); SELECT 1/0`
+	_, err := open(t.Context(), url, unsafe, broken)
+	refused(t, err, "division by zero", "version 2")
+	if n, err := SchemaVersion(t.Context(), url, unsafe); err != nil || n != 1 {
+		t.Errorf("version %d, %v, want 1", n, err)
+	}
+	if n := ask(t, url, `SELECT count(*) FROM pg_class WHERE relname = 'half'`); n != 0 {
+		t.Error("half of a step is left")
+	}
+	if err := migrate(t.Context(), url, unsafe, 3, later); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNoMigrate(t *testing.T) {
+	url := servers.Postgres(t)
+	o := unsafe
+	o.NoMigrate = true
+	_, err := Open(t.Context(), url, o)
+	refused(t, err, "has version 0", "needs 1", "migrate it")
+	if n := ask(t, url, `SELECT count(*) FROM pg_namespace WHERE nspname = 'rouse'`); n != 0 {
+		t.Error("it has made the schema")
+	}
+}
+
+func TestSchemasAreApart(t *testing.T) {
+	url := servers.Postgres(t)
+	a, b := openTest(t, url, unsafe), openTest(t, url, Options{AllowUnsafe: true, Schema: "select"}) // a word of SQL
+	defer a.Close()
+	defer b.Close()
+	create(t, a, timers("t", 3))
+	create(t, b, timers("t", 3))
+	_, err := Open(t.Context(), url, Options{Schema: `x"; DROP SCHEMA rouse`})
+	refused(t, err, "no name of a schema")
+}

@@ -1,0 +1,652 @@
+-- compatible: 1
+--
+-- The first schema. {schema} is the name of the schema, quoted; {channel} the same as a literal.
+--
+-- Times are milliseconds since 1970; 9223372036854775807 is never. States: 1 scheduled, 2 retrying, 3 accepted, 4 paused,
+-- 5 dead, 6 firing, 7 ended, 8 note. Conditions: a revision, 0 for no row, -1 for any.
+--
+-- How the functions keep their plans. The table grows from nothing to millions of rows and back within minutes, and the
+-- statistics that the planner goes by are of another minute. A plan that is right for an empty table (read all of it) is a
+-- catastrophe for a full one, and it stays, as plans are kept. So no plan here is left to estimates. What is not wanted is
+-- switched off for each function; a lookup by keys is LATERAL, so that the keys come first; a write goes by ctid in a function
+-- that has nothing but ctid scans to choose from. jit is off because a plan with something switched off counts as expensive,
+-- and would be compiled each time.
+
+-- One sequence gives all revisions, in blocks: a statement takes one and counts within it, so that what it writes has
+-- consecutive numbers and nobody waits for anybody. 2^47 blocks last for four centuries at ten thousand statements a second.
+CREATE SEQUENCE {schema}.revisions AS bigint INCREMENT BY 65536 START WITH 65536 CACHE 1;
+
+-- xid is the transaction that wrote the row: see claim. last_sync_id and sync_owner are for a store that puts an index in front
+-- of this one. The columns lie by size, so that no space is lost between them.
+CREATE TABLE {schema}.timers (
+    bucket       bigint   NOT NULL,
+    visible      bigint   NOT NULL,
+    revision     bigint   NOT NULL,
+    generation   bigint   NOT NULL,
+    due          bigint   NOT NULL,
+    xid          bigint   NOT NULL,
+    last_sync_id bigint   NOT NULL DEFAULT 0,
+    state        smallint NOT NULL,
+    criticality  smallint NOT NULL DEFAULT 0,
+    namespace    text COLLATE "C" NOT NULL,
+    name         text COLLATE "C" NOT NULL,
+    fire         text COLLATE "C" NOT NULL,
+    labels       jsonb,
+    body         bytea,
+    sync_owner   text,
+    CONSTRAINT timers_by_key PRIMARY KEY (namespace, name, fire)
+) WITH (
+    -- Every write moves an entry of timers_by_visible, so room for updates in place would lie idle: pages are filled. Dead rows
+    -- are taken away early and without pauses. A table that was large is not cut, as that locks everybody out for a moment.
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
+    autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.1, vacuum_truncate = off
+);
+
+-- The order of attention. The bucket is not in front: one ordered read serves any set of buckets, and rows of other buckets
+-- are left out at a fraction of a microsecond each, where an index by bucket would be entered once per bucket and page, and what
+-- comes out of it be sorted. xid is in it so that a claim with Since passes over what is older without a look at the table.
+CREATE INDEX timers_by_visible ON {schema}.timers (visible, namespace, name, fire, xid) WHERE visible < 9223372036854775807;
+
+-- Few rows are anything but scheduled; lists of them find them here.
+CREATE INDEX timers_by_state ON {schema}.timers (state, namespace, name, fire) WHERE state <> 1;
+
+CREATE TABLE {schema}.records (
+    ended     bigint NOT NULL,
+    seq       bigint NOT NULL,
+    namespace text COLLATE "C" NOT NULL,
+    name      text COLLATE "C" NOT NULL,
+    body      bytea NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
+CREATE INDEX records_by_time ON {schema}.records (namespace, ended, seq);
+CREATE INDEX records_by_timer ON {schema}.records (namespace, name, ended, seq);
+
+-- How many rows there are of a namespace and state, and how many records of an hour: the sums over the slots. See slot.
+CREATE TABLE {schema}.tallies (
+    namespace text COLLATE "C" NOT NULL, state smallint NOT NULL, slot smallint NOT NULL, rows bigint NOT NULL,
+    PRIMARY KEY (namespace, state, slot)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
+CREATE TABLE {schema}.hours (
+    hour bigint NOT NULL, slot smallint NOT NULL, records bigint NOT NULL,
+    PRIMARY KEY (hour, slot)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
+
+CREATE TABLE {schema}.leases (
+    name  text COLLATE "C" PRIMARY KEY,
+    owner text   NOT NULL DEFAULT '',
+    epoch bigint NOT NULL DEFAULT 0,
+    until bigint NOT NULL DEFAULT 0,
+    data  bytea
+) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
+
+-- now_ms is the store's clock: the wall clock of the server, cut down to a millisecond.
+CREATE FUNCTION {schema}.now_ms() RETURNS bigint LANGUAGE sql VOLATILE
+    AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
+
+-- slot returns the lowest number that no other transaction has, and keeps it until this one ends. Each writer counts in rows of its
+-- own, so none waits for another's commit, and there are as many as ever wrote at a time.
+CREATE FUNCTION {schema}.slot() RETURNS smallint LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    FOR i IN 0..63 LOOP
+        IF pg_try_advisory_xact_lock(hashtext({channel} || ' slots'), i) THEN
+            RETURN i;
+        END IF;
+    END LOOP;
+    RETURN 64 + pg_backend_pid() % 64; -- very many writers: some may wait
+END $$;
+
+CREATE FUNCTION {schema}.tally(v_namespaces text[], v_states smallint[], v_counts bigint[]) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    v_slot smallint;
+BEGIN
+    IF cardinality(v_namespaces) = 0 THEN
+        RETURN;
+    END IF;
+    v_slot := {schema}.slot();
+    INSERT INTO {schema}.tallies AS t (namespace, state, slot, rows)
+        SELECT u.namespace, u.state, v_slot, sum(u.n) FROM unnest(v_namespaces, v_states, v_counts) u(namespace, state, n)
+        GROUP BY 1, 2 HAVING sum(u.n) <> 0
+        ON CONFLICT (namespace, state, slot) DO UPDATE SET rows = t.rows + excluded.rows;
+END $$;
+
+CREATE FUNCTION {schema}.count_hours(v_hours bigint[], v_counts bigint[]) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    v_slot smallint := {schema}.slot();
+BEGIN
+    INSERT INTO {schema}.hours AS t (hour, slot, records)
+        SELECT u.hour, v_slot, sum(u.n) FROM unnest(v_hours, v_counts) u(hour, n) GROUP BY 1
+        ON CONFLICT (hour, slot) DO UPDATE SET records = t.records + excluded.records;
+END $$;
+
+-- keep writes the records of those changes that were not refused.
+CREATE FUNCTION {schema}.keep(v_base bigint, v_refused integer[], v_of integer[], v_offs integer[], v_namespaces text[], v_names text[],
+    v_ended bigint[], v_bodies bytea[]) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    v_hours bigint[];
+    v_counts bigint[];
+BEGIN
+    WITH kept AS (
+        INSERT INTO {schema}.records (ended, seq, namespace, name, body)
+            SELECT u.ended, v_base + u.off, u.namespace, u.name, u.body
+            FROM unnest(v_of, v_offs, v_namespaces, v_names, v_ended, v_bodies) u(of, off, namespace, name, ended, body)
+            WHERE v_refused IS NULL OR u.of NOT IN (SELECT r FROM unnest(v_refused) r)
+            RETURNING ended
+    ), counted AS (
+        SELECT div(ended, 3600000)::bigint AS hour, count(*) AS n FROM kept GROUP BY 1
+    )
+    SELECT array_agg(hour), array_agg(n) INTO v_hours, v_counts FROM counted;
+    IF v_hours IS NOT NULL THEN
+        PERFORM {schema}.count_hours(v_hours, v_counts);
+    END IF;
+END $$;
+
+-- insert_rows adds the rows whose act is 1, where there are none, and returns the offsets of those that it added.
+CREATE FUNCTION {schema}.insert_rows(v_base bigint, v_xid bigint, v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[],
+    v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
+    v_labels text[], v_bodies bytea[]) RETURNS integer[] LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    v_done integer[];
+BEGIN
+    WITH done AS (
+        INSERT INTO {schema}.timers (bucket, visible, revision, generation, due, xid, state, criticality, namespace, name, fire, labels, body)
+            SELECT u.bucket, u.visible, v_base + u.off, CASE u.generation WHEN 0 THEN v_base + u.off ELSE u.generation END, u.due, v_xid,
+                u.state, u.criticality, u.namespace, u.name, u.fire, u.labels::jsonb, u.body
+            FROM unnest(v_acts, v_offs, v_namespaces, v_names, v_fires, v_buckets, v_visibles, v_generations, v_states, v_dues, v_criticalities,
+                v_labels, v_bodies) u(act, off, namespace, name, fire, bucket, visible, generation, state, due, criticality, labels, body)
+            WHERE u.act = 1
+            ON CONFLICT (namespace, name, fire) DO NOTHING
+            RETURNING (revision - v_base)::integer AS off
+    )
+    SELECT COALESCE(array_agg(off), '{}') INTO v_done FROM done;
+    RETURN v_done;
+END $$;
+
+-- update_rows writes the rows whose act is 2 over those at the tids that still have the revisions, and returns the offsets of those
+-- that it wrote.
+CREATE FUNCTION {schema}.update_rows(v_base bigint, v_xid bigint, v_acts smallint[], v_offs integer[], v_tids tid[], v_revisions bigint[],
+    v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
+    v_labels text[], v_bodies bytea[]) RETURNS integer[] LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+    SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    v_done integer[];
+BEGIN
+    WITH done AS (
+        UPDATE {schema}.timers t SET bucket = u.bucket, visible = u.visible, revision = v_base + u.off,
+                generation = CASE u.generation WHEN 0 THEN v_base + u.off ELSE u.generation END, due = u.due, xid = v_xid, state = u.state,
+                criticality = u.criticality, labels = u.labels::jsonb, body = u.body
+            FROM unnest(v_acts, v_offs, v_tids, v_revisions, v_buckets, v_visibles, v_generations, v_states, v_dues, v_criticalities,
+                v_labels, v_bodies) u(act, off, tid, revision, bucket, visible, generation, state, due, criticality, labels, body)
+            WHERE u.act = 2 AND t.ctid = u.tid AND t.revision = u.revision
+            RETURNING u.off
+    )
+    SELECT COALESCE(array_agg(off), '{}') INTO v_done FROM done;
+    RETURN v_done;
+END $$;
+
+-- delete_rows removes the rows whose act is 3 at the tids that still have the revisions, and returns the offsets of those that
+-- it removed.
+CREATE FUNCTION {schema}.delete_rows(v_acts smallint[], v_offs integer[], v_tids tid[], v_revisions bigint[]) RETURNS integer[] LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+    SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    v_done integer[];
+BEGIN
+    WITH done AS (
+        DELETE FROM {schema}.timers t USING unnest(v_acts, v_offs, v_tids, v_revisions) u(act, off, tid, revision)
+            WHERE u.act = 3 AND t.ctid = u.tid AND t.revision = u.revision
+            RETURNING u.off
+    )
+    SELECT COALESCE(array_agg(off), '{}') INTO v_done FROM done;
+    RETURN v_done;
+END $$;
+
+-- apply_plain makes creates (act 1), updates (2) and deletes (3) that name a revision, each of another key, in the order of keys. It is
+-- what nearly all calls need. off is a change's place in the block of revisions, and its name in the answer: those that were refused,
+-- with the revisions that are there.
+--
+-- Deadlocks. Who waits for a row has none that comes after it. A call of one kind goes through its rows in the order of keys. A call of
+-- several kinds first locks the rows that there are, in that order; then it creates, and waits at most for another that has created the
+-- same key, or is about to end; then it updates and deletes what it has locked, and waits for nobody.
+CREATE FUNCTION {schema}.apply_plain(v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[], v_conditions bigint[],
+    v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
+    v_labels text[], v_bodies bytea[], v_log_of integer[], v_log_offs integer[], v_log_namespaces text[], v_log_names text[],
+    v_log_ended bigint[], v_log_bodies bytea[], OUT base bigint, OUT refused integer[], OUT refused_revisions bigint[]) LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    v_xid bigint := pg_current_xact_id()::text::bigint;
+    v_creates boolean := 1 = ANY(v_acts);
+    v_updates boolean := 2 = ANY(v_acts);
+    v_deletes boolean := 3 = ANY(v_acts);
+    v_tids tid[];
+    v_were smallint[];
+    v_done integer[] := '{}';
+    v_all boolean;
+    t_namespaces text[];
+    t_states smallint[];
+    t_counts bigint[];
+BEGIN
+    IF v_creates::integer + v_updates::integer + v_deletes::integer > 1 THEN
+        SELECT array_agg(t.tid), array_agg(t.state) INTO v_tids, v_were
+            FROM unnest(v_namespaces, v_names, v_fires, v_conditions) u(namespace, name, fire, revision)
+            LEFT JOIN LATERAL (SELECT r.ctid AS tid, r.state FROM {schema}.timers r
+                WHERE r.namespace = u.namespace AND r.name = u.name AND r.fire = u.fire AND r.revision = u.revision FOR UPDATE) t ON true;
+    ELSIF v_updates OR v_deletes THEN
+        SELECT array_agg(t.tid), array_agg(t.state) INTO v_tids, v_were
+            FROM unnest(v_namespaces, v_names, v_fires, v_conditions) u(namespace, name, fire, revision)
+            LEFT JOIN LATERAL (SELECT r.ctid AS tid, r.state FROM {schema}.timers r
+                WHERE r.namespace = u.namespace AND r.name = u.name AND r.fire = u.fire AND r.revision = u.revision OFFSET 0) t ON true;
+    END IF;
+    base := nextval({revisions});
+    IF v_creates THEN
+        v_done := v_done || {schema}.insert_rows(base, v_xid, v_acts, v_offs, v_namespaces, v_names, v_fires, v_buckets, v_visibles, v_generations,
+            v_states, v_dues, v_criticalities, v_labels, v_bodies);
+    END IF;
+    IF v_deletes THEN
+        v_done := v_done || {schema}.delete_rows(v_acts, v_offs, v_tids, v_conditions);
+    END IF;
+    IF v_updates THEN
+        v_done := v_done || {schema}.update_rows(base, v_xid, v_acts, v_offs, v_tids, v_conditions, v_buckets, v_visibles, v_generations, v_states,
+            v_dues, v_criticalities, v_labels, v_bodies);
+    END IF;
+    v_all := cardinality(v_done) = cardinality(v_offs);
+    IF NOT v_all THEN
+        SELECT array_agg(u.off), array_agg(COALESCE(t.revision, 0)) INTO refused, refused_revisions
+            FROM unnest(v_offs, v_namespaces, v_names, v_fires) u(off, namespace, name, fire)
+            LEFT JOIN LATERAL (SELECT r.revision FROM {schema}.timers r
+                WHERE r.namespace = u.namespace AND r.name = u.name AND r.fire = u.fire OFFSET 0) t ON true
+            WHERE u.off NOT IN (SELECT d FROM unnest(v_done) d);
+        -- A create that was refused for a row that is gone again would make no sense to anybody.
+        PERFORM 1 FROM unnest(refused, refused_revisions) x(off, revision), unnest(v_offs, v_acts) u(off, act)
+            WHERE x.revision = 0 AND u.off = x.off AND u.act = 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'a row was created and removed meanwhile' USING ERRCODE = 'serialization_failure';
+        END IF;
+    END IF;
+    SELECT array_agg(namespace), array_agg(state), array_agg(n) INTO t_namespaces, t_states, t_counts FROM (
+        SELECT u.namespace, s.state, sum(s.n)::bigint AS n
+        FROM unnest(v_acts, v_offs, v_namespaces, v_states, v_were) u(act, off, namespace, state, was)
+        CROSS JOIN LATERAL (VALUES (u.state, 1), (u.was, -1)) s(state, n)
+        WHERE s.state IS NOT NULL AND (u.act <> 2 OR u.was <> u.state) AND (v_all OR u.off NOT IN (SELECT r FROM unnest(refused) r))
+        GROUP BY 1, 2) x;
+    IF t_namespaces IS NOT NULL THEN
+        PERFORM {schema}.tally(t_namespaces, t_states, t_counts);
+    END IF;
+    IF cardinality(v_log_of) > 0 THEN
+        PERFORM {schema}.keep(base, refused, v_log_of, v_log_offs, v_log_namespaces, v_log_names, v_log_ended, v_log_bodies);
+    END IF;
+END $$;
+
+-- apply_full makes all other changes too: whatever there is (condition -1), keep (act 4), and rows beside, which are entries of
+-- their own with the position of their change as owner (0 for a change). All rows are locked first, in the order of keys. What was
+-- not there then and is when it is to be written is a conflict that ends the transaction, unless it is a create, which is refused.
+-- had are the changes of condition -1 that met a row, with its revision.
+CREATE FUNCTION {schema}.apply_full(v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[], v_conditions bigint[],
+    v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
+    v_labels text[], v_bodies bytea[], v_log_of integer[], v_log_offs integer[], v_log_namespaces text[], v_log_names text[],
+    v_log_ended bigint[], v_log_bodies bytea[], v_owners integer[], OUT base bigint, OUT refused integer[], OUT refused_revisions bigint[],
+    OUT had integer[], OUT had_revisions bigint[]) LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    n integer := cardinality(v_acts);
+    v_xid bigint := pg_current_xact_id()::text::bigint;
+    v_tids tid[];
+    v_have bigint[];
+    v_were smallint[];
+    v_yes boolean[] := array_fill(false, ARRAY[n]);
+    v_do smallint[] := array_fill(0::smallint, ARRAY[n]);
+    v_beside smallint[] := array_fill(0::smallint, ARRAY[n]);
+    v_done integer[];
+    v_missed integer[];
+    v_writes integer := 0;
+    t_namespaces text[] := '{}';
+    t_states smallint[] := '{}';
+    t_counts bigint[] := '{}';
+BEGIN
+    SELECT array_agg(t.tid), array_agg(COALESCE(t.revision, 0)), array_agg(t.state) INTO v_tids, v_have, v_were
+        FROM unnest(v_namespaces, v_names, v_fires) u(namespace, name, fire)
+        LEFT JOIN LATERAL (SELECT r.ctid AS tid, r.revision, r.state FROM {schema}.timers r
+            WHERE r.namespace = u.namespace AND r.name = u.name AND r.fire = u.fire FOR UPDATE) t ON true;
+    base := nextval({revisions});
+    FOR i IN 1..n LOOP
+        IF v_owners[i] = 0 AND v_conditions[i] IN (-1, v_have[i]) THEN
+            v_yes[i] := true;
+            IF v_acts[i] = 1 THEN
+                v_do[i] := CASE v_have[i] WHEN 0 THEN 1 ELSE 2 END;
+            ELSIF v_acts[i] = 3 AND v_have[i] <> 0 THEN
+                v_do[i] := 3;
+            END IF;
+        END IF;
+    END LOOP;
+    IF 1 = ANY(v_do) THEN
+        v_done := {schema}.insert_rows(base, v_xid, v_do, v_offs, v_namespaces, v_names, v_fires, v_buckets, v_visibles, v_generations, v_states,
+            v_dues, v_criticalities, v_labels, v_bodies);
+        SELECT array_agg(u.pos) INTO v_missed FROM unnest(v_do, v_offs) WITH ORDINALITY u(act, off, pos)
+            WHERE u.act = 1 AND u.off NOT IN (SELECT d FROM unnest(v_done) d);
+        IF v_missed IS NOT NULL THEN
+            FOR i IN 1..cardinality(v_missed) LOOP
+                IF v_conditions[v_missed[i]] = -1 THEN
+                    RAISE EXCEPTION 'a row was created meanwhile' USING ERRCODE = 'serialization_failure';
+                END IF;
+                v_yes[v_missed[i]] := false;
+                v_do[v_missed[i]] := 0;
+                v_have[v_missed[i]] := (SELECT r.revision FROM {schema}.timers r
+                    WHERE r.namespace = v_namespaces[v_missed[i]] AND r.name = v_names[v_missed[i]] AND r.fire = v_fires[v_missed[i]]);
+                IF v_have[v_missed[i]] IS NULL THEN
+                    RAISE EXCEPTION 'a row was created and removed meanwhile' USING ERRCODE = 'serialization_failure';
+                END IF;
+            END LOOP;
+        END IF;
+    END IF;
+    FOR i IN 1..n LOOP
+        IF v_owners[i] = 0 THEN
+            IF NOT v_yes[i] THEN
+                refused := refused || v_offs[i];
+                refused_revisions := refused_revisions || v_have[i];
+            ELSIF v_conditions[i] = -1 AND v_have[i] <> 0 THEN
+                had := had || v_offs[i];
+                had_revisions := had_revisions || v_have[i];
+            END IF;
+        ELSIF v_yes[v_owners[i]] THEN
+            IF v_have[i] = 0 THEN
+                v_beside[i] := 1;
+            ELSE
+                v_do[i] := 2;
+            END IF;
+        END IF;
+        IF v_do[i] IN (2, 3) THEN
+            v_writes := v_writes + 1;
+            t_namespaces := t_namespaces || v_namespaces[i];
+            t_states := t_states || v_were[i];
+            t_counts := t_counts || -1::bigint;
+        END IF;
+        IF v_do[i] IN (1, 2) OR v_beside[i] = 1 THEN
+            t_namespaces := t_namespaces || v_namespaces[i];
+            t_states := t_states || v_states[i];
+            t_counts := t_counts || 1::bigint;
+        END IF;
+    END LOOP;
+    IF 1 = ANY(v_beside) THEN
+        v_done := {schema}.insert_rows(base, v_xid, v_beside, v_offs, v_namespaces, v_names, v_fires, v_buckets, v_visibles, v_generations, v_states,
+            v_dues, v_criticalities, v_labels, v_bodies);
+        IF cardinality(v_done) <> (SELECT count(*) FROM unnest(v_beside) b WHERE b = 1) THEN
+            RAISE EXCEPTION 'a row was created meanwhile' USING ERRCODE = 'serialization_failure';
+        END IF;
+    END IF;
+    IF v_writes > 0 THEN
+        v_done := {schema}.delete_rows(v_do, v_offs, v_tids, v_have)
+            || {schema}.update_rows(base, v_xid, v_do, v_offs, v_tids, v_have, v_buckets, v_visibles, v_generations, v_states, v_dues,
+                v_criticalities, v_labels, v_bodies);
+        IF cardinality(v_done) <> v_writes THEN
+            RAISE EXCEPTION 'a locked row has changed' USING ERRCODE = 'serialization_failure';
+        END IF;
+    END IF;
+    PERFORM {schema}.tally(t_namespaces, t_states, t_counts);
+    IF cardinality(v_log_of) > 0 THEN
+        PERFORM {schema}.keep(base, refused, v_log_of, v_log_offs, v_log_namespaces, v_log_names, v_log_ended, v_log_bodies);
+    END IF;
+END $$;
+
+-- alone lets nobody else write rows until the transaction ends. It is for a call that has met others again and again.
+CREATE FUNCTION {schema}.alone() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    LOCK TABLE {schema}.timers IN EXCLUSIVE MODE; -- not SHARE ROW EXCLUSIVE: those who have rows locked must get on before
+END $$;
+
+-- The buckets of a claim are those from v_low to v_high: all of them, or those whose bit is set in v_bits (of v_low first), or those
+-- in v_some, where they lie too far apart for bits. The namespaces are all of them if v_namespaces is null.
+CREATE FUNCTION {schema}.era() RETURNS bigint LANGUAGE sql STABLE
+    AS $$ SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint % 32749 $$;
+
+-- claim reads a window. Its first row says the clock (visible) and the token (revision), with an empty bucket.
+--
+-- The clock is read before the rows, by a statement of its own: every statement of a volatile function has a snapshot of its own.
+-- So what is visible by that clock and was committed before it is in the answer.
+--
+-- The token. Revisions are given before commits, so a transaction may commit revisions that are smaller than some that a claim has
+-- seen; "all revisions since" would miss them. What a snapshot has not seen was written by transactions that were running (not
+-- below its xmin) or had not begun. So the token is the xmin of a snapshot that is taken no later than that of the rows, and every row
+-- keeps the number of the transaction that wrote it. In the token's upper bits is a mark of the server's start: a server that
+-- took over after a failover counts transactions on its own, and tokens that another one gave mean nothing to it.
+CREATE FUNCTION {schema}.claim(v_low bigint, v_high bigint, v_bits bytea, v_some bigint[], v_after bigint, v_namespace text, v_name text, v_fire text,
+    v_ahead bigint, v_since bigint, v_limit integer, v_bytes bigint, v_namespaces text[])
+    RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint, generation bigint, state smallint, due bigint,
+        criticality smallint, labels jsonb, body bytea) LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    v_now bigint := {schema}.now_ms();
+    v_until bigint := LEAST(v_ahead, 9223372036854775806 - v_now) + v_now;
+    v_era bigint := {schema}.era() << 48;
+    v_from bigint := CASE WHEN (v_since >> 48) << 48 = v_era THEN v_since - v_era ELSE 0 END;
+BEGIN
+    RETURN QUERY SELECT NULL::bigint, v_now, NULL::text, NULL::text, NULL::text, v_era + pg_snapshot_xmin(pg_current_snapshot())::text::bigint, NULL::bigint,
+        NULL::smallint, NULL::bigint, NULL::smallint, NULL::jsonb, NULL::bytea;
+    IF v_bytes = 0 THEN
+        RETURN QUERY SELECT t.bucket, t.visible, t.namespace, t.name, t.fire, t.revision, t.generation, t.state, t.due, t.criticality, t.labels, t.body
+            FROM {schema}.timers t
+            WHERE (t.visible, t.namespace, t.name, t.fire) > (v_after, v_namespace, v_name, v_fire) AND t.visible <= v_until
+                AND t.visible < 9223372036854775807 AND t.xid >= v_from
+                AND CASE WHEN t.bucket BETWEEN v_low AND v_high THEN CASE WHEN v_bits IS NOT NULL THEN get_bit(v_bits, (t.bucket - v_low)::integer) = 1
+                    WHEN v_some IS NOT NULL THEN t.bucket = ANY(v_some) ELSE true END ELSE false END
+                AND (v_namespaces IS NULL OR t.namespace = ANY(v_namespaces))
+            ORDER BY t.visible, t.namespace, t.name, t.fire LIMIT v_limit;
+    ELSE
+        RETURN QUERY SELECT d.bucket, d.visible, d.namespace, d.name, d.fire, d.revision, d.generation, d.state, d.due, d.criticality, d.labels, d.body FROM (
+            SELECT c.*, sum(octet_length(c.body)) OVER (ROWS UNBOUNDED PRECEDING) - octet_length(c.body) AS before FROM (
+                SELECT t.* FROM {schema}.timers t
+                WHERE (t.visible, t.namespace, t.name, t.fire) > (v_after, v_namespace, v_name, v_fire) AND t.visible <= v_until
+                    AND t.visible < 9223372036854775807 AND t.xid >= v_from
+                    AND CASE WHEN t.bucket BETWEEN v_low AND v_high THEN CASE WHEN v_bits IS NOT NULL THEN get_bit(v_bits, (t.bucket - v_low)::integer) = 1
+                        WHEN v_some IS NOT NULL THEN t.bucket = ANY(v_some) ELSE true END ELSE false END
+                AND (v_namespaces IS NULL OR t.namespace = ANY(v_namespaces))
+                ORDER BY t.visible, t.namespace, t.name, t.fire LIMIT v_limit) c) d
+            WHERE d.before < v_bytes;
+    END IF;
+END $$;
+
+-- hold_rows moves the rows at the tids, which are locked, to the end of their hold.
+CREATE FUNCTION {schema}.hold_rows(v_base bigint, v_until bigint, v_tids tid[], v_were bigint[])
+    RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint, generation bigint, state smallint, due bigint,
+        criticality smallint, labels jsonb, body bytea) LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+    SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    v_xid bigint := pg_current_xact_id()::text::bigint;
+BEGIN
+    RETURN QUERY UPDATE {schema}.timers t SET visible = v_until, revision = v_base + u.pos, xid = v_xid
+        FROM unnest(v_tids, v_were) WITH ORDINALITY u(tid, was, pos) WHERE t.ctid = u.tid
+        RETURNING t.bucket, u.was, t.namespace, t.name, t.fire, t.revision, t.generation, t.state, t.due, t.criticality, t.labels, t.body;
+END $$;
+
+-- claim_hold takes the rows of a window: locks them, passing over those that others have locked, and then moves them to the end of
+-- the hold under new revisions. What it returns is as claim does it; visible is what it was, and the order is not said.
+CREATE FUNCTION {schema}.claim_hold(v_low bigint, v_high bigint, v_bits bytea, v_some bigint[], v_after bigint, v_namespace text, v_name text, v_fire text,
+    v_ahead bigint, v_since bigint, v_limit integer, v_bytes bigint, v_namespaces text[], v_hold bigint)
+    RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint, generation bigint, state smallint, due bigint,
+        criticality smallint, labels jsonb, body bytea) LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    v_now bigint := {schema}.now_ms();
+    v_until bigint := LEAST(v_ahead, 9223372036854775806 - v_now) + v_now;
+    v_era bigint := {schema}.era() << 48;
+    v_from bigint := CASE WHEN (v_since >> 48) << 48 = v_era THEN v_since - v_era ELSE 0 END;
+    v_tids tid[];
+    v_were bigint[];
+BEGIN
+    RETURN QUERY SELECT NULL::bigint, v_now, NULL::text, NULL::text, NULL::text, v_era + pg_snapshot_xmin(pg_current_snapshot())::text::bigint, NULL::bigint,
+        NULL::smallint, NULL::bigint, NULL::smallint, NULL::jsonb, NULL::bytea;
+    SELECT array_agg(d.tid), array_agg(d.visible) INTO v_tids, v_were FROM (
+        SELECT c.tid, c.visible, sum(c.size) OVER (ROWS UNBOUNDED PRECEDING) - c.size AS before FROM (
+            SELECT t.ctid AS tid, t.visible, octet_length(t.body) AS size FROM {schema}.timers t
+            WHERE (t.visible, t.namespace, t.name, t.fire) > (v_after, v_namespace, v_name, v_fire) AND t.visible <= v_until
+                AND t.visible < 9223372036854775807 AND t.xid >= v_from
+                AND CASE WHEN t.bucket BETWEEN v_low AND v_high THEN CASE WHEN v_bits IS NOT NULL THEN get_bit(v_bits, (t.bucket - v_low)::integer) = 1
+                    WHEN v_some IS NOT NULL THEN t.bucket = ANY(v_some) ELSE true END ELSE false END
+                AND (v_namespaces IS NULL OR t.namespace = ANY(v_namespaces))
+            ORDER BY t.visible, t.namespace, t.name, t.fire LIMIT v_limit FOR UPDATE SKIP LOCKED) c) d
+        WHERE v_bytes = 0 OR d.before < v_bytes;
+    IF v_tids IS NOT NULL THEN
+        RETURN QUERY SELECT * FROM {schema}.hold_rows(nextval({revisions}), LEAST(v_hold, 9223372036854775807 - v_now) + v_now, v_tids, v_were);
+    END IF;
+END $$;
+
+-- fetch returns the rows of keys, with their positions among them.
+CREATE FUNCTION {schema}.fetch(v_namespaces text[], v_names text[], v_fires text[])
+    RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint, generation bigint, state smallint, due bigint,
+        criticality smallint, labels jsonb, body bytea, pos bigint) LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY SELECT t.*, u.pos FROM unnest(v_namespaces, v_names, v_fires) WITH ORDINALITY u(namespace, name, fire, pos)
+        CROSS JOIN LATERAL (SELECT r.bucket, r.visible, r.namespace, r.name, r.fire, r.revision, r.generation, r.state, r.due, r.criticality, r.labels, r.body
+            FROM {schema}.timers r WHERE r.namespace = u.namespace AND r.name = u.name AND r.fire = u.fire OFFSET 0) t;
+END $$;
+
+-- revisions_of returns the revisions of keys, in their order; 0 where there is no row.
+CREATE FUNCTION {schema}.revisions_of(v_namespaces text[], v_names text[], v_fires text[]) RETURNS bigint[] LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    RETURN (SELECT array_agg(COALESCE(t.revision, 0)) FROM unnest(v_namespaces, v_names, v_fires) u(namespace, name, fire)
+        LEFT JOIN LATERAL (SELECT r.revision FROM {schema}.timers r
+            WHERE r.namespace = u.namespace AND r.name = u.name AND r.fire = u.fire OFFSET 0) t ON true);
+END $$;
+
+-- raise lets revisions go on above one. Sequences know no locks: the advisory lock keeps two raises apart, and the distance keeps
+-- those away who take revisions meanwhile.
+CREATE FUNCTION {schema}.raise(v_revision bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext({channel} || ' raise'), 0);
+    IF (SELECT last_value FROM {schema}.revisions) <= v_revision THEN
+        PERFORM setval({revisions}, v_revision + 4294967296);
+    END IF;
+END $$;
+
+-- lock takes or renews leases. The names are in order, and each is there once. The clock is read when all rows are locked, so that
+-- waiting for them makes no lease shorter.
+CREATE FUNCTION {schema}.lock(v_owner text, v_ttl bigint, v_names text[], v_ifs bigint[], v_datas bytea[])
+    RETURNS TABLE (name text, owner text, epoch bigint, until bigint, data bytea) LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    v_now bigint;
+    v_there integer;
+BEGIN
+    LOOP
+        SELECT count(t.epoch) INTO v_there FROM unnest(v_names) u(name)
+            CROSS JOIN LATERAL (SELECT l.epoch FROM {schema}.leases l WHERE l.name = u.name FOR UPDATE) t;
+        EXIT WHEN v_there = cardinality(v_names);
+        INSERT INTO {schema}.leases (name) SELECT u.name FROM unnest(v_names) u(name) ON CONFLICT DO NOTHING;
+    END LOOP;
+    v_now := {schema}.now_ms();
+    RETURN QUERY SELECT * FROM {schema}.take(v_owner, v_now, LEAST(v_ttl, 9223372036854775807 - v_now) + v_now, v_names, v_ifs, v_datas);
+END $$;
+
+CREATE FUNCTION {schema}.take(v_owner text, v_now bigint, v_until bigint, v_names text[], v_ifs bigint[], v_datas bytea[])
+    RETURNS TABLE (name text, owner text, epoch bigint, until bigint, data bytea) LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+    FOR i IN 1..cardinality(v_names) LOOP
+        UPDATE {schema}.leases l SET owner = v_owner, until = v_until, data = v_datas[i],
+                epoch = CASE WHEN v_ifs[i] = 0 AND l.until > v_now AND l.owner = v_owner THEN l.epoch ELSE l.epoch + 1 END
+            WHERE l.name = v_names[i] AND CASE v_ifs[i] WHEN 0 THEN l.until <= v_now OR l.owner = v_owner ELSE l.epoch = v_ifs[i] END;
+        RETURN QUERY SELECT l.name, l.owner, l.epoch, l.until, l.data FROM {schema}.leases l WHERE l.name = v_names[i];
+    END LOOP;
+END $$;
+
+CREATE FUNCTION {schema}.unlock(v_owner text, v_names text[]) RETURNS void LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+DECLARE
+    v_name text;
+BEGIN
+    FOREACH v_name IN ARRAY v_names LOOP
+        UPDATE {schema}.leases l SET until = LEAST(l.until, {schema}.now_ms()) WHERE l.name = v_name AND l.owner = v_owner;
+    END LOOP;
+END $$;
+
+-- hint says that a row has come that nodes should look at at once. Whoever writes timers in a transaction of his own calls it there.
+-- A transaction that notifies commits alone, under a lock of the whole server: rouse itself does not, and a bulk load should not.
+CREATE FUNCTION {schema}.hint() RETURNS void LANGUAGE sql VOLATILE AS $$ SELECT pg_notify({channel}, '') $$;
+
+-- trim_hour forgets up to v_limit records of an hour. Trims run one at a time, so that what one finds is there when it forgets it.
+CREATE FUNCTION {schema}.trim_hour(v_hour bigint, v_limit integer) RETURNS bigint LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    v_tids tid[];
+    v_gone bigint := 0;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext({channel} || ' trim'), 0);
+    v_tids := ARRAY(
+        WITH RECURSIVE spaces AS (
+            (SELECT r.namespace FROM {schema}.records r ORDER BY r.namespace LIMIT 1)
+            UNION ALL
+            SELECT (SELECT r.namespace FROM {schema}.records r WHERE r.namespace > s.namespace ORDER BY r.namespace LIMIT 1)
+                FROM spaces s WHERE s.namespace IS NOT NULL
+        )
+        SELECT t.tid FROM spaces s CROSS JOIN LATERAL (SELECT r.ctid AS tid FROM {schema}.records r
+            WHERE r.namespace = s.namespace AND r.ended >= v_hour * 3600000 AND r.ended < (v_hour + 1) * 3600000
+            ORDER BY r.ended, r.seq LIMIT v_limit) t LIMIT v_limit);
+    IF cardinality(v_tids) > 0 THEN
+        v_gone := {schema}.forget(v_tids);
+    END IF;
+    IF v_gone < v_limit THEN
+        PERFORM {schema}.end_hour(v_hour);
+    END IF;
+    RETURN v_gone;
+END $$;
+
+-- trim_timer forgets up to v_limit records of a timer beyond its newest v_keep.
+CREATE FUNCTION {schema}.trim_timer(v_namespace text, v_name text, v_keep integer, v_limit integer) RETURNS bigint LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    v_tids tid[];
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext({channel} || ' trim'), 0);
+    v_tids := ARRAY(SELECT r.ctid FROM {schema}.records r WHERE r.namespace = v_namespace AND r.name = v_name
+        ORDER BY r.namespace DESC, r.name DESC, r.ended DESC, r.seq DESC OFFSET v_keep LIMIT v_limit);
+    IF cardinality(v_tids) = 0 THEN
+        RETURN 0;
+    END IF;
+    RETURN {schema}.forget(v_tids);
+END $$;
+
+CREATE FUNCTION {schema}.forget(v_tids tid[]) RETURNS bigint LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+    SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    v_hours bigint[];
+    v_counts bigint[];
+    v_gone bigint;
+    v_hour bigint;
+BEGIN
+    WITH gone AS (
+        DELETE FROM {schema}.records r USING unnest(v_tids) u(tid) WHERE r.ctid = u.tid RETURNING div(r.ended, 3600000)::bigint AS hour
+    ), counted AS (
+        SELECT hour, count(*) AS n FROM gone GROUP BY 1
+    )
+    SELECT array_agg(hour), array_agg(-n), COALESCE(sum(n), 0) INTO v_hours, v_counts, v_gone FROM counted;
+    IF v_hours IS NOT NULL THEN
+        PERFORM {schema}.count_hours(v_hours, v_counts);
+        FOREACH v_hour IN ARRAY v_hours LOOP
+            PERFORM {schema}.end_hour(v_hour);
+        END LOOP;
+    END IF;
+    RETURN v_gone;
+END $$;
+
+-- end_hour removes the counters of an hour if they make nothing. One that somebody else writes is left to another time.
+CREATE FUNCTION {schema}.end_hour(v_hour bigint) RETURNS void LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+DECLARE
+    v_slots smallint[];
+    v_sum bigint;
+BEGIN
+    SELECT array_agg(l.slot), sum(l.records) INTO v_slots, v_sum FROM (
+        SELECT h.slot, h.records FROM {schema}.hours h WHERE h.hour = v_hour FOR UPDATE SKIP LOCKED) l;
+    IF v_sum = 0 THEN
+        DELETE FROM {schema}.hours h WHERE h.hour = v_hour AND h.slot = ANY(v_slots);
+    END IF;
+END $$;

@@ -1,0 +1,335 @@
+package postgres
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rousehq/rouse"
+)
+
+// What a statement does with an entry.
+const (
+	actPut    = 1 // create in a plain statement
+	actUpdate = 2 // in a plain statement
+	actDelete = 3
+	actKeep   = 4
+)
+
+// entry is one key of a statement: of a change, or of a row beside one.
+type entry struct {
+	key   rouse.Key
+	row   *rouse.Row // nil if it is removed or kept
+	act   int
+	cond  int64
+	off   int // its number in the statement: of its revision, and of its place in the answer
+	owner int // of a row beside: the off of its change; -1 of a change
+}
+
+// part is a statement: changes that follow each other, with no key twice.
+type part struct {
+	changes []rouse.Change
+	offs    []int // of the changes' entries
+	entries []entry
+	plain   bool
+	logs    int
+}
+
+// The bounds of a statement. A block of revisions is what the sequence gives at a time.
+const (
+	blockSize = 65536
+	partBytes = 32 << 20
+)
+
+// split makes the fewest statements of changes, in their order.
+func split(changes []rouse.Change) ([]*part, error) {
+	whole, err := newPart(changes)
+	if err != nil || len(changes) == 0 {
+		return nil, err
+	}
+	if whole != nil {
+		return []*part{whole}, nil
+	}
+	var parts []*part
+	seen := map[rouse.Key]bool{}
+	first, used, bytes := 0, 0, 0
+	end := func(i int) error {
+		p, err := newPart(changes[first:i])
+		if err != nil {
+			return err
+		}
+		parts, first, used, bytes = append(parts, p), i, 0, 0
+		clear(seen)
+		return nil
+	}
+	for i := range changes {
+		c := &changes[i]
+		met := seen[c.Key]
+		for j := range c.Also {
+			met = met || seen[c.Also[j].Key]
+		}
+		n, size := weight(c)
+		if first < i && (met || used+n > blockSize || bytes+size > partBytes) {
+			if err := end(i); err != nil {
+				return nil, err
+			}
+		}
+		seen[c.Key] = true
+		for j := range c.Also {
+			seen[c.Also[j].Key] = true
+		}
+		used, bytes = used+n, bytes+size
+	}
+	return parts, end(len(changes))
+}
+
+// weight returns how many revisions a change takes, and about how many bytes.
+func weight(c *rouse.Change) (revisions, bytes int) {
+	revisions = 1 + len(c.Also) + len(c.Log)
+	if c.To != nil {
+		bytes = len(c.To.Body)
+	}
+	for i := range c.Also {
+		bytes += len(c.Also[i].Body)
+	}
+	for i := range c.Log {
+		bytes += len(c.Log[i].Reason) + 256*len(c.Log[i].Failures)
+	}
+	return revisions, bytes + revisions*128
+}
+
+// newPart makes a statement of changes; nil if they need more than one.
+func newPart(changes []rouse.Change) (*part, error) {
+	p := &part{changes: changes, plain: true, offs: make([]int, len(changes)), entries: make([]entry, 0, len(changes))}
+	off, bytes := 0, 0
+	for i := range changes {
+		c := &changes[i]
+		n, size := weight(c)
+		if off+n > blockSize {
+			if i == 0 {
+				return nil, fmt.Errorf("a change writes %d rows and records; write at most %d", n, blockSize)
+			}
+			return nil, nil
+		}
+		if bytes += size; bytes > partBytes && i > 0 {
+			return nil, nil
+		}
+		e := entry{key: c.Key, row: c.To, cond: int64(c.If), off: off, owner: -1}
+		switch {
+		case c.Keep:
+			e.act, e.row, p.plain = actKeep, nil, false
+		case c.To == nil:
+			e.act = actDelete
+			p.plain = p.plain && c.If != rouse.NoRow
+		default:
+			e.act = actPut
+		}
+		p.plain = p.plain && c.If != rouse.AnyRevision && len(c.Also) == 0
+		own := len(p.entries)
+		p.entries = append(p.entries, e)
+		for j := range c.Also {
+			p.beside(own, &c.Also[j], off+1+j)
+		}
+		p.offs[i] = p.entries[own].off
+		for j := own + 1; j < len(p.entries); j++ {
+			p.entries[j].owner = p.offs[i]
+		}
+		off += n
+		p.logs += len(c.Log)
+	}
+	slices.SortFunc(p.entries, func(a, b entry) int { return cmp.Or(a.key.Compare(b.key), a.off-b.off) })
+	for i := 1; i < len(p.entries); i++ {
+		if p.entries[i].key == p.entries[i-1].key {
+			return nil, nil
+		}
+	}
+	if p.plain {
+		for i := range p.entries {
+			if e := &p.entries[i]; e.act == actPut && e.cond != int64(rouse.NoRow) {
+				e.act = actUpdate
+			}
+		}
+	}
+	return p, nil
+}
+
+// beside adds a row beside the change whose entry is at own. Where it meets a key of the same change, it is the one that stays: the other
+// has its number, and is never seen.
+func (p *part) beside(own int, row *rouse.Row, off int) {
+	for i := own; i < len(p.entries); i++ {
+		if e := &p.entries[i]; e.key == row.Key {
+			e.row, e.act, e.off = row, actPut, off
+			return
+		}
+	}
+	p.entries = append(p.entries, entry{key: row.Key, row: row, act: actPut, off: off})
+}
+
+// call writes the statement.
+func (p *part) call(sql *texts) (*call, error) {
+	n, rows, size := len(p.entries), 0, 0
+	for i := range p.entries {
+		if r := p.entries[i].row; r != nil {
+			rows, size = n, size+len(r.Body)
+		}
+	}
+	acts, offs, conds := int2s(n), int4s(n), int8s(n)
+	namespaces, names, fires := strs(n, 16), strs(n, 32), strs(n, 0)
+	buckets, visibles, generations, dues := int8s(rows), int8s(rows), int8s(rows), int8s(rows)
+	states, criticalities := int2s(rows), int2s(rows)
+	labels, bodies := strs(rows, 0), byteas(rows, size/max(1, n))
+	for i := range p.entries {
+		e := &p.entries[i]
+		acts.int2(e.act)
+		offs.int4(e.off)
+		conds.int8(e.cond)
+		namespaces.str(e.key.Namespace)
+		names.str(e.key.Name)
+		fires.str(e.key.Fire)
+		if rows == 0 {
+			continue
+		}
+		if e.row == nil {
+			for _, a := range []*array{buckets, visibles, generations, dues, states, criticalities, labels, bodies} {
+				a.addNull()
+			}
+			continue
+		}
+		r := e.row
+		buckets.int8(int64(r.Bucket))
+		visibles.int8(int64(r.Visible))
+		generations.int8(int64(r.Generation))
+		dues.int8(int64(r.Due))
+		states.int2(int(r.State))
+		criticalities.int2(int(r.Criticality))
+		bodies.bytea(r.Body)
+		text, err := writeLabels(r.Labels)
+		switch {
+		case err != nil:
+			return nil, err
+		case text == "":
+			labels.addNull()
+		default:
+			labels.str(text)
+		}
+	}
+	text := sql.full
+	if p.plain {
+		text = sql.plain
+	}
+	c := newCall(text)
+	for _, a := range []*array{acts, offs, namespaces, names, fires, conds, buckets, visibles, generations, states, dues, criticalities, labels, bodies} {
+		c.array(a)
+	}
+	p.addLogs(c)
+	if !p.plain {
+		c.array(p.owners())
+	}
+	return c, nil
+}
+
+// addLogs adds the records to a statement.
+func (p *part) addLogs(c *call) {
+	of, offs, namespaces, names, ended, bodies := int4s(p.logs), int4s(p.logs), strs(p.logs, 16), strs(p.logs, 32), int8s(p.logs), byteas(p.logs, 64)
+	off := 0
+	var scratch []byte
+	for i := range p.changes {
+		change := &p.changes[i]
+		for j := range change.Log {
+			r := &change.Log[j]
+			of.int4(p.offs[i])
+			offs.int4(off + 1 + len(change.Also) + j)
+			namespaces.str(r.Namespace)
+			names.str(r.Name)
+			ended.int8(int64(r.Ended))
+			scratch = rouse.AppendRecord(scratch[:0], r)
+			bodies.bytea(scratch)
+		}
+		n, _ := weight(change)
+		off += n
+	}
+	for _, a := range []*array{of, offs, namespaces, names, ended, bodies} {
+		c.array(a)
+	}
+}
+
+// owners returns for each entry the position of its change, which SQL counts from 1; 0 for changes.
+func (p *part) owners() *array {
+	at := make(map[int]int, len(p.changes))
+	for i := range p.entries {
+		if p.entries[i].owner < 0 {
+			at[p.entries[i].off] = i + 1
+		}
+	}
+	out := int4s(len(p.entries))
+	for i := range p.entries {
+		out.int4(at[p.entries[i].owner])
+	}
+	return out
+}
+
+// results reads the answer to the statement.
+func (p *part) results(row [][]byte, to []rouse.Result) error {
+	if len(row) < 3 || !p.plain && len(row) < 5 {
+		return errShort
+	}
+	base := uint64(readInt(row[0]))
+	refused, err := readPairs(row[1], row[2])
+	if err != nil {
+		return err
+	}
+	var had map[int64]int64
+	if !p.plain {
+		if had, err = readPairs(row[3], row[4]); err != nil {
+			return err
+		}
+	}
+	off := 0
+	for i := range p.changes {
+		c := &p.changes[i]
+		at := int64(p.offs[i])
+		if revision, no := refused[at]; no {
+			to[i] = rouse.Result{Revision: uint64(revision), Existed: revision != 0}
+		} else {
+			to[i] = p.applied(c, base+uint64(off), uint64(had[at]))
+		}
+		n, _ := weight(c)
+		off += n
+	}
+	return nil
+}
+
+// applied is the result of a change that was made, where revision is that of a row that it wrote, and had that of the row that was
+// there, if its condition does not say.
+func (p *part) applied(c *rouse.Change, revision, had uint64) rouse.Result {
+	if c.If != rouse.AnyRevision {
+		had = c.If
+	}
+	res := rouse.Result{Applied: true, Existed: had != 0}
+	switch {
+	case c.Keep:
+		res.Revision = had
+	case c.To != nil:
+		res.Revision = revision
+	}
+	if len(c.Also) > 0 {
+		res.Also = revision + 1
+	}
+	return res
+}
+
+func readPairs(keys, values []byte) (map[int64]int64, error) {
+	k, err := readInts(keys)
+	if err != nil || len(k) == 0 {
+		return nil, err
+	}
+	v, err := readInts(values)
+	if err != nil || len(v) != len(k) {
+		return nil, errShort
+	}
+	out := make(map[int64]int64, len(k))
+	for i := range k {
+		out[k[i]] = v[i]
+	}
+	return out, nil
+}

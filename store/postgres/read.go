@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rousehq/rouse"
+)
+
+// Now returns the server's clock. It has connections of its own, with the leases.
+func (s *Store) Now(ctx context.Context) (now rouse.Instant, err error) {
+	err = s.lease(ctx, []*call{newCall(s.sql.now)}, func(_ int, row [][]byte) error {
+		now = rouse.Instant(readInt(row[0]))
+		return nil
+	})
+	return now, err
+}
+
+// Get returns the rows of the keys, as of one moment.
+func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) {
+	out := make([]rouse.Row, len(keys))
+	if len(keys) == 0 {
+		return out, s.usable(ctx)
+	}
+	namespaces, names, fires := keyArrays(keys)
+	c := newCall(s.sql.fetch).array(namespaces).array(names).array(fires)
+	err := s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
+		if len(row) != columnCount+1 {
+			return errShort
+		}
+		pos := readInt(row[columnCount])
+		if pos < 1 || pos > int64(len(out)) {
+			return errShort
+		}
+		return scanRow(row, &out[pos-1])
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Revisions returns the revisions of the rows of the keys. It asks the server that is written to, so it sees every change that was
+// acknowledged before.
+func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
+	out := make([]uint64, len(keys))
+	if len(keys) == 0 {
+		return out, s.usable(ctx)
+	}
+	namespaces, names, fires := keyArrays(keys)
+	c := newCall(s.sql.revisions).array(namespaces).array(names).array(fires)
+	err := s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
+		list, err := readInts(row[0])
+		if err != nil || len(list) != len(out) {
+			return errShort
+		}
+		for i := range list {
+			out[i] = uint64(list[i])
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Raise makes revisions go on above the given one.
+func (s *Store) Raise(ctx context.Context, revision uint64) error {
+	const most = 1 << 62
+	if revision > most {
+		return fmt.Errorf("store %s: revisions cannot go on above %d; the largest is %d", s.name, revision, uint64(most))
+	}
+	return s.timer(ctx, []*call{newCall(s.sql.raise).int8(int64(revision))}, nil)
+}

@@ -1,0 +1,65 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/store/storetest"
+)
+
+// asRoles makes a schema by its owner, and returns URLs of the app's role and the reader's. Roles are of the whole server, and stay.
+func asRoles(t *testing.T) (url, app, reader string) {
+	t.Helper()
+	url = servers.Postgres(t)
+	admin(t, url, `DO $$ BEGIN
+			CREATE ROLE rouse_owner LOGIN; CREATE ROLE rouse_app LOGIN; CREATE ROLE rouse_reader LOGIN;
+			EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+		CREATE SCHEMA rouse AUTHORIZATION rouse_owner; REVOKE ALL ON SCHEMA public FROM PUBLIC`)
+	owner := as(t, url, "rouse_owner")
+	if err := Migrate(t.Context(), owner, unsafe, Latest()); err != nil {
+		t.Fatal(err)
+	}
+	admin(t, owner, Roles("rouse", "rouse_app", "rouse_reader"))
+	return url, as(t, url, "rouse_app"), as(t, url, "rouse_reader")
+}
+
+// TestContractAsTheAppRole: a node needs no right but to rows, and to the functions.
+func TestContractAsTheAppRole(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) rouse.Store {
+		_, app, _ := asRoles(t)
+		return openTest(t, app, unsafe)
+	})
+}
+
+func TestSharedAsTheAppRole(t *testing.T) {
+	storetest.RunShared(t, func(t *testing.T) rouse.Shared {
+		_, app, _ := asRoles(t)
+		return openTest(t, app, unsafe)
+	})
+}
+
+func TestRolesCanDoNothingElse(t *testing.T) {
+	url, app, reader := asRoles(t)
+	s := openTest(t, app, unsafe)
+	defer s.Close()
+	create(t, s, timers("t", 3))
+	for _, text := range []string{`CREATE TABLE rouse.x ()`, `CREATE TABLE public.x ()`, `CREATE SCHEMA x`, `DROP TABLE rouse.timers`, `TRUNCATE rouse.timers`,
+		`ALTER TABLE rouse.timers ADD x int`, `DELETE FROM rouse.migrations`, `SELECT * FROM pg_authid`, `CREATE OR REPLACE FUNCTION rouse.now_ms() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'`} {
+		err := s.timer(t.Context(), []*call{newCall(text)}, nil)
+		if state(err) != "42501" {
+			t.Errorf("the app's role may %s: %v", text, err)
+		}
+	}
+	if n := ask(t, reader, `SELECT count(*) FROM rouse.timers`); n != 3 {
+		t.Errorf("the reader sees %d rows", n)
+	}
+	o := unsafe
+	o.NoMigrate = true
+	r := openTest(t, reader, o)
+	defer r.Close()
+	_, err := r.Apply(t.Context(), timers("u", 1))
+	refused(t, err, "permission denied", "give the role its rights")
+	_, err = Open(t.Context(), as(t, url, "rouse_reader"), Options{AllowUnsafe: true, Schema: "other"})
+	refused(t, err, "permission denied", "owner")
+}

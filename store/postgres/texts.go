@@ -1,0 +1,54 @@
+package postgres
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// texts are the statements of a store, with the name of its schema in them.
+type texts struct {
+	schema                         string // quoted
+	settings, leaseSettings, plans string // of a transaction
+	now, fetch, revisions, raise   string
+	plain, full, claim, hold       string
+	alone                          string
+	lock, unlock                   string
+	trimHour, trimTimer, hours     string
+}
+
+func newTexts(o *Options) texts {
+	q := func(format string) string { return strings.ReplaceAll(format, "{schema}", quote(o.Schema)) }
+	settings := func(timeout time.Duration) string {
+		return fmt.Sprintf(`SELECT set_config('statement_timeout', '%d', true), set_config('lock_timeout', '%d', true),
+			set_config('idle_in_transaction_session_timeout', '%d', true)`, millis(timeout), millis(min(timeout, o.LockTimeout)), millis(timeout))
+	}
+	return texts{
+		schema:        quote(o.Schema),
+		settings:      settings(o.Timeout),
+		leaseSettings: settings(o.LeaseTimeout),
+		// Lists and counts are planned anew each time, and go by an index whatever the statistics say.
+		plans: `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
+			set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)`,
+		now:       q(`SELECT {schema}.now_ms()`),
+		fetch:     q(`SELECT * FROM {schema}.fetch($1, $2, $3)`),
+		revisions: q(`SELECT {schema}.revisions_of($1, $2, $3)`),
+		raise:     q(`SELECT {schema}.raise($1)`),
+		plain:     q(`SELECT * FROM {schema}.apply_plain($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`),
+		full:      q(`SELECT * FROM {schema}.apply_full($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`),
+		alone:     q(`SELECT {schema}.alone()`),
+		claim:     q(`SELECT * FROM {schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`),
+		hold:      q(`SELECT * FROM {schema}.claim_hold($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`),
+		lock:      q(`SELECT * FROM {schema}.lock($1, $2, $3, $4, $5)`),
+		unlock:    q(`SELECT {schema}.unlock($1, $2)`),
+		trimHour:  q(`SELECT {schema}.trim_hour($1, $2)`),
+		trimTimer: q(`SELECT {schema}.trim_timer($1, $2, $3, $4)`),
+		hours:     q(`SELECT hour, sum(records)::bigint FROM {schema}.hours GROUP BY hour ORDER BY hour DESC`),
+	}
+}
+
+// quote returns a name as SQL writes it.
+func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// literal returns a text as SQL writes it.
+func literal(s string) string { return `'` + strings.ReplaceAll(s, `'`, `''`) + `'` }

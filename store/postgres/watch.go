@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	// watchPause is how far apart two calls are that Watch makes.
+	watchPause = 100 * time.Millisecond
+	// watchAgain is how long Watch waits before it connects again, at first and at most.
+	watchAgain, watchAgainMost = 200 * time.Millisecond, 30 * time.Second
+	// watchProof is how long a notification may take that Watch sends to itself.
+	watchProof = 5 * time.Second
+)
+
+// Watch calls f when somebody has called the schema's function hint in a transaction that is now committed, at most ten times a second,
+// until ctx ends or the store is closed. Nodes do not call hint for what they write: it would make their commits wait for each other.
+//
+// It listens on a connection of its own, and makes it again when it breaks; then f is called too, as what was said meanwhile is lost.
+// Through a pooler in transaction mode nothing is heard: Watch finds out, and goes on asking now and then whether that has changed.
+// Those who poll lose nothing by it but time. See Options.ListenURL.
+func (s *Store) Watch(ctx context.Context, f func()) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	s.watches.Add(1)
+	s.life.RUnlock()
+	defer s.watches.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() { // ends the watch when the store is closed
+		defer close(done)
+		select {
+		case <-s.closing:
+			cancel()
+		case <-stop:
+		}
+	}()
+	defer func() { close(stop); <-done }()
+
+	again := watchAgain
+	for ctx.Err() == nil {
+		heard, err := s.listen(ctx, f)
+		if ctx.Err() != nil || err == nil {
+			break
+		}
+		if heard {
+			again = watchAgain
+		}
+		timer := time.NewTimer(again)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		again = min(2*again, watchAgainMost)
+	}
+	return nil
+}
+
+// listen listens on one connection until it breaks. heard says whether anything came.
+func (s *Store) listen(ctx context.Context, f func()) (heard bool, err error) {
+	url := s.o.ListenURL
+	if url == "" {
+		url = s.url
+	}
+	c, err := pgconn.ParseConfig(url)
+	if err != nil {
+		return false, err
+	}
+	o := s.o
+	o.Name += " watch"
+	configure(c, &o)
+	hints := make(chan struct{}, 1)
+	c.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {
+		select {
+		case hints <- struct{}{}:
+		default: // one is waiting already
+		}
+	}
+	on, err := pgconn.ConnectConfig(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = on.Close(end)
+	}()
+	channel := quote(s.o.Schema)
+	if err := prove(ctx, on, channel, s.o.Schema, hints); err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	broken := make(chan error, 1)
+	go func() { // reads until the connection breaks or ctx ends, and is waited for
+		for {
+			if err := on.WaitForNotification(ctx); err != nil {
+				broken <- err
+				return
+			}
+		}
+	}()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case err := <-broken:
+			return true, err
+		case <-hints:
+		}
+		f()
+		pause.Reset(watchPause)
+		select {
+		case err := <-broken:
+			return true, err
+		case <-pause.C:
+		}
+	}
+}
+
+// prove listens, and notifies itself. What comes of that is in hints, for the call of f that follows every new connection.
+func prove(ctx context.Context, on *pgconn.PgConn, channel, schema string, hints <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, watchProof)
+	defer cancel()
+	if err := on.Exec(ctx, `LISTEN `+channel).Close(); err != nil {
+		return err
+	}
+	if err := on.Exec(ctx, `SELECT pg_notify(`+literal(schema)+`, '')`).Close(); err != nil {
+		return err
+	}
+	if len(hints) > 0 {
+		return nil
+	}
+	if err := on.WaitForNotification(ctx); err != nil {
+		return fmt.Errorf("no notifications come through this address, as through a pooler in transaction mode; give the server's own: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// call is a statement with its parameters in binary form. Their types go with it, so the server need not be asked for them, and there
+// is nothing to keep about a statement between two calls.
+type call struct {
+	text string
+	args [][]byte
+	oids []uint32
+}
+
+func newCall(text string) *call { return &call{text: text} }
+
+// add adds a parameter; nil is NULL.
+func (c *call) add(oid uint32, value []byte) *call {
+	c.args, c.oids = append(c.args, value), append(c.oids, oid)
+	return c
+}
+
+func (c *call) int8(v int64) *call {
+	return c.add(pgtype.Int8OID, binary.BigEndian.AppendUint64(nil, uint64(v)))
+}
+
+func (c *call) int4(v int) *call {
+	return c.add(pgtype.Int4OID, binary.BigEndian.AppendUint32(nil, uint32(v)))
+}
+
+func (c *call) text_(v string) *call { return c.add(pgtype.TextOID, []byte(v)) }
+
+func (c *call) array(a *array) *call { return c.add(a.oid, a.value()) }
+
+// array is an array that is being written in binary form. Only its elements' form matters to the server.
+type array struct {
+	oid, element uint32
+	n            uint32
+	null         bool
+	buf          []byte
+}
+
+// arrayHeader: dimensions, whether there are nulls, the type of the elements, their number, and the first index.
+const arrayHeader = 20
+
+func newArray(oid, element uint32, n, size int) *array {
+	return &array{oid: oid, element: element, buf: make([]byte, arrayHeader, arrayHeader+n*(4+size))}
+}
+
+func int8s(n int) *array        { return newArray(pgtype.Int8ArrayOID, pgtype.Int8OID, n, 8) }
+func int4s(n int) *array        { return newArray(pgtype.Int4ArrayOID, pgtype.Int4OID, n, 4) }
+func int2s(n int) *array        { return newArray(pgtype.Int2ArrayOID, pgtype.Int2OID, n, 2) }
+func strs(n, size int) *array   { return newArray(pgtype.TextArrayOID, pgtype.TextOID, n, size) }
+func byteas(n, size int) *array { return newArray(pgtype.ByteaArrayOID, pgtype.ByteaOID, n, size) }
+func (a *array) size(n int)     { a.n++; a.buf = binary.BigEndian.AppendUint32(a.buf, uint32(n)) }
+func (a *array) str(v string)   { a.size(len(v)); a.buf = append(a.buf, v...) }
+func (a *array) addNull()       { a.size(-1); a.null = true }
+func (a *array) int8(v int64)   { a.size(8); a.buf = binary.BigEndian.AppendUint64(a.buf, uint64(v)) }
+func (a *array) int4(v int)     { a.size(4); a.buf = binary.BigEndian.AppendUint32(a.buf, uint32(v)) }
+func (a *array) int2(v int)     { a.size(2); a.buf = binary.BigEndian.AppendUint16(a.buf, uint16(v)) }
+func (a *array) bytea(v []byte) {
+	if v == nil {
+		a.addNull()
+		return
+	}
+	a.size(len(v))
+	a.buf = append(a.buf, v...)
+}
+
+func (a *array) value() []byte {
+	header := a.buf[:arrayHeader]
+	null := uint32(0)
+	if a.null {
+		null = 1
+	}
+	binary.BigEndian.PutUint32(header[4:], null)
+	binary.BigEndian.PutUint32(header[8:], a.element)
+	if a.n == 0 {
+		return a.buf[:12] // an empty array has no dimensions
+	}
+	binary.BigEndian.PutUint32(header[0:], 1)
+	binary.BigEndian.PutUint32(header[12:], a.n)
+	binary.BigEndian.PutUint32(header[16:], 1)
+	return a.buf
+}
+
+// readInts reads an array of int4 or int8 without nulls; NULL is empty.
+func readInts(b []byte) ([]int64, error) {
+	if len(b) < arrayHeader {
+		return nil, nil
+	}
+	out := make([]int64, binary.BigEndian.Uint32(b[12:]))
+	b = b[arrayHeader:]
+	for i := range out {
+		if len(b) < 4 {
+			return nil, errShort
+		}
+		size := binary.BigEndian.Uint32(b)
+		if b = b[4:]; uint32(len(b)) < size || size != 4 && size != 8 {
+			return nil, errShort
+		}
+		out[i] = readInt(b[:size])
+		b = b[size:]
+	}
+	return out, nil
+}
+
+var errShort = fmt.Errorf("the server's answer is cut short, or of another type")
+
+// readInt reads an int2, int4 or int8; NULL is 0.
+func readInt(b []byte) int64 {
+	switch len(b) {
+	case 2:
+		return int64(int16(binary.BigEndian.Uint16(b)))
+	case 4:
+		return int64(int32(binary.BigEndian.Uint32(b)))
+	case 8:
+		return int64(binary.BigEndian.Uint64(b))
+	}
+	return 0
+}
+
+var binaryResults = []int16{1}
+
+// exchange sends calls after the settings of their transaction, in one round trip, and hands the rows of call i to read, which may not
+// keep them. They are one transaction, because the server commits at the one Sync at their end. When it returns without an error,
+// the transaction is committed.
+func exchange(ctx context.Context, pool *pgxpool.Pool, settings string, calls []*call, read func(i int, row [][]byte) error) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return send(ctx, conn.Conn().PgConn(), settings, calls, read)
+}
+
+func send(ctx context.Context, on *pgconn.PgConn, settings string, calls []*call, read func(i int, row [][]byte) error) error {
+	var batch pgconn.Batch
+	batch.ExecParams(settings, nil, nil, nil, nil)
+	for _, c := range calls {
+		batch.ExecParams(c.text, c.args, c.oids, binaryResults, binaryResults)
+	}
+	results := on.ExecBatch(ctx, &batch)
+	var bad error
+	for i := -1; results.NextResult(); i++ {
+		for r := results.ResultReader(); r.NextRow(); {
+			if i >= 0 && bad == nil && read != nil {
+				bad = read(i, r.Values())
+			}
+		}
+	}
+	err := results.Close()
+	if err == nil {
+		return bad
+	}
+	if demoted(err) { // a new connection finds the server that is written to now
+		_ = on.Close(context.WithoutCancel(ctx))
+	}
+	return err
+}
