@@ -21,6 +21,8 @@ type Config struct {
 	Admin    string // address of metrics, health and profiles; "" for none
 	Data     string // directory of everything that the node keeps
 	Store    string // "" is pebble in Data; pebble:DIR, sqlite:FILE, mem:, or the URL of a PostgreSQL or Redis
+	Direct   string // URL of the PostgreSQL itself, where Store leads to a pooler in transaction mode: notifications come from there
+	Unsafe   bool   // take a store whose settings can lose what it acknowledged
 	Insecure bool   // serve anybody who reaches a Listen that is not on loopback
 
 	AllowPrivate bool   // callbacks to loopback and private addresses

@@ -109,6 +109,9 @@ func start(ctx context.Context, cfg Config) (n *Node, err error) {
 		return n, err
 	}
 	n.name()
+	if d, ok := n.store.(interface{ Durability() string }); ok {
+		cfg.Log.Info("store", "durability", d.Durability())
+	}
 	if n.cluster, err = n.join(ctx); err != nil {
 		return n, err
 	}

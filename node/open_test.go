@@ -188,7 +188,7 @@ func TestNodesThatCannotBeOpened(t *testing.T) {
 	}{
 		"oracle":           {"oracle:x", func(*Config) {}},
 		`store ""`:         {"", func(*Config) {}},
-		"mem:x":            {"mem:x", func(*Config) {}},
+		"mem:…":            {"mem:x", func(*Config) {}},
 		"t.db":             {"sqlite:" + file, func(*Config) {}}, // somebody has it
 		"insecure":         {"mem:", WithAPI("0.0.0.0:0")},
 		"listen":           {"mem:", WithAPI("nowhere")},

@@ -80,9 +80,9 @@ func (c *Config) open(ctx context.Context) (rouse.Store, error) {
 	case "sqlite":
 		return sqlite.Open(rest, sqlite.Options{Clock: clock})
 	case "postgres":
-		return postgres.Open(ctx, c.Store, postgres.Options{Name: "rouse " + c.Node})
+		return postgres.Open(ctx, c.Store, postgres.Options{Name: "rouse " + c.Node, ListenURL: c.Direct, AllowUnsafe: c.Unsafe})
 	case "redis":
-		return redis.Open(ctx, c.Store, redis.Options{})
+		return redis.Open(ctx, c.Store, redis.Options{AllowUnsafe: c.Unsafe})
 	}
 	return mem.NewWithClock(clock), nil
 }

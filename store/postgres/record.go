@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -36,7 +37,7 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 			page.Next = &last
 			return nil
 		}
-		r, err := rouse.DecodeRecord(row[3])
+		r, err := rouse.DecodeRecord(bytes.Clone(row[3])) // the record shares its bytes, and the driver uses them again
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,6 +42,19 @@ var records = []sentence{
 				}
 			}
 		}
+	}},
+	{"each of many records keeps its own texts", func(b *bench) {
+		var want []rouse.Record
+		for i := range 2000 {
+			r := rouse.Record{Namespace: "ns", Name: "a", Generation: 1, Due: start, Ending: rouse.EndSkipped, Ended: start + rouse.Instant(i),
+				Reason: fmt.Sprintf("reason %04d %s", i, strings.Repeat("x", i%300)), Failures: []rouse.Attempt{{Sent: start, Detail: fmt.Sprint("detail ", i)}}}
+			want = append(want, r)
+		}
+		for some := range slices.Chunk(want, 500) {
+			b.log(some...)
+		}
+		slices.Reverse(want)
+		b.sameRecords("all", b.history(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 2000}), want)
 	}},
 	{"Trim forgets whole hours before a time", func(b *bench) {
 		all := manyRecords(b)
