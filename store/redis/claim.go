@@ -1,0 +1,291 @@
+package redis
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/rousehq/rouse"
+)
+
+// errCrowded says that a window has more rows than one claim may hold: which of them come first is to be found out.
+var errCrowded = errors.New("more rows than asked for")
+
+// holdBytes bounds the bodies that are held at a time, if the window does not.
+const holdBytes = 4 << 20
+
+// Claim returns the rows of the window. A claim that only reads puts together what the buckets of all shards have, and then
+// reads the rows: Redis hands these out faster by itself than a script does. One that holds
+// does so at once where all rows of the window can be held; where there are more, it first finds out how many of each bucket
+// are among those that come first, and then holds the first so many of each. Rows that others took meanwhile are made up for by
+// those that follow them in their bucket, so that claims at the same time do not wait for each other or come back empty.
+//
+// The claim's now is one clock's, the first server's. Its token is the least of the shards': in each shard, all revisions up to
+// its token were given before it was read, and all that are given later are greater, as a script sees the shard as of one moment.
+// A row that moves while a claim reads page after page has been written after the token was taken, and is found from there.
+func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err error) {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return b, err
+	}
+	defer end()
+	w.Limit = max(1, w.Limit)
+	w.Buckets = slices.Compact(slices.Clone(w.Buckets))
+	c := &claim{s: s, w: w}
+	if len(s.servers) > 1 {
+		now, err := s.now(ctx)
+		if err != nil {
+			return b, err
+		}
+		c.now, c.batch.Now = strconv.FormatInt(int64(now), 10), now
+	}
+	done := false
+	switch {
+	case w.Hold > 0:
+		err = c.hold(ctx)
+	case w.Since != 0:
+		if done, err = c.readSince(ctx); done || err != nil {
+			break
+		}
+		fallthrough
+	default:
+		err = c.read(ctx)
+	}
+	if err != nil {
+		return rouse.Batch{}, err
+	}
+	return c.batch, nil
+}
+
+// claim is a claim at work.
+type claim struct {
+	s     *Store
+	w     rouse.Window
+	now   string // in ms; empty: the one server's, whatever it is
+	batch rouse.Batch
+}
+
+// read fills the batch with the first rows of the window.
+func (c *claim) read(ctx context.Context) error {
+	w := c.w
+	w.Bytes = 0 // what the rows have is known when they are read
+	q, err := c.queues(ctx, w)
+	if err != nil {
+		return err
+	}
+	return c.gather(ctx, func(n int) (spots []spot, err error) {
+		for len(spots) < n {
+			it, ok, err := q.next(ctx)
+			if err != nil || !ok {
+				return spots, err
+			}
+			spots = append(spots, spot{it.source.shard, it.member, it.at})
+		}
+		return spots, nil
+	})
+}
+
+// hold fills the batch with the first rows of the window, and holds them, up to maxChanges at a time.
+func (c *claim) hold(ctx context.Context) error {
+	left := c.w
+	for size := 0; ; {
+		left.Limit, left.Bytes = min(c.w.Limit-len(c.batch.Rows), maxChanges), holdBytes
+		if c.w.Bytes > 0 {
+			left.Bytes = min(holdBytes, c.w.Bytes-size)
+		}
+		before := len(c.batch.Rows)
+		more, err := c.holdSome(ctx, left)
+		if err != nil {
+			return err // what was held is free again when the hold ends
+		}
+		rows := c.batch.Rows
+		for i := range rows[before:] {
+			size += len(rows[before+i].Body)
+		}
+		c.batch.More = more
+		if !more || len(rows) >= c.w.Limit || c.w.Bytes > 0 && size >= c.w.Bytes {
+			return nil
+		}
+		if len(rows) > before { // otherwise others took them all: whoever did is served, and so is this one at last
+			left.After = rows[len(rows)-1].Position()
+		}
+	}
+}
+
+// holdSome holds rows of a window of at most maxChanges rows. It says whether rows remain.
+func (c *claim) holdSome(ctx context.Context, w rouse.Window) (more bool, err error) {
+	if len(c.s.shards) == 1 {
+		quotas := make([]int, len(w.Buckets))
+		for i := range quotas {
+			quotas[i] = -1
+		}
+		rows, more, err := c.take(ctx, &c.s.shards[0], w, w.Buckets, quotas)
+		if err == nil {
+			c.add(sorted(rows))
+		}
+		if !errors.Is(err, errCrowded) {
+			return more, err
+		}
+	}
+	q, err := c.queues(ctx, w)
+	if err != nil {
+		return false, err
+	}
+	quotas := make([]int, len(q.sources))
+	size, found := 0, 0
+	for found < w.Limit && (w.Bytes == 0 || size < w.Bytes) {
+		it, ok, err := q.next(ctx)
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			break
+		}
+		quotas[it.source.n]++
+		size += it.size
+		found++
+	}
+	held := make([][]rouse.Row, len(c.s.shards))
+	err = c.s.everyShard(func(n int, sh *shard) (err error) {
+		var buckets []uint32
+		var wants []int
+		for i, bucket := range w.Buckets {
+			if want := quotas[n*len(w.Buckets)+i]; want > 0 {
+				buckets, wants = append(buckets, bucket), append(wants, want)
+			}
+		}
+		if len(buckets) > 0 {
+			held[n], _, err = c.take(ctx, sh, w, buckets, wants)
+		}
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	rows := sorted(slices.Concat(held...))
+	c.add(rows)
+	return q.remains() || len(rows) < found, nil
+}
+
+// add adds rows that are held. One that is there already, because its hold ends within the window, is held anew.
+func (c *claim) add(rows []rouse.Row) {
+	if len(c.batch.Rows) == 0 {
+		c.batch.Rows = rows
+		return
+	}
+	have := make(map[rouse.Key]int, len(c.batch.Rows))
+	for i := range c.batch.Rows {
+		have[c.batch.Rows[i].Key] = i
+	}
+	for _, r := range rows {
+		if i, ok := have[r.Key]; ok {
+			c.batch.Rows[i].Revision = r.Revision
+		} else {
+			c.batch.Rows = append(c.batch.Rows, r)
+		}
+	}
+}
+
+func sorted(rows []rouse.Row) []rouse.Row {
+	slices.SortFunc(rows, func(a, b rouse.Row) int { return a.Position().Compare(b.Position()) })
+	return rows
+}
+
+// take holds the first rows of buckets in a shard.
+func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, buckets []uint32, quotas []int) (rows []rouse.Row, more bool, err error) {
+	sources := make([]*source, len(buckets))
+	for i, bucket := range buckets {
+		sources[i] = &source{bucket: bucket, want: quotas[i]}
+		sources[i].startAfter(w.After)
+	}
+	answer, err := list(sh.run(ctx, holdScript, c.args(&w, sources, true)...))
+	if err != nil {
+		return nil, false, err
+	}
+	if len(answer) < 4 {
+		return nil, false, errAnswer
+	}
+	if err := c.heard([][]any{answer}); err != nil {
+		return nil, false, err
+	}
+	if answer[3] == int64(1) {
+		return nil, true, errCrowded
+	}
+	more = answer[2] == int64(1)
+	if len(answer) == 4 {
+		return nil, more, nil
+	}
+	said, err := texts(answer[4:])
+	if err != nil || len(said)%2 == 0 {
+		return nil, false, errAnswer
+	}
+	revision, err := strconv.ParseUint(said[0], 10, 64)
+	if err != nil {
+		return nil, false, errAnswer
+	}
+	for i := 1; i < len(said); i += 2 {
+		row, err := readRow(said[i], said[i+1])
+		if err != nil {
+			return nil, false, err
+		}
+		row.Revision = revision
+		revision++
+		rows = append(rows, row)
+	}
+	return rows, more, nil
+}
+
+// heard takes the clock and the token of the first round of answers, one of each shard; later rounds do not count.
+func (c *claim) heard(answers [][]any) error {
+	token := uint64(math.MaxUint64)
+	for n, answer := range answers {
+		if len(answer) < 2 {
+			return errAnswer
+		}
+		now, ok := answer[0].(int64)
+		text, ok2 := answer[1].(string)
+		if !ok || !ok2 {
+			return errAnswer
+		}
+		t, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return errAnswer
+		}
+		token = min(token, t)
+		if n == 0 && c.now == "" {
+			c.now, c.batch.Now = strconv.FormatInt(now, 10), rouse.Instant(now)
+		}
+	}
+	if c.batch.Token == 0 {
+		c.batch.Token = token
+	}
+	return nil
+}
+
+// args are the arguments of the scripts that look at a window.
+func (c *claim) args(w *rouse.Window, sources []*source, hold bool) []any {
+	held := int64(0)
+	if hold {
+		held = int64(rouse.Instant(0).Add(w.Hold))
+	}
+	args := []any{c.now, int64(rouse.Instant(0).Add(w.Ahead)), held, w.Limit, w.Bytes, binary.BigEndian.AppendUint64(nil, w.Since), c.several(), len(sources)}
+	for _, src := range sources {
+		args = append(args, src.bucket, src.score, src.member, src.want)
+	}
+	args = append(args, len(w.Namespaces))
+	for _, ns := range w.Namespaces {
+		args = append(args, ns)
+	}
+	return args
+}
+
+// several is how scripts are told that there is more than one shard.
+func (c *claim) several() int {
+	if len(c.s.shards) > 1 {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,89 @@
+-- What all scripts begin with. KEYS[1] is the base that all keys of the shard begin with; no key has that name itself (script.go).
+local base = KEYS[1]
+local rows = base .. 'rows'
+local ARGV = ARGV
+local call, sub, byte, find, floor, min = redis.call, string.sub, string.byte, string.find, math.floor, math.min
+local pack, parse = struct.pack, struct.unpack
+local zero = '\0\0\0\0\0\0\0\0'
+
+-- Numbers in Lua are doubles: exact up to this one.
+local exact = 9007199254740992
+
+-- clock returns the server's time in milliseconds and in microseconds.
+local function clock()
+  local t = call('TIME')
+  return t[1] * 1000 + floor(t[2] / 1000), t[1] * 1000000 + t[2]
+end
+
+-- counter returns the last revision that was given, the time in microseconds that the next one goes on from if that is later, and the
+-- clock in milliseconds. A store that took over greater revisions than its clock has is ahead of it.
+local ahead = 0
+local function counter()
+  local last = call('GET', base .. 'revision') or '0'
+  local space = find(last, ' ', 1, true)
+  if space then
+    ahead = tonumber(sub(last, space + 1))
+    last = sub(last, 1, space - 1)
+  end
+  local ms, us = clock()
+  return tonumber(last), us + ahead, ms
+end
+
+local function give(revision)
+  call('SET', base .. 'revision', string.format(ahead > 0 and '%.0f %.0f' or '%.0f', revision, ahead))
+end
+
+local spent = 'ROUSE the revisions have reached 2^53, which is as far as Redis counts exactly; move the timers to another store'
+
+-- bulk calls a command with a list of arguments in parts that fit Lua's stack.
+local function bulk(command, key, list)
+  for i = 1, #list, 4000 do
+    call(command, key, unpack(list, i, min(i + 3999, #list)))
+  end
+end
+
+-- loosen makes the rest of the script free to write when maxmemory is reached: Redis judges a script by its first write, and this
+-- one, which does nothing, is never refused. It is for what does not add rows.
+local function loosen()
+  call('HDEL', rows, '')
+end
+
+local function namespace(member)
+  return sub(member, 1, find(member, '\0', 1, true) - 1)
+end
+
+-- token returns what later revisions are not less than. Where the tokens of several shards become one, the least of them, a shard that is
+-- seldom written would keep it in the past; so that one goes on to the clock first.
+local function token(last, us, several)
+  if several and us > last then
+    loosen()
+    give(us)
+    last = us
+  end
+  return string.format('%.0f', last + 1)
+end
+
+-- journal notes rows that were written, for claims that want what was written since another one: in one entry of a list the first of
+-- their revisions, and of each row bucket:4 visible:8 length:2 key. What is older than ten seconds goes; a claim that finds no entry
+-- from before what it wants reads the whole window.
+local function journal(first, us, noted)
+  local key = base .. 'journal'
+  call('RPUSH', key, pack('>L', first) .. table.concat(noted))
+  for _ = 1, 3 do
+    local oldest = call('LINDEX', key, 0)
+    if parse('>L', oldest) > us - 10000000 or call('LLEN', key) == 1 then return end
+    call('LPOP', key)
+  end
+end
+
+-- note adds a row that is written to what a journal will have.
+local lengths = {}
+local function note(noted, blob, member)
+  local n = #member
+  local length = lengths[n]
+  if not length then
+    length = pack('>I2', n)
+    lengths[n] = length
+  end
+  noted[#noted + 1] = sub(blob, 17, 28) .. length .. member
+end

@@ -1,0 +1,94 @@
+package redis
+
+import (
+	"context"
+	"slices"
+
+	"github.com/rousehq/rouse"
+)
+
+// spot is where a row is said to be.
+type spot struct {
+	shard  int
+	member string
+	at     rouse.Position
+}
+
+// gather fills the batch with the rows of spots, which find hands out in their order: up to n, fewer only at the end. It reads so many
+// at a time as the bound of bytes may take. A row that is not where it was said to be has moved or gone since then, and is left out.
+func (c *claim) gather(ctx context.Context, find func(n int) ([]spot, error)) error {
+	size, step := 0, maxKeys
+	if c.w.Bytes > 0 {
+		step = 100
+	}
+	for {
+		full := len(c.batch.Rows) == c.w.Limit || c.w.Bytes > 0 && size >= c.w.Bytes
+		n := min(step, c.w.Limit-len(c.batch.Rows))
+		if full {
+			n = 1
+		}
+		part, err := find(n)
+		if err != nil || len(part) == 0 {
+			return err
+		}
+		if full {
+			c.batch.More = true
+			return nil
+		}
+		blobs, err := c.blobs(ctx, part)
+		if err != nil {
+			return err
+		}
+		for i, at := range part {
+			if c.w.Bytes > 0 && size >= c.w.Bytes {
+				c.batch.More = true
+				return nil
+			}
+			if blobs[i] == "" {
+				continue
+			}
+			row, err := readRow(at.member, blobs[i])
+			if err != nil {
+				return err
+			}
+			_, wanted := slices.BinarySearch(c.w.Buckets, row.Bucket)
+			if wanted && scoreOf(row.Visible) == scoreOf(at.at.Visible) && row.Revision >= c.w.Since {
+				size += len(row.Body)
+				c.batch.Rows = append(c.batch.Rows, row)
+			}
+		}
+		if c.w.Bytes > 0 && len(c.batch.Rows) > 0 {
+			step = min(max((c.w.Bytes-size)*len(c.batch.Rows)/max(size, 1), 16), maxKeys)
+		}
+	}
+}
+
+// blobs reads the rows of spots; one that is gone is empty.
+func (c *claim) blobs(ctx context.Context, spots []spot) ([]string, error) {
+	places := make([][]int, len(c.s.shards))
+	for i, at := range spots {
+		places[at.shard] = append(places[at.shard], i)
+	}
+	out := make([]string, len(spots))
+	return out, c.s.everyShard(func(n int, sh *shard) error {
+		if len(places[n]) == 0 {
+			return nil
+		}
+		args := []any{"hmget", sh.base + "rows"}
+		for _, i := range places[n] {
+			args = append(args, spots[i].member)
+		}
+		v, err := do(ctx, sh.server, 1, args)
+		blobs, err := list(v, explain(err))
+		if err != nil {
+			return err
+		}
+		if len(blobs) != len(places[n]) {
+			return errAnswer
+		}
+		for i, place := range places[n] {
+			out[place], _ = blobs[i].(string)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,141 @@
+package redis
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rousehq/rouse"
+)
+
+// maxKeys is how many keys one command reads.
+const maxKeys = 1000
+
+// Get returns the rows of the keys.
+func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	out := make([]rouse.Row, len(keys))
+	err = s.eachShard(keys, func(sh *shard, at []int, members []any) error {
+		v, err := do(ctx, sh.server, 1, append([]any{"hmget", sh.base + "rows"}, members...))
+		blobs, err := list(v, explain(err))
+		if err != nil {
+			return err
+		}
+		if len(blobs) != len(at) {
+			return errAnswer
+		}
+		for i, n := range at {
+			if blob, ok := blobs[i].(string); ok {
+				if out[n], err = readRow(members[i].(string), blob); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Revisions returns the revisions of the rows of the keys.
+func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	out := make([]uint64, len(keys))
+	err = s.eachShard(keys, func(sh *shard, at []int, members []any) error {
+		v, err := sh.run(ctx, revisionScript, members...)
+		if err != nil {
+			return err
+		}
+		answer, ok := v.(string)
+		if !ok || len(answer) != 8*len(at) {
+			return errAnswer
+		}
+		for i, n := range at {
+			out[n] = binary.BigEndian.Uint64([]byte(answer[8*i : 8*i+8]))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// eachShard calls read for the keys of each shard, in parts, and at the same time for all shards. at are the places of the keys.
+func (s *Store) eachShard(keys []rouse.Key, read func(sh *shard, at []int, members []any) error) error {
+	places := make([][]int, len(s.shards))
+	for i := range keys {
+		n := s.shardOf(&keys[i])
+		places[n] = append(places[n], i)
+	}
+	var group errgroup.Group
+	for n, at := range places {
+		if len(at) == 0 {
+			continue
+		}
+		group.Go(func() error {
+			for len(at) > 0 {
+				part := at[:min(len(at), maxKeys)]
+				members := make([]any, len(part))
+				for i, place := range part {
+					members[i] = memberOf(&keys[place])
+				}
+				if err := read(&s.shards[n], part, members); err != nil {
+					return err
+				}
+				at = at[len(part):]
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// everyShard calls work for all shards at the same time.
+func (s *Store) everyShard(work func(n int, sh *shard) error) error {
+	if len(s.shards) == 1 {
+		return work(0, &s.shards[0])
+	}
+	var group errgroup.Group
+	for n := range s.shards {
+		group.Go(func() error { return work(n, &s.shards[n]) })
+	}
+	return group.Wait()
+}
+
+// maxRaise leaves years of revisions below 2^53, which is as far as Redis counts exactly.
+const maxRaise = exact - 1<<50
+
+// Raise makes revisions go on above the given one, in all shards: ahead of the clock by the same time in all, so that they stay in step,
+// and go on from it when a server has lost its last writes.
+func (s *Store) Raise(ctx context.Context, revision uint64) error {
+	if revision >= maxRaise {
+		return fmt.Errorf("revision %d cannot be gone on from: it is to be less than %d", revision, uint64(maxRaise))
+	}
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	now, err := s.now(ctx)
+	if err != nil {
+		return err
+	}
+	ahead := max(0, int64(revision)-int64(now)*1000)
+	return s.everyShard(func(_ int, sh *shard) error {
+		_, err := sh.run(ctx, raiseScript, revision, ahead)
+		return err
+	})
+}

@@ -1,0 +1,50 @@
+-- Holds the first rows of each bucket, as many as are wanted. If the first bucket wants -1, all rows of the window are held if they are
+-- within the bounds, and none otherwise, but of a single bucket as many as are. The answer is now, the token, 1 if rows remain, 1 if it
+-- was not done, and what is said of the rows: the first revision, and key and blob of each, as it was; their revisions follow each other.
+local all = buckets[1] and buckets[1].want < 0
+local before_it = token(last, us, false)
+limit = min(limit, 1000)
+if all and #buckets > 1 and total > limit then return {now, before_it, 1, 1} end
+
+local found, more = {}, 0
+for i = 1, #buckets do
+  local b = buckets[i]
+  if #found / 3 < 1000 then
+    scan(b, all and limit or min(b.want, 1000 - #found / 3), found)
+  end
+  if b.lo < b.hi then more = 1 end
+end
+if all and #buckets > 1 and (more == 1 or room <= 0) then return {now, before_it, 1, 1} end
+if #found == 0 then return {now, before_it, more, 0} end
+
+local revision = last
+if us > revision then revision = us end
+local out = {now, before_it, more, 0, string.format('%.0f', revision + 1)}
+if revision + #found / 3 >= exact then return redis.error_reply(spent) end
+local ends = min(now + hold, exact - 1)
+local score, visible = string.format('%.0f', ends), pack('>l', ends)
+local sets, moves, noted = {}, {}, {}
+for i = 1, #found, 3 do
+  local member, blob = found[i], found[i + 2]
+  revision = revision + 1
+  sets[#sets + 1] = member
+  local held = pack('>L', revision) .. sub(blob, 9, 20) .. visible .. sub(blob, 29)
+  sets[#sets + 1] = held
+  note(noted, held, member)
+  local bucket = sub(blob, 17, 20)
+  local list = moves[bucket]
+  if not list then
+    list = {}
+    moves[bucket] = list
+  end
+  list[#list + 1] = score
+  list[#list + 1] = member
+  out[#out + 1] = member
+  out[#out + 1] = blob
+end
+loosen() -- a hold adds nothing
+bulk('HSET', rows, sets)
+for bucket, list in pairs(moves) do bulk('ZADD', base .. 'due:' .. parse('>I4', bucket), list) end
+journal(tonumber(out[5]), us, noted)
+give(revision)
+return out

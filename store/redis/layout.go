@@ -1,0 +1,132 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"github.com/rousehq/rouse"
+)
+
+// The keys of a shard begin with its base, PREFIX:{TAG}: where the tag, all that a Cluster looks at, puts them on one server.
+// A row's key is namespace 0 name 0 fire, which sorts bytewise as rouse.Key does, as no text has a zero byte.
+//
+//	rows                    hash: row's key → blob (blob.go)
+//	due:BUCKET              sorted set: row's key by its visible time; rows that need no attention are not in it
+//	keys                    sorted set: row's key, all with score 0, for lists in the order of keys
+//	state:STATE             the same of the rows in one state, but scheduled
+//	tally                   hash: STATE:NAMESPACE → number of rows
+//	revision                the last one that was given, and how far it is ahead of the clock if it is
+//	journal                 list: what was written in the last seconds (common.lua)
+//	history:NAMESPACE 0 NAME    sorted set, score 0: id, body of a timer's records; the id is when it ended and its sequence, 8 bytes each
+//	records:HOUR:NAMESPACE  sorted set, score 0: id, name of the records of a namespace that ended in an hour
+//	hours                   hash: hour since 1970 → number of records
+//	spaces:HOUR             set of the namespaces that have records of the hour
+//	leases                  hash: name → lease (lock.lua), in the first shard
+//
+// PREFIX:meta, a hash on each server, says what the store is: its format, its id, how many servers and shards it has and which
+// of the servers this is.
+
+// format grows when an older rouse could no longer read what a newer one writes.
+const format = 1
+
+// maxShards bounds the calls that a claim makes.
+const maxShards = 1024
+
+// exact is the first number that Redis no longer counts exactly, in Lua and as a score.
+const exact = 1 << 53
+
+func checkPrefix(prefix string) error {
+	if strings.ContainsAny(prefix, "{}*?[]\\ \t\r\n\x00") || len(prefix) > 64 {
+		return rouse.Refuse("prefix", prefix, "cannot begin the keys of a store", "use up to 64 letters, digits and :-_.")
+	}
+	return nil
+}
+
+func metaKey(prefix string) string { return prefix + ":meta" }
+
+// baseOf returns what the keys of a shard begin with. Tags are chosen so that the slots of the shards are spread evenly, as the
+// slots of a Cluster are over its servers.
+func baseOf(prefix string, shard, shards int) string {
+	const slots = 16384
+	lo, hi := shard*slots/shards, (shard+1)*slots/shards
+	for i := 0; ; i++ {
+		tag := strconv.Itoa(i)
+		if slot := int(crc16(tag) % slots); slot >= lo && slot < hi {
+			return prefix + ":{" + tag + "}:"
+		}
+	}
+}
+
+// crc16 is CRC-16/XMODEM, which Redis Cluster finds slots with.
+func crc16(s string) (crc uint16) {
+	for i := range len(s) {
+		crc ^= uint16(s[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc
+}
+
+// shardOf returns where a row lives. A timer, and what stands beside it, is in one shard, so that one script sees all of it.
+func (s *Store) shardOf(k *rouse.Key) int {
+	if len(s.shards) == 1 {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(k.Namespace))
+	_, _ = h.Write([]byte{0})
+	_, _ = h.Write([]byte(k.Name))
+	return int(h.Sum32() % uint32(len(s.shards)))
+}
+
+// memberOf returns a row's key as Redis has it.
+func memberOf(k *rouse.Key) string { return k.Namespace + "\x00" + k.Name + "\x00" + k.Fire }
+
+var errDamaged = errors.New("a row in the store is damaged")
+
+// keyOf is the reverse of memberOf. The key shares the memory of the member.
+func keyOf(member string) (k rouse.Key, err error) {
+	var ok bool
+	rest := member
+	if k.Namespace, rest, ok = strings.Cut(rest, "\x00"); ok {
+		k.Name, k.Fire, ok = strings.Cut(rest, "\x00")
+	}
+	if !ok {
+		return k, fmt.Errorf("%w: its key is %q", errDamaged, member)
+	}
+	return k, nil
+}
+
+// scoreOf returns a visible time as a score. Times that a score cannot tell apart are years from what a claim can reach.
+func scoreOf(visible rouse.Instant) string {
+	return strconv.FormatInt(int64(min(max(visible, -exact), exact)), 10)
+}
+
+// behind returns the first text behind all that begin with the prefix, "" if there is none.
+func behind(prefix string) string {
+	b := []byte(prefix)
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i]++; b[i] != 0 {
+			return string(b[:i+1])
+		}
+	}
+	return ""
+}
+
+// checkTexts refuses texts that the layout cannot hold.
+func checkTexts(field string, texts ...string) error {
+	for _, t := range texts {
+		if strings.IndexByte(t, 0) >= 0 {
+			return rouse.Refuse(field, t, "contains a zero byte", "use printable text")
+		}
+	}
+	return nil
+}

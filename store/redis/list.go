@@ -1,0 +1,284 @@
+package redis
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/rousehq/rouse"
+)
+
+// maxLooks bounds the rows that one page of a list looks at in each of its sources; scriptLooks those that one script does.
+const (
+	maxLooks    = 16384
+	scriptLooks = 2048
+)
+
+// List returns the rows that match, in the order of keys. What the sources of the query give is put together up to where all of
+// them have been read.
+func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err error) {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return page, err
+	}
+	defer end()
+	q.Limit = max(1, q.Limit)
+	sources, err := s.listsOf(&q)
+	if err != nil {
+		return page, err
+	}
+	rows, nexts := make([][]rouse.Row, len(s.shards)), make([]*rouse.Key, len(s.shards))
+	err = s.everyShard(func(n int, sh *shard) error {
+		for _, src := range sources {
+			found, next, err := src.page(ctx, sh, q.Limit)
+			if err != nil {
+				return err
+			}
+			rows[n] = append(rows[n], found...)
+			if next != nil && (nexts[n] == nil || next.Compare(*nexts[n]) < 0) {
+				nexts[n] = next
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return page, err
+	}
+	for n := range rows {
+		page.Rows = append(page.Rows, rows[n]...)
+		if nexts[n] != nil && (page.Next == nil || nexts[n].Compare(*page.Next) < 0) {
+			page.Next = nexts[n]
+		}
+	}
+	slices.SortFunc(page.Rows, func(a, b rouse.Row) int { return a.Key.Compare(b.Key) })
+	if page.Next != nil {
+		page.Rows = slices.DeleteFunc(page.Rows, func(r rouse.Row) bool { return r.Key.Compare(*page.Next) > 0 })
+	}
+	if len(page.Rows) > q.Limit {
+		page.Rows = page.Rows[:q.Limit:q.Limit]
+		next := page.Rows[q.Limit-1].Key
+		page.Next = &next
+	}
+	return page, nil
+}
+
+// Count returns how many rows match.
+func (s *Store) Count(ctx context.Context, q rouse.Query) (int64, error) {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	q.After = rouse.Key{}
+	counts := make([]int64, len(s.shards))
+	if q.Prefix == "" && q.Name == "" && len(q.Labels) == 0 && q.DueFrom == 0 && q.DueUntil == 0 {
+		err = s.everyShard(func(n int, sh *shard) (err error) {
+			counts[n], err = sh.tally(ctx, &q)
+			return err
+		})
+	} else {
+		var sources []scan
+		if sources, err = s.listsOf(&q); err != nil {
+			return 0, err
+		}
+		err = s.everyShard(func(n int, sh *shard) error {
+			for _, src := range sources {
+				found, err := src.count(ctx, sh)
+				if err != nil {
+					return err
+				}
+				counts[n] += found
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return 0, err
+	}
+	total := int64(0)
+	for _, n := range counts {
+		total += n
+	}
+	return total, nil
+}
+
+// tally returns how many rows of a shard have the namespace and the states of a query.
+func (sh *shard) tally(ctx context.Context, q *rouse.Query) (total int64, err error) {
+	var counts []string
+	if q.Namespace == "" {
+		v, err := do(ctx, sh.server, 1, []any{"hgetall", sh.base + "tally"})
+		if err != nil {
+			return 0, explain(err)
+		}
+		all, err := texts(v)
+		if err != nil {
+			return 0, err
+		}
+		for i := 0; i+1 < len(all); i += 2 {
+			for _, state := range statesOf(q) {
+				if prefix := strconv.Itoa(int(state)) + ":"; len(all[i]) >= len(prefix) && all[i][:len(prefix)] == prefix {
+					counts = append(counts, all[i+1])
+				}
+			}
+		}
+	} else {
+		args := []any{"hmget", sh.base + "tally"}
+		for _, state := range statesOf(q) {
+			args = append(args, strconv.Itoa(int(state))+":"+q.Namespace)
+		}
+		v, err := do(ctx, sh.server, 1, args)
+		all, err := list(v, explain(err))
+		if err != nil {
+			return 0, err
+		}
+		for _, n := range all {
+			if text, ok := n.(string); ok {
+				counts = append(counts, text)
+			}
+		}
+	}
+	for _, text := range counts {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return 0, errAnswer
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// statesOf returns the states that a query asks for, each once.
+func statesOf(q *rouse.Query) []rouse.State {
+	states := q.States
+	if len(states) == 0 {
+		states = rouse.ListedStates
+	}
+	states = slices.Clone(states)
+	slices.Sort(states)
+	return slices.Compact(states)
+}
+
+// scan is a list of keys in their order, with what a query asks of it: of all rows, or of those in one state. No row is in two
+// lists of a query.
+type scan struct {
+	list     string
+	from, to string // in the words of ZRANGEBYLEX
+	begins   string // what follows the namespace, where the range does not say it
+	filters  []any
+}
+
+// listsOf chooses the lists of a query: those of the states if scheduled rows are not asked for, or that of all keys.
+func (s *Store) listsOf(q *rouse.Query) ([]scan, error) {
+	if err := checkTexts("query", q.Namespace, q.Prefix, q.Name); err != nil {
+		return nil, err
+	}
+	src := scan{list: "keys", from: "-", to: "+"}
+	begins := q.Prefix
+	if q.Name != "" {
+		if begins = q.Name + "\x00"; len(q.Prefix) > len(q.Name) || q.Name[:len(q.Prefix)] != q.Prefix {
+			return nil, nil // no name is both
+		}
+	}
+	if q.Namespace != "" {
+		low := q.Namespace + "\x00" + begins
+		src.from, src.to = "["+low, "("+behind(low)
+	} else {
+		src.begins = begins
+	}
+	if q.After != (rouse.Key{}) {
+		if after := memberOf(&q.After); src.from == "-" || after >= src.from[1:] {
+			src.from = "(" + after
+		}
+	}
+	states := statesOf(q)
+	wanted := make([]byte, len(states))
+	for i, state := range states {
+		wanted[i] = byte(state)
+	}
+	bound := func(i rouse.Instant) string {
+		if i == 0 {
+			return ""
+		}
+		return strconv.FormatInt(int64(i), 10)
+	}
+	src.filters = []any{wanted, bound(q.DueFrom), bound(q.DueUntil)}
+	var labels []any
+	for k, v := range q.Labels {
+		labels = append(labels, k, v)
+	}
+	src.filters = append(src.filters, labels)
+	if slices.Contains(states, rouse.StateScheduled) {
+		return []scan{src}, nil
+	}
+	var out []scan
+	for _, state := range states {
+		src.list = "state:" + strconv.Itoa(int(state))
+		out = append(out, src)
+	}
+	return out, nil
+}
+
+func (src *scan) args(from string, limit, looks int, count int) []any {
+	args := []any{src.list, from, src.to, limit, looks, src.begins, src.filters[0], src.filters[1], src.filters[2], count}
+	return append(args, src.filters[3].([]any)...)
+}
+
+// page reads up to limit rows and the next one, and looks at no more than maxLooks. next is where to go on.
+func (src *scan) page(ctx context.Context, sh *shard, limit int) (rows []rouse.Row, next *rouse.Key, err error) {
+	from := src.from
+	for looked := 0; ; looked += scriptLooks {
+		answer, err := list(sh.run(ctx, listScript, src.args(from, limit+1-len(rows), scriptLooks, 0)...))
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(answer) < 2 {
+			return nil, nil, errAnswer
+		}
+		last, ok := answer[0].(string)
+		found, err := texts(answer[2:])
+		if err != nil || !ok || len(found)%2 != 0 {
+			return nil, nil, errAnswer
+		}
+		for i := 0; i < len(found); i += 2 {
+			row, err := readRow(found[i], found[i+1])
+			if err != nil {
+				return nil, nil, err
+			}
+			rows = append(rows, row)
+		}
+		switch {
+		case len(rows) > limit:
+			rows = rows[:limit]
+			return rows, &rows[limit-1].Key, nil
+		case last == "":
+			return rows, nil, nil
+		case looked+scriptLooks >= maxLooks:
+			k, err := keyOf(last)
+			return rows, &k, err
+		}
+		from = "(" + last
+	}
+}
+
+// count counts the rows of the list that match.
+func (src *scan) count(ctx context.Context, sh *shard) (total int64, err error) {
+	for from := src.from; ; {
+		answer, err := list(sh.run(ctx, listScript, src.args(from, 0, scriptLooks, 1)...))
+		if err != nil {
+			return 0, err
+		}
+		if len(answer) != 2 {
+			return 0, errAnswer
+		}
+		last, ok := answer[0].(string)
+		n, ok2 := answer[1].(int64)
+		if !ok || !ok2 {
+			return 0, errAnswer
+		}
+		total += n
+		if last == "" {
+			return total, nil
+		}
+		from = "(" + last
+	}
+}

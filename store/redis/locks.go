@@ -1,0 +1,120 @@
+package redis
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Lock takes or renews leases, all in one script.
+func (s *Store) Lock(ctx context.Context, owner string, ttl time.Duration, wants []rouse.Want) ([]rouse.Lease, error) {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	args := []any{owner, max(0, int64(rouse.Instant(0).Add(ttl)))}
+	for _, w := range wants {
+		data := w.Data
+		if data == nil {
+			data = []byte{}
+		}
+		args = append(args, w.Name, binary.BigEndian.AppendUint64(nil, w.If), data)
+	}
+	answer, err := list(s.shards[0].run(ctx, lockScript, args...))
+	if err != nil {
+		return nil, err
+	}
+	if len(answer) != 1+len(wants) {
+		return nil, errAnswer
+	}
+	said, err := texts(answer[1:])
+	if err != nil {
+		return nil, err
+	}
+	out := make([]rouse.Lease, len(wants))
+	for i, w := range wants {
+		if out[i], err = readLease(w.Name, said[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Unlock ends leases that the owner has.
+func (s *Store) Unlock(ctx context.Context, owner string, names []string) error {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	args := []any{owner, -1}
+	for _, name := range names {
+		args = append(args, name)
+	}
+	_, err = s.shards[0].run(ctx, lockScript, args...)
+	return err
+}
+
+// leasesScript returns the clock and all leases, as of one moment.
+var leasesScript = newScript(commonText, `local now = clock() return {now, call('HGETALL', base .. 'leases')}`)
+
+// Leases returns the leases whose names begin with the prefix. It reads all that there are; those are a few for each node and bucket.
+func (s *Store) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse.Instant, error) {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer end()
+	answer, err := list(s.shards[0].run(ctx, leasesScript))
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(answer) != 2 {
+		return nil, 0, errAnswer
+	}
+	now, ok := answer[0].(int64)
+	said, err := texts(answer[1])
+	if err != nil || !ok || len(said)%2 != 0 {
+		return nil, 0, errAnswer
+	}
+	var out []rouse.Lease
+	for i := 0; i < len(said); i += 2 {
+		if !strings.HasPrefix(said[i], prefix) {
+			continue
+		}
+		l, err := readLease(said[i], said[i+1])
+		if err != nil {
+			return nil, 0, err
+		}
+		out = append(out, l)
+	}
+	slices.SortFunc(out, func(a, b rouse.Lease) int { return strings.Compare(a.Name, b.Name) })
+	return out, rouse.Instant(now), nil
+}
+
+// readLease reads what lock.lua writes: epoch:8 end:8 length:4 owner data. An empty text is a lease that nobody ever had.
+func readLease(name, text string) (rouse.Lease, error) {
+	l := rouse.Lease{Name: name}
+	if text == "" {
+		return l, nil
+	}
+	b := []byte(text)
+	if len(b) < 20 {
+		return l, errAnswer
+	}
+	l.Epoch, l.Until = binary.BigEndian.Uint64(b), rouse.Instant(binary.BigEndian.Uint64(b[8:]))
+	n := int(binary.BigEndian.Uint32(b[16:]))
+	if n > len(b)-20 {
+		return l, errAnswer
+	}
+	l.Owner = string(b[20 : 20+n])
+	if len(b) > 20+n {
+		l.Data = b[20+n:]
+	}
+	return l, nil
+}

@@ -1,0 +1,23 @@
+-- Says where the rows of a window are, and changes nothing. The answer is now, the token, and of each bucket 1 if rows remain, the score and
+-- the key of the last row that was looked at, and key and score of the rows, with the length of the body if bytes are bounded.
+
+-- What one bucket is asked for: its share of the rows, and some more, so that seldom a bucket has to be asked again.
+local share = limit
+if total > limit then
+  local mean = limit / some
+  share = min(limit, math.ceil(mean + 3 * math.sqrt(mean) + 4))
+end
+
+local out = {now, token(last, us, several)}
+for i = 1, #buckets do
+  local b, found, places = buckets[i], {}, {}
+  scan(b, min(share, 1000), found)
+  for j = 1, #found, 3 do
+    places[#places + 1] = found[j]
+    places[#places + 1] = found[j + 1]
+    if sized then places[#places + 1] = parse('>I4', found[j + 2], 38) end
+  end
+  if b.last then b.member, b.score = b.last, call('ZSCORE', b.key, b.last) end
+  out[i + 2] = {b.lo < b.hi and 1 or 0, b.score, b.member, places}
+end
+return out

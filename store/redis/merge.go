@@ -1,0 +1,222 @@
+package redis
+
+import (
+	"container/heap"
+	"context"
+	"math"
+	"strconv"
+
+	"github.com/rousehq/rouse"
+)
+
+// queues are the buckets of all shards, each with the rows that are known of it, as a heap: the one with the earliest row is first.
+// One whose rows are used up while it has more stands where these begin, and is asked for them when it comes first.
+type queues struct {
+	c       *claim
+	w       rouse.Window
+	sources []*source // all, shard by shard
+	heap    []*source
+}
+
+// source is one bucket in one shard.
+type source struct {
+	n      int // which one of all
+	shard  int
+	bucket uint32
+	want   int
+
+	score, member string // where its next rows are to be looked for: after these; an empty score is the start
+	at            rouse.Position
+	items         []item
+	more          bool // it may have more than items
+}
+
+// item is a row, or what is to be known of it.
+type item struct {
+	source *source
+	at     rouse.Position
+	member string
+	size   int
+}
+
+func (src *source) startAfter(p rouse.Position) {
+	src.at = rouse.Position{Visible: math.MinInt64}
+	if p != (rouse.Position{}) {
+		src.at, src.score, src.member = p, scoreOf(p.Visible), memberOf(&p.Key)
+	}
+}
+
+// position is where the source stands: at its first row, or behind all that it had.
+func (src *source) position() rouse.Position {
+	if len(src.items) > 0 {
+		return src.items[0].at
+	}
+	return src.at
+}
+
+// queues asks all buckets in all shards for their first rows.
+func (c *claim) queues(ctx context.Context, w rouse.Window) (*queues, error) {
+	q := &queues{c: c, w: w}
+	for n := range c.s.shards {
+		for _, bucket := range w.Buckets {
+			src := &source{n: len(q.sources), shard: n, bucket: bucket}
+			src.startAfter(w.After)
+			q.sources = append(q.sources, src)
+		}
+	}
+	answers := make([][]any, len(c.s.shards))
+	err := c.s.everyShard(func(n int, sh *shard) (err error) {
+		answers[n], err = c.look(ctx, sh, w, q.of(n))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.heard(answers); err != nil {
+		return nil, err
+	}
+	for n, answer := range answers {
+		if err := q.fill(q.of(n), answer); err != nil {
+			return nil, err
+		}
+	}
+	for _, src := range q.sources {
+		if len(src.items) > 0 || src.more {
+			q.heap = append(q.heap, src)
+		}
+	}
+	heap.Init(q)
+	return q, nil
+}
+
+// of returns the sources of a shard.
+func (q *queues) of(shard int) []*source {
+	n := len(q.w.Buckets)
+	return q.sources[shard*n : (shard+1)*n]
+}
+
+func (c *claim) look(ctx context.Context, sh *shard, w rouse.Window, sources []*source) ([]any, error) {
+	answer, err := list(sh.run(ctx, lookScript, c.args(&w, sources, false)...))
+	if err != nil {
+		return nil, err
+	}
+	if len(answer) != 2+len(sources) {
+		return nil, errAnswer
+	}
+	return answer, nil
+}
+
+// fill takes what a shard said about sources.
+func (q *queues) fill(sources []*source, answer []any) error {
+	for i, src := range sources {
+		said, err := list(answer[2+i], nil)
+		if err != nil || len(said) != 4 {
+			return errAnswer
+		}
+		src.more = said[0] == int64(1)
+		score, ok1 := said[1].(string)
+		member, ok2 := said[2].(string)
+		rows, err := list(said[3], nil)
+		if !ok1 || !ok2 || err != nil {
+			return errAnswer
+		}
+		if score != "" && (score != src.score || member != src.member) {
+			src.score, src.member = score, member
+			if src.at, err = positionOf(score, member); err != nil {
+				return err
+			}
+		}
+		if err := q.items(src, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *queues) items(src *source, rows []any) error {
+	step := 2
+	if q.w.Bytes > 0 {
+		step = 3
+	}
+	if len(rows)%step != 0 {
+		return errAnswer
+	}
+	for i := 0; i < len(rows); i += step {
+		it := item{source: src}
+		var score string
+		var ok, ok2 bool
+		var err error
+		it.member, ok = rows[i].(string)
+		score, ok2 = rows[i+1].(string)
+		if !ok || !ok2 {
+			return errAnswer
+		}
+		if it.at, err = positionOf(score, it.member); err != nil {
+			return err
+		}
+		if step == 3 {
+			size, ok := rows[i+2].(int64)
+			if !ok {
+				return errAnswer
+			}
+			it.size = int(size)
+		}
+		src.items = append(src.items, it)
+	}
+	return nil
+}
+
+func positionOf(score, member string) (p rouse.Position, err error) {
+	f, err := strconv.ParseFloat(score, 64)
+	if err != nil {
+		return p, errAnswer
+	}
+	p.Visible = rouse.Instant(f)
+	p.Key, err = keyOf(member)
+	return p, err
+}
+
+// next takes the earliest row; ok is false at the end.
+func (q *queues) next(ctx context.Context) (it item, ok bool, err error) {
+	for len(q.heap) > 0 {
+		src := q.heap[0]
+		if len(src.items) > 0 {
+			it = src.items[0]
+			src.items = src.items[1:]
+			q.settle(src)
+			return it, true, nil
+		}
+		answer, err := q.c.look(ctx, &q.c.s.shards[src.shard], q.w, []*source{src})
+		if err != nil {
+			return it, false, err
+		}
+		if err := q.fill([]*source{src}, answer); err != nil {
+			return it, false, err
+		}
+		q.settle(src)
+	}
+	return it, false, nil
+}
+
+// settle puts the first source where it stands now.
+func (q *queues) settle(src *source) {
+	if len(src.items) > 0 || src.more {
+		heap.Fix(q, 0)
+	} else {
+		heap.Pop(q)
+	}
+}
+
+// remains says whether there may be rows that were not taken.
+func (q *queues) remains() bool { return len(q.heap) > 0 }
+
+func (q *queues) Len() int           { return len(q.heap) }
+func (q *queues) Less(i, j int) bool { return q.heap[i].position().Compare(q.heap[j].position()) < 0 }
+func (q *queues) Swap(i, j int)      { q.heap[i], q.heap[j] = q.heap[j], q.heap[i] }
+func (q *queues) Push(x any)         { q.heap = append(q.heap, x.(*source)) }
+func (q *queues) Pop() any {
+	last := len(q.heap) - 1
+	src := q.heap[last]
+	q.heap = q.heap[:last]
+	return src
+}

@@ -1,0 +1,149 @@
+package redis
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/rousehq/rouse"
+)
+
+// maxRecords bounds one page of a history.
+const maxRecords = 1000
+
+// A record is found by when it ended and by its sequence, a revision of its shard. The sequence of a cursor counts over all
+// shards, so that no two records have the same cursor: sequence × shards + shard.
+
+// timeBytes are the first half of a record's id: bytes that sort as the times do.
+func timeBytes(i rouse.Instant) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(i)^1<<63)
+}
+
+// hourOf returns the hour that a record ended in.
+func hourOf(i rouse.Instant) int64 { return int64(i) / 3_600_000 }
+
+// idBefore returns the id that all records of a shard which are older than the cursor are older than.
+func (s *Store) idBefore(at rouse.RecordCursor, shard int) []byte {
+	n := uint64(len(s.shards))
+	seq, of := at.Seq/n, int(at.Seq%n)
+	if shard < of {
+		seq++ // the shard's record of this sequence is older, too
+	}
+	return binary.BigEndian.AppendUint64(timeBytes(at.Ended), seq)
+}
+
+// record is a record and where it stands.
+type record struct {
+	rouse.Record
+	at rouse.RecordCursor
+}
+
+// Records returns records, newest first.
+func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error) {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return rouse.RecordPage{}, err
+	}
+	defer end()
+	return s.records(ctx, q)
+}
+
+func (s *Store) records(ctx context.Context, q rouse.RecordQuery) (page rouse.RecordPage, err error) {
+	if err := checkTexts("query", q.Namespace, q.Name); err != nil {
+		return page, err
+	}
+	limit := min(max(1, q.Limit), maxRecords)
+	found := make([][]record, len(s.shards))
+	err = s.everyShard(func(n int, sh *shard) (err error) {
+		id, hour := []byte{}, int64(math.MaxInt64)
+		if q.Until != (rouse.RecordCursor{}) {
+			id, hour = s.idBefore(q.Until, n), hourOf(q.Until.Ended)
+		}
+		v, err := sh.run(ctx, recordScript, q.Namespace, q.Name, id, hour, limit+1)
+		if err != nil {
+			return err
+		}
+		said, err := texts(v)
+		if err != nil || len(said)%2 != 0 {
+			return errAnswer
+		}
+		for i := 0; i < len(said); i += 2 {
+			r, err := s.readRecord(q.Namespace, said[i], said[i+1], n)
+			if err != nil {
+				return err
+			}
+			found[n] = append(found[n], r)
+		}
+		return nil
+	})
+	if err != nil {
+		return page, err
+	}
+	all := slices.Concat(found...)
+	slices.SortFunc(all, func(a, b record) int {
+		switch {
+		case a.at == b.at:
+			return 0
+		case a.at.Ended > b.at.Ended || a.at.Ended == b.at.Ended && a.at.Seq > b.at.Seq:
+			return -1
+		}
+		return 1
+	})
+	if len(all) > limit {
+		all = all[:limit]
+		page.Next = &all[limit-1].at
+	}
+	for i := range all {
+		page.Records = append(page.Records, all[i].Record)
+	}
+	return page, nil
+}
+
+// readRecord reads an id with a body.
+func (s *Store) readRecord(namespace, name, entry string, shard int) (r record, err error) {
+	b := []byte(entry)
+	if len(b) < 16 {
+		return r, fmt.Errorf("%w: a record of %s/%s", errDamaged, namespace, name)
+	}
+	if r.Record, err = rouse.DecodeRecord(b[16:]); err != nil {
+		return r, err
+	}
+	r.Namespace, r.Name = namespace, name
+	r.at.Ended = rouse.Instant(binary.BigEndian.Uint64(b) ^ 1<<63)
+	r.at.Seq = binary.BigEndian.Uint64(b[8:])*uint64(len(s.shards)) + uint64(shard)
+	return r, nil
+}
+
+// hours returns how many records each hour has, in all shards.
+func (s *Store) hours(ctx context.Context) (map[int64]int64, error) {
+	parts := make([][]string, len(s.shards))
+	err := s.everyShard(func(n int, sh *shard) error {
+		v, err := do(ctx, sh.server, 1, []any{"hgetall", sh.base + "hours"})
+		if err != nil {
+			return explain(err)
+		}
+		parts[n], err = texts(v)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	hours := map[int64]int64{}
+	for _, part := range parts {
+		for i := 0; i+1 < len(part); i += 2 {
+			hour, err := strconv.ParseInt(part[i], 10, 64)
+			if err != nil {
+				return nil, errAnswer
+			}
+			n, err := strconv.ParseInt(part[i+1], 10, 64)
+			if err != nil {
+				return nil, errAnswer
+			}
+			hours[hour] += n
+		}
+	}
+	return hours, nil
+}

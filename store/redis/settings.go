@@ -1,0 +1,159 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// settings are what the servers say about how they keep data: of several, the least that any of them says.
+type settings struct {
+	version string
+	aof     string // yes, no, or empty if the server does not tell
+	fsync   string // always, everysec, no, or empty
+	evicts  string // the eviction policy, or empty
+	bounded bool   // there is a maxmemory
+}
+
+// minVersion is the first Redis whose commands suffice.
+var minVersion = [2]int{6, 2}
+
+// inspect asks all servers, and refuses those that are not fit to keep timers.
+func (s *Store) inspect(ctx context.Context) (out settings, err error) {
+	var mu sync.Mutex
+	first := true
+	look := func(ctx context.Context, c goredis.UniversalClient, name string) error {
+		is, err := ask(ctx, c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := is.fit(s.opts.AllowUnsafe); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if first {
+			out, first = is, false
+			return nil
+		}
+		out.weaken(is)
+		return nil
+	}
+	for i, c := range s.servers {
+		if cc, ok := c.(*goredis.ClusterClient); ok {
+			if err := cc.ForEachMaster(ctx, func(ctx context.Context, c *goredis.Client) error { return look(ctx, c, "server "+c.Options().Addr) }); err != nil {
+				return out, err
+			}
+			continue
+		}
+		if err := look(ctx, c, s.name(i)); err != nil {
+			return out, err
+		}
+	}
+	if first {
+		return out, errors.New("the Cluster has no masters")
+	}
+	return out, nil
+}
+
+// ask reads the settings of one server. Hosted servers often refuse CONFIG; INFO tells most of it.
+func ask(ctx context.Context, c goredis.UniversalClient) (is settings, err error) {
+	info := map[string]string{}
+	for _, section := range []string{"server", "persistence", "memory"} {
+		v, err := do(ctx, c, 1, []any{"info", section})
+		if err != nil {
+			return is, explain(err)
+		}
+		text, _ := v.(string)
+		for line := range strings.Lines(text) {
+			if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+				info[name] = value
+			}
+		}
+	}
+	is.version = info["redis_version"]
+	switch info["aof_enabled"] {
+	case "1":
+		is.aof = "yes"
+	case "0":
+		is.aof = "no"
+	}
+	is.evicts = info["maxmemory_policy"]
+	is.bounded = info["maxmemory"] != "" && info["maxmemory"] != "0"
+	for name, to := range map[string]*string{"appendonly": &is.aof, "appendfsync": &is.fsync, "maxmemory-policy": &is.evicts} {
+		v, err := do(ctx, c, 1, []any{"config", "get", name})
+		if err != nil {
+			var refused goredis.Error
+			if errors.As(err, &refused) {
+				continue
+			}
+			return is, err
+		}
+		if said, err := texts(v); err == nil && len(said) == 2 {
+			*to = said[1]
+		}
+	}
+	return is, nil
+}
+
+// fit refuses what loses timers silently.
+func (is *settings) fit(allowUnsafe bool) error {
+	var major, minor int
+	if _, err := fmt.Sscanf(is.version, "%d.%d", &major, &minor); err != nil || major < minVersion[0] || major == minVersion[0] && minor < minVersion[1] {
+		return fmt.Errorf("is Redis %s; use %d.%d or later", is.version, minVersion[0], minVersion[1])
+	}
+	if strings.HasPrefix(is.evicts, "allkeys-") {
+		return fmt.Errorf("maxmemory-policy is %s: it would throw timers away when memory is short, and tell nobody; set it to noeviction", is.evicts)
+	}
+	switch {
+	case is.aof == "yes" || allowUnsafe:
+		return nil
+	case is.aof == "":
+		return errors.New("does not tell whether it has an append-only file, neither by INFO persistence nor by CONFIG GET appendonly; " +
+			"permit one of them, or allow unsafe stores if timers may be lost when it ends")
+	}
+	return errors.New("appendonly is no: all timers since the last snapshot would be lost when it ends; set appendonly yes, or allow unsafe stores if that may be")
+}
+
+// weaken makes the settings those of two servers together.
+func (is *settings) weaken(other settings) {
+	if other.aof != "yes" {
+		is.aof = other.aof
+	}
+	rank := map[string]int{"always": 3, "everysec": 2, "no": 1}
+	if rank[other.fsync] < rank[is.fsync] {
+		is.fsync = other.fsync
+	}
+	is.bounded = is.bounded || other.bounded
+	is.version = min(is.version, other.version)
+}
+
+// durability says what the settings can lose.
+func (is *settings) durability(k kind) string {
+	var says []string
+	switch {
+	case is.aof == "no":
+		says = append(says, "appendonly no: everything since the last snapshot is lost when Redis ends")
+	case is.aof == "":
+		says = append(says, "Redis does not tell whether it has an append-only file: everything may be lost when it ends")
+	case is.fsync == "always":
+		says = append(says, "appendfsync always: nothing is lost when Redis dies or the power fails")
+	case is.fsync == "everysec":
+		says = append(says, "appendfsync everysec: nothing is lost when Redis dies, the last one to two seconds when the power fails")
+	case is.fsync == "no":
+		says = append(says, "appendfsync no: nothing is lost when Redis dies, the last half a minute or so when the power fails")
+	default:
+		says = append(says, "append-only file, appendfsync unknown: nothing is lost when Redis dies, the last seconds may be when the power fails")
+	}
+	switch k {
+	case sentinel, cluster:
+		says = append(says, "a failover loses what the replica had not got yet")
+	case several:
+		says = append(says, "each server has its own share: the loss of one is the loss of its timers")
+	}
+	return strings.Join(says, "; ")
+}

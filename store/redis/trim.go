@@ -1,0 +1,115 @@
+package redis
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"github.com/rousehq/rouse"
+)
+
+// trimChunk bounds the records that one script forgets, so that others get their turns in between.
+const trimChunk = 500
+
+// Trim forgets records by whole hours. Its timeout is that of one step.
+func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (int64, error) {
+	ask, end, err := s.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	hours, err := s.hours(ask)
+	end()
+	if err != nil {
+		return 0, err
+	}
+	left := int64(0)
+	for _, n := range hours {
+		left += n
+	}
+	var forgot atomic.Int64
+	for _, hour := range slices.Sorted(maps.Keys(hours)) {
+		if hour >= hourOf(before) && (most <= 0 || left <= most) {
+			break
+		}
+		left -= hours[hour]
+		err := s.forget(ctx, &forgot, func(int) []any { return []any{trimChunk, hour} })
+		if err != nil {
+			return forgot.Load(), err
+		}
+	}
+	return forgot.Load(), nil
+}
+
+// TrimTimer forgets the records of a timer beyond its newest keep. They are most often all in one shard, which then knows itself
+// which these are.
+func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int) (int64, error) {
+	if err := checkTexts("timer", namespace, name); err != nil {
+		return 0, err
+	}
+	keep = max(0, keep)
+	id := func(int) []byte { return nil }
+	if len(s.shards) > 1 && keep > 0 {
+		oldest, err := s.oldest(ctx, namespace, name, keep)
+		if err != nil || oldest == nil {
+			return 0, err
+		}
+		id = func(shard int) []byte { return s.idBefore(*oldest, shard) }
+	}
+	var forgot atomic.Int64
+	err := s.forget(ctx, &forgot, func(shard int) []any { return []any{trimChunk, "", namespace, name, keep, id(shard)} })
+	return forgot.Load(), err
+}
+
+// oldest returns the place of the oldest of a timer's newest keep records, nil if there are no older ones.
+func (s *Store) oldest(ctx context.Context, namespace, name string, keep int) (*rouse.RecordCursor, error) {
+	q := rouse.RecordQuery{Namespace: namespace, Name: name}
+	for {
+		q.Limit = min(keep, maxRecords)
+		page, err := s.Records(ctx, q)
+		if err != nil || page.Next == nil {
+			return nil, err
+		}
+		if keep -= len(page.Records); keep == 0 {
+			return page.Next, nil
+		}
+		q.Until = *page.Next
+	}
+}
+
+// forget lets all shards forget records, step by step. Each step is a call of its own.
+func (s *Store) forget(ctx context.Context, forgot *atomic.Int64, args func(shard int) []any) error {
+	return s.everyShard(func(n int, sh *shard) error {
+		for {
+			gone, more, err := s.forgetSome(ctx, sh, args(n))
+			forgot.Add(gone)
+			if err != nil || !more {
+				return err
+			}
+		}
+	})
+}
+
+func (s *Store) forgetSome(ctx context.Context, sh *shard, args []any) (n int64, more bool, err error) {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	defer end()
+	for len(args) < 6 {
+		args = append(args, "")
+	}
+	answer, err := list(sh.run(ctx, trimScript, args...))
+	if err != nil {
+		return 0, false, err
+	}
+	if len(answer) != 2 {
+		return 0, false, errAnswer
+	}
+	n, ok := answer[0].(int64)
+	if !ok || n < 0 || n > math.MaxInt32 {
+		return 0, false, errAnswer
+	}
+	return n, answer[1] == int64(1), nil
+}

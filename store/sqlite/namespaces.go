@@ -1,0 +1,46 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+)
+
+// RecordNamespaces returns the namespaces that have records, in their order. It costs a look into the index for each namespace of
+// each hour.
+func (s *Store) RecordNamespaces(ctx context.Context) ([]string, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.life.RUnlock()
+	tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return nil, explain(err)
+	}
+	defer tx.Rollback()
+	hours, err := hoursBefore(ctx, tx, math.MaxInt64)
+	if err != nil {
+		return nil, explain(err)
+	}
+	next, err := tx.PrepareContext(ctx, `SELECT namespace FROM records WHERE hour = ? AND namespace > ? ORDER BY namespace LIMIT 1`)
+	if err != nil {
+		return nil, explain(err)
+	}
+	defer next.Close()
+	seen := map[string]bool{}
+	for _, hour := range hours {
+		for name := ""; ; seen[name] = true {
+			err := next.QueryRowContext(ctx, hour, name).Scan(&name)
+			if errors.Is(err, sql.ErrNoRows) {
+				break
+			}
+			if err != nil {
+				return nil, explain(err)
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen)), nil
+}

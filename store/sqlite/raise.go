@@ -1,0 +1,28 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rousehq/rouse"
+)
+
+// mostRevision bounds what revisions may be raised to: all stores can hold it, and far more writes follow it than are ever made.
+const mostRevision = 1 << 62
+
+// Raise makes revisions go on above the given one, if they are not there yet.
+func (s *Store) Raise(ctx context.Context, revision uint64) error {
+	if revision > mostRevision {
+		return rouse.Refuse("revision", fmt.Sprint(revision), "is too high", fmt.Sprintf("use at most %d", uint64(mostRevision)))
+	}
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.life.RUnlock()
+	return s.commit(ctx, func(w *write) error {
+		if revision > w.revision {
+			w.revision, w.changed = revision, true // finish writes it
+		}
+		return nil
+	})
+}
