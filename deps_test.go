@@ -41,6 +41,7 @@ var rules = []struct {
 	{"docs", "runs what the documentation says, with the real binary", []string{".", "api"}},
 	{"matrix", "tests only: says things to a whole rouse in all combinations, and judges what came of them", []string{"."}},
 	{"crash", "kills the real binary", []string{".", "client", "rousetest", "internal/servers"}},
+	{"cluster", "runs nodes of the real binary on one store, and fails what can fail", []string{".", "client", "rousetest", "internal/servers"}},
 	{"cmd/rouse", "the only place that knows everything", []string{".", "api", "api/rouse/v1", "backup", "bench", "client", "engine", "node", "rousetest", "schedule", "server", "sink", "store", "migrate"}},
 }
 

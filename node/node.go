@@ -34,6 +34,7 @@ import (
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/backup"
 	"github.com/rousehq/rouse/engine"
+	"github.com/rousehq/rouse/migrate"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/server"
 	"github.com/rousehq/rouse/sink"
@@ -107,6 +108,11 @@ func start(ctx context.Context, cfg Config) (n *Node, err error) {
 	}
 	if n.api, n.admin, err = cfg.listen(); err != nil {
 		return n, err
+	}
+	if from, unfinished, err := migrate.Unfinished(ctx, n.store); err != nil {
+		return n, err
+	} else if unfinished {
+		return n, fmt.Errorf("the store is an unfinished copy of %s: finish it with rouse migrate-store, or begin with an empty store", from)
 	}
 	n.name()
 	if d, ok := n.store.(interface{ Durability() string }); ok {

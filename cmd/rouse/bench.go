@@ -16,11 +16,14 @@ import (
 // benchCmd measures this binary, or a running server.
 type benchCmd struct {
 	Scenario string        `arg:"" help:"What to measure: ${scenarios}."`
-	Store    string        `help:"Store of the server that is started: pebble or sqlite." default:"pebble" enum:"pebble,sqlite" placeholder:"STORE"`
+	Store    string        `help:"Store of the servers that are started: pebble or sqlite; postgres or redis, which starts one of those for the run; or the URL of an empty one, which is empty again afterwards." default:"pebble" placeholder:"STORE"`
+	Strategy string        `help:"How nodes share the timers: ${enum}." default:"bucket" enum:"bucket,lease,tick" placeholder:"NAME"`
+	Nodes    int           `help:"How many servers on a store that nodes share; 1 if not given, and 3 for failover." placeholder:"N"`
+	Lease    time.Duration `help:"Lease of servers on a store that nodes share." default:"10s" placeholder:"DURATION"`
 	Dir      string        `help:"Directory for the data of servers and raw stores; a temporary one if not given." placeholder:"DIR"`
 	Duration time.Duration `help:"How long to measure." default:"5s" placeholder:"DURATION"`
 	Timers   int           `help:"How many timers; the scenario's own number if not given." placeholder:"N"`
-	Rate     int           `help:"Fires per second, of the scenario lag." default:"5000" placeholder:"N"`
+	Rate     int           `help:"Fires per second, of lag and failover; 5000 if not given, and 2000 on a store that nodes share." placeholder:"N"`
 	Size     int           `help:"Bytes of a payload." default:"150" placeholder:"N"`
 	History  string        `help:"Write what happened to a file that check judges." placeholder:"FILE"`
 }
@@ -29,7 +32,8 @@ func (benchCmd) Help() string {
 	names, about := bench.Scenarios()
 	var b strings.Builder
 	b.WriteString(`A scenario starts a server of its own, unless --server is given on the command line, and prints its rate beside the raw
-limit of the same run. Scenarios:
+limit of the same run. On a store that nodes share, the load is spread over --nodes servers, and a shared PostgreSQL or Redis
+is filled and emptied: give it a database of its own. Scenarios:
 
 `)
 	for i, name := range names {
@@ -40,7 +44,9 @@ Examples:
 
     rouse bench create-batch
     rouse bench lag --rate 20000 --duration 30s --json
-    rouse bench pipeline --store sqlite --history h.jsonl && rouse check h.jsonl`)
+    rouse bench pipeline --store sqlite --history h.jsonl && rouse check h.jsonl
+    rouse bench pipeline --store postgres --strategy lease --nodes 3
+    rouse bench idle --store redis://127.0.0.1:6379/5`)
 	return b.String()
 }
 
@@ -50,14 +56,18 @@ func (c *benchCmd) Run(a *app) (err error) {
 	if !slices.Contains(names, c.Scenario) {
 		return rouse.Refuse("scenario", c.Scenario, "is no scenario", meant(c.Scenario, names))
 	}
-	if c.Duration <= 0 || c.Timers < 0 || c.Rate < 1 || c.Size < 0 {
-		return rouse.Refuse("duration", c.Duration.String(), "or a number is out of bounds", "use positive ones")
+	if err := bench.CheckStore(c.Store); err != nil {
+		return err
+	}
+	if c.Duration <= 0 || c.Timers < 0 || c.Rate < 0 || c.Size < 0 || c.Nodes < 0 || c.Lease < time.Second {
+		return rouse.Refuse("duration", c.Duration.String(), "or a number is out of bounds", "use positive ones, and a lease of a second or more")
 	}
 	binary, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	o := bench.Options{Binary: binary, Store: c.Store, Dir: c.Dir, Duration: c.Duration, Count: c.Timers, Rate: c.Rate, Size: c.Size}
+	o := bench.Options{Binary: binary, Store: c.Store, Strategy: c.Strategy, Nodes: c.Nodes, Lease: c.Lease, Dir: c.Dir, Duration: c.Duration,
+		Count: c.Timers, Rate: c.Rate, Size: c.Size}
 	if a.given["server"] { // a variable is not enough to load a server that others use
 		o.Server = a.cli.Server
 	}

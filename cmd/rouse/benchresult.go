@@ -9,7 +9,11 @@ import (
 
 // printResult shows what a scenario measured; what it did not measure is left out.
 func printResult(a *app, r *bench.Result) {
-	pairs := []string{"scenario", r.Scenario, "store", r.Store}
+	store := r.Store
+	if r.Nodes > 0 {
+		store = fmt.Sprintf("%s, strategy %s, %s", r.Store, r.Strategy, counted(int64(r.Nodes), "node"))
+	}
+	pairs := []string{"scenario", r.Scenario, "store", store}
 	add := func(name, format string, value float64) {
 		if value != 0 {
 			pairs = append(pairs, name, fmt.Sprintf(format, value))
@@ -26,6 +30,11 @@ func printResult(a *app, r *bench.Result) {
 	if r.Raw != nil {
 		pairs = append(pairs, "raw limit", fmt.Sprintf("%.0f/s (%s)", r.Raw.Rate, r.Raw.What))
 	}
+	for _, raw := range r.Raws {
+		if raw != *r.Raw {
+			pairs = append(pairs, "other limit", fmt.Sprintf("%.0f/s (%s)", raw.Rate, raw.What))
+		}
+	}
 	add("of the raw limit", "%.0f %%", r.Ratio*100)
 	if r.Lag != nil {
 		pairs = append(pairs, "lag", fmt.Sprintf("p50 %.2f ms, p99 %.2f ms, max %.2f ms", r.Lag.P50, r.Lag.P99, r.Lag.Max))
@@ -34,10 +43,17 @@ func printResult(a *app, r *bench.Result) {
 	count("lost", r.Lost)
 	count("doubled", r.Doubled)
 	add("service CPU", "%.2f µs a timer", r.ServiceCPU)
+	add("store CPU", "%.2f µs a timer", r.StoreCPU)
 	add("bench CPU", "%.2f µs a timer", r.BenchCPU)
 	add("service memory", "%.0f MiB", float64(r.RSS)/(1<<20))
+	add("changes in a commit", "%.0f", r.Commit)
+	add("queries", "%.2f a second and node", r.Queries)
 	add("idle CPU", "%.2f %% of a core", r.IdleCPU)
 	add("restart to first fire", "%.2f s", r.Restart)
+	if f := r.Failover; f != nil {
+		pairs = append(pairs, "silence", fmt.Sprintf("p50 %.2f s, p99 %.2f s, max %.2f s of %d timers of the dead node (lease %.0f s)", f.P50, f.P99, f.Max, f.Timers, f.Lease),
+			"of others", fmt.Sprintf("at most %.2f s; they are due once a second", f.Others))
+	}
 	if w := r.Wheel; w != nil {
 		pairs = append(pairs, "wheel", fmt.Sprintf("%d entries of %.1f bytes, insert %.2f µs, expire %.2f µs", w.Entries, w.Bytes, w.Insert, w.Expire))
 	}

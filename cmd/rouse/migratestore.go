@@ -82,7 +82,7 @@ func (c *migrateStoreCmd) Run(a *app) (err error) {
 		return err
 	}
 	bar := &migrateBar{a: a}
-	o := migrate.Options{From: redact(c.From), To: redact(c.To), Final: c.Final, Dry: c.DryRun, Batch: c.Batch, Progress: bar.at,
+	o := migrate.Options{From: redact(c.From), To: redact(c.To), Origin: redact(storePlace(c.From)), Final: c.Final, Dry: c.DryRun, Batch: c.Batch, Progress: bar.at,
 		Bucket: func(k rouse.Key) uint32 { return rouse.BucketOf(k, buckets) }}
 	do := migrate.Copy
 	if c.VerifyOnly {

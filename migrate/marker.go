@@ -1,0 +1,191 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/rousehq/rouse"
+)
+
+// The marker of a target is a note, as calendars are: a row that never needs attention, under a name that no timer and no calendar
+// can have. Each run begins by writing it anew, and all its writes depend on its revision. So of two runs beside each other
+// the older one stops; and as records are written together with a new version of the marker, on the condition of the version
+// before, none is written twice, not even by a write that arrives late.
+var (
+	markerKey = rouse.Key{Namespace: "rouse", Name: "\x01migrate"}
+	probeKey  = rouse.Key{Namespace: "rouse", Name: "\x01migrate-probe"}
+)
+
+const markerVersion = 1
+
+// gap is how far above the source's revisions those of the target go on. It is far more than a source writes while it is
+// copied, so that a generation says where it was given: above the floor is the target's.
+const gap = 1 << 32
+
+// marker is what the marker's body says, as JSON.
+type marker struct {
+	Version int    `json:"version"`
+	From    string `json:"from"`
+	Origin  string `json:"origin,omitempty"`
+	High    uint64 `json:"high"`  // the highest revision of the source when the last run began
+	Floor   uint64 `json:"floor"` // what the revisions of the target were raised to
+
+	revision uint64 // of the row
+}
+
+func (m *marker) row() (*rouse.Row, error) {
+	body, err := json.Marshal(m)
+	return &rouse.Row{Key: markerKey, Visible: rouse.Never, Due: rouse.Never, State: rouse.StateNote, Body: body}, err
+}
+
+// readMarker returns the marker of a store; ok is false if it has none.
+func readMarker(ctx context.Context, s side, name string) (m marker, ok bool, err error) {
+	rows, err := s.get(ctx, markerKey)
+	if err != nil || rows[0].Revision == 0 {
+		return m, false, err
+	}
+	if err := json.Unmarshal(rows[0].Body, &m); err != nil || m.Version != markerVersion {
+		return m, false, fmt.Errorf("the copy into %s was begun by another version of rouse, and only that can go on with it; or copy into an empty store", name)
+	}
+	m.revision = rows[0].Revision
+	return m, true, nil
+}
+
+// Unfinished says whether a store is the target of a copy that is not finished, and what the source of it was called.
+func Unfinished(ctx context.Context, store rouse.Store) (from string, unfinished bool, err error) {
+	m, ok, err := readMarker(ctx, side{store, Options{}.withDefaults().Timeout}, "this store")
+	return m.From, ok, err
+}
+
+// enter makes sure that the target may be written to, raises its revisions and marks it. With Options.Dry it only looks.
+func (c *copying) enter(ctx context.Context) error {
+	if _, ok := c.to.store.(rouse.Raiser); !ok {
+		return rouse.Refuse("to", c.o.To, "cannot be told where its revisions go on", "name a store of another kind")
+	}
+	if _, ok, err := readMarker(ctx, c.from, c.o.From); err != nil || ok {
+		if err == nil {
+			err = rouse.Refuse("from", c.o.From, "is itself the target of a copy that is not finished", "finish that one first, or name its source")
+		}
+		return err
+	}
+	m, ok, err := readMarker(ctx, c.to, c.o.To)
+	if err != nil {
+		return err
+	}
+	c.marker = m
+	if ok {
+		err = c.checkLineage(ctx)
+	} else {
+		err = c.checkEmpty(ctx)
+	}
+	if err != nil || c.o.Dry {
+		return err
+	}
+	return c.renew(ctx)
+}
+
+// checkEmpty refuses a target that has something.
+func (c *copying) checkEmpty(ctx context.Context) error {
+	const cure = "name an empty store; if a copy into this one was finished, compare them with --verify-only"
+	n, err := c.to.count(ctx)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		return rouse.Refuse("to", c.o.To, fmt.Sprintf("has %d rows, and no copy into it is under way", n), cure)
+	}
+	names, _, err := c.to.namespaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		page, err := c.to.history(ctx, rouse.RecordQuery{Namespace: name, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(page.Records) > 0 {
+			return rouse.Refuse("to", c.o.To, fmt.Sprintf("has records, of namespace %s, and no copy into it is under way", name), cure)
+		}
+	}
+	return nil
+}
+
+// renew finds the source's highest revision, raises those of the target above it, and writes the marker.
+func (c *copying) renew(ctx context.Context) error {
+	high, err := c.probe(ctx)
+	if err != nil {
+		return fmt.Errorf("find the highest revision of %s: %w", c.o.From, err)
+	}
+	m := c.marker
+	if high < m.High {
+		return rouse.Refuse("from", c.o.From, fmt.Sprintf("ends at revision %d, and the copy has seen %d: it is older than what was copied, or another store", high, m.High),
+			"name the store that the copy was begun from, or copy into an empty store")
+	}
+	m.Version, m.From, m.Origin, m.High = markerVersion, c.o.From, c.o.Origin, high
+	if high+gap/2 > m.Floor {
+		m.Floor = high + gap
+	}
+	bounded, cancel := c.to.bounded(ctx)
+	defer cancel()
+	if err := c.to.store.(rouse.Raiser).Raise(bounded, m.Floor); err != nil {
+		return fmt.Errorf("raise the revisions of %s: %w", c.o.To, err)
+	}
+	return c.mark(ctx, m)
+}
+
+// probe writes a row to the source and removes it: its revision is the highest that the source has given.
+func (c *copying) probe(ctx context.Context) (uint64, error) {
+	row := rouse.Row{Key: probeKey, Visible: rouse.Never, Due: rouse.Never, State: rouse.StateNote, Body: []byte("{}")}
+	results, err := c.from.apply(ctx, rouse.Change{Key: probeKey, If: rouse.AnyRevision, To: &row})
+	if err != nil {
+		return 0, err
+	}
+	_, err = c.from.apply(ctx, rouse.Change{Key: probeKey, If: results[0].Revision})
+	return results[0].Revision, err
+}
+
+// mark writes the marker, with records.
+func (c *copying) mark(ctx context.Context, m marker, log ...rouse.Record) error {
+	row, err := m.row()
+	if err != nil {
+		return err
+	}
+	if c.o.Bucket != nil {
+		row.Bucket = c.o.Bucket(markerKey)
+	}
+	results, err := c.to.apply(ctx, rouse.Change{Key: markerKey, If: m.revision, To: row, Log: log})
+	if err != nil {
+		return err
+	}
+	if !results[0].Applied {
+		return c.overtaken()
+	}
+	c.marker = m
+	c.marker.revision = results[0].Revision
+	return nil
+}
+
+// finish takes the marker away: the target is a store as any other.
+func (c *copying) finish(ctx context.Context) error {
+	results, err := c.to.apply(ctx, rouse.Change{Key: markerKey, If: c.marker.revision})
+	if err != nil {
+		return err
+	}
+	if !results[0].Applied {
+		return c.overtaken()
+	}
+	c.report.Finished = true
+	return nil
+}
+
+// overtaken says that another run has taken the copy over.
+func (c *copying) overtaken() error {
+	return fmt.Errorf("another copy into %s has begun: let one run at a time: %w", c.o.To, rouse.ErrConflict)
+}
+
+// served says that the target is no copy any more.
+func (c *copying) served(k rouse.Key) error {
+	return fmt.Errorf("%s of %s was not written by this copy: somebody uses the store already, and going on would undo what they did; "+
+		"stop that, and copy into an empty store: %w", nameOf(k), c.o.To, rouse.ErrConflict)
+}

@@ -1,0 +1,222 @@
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/rousehq/rouse"
+)
+
+// pageBytes and batchBytes bound the bodies of a page that is read, as far as the page before it lets expect, and of a batch that
+// is written.
+const (
+	pageBytes  = 4 << 20
+	batchBytes = 4 << 20
+	firstPage  = 64 // rows: nothing is known of their size yet
+)
+
+// readRows reads all rows of a store in the order of their keys, but for those of this package.
+func (s side) readRows(ctx context.Context, name string, most int) *ahead[rouse.Row] {
+	q := rouse.Query{States: everyState, Limit: min(firstPage, most)}
+	return readAhead(ctx, func(ctx context.Context) ([]rouse.Row, bool, error) {
+		page, err := s.list(ctx, q)
+		if err != nil {
+			return nil, false, fmt.Errorf("list rows of %s: %w", name, err)
+		}
+		rows, size, last := make([]rouse.Row, 0, len(page.Rows)), 0, q.After
+		for i := range page.Rows {
+			r := &page.Rows[i]
+			if r.Key.Compare(last) <= 0 { // what is passed over as if it were not there would be removed from the target
+				return nil, false, fmt.Errorf("%s lists %s after %s: it does not keep the order of keys", name, nameOf(r.Key), nameOf(last))
+			}
+			last = r.Key
+			size += len(r.Body)
+			if r.Key != markerKey && r.Key != probeKey {
+				rows = append(rows, *r)
+			}
+		}
+		if n := len(page.Rows); n > 0 {
+			q.Limit = min(max(pageBytes/max(size/n, 1), 16), most)
+		}
+		if page.Next == nil {
+			return rows, false, nil
+		}
+		if page.Next.Compare(last) < 0 || page.Next.Compare(q.After) <= 0 {
+			return nil, false, fmt.Errorf("the list of %s goes back from %s to %s", name, nameOf(last), nameOf(*page.Next))
+		}
+		q.After = *page.Next
+		return rows, true, nil
+	})
+}
+
+// rows makes the target's rows those of the source. It returns the namespaces that have rows.
+func (c *copying) rows(ctx context.Context, pass int) (namespaces map[string]bool, err error) {
+	total, err := c.from.count(ctx)
+	if err != nil {
+		return nil, err
+	}
+	namespaces = map[string]bool{}
+	source, target := c.from.readRows(ctx, c.o.From, c.o.Batch), c.to.readRows(ctx, c.o.To, c.o.Batch)
+	defer source.close()
+	defer target.close()
+	for {
+		want, err := source.head()
+		if err != nil {
+			return nil, err
+		}
+		have, err := target.head()
+		if err != nil {
+			return nil, err
+		}
+		if want == nil && have == nil {
+			break
+		}
+		order := -1 // the source's is first
+		if want == nil {
+			order = 1
+		} else if have != nil {
+			order = want.Key.Compare(have.Key)
+		}
+		if order >= 0 {
+			target.take()
+			namespaces[have.Key.Namespace] = true
+		}
+		if order <= 0 {
+			source.take()
+			namespaces[want.Key.Namespace] = true
+			c.report.Rows++
+			if c.report.Rows%128 == 0 {
+				c.o.Progress(Progress{Pass: pass, Done: c.report.Rows, Total: max(total, c.report.Rows)})
+			}
+		}
+		switch {
+		case order < 0:
+			err = c.row(ctx, want, nil)
+		case order > 0:
+			err = c.row(ctx, nil, have)
+		default:
+			err = c.row(ctx, want, have)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	c.o.Progress(Progress{Pass: pass, Done: c.report.Rows, Total: max(total, c.report.Rows)})
+	return namespaces, c.flushRows(ctx)
+}
+
+// row brings one row of the target to what the source has. Either may be nil: it is not there.
+func (c *copying) row(ctx context.Context, want, have *rouse.Row) error {
+	k, change := rouse.Key{}, rouse.Change{If: rouse.NoRow}
+	if have != nil {
+		k, change.If = have.Key, have.Revision
+		// A generation above the floor was given by the target itself.
+		if !c.looking && c.marker.Floor != 0 && have.Generation > c.marker.Floor {
+			return c.served(k)
+		}
+	}
+	if want == nil {
+		if c.looking {
+			c.differ("%s is in %s only", nameOf(k), c.o.To)
+			return nil
+		}
+		c.report.Last.RowsRemoved++
+		change.Key = k
+		return c.write(ctx, change)
+	}
+	to := *want
+	if c.o.Bucket != nil {
+		to.Bucket = c.o.Bucket(to.Key)
+	}
+	wrong := difference(&to, have)
+	if wrong == "" {
+		return nil
+	}
+	if c.looking {
+		c.differ("%s %s", nameOf(to.Key), wrong)
+		return nil
+	}
+	c.report.Last.RowsWritten++
+	if to.Criticality == 0 && to.State != rouse.StateNote {
+		// A store that does not keep it hands out 0. What cannot be read is copied as it is.
+		if t, err := rouse.DecodeTimer(&to); err == nil {
+			to.Criticality = t.Spec.Criticality
+		}
+	}
+	change.Key, change.To = to.Key, &to
+	return c.write(ctx, change)
+}
+
+// difference says what is wrong with a row of the target, or nothing. Of revisions only the order counts: the next attempt has to
+// carry a greater token than all before it.
+func difference(want, have *rouse.Row) string {
+	switch {
+	case have == nil:
+		return "is missing"
+	case want.Generation != have.Generation:
+		return fmt.Sprintf("has generation %d, not %d", have.Generation, want.Generation)
+	case want.State != have.State:
+		return fmt.Sprintf("is %v, not %v", have.State, want.State)
+	case want.Visible != have.Visible:
+		return fmt.Sprintf("is visible at %v, not at %v", have.Visible, want.Visible)
+	case want.Due != have.Due:
+		return fmt.Sprintf("is due at %v, not at %v", have.Due, want.Due)
+	case want.Bucket != have.Bucket:
+		return fmt.Sprintf("is in bucket %d, not in %d", have.Bucket, want.Bucket)
+	case !maps.Equal(want.Labels, have.Labels):
+		return "has other labels"
+	case !bytes.Equal(want.Body, have.Body):
+		return "has another body"
+	case have.Revision <= want.Revision:
+		return fmt.Sprintf("has revision %d, not one above %d", have.Revision, want.Revision)
+	}
+	return ""
+}
+
+// write adds a change to the batch, and writes the batch when it is full.
+func (c *copying) write(ctx context.Context, change rouse.Change) error {
+	if c.o.Dry {
+		return nil
+	}
+	c.batch = append(c.batch, change)
+	if change.To != nil {
+		c.bytes += len(change.To.Body)
+	}
+	if len(c.batch) < c.o.Batch && c.bytes < batchBytes {
+		return nil
+	}
+	return c.flushRows(ctx)
+}
+
+// flushRows writes the batch. Each change depends on what the target had when it was read.
+func (c *copying) flushRows(ctx context.Context) error {
+	if len(c.batch) == 0 {
+		return nil
+	}
+	fence := rouse.Change{Key: markerKey, If: c.marker.revision, Keep: true}
+	results, err := c.to.apply(ctx, append([]rouse.Change{fence}, c.batch...)...)
+	if err != nil {
+		return fmt.Errorf("write to %s: %w", c.o.To, err)
+	}
+	if !results[0].Applied {
+		return c.overtaken()
+	}
+	for i, r := range results[1:] {
+		if !r.Applied {
+			return c.served(c.batch[i].Key)
+		}
+	}
+	c.batch, c.bytes = nil, 0
+	return nil
+}
+
+// nameOf names a row for people.
+func nameOf(k rouse.Key) string {
+	s := fmt.Sprintf("row %q of namespace %q", k.Name, k.Namespace)
+	if k.Fire != "" {
+		s += fmt.Sprintf(", fire %q", k.Fire)
+	}
+	return s
+}

@@ -1,0 +1,80 @@
+package migrate
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// everyState are all states that rows have: a query that names none leaves out those beside timers.
+var everyState = append(slices.Clone(rouse.ListedStates), rouse.StateDead, rouse.StateFiring, rouse.StateNote)
+
+// side is a store whose calls are bounded in time.
+type side struct {
+	store   rouse.Store
+	timeout time.Duration
+}
+
+// historian is a store that can say which namespaces its records are of.
+type historian interface {
+	RecordNamespaces(ctx context.Context) ([]string, error)
+}
+
+func (s side) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.timeout)
+}
+
+func (s side) list(ctx context.Context, q rouse.Query) (rouse.Page, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	return s.store.List(ctx, q)
+}
+
+func (s side) get(ctx context.Context, keys ...rouse.Key) ([]rouse.Row, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	return s.store.Get(ctx, keys)
+}
+
+func (s side) apply(ctx context.Context, changes ...rouse.Change) ([]rouse.Result, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	return s.store.Apply(ctx, changes)
+}
+
+func (s side) history(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	return s.store.Records(ctx, q)
+}
+
+// count returns how many rows there are, without those of this package.
+func (s side) count(ctx context.Context) (int64, error) {
+	bounded, cancel := s.bounded(ctx)
+	defer cancel()
+	n, err := s.store.Count(bounded, rouse.Query{States: everyState})
+	if err != nil {
+		return 0, err
+	}
+	own, err := s.get(ctx, markerKey, probeKey)
+	for i := range own {
+		if own[i].Revision != 0 {
+			n--
+		}
+	}
+	return n, err
+}
+
+// namespaces returns those that have records; known is false if the store cannot tell.
+func (s side) namespaces(ctx context.Context) (names []string, known bool, err error) {
+	h, ok := s.store.(historian)
+	if !ok {
+		return nil, false, nil
+	}
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	names, err = h.RecordNamespaces(ctx)
+	return names, true, err
+}
