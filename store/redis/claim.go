@@ -118,11 +118,12 @@ func (c *claim) hold(ctx context.Context) error {
 // holdSome holds rows of a window of at most maxChanges rows. It says whether rows remain.
 func (c *claim) holdSome(ctx context.Context, w rouse.Window) (more bool, err error) {
 	if len(c.s.shards) == 1 {
-		quotas := make([]int, len(w.Buckets))
-		for i := range quotas {
-			quotas[i] = -1
+		sources := make([]*source, len(w.Buckets))
+		for i, bucket := range w.Buckets {
+			sources[i] = &source{bucket: bucket, want: -1}
+			sources[i].startAfter(w.After)
 		}
-		rows, more, err := c.take(ctx, &c.s.shards[0], w, w.Buckets, quotas)
+		rows, more, err := c.take(ctx, &c.s.shards[0], w, sources)
 		if err == nil {
 			c.add(sorted(rows))
 		}
@@ -134,7 +135,6 @@ func (c *claim) holdSome(ctx context.Context, w rouse.Window) (more bool, err er
 	if err != nil {
 		return false, err
 	}
-	quotas := make([]int, len(q.sources))
 	size, found := 0, 0
 	for found < w.Limit && (w.Bytes == 0 || size < w.Bytes) {
 		it, ok, err := q.next(ctx)
@@ -144,21 +144,20 @@ func (c *claim) holdSome(ctx context.Context, w rouse.Window) (more bool, err er
 		if !ok {
 			break
 		}
-		quotas[it.source.n]++
+		it.source.want++
 		size += it.size
 		found++
 	}
 	held := make([][]rouse.Row, len(c.s.shards))
 	err = c.s.everyShard(func(n int, sh *shard) (err error) {
-		var buckets []uint32
-		var wants []int
-		for i, bucket := range w.Buckets {
-			if want := quotas[n*len(w.Buckets)+i]; want > 0 {
-				buckets, wants = append(buckets, bucket), append(wants, want)
+		var sources []*source
+		for _, src := range q.of(n) {
+			if src.want > 0 {
+				sources = append(sources, &source{bucket: src.bucket, want: src.want, place: src.before})
 			}
 		}
-		if len(buckets) > 0 {
-			held[n], _, err = c.take(ctx, sh, w, buckets, wants)
+		if len(sources) > 0 {
+			held[n], _, err = c.take(ctx, sh, w, sources)
 		}
 		return err
 	})
@@ -194,13 +193,8 @@ func sorted(rows []rouse.Row) []rouse.Row {
 	return rows
 }
 
-// take holds the first rows of buckets in a shard.
-func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, buckets []uint32, quotas []int) (rows []rouse.Row, more bool, err error) {
-	sources := make([]*source, len(buckets))
-	for i, bucket := range buckets {
-		sources[i] = &source{bucket: bucket, want: quotas[i]}
-		sources[i].startAfter(w.After)
-	}
+// take holds the first rows of sources in a shard, as many as each wants.
+func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, sources []*source) (rows []rouse.Row, more bool, err error) {
 	answer, err := list(sh.run(ctx, holdScript, c.args(&w, sources, true)...))
 	if err != nil {
 		return nil, false, err

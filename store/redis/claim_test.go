@@ -100,6 +100,45 @@ func TestACrowdedWindowIsTakenInItsOrder(t *testing.T) {
 	}
 }
 
+// Rows that a claim does not want stand in its way by the thousand, more of them than one script looks at.
+func TestAFewRowsAreFoundAmongMany(t *testing.T) {
+	for shards, url := range map[int]string{1: servers.Redis(t), 3: servers.Redis(t)} {
+		for _, hold := range []time.Duration{0, time.Hour} {
+			for buckets := 1; buckets <= 2; buckets++ {
+				t.Run(fmt.Sprintf("%d shards, hold %v, %d buckets", shards, hold, buckets), func(t *testing.T) {
+					s := openTest(t, url, Options{Shards: shards, Prefix: fmt.Sprintf("hold:%v:%d", hold, buckets)})
+					defer s.Close()
+					var changes []rouse.Change
+					var want []rouse.Row
+					for i := range 25_000 {
+						r := rowOf(fmt.Sprintf("t%05d", i))
+						r.Bucket, r.Visible = uint32(i%buckets), due+rouse.Instant(i)
+						if i%8200 == 8199 {
+							r.Key.Namespace = "wanted"
+							want = append(want, *r)
+						}
+						changes = append(changes, rouse.Change{Key: r.Key, To: r})
+					}
+					if _, err := s.Apply(t.Context(), changes); err != nil {
+						t.Fatal(err)
+					}
+					w := rouse.Window{Buckets: bucketsUntil(buckets), Hold: hold, Limit: 2, Namespaces: []string{"wanted"}}
+					b, err := s.Claim(t.Context(), w)
+					if err != nil || !b.More {
+						t.Fatalf("More is %v, %v", b.More, err)
+					}
+					sameKeys(t, "two", b.Rows, want[:2])
+					w.After = b.Rows[1].Position()
+					if b, err = s.Claim(t.Context(), w); err != nil || b.More {
+						t.Fatalf("More is %v, %v", b.More, err)
+					}
+					sameKeys(t, "the last", b.Rows, want[2:])
+				})
+			}
+		}
+	}
+}
+
 func TestStoresOnTheSameServersNeverHoldTheSameRow(t *testing.T) {
 	url := servers.Redis(t) + "," + servers.Redis(t)
 	var stores []*Store

@@ -14,7 +14,7 @@ for i = 1, #buckets do
   end
   if b.lo < b.hi then more = 1 end
 end
-if all and #buckets > 1 and (more == 1 or room <= 0) then return {now, before_it, 1, 1} end
+if all and (#buckets > 1 and (more == 1 or room <= 0) or #found == 0 and more == 1) then return {now, before_it, 1, 1} end
 if #found == 0 then return {now, before_it, more, 0} end
 
 local revision = last

@@ -20,16 +20,20 @@ type queues struct {
 
 // source is one bucket in one shard.
 type source struct {
-	n      int // which one of all
 	shard  int
 	bucket uint32
-	want   int
+	want   int // how many rows of it are to be held; -1 is all
 
-	score, member string // where its next rows are to be looked for: after these; an empty score is the start
-	at            rouse.Position
-	items         []item
-	more          bool // it may have more than items
+	place        // its next rows are to be looked for after it
+	before place // its first row is to be found after it, among the first that are looked at
+	at     rouse.Position
+	items  []item
+	some   bool // it had items
+	more   bool // it may have more than items
 }
+
+// place is a position as Redis has it: after an empty score is from the start.
+type place struct{ score, member string }
 
 // item is a row, or what is to be known of it.
 type item struct {
@@ -42,8 +46,9 @@ type item struct {
 func (src *source) startAfter(p rouse.Position) {
 	src.at = rouse.Position{Visible: math.MinInt64}
 	if p != (rouse.Position{}) {
-		src.at, src.score, src.member = p, scoreOf(p.Visible), memberOf(&p.Key)
+		src.at, src.place = p, place{scoreOf(p.Visible), memberOf(&p.Key)}
 	}
+	src.before = src.place
 }
 
 // position is where the source stands: at its first row, or behind all that it had.
@@ -59,7 +64,7 @@ func (c *claim) queues(ctx context.Context, w rouse.Window) (*queues, error) {
 	q := &queues{c: c, w: w}
 	for n := range c.s.shards {
 		for _, bucket := range w.Buckets {
-			src := &source{n: len(q.sources), shard: n, bucket: bucket}
+			src := &source{shard: n, bucket: bucket}
 			src.startAfter(w.After)
 			q.sources = append(q.sources, src)
 		}
@@ -120,8 +125,11 @@ func (q *queues) fill(sources []*source, answer []any) error {
 		if !ok1 || !ok2 || err != nil {
 			return errAnswer
 		}
-		if score != "" && (score != src.score || member != src.member) {
-			src.score, src.member = score, member
+		if len(rows) > 0 && !src.some {
+			src.some, src.before = true, src.place
+		}
+		if now := (place{score, member}); score != "" && now != src.place {
+			src.place = now
 			if src.at, err = positionOf(score, member); err != nil {
 				return err
 			}
