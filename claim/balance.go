@@ -40,7 +40,7 @@ func (s *Share) balance(ctx context.Context, v *view) {
 			load[b] += fires
 		}
 	}
-	to, better := v.layout.fit(load, len(v.nodes), s.o.Balance.Hot)
+	to, better := v.layout.fit(load, v.sharing(), s.o.Balance.Hot)
 	if !better || !to.equal(k.planned) {
 		k.planned = to
 		return

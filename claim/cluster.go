@@ -32,12 +32,15 @@ type Node struct {
 	Data    []byte             // what it says of itself, JSON
 	Load    map[uint32]float64 // fires a second of its buckets
 	Buckets []uint32           // that it owns, ascending; none if nodes do not share buckets
+	Aside   bool               // it takes no buckets: others do the work, or nodes go by another strategy
 }
 
 // said is what a node's lease says.
 type said struct {
 	Data json.RawMessage    `json:"data,omitempty"`
 	Load map[uint32]float64 `json:"load,omitempty"`
+	// Aside keeps the others from leaving buckets to a node that would not take them.
+	Aside bool `json:"aside,omitempty"`
 }
 
 // Nodes returns the nodes of a store that live, in the order of their names: for the cluster page, and for whoever has to find
@@ -58,6 +61,16 @@ type view struct {
 	buckets map[uint32]rouse.Lease
 	layout  Layout
 	ends    rouse.Instant // the first end of a lease of a node or bucket that has not ended; Never if there is none
+}
+
+// sharing returns how many nodes share the buckets.
+func (v *view) sharing() (n int) {
+	for i := range v.nodes {
+		if !v.nodes[i].Aside {
+			n++
+		}
+	}
+	return n
 }
 
 // look reads all leases in one query.
@@ -90,7 +103,7 @@ func look(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) 
 			var s said
 			_ = json.Unmarshal(l.Data, &s) // what another version says is not worth less than that it lives
 			v.nodes = append(v.nodes, Node{
-				ID: l.Name[len(nodePrefix):], Owner: l.Owner, Epoch: l.Epoch, Until: l.Until, Data: s.Data, Load: s.Load,
+				ID: l.Name[len(nodePrefix):], Owner: l.Owner, Epoch: l.Epoch, Until: l.Until, Data: s.Data, Load: s.Load, Aside: s.Aside,
 			})
 			v.ends = min(v.ends, l.Until)
 		}

@@ -172,7 +172,7 @@ func (s *Share) should(v *view) []bool {
 	k := &s.keep
 	var names []string
 	for _, n := range v.nodes {
-		if n.ID != s.Node() || n.Owner == s.Owner() && s.member.lives() {
+		if !n.Aside && (n.ID != s.Node() || n.Owner == s.Owner() && s.member.lives()) {
 			names = append(names, n.ID)
 		}
 	}

@@ -60,9 +60,10 @@ func (o *MemberOptions) trust() time.Duration { return o.TTL - o.TTL/10 }
 //
 // It costs the store one query each Renew.
 type Member struct {
-	locks rouse.Locks
-	o     MemberOptions
-	owner string
+	locks  rouse.Locks
+	o      MemberOptions
+	owner  string
+	shares bool // it belongs to a Share
 
 	mu      sync.Mutex
 	renewed time.Time // when the last renewal that succeeded was asked for; zero if there is none
@@ -146,7 +147,7 @@ func (m *Member) lock(ctx context.Context, wants []rouse.Want) ([]rouse.Lease, e
 }
 
 func (m *Member) says(load map[uint32]float64) []byte {
-	s := said{Load: load}
+	s := said{Load: load, Aside: !m.shares}
 	if m.o.Data != nil {
 		if data := m.o.Data(); json.Valid(data) {
 			s.Data = data
@@ -154,7 +155,7 @@ func (m *Member) says(load map[uint32]float64) []byte {
 	}
 	data, err := json.Marshal(s)
 	if err != nil { // a load that is no number
-		data, _ = json.Marshal(said{Data: s.Data})
+		data, _ = json.Marshal(said{Data: s.Data, Aside: s.Aside})
 	}
 	return data
 }

@@ -97,3 +97,26 @@ func TestMemberLeavesTheElectionToOthers(t *testing.T) {
 		}
 	})
 }
+
+// A node that takes no buckets, as others do the work, gets none.
+func TestMemberGetsNoBuckets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks := mem.New()
+		_, stop := started(t, locks, MemberOptions{Node: "aside"})
+		defer stop()
+		share := NewShare(locks, ShareOptions{MemberOptions: MemberOptions{Node: "works"}, Buckets: 8})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); share.Run(ctx) }()
+		time.Sleep(30 * time.Second)
+		if g, _, err := share.Grant(ctx); err != nil || len(g.Buckets) != 8 {
+			t.Errorf("granted %v of 8 buckets, %v", g.Buckets, err)
+		}
+		nodes, err := share.Nodes(ctx)
+		if err != nil || len(nodes) != 2 || !nodes[0].Aside || nodes[1].Aside {
+			t.Errorf("nodes: %+v, %v", nodes, err)
+		}
+		cancel()
+		<-ended
+	})
+}

@@ -76,8 +76,10 @@ func NewShare(locks rouse.Locks, o ShareOptions) *Share {
 		o.Handover = time.Minute
 	}
 	o.Balance = o.Balance.withDefaults()
+	member := NewMember(locks, o.MemberOptions)
+	member.shares = true
 	return &Share{
-		locks: locks, o: o, member: NewMember(locks, o.MemberOptions), changed: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		locks: locks, o: o, member: member, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		owned: map[uint32]tenure{}, out: map[uint32]handed{}, keep: keeper{unsure: map[uint32]uint64{}},
 	}
 }

@@ -4,7 +4,7 @@
 //
 // A block marked sh is run by bash, all of a page in one directory and one shell, and must succeed. If the next block is
 // marked text or json, it says what that prints: … stands for anything, JSON may leave members out. Pages begin with the server and the
-// listener of the README. A block marked go is a program, which is built, and run if a text follows that says what it prints, or a
+// listener of the README; a PostgreSQL or Redis is there for those that name one (servers_test.go). A block marked go is a program, which is built, and run if a text follows that says what it prints, or a
 // file of tests, which are run.
 package docs_test
 
@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -52,10 +53,12 @@ func TestCommands(t *testing.T) {
 		}
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
-			if _, err := exec.LookPath("curl"); err != nil && strings.Contains(read(t, page), "curl ") {
-				t.Skip("the page uses curl, which is not here")
+			for _, tool := range []string{"curl", "psql", "redis-cli"} {
+				if _, err := exec.LookPath(tool); err != nil && slices.ContainsFunc(list, func(b block) bool { return b.lang == "sh" && strings.Contains(b.text, tool+" ") }) {
+					t.Skipf("the page uses %s, which is not here", tool)
+				}
 			}
-			s := newShell(t)
+			s := newShell(t, stores(t, list)...)
 			if page != readme {
 				begin(t, s)
 			}

@@ -132,6 +132,17 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestRoles compares the rights that stores.md gives with those that a store needs.
+func TestRoles(t *testing.T) {
+	body := read(t, "stores.md")
+	for _, line := range strings.Split(read(t, "../store/postgres/roles.sql"), "\n") {
+		line = strings.NewReplacer("{schema}", "rouse", "{app}", "rouse_app", "{reader}", "rouse_reader").Replace(line)
+		if !strings.HasPrefix(line, "--") && !strings.Contains(body, line+"\n") {
+			t.Errorf("stores.md lacks %s", line)
+		}
+	}
+}
+
 var metricNames = regexp.MustCompile(`\brouse_[a-z_]+`)
 
 // documentedMetrics returns the metrics in the table of operations.md, with what is said of them.

@@ -38,17 +38,19 @@ type shell struct {
 	n                int           // blocks begun
 }
 
-// newShell starts bash with bin/rouse beneath it, as after make build.
-func newShell(t *testing.T) *shell {
+// newShell starts bash with bin/rouse beneath it, as after make build. places are what is put in place of what pages name, beside
+// the addresses of rouse.
+func newShell(t *testing.T, places ...string) *shell {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("the pages are written for bash, which is not here")
 	}
-	addresses := free(t, 3)
+	addresses := free(t, 5)
 	s := &shell{t: t, api: addresses[0], admin: addresses[1], hook: addresses[2], out: t.TempDir()}
-	s.ports = strings.NewReplacer("127.0.0.1:7411", s.api, "127.0.0.1:7412", s.admin, "127.0.0.1:7413", s.hook,
-		"rouse listen", "rouse listen --address "+s.hook, "rouse dev ", "rouse dev --listen "+s.api+" --admin "+s.admin+" ", "make build", "true")
+	s.ports = strings.NewReplacer(append(places, "127.0.0.1:7411", s.api, "127.0.0.1:7412", s.admin, "127.0.0.1:7413", s.hook,
+		"127.0.0.1:7421", addresses[3], "127.0.0.1:7422", addresses[4],
+		"rouse listen", "rouse listen --address "+s.hook, "rouse dev ", "rouse dev --listen "+s.api+" --admin "+s.admin+" ", "make build", "true")...)
 	dir := t.TempDir()
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "bin"), 0o755), os.Symlink(binary, filepath.Join(dir, "bin", "rouse"))); err != nil {
 		t.Fatal(err)
@@ -115,9 +117,10 @@ func free(t *testing.T, n int) (list []string) {
 
 var (
 	background = regexp.MustCompile(`(?m)^(.*) &( |$)`)
-	begins     = regexp.MustCompile(`(?m)rouse (serve|dev|listen)\b.* &( |$)`)
+	begins     = regexp.MustCompile(`(?m)rouse (serve|dev|listen)\b(.*) &(?: |$)`)
+	listensOn  = regexp.MustCompile(`--listen (\S+)`)
 	ends       = regexp.MustCompile(`(?m)^kill .*\$(server|listener|\(jobs -p\))`)
-	reads      = regexp.MustCompile(`^(bin/rouse (get|list|fires|dead|explain|simulate|next|config|version)\b|curl -s '?http)`)
+	reads      = regexp.MustCompile(`^(bin/rouse (get|list|fires|dead|explain|simulate|next|config|version|nodes)\b|curl -s '?http)`)
 )
 
 // run runs a block to its end, waits for what it began, and holds what it printed against what the page says.
@@ -126,7 +129,11 @@ func (s *shell) run(b block, want result) {
 	out, told := s.once(b)
 	begun := begins.FindAllStringSubmatch(b.text, -1)
 	for _, kind := range begun {
-		says := map[string]string{"serve": " serves on " + s.api, "dev": " serves on " + s.api, "listen": "listening on http://" + s.hook}[kind[1]]
+		api := s.api
+		if other := listensOn.FindStringSubmatch(kind[2]); other != nil {
+			api = s.ports.Replace(other[1])
+		}
+		says := map[string]string{"serve": " serves on " + api, "dev": " serves on " + api, "listen": "listening on http://" + s.hook}[kind[1]]
 		s.until(b, func() (bool, string) {
 			return strings.Contains(s.printed()[told:], says), "nothing says" + says + ":\n" + s.printed()[told:]
 		})

@@ -57,6 +57,9 @@ type Config struct {
 	Claims     []string      // namespaces whose timers this node claims, under lease and tick; none is all
 	Roles      []string      // api, scheduler, executor; none is all of them
 
+	Queue     string // URL of the broker of the queue between schedulers and executors; "" is none: schedulers deliver
+	QueueName string
+
 	Version string // shown by the API and in metrics
 
 	Namespace string       // of Open only: that of the node's methods; default "default"
@@ -73,7 +76,7 @@ func Defaults() Config {
 		HostConcurrency: 64, CatchUpRate: 200, HistoryAge: 72 * time.Hour, HistoryMax: 10_000_000, HistoryPerTimer: 200,
 		DeadAge: 30 * 24 * time.Hour, Namespace: "default",
 		Strategy: "bucket", Buckets: 64, Lease: 10 * time.Second, Hold: 10 * time.Second, Poll: time.Second, Tick: time.Second,
-		TickDelay: 10 * time.Minute, ClaimBatch: 4096,
+		TickDelay: 10 * time.Minute, ClaimBatch: 4096, QueueName: "rouse",
 	}
 }
 
@@ -130,6 +133,7 @@ func (c *Config) Check() error {
 		bad("dead-age is %v: give %v to %v, or 0 for ever", c.DeadAge, time.Hour, years)
 	}
 	errs = append(errs, c.checkCluster()...)
+	errs = append(errs, c.checkQueue()...)
 	return errors.Join(append(errs, c.checkShares()...)...)
 }
 

@@ -35,6 +35,8 @@ import (
 	"github.com/rousehq/rouse/backup"
 	"github.com/rousehq/rouse/engine"
 	"github.com/rousehq/rouse/migrate"
+	"github.com/rousehq/rouse/queue"
+	"github.com/rousehq/rouse/relay"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/server"
 	"github.com/rousehq/rouse/sink"
@@ -66,6 +68,8 @@ type Node struct {
 	streams   *stream.Sink
 	engine    *engine.Engine
 	cluster   *cluster
+	queue     queue.Queue     // nil: schedulers deliver
+	deliverer *relay.Executor // nil: this node delivers nothing from a queue
 	gate      *gate
 	server    *server.Server // nil: there is no API
 	api       net.Listener
@@ -122,6 +126,9 @@ func start(ctx context.Context, cfg Config) (n *Node, err error) {
 		return n, err
 	}
 	n.gate = newGate(n.cluster.strategy)
+	if n.queue, err = cfg.openQueue(ctx); err != nil {
+		return n, err
+	}
 	n.assemble()
 	var engineCtx context.Context
 	engineCtx, n.endEngine = context.WithCancel(context.WithoutCancel(ctx))
@@ -168,7 +175,12 @@ func (n *Node) assemble() {
 	if !cfg.embedded {
 		functions = elsewhere{n.functions}
 	}
-	n.engine = engine.New(n.store, n.gate, sink.Mux{"http": http, "https": http, "stream": n.streams, "func": functions}, engine.Options{
+	var direct rouse.Sink = sink.Mux{"http": http, "https": http, "stream": n.streams, "func": functions}
+	through := direct
+	if n.queue != nil {
+		through = relay.NewSink(direct, n.queue, relay.SinkOptions{Now: now})
+	}
+	n.engine = engine.New(n.store, n.gate, through, engine.Options{
 		Compile:         schedule.Compile,
 		Ahead:           cfg.Ahead,
 		MaxRows:         cfg.Window,
@@ -194,6 +206,7 @@ func (n *Node) assemble() {
 		Events:          n.metrics.events(cfg.Log),
 	})
 	n.metrics.watch(n.engine, n.store)
+	n.deliverer = n.executor(direct)
 	if n.api != nil {
 		n.server = server.New(n.serves())
 	}
@@ -270,7 +283,19 @@ func (n *Node) Run(ctx context.Context) error {
 			stop() // a server that broke stops the engine too
 		})
 	}
+	executing := make(chan struct{})
+	go func() {
+		defer close(executing)
+		if n.deliverer == nil {
+			return
+		}
+		if err := n.deliverer.Run(ctx); err != nil {
+			n.cfg.Log.Error("the executor ended", "error", err)
+			stop()
+		}
+	}()
 	<-ctx.Done()
+	<-executing // its last reports go through the engine
 	n.endEngine()
 	<-n.ended
 	n.streams.Close() // subscriptions end, so that the server need not wait for them
@@ -336,6 +361,9 @@ func (n *Node) close() error {
 		if err := l.Close(); !errors.Is(err, net.ErrClosed) { // the server closes those that it has served
 			errs = append(errs, err)
 		}
+	}
+	if n.queue != nil {
+		errs = append(errs, n.queue.Close())
 	}
 	if n.streams != nil {
 		n.streams.Close()

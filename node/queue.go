@@ -1,0 +1,87 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/engine"
+	"github.com/rousehq/rouse/queue"
+	"github.com/rousehq/rouse/queue/amqp"
+	"github.com/rousehq/rouse/queue/jetstream"
+	"github.com/rousehq/rouse/queue/redisstream"
+	"github.com/rousehq/rouse/relay"
+)
+
+// queueSchemes are those of the URLs that Config.Queue takes.
+var queueSchemes = []string{"amqp", "amqps", "nats", "tls", "redis", "rediss"}
+
+// checkQueue looks at what concerns the queue between schedulers and executors.
+func (c *Config) checkQueue() (errs []error) {
+	if c.Queue == "" {
+		if len(c.Roles) > 0 && c.has("scheduler") != c.has("executor") {
+			errs = append(errs, fmt.Errorf("roles has only one of scheduler and executor, and there is no queue between them: give queue, or both roles"))
+		}
+		return errs
+	}
+	if scheme, _, ok := strings.Cut(c.Queue, "://"); !ok || !slices.Contains(queueSchemes, scheme) {
+		errs = append(errs, fmt.Errorf("queue is not the URL of a broker: give amqp://…, nats://… or redis://…"))
+	}
+	if c.embedded {
+		errs = append(errs, fmt.Errorf("queue is for servers: functions cannot be called from a queue; leave it out"))
+	}
+	return errs
+}
+
+// openQueue opens the queue between schedulers and executors, nil if there is none.
+func (c *Config) openQueue(ctx context.Context) (queue.Queue, error) {
+	if c.Queue == "" {
+		return nil, nil
+	}
+	o := queue.Options{Name: c.QueueName, Failed: func(err error) { c.Log.Warn("queue", "error", err) }}
+	switch scheme, _, _ := strings.Cut(c.Queue, "://"); scheme {
+	case "amqp", "amqps":
+		return amqp.Open(ctx, c.Queue, amqp.Options{Options: o})
+	case "nats", "tls":
+		return jetstream.Open(ctx, c.Queue, jetstream.Options{Options: o})
+	}
+	return redisstream.Open(ctx, c.Queue, redisstream.Options{Options: o, Volatile: c.Unsafe})
+}
+
+// reports lets an executor report to the engine, which any node may do.
+type reports struct{ *engine.Engine }
+
+// Report settles an accepted fire, or moves its deadline.
+func (r reports) Report(ctx context.Context, key rouse.Key, fireID string, token uint64, o rouse.Outcome) error {
+	_, err := r.Engine.Report(ctx, key, engine.Report{FireID: fireID, Token: token, Outcome: o})
+	return err
+}
+
+// executor returns what delivers fires from the queue, nil if this node does not.
+func (n *Node) executor(direct rouse.Sink) *relay.Executor {
+	cfg := &n.cfg
+	if n.queue == nil || !cfg.has("executor") {
+		return nil
+	}
+	return relay.NewExecutor(n.queue, direct, reports{n.engine}, relay.ExecutorOptions{
+		Rows: n.store, Limit: cfg.limiter(), Prefetch: cfg.MaxDeliveries, Grace: cfg.Grace, Now: n.engine.Now, Events: n.executorEvents(cfg.Log)})
+}
+
+func (n *Node) executorEvents(log *slog.Logger) relay.ExecutorEvents {
+	var quiet repeats
+	return relay.ExecutorEvents{
+		Poisoned: func(id string, err error) {
+			n.metrics.failures.WithLabelValues("poison").Inc()
+			log.Error("a message of the queue was given up; its attempt has failed", "message", id, "error", err)
+		},
+		Failed: func(what string, err error) {
+			n.metrics.failures.WithLabelValues(what).Inc()
+			if times := quiet.allow(what); times > 0 {
+				log.Warn("failed, will try again", "what", what, "error", err, "times", times)
+			}
+		},
+	}
+}
