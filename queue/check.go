@@ -1,0 +1,49 @@
+package queue
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Bounds of options. The name is part of names at the broker, which have bounds of their own.
+const (
+	maxName    = 64
+	minTimeout = 100 * time.Millisecond
+	maxID      = 128
+)
+
+func (o *Options) check() error {
+	switch {
+	case len(o.Name) > maxName || !plain(o.Name, false):
+		return rouse.Refuse("queue.name", o.Name, "is no name of a queue", fmt.Sprintf("use up to %d letters, digits, - and _", maxName))
+	case o.MaxMessages < 1:
+		return rouse.Refuse("queue.max_messages", fmt.Sprint(o.MaxMessages), "is out of bounds", "use 1 or more")
+	case o.Timeout < minTimeout:
+		return rouse.Refuse("queue.timeout", o.Timeout.String(), "is out of bounds", "use "+minTimeout.String()+" or more")
+	}
+	return nil
+}
+
+// Check says what is wrong with a message that no queue takes, or nil.
+func (m *Message) Check() error {
+	switch {
+	case m.ID == "" || len(m.ID) > maxID || !plain(m.ID, true):
+		return fmt.Errorf("message %q: its id is not one of 1 to %d letters, digits, -, _ and .", rouse.Shorten(m.ID, 160), maxID)
+	case len(m.Body) > MaxBody:
+		return fmt.Errorf("message %s: its body has %d bytes, more than %d", m.ID, len(m.Body), MaxBody)
+	}
+	return nil
+}
+
+func plain(s string, dot bool) bool {
+	for _, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.' && dot:
+		default:
+			return false
+		}
+	}
+	return true
+}

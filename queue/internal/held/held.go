@@ -1,0 +1,137 @@
+// Package held counts the deliveries that a consumer has handed out and that are not settled, so that there are never more than
+// its prefetch, and so that its end can wait for the last of them.
+package held
+
+import (
+	"context"
+	"sync"
+)
+
+// Set is safe for concurrent use.
+type Set[K comparable, V any] struct {
+	mu      sync.Mutex
+	free    int
+	total   int
+	items   map[K]V
+	changed chan struct{} // closed at the next change that somebody may wait for; nil if nobody does
+}
+
+// New returns an empty set with so many places.
+func New[K comparable, V any](places int) *Set[K, V] {
+	return &Set[K, V]{free: places, total: places, items: map[K]V{}}
+}
+
+// Reserve waits until a place is free, and takes up to most of the free ones. It returns 0 if ctx ends first.
+func (s *Set[K, V]) Reserve(ctx context.Context, most int) int {
+	for {
+		s.mu.Lock()
+		if n := min(s.free, most); n > 0 {
+			s.free -= n
+			s.mu.Unlock()
+			return n
+		}
+		changed := s.wait()
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return 0
+		}
+	}
+}
+
+// TryReserve takes up to most of the free places, without waiting.
+func (s *Set[K, V]) TryReserve(most int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := min(s.free, most)
+	s.free -= n
+	return n
+}
+
+// Return gives back reserved places.
+func (s *Set[K, V]) Return(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += n
+	s.notify()
+}
+
+// Put fills a reserved place. It returns false, and gives the place back, if the set has the key already.
+func (s *Set[K, V]) Put(k K, v V) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.items[k]; ok {
+		s.free++
+		s.notify()
+		return false
+	}
+	s.items[k] = v
+	return true
+}
+
+// Has says whether the set has the key.
+func (s *Set[K, V]) Has(k K) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.items[k]
+	return ok
+}
+
+// Remove frees the place of a key. It returns false if the set does not have it.
+func (s *Set[K, V]) Remove(k K) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.items[k]; !ok {
+		return false
+	}
+	delete(s.items, k)
+	s.free++
+	s.notify()
+	return true
+}
+
+// All returns what is in the set, in no order.
+func (s *Set[K, V]) All() []V {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]V, 0, len(s.items))
+	for _, v := range s.items {
+		list = append(list, v)
+	}
+	return list
+}
+
+// Drain waits until every place is free, or ctx ends.
+func (s *Set[K, V]) Drain(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		if s.free == s.total {
+			s.mu.Unlock()
+			return nil
+		}
+		changed := s.wait()
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// wait returns what is closed at the next change. The mutex is held.
+func (s *Set[K, V]) wait() <-chan struct{} {
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	return s.changed
+}
+
+// notify wakes those that wait. The mutex is held.
+func (s *Set[K, V]) notify() {
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}

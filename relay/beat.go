@@ -1,0 +1,61 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// tick is how often an executor looks after what it has.
+const tick = 100 * time.Millisecond
+
+// tickLoop lets lanes go on whose rates allow more by now, makes room, and keeps the scheduler waiting for what is here.
+func (x *Executor) tickLoop(ctx context.Context) {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		x.mu.Lock()
+		now := time.Now()
+		for _, ln := range x.lanes {
+			x.pump(ln, now)
+			x.relieve(ln, now)
+			x.forget(ln)
+		}
+		x.beat(now)
+		x.mu.Unlock()
+	}
+}
+
+// beat extends the deadlines of what is here and has used up half of its time. The mutex is held.
+func (x *Executor) beat(now time.Time) {
+	for _, j := range x.jobs {
+		if j.beating || j.state != waiting && j.state != running || j.until.Sub(now) > j.Allowance/2 {
+			continue
+		}
+		j.beating = true
+		x.work.Go(func() { x.heartbeat(j) })
+	}
+}
+
+// heartbeat extends one deadline.
+func (x *Executor) heartbeat(j *job) {
+	err := x.report(j, rouse.Outcome{After: j.Allowance})
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	j.beating = false
+	switch {
+	case err == nil:
+		j.until = time.Now().Add(j.Allowance)
+	case !errors.Is(err, rouse.ErrConflict) && !errors.Is(err, rouse.ErrNotFound):
+		x.opts.Events.Failed("heartbeat", err) // the next tick tries again
+	default:
+		j.until = time.Now().Add(j.Allowance) // enough of that: what is begun goes on, and its report finds out
+	}
+}
