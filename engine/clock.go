@@ -3,24 +3,29 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
 )
 
-// clock estimates the store's clock between looks at it, by this machine's monotonic clock. A look tells two bounds: the
-// store's clock was read after the question was sent, and before the answer came.
+// clock estimates the store's clock between looks at it, by this machine's monotonic clock. An answer tells two bounds: the store's
+// clock was read after the question was sent, and before the answer came. Bounds of several answers are taken together, so that they
+// are close however slow each answer was.
 type clock struct {
-	at     atomic.Pointer[reading]
+	at     atomic.Pointer[bounds]
 	direct bool
 	store  rouse.Timers
 	last   rouse.Instant // what the last look came to; guarded by the engine's mutex
+
+	mu sync.Mutex // held by who changes at
 }
 
-type reading struct {
-	store       rouse.Instant
-	sent, heard time.Time
+// bounds are where the store's clock was at a moment of the monotonic one: at or after the first, and before the second.
+type bounds struct {
+	at           time.Time
+	least, limit time.Duration // since 1970
 }
 
 const (
@@ -28,54 +33,76 @@ const (
 	syncEvery = 250 * time.Millisecond
 	// sharedLook is how old an answer may be on a store that is shared, before it is asked for its clock alone.
 	sharedLook = 3 * time.Second
-	// A look that took longer than slowLook says little; an older one that was quicker is kept for up to keepLook.
-	slowLook = 20 * time.Millisecond
-	keepLook = 10 * time.Second
+	// clockDrift is by how much two clocks may run apart, in millionths: crystals by 100, and 500 where one is being set right.
+	clockDrift = 600
+	// The first look is made up to firstLooks times, until an answer takes no longer than slowLook.
+	firstLooks = 3
+	slowLook   = 20 * time.Millisecond
 )
 
-// look asks for the store's clock.
+// look asks for the store's clock. A forced one counts alone: the clock may have been moved.
 func (c *clock) look(ctx context.Context, store rouse.Timers, force bool) error {
-	r := reading{sent: time.Now()}
-	var err error
-	if r.store, err = store.Now(ctx); err != nil {
+	sent := time.Now()
+	now, err := store.Now(ctx)
+	if err != nil {
 		return err
 	}
-	r.heard = time.Now()
-	c.note(r, force)
+	c.note(now, sent, time.Now(), force)
 	return nil
 }
 
-// note takes over what an answer says of the store's clock. A forced one counts however long it took.
-func (c *clock) note(r reading, force bool) {
-	old := c.at.Load()
-	if old != nil && !force && r.heard.Sub(r.sent) > slowLook && r.heard.Sub(r.sent) > old.heard.Sub(old.sent) && r.heard.Sub(old.heard) < keepLook {
-		return
+// start looks for the first time.
+func (c *clock) start(ctx context.Context) error {
+	for try := 1; ; try++ {
+		sent := time.Now()
+		if err := c.look(ctx, c.store, false); err != nil || try == firstLooks || time.Since(sent) <= slowLook {
+			return err
+		}
 	}
-	c.at.Store(&r)
 }
+
+// note takes over what an answer says of the store's clock.
+func (c *clock) note(store rouse.Instant, sent, heard time.Time, force bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := time.Duration(store) * time.Millisecond
+	new := bounds{at: heard, least: at, limit: at + time.Millisecond + heard.Sub(sent)} // the store's clock is cut to milliseconds
+	if old := c.at.Load(); old != nil && !force {
+		since := heard.Sub(old.at)
+		drift := since.Abs() * clockDrift / 1_000_000
+		least, limit := max(new.least, old.least+since-drift), min(new.limit, old.limit+since+drift)
+		if least < limit { // otherwise the clock was moved, and the answer counts alone
+			new.least, new.limit = least, limit
+		}
+	}
+	c.at.Store(&new)
+}
+
+// age returns how long ago the store's clock was heard of.
+func (c *clock) age() time.Duration { return time.Since(c.at.Load().at) }
 
 // earliest is the earliest that the store's clock may show now: what is due by it is due.
 func (c *clock) earliest() rouse.Instant {
-	r := c.at.Load()
-	if r == nil {
+	b := c.at.Load()
+	if b == nil {
 		return 0
 	}
 	if c.direct {
 		if now, err := c.store.Now(context.Background()); err == nil {
 			return now
 		}
-		return r.store
+		return rouse.Instant(b.least / time.Millisecond)
 	}
-	return r.store + rouse.Instant(time.Since(r.heard)/time.Millisecond)
+	return rouse.Instant((b.least + time.Since(b.at)) / time.Millisecond)
 }
 
 // latest is the latest that it may show: what begins now begins no later.
 func (c *clock) latest() rouse.Instant {
-	r := c.at.Load()
-	if r == nil || c.direct {
+	b := c.at.Load()
+	if b == nil || c.direct {
 		return c.earliest()
 	}
-	return (r.store + 1).Add(time.Since(r.sent)) // the store's clock is cut to milliseconds
+	return rouse.Instant((b.limit + time.Since(b.at) + time.Millisecond - 1) / time.Millisecond)
 }
 
 // Now returns the store's clock as the engine estimates it, the earlier end of its uncertainty; 0 before Run has begun.
@@ -97,7 +124,7 @@ func (e *Engine) lookAtClock(ctx context.Context, force bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	// Where each question costs others something, the claims' answers do, which tell the clock too.
-	if r := e.clock.at.Load(); force || e.others == nil || time.Since(r.heard) > sharedLook {
+	if force || e.others == nil || e.clock.age() > sharedLook {
 		if err := e.clock.look(ctx, e.store, force); err != nil {
 			return err
 		}

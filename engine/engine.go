@@ -179,7 +179,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 // gives holds back, and returns nil. It returns an error only if it could not begin: a store that fails later is tried
 // again for as long as it takes. Run is called once.
 func (e *Engine) Run(ctx context.Context) error {
-	if err := e.clock.look(ctx, e.store, false); err != nil {
+	if err := e.clock.start(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -143,6 +143,6 @@ func (e *Engine) found(batch *rouse.Batch, err error, asked time.Time) (more boo
 // heard notes what an answer says of the store's clock.
 func (e *Engine) heard(asked time.Time, now rouse.Instant) {
 	if e.others != nil {
-		e.clock.note(reading{store: now, sent: asked, heard: time.Now()}, false)
+		e.clock.note(now, asked, time.Now(), false)
 	}
 }

@@ -9,26 +9,28 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Apply makes the changes in one transaction, in one round trip.
+// Apply makes the changes, mostly in one transaction and one round trip.
 //
-// A statement has each key once. Changes that meet a key again, as a change or as a row beside, begin a next one: it sees what the
-// one before it did. Within a statement all rows are in the order of their keys, so that calls that run at a time wait for each
-// other in one direction only.
+// A transaction has each key once, in one statement whose rows are in the order of their keys, so that calls that run at a time wait
+// for each other in one direction only. Changes that meet a key again, as a change or as a row beside, are a next transaction, which
+// sees what the one before it did: in the same one they would wait for rows while holding others that come later in the order.
 func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
-	for try := 0; ; try++ {
-		results, err := s.apply(ctx, changes, try >= triesBeside)
-		// What the server has refused so, it has undone: it is known that nothing was written.
-		if err == nil || !undone(err) || try == maxTries {
-			return results, err
-		}
-		pause := time.NewTimer(time.Duration(rand.Int64N(int64(time.Millisecond) << try)))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return nil, ctx.Err()
-		}
+	results := make([]rouse.Result, len(changes))
+	parts, err := split(changes)
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", s.name, err)
 	}
+	if len(parts) == 0 {
+		return results, s.usable(ctx)
+	}
+	at := 0
+	for _, p := range parts {
+		if err := s.applyPart(ctx, p, results[at:at+len(p.changes)]); err != nil {
+			return nil, err
+		}
+		at += len(p.changes)
+	}
+	return results, nil
 }
 
 // A transaction that met another one is tried again, after pauses that double on average: triesBeside times beside others, and then
@@ -38,44 +40,45 @@ const (
 	maxTries    = 8
 )
 
-func (s *Store) apply(ctx context.Context, changes []rouse.Change, alone bool) ([]rouse.Result, error) {
-	results := make([]rouse.Result, len(changes))
-	parts, err := split(changes)
-	if err != nil {
-		return nil, fmt.Errorf("store %s: %w", s.name, err)
+func (s *Store) applyPart(ctx context.Context, p *part, results []rouse.Result) error {
+	for try := 0; ; try++ {
+		err := s.tryPart(ctx, p, results, try >= triesBeside)
+		// What the server has refused so, it has undone: it is known that nothing was written.
+		if err == nil || !undone(err) || try == maxTries {
+			return err
+		}
+		pause := time.NewTimer(time.Duration(rand.Int64N(int64(time.Millisecond) << try)))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return ctx.Err()
+		}
 	}
-	if len(parts) == 0 {
-		return results, s.usable(ctx)
-	}
+}
+
+func (s *Store) tryPart(ctx context.Context, p *part, results []rouse.Result, alone bool) error {
 	var calls []*call
 	if alone {
 		calls = append(calls, newCall(s.sql.alone))
 	}
-	first := len(calls)
-	for _, p := range parts {
-		c, err := p.call(&s.sql)
-		if err != nil {
-			return nil, err
-		}
-		calls = append(calls, c)
+	c, err := p.call(&s.sql)
+	if err != nil {
+		return err
 	}
-	at := 0
+	calls = append(calls, c)
+	answered := false
 	err = s.timer(ctx, calls, func(i int, row [][]byte) error {
-		if i < first {
+		if i < len(calls)-1 {
 			return nil
 		}
-		p := parts[i-first]
-		err := p.results(row, results[at:at+len(p.changes)])
-		at += len(p.changes)
-		return err
+		answered = true
+		return p.results(row, results)
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && !answered {
+		err = fmt.Errorf("store %s: the server did not answer for %d changes", s.name, len(p.changes))
 	}
-	if at != len(changes) {
-		return nil, fmt.Errorf("store %s: the server answered for %d of %d changes", s.name, at, len(changes))
-	}
-	return results, nil
+	return err
 }
 
 // usable says whether a call could be made.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -115,6 +116,9 @@ func TestBatchesDoNotDeadlock(t *testing.T) {
 							changes[i].To = all[0].To
 						}
 					}
+				}
+				if rnd.IntN(2) == 0 { // a key is met again, and others come after it
+					changes = slices.Insert(changes, 15, changes[0])
 				}
 				if _, err := s.Apply(t.Context(), changes); err != nil {
 					t.Error(err)

@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// The bounds of several slow answers are closer than those of any of them, and hold the truth; a clock that was moved counts as it
+// is from the next answer on.
+func TestSlowAnswersTellTheClockTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c clock
+		off := time.Hour
+		truth := func() time.Time { return time.Now().Add(off) }
+		answer := func(there, back time.Duration) {
+			sent := time.Now()
+			time.Sleep(there)
+			store := rouse.Instant(truth().UnixMilli())
+			time.Sleep(back)
+			c.note(store, sent, time.Now(), false)
+		}
+		holds := func(within time.Duration) {
+			t.Helper()
+			now := rouse.Instant(truth().UnixMilli())
+			if c.earliest() > now || c.latest() < now {
+				t.Errorf("the clock shows %v, it is taken for %v to %v", now, c.earliest(), c.latest())
+			}
+			if width := c.latest().Sub(c.earliest()); width > within {
+				t.Errorf("it is known to %v only", width)
+			}
+		}
+		answer(300*time.Millisecond, 2*time.Millisecond)
+		holds(304 * time.Millisecond)
+		answer(1500*time.Microsecond, 400*time.Millisecond)
+		holds(7 * time.Millisecond)
+		for range 50 {
+			time.Sleep(time.Second)
+			answer(100*time.Millisecond, 100*time.Millisecond)
+			holds(200 * time.Millisecond)
+		}
+		for _, jump := range []time.Duration{-time.Hour, 2 * time.Hour, -time.Second, time.Second} {
+			off += jump
+			answer(time.Millisecond, time.Millisecond)
+			holds(4 * time.Millisecond)
+		}
+	})
+}
