@@ -16,10 +16,26 @@ import (
 // its time.
 func (e *Engine) reach(h *grant) time.Duration {
 	if h.span != 0 {
-		return min(e.opts.Ahead, h.span/2)
+		return e.claimAhead(h.span)
 	}
 	return 2 * e.opts.Ahead
 }
+
+// claimAhead is how far ahead of their time rows are taken by claims that hold them so long.
+func (e *Engine) claimAhead(span time.Duration) time.Duration { return min(e.opts.Ahead, span/4) }
+
+// trusted is how long a hold is relied upon. To a claim of another node, which takes rows ahead of their time, a hold is a row that is
+// visible when it ends: it ends so much earlier, as that claim's write refuses the settle. A margin is for what lies between the last
+// look at the clock and the send. An owner that reads ahead writes nothing, so that a hold in its bucket lasts to its end.
+func (e *Engine) trusted(h *grant, span time.Duration) time.Duration {
+	if h.span != 0 {
+		return span - e.claimAhead(h.span) - span/holdMargin
+	}
+	return span - span/holdMargin
+}
+
+// enough is how much of a hold has to be left when an attempt starts, so that renewLoop comes in time.
+func (e *Engine) enough() time.Duration { return e.opts.Hold * 3 / 10 }
 
 // holdWrites returns the change of a write as the store is to see it, with its rows held where that is this node's to do, and
 // notes until when by the monotonic clock.
@@ -66,7 +82,7 @@ func (e *Engine) holdRow(row *rouse.Row, renews bool, h *grant, asked time.Time)
 	}
 	held := *row
 	held.Visible = max(row.Visible, now).Add(span)
-	return &held, asked.Add(held.Visible.Sub(now) - span/holdMargin), true
+	return &held, asked.Add(held.Visible.Sub(now) - span + e.trusted(h, span)), true
 }
 
 // renewLoop moves the ends of holds on while their attempts are out.
@@ -88,7 +104,7 @@ func (e *Engine) renewals(now time.Time) (items []*write) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, en := range e.window.entries {
-		if en.state == sending && !en.orphan && !en.held.IsZero() && en.held.Sub(now) < e.opts.Hold*6/10 {
+		if en.state == sending && !en.orphan && !en.held.IsZero() && en.held.Sub(now) < e.opts.Hold*45/100 {
 			row := en.row
 			items = append(items, &write{change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, renews: true})
 		}

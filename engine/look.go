@@ -72,11 +72,11 @@ func (e *Engine) lookAt(ctx context.Context, keys []rouse.Key) ([]uint64, error)
 	return e.others.Revisions(ctx, keys)
 }
 
-// lost says whether this node may not send an entry any more: the end of its hold is near, or that of the node's ownership. The
+// lost says whether this node may not send an entry any more: too little of its hold is left, or the node's ownership may have ended. The
 // mutex is held.
 func (e *Engine) lost(en *entry, now time.Time) bool {
 	if !en.held.IsZero() {
-		return !now.Before(en.held)
+		return en.held.Sub(now) < e.enough()
 	}
 	if e.others == nil {
 		return false

@@ -203,7 +203,7 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 		return e.opts.Poll, nil
 	}
 	asked := time.Now() // a hold is trusted from when it was asked for, not from when the answer came
-	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, Ahead: min(e.opts.Ahead, grant.Hold/2), Hold: grant.Hold,
+	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, Ahead: e.claimAhead(grant.Hold), Hold: grant.Hold,
 		Limit: min(limit, e.opts.ClaimBatch), Bytes: pageBytes, Namespaces: e.opts.Namespaces})
 	if err != nil {
 		return 0, err
@@ -224,7 +224,7 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 		if en == nil {
 			continue // the hold ends by itself
 		}
-		en.held = asked.Add(grant.Hold - grant.Hold/holdMargin)
+		en.held = asked.Add(e.trusted(e.grant.Load(), grant.Hold))
 		if row.Visible <= now {
 			e.window.lift(en)
 			e.enqueue(en, now)
