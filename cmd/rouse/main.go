@@ -12,12 +12,15 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+
+	"github.com/redis/go-redis/v9/logging"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
 
 // run is the whole program but for the exit.
 func run(args []string) int {
+	logging.Disable() // of the Redis driver, which writes to stderr what its callers are told anyway
 	ctx, stop := interruptible(context.Background())
 	defer stop()
 	a := newApp(ctx, os.Stdin, os.Stdout, os.Stderr)

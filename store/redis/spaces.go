@@ -1,0 +1,47 @@
+package redis
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// RecordNamespaces returns the namespaces that have records, in their order. It costs a look at each hour that has some.
+func (s *Store) RecordNamespaces(ctx context.Context) ([]string, error) {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	hours, err := s.hours(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]map[string]bool, len(s.shards))
+	err = s.everyShard(func(n int, sh *shard) error {
+		found[n] = map[string]bool{}
+		for hour := range hours {
+			v, err := do(ctx, sh.server, 1, []any{"smembers", sh.base + "spaces:" + strconv.FormatInt(hour, 10)})
+			if err != nil {
+				return explain(err)
+			}
+			names, err := texts(v)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				found[n][name] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]bool{}
+	for _, names := range found {
+		maps.Copy(all, names)
+	}
+	return slices.Sorted(maps.Keys(all)), nil
+}
