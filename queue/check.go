@@ -30,7 +30,7 @@ func (o *Options) check() error {
 func (m *Message) Check() error {
 	switch {
 	case m.ID == "" || len(m.ID) > maxID || !plain(m.ID, true):
-		return fmt.Errorf("message %q: its id is not one of 1 to %d letters, digits, -, _ and .", rouse.Shorten(m.ID, 160), maxID)
+		return fmt.Errorf("message %q: its id has to be of 1 to %d letters, digits, dots, - and _", rouse.Shorten(m.ID, 160), maxID)
 	case len(m.Body) > MaxBody:
 		return fmt.Errorf("message %s: its body has %d bytes, more than %d", m.ID, len(m.Body), MaxBody)
 	}

@@ -132,6 +132,8 @@ type Executor struct {
 	blocked  []*lane // lanes that wait for their share, in the order in which they get it
 	out      int     // fires handed to the sink and not settled by it
 	stopping bool
+	empty    chan struct{} // closed when it is stopping and jobs are no more
+	emptied  sync.Once
 }
 
 type jobKey struct {
@@ -165,7 +167,7 @@ const (
 // check specs with.
 func NewExecutor(q queue.Consumer, sink rouse.Sink, r Reporter, o ExecutorOptions) *Executor {
 	return &Executor{queue: q, sink: sink, reporter: r, opts: o.withDefaults(), jobs: map[jobKey]*job{}, lanes: map[laneKey]*lane{},
-		arrived: make(chan struct{}, 1)}
+		arrived: make(chan struct{}, 1), empty: make(chan struct{})}
 }
 
 // Run delivers fires until ctx ends; then it takes no more, hands back what is not begun, waits up to Grace for what is, reports
@@ -191,15 +193,9 @@ func (x *Executor) Run(ctx context.Context) error {
 	<-ctx.Done()
 	loops.Wait()
 	x.handBack()
-	graceOver := time.AfterFunc(x.opts.Grace, endDeliveries)
-	reportsOver := time.AfterFunc(x.opts.Grace+x.opts.Timeout, func() {
-		endLife()
-		x.abandon()
-	})
+	x.work.Go(func() { x.windDown(endDeliveries, endLife) })
 	consumer.Wait() // until all is settled, or the queue is gone
 	x.work.Wait()
-	graceOver.Stop()
-	reportsOver.Stop()
 	if err != nil {
 		return fmt.Errorf("take fires from the queue: %w", err)
 	}
@@ -254,16 +250,39 @@ func (x *Executor) handBack() {
 	for _, ln := range x.lanes {
 		ln.waiting = nil
 	}
+	x.noteEmpty()
 }
 
-// abandon gives back what the sink says nothing of, though its time is over.
-func (x *Executor) abandon() {
+// windDown ends deliveries that take longer than the grace, and reports that take longer than that; then it gives back what the sink
+// says nothing of, though its time is over.
+func (x *Executor) windDown(endDeliveries, endLife func()) {
+	x.waitEmpty(x.opts.Grace)
+	endDeliveries()
+	x.waitEmpty(x.opts.Timeout)
+	endLife()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, j := range x.jobs {
 		if j.state == running {
 			x.giveBack(j)
 		}
+	}
+}
+
+// waitEmpty waits until nothing is here, or d has passed.
+func (x *Executor) waitEmpty(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-x.empty:
+	case <-timer.C:
+	}
+}
+
+// noteEmpty lets those know that wait for it that nothing is here. The mutex is held.
+func (x *Executor) noteEmpty() {
+	if x.stopping && len(x.jobs) == 0 {
+		x.emptied.Do(func() { close(x.empty) })
 	}
 }
 
@@ -279,6 +298,7 @@ func (x *Executor) giveBack(j *job) {
 func (x *Executor) settle(j *job, say func(context.Context, queue.Delivery) error) {
 	x.mu.Lock()
 	delete(x.jobs, j.id())
+	x.noteEmpty()
 	receipts := j.receipts
 	x.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.life), x.opts.Timeout)

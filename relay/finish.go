@@ -26,12 +26,12 @@ func (x *Executor) finish(j *job, o rouse.Outcome) {
 			x.done(j)
 			return
 		}
-		again := true
+		var again bool
 		if errors.Is(err, rouse.ErrConflict) || errors.Is(err, rouse.ErrNotFound) {
 			again = x.early(j)
 		} else {
 			x.opts.Events.Failed("report", err)
-			again = time.Now().Before(j.until) // later the scheduler has given it up, and it is sent again
+			again = x.hasTime(j) // later the scheduler has given it up, and it is sent again
 		}
 		if !again {
 			x.drop(j)
@@ -42,6 +42,13 @@ func (x *Executor) finish(j *job, o rouse.Outcome) {
 			return
 		}
 	}
+}
+
+// hasTime says whether the scheduler still waits for a report.
+func (x *Executor) hasTime(j *job) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return time.Now().Before(j.until)
 }
 
 // settleUnreported gives back the message of a fire whose outcome could not be reported before the executor had to stop.

@@ -18,7 +18,7 @@ type lane struct {
 	out     int
 	blocked bool // it is in Executor.blocked
 
-	busy   time.Time // since when something waits
+	busy   time.Time // since when it has more than it gets rid of at once; zero if it has not
 	speed  speed
 	bucket float64   // fires that its rate allows now
 	filled time.Time // when that was reckoned
@@ -47,7 +47,8 @@ func (s *speed) decayed(now time.Time) float64 {
 // perSecond returns the rate.
 func (s *speed) perSecond(now time.Time) float64 { return s.decayed(now) / speedSpan.Seconds() }
 
-// What a lane may have waiting here while room is short: what it gets rid of in backlog, once it has shown for trial how fast it is.
+// What a lane may have waiting here while room is short: what it gets rid of in backlog, once it has shown for trial how fast it is,
+// or a few as long as there is room at all.
 const (
 	backlog = 2 * time.Second
 	trial   = time.Second
@@ -65,7 +66,7 @@ func (x *Executor) enqueue(j *job) {
 		x.lanes[key] = ln
 	}
 	ln.limit = limit
-	if len(ln.waiting) == 0 {
+	if ln.busy.IsZero() {
 		ln.busy = now
 	}
 	j.state = waiting
@@ -111,7 +112,7 @@ func (x *Executor) pump(ln *lane, now time.Time) {
 		jobs := slices.Clone(ln.waiting[:n])
 		clear(ln.waiting[:n])
 		if ln.waiting = ln.waiting[n:]; len(ln.waiting) == 0 {
-			ln.waiting = nil
+			ln.waiting, ln.busy = nil, time.Time{}
 		}
 		for _, j := range jobs {
 			j.state = running
@@ -187,11 +188,12 @@ func (x *Executor) forget(ln *lane) {
 // relieve puts off what a slow lane will not get rid of soon, while room is short: it goes back to the store, and comes again when
 // it may have its turn. The mutex is held.
 func (x *Executor) relieve(ln *lane, now time.Time) {
-	if len(x.jobs) < x.opts.Prefetch/2 || now.Sub(ln.busy) < trial {
+	if len(x.jobs) < x.opts.Prefetch/2 || ln.busy.IsZero() || now.Sub(ln.busy) < trial {
 		return
 	}
 	rate := ln.speed.perSecond(now)
-	keep := max(2*ln.limit.Batch, 8, int(rate*backlog.Seconds()))
+	few := min(max(2*ln.limit.Batch, 8), x.opts.Prefetch-len(x.jobs))
+	keep := max(few, int(rate*backlog.Seconds()), 0)
 	if len(ln.waiting) <= keep {
 		return
 	}

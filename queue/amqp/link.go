@@ -58,10 +58,12 @@ func (l *link) set(p *publishing, why error) {
 	l.changed = make(chan struct{})
 }
 
+// errDeleted is why there is no session for a while.
+var errDeleted = errors.New("the queue was deleted")
+
 // run keeps a session until the queue's life ends; the first one is open already.
 func (l *link) run(first *publishing) {
-	first.watch(l.q.life)
-	l.set(nil, errors.New("the connection broke"))
+	l.keep(first)
 	for wait := firstWait; l.q.life.Err() == nil; {
 		p, err := l.open()
 		if err != nil {
@@ -71,9 +73,22 @@ func (l *link) run(first *publishing) {
 		}
 		wait = firstWait
 		l.set(p, nil)
-		p.watch(l.q.life)
-		l.set(nil, errors.New("the connection broke"))
+		l.keep(p)
 	}
+}
+
+// keep waits for the end of a session.
+func (l *link) keep(p *publishing) {
+	p.watch(l.q.life)
+	if !p.deleted.Load() {
+		l.set(nil, errors.New("the connection broke"))
+		return
+	}
+	// RabbitMQ tells consumers that their queue is no more, but not those that it has not told yet when there is another one of
+	// that name: they would wait for ever, and messages with them.
+	l.set(nil, errDeleted)
+	wait := 2 * longestWait
+	l.q.rest(l.q.life, &wait, errDeleted)
 }
 
 func (l *link) open() (*publishing, error) {

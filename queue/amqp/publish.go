@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
@@ -22,6 +23,8 @@ type publishing struct {
 	returned map[string]string // by correlation id; owned by the goroutine that reads returns
 	ask      chan question
 	blocked  chan amqp091.Blocking
+
+	deleted atomic.Bool // the queue is no more
 }
 
 // question asks whether messages were returned.
@@ -125,7 +128,8 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 		}
 	}
 	if len(returned) > 0 {
-		p.cut() // the queue was deleted: the next session declares it again
+		p.deleted.Store(true)
+		p.cut() // the next session declares the queue again
 	}
 	return errs
 }
