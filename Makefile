@@ -14,6 +14,7 @@ build: ## bin/rouse, one static binary
 test: servers format vet generated ## everything that must hold: format, vet, staticcheck, generated code, all tests with the race detector
 	$(GO) test -race -timeout 20m ./...
 	$(GO) -C tools vet ./...
+	$(GO) -C bench/peers vet ./...
 
 .PHONY: servers
 servers: ## what tests start for themselves: PostgreSQL, Redis, RabbitMQ, NATS, PgBouncer; installed if they are missing
@@ -40,6 +41,19 @@ generated: ## the committed generated code is what its sources give
 .PHONY: bench
 bench: build ## every scenario of rouse bench, one after another
 	for s in create-batch create-single pipeline burst webhook lag pending wheel idle; do bin/rouse bench $$s; done
+
+.PHONY: bench-shared
+bench-shared: build ## the same on PostgreSQL and Redis: each strategy, 1 and 3 nodes
+	for store in postgres redis; do for strategy in bucket lease tick; do for nodes in 1 3; do \
+		for s in create-batch create-single pipeline burst lag idle; do \
+			bin/rouse bench $$s --store $$store --strategy $$strategy --nodes $$nodes; done; done; \
+		bin/rouse bench failover --store $$store --strategy $$strategy; done; done
+
+.PHONY: bench-peers
+bench-peers: build ## River on PostgreSQL and asynq on Redis, and rouse on the same work beside them
+	for store in postgres redis; do bin/rouse bench create-batch --store $$store; bin/rouse bench pipeline --store $$store; \
+		bin/rouse bench lag --rate 1000 --store $$store; done
+	$(GO) -C bench/peers run .
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=10m

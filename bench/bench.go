@@ -2,12 +2,17 @@
 // rate beside the raw limit of the same run: the same rows straight into the same kind of store in the same batches, or an
 // empty call over the same connection. What arrives is judged as well: early, lost and doubled fires are counted.
 //
+// On a store that nodes share, one or several server processes run, and the load is spread over them: creates go round, and every
+// node has subscribers. The store is a database that is empty before and after, or a server that is started for the run.
+//
 // Load generator, receiver and service share the machine. Rates move with its load, the ratio to the raw limit and the CPU
 // time per timer move much less: quote those.
 package bench
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,63 +23,108 @@ import (
 
 // Options say how a scenario runs. Zero fields have the defaults that their comments name.
 type Options struct {
-	Server   string          // address of a running server; empty: start one
+	Server   string          // address of a running server, or of several nodes with commas between; empty: start one
 	Binary   string          // the rouse binary to start; needed without Server
-	Store    string          // pebble (default) or sqlite, of a server that is started, and of the raw limit
+	Store    string          // of servers that are started, and of the raw limit: pebble (default), sqlite, or as OpenBase takes it
+	Strategy string          // how nodes share the timers: bucket (default), lease or tick
+	Nodes    int             // servers on one store that nodes share; default 1, and 3 for failover
+	Lease    time.Duration   // of buckets, and hold of timers, of nodes that share a store; at least 2 s; default 10 s
 	Dir      string          // where servers and raw stores keep data; default a temporary directory, removed afterwards
 	Duration time.Duration   // of what is measured; default 5 s
 	Count    int             // timers, where the scenario has a number of them; default the scenario's
-	Rate     int             // per second, for lag; default 5,000
+	Rate     int             // per second, for lag; default 5,000, and 2,000 on a store that nodes share
 	Size     int             // bytes of a payload; default 150
 	History  *history.Writer // of pipeline, lag and burst: what happened, for the checker; may be nil
 	Progress io.Writer       // human-readable progress; may be nil
+
+	base Base // the store that nodes share, while a scenario runs; nil for one that they do not
 }
 
 func (o Options) withDefaults() Options {
-	if o.Store == "" {
-		o.Store = "pebble"
-	}
-	if o.Duration == 0 {
-		o.Duration = 5 * time.Second
-	}
-	if o.Size == 0 {
-		o.Size = 150
-	}
+	o.Store = cmp.Or(o.Store, "pebble")
+	o.Strategy = cmp.Or(o.Strategy, "bucket")
+	o.Nodes = cmp.Or(o.Nodes, 1)
+	o.Lease = cmp.Or(o.Lease, 10*time.Second)
+	o.Duration = cmp.Or(o.Duration, 5*time.Second)
+	o.Size = cmp.Or(o.Size, 150)
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
 	return o
 }
 
+// check returns what is wrong with the options of a scenario.
+func (o *Options) check(s *scenario) error {
+	shared := o.shared()
+	switch {
+	case s.only == onShared && !shared:
+		return errors.New("needs a store that nodes share: give postgres, redis, or the URL of one")
+	case s.only == onEmbedded && shared:
+		return errors.New("is for a store of the server's own: give pebble or sqlite")
+	case o.Nodes < 1 || o.Nodes > maxNodes:
+		return fmt.Errorf("%d nodes cannot be started: give 1 to %d", o.Nodes, maxNodes)
+	case o.Nodes > 1 && !shared:
+		return errors.New("several nodes need a store that nodes share: give postgres, redis, or the URL of one")
+	case s.name == "failover" && o.Nodes < 2:
+		return errors.New("one node alone has nobody who takes over: give 2 nodes or more")
+	}
+	return nil
+}
+
+// maxNodes is how many servers are started at most: this measures one machine.
+const maxNodes = 16
+
+// kind is which store the servers have: pebble, sqlite, postgres or redis.
+func (o *Options) kind() string {
+	if k, _ := baseKind(o.Store); k != "" {
+		return k
+	}
+	return o.Store
+}
+
+// shared says whether servers are started on a store that nodes share.
+func (o *Options) shared() bool {
+	k, _ := baseKind(o.Store)
+	return k != "" && o.Server == ""
+}
+
 // Result is what a scenario measured. Fields that a scenario does not measure are absent.
 type Result struct {
 	Scenario string  `json:"scenario"`
 	Store    string  `json:"store,omitempty"`
+	Strategy string  `json:"strategy,omitempty"` // where it was chosen here
+	Nodes    int     `json:"nodes,omitempty"`    // on a store that they share
 	Timers   int64   `json:"timers,omitempty"`
 	Seconds  float64 `json:"seconds,omitempty"`
 	Rate     float64 `json:"rate_per_second,omitempty"`
-	Raw      *Raw    `json:"raw,omitempty"`
+	Raw      *Raw    `json:"raw,omitempty"`        // the highest of the raw limits
+	Raws     []Raw   `json:"raw_limits,omitempty"` // all that were measured, if there are several
 	Ratio    float64 `json:"ratio_to_raw,omitempty"`
 	Lag      *Lag    `json:"lag,omitempty"`
 	Early    *int64  `json:"early,omitempty"`
 	Lost     *int64  `json:"lost,omitempty"`
 	Doubled  *int64  `json:"doubled,omitempty"`
 
-	ServiceCPU float64 `json:"service_cpu_us_per_timer,omitempty"` // of the server process, if it was started here
+	ServiceCPU float64 `json:"service_cpu_us_per_timer,omitempty"` // of the server processes, if they were started here
+	StoreCPU   float64 `json:"store_cpu_us_per_timer,omitempty"`   // of the processes of a store that nodes share, where that can be told
 	BenchCPU   float64 `json:"bench_cpu_us_per_timer,omitempty"`   // of load generator and receiver
-	RSS        int64   `json:"service_rss_bytes,omitempty"`        // the most that was seen
+	RSS        int64   `json:"service_rss_bytes,omitempty"`        // the most that was seen, of all nodes together
+	Commit     float64 `json:"changes_per_commit,omitempty"`       // on the average, in the batches that the servers wrote
 	IdleCPU    float64 `json:"idle_cpu_percent_of_a_core,omitempty"`
+	Queries    float64 `json:"idle_queries_per_second,omitempty"` // that each node asks a store that nodes share
 	Restart    float64 `json:"restart_to_first_fire_seconds,omitempty"`
 
-	Wheel *Wheel   `json:"wheel,omitempty"`
-	Goals []Goal   `json:"goals,omitempty"`
-	Notes []string `json:"notes,omitempty"`
+	Failover *Failover `json:"failover,omitempty"`
+	Wheel    *Wheel    `json:"wheel,omitempty"`
+	Goals    []Goal    `json:"goals,omitempty"`
+	Notes    []string  `json:"notes,omitempty"`
 }
 
 // Raw is the limit that a rate is compared with.
 type Raw struct {
-	What string  `json:"what"`
-	Rate float64 `json:"rate_per_second"`
+	What     string  `json:"what"`
+	Rate     float64 `json:"rate_per_second"`
+	StoreCPU float64 `json:"store_cpu_us_per_timer,omitempty"` // of the processes of a store that nodes share
 }
 
 // Goal is one figure of the goals in docs/performance.md, and whether this run reached it.
@@ -87,6 +137,15 @@ func (r *Result) goal(reached bool, format string, args ...any) {
 	r.Goals = append(r.Goals, Goal{fmt.Sprintf(format, args...), reached})
 }
 
+// compare writes the raw limits into r, and how much of the highest of them was reached.
+func (r *Result) compare(raws []Raw) {
+	best := slices.MaxFunc(raws, func(a, b Raw) int { return cmp.Compare(a.Rate, b.Rate) })
+	r.Raw, r.Ratio = &best, r.Rate/best.Rate
+	if len(raws) > 1 {
+		r.Raws = raws
+	}
+}
+
 func (r *Result) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
@@ -96,18 +155,28 @@ type scenario struct {
 	name  string
 	about string
 	run   func(ctx context.Context, o Options) (*Result, error)
+	only  int // the stores that it is for
 }
 
+// What a scenario is for.
+const (
+	onAny = iota
+	onEmbedded
+	onShared
+	onNone // it has no server
+)
+
 var scenarios = []scenario{
-	{"create-batch", "durable creates, batches of 100 over a gRPC stream", createBatch},
-	{"create-single", "durable creates, single gRPC calls, 64 in flight", createSingle},
-	{"pipeline", "create, fire and settle over gRPC streams, sustained", pipeline},
-	{"burst", "a million timers due in one second, streamed and acknowledged", burst},
-	{"webhook", "one HTTP POST each: 10,000 due in one second, then sustained", webhook},
-	{"lag", "how late fires are at a steady rate", lag},
-	{"pending", "ten million pending timers: memory, and a restart", pending},
-	{"wheel", "the timing wheel alone, ten million entries", wheelAlone},
-	{"idle", "a server with nothing to do", idle},
+	{"create-batch", "durable creates, batches of 100 over a gRPC stream", createBatch, onAny},
+	{"create-single", "durable creates, single gRPC calls, 64 in flight", createSingle, onAny},
+	{"pipeline", "create, fire and settle over gRPC streams, sustained", pipeline, onAny},
+	{"burst", "a million timers due in one second, streamed and acknowledged; 100,000 on a shared store", burst, onAny},
+	{"webhook", "one HTTP POST each: 10,000 due in one second, then sustained", webhook, onAny},
+	{"lag", "how late fires are at a steady rate", lag, onAny},
+	{"pending", "ten million pending timers: memory, and a restart", pending, onEmbedded},
+	{"wheel", "the timing wheel alone, ten million entries", wheelAlone, onNone},
+	{"idle", "a server with nothing to do, and what it asks a shared store", idle, onAny},
+	{"failover", "kill -9 of one of three nodes on a shared store: how long until others fire its timers", failover, onShared},
 }
 
 // Scenarios returns the names that Run takes, each with what it measures.
@@ -119,21 +188,43 @@ func Scenarios() (names, about []string) {
 }
 
 // Run measures one scenario.
-func Run(ctx context.Context, name string, o Options) (*Result, error) {
+func Run(ctx context.Context, name string, o Options) (r *Result, err error) {
 	i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })
 	if i < 0 {
 		return nil, fmt.Errorf("no scenario %q", name)
 	}
+	s := &scenarios[i]
+	defer func() {
+		if err != nil {
+			r, err = nil, fmt.Errorf("bench %s: %w", name, err)
+		}
+	}()
+	if name == "failover" {
+		o.Nodes = cmp.Or(o.Nodes, 3)
+	}
 	o = o.withDefaults()
-	r, err := scenarios[i].run(ctx, o)
-	if err != nil {
-		return nil, fmt.Errorf("bench %s: %w", name, err)
+	if err := o.check(s); err != nil {
+		return nil, err
+	}
+	if s.only != onNone && o.shared() {
+		if o.base, err = OpenBase(ctx, o.Store, o.Dir); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, o.base.Close()) }()
+	}
+	if r, err = s.run(ctx, o); err != nil {
+		return nil, err
 	}
 	r.Scenario = name
-	if r.Store == "" && name != "wheel" {
-		r.Store = o.Store
-		if o.Server != "" {
-			r.Store = "of " + o.Server
+	switch {
+	case s.only == onNone:
+	case o.Server != "":
+		r.Store = "of " + o.Server
+	default:
+		r.Store, r.Strategy = o.kind(), o.Strategy
+		if o.base != nil {
+			r.Nodes = o.Nodes
+			r.note("%s", o.base.About())
 		}
 	}
 	return r, nil

@@ -99,11 +99,12 @@ func (cr *creator) finish() error {
 	return errors.Join(err, cr.err)
 }
 
-// createMany creates timers first … first+n-1 over several streams; spec makes each. It returns how long that took.
+// createMany creates timers first … first+n-1 over several streams, message by message in turn; spec makes each. It returns how long
+// that took.
 func createMany(ctx context.Context, t *target, streams int, first, n int64, spec func(i int64) *rousev1.Spec) (time.Duration, error) {
 	log := chronicle{t.o.History}
-	var next, acked atomic.Int64
-	next.Store(first)
+	var acked atomic.Int64
+	each := min(perMessage, max(1, (n+int64(streams)-1)/int64(streams)))
 	began := time.Now()
 	errs := make(chan error, streams)
 	var wg sync.WaitGroup
@@ -114,19 +115,16 @@ func createMany(ctx context.Context, t *target, streams int, first, n int64, spe
 				if err != nil {
 					return err
 				}
-				for {
-					from := next.Add(perMessage) - perMessage
-					if from >= first+n {
-						return cr.finish()
-					}
-					msg := make([]*rousev1.NewTimer, 0, perMessage)
-					for i := from; i < min(from+perMessage, first+n); i++ {
+				for from := first + int64(s)*each; from < first+n; from += int64(streams) * each {
+					msg := make([]*rousev1.NewTimer, 0, each)
+					for i := from; i < min(from+each, first+n); i++ {
 						msg = append(msg, &rousev1.NewTimer{Name: name(i), Spec: spec(i)})
 					}
 					if err := cr.send(ctx, msg); err != nil {
 						return errors.Join(err, cr.finish())
 					}
 				}
+				return cr.finish()
 			}()
 		})
 	}

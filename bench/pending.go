@@ -26,10 +26,11 @@ func pending(ctx context.Context, o Options) (*Result, error) {
 	}
 	body := payload(o.Size)
 	const step = 500_000
-	m := t.meter()
+	m := t.meter(ctx)
+	defer m.end()
 	began := time.Now()
 	for from := int64(0); from < n; from += step {
-		if _, err := createMany(ctx, t, 4, from, min(step, n-from), func(i int64) *rousev1.Spec {
+		if _, err := createMany(ctx, t, t.spread(4), from, min(step, n-from), func(i int64) *rousev1.Spec {
 			return &rousev1.Spec{Schedule: at(far(i)), Target: "stream:bench", Payload: body}
 		}); err != nil {
 			return nil, err
@@ -47,26 +48,26 @@ func pending(ctx context.Context, o Options) (*Result, error) {
 		Spec: &rousev1.Spec{Schedule: "@after 1s", Target: "stream:wake", Payload: body}}); err != nil {
 		return nil, err
 	}
-	if err := t.stop(syscall.SIGKILL); err != nil {
+	if err := t.processes[0].stop(syscall.SIGKILL); err != nil {
 		return nil, err
 	}
 	for _, c := range t.conns {
 		_ = c.Close()
 	}
 	time.Sleep(1100 * time.Millisecond)
-	t2 := &target{o: o, dir: t.dir}
 	start := time.Now()
-	if err := t2.start(ctx); err != nil {
+	p, err := startProcess(ctx, o, t.dir, 0)
+	if err != nil {
 		return nil, err
 	}
-	defer t2.close()
-	c, err := open(ctx, Options{Server: t2.addr}, 1)
+	t.processes[0] = p // t ends it
+	c, err := open(ctx, Options{Server: p.addr}, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer c.close()
 	fired := make(chan time.Time, 16)
-	sub, err := subscribe(ctx, c, 1, "wake", func(_ []*rousev1.Fire, now time.Time) { fired <- now })
+	sub, err := subscribe(ctx, c, 1, "wake", func(_ int, _ []*rousev1.Fire, now time.Time) { fired <- now })
 	if err != nil {
 		return nil, err
 	}
@@ -82,26 +83,56 @@ func pending(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	time.Sleep(3 * time.Second)
-	r.RSS = t2.usage().rss
+	r.RSS = t.usage().rss
 	r.goal(r.RSS <= 300<<20, "at most 300 MiB resident with %d pending", n)
 	r.goal(r.Restart <= 3, "restart to first fire within 3 s")
-	return r, t2.stop(syscall.SIGTERM)
+	return r, p.stop(syscall.SIGTERM)
 }
 
-// idle looks at a server that has nothing to do.
+// idle looks at servers that have nothing to do.
 func idle(ctx context.Context, o Options) (*Result, error) {
 	t, err := open(ctx, o, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer t.close()
-	time.Sleep(2 * time.Second)
 	d := max(o.Duration, 10*time.Second)
+	if err := pause(ctx, 2*time.Second); err != nil {
+		return nil, err
+	}
 	before := t.usage()
-	time.Sleep(d)
-	after := t.usage()
-	r := &Result{Seconds: d.Seconds(), RSS: after.rss, IdleCPU: 100 * (after.cpu - before.cpu).Seconds() / d.Seconds()}
+	var asked int64
+	if o.base != nil {
+		if asked, err = o.base.Asked(ctx); err != nil {
+			return nil, err
+		}
+	}
+	began := time.Now()
+	if err := pause(ctx, d); err != nil {
+		return nil, err
+	}
+	after, took := t.usage(), time.Since(began).Seconds()
+	r := &Result{Seconds: took, RSS: after.rss, IdleCPU: 100 * (after.cpu - before.cpu).Seconds() / took}
+	if o.base != nil {
+		now, err := o.base.Asked(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.Queries = float64(now-asked) / took / float64(o.Nodes)
+		r.goal(r.Queries <= 2, "at most 2 queries a second of each node")
+		return r, nil
+	}
 	r.goal(r.IdleCPU <= .5, "at most 0.5 %% of a core")
 	r.goal(r.RSS <= 40<<20, "at most 40 MiB resident")
 	return r, nil
+}
+
+// pause waits.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }

@@ -56,10 +56,10 @@ func rows(body []byte, first int64, n int, due func(i int64) time.Time) []rouse.
 }
 
 // rawCreate writes n timers straight into a store, in batches; only the store's time counts.
-func rawCreate(ctx context.Context, o Options, n int64, batch int) (*Raw, error) {
+func rawCreate(ctx context.Context, o Options, n int64, batch int) (Raw, error) {
 	s, done, err := openRaw(o)
 	if err != nil {
-		return nil, err
+		return Raw{}, err
 	}
 	defer done()
 	body := payload(o.Size)
@@ -68,18 +68,18 @@ func rawCreate(ctx context.Context, o Options, n int64, batch int) (*Raw, error)
 		changes := rows(body, i, batch, far)
 		began := time.Now()
 		if _, err := s.Apply(ctx, changes); err != nil {
-			return nil, err
+			return Raw{}, err
 		}
 		took += time.Since(began)
 	}
-	return &Raw{What: fmt.Sprintf("the same rows straight into the store, batches of %d, one writer", batch), Rate: float64(n) / took.Seconds()}, nil
+	return Raw{What: fmt.Sprintf("the same rows straight into the store, batches of %d, one writer", batch), Rate: float64(n) / took.Seconds()}, nil
 }
 
 // rawPipeline creates, reads and deletes n timers straight in a store, in batches.
-func rawPipeline(ctx context.Context, o Options, n int64, batch int) (*Raw, error) {
+func rawPipeline(ctx context.Context, o Options, n int64, batch int) (Raw, error) {
 	s, done, err := openRaw(o)
 	if err != nil {
-		return nil, err
+		return Raw{}, err
 	}
 	defer done()
 	body := payload(o.Size)
@@ -90,11 +90,11 @@ func rawPipeline(ctx context.Context, o Options, n int64, batch int) (*Raw, erro
 		changes := rows(body, i, batch, func(i int64) time.Time { return due.Add(time.Duration(i) * time.Microsecond * 50) })
 		began := time.Now()
 		if _, err := s.Apply(ctx, changes); err != nil {
-			return nil, err
+			return Raw{}, err
 		}
 		b, err := s.Claim(ctx, rouse.Window{Buckets: []uint32{0}, After: after, Limit: batch})
 		if err != nil {
-			return nil, err
+			return Raw{}, err
 		}
 		removes := make([]rouse.Change, len(b.Rows))
 		for j := range b.Rows {
@@ -103,9 +103,9 @@ func rawPipeline(ctx context.Context, o Options, n int64, batch int) (*Raw, erro
 			after = row.Position()
 		}
 		if _, err := s.Apply(ctx, removes); err != nil {
-			return nil, err
+			return Raw{}, err
 		}
 		took += time.Since(began)
 	}
-	return &Raw{What: fmt.Sprintf("create, read and delete the same rows straight in the store, batches of %d, no records", batch), Rate: float64(n) / took.Seconds()}, nil
+	return Raw{What: fmt.Sprintf("create, read and delete the same rows straight in the store, batches of %d, no records", batch), Rate: float64(n) / took.Seconds()}, nil
 }

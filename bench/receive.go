@@ -55,6 +55,14 @@ func (t *tally) arrived(i int64, due int64, now time.Time) {
 	}
 }
 
+// from begins to measure: fires that are due earlier do not count.
+func (t *tally) from(since time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.since = since
+	t.lag = lagHistogram{}
+}
+
 // into writes the judgement into r: of the timers first … first+n-1 those that never came are lost.
 func (t *tally) into(r *Result, first, n int64) {
 	t.mu.Lock()
@@ -117,17 +125,18 @@ func (h *lagHistogram) summary() *Lag {
 	return &Lag{P50: ms(h.quantile(.5)), P99: ms(h.quantile(.99)), Max: ms(h.max)}
 }
 
-// subscriber takes fires from a stream and acknowledges each message at once.
+// subscriber takes fires from streams and acknowledges each message at once.
 type subscriber struct {
 	wg     sync.WaitGroup
 	cancel context.CancelFunc
-	err    error
+	errs   []error // by stream
 }
 
-// subscribe opens n streams for a channel; onFires is called with each message, concurrently between streams.
-func subscribe(ctx context.Context, t *target, n int, channel string, onFires func([]*rousev1.Fire, time.Time)) (*subscriber, error) {
+// subscribe opens n streams for a channel, one server after the other; onFires is called with the stream's number and each message,
+// concurrently between streams.
+func subscribe(ctx context.Context, t *target, n int, channel string, onFires func(stream int, fires []*rousev1.Fire, now time.Time)) (*subscriber, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &subscriber{cancel: cancel}
+	s := &subscriber{cancel: cancel, errs: make([]error, n)}
 	for i := range n {
 		stream, err := t.fires(i).Subscribe(ctx)
 		if err == nil {
@@ -135,15 +144,14 @@ func subscribe(ctx context.Context, t *target, n int, channel string, onFires fu
 				Open: &rousev1.Open{Namespace: namespace, Channel: channel, Credits: 20_000}}})
 		}
 		if err != nil {
-			cancel()
-			return nil, err
+			return nil, errors.Join(err, s.close())
 		}
 		s.wg.Go(func() {
 			for {
 				resp, err := stream.Recv()
 				if err != nil {
 					if ctx.Err() == nil && !errors.Is(err, io.EOF) {
-						s.err = err
+						s.errs[i] = err
 					}
 					return
 				}
@@ -153,7 +161,7 @@ func subscribe(ctx context.Context, t *target, n int, channel string, onFires fu
 					tags[j] = f.Tag
 				}
 				if onFires != nil {
-					onFires(resp.Fires, now)
+					onFires(i, resp.Fires, now)
 				}
 				if err := stream.Send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Settle{Settle: &rousev1.Settle{Done: tags}}}); err != nil {
 					return
@@ -166,7 +174,7 @@ func subscribe(ctx context.Context, t *target, n int, channel string, onFires fu
 
 // receiveAll takes the fires of the scenarios' timers, judges them and writes them down.
 func receiveAll(ctx context.Context, t *target, tl *tally, log chronicle) (*subscriber, error) {
-	return subscribe(ctx, t, 2, "bench", func(fires []*rousev1.Fire, now time.Time) {
+	return subscribe(ctx, t, t.spread(2), "bench", func(_ int, fires []*rousev1.Fire, now time.Time) {
 		log.fired(fires, now)
 		for _, f := range fires {
 			if i, ok := number(f.Name); ok {
@@ -179,5 +187,5 @@ func receiveAll(ctx context.Context, t *target, tl *tally, log chronicle) (*subs
 func (s *subscriber) close() error {
 	s.cancel()
 	s.wg.Wait()
-	return s.err
+	return errors.Join(s.errs...)
 }

@@ -1,14 +1,11 @@
 package bench
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -17,44 +14,54 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/node"
 )
 
-// target is the server under test, with connections to it.
+// target is the server under test, or the servers on one store, with connections to them.
 type target struct {
-	conns  []*grpc.ClientConn
-	child  *exec.Cmd // nil for a server that was running already
-	stderr bytes.Buffer
-	dir    string
-	remove bool
-	o      Options
-	addr   string
+	o         Options
+	processes []*process // those that were started here
+	addrs     []string
+	conns     []*grpc.ClientConn // conns[i] is to addrs[i%len(addrs)]
+	dir       string
+	remove    bool
 }
 
-// open starts a server, or finds the running one, and connects to it.
-func open(ctx context.Context, o Options, conns int) (*target, error) {
-	t := &target{o: o, addr: o.Server}
+// open starts servers, or finds those that run, and opens so many connections to each. Servers that share a store have shared its
+// timers when it returns.
+func open(ctx context.Context, o Options, conns int) (_ *target, err error) {
+	t := &target{o: o, addrs: strings.Split(o.Server, ",")}
+	defer func() {
+		if err != nil {
+			t.close()
+		}
+	}()
 	if o.Server == "" {
-		t.dir = o.Dir
+		t.addrs, t.dir = nil, o.Dir
 		if t.dir == "" {
-			dir, err := os.MkdirTemp("", "rouse-bench-")
+			if t.dir, err = os.MkdirTemp("", "rouse-bench-"); err != nil {
+				return nil, err
+			}
+			t.remove = true
+		}
+		for i := range o.Nodes {
+			p, err := startProcess(ctx, o, t.dir, i)
 			if err != nil {
 				return nil, err
 			}
-			t.dir, t.remove = dir, true
-		}
-		if err := t.start(ctx); err != nil {
-			t.close()
-			return nil, err
+			t.processes, t.addrs = append(t.processes, p), append(t.addrs, p.addr)
 		}
 	}
-	for range conns {
-		c, err := grpc.NewClient(t.addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	for i := range conns * len(t.addrs) {
+		c, err := grpc.NewClient(t.addrs[i%len(t.addrs)], grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20), grpc.MaxCallSendMsgSize(16<<20)))
 		if err != nil {
-			t.close()
 			return nil, err
 		}
 		t.conns = append(t.conns, c)
+	}
+	if o.base != nil {
+		return t, t.share(ctx)
 	}
 	return t, nil
 }
@@ -66,144 +73,71 @@ func (t *target) fires(i int) rousev1.FiresClient {
 	return rousev1.NewFiresClient(t.conns[i%len(t.conns)])
 }
 
-// start runs the binary's serve command on free ports and waits until it says where it listens.
-func (t *target) start(ctx context.Context) error {
-	data := filepath.Join(t.dir, "data")
-	file := filepath.Join(t.dir, "address")
-	_ = os.Remove(file)
-	args := []string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data", data, "--address-file", file, "--log-level", "warn"}
-	if t.o.Store == "sqlite" {
-		args = append(args, "--store", "sqlite:"+filepath.Join(data, "timers.db"))
-	}
-	t.child = exec.Command(t.o.Binary, args...)
-	t.child.Stderr = &t.stderr
-	t.child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := t.child.Start(); err != nil {
-		return err
-	}
-	for deadline := time.Now().Add(30 * time.Second); ; {
-		b, err := os.ReadFile(file)
-		if addr, _, ok := strings.Cut(string(b), "\n"); err == nil && ok {
-			t.addr = strings.TrimSpace(strings.TrimPrefix(addr, "api "))
-			return nil
+// spread is the least number from n on that gives every server as much.
+func (t *target) spread(n int) int {
+	each := len(t.addrs)
+	return (n + each - 1) / each * each
+}
+
+// shareWithin bounds how long servers may take to share the timers of their store.
+const shareWithin = 60 * time.Second
+
+// share waits until the servers know of each other, and, where they own buckets, have shared them and leave it at that.
+func (t *target) share(ctx context.Context) error {
+	admin := rousev1.NewAdminClient(t.conns[0])
+	var said string
+	stable := 0
+	for deadline := time.Now().Add(shareWithin); stable < 2; {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d servers do not come to share their store within %v: %s", len(t.addrs), shareWithin, cmp.Or(said, "they say nothing"))
 		}
-		if time.Now().After(deadline) || !t.alive() {
-			return fmt.Errorf("the server did not start: %s", strings.TrimSpace(t.stderr.String()))
+		call, cancel := context.WithTimeout(ctx, 5*time.Second)
+		resp, err := admin.ListNodes(call, &rousev1.ListNodesRequest{})
+		cancel()
+		if err != nil {
+			return fmt.Errorf("ask for the nodes: %w", err)
 		}
+		if len(resp.Nodes) > len(t.addrs) {
+			return errors.New("the store has other nodes than those that were started for the run: give bench a store of its own")
+		}
+		now, all := shares(resp.Nodes)
+		ready := len(resp.Nodes) == len(t.addrs) && (t.o.Strategy != "bucket" || all)
+		switch {
+		case !ready:
+			stable = 0
+		case now == said:
+			stable++
+		}
+		said = now
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(200 * time.Millisecond):
 		}
-	}
-}
-
-func (t *target) alive() bool {
-	return t.child != nil && t.child.Process.Signal(syscall.Signal(0)) == nil && !zombie(t.child.Process.Pid)
-}
-
-// stop ends the server process with a signal and waits for it.
-func (t *target) stop(sig os.Signal) error {
-	if t.child == nil {
-		return nil
-	}
-	_ = t.child.Process.Signal(sig)
-	err := t.child.Wait()
-	t.child = nil
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && sig == syscall.SIGKILL {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, strings.TrimSpace(t.stderr.String()))
 	}
 	return nil
 }
 
+// shares says which node has how many buckets, and whether each has some and together they have all.
+func shares(nodes []*rousev1.Node) (said string, all bool) {
+	sum, each := 0, true
+	var b strings.Builder
+	for _, n := range nodes {
+		fmt.Fprintf(&b, "%s has %d buckets; ", n.Id, n.Buckets)
+		sum, each = sum+int(n.Buckets), each && n.Buckets > 0
+	}
+	return strings.TrimSuffix(b.String(), "; "), each && sum == node.Defaults().Buckets
+}
+
+// close ends what was started. Nothing that they keep is needed any more.
 func (t *target) close() {
 	for _, c := range t.conns {
 		_ = c.Close()
 	}
-	_ = t.stop(syscall.SIGKILL)
+	for _, p := range t.processes {
+		_ = p.stop(syscall.SIGKILL)
+	}
 	if t.remove {
 		_ = os.RemoveAll(t.dir)
 	}
-}
-
-// usage is what the server process used so far; zero for one that was not started here.
-type usage struct {
-	cpu time.Duration
-	rss int64
-}
-
-func (t *target) usage() usage {
-	if t.child == nil {
-		return usage{}
-	}
-	return processUsage(t.child.Process.Pid)
-}
-
-// processUsage reads /proc: CPU time in clock ticks of 10 ms, resident pages.
-func processUsage(pid int) usage {
-	f := statFields(pid)
-	if len(f) < 22 {
-		return usage{}
-	}
-	num := func(i int) int64 { n, _ := strconv.ParseInt(f[i], 10, 64); return n }
-	return usage{cpu: time.Duration(num(11)+num(12)) * 10 * time.Millisecond, rss: num(21) * int64(os.Getpagesize())}
-}
-
-func zombie(pid int) bool {
-	f := statFields(pid)
-	return len(f) == 0 || f[0] == "Z"
-}
-
-// statFields returns the fields of /proc/PID/stat after the command's name.
-func statFields(pid int) []string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return nil
-	}
-	_, rest, _ := strings.Cut(string(b[bytes.LastIndexByte(b, ')'):]), " ")
-	return strings.Fields(rest)
-}
-
-// meter samples a server's memory while something is measured.
-type meter struct {
-	t     *target
-	first usage
-	self  usage
-	peak  int64
-	done  chan struct{}
-	ended chan struct{}
-}
-
-func (t *target) meter() *meter {
-	m := &meter{t: t, first: t.usage(), self: processUsage(os.Getpid()), done: make(chan struct{}), ended: make(chan struct{})}
-	go func() {
-		defer close(m.ended)
-		for {
-			m.peak = max(m.peak, t.usage().rss)
-			select {
-			case <-m.done:
-				return
-			case <-time.After(50 * time.Millisecond):
-			}
-		}
-	}()
-	return m
-}
-
-// into ends the meter and writes what it saw into r, per timer.
-func (m *meter) into(r *Result, timers int64) {
-	close(m.done)
-	<-m.ended
-	last, self := m.t.usage(), processUsage(os.Getpid())
-	if timers > 0 && m.t.child != nil {
-		r.ServiceCPU = float64((last.cpu - m.first.cpu).Microseconds()) / float64(timers)
-	}
-	if timers > 0 {
-		r.BenchCPU = float64((self.cpu - m.self.cpu).Microseconds()) / float64(timers)
-	}
-	r.RSS = max(m.peak, last.rss)
 }

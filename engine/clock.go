@@ -134,6 +134,9 @@ func (e *Engine) lookAtClock(ctx context.Context, force bool) error {
 	if before.Sub(now) > 10*time.Millisecond {
 		e.window.rewind(now)
 		e.unqueue(now)
+		if e.others != nil { // what others write from now on is not found beyond the new horizon
+			e.window.spill(rouse.Position{Visible: now.Add(e.opts.Ahead)})
+		}
 	}
 	e.clock.last = now
 	e.mu.Unlock()

@@ -41,7 +41,11 @@ func (e *Engine) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c
 				return PutResult{}, fmt.Errorf("the timer %q recurs, so calls cannot be merged into it: %w", key.Name, rouse.ErrConflict)
 			}
 		}
-		t := c.Merge(key, spec, old, e.busy(key), e.clock.latest())
+		busy, mayBeOut := e.busy(key), old != nil && e.mayBeOut(old)
+		if mayBeOut && !busy {
+			busy = !e.hands(old).mine // with another node
+		}
+		t := c.Merge(key, spec, old, busy, e.clock.latest())
 		t.Bucket = e.bucket(key)
 		row := t.Row()
 		w := &write{change: rouse.Change{Key: key, If: rows[0].Revision, To: &row}}
@@ -57,7 +61,7 @@ func (e *Engine) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c
 		}
 		if out[0].Applied {
 			t.Revision, t.Generation = out[0].Revision, out[0].Revision
-			return PutResult{Timer: t, Replaced: old != nil, InFlight: w.inFlight}, nil
+			return PutResult{Timer: t, Replaced: old != nil, InFlight: w.inFlight || mayBeOut}, nil
 		}
 	}
 	return PutResult{}, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)

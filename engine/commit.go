@@ -15,12 +15,15 @@ type write struct {
 	settles *entry // the entry whose attempt this settles, nil for a client's change
 
 	plain  bool // it gives a hold back: it is not written as held
-	renews bool // it moves the end of a hold on
+	renews bool // the row is held on whatever else speaks against it, as an attempt is out
 	// Set by flush: until when this node holds what it wrote, by the monotonic clock; zero if it does not.
 	held     time.Time
+	hidden   rouse.Instant // where that hold ends in the store
 	alsoHeld []time.Time
 
-	inFlight bool // set by committed: an attempt of the generation that the change ended is out
+	// Set by committed: what became of it, and that an attempt of the generation that it ended is out.
+	result   *written
+	inFlight bool
 }
 
 // written is what became of a write.
@@ -47,8 +50,7 @@ const flushTimeout = time.Minute
 func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
-	e.health.flushing.Store(time.Now().UnixNano())
-	defer e.health.flushing.Store(0)
+	defer e.health.commits.begin()()
 	changes := make([]rouse.Change, len(items))
 	for i, w := range items {
 		changes[i] = w.change
@@ -92,6 +94,7 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 		return out, nil
 	}
 	results, err = e.store.Apply(ctx, rest)
+	e.health.commit(err) // what does not grow has to go through
 	if err != nil {
 		return nil, e.doubt(items, err)
 	}
@@ -143,6 +146,7 @@ func (e *Engine) committed(items []*write, results []written) {
 	now := e.Now()
 	e.mu.Lock()
 	for i, w := range items {
+		w.result = &results[i]
 		if r := results[i]; r.Applied {
 			e.absorb(w, r.Result, now)
 			records = append(records, w.change.Log...)
@@ -176,6 +180,9 @@ func (e *Engine) absorb(w *write, r rouse.Result, now rouse.Instant) {
 		} else if c.To != nil {
 			e.take(c.To, w.held, now)
 		}
+	}
+	if en := e.window.entries[c.Key]; en != nil && !w.held.IsZero() {
+		en.hidden = w.hidden
 	}
 	for i := range c.Also {
 		row := &c.Also[i]
@@ -257,16 +264,17 @@ func (e *Engine) settledEntry(w *write, revision uint64, now rouse.Instant) {
 		e.window.update(en, c.To)
 		en.held = w.held
 	}
-	en.lane, en.logged = nil, false
+	en.logged = false
+	e.settleInPlace(en, now)
+}
+
+// settleInPlace puts an entry of the map where its row says: out of it, if it does not belong there.
+func (e *Engine) settleInPlace(en *entry, now rouse.Instant) {
+	en.lane = nil
 	if !e.belongs(&en.row, en.held) {
 		e.window.drop(en)
 		return
 	}
-	e.settleInPlace(en, now)
-}
-
-// settleInPlace puts an entry of the map where its row says.
-func (e *Engine) settleInPlace(en *entry, now rouse.Instant) {
 	if en.row.Visible <= now {
 		e.enqueue(en, now)
 	} else {

@@ -52,8 +52,7 @@ func (e *Engine) enqueue(en *entry, now rouse.Instant) {
 		return
 	}
 	if step := e.attend(en, t, now); step != nil {
-		en.state, en.sent = settling, 0
-		e.outcomes.add(reported{en: en, step: step})
+		e.decide(en, reported{step: step})
 		return
 	}
 	occ, ok := t.Current()
@@ -64,13 +63,13 @@ func (e *Engine) enqueue(en *entry, now rouse.Instant) {
 	en.occ = occ
 	if t.Token != 0 {
 		occ.Attempt = t.Attempts
-		en.occ, en.state, en.token, en.sent = occ, settling, t.Token, 0
-		e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Failed, Detail: "accepted, but no report came in time"}})
+		en.occ, en.token = occ, t.Token
+		e.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: "accepted, but no report came in time"}})
 		return
 	}
 	if most := t.Spec.Retry.Effective().Attempts; t.Attempts >= most && t.Attempts > 0 { // spent before it was sent, and never heard of again
-		en.occ.Attempt, en.state, en.sent = t.Attempts, settling, 0
-		e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Failed, Detail: "the process ended, or stalled, during the attempt"}})
+		en.occ.Attempt = t.Attempts
+		e.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: "the process ended, or stalled, during the attempt"}})
 		return
 	}
 	if t.Expired(occ, now) {
@@ -100,8 +99,12 @@ func (e *Engine) attend(en *entry, t *rouse.Timer, now rouse.Instant) step {
 			if !t.PauseOver(now) {
 				return rouse.Step{Keep: true}
 			}
-			to := *t
-			return to.Resume(now, s, false)
+			to, until := *t, e.outUntil(t)
+			step := to.Resume(now, s, false)
+			if step.To != nil && step.To.Visible != rouse.Never {
+				step.To.Visible = max(step.To.Visible, until)
+			}
+			return step
 		}
 	}
 	if t.Attempts != 0 || len(t.Runs) > 0 || t.Paused {
@@ -148,12 +151,11 @@ func misfire(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
 
 // expire ends an entry that is in no queue, whose deadline has passed.
 func (e *Engine) expire(en *entry) {
-	en.state, en.sent = settling, 0
-	if en.timer.Attempts == 0 {
-		e.outcomes.add(reported{en: en, step: misfire})
+	if en.timer.Attempts == 0 && en.timer.Began == 0 {
+		e.decide(en, reported{step: misfire})
 		return
 	}
-	e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Expired}})
+	e.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Expired}}) // the misfire policy is for what has not begun
 }
 
 // decoded returns the entry's timer in its readable form.
@@ -293,7 +295,7 @@ func (e *Engine) spend(live []*entry, fires []rouse.Fire) ([]*entry, []rouse.Fir
 	e.mu.Lock()
 	for i, en := range live {
 		items[i] = &write{change: rouse.Change{Key: en.row.Key, Keep: true, If: rouse.NoRow}} // a row that cannot be read is put off
-		if t, err := e.decoded(en); err == nil {
+		if t, err := e.decoded(en); err == nil && (en.orphan || t.Revision == en.token) {     // and one that was changed here meanwhile
 			to := *t
 			to.Attempts, to.Manual = fires[i].Attempt, fires[i].Manual
 			if to.Began == 0 {
@@ -333,8 +335,7 @@ func (e *Engine) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 			e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})
 			continue
 		case lost:
-			en.lane = nil
-			e.window.drop(en)
+			e.giveUp(en)
 		case en.row.Visible > e.Now() && !en.orphan:
 			en.lane = nil
 			e.window.place(en)

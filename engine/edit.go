@@ -99,7 +99,11 @@ func (e *Engine) Pause(ctx context.Context, key rouse.Key, reason string, until 
 		return rouse.Timer{}, err
 	}
 	return e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
-		err := t.Pause(reason, until, e.clock.latest())
+		now := e.clock.latest()
+		if e.others != nil && !t.Paused && t.Attempts == 0 && t.Began == 0 && t.SentAt(t.Due) <= now {
+			t.Began = now // it may be out with another node: then it is in progress, and the pause does not skip it
+		}
+		err := t.Pause(reason, until, now)
 		return rouse.Step{To: t}, err
 	})
 }
@@ -111,6 +115,9 @@ func (e *Engine) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error)
 	}
 	defer e.hold(key)()
 	return e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+		if !t.Paused {
+			return rouse.Step{Keep: true}, nil
+		}
 		s, err := e.schedule(t)
 		if err != nil {
 			return rouse.Step{}, err
@@ -144,7 +151,7 @@ func (e *Engine) underway(t *rouse.Timer) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	en := e.window.entries[t.Key]
-	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due || e.mayBeOut(t)
+	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due || e.dueMayBeOut(t)
 }
 
 // forTimers refuses a row beside a timer where only timers are meant.
@@ -344,12 +351,18 @@ func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn 
 		if ifRevision != 0 && t.Revision != ifRevision {
 			return edited{}, fmt.Errorf("the revision is %d: %w", t.Revision, rouse.ErrConflict)
 		}
-		read, ended, was := t.Revision, t.Ended, t
+		read, ended := t.Revision, t.Ended
+		in := e.hands(&t)
+		was := t
 		step, err := fn(&t)
 		if err != nil {
 			return edited{}, err
 		}
-		w := &write{change: e.stepChange(key, read, step)}
+		w := &write{}
+		if step.To != nil && step.To.Generation == was.Generation {
+			w.plain, w.renews = e.fit(&was, step.To, in), in.out
+		}
+		w.change = e.stepChange(key, read, step)
 		out, err := e.writer.Do(ctx, []*write{w})
 		if err != nil {
 			return edited{}, err

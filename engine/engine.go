@@ -124,7 +124,7 @@ type Engine struct {
 	opts     Options
 	clock    clock
 	compiled compiled
-	writer   *batch.Writer[*write, written]
+	writer   *writers
 	hub      hub
 	health   health
 
@@ -134,8 +134,10 @@ type Engine struct {
 
 	holding map[rouse.Key]int // timers that an edit keeps from being sent; guarded by mu
 
+	grain  rouse.Instant         // see ownEnd
 	others rouse.Shared          // the store, if other nodes write to it; nil otherwise
 	grant  atomic.Pointer[grant] // what the strategy granted last; never nil
+	serves atomic.Bool           // it has granted something: until then this node fires nothing
 	looks  *batch.Writer[rouse.Key, uint64]
 	swept  sweeps
 
@@ -165,13 +167,14 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	e.compiled.compile = o.Compile
 	e.compiled.store, e.compiled.shared = store, o.Shared
 	e.grant.Store(&grant{})
+	e.grain = newGrain()
 	e.swept.leaving = map[uint32]bool{}
 	if o.Shared {
 		e.others = store.(rouse.Shared)
 		e.looks = batch.New(batch.Options{MaxItems: o.MaxCommit, MaxBytes: 8 << 20, Queue: o.Queue},
 			func(k rouse.Key) int { return len(k.Namespace) + len(k.Name) + len(k.Fire) }, e.lookAt, nil)
 	}
-	e.writer = batch.New(batch.Options{MaxItems: o.MaxCommit, MaxBytes: 8 << 20, Queue: o.Queue}, (*write).size, e.flush, e.committed)
+	e.writer = e.newWriters()
 	return e
 }
 

@@ -68,8 +68,42 @@ func (ev *Events) conflicted(n int) {
 // health is when the engine's loops last made progress, in Unix nanoseconds.
 type health struct {
 	read, fire atomic.Int64
-	flushing   atomic.Int64 // since when a commit is under way, 0 if none is
+	commits    flights
 	failing    atomic.Int64 // since when commits have failed, 0 if the last one did not
+}
+
+// flights are commits under way.
+type flights struct {
+	mu    sync.Mutex
+	began map[*int64]struct{} // in Unix nanoseconds
+}
+
+// begin notes that a commit begins; its answer is called when it has ended.
+func (f *flights) begin() (end func()) {
+	at := time.Now().UnixNano()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.began == nil {
+		f.began = map[*int64]struct{}{}
+	}
+	f.began[&at] = struct{}{}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.began, &at)
+	}
+}
+
+// oldest returns when the commit began that has been under way for longest; 0 if there is none.
+func (f *flights) oldest() (oldest int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for at := range f.began {
+		if oldest == 0 || *at < oldest {
+			oldest = *at
+		}
+	}
+	return oldest
 }
 
 // commit notes how a commit went.
@@ -98,7 +132,7 @@ func (e *Engine) Healthy() error {
 	if at := e.health.failing.Load(); at != 0 {
 		err = errors.Join(err, late("the store", at, 5*time.Second))
 	}
-	if at := e.health.flushing.Load(); at != 0 {
+	if at := e.health.commits.oldest(); at != 0 {
 		err = errors.Join(err, late("the commit", at, 10*time.Second))
 	}
 	if r, ok := e.strategy.(rouse.Runner); ok {

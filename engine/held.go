@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -42,12 +43,12 @@ func (e *Engine) enough() time.Duration { return e.opts.Hold * 3 / 10 }
 func (e *Engine) holdWrites(w *write, h *grant, asked time.Time, full bool) rouse.Change {
 	c := w.change
 	w.held, w.alsoHeld = time.Time{}, nil
-	if w.plain || full || c.To == nil && len(c.Also) == 0 || e.opts.Scatter && w.settles == nil && !w.renews {
+	if w.plain || c.To == nil && len(c.Also) == 0 || !w.renews && (full || e.opts.Scatter && w.settles == nil) {
 		return c
 	}
-	if c.To != nil {
+	if c.To != nil && !e.handsBack(w, h) {
 		if to, until, ok := e.holdRow(c.To, w.renews, h, asked); ok {
-			c.To, w.held = to, until
+			c.To, w.held, w.hidden = to, until, to.Visible
 		}
 	}
 	for i := range c.Also {
@@ -64,12 +65,18 @@ func (e *Engine) holdWrites(w *write, h *grant, asked time.Time, full bool) rous
 	return c
 }
 
+// handsBack says whether what comes after an attempt is left to the owner of the bucket, who has time to find it. So a timer that recurs
+// does not stay with the node that took the call, and its load is where its bucket is.
+func (e *Engine) handsBack(w *write, h *grant) bool {
+	return w.settles != nil && !w.renews && h.span == 0 && w.change.To.Visible >= e.clock.latest().Add(e.opts.Poll*9/10)
+}
+
 // holdRow returns a row as it is held, and until when.
 func (e *Engine) holdRow(row *rouse.Row, renews bool, h *grant, asked time.Time) (*rouse.Row, time.Time, bool) {
-	if row.Visible == rouse.Never || h.owns(row.Bucket) && !h.lapsed(asked) && !renews || e.stopping.Load() && !renews {
+	if row.Visible == rouse.Never || !renews && (h.owns(row.Bucket) && !h.lapsed(asked) || e.stopping.Load() || !e.serves.Load()) {
 		return nil, time.Time{}, false
 	}
-	if len(e.opts.Namespaces) > 0 && !slices.Contains(e.opts.Namespaces, row.Key.Namespace) {
+	if !renews && len(e.opts.Namespaces) > 0 && !slices.Contains(e.opts.Namespaces, row.Key.Namespace) {
 		return nil, time.Time{}, false
 	}
 	span := h.span
@@ -81,7 +88,7 @@ func (e *Engine) holdRow(row *rouse.Row, renews bool, h *grant, asked time.Time)
 		return nil, time.Time{}, false
 	}
 	held := *row
-	held.Visible = max(row.Visible, now).Add(span)
+	held.Visible = e.ownEnd(max(row.Visible, now).Add(span))
 	return &held, asked.Add(held.Visible.Sub(now) - span + e.trusted(h, span)), true
 }
 
@@ -92,12 +99,44 @@ func (e *Engine) renewLoop(ctx context.Context) {
 		if len(items) == 0 {
 			continue
 		}
-		writing, cancel := context.WithTimeout(ctx, e.opts.Hold)
-		if _, err := e.writer.Do(writing, items); err != nil && ctx.Err() == nil {
+		if err := e.renew(ctx, items); err != nil && ctx.Err() == nil {
 			e.opts.Events.failed("renew", err)
 		}
-		cancel()
 	}
+}
+
+// renew writes renewals. A row that another node has changed meanwhile is read, so that the next renewal in its time is of the new
+// version: as long as its attempt is out, it goes on being held.
+func (e *Engine) renew(ctx context.Context, items []*write) error {
+	ctx, cancel := context.WithTimeout(ctx, e.opts.Hold)
+	defer cancel()
+	results, err := e.writer.Do(ctx, items)
+	if err != nil {
+		return err
+	}
+	var keys []rouse.Key
+	for i, r := range results {
+		if !r.Applied && r.err == nil {
+			keys = append(keys, items[i].change.Key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	rows, err := e.store.Get(ctx, keys)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.Now()
+	for i := range rows {
+		en, row := e.window.entries[keys[i]], &rows[i]
+		if en != nil && en.state == sending && row.Revision > en.row.Revision && row.Generation == en.row.Generation { // what has ended, its settle tells
+			e.changeEntry(en, row, en.held, now)
+		}
+	}
+	return nil
 }
 
 func (e *Engine) renewals(now time.Time) (items []*write) {
@@ -110,4 +149,74 @@ func (e *Engine) renewals(now time.Time) (items []*write) {
 		}
 	}
 	return items
+}
+
+// hands says in whose hands a row is that an edit has read.
+type hands struct {
+	mine  bool          // in this node's: no other may be sending it
+	out   bool          // an attempt is out here, under a hold, which has to go on
+	known bool          // its timer's Visible is when it needs attention, not the end of another node's hold
+	until rouse.Instant // until just before then another node may hold it, and send what it is at; 0 if none does
+}
+
+// The end of a hold tells whose it is: a node ends those that it writes at times of its own, its grain, and an edit that leaves another's
+// hold alone puts its end off by a millisecond. So the holder, who finds that the row was changed, sees whether it still holds it.
+// maxEdits is how many such edits a hold outlives.
+const (
+	holdGrain = 256 // milliseconds
+	maxEdits  = 3
+)
+
+// newGrain returns when, in each holdGrain, a node ends its holds.
+func newGrain() rouse.Instant {
+	return rouse.Instant(rand.IntN(holdGrain/(maxEdits+1))) * (maxEdits + 1)
+}
+
+// ownEnd returns the end of a hold of this node's that is to last until at least then.
+func (e *Engine) ownEnd(at rouse.Instant) rouse.Instant {
+	return (at-e.grain+holdGrain-1)/holdGrain*holdGrain + e.grain
+}
+
+// hands finds out in whose hands a timer is that was read from the store, and gives it the Visible that it really has, as far as that
+// can be known: in the store it may be the end of a hold.
+func (e *Engine) hands(t *rouse.Timer) (h hands) {
+	e.mu.Lock()
+	if en := e.window.entries[t.Key]; en != nil && en.row.Revision == t.Revision {
+		t.Visible, h.known = en.row.Visible, !en.held.IsZero()
+		h.mine = !e.lost(en, time.Now()) && (h.known || en.row.Visible <= e.Now())
+	}
+	if en := e.window.entries[t.Key]; en != nil && en.busy() && en.row.Generation == t.Generation {
+		h.mine, h.out = true, !en.held.IsZero()
+	}
+	e.mu.Unlock()
+	if h.mine || e.others == nil {
+		return hands{mine: true, known: true, out: h.out}
+	}
+	occ, ok := t.Current()
+	switch {
+	case t.Token != 0: // no attempt is out: its receiver reports
+	case e.mayBeOut(t):
+		h.until = e.outUntil(t)
+		if !t.Paused || len(t.Runs) > 0 {
+			h.until = max(h.until, min(t.Visible+1, e.clock.latest().Add(e.opts.Hold))) // what is later was put off by more than a hold
+		}
+	case t.Paused && t.Until != 0:
+		t.Visible, h.known = min(t.Visible, t.Until), true
+	case ok && !t.Paused:
+		t.Visible, h.known = min(t.Visible, t.SentAt(occ.Due)), true
+	}
+	return h
+}
+
+// fit lets a change of a row leave alone what is in another node's hands: an attempt may be out there, which none is to begin beside.
+// It says whether this node may not keep the row.
+func (e *Engine) fit(was, to *rouse.Timer, in hands) (plain bool) {
+	switch {
+	case in.mine || to.Visible == rouse.Never:
+		return false
+	case in.until == 0:
+		return to.Visible == was.Visible && !in.known
+	}
+	to.Visible = max(to.Visible, in.until)
+	return true
 }

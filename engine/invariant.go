@@ -94,6 +94,9 @@ func (e *Engine) inspect(ctx context.Context) error {
 	v.Looks, v.Total = e.watch.last.Looks+1, e.watch.last.Total+uint64(v.Unclaimed+v.Stuck+v.HeldOver)
 	e.watch.last = v
 	e.watch.mu.Unlock()
+	if v.Unclaimed > 0 {
+		e.sweepAll()
+	}
 	if n := v.Unclaimed + v.Stuck + v.HeldOver; n > 0 {
 		e.opts.Events.failed("invariants", fmt.Errorf("%d rows are overdue and do not move (%d unclaimed, %d stuck, %d held over), such as %s/%s: please report this",
 			n, v.Unclaimed, v.Stuck, v.HeldOver, worst.Namespace, worst.Name))

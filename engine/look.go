@@ -31,7 +31,7 @@ func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 		e.opts.Events.failed("look", err)
 	}
 	now := time.Now()
-	var stale []rouse.Key
+	var stale []*entry
 	e.mu.Lock()
 	for i, en := range taken {
 		if en.orphan {
@@ -48,10 +48,9 @@ func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 		case revisions[i] != en.token:
 			en.lane = nil
 			e.window.drop(en)
-			stale = append(stale, keys[i])
+			stale = append(stale, en)
 		case e.lost(en, now):
-			en.lane = nil
-			e.window.drop(en)
+			e.giveUp(en)
 		default:
 			live, left = append(live, en), append(left, fires[i])
 			continue
@@ -75,37 +74,78 @@ func (e *Engine) lookAt(ctx context.Context, keys []rouse.Key) ([]uint64, error)
 // lost says whether this node may not send an entry any more: too little of its hold is left, or the node's ownership may have ended. The
 // mutex is held.
 func (e *Engine) lost(en *entry, now time.Time) bool {
-	if !en.held.IsZero() {
-		return en.held.Sub(now) < e.enough()
-	}
-	if e.others == nil {
+	if held := !en.held.IsZero(); held && en.held.Sub(now) >= e.enough() || !held && e.others == nil {
 		return false
 	}
 	h := e.grant.Load()
 	return !h.owns(en.row.Bucket) || h.lapsed(now)
 }
 
-// refresh reads rows that others have changed, and keeps those that are this node's. What cannot be read now is found by a sweep.
-func (e *Engine) refresh(keys []rouse.Key) {
-	e.opts.Events.conflicted(len(keys))
+// giveUp takes an entry that is lost, and neither on the wheel nor in a lane, out of memory. One of a bucket that may still be this
+// node's stays: no sweep would find its row again if the ownership is renewed before anybody else had the bucket. The mutex is held.
+func (e *Engine) giveUp(en *entry) {
+	en.lane = nil
+	if e.grant.Load().owns(en.row.Bucket) {
+		e.window.placeAt(en, e.Now().Add(lookAgain))
+		return
+	}
+	e.window.drop(en)
+}
+
+// refresh reads rows that others have changed, and keeps those that are this node's: of its buckets, or under its hold still. What
+// cannot be read now is found by a sweep, or when the hold has ended.
+func (e *Engine) refresh(stale []*entry) {
+	e.opts.Events.conflicted(len(stale))
+	keys := make([]rouse.Key, len(stale))
+	for i, en := range stale {
+		keys[i] = en.row.Key
+	}
 	ctx, cancel := context.WithTimeout(e.deliver, lookTimeout)
 	defer cancel()
 	rows, err := e.store.Get(ctx, keys)
 	if err != nil {
 		e.opts.Events.failed("get", err)
-		e.mu.Lock()
-		e.swept.since = 0 // the change may lie before what the next sweep would read
-		e.mu.Unlock()
+		e.sweepAll() // the change may lie before what the next sweep would read
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.Now()
 	for i := range rows {
-		if row := &rows[i]; row.Revision != 0 && e.window.entries[row.Key] == nil {
-			e.take(row, time.Time{}, now)
+		row := rows[i]
+		if row.Revision == 0 || e.window.entries[row.Key] != nil {
+			continue
+		}
+		hidden := row.Visible
+		e.take(&row, e.heldOn(stale[i], &row), now)
+		if en := e.window.entries[row.Key]; en != nil {
+			en.hidden = hidden
 		}
 	}
+}
+
+// heldOn returns until when this node holds a row that another node has changed, and gives it the Visible that it really has: an edit
+// leaves the hold of an occurrence alone that may be out (fit). It is zero if this node's hold is over.
+func (e *Engine) heldOn(was *entry, row *rouse.Row) (held time.Time) {
+	if was.held.IsZero() || row.Visible <= was.hidden || row.Visible > was.hidden+maxEdits || row.Generation != was.row.Generation {
+		return held
+	}
+	t, err := e.readTimer(row)
+	if err != nil {
+		return held
+	}
+	occ, ok := t.Current()
+	switch {
+	case !ok || occ != was.occ:
+		return held
+	case t.Attempts != 0: // its retry: no edit moves that
+		row.Visible = was.row.Visible
+	case occ.Manual:
+		row.Visible = occ.Due
+	default:
+		row.Visible = t.SentAt(occ.Due)
+	}
+	return was.held
 }
 
 // mayBeOut says whether an attempt of the occurrence that a timer is at may be out with another node: one that has come due may.
@@ -113,9 +153,33 @@ func (e *Engine) mayBeOut(t *rouse.Timer) bool {
 	if e.others == nil {
 		return false
 	}
-	occ, ok := t.Current()
-	if t.Paused && t.Attempts == 0 {
-		return t.SentAt(t.Due) <= t.Updated // it may have been sent before the pause
+	if t.Key.Fire != "" && !t.Live {
+		return false
 	}
-	return ok && (t.Attempts != 0 || occ.Manual || t.SentAt(occ.Due) <= e.clock.latest())
+	return t.Attempts != 0 || len(t.Runs) > 0 || e.dueMayBeOut(t)
+}
+
+// dueMayBeOut says the same of the scheduled occurrence that a timer is at, be there a run beside it or not.
+func (e *Engine) dueMayBeOut(t *rouse.Timer) bool {
+	switch {
+	case e.others == nil:
+		return false
+	case t.Attempts != 0:
+		return !t.Manual
+	case t.Paused:
+		return t.Began != 0 // it may have been sent before the pause
+	}
+	return t.SentAt(t.Due) <= e.clock.latest()
+}
+
+// outUntil returns until when an attempt may be out with another node of the scheduled occurrence that a paused timer is at: the pause
+// has ended the hold that it had there. It is 0 if there is none.
+func (e *Engine) outUntil(t *rouse.Timer) rouse.Instant {
+	switch {
+	case !t.Paused || !e.dueMayBeOut(t):
+		return 0
+	case t.Attempts == 0:
+		return t.Began.Add(e.opts.Hold)
+	}
+	return t.Updated.Add(e.opts.Hold)
 }

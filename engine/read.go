@@ -214,22 +214,17 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 	now := e.Now()
 	for i := range batch.Rows {
 		row := &batch.Rows[i]
+		held := asked.Add(e.trusted(e.grant.Load(), grant.Hold))
 		if en := e.window.entries[row.Key]; en != nil {
-			if en.busy() {
-				continue // its own hold ended while it was out: the settle will say
-			}
-			e.window.drop(en)
+			e.changeEntry(en, row, held, now) // if it is out, its hold has ended meanwhile, and goes on now
+		} else {
+			e.take(row, held, now) // what does not fit comes back when its hold has ended
 		}
-		en := e.window.add(row, now)
-		if en == nil {
-			continue // the hold ends by itself
-		}
-		en.held = asked.Add(e.trusted(e.grant.Load(), grant.Hold))
-		if row.Visible <= now {
-			e.window.lift(en)
-			e.enqueue(en, now)
+		if en := e.window.entries[row.Key]; en != nil {
+			en.hidden = batch.Now.Add(grant.Hold)
 		}
 	}
+	e.window.spilled = never // claims always begin at the beginning
 	e.dispatch()
 	signal(e.wake)
 	if batch.More {
@@ -249,8 +244,7 @@ func (e *Engine) shed() {
 	least := min(max(drain, 2*time.Second), 30*time.Second)
 	for i, en := range taken {
 		after := least + least*time.Duration(i)/time.Duration(len(taken))
-		en.state, en.lane = settling, nil
-		e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred, After: after}})
+		e.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Deferred, After: after}})
 	}
 	e.opts.Events.shed(len(taken))
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,8 +14,9 @@ import (
 type reported struct {
 	en   *entry
 	o    rouse.Outcome
-	fire bool // it comes from a sink: the fire was out
-	step step // not nil: no outcome, but this moves the timer on
+	fire bool   // it comes from a sink: the fire was out
+	step step   // not nil: no outcome, but this moves the timer on
+	of   uint64 // if no fire was out: the revision of the row that was looked at
 
 	counted bool // its place in its lane is free already
 	doubt   bool // a write of it may have been made, though it failed
@@ -35,6 +37,13 @@ func (o *outcomes) add(r reported) {
 	if first {
 		signal(o.signal)
 	}
+}
+
+// decide takes an entry that is in no queue to what a look at its row came to: no fire is out.
+func (e *Engine) decide(en *entry, r reported) {
+	en.state, en.lane, en.sent = settling, nil, 0
+	r.en, r.of = en, en.row.Revision
+	e.outcomes.add(r)
 }
 
 // swap returns what was reported since the last call; spare is used for what comes next.
@@ -66,6 +75,10 @@ func (e *Engine) settleLoop(ctx context.Context) {
 	}
 }
 
+// settleAgain is the longest pause after which outcomes that could not be written are written again: what is held meanwhile is not for
+// long.
+const settleAgain = 500 * time.Millisecond
+
 // settle writes outcomes until each is written, or is seen to be about a generation that has ended. The end of ctx does not
 // stop a write, as what was delivered should not come again after an orderly end; it stops only the trying again.
 func (e *Engine) settle(ctx context.Context, list []reported) {
@@ -77,23 +90,42 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 			return
 		}
 		failpoint("before-settle")
-		results, err := e.writer.Do(writing, items)
+		_, err := e.writer.Do(writing, items)
 		failpoint("after-settle")
-		if err != nil {
-			// The fires are done, only the word of it is not written: try for as long as the engine lives. What stays
-			// unwritten fires again after a restart, with the same ids.
-			e.opts.Events.failed("settle", err)
-			if errors.Is(err, rouse.ErrClosed) || !sleep(ctx, wait) {
-				return
-			}
-			wait = min(2*wait, 5*time.Second)
-			for i := range list {
-				list[i].doubt = true
-			}
+		done, unknown := parted(list, items)
+		if list = e.conflicts(writing, done); err == nil {
 			continue
 		}
-		list = e.conflicts(writing, list, items, results)
+		// The fires are done, only the word of it is not written: try for as long as the engine lives. What stays
+		// unwritten fires again after a restart, with the same ids.
+		e.opts.Events.failed("settle", err)
+		if errors.Is(err, rouse.ErrClosed) || !sleep(ctx, wait) {
+			return
+		}
+		wait = min(2*wait, settleAgain)
+		list = append(list, unknown...)
 	}
+}
+
+// settled is an outcome with what became of its write.
+type settled struct {
+	reported
+	written
+	key rouse.Key
+}
+
+// parted tells the outcomes whose writes were answered from those of which nothing is known: not all go through one commit.
+func parted(list []reported, items []*write) (done []settled, unknown []reported) {
+	for i, w := range items {
+		if w.result != nil {
+			done = append(done, settled{list[i], *w.result, w.change.Key})
+			continue
+		}
+		r := list[i]
+		r.doubt = true
+		unknown = append(unknown, r)
+	}
+	return done, unknown
 }
 
 // countReported frees the places of reported fires in their lanes, so that the next ones start while these are settled.
@@ -170,6 +202,9 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 		log, err := e.unrecorded(r, log)
 		return rouse.Change{Key: t.Key, If: rouse.AnyRevision, Keep: true, Log: log}, err
 	}
+	if !r.fire && t.Revision != r.of { // the row has changed since it was looked at: it will be looked at anew
+		return rouse.Change{Key: t.Key, If: t.Revision, Keep: true}, nil
+	}
 	s, err := e.schedule(t)
 	if err != nil {
 		return rouse.Change{}, err // a step without it would end the timer
@@ -220,14 +255,14 @@ func (e *Engine) unrecorded(r *reported, log []rouse.Record) ([]rouse.Record, er
 }
 
 // conflicts returns the outcomes whose write named an old revision, after bringing their entries up to date.
-func (e *Engine) conflicts(ctx context.Context, list []reported, items []*write, results []written) []reported {
+func (e *Engine) conflicts(ctx context.Context, list []settled) []reported {
 	var again []reported
 	var keys []rouse.Key
-	for i, r := range results {
-		if !r.Applied {
-			r := list[i]
+	for _, s := range list {
+		if !s.Applied {
+			r := s.reported
 			r.doubt = r.doubt || e.others != nil // another node may have recorded the same occurrence
-			again, keys = append(again, r), append(keys, items[i].change.Key)
+			again, keys = append(again, r), append(keys, s.key)
 		}
 	}
 	if len(again) == 0 {
@@ -253,5 +288,11 @@ func (e *Engine) conflicts(ctx context.Context, list []reported, items []*write,
 		}
 	}
 	e.opts.Events.conflicted(len(again))
-	return again
+	return slices.DeleteFunc(again, func(r reported) bool {
+		if r.fire || r.en.orphan || r.en.row.Revision == r.of {
+			return false
+		}
+		e.settleInPlace(r.en, now) // what was decided was decided of another version: who has the row now looks at it anew
+		return true
+	})
 }

@@ -15,6 +15,7 @@ type sweeps struct {
 	since   uint64          // token of the last sweep; 0: the next one reads everything
 	next    time.Time       // when the next one is due
 	hinted  bool            // somebody said that there is something to find
+	again   bool            // somebody asked for a sweep of everything since the last one began
 	leaving map[uint32]bool // buckets that were lost, with attempts that may still be out
 }
 
@@ -43,6 +44,13 @@ func (e *Engine) hintLoop(ctx context.Context) {
 	}
 }
 
+// sweepAll makes the next sweep read everything.
+func (e *Engine) sweepAll() {
+	e.mu.Lock()
+	e.swept.since, e.swept.again = 0, true
+	e.mu.Unlock()
+}
+
 // sweepDue says how long it is until the next sweep.
 func (e *Engine) sweepDue(now time.Time) time.Duration {
 	e.mu.Lock()
@@ -57,7 +65,7 @@ func (e *Engine) sweepDue(now time.Time) time.Duration {
 func (e *Engine) sweepWindow(ctx context.Context, buckets []uint32) error {
 	e.mu.Lock()
 	since := e.swept.since
-	e.swept.hinted = false
+	e.swept.hinted, e.swept.again = false, false
 	e.swept.next = time.Now().Add(e.opts.Poll)
 	e.mu.Unlock()
 	token, err := e.reread(ctx, buckets, since)
@@ -67,7 +75,7 @@ func (e *Engine) sweepWindow(ctx context.Context, buckets []uint32) error {
 		e.swept.hinted = true // what the hint told of is still to be found
 		return err
 	}
-	if e.swept.since == since {
+	if !e.swept.again {
 		e.swept.since = token
 	}
 	return nil

@@ -50,8 +50,9 @@ const (
 // entry is a row in memory.
 type entry struct {
 	row    rouse.Row
-	timer  *rouse.Timer // decoded when it is fired; nil before, and again when the row changes
-	held   time.Time    // end of this node's hold, by the monotonic clock, with a margin; zero if the node owns the bucket
+	timer  *rouse.Timer  // decoded when it is fired; nil before, and again when the row changes
+	held   time.Time     // end of this node's hold, by the monotonic clock, with a margin; zero if the node owns the bucket
+	hidden rouse.Instant // while it is held: its visible time in the store, where the hold ends
 	handle wheel.Handle
 	slot   uint32
 	state  state

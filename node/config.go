@@ -23,6 +23,7 @@ type Config struct {
 	Store    string // "" is pebble in Data; pebble:DIR, sqlite:FILE, mem:, or the URL of a PostgreSQL or Redis
 	Direct   string // URL of the PostgreSQL itself, where Store leads to a pooler in transaction mode: notifications come from there
 	Unsafe   bool   // take a store whose settings can lose what it acknowledged
+	Index    string // URL of a Redis that has an index of the due times of a store in PostgreSQL; "" is none
 	Insecure bool   // serve anybody who reaches a Listen that is not on loopback
 
 	AllowPrivate bool   // callbacks to loopback and private addresses
@@ -57,6 +58,8 @@ type Config struct {
 	Claims     []string      // namespaces whose timers this node claims, under lease and tick; none is all
 	Roles      []string      // api, scheduler, executor; none is all of them
 
+	IndexCriticality int // while the index is away, only timers of at least this criticality fire
+
 	Queue     string // URL of the broker of the queue between schedulers and executors; "" is none: schedulers deliver
 	QueueName string
 
@@ -76,7 +79,7 @@ func Defaults() Config {
 		HostConcurrency: 64, CatchUpRate: 200, HistoryAge: 72 * time.Hour, HistoryMax: 10_000_000, HistoryPerTimer: 200,
 		DeadAge: 30 * 24 * time.Hour, Namespace: "default",
 		Strategy: "bucket", Buckets: 64, Lease: 10 * time.Second, Hold: 10 * time.Second, Poll: time.Second, Tick: time.Second,
-		TickDelay: 10 * time.Minute, ClaimBatch: 4096, QueueName: "rouse",
+		TickDelay: 10 * time.Minute, ClaimBatch: 4096, IndexCriticality: 5, QueueName: "rouse",
 	}
 }
 
@@ -133,6 +136,7 @@ func (c *Config) Check() error {
 		bad("dead-age is %v: give %v to %v, or 0 for ever", c.DeadAge, time.Hour, years)
 	}
 	errs = append(errs, c.checkCluster()...)
+	errs = append(errs, c.checkIndex()...)
 	errs = append(errs, c.checkQueue()...)
 	return errors.Join(append(errs, c.checkShares()...)...)
 }

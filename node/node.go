@@ -206,6 +206,7 @@ func (n *Node) assemble() {
 		Events:          n.metrics.events(cfg.Log),
 	})
 	n.metrics.watch(n.engine, n.store)
+	n.metrics.watchIndex(n.store)
 	n.deliverer = n.executor(direct)
 	if n.api != nil {
 		n.server = server.New(n.serves())

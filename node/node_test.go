@@ -96,6 +96,11 @@ func TestConfigsThatAreRefused(t *testing.T) {
 		"grace":            func(c *Config) { c.Grace = -1 },
 		"ahead":            func(c *Config) { c.Ahead = time.Millisecond },
 		"history-age":      func(c *Config) { c.HistoryAge = 0 },
+		"URL of a Redis":   func(c *Config) { c.Store, c.Index = "postgres://h/d", "http://h/" },
+		"in PostgreSQL":    func(c *Config) { c.Index = "redis://h/0" },
+		"index-criticality": func(c *Config) {
+			c.IndexCriticality = 10
+		},
 	} {
 		c := config(t, "")
 		edit(&c)

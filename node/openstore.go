@@ -80,7 +80,11 @@ func (c *Config) open(ctx context.Context) (rouse.Store, error) {
 	case "sqlite":
 		return sqlite.Open(rest, sqlite.Options{Clock: clock})
 	case "postgres":
-		return postgres.Open(ctx, c.Store, postgres.Options{Name: "rouse " + c.Node, ListenURL: c.Direct, AllowUnsafe: c.Unsafe})
+		o := postgres.Options{Name: "rouse " + c.Node, ListenURL: c.Direct, AllowUnsafe: c.Unsafe}
+		if c.Index != "" {
+			return c.openIndexed(ctx, o)
+		}
+		return postgres.Open(ctx, c.Store, o)
 	case "redis":
 		return redis.Open(ctx, c.Store, redis.Options{AllowUnsafe: c.Unsafe})
 	}

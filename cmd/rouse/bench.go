@@ -17,9 +17,9 @@ import (
 type benchCmd struct {
 	Scenario string        `arg:"" help:"What to measure: ${scenarios}."`
 	Store    string        `help:"Store of the servers that are started: pebble or sqlite; postgres or redis, which starts one of those for the run; or the URL of an empty one, which is empty again afterwards." default:"pebble" placeholder:"STORE"`
-	Strategy string        `help:"How nodes share the timers: ${enum}." default:"bucket" enum:"bucket,lease,tick" placeholder:"NAME"`
+	Strategy string        `help:"How nodes share the timers: bucket, lease or tick." default:"bucket" enum:"bucket,lease,tick" placeholder:"NAME"`
 	Nodes    int           `help:"How many servers on a store that nodes share; 1 if not given, and 3 for failover." placeholder:"N"`
-	Lease    time.Duration `help:"Lease of servers on a store that nodes share." default:"10s" placeholder:"DURATION"`
+	Lease    time.Duration `help:"How long buckets, or timers, are a node's that does not renew, on a store that nodes share." default:"10s" placeholder:"DURATION"`
 	Dir      string        `help:"Directory for the data of servers and raw stores; a temporary one if not given." placeholder:"DIR"`
 	Duration time.Duration `help:"How long to measure." default:"5s" placeholder:"DURATION"`
 	Timers   int           `help:"How many timers; the scenario's own number if not given." placeholder:"N"`
@@ -59,8 +59,8 @@ func (c *benchCmd) Run(a *app) (err error) {
 	if err := bench.CheckStore(c.Store); err != nil {
 		return err
 	}
-	if c.Duration <= 0 || c.Timers < 0 || c.Rate < 0 || c.Size < 0 || c.Nodes < 0 || c.Lease < time.Second {
-		return rouse.Refuse("duration", c.Duration.String(), "or a number is out of bounds", "use positive ones, and a lease of a second or more")
+	if c.Duration <= 0 || c.Timers < 0 || c.Rate < 0 || c.Size < 0 || c.Nodes < 0 || c.Lease < 2*time.Second {
+		return rouse.Refuse("duration", c.Duration.String(), "or a number is out of bounds", "use positive ones, and a lease of 2s or more")
 	}
 	binary, err := os.Executable()
 	if err != nil {

@@ -28,11 +28,11 @@ func printResult(a *app, r *bench.Result) {
 	add("time", "%.2f s", r.Seconds)
 	add("rate", "%.0f/s", r.Rate)
 	if r.Raw != nil {
-		pairs = append(pairs, "raw limit", fmt.Sprintf("%.0f/s (%s)", r.Raw.Rate, r.Raw.What))
+		pairs = append(pairs, "raw limit", rawText(*r.Raw))
 	}
 	for _, raw := range r.Raws {
 		if raw != *r.Raw {
-			pairs = append(pairs, "other limit", fmt.Sprintf("%.0f/s (%s)", raw.Rate, raw.What))
+			pairs = append(pairs, "other limit", rawText(raw))
 		}
 	}
 	add("of the raw limit", "%.0f %%", r.Ratio*100)
@@ -68,4 +68,12 @@ func printResult(a *app, r *bench.Result) {
 	for _, n := range r.Notes {
 		fmt.Fprintf(a.out, "note: %s\n", clean(n))
 	}
+}
+
+func rawText(r bench.Raw) string {
+	cpu := ""
+	if r.StoreCPU > 0 {
+		cpu = fmt.Sprintf(", store CPU %.2f µs", r.StoreCPU)
+	}
+	return fmt.Sprintf("%.0f/s%s (%s)", r.Rate, cpu, r.What)
 }

@@ -54,6 +54,8 @@ type Config struct {
 	Scatter             bool          `name:"scatter" default:"false" help:"Leave timers that come due soon to whichever node claims them, instead of the one that wrote them."`
 	Claims              nameList      `name:"claims" default:"" placeholder:"NAMESPACES" help:"Namespaces whose timers this node takes, under lease and tick; empty is all."`
 	Roles               nameList      `name:"roles" default:"" placeholder:"ROLES" help:"What this node does, of api, scheduler and executor; empty is everything."`
+	Index               string        `name:"index" default:"" placeholder:"URL" help:"Redis with an index of the due times of a store in PostgreSQL; empty is none."`
+	IndexCriticality    int           `name:"index-criticality" default:"5" placeholder:"N" help:"While that index is away, only timers of at least this criticality fire, 0 to 9."`
 	Queue               string        `name:"queue" default:"" placeholder:"URL" help:"Broker of a queue between schedulers and executors: amqp://, nats:// or redis://; empty is none."`
 	QueueName           string        `name:"queue-name" default:"rouse" placeholder:"NAME" help:"Name of that queue at its broker."`
 	LogLevel            string        `name:"log-level" default:"info" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error."`
@@ -166,7 +168,7 @@ func (c *Config) node() node.Config {
 		MaxDeliveries: c.MaxDeliveries, HostConcurrency: c.HostConcurrency, CatchUpRate: c.CatchUpRate, Limits: c.Limits, Shares: c.Shares,
 		HistoryAge: c.HistoryAge, HistoryMax: c.HistoryMax, HistoryPerTimer: c.HistoryPerTimer, DeadAge: c.DeadAge, Version: version(),
 		Direct: c.StoreDirect, Unsafe: c.UnsafeStore, Node: c.Node, Advertise: c.Advertise, Strategy: c.Strategy, Buckets: c.Buckets, Lease: c.Lease, Hold: c.Hold, Poll: c.Poll, Tick: c.Tick,
-		TickDelay: c.TickDelay, ClaimBatch: c.ClaimBatch, Scatter: c.Scatter, Claims: c.Claims, Roles: c.Roles, Queue: c.Queue, QueueName: c.QueueName,
+		TickDelay: c.TickDelay, ClaimBatch: c.ClaimBatch, Scatter: c.Scatter, Claims: c.Claims, Roles: c.Roles, Index: c.Index, IndexCriticality: c.IndexCriticality, Queue: c.Queue, QueueName: c.QueueName,
 	}
 }
 

@@ -65,6 +65,8 @@ func (c *inForce) shown(s setting) (value any, source string) {
 			source += ": pebble in the data directory"
 		}
 		return redact(c.Store), source
+	case "store-direct", "index", "queue":
+		return redact(s.text()), source
 	case "webhook-secret-file":
 		if c.WebhookSecretFile == "" {
 			source += ": " + c.secretFile()

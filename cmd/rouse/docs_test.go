@@ -105,7 +105,7 @@ func flagTable(b *bytes.Buffer, n *kong.Node) {
 	}
 	b.WriteString("| flag | meaning |\n|---|---|\n")
 	for _, f := range n.Flags {
-		if settings[f.Name] {
+		if settings[f.Name] && f.Group != nil && f.Group.Key == "settings" { // a command may have a flag of its own of that name
 			continue
 		}
 		text := "--" + f.Name

@@ -26,6 +26,7 @@ func newPool(ctx context.Context, url string, o *Options, conns int) (*pgxpool.P
 	c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	c.MaxConns = int32(conns)
 	c.MaxConnIdleTime = 5 * time.Minute
+	c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // a dead connection shows itself in the call
 	c.MaxConnLifetimeJitter = c.MaxConnLifetime / 10
 	c.PingTimeout = o.LeaseTimeout
 	return pgxpool.NewWithConfig(ctx, c)

@@ -1,17 +1,20 @@
 package postgres
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/rousehq/rouse/internal/servers"
 )
 
-// later are migrations that this version does not know: one that older nodes can live with, and one that they cannot.
+// later are migrations that this version does not know: one that this version can live with, and one that it cannot.
 var later = append(append([]migration{}, embedded...),
-	migration{version: 2, compatible: 1, up: `ALTER TABLE {schema}.timers ADD note text`, down: `ALTER TABLE {schema}.timers DROP note`},
-	migration{version: 3, compatible: 3, up: `CREATE TABLE {schema}.third ()`, down: `DROP TABLE {schema}.third`},
+	migration{version: last + 1, compatible: last, up: `ALTER TABLE {schema}.timers ADD note text`, down: `ALTER TABLE {schema}.timers DROP note`},
+	migration{version: last + 2, compatible: last + 2, up: `CREATE TABLE {schema}.third ()`, down: `DROP TABLE {schema}.third`},
 )
+
+var last = Latest()
 
 func TestNodesMigrateAtTheSameTime(t *testing.T) {
 	url := servers.Postgres(t)
@@ -29,8 +32,8 @@ func TestNodesMigrateAtTheSameTime(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := ask(t, url, `SELECT count(*) FROM rouse.migrations`); n != 3 {
-		t.Errorf("%d steps were noted, want 3", n)
+	if n := ask(t, url, `SELECT count(*) FROM rouse.migrations`); n != int64(last)+2 {
+		t.Errorf("%d steps were noted, want %d", n, last+2)
 	}
 }
 
@@ -43,7 +46,7 @@ func TestMigrateUpAndDown(t *testing.T) {
 		}
 	}
 	at(0)
-	for _, to := range []int{3, 1, 2, 0, 0, 3, 0} {
+	for _, to := range []int{last + 2, 1, last + 1, 0, 0, last + 2, 0} {
 		if err := migrate(t.Context(), url, unsafe, to, later); err != nil {
 			t.Fatalf("to %d: %v", to, err)
 		}
@@ -54,7 +57,7 @@ func TestMigrateUpAndDown(t *testing.T) {
 	if n := ask(t, url, left); n != 1 { // the list of the steps
 		t.Errorf("%d things are left of version 0, want 1", n)
 	}
-	refused(t, migrate(t.Context(), url, unsafe, 4, later), "no version 4", "0 to 3")
+	refused(t, migrate(t.Context(), url, unsafe, last+3, later), fmt.Sprintf("no version %d", last+3), fmt.Sprintf("0 to %d", last+2))
 }
 
 // TestMixedVersions: while a new version is deployed, old nodes go on, if the step says that they can.
@@ -63,38 +66,38 @@ func TestMixedVersions(t *testing.T) {
 	s := openTest(t, url, unsafe)
 	defer s.Close()
 	create(t, s, timers("before", 10))
-	if err := migrate(t.Context(), url, unsafe, 2, later); err != nil {
+	if err := migrate(t.Context(), url, unsafe, last+1, later); err != nil {
 		t.Fatal(err)
 	}
 	create(t, s, timers("running", 10)) // on the connections that it has
 	again := openTest(t, url, unsafe)
 	defer again.Close()
 	create(t, again, timers("started", 10))
-	if n, err := SchemaVersion(t.Context(), url, unsafe); err != nil || n != 2 {
+	if n, err := SchemaVersion(t.Context(), url, unsafe); err != nil || n != last+1 {
 		t.Errorf("an old node has left version %d, %v", n, err)
 	}
-	if err := migrate(t.Context(), url, unsafe, 3, later); err != nil {
+	if err := migrate(t.Context(), url, unsafe, last+2, later); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Open(t.Context(), url, unsafe)
-	refused(t, err, "has version 3", "this one knows 1", "run a newer one")
-	refused(t, Migrate(t.Context(), url, unsafe, 0), "has version 3", "newer")
+	refused(t, err, fmt.Sprintf("has version %d", last+2), fmt.Sprintf("this one knows %d", last), "run a newer one")
+	refused(t, Migrate(t.Context(), url, unsafe, 0), fmt.Sprintf("has version %d", last+2), "newer")
 }
 
 // TestAStepIsWholeOrNot: what fails in its middle leaves nothing, and the next try goes on from where the schema is.
 func TestAStepIsWholeOrNot(t *testing.T) {
 	url := servers.Postgres(t)
 	broken := append([]migration{}, later...)
-	broken[1].up = `CREATE TABLE {schema}.half (); SELECT 1/0`
+	broken[last].up = `CREATE TABLE {schema}.half (); SELECT 1/0`
 	_, err := open(t.Context(), url, unsafe, broken)
-	refused(t, err, "division by zero", "version 2")
-	if n, err := SchemaVersion(t.Context(), url, unsafe); err != nil || n != 1 {
-		t.Errorf("version %d, %v, want 1", n, err)
+	refused(t, err, "division by zero", fmt.Sprintf("version %d", last+1))
+	if n, err := SchemaVersion(t.Context(), url, unsafe); err != nil || n != last {
+		t.Errorf("version %d, %v, want %d", n, err, last)
 	}
 	if n := ask(t, url, `SELECT count(*) FROM pg_class WHERE relname = 'half'`); n != 0 {
 		t.Error("half of a step is left")
 	}
-	if err := migrate(t.Context(), url, unsafe, 3, later); err != nil {
+	if err := migrate(t.Context(), url, unsafe, last+2, later); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -104,7 +107,7 @@ func TestNoMigrate(t *testing.T) {
 	o := unsafe
 	o.NoMigrate = true
 	_, err := Open(t.Context(), url, o)
-	refused(t, err, "has version 0", "needs 1", "migrate it")
+	refused(t, err, "has version 0", fmt.Sprintf("needs %d", last), "migrate it")
 	if n := ask(t, url, `SELECT count(*) FROM pg_namespace WHERE nspname = 'rouse'`); n != 0 {
 		t.Error("it has made the schema")
 	}

@@ -63,3 +63,21 @@ func TestRolesCanDoNothingElse(t *testing.T) {
 	_, err = Open(t.Context(), as(t, url, "rouse_reader"), Options{AllowUnsafe: true, Schema: "other"})
 	refused(t, err, "permission denied", "owner")
 }
+
+// TestFunctionsForCallersAreGranted: those that act with their owner's rights are nobody's before, whether or not there are roles.
+func TestFunctionsForCallersAreGranted(t *testing.T) {
+	url := servers.Postgres(t)
+	if err := Migrate(t.Context(), url, unsafe, Latest()); err != nil {
+		t.Fatal(err)
+	}
+	admin(t, url, `DO $$ BEGIN CREATE ROLE rouse_caller LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$`)
+	may := `SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+		WHERE n.nspname = 'rouse' AND p.prosecdef AND has_function_privilege('rouse_caller', p.oid, 'EXECUTE')`
+	if n := ask(t, url, may); n != 0 {
+		t.Errorf("%d are everybody's", n)
+	}
+	admin(t, url, CallerRole("rouse", "rouse_caller"))
+	if n := ask(t, url, may); n != 2 {
+		t.Errorf("%d were granted, want 2", n)
+	}
+}

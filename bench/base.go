@@ -1,0 +1,137 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Base is the database beneath nodes that share a store, as one sees it from beside them. It is empty when it is opened.
+type Base interface {
+	URL() string   // as nodes take it; with a password, if there is one
+	About() string // what it is, and the settings that its speed depends on
+
+	// Asked returns how many calls it was asked in all: transactions, scripts.
+	Asked(ctx context.Context) (int64, error)
+
+	// CPU returns what its processes have used so far; 0 where that cannot be told, as they are on another machine.
+	CPU(ctx context.Context) time.Duration
+
+	// Close removes what was written since it was opened, by whom ever, and ends the server if it was started here.
+	Close() error
+
+	clear(ctx context.Context) error // removes what was written
+	raw() rawBase
+}
+
+// rawBase is what is measured without rouse. Each batch of rows is written in one transaction.
+type rawBase interface {
+	// create writes the batches of each writer, through a connection each.
+	create(ctx context.Context, writers [][]rawBatch) (time.Duration, error)
+
+	// pipeline writes, reads and removes the batches of each writer, through a connection each. It returns how many it removed. With
+	// leased, a read is a write that hides the rows from the other writers, who all read the same; without, each has a bucket of its own.
+	pipeline(ctx context.Context, writers [][]rawBatch, leased bool) (int64, time.Duration, error)
+}
+
+// rawBatch is rows in columns, in the order of their keys.
+type rawBatch struct {
+	first   int64 // the visible time of the first row; each one after it has the next millisecond
+	members []string
+	bodies  [][]byte
+}
+
+// OpenBase opens a database to measure on: the URL of an empty PostgreSQL (postgres://…) or Redis (redis://…; several with commas between
+// them), or the word postgres or redis, which starts one of one's own, with its data in a directory below dir ("": a temporary one).
+// A PostgreSQL is empty if it has neither a schema rouse nor rouse_bench, and a Redis if the database that the URL names has no keys.
+func OpenBase(ctx context.Context, store, dir string) (Base, error) {
+	kind, err := baseKind(store)
+	if err != nil {
+		return nil, err
+	}
+	var own *ownServer
+	if store == kind {
+		if own, err = startOwn(ctx, kind, dir); err != nil {
+			return nil, err
+		}
+		store = own.url
+	}
+	var b Base
+	if kind == "postgres" {
+		b, err = openPostgres(ctx, store, own)
+	} else {
+		b, err = openRedis(ctx, store, own)
+	}
+	if err != nil {
+		return nil, errors.Join(err, own.close())
+	}
+	return b, nil
+}
+
+// baseKind says which kind of base a store is, postgres or redis, if nodes share it.
+func baseKind(store string) (string, error) {
+	scheme, _, isURL := strings.Cut(store, "://")
+	switch scheme {
+	case "postgres", "redis":
+		return scheme, nil
+	case "postgresql":
+		if isURL {
+			return "postgres", nil
+		}
+	case "rediss":
+		if isURL {
+			return "redis", nil
+		}
+	}
+	if isURL {
+		scheme += "://…" // a URL may have a password
+	}
+	return "", rouse.Refuse("store", scheme, "is nothing that bench measures",
+		"use pebble or sqlite; postgres or redis, which starts a server for the run; or the URL of an empty one, postgres://… or redis://…")
+}
+
+// CheckStore says whether scenarios can be run with a store.
+func CheckStore(store string) error {
+	if store == "pebble" || store == "sqlite" {
+		return nil
+	}
+	_, err := baseKind(store)
+	return err
+}
+
+// patience bounds what is asked of a base beside the measuring, and how long what was started may take to be there.
+const patience = 60 * time.Second
+
+// shownURL is a URL without its user, password and parameters.
+func shownURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "the store"
+	}
+	return u.Scheme + "://" + u.Host + u.Path
+}
+
+// treeCPU is what a process of this machine, and those that it has started, have used.
+func treeCPU(pid int) time.Duration {
+	used := cpuOf(statFields(pid), true)
+	list, err := os.ReadDir("/proc")
+	if err != nil {
+		return used
+	}
+	for _, e := range list {
+		if e.Name()[0] < '0' || e.Name()[0] > '9' {
+			continue
+		}
+		if f := statFieldsOf(filepath.Join("/proc", e.Name(), "stat")); len(f) > 1 && f[1] == fmt.Sprint(pid) {
+			used += cpuOf(f, false)
+		}
+	}
+	return used
+}

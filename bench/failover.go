@@ -1,0 +1,192 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Failover is how long the timers of a node that was killed were silent, in seconds: from the kill to the next fire of each.
+type Failover struct {
+	Lease  float64 `json:"lease_seconds"`
+	Timers int64   `json:"timers"` // that the node had fired last
+	P50    float64 `json:"p50_seconds"`
+	P99    float64 `json:"p99_seconds"`
+	Max    float64 `json:"max_seconds"`
+	Others float64 `json:"longest_silence_of_others_seconds"` // of a timer of the other nodes; they are due once a second
+}
+
+// failover has timers fire every second, kills the node that fires most of them, and waits until others have fired all of its timers.
+func failover(ctx context.Context, o Options) (*Result, error) {
+	t, err := open(ctx, o, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	n := int64(o.Count)
+	if n == 0 {
+		n = int64(o.Rate)
+	}
+	if n == 0 {
+		n = sharedRate
+	}
+	w := &witness{timers: make([]sight, n), fires: map[string]bool{}}
+	sub, err := subscribe(ctx, t, len(t.addrs), "bench", w.fired)
+	if err != nil {
+		return nil, err
+	}
+	defer sub.close() //nolint:errcheck // where it matters, it was looked at
+	body := payload(o.Size)
+	// Over a second, so that they are due over each second.
+	const parts = 20
+	for i := range int64(parts) {
+		first, end := n*i/parts, n*(i+1)/parts
+		if _, err := createMany(ctx, t, t.spread(1), first, end-first, func(int64) *rousev1.Spec {
+			return &rousev1.Spec{Schedule: "@every 1s", Target: "stream:bench", Payload: body}
+		}); err != nil {
+			return nil, err
+		}
+		if err := pause(ctx, time.Second/parts); err != nil {
+			return nil, err
+		}
+	}
+	if err := waitFor(ctx, patience, func() bool { return w.all(func(s *sight) bool { return s.fires > 0 }) }); err != nil {
+		return nil, fmt.Errorf("not all of %d timers fire: %w", n, err)
+	}
+	if err := pause(ctx, o.Duration); err != nil {
+		return nil, err
+	}
+
+	victim := w.busiest(len(t.addrs))
+	killed := time.Now()
+	if err := t.processes[victim].stop(syscall.SIGKILL); err != nil {
+		return nil, err
+	}
+	w.kill(victim)
+	err = waitFor(ctx, o.Lease+patience, func() bool { return w.all(func(s *sight) bool { return !s.orphan || !s.back.IsZero() }) })
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	r := w.result(o, killed)
+	if err != nil {
+		r.note("gave up waiting for %d timers of the dead node", *r.Lost)
+	}
+	_ = sub.close()
+	sub.errs[victim] = nil // its node is dead
+	return r, errors.Join(sub.errs...)
+}
+
+// sight is what was seen of a timer.
+type sight struct {
+	node    int // whose stream the last fire came by
+	fires   int
+	last    time.Time
+	orphan  bool // the node that was killed had fired it last
+	back    time.Time
+	silence time.Duration // the longest after the kill
+}
+
+// witness watches timers fire.
+type witness struct {
+	mu      sync.Mutex
+	timers  []sight
+	fires   map[string]bool // ids
+	early   int64
+	doubled int64
+	dead    bool
+	victim  int
+}
+
+func (w *witness) fired(stream int, fires []*rousev1.Fire, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range fires {
+		i, ok := number(f.Name)
+		if !ok || i >= int64(len(w.timers)) {
+			continue
+		}
+		if now.UnixMilli() < f.DueMs {
+			w.early++
+		}
+		if w.fires[f.Id] {
+			w.doubled++
+		}
+		w.fires[f.Id] = true
+		s := &w.timers[i]
+		switch {
+		case w.dead && stream == w.victim:
+			continue // sent before the kill
+		case w.dead && s.orphan && s.back.IsZero():
+			s.back = now
+		case w.dead && !s.orphan:
+			s.silence = max(s.silence, now.Sub(s.last))
+		}
+		s.node, s.last = stream, now
+		s.fires++
+	}
+}
+
+// all says whether something is true of every timer.
+func (w *witness) all(is func(*sight) bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.timers {
+		if !is(&w.timers[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// busiest returns which of the nodes was the last to fire the most timers.
+func (w *witness) busiest(nodes int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	had := make([]int, nodes)
+	for i := range w.timers {
+		had[w.timers[i].node]++
+	}
+	return slices.Index(had, slices.Max(had))
+}
+
+// kill notes that a node is dead, and which timers it leaves.
+func (w *witness) kill(node int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dead, w.victim = true, node
+	for i := range w.timers {
+		w.timers[i].orphan = w.timers[i].node == node
+	}
+}
+
+func (w *witness) result(o Options, killed time.Time) *Result {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	f := &Failover{Lease: o.Lease.Seconds()}
+	r := &Result{Timers: int64(len(w.timers)), Failover: f, Early: &w.early, Doubled: &w.doubled, Lost: new(int64)}
+	var gaps lagHistogram
+	for i := range w.timers {
+		s := &w.timers[i]
+		switch {
+		case !s.orphan:
+			f.Others = max(f.Others, max(s.silence, now.Sub(s.last)).Seconds())
+		case s.back.IsZero():
+			f.Timers++
+			*r.Lost++
+		default:
+			f.Timers++
+			gaps.add(s.back.Sub(killed))
+		}
+	}
+	f.P50, f.P99, f.Max = gaps.quantile(.5).Seconds(), gaps.quantile(.99).Seconds(), gaps.max.Seconds()
+	r.goal(f.P99 <= f.Lease+1 && gaps.n > 0, "p99 of the silence at most the lease and a second")
+	r.goal(*r.Lost == 0 && *r.Early == 0, "none lost or early")
+	return r
+}

@@ -1,0 +1,68 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+func TestAWitnessTellsTheTimersOfTheDeadFromOthers(t *testing.T) {
+	begin := time.UnixMilli(1_000_000)
+	ids := 0
+	fire := func(timer int64, at time.Duration) []*rousev1.Fire {
+		ids++
+		return []*rousev1.Fire{{Name: name(timer), Id: fmt.Sprint(ids), DueMs: begin.Add(at).UnixMilli()}}
+	}
+	w := &witness{timers: make([]sight, 5), fires: map[string]bool{}}
+	see := func(stream int, timer int64, at time.Duration) { w.fired(stream, fire(timer, at), begin.Add(at)) }
+	see(0, 0, 0)
+	see(1, 0, time.Second) // it moved
+	see(1, 1, 0)
+	see(1, 2, 0)
+	see(1, 4, 0)
+	see(0, 3, 0)
+	if got := w.busiest(3); got != 1 {
+		t.Fatalf("node %d fired the most, not 1", got)
+	}
+	w.kill(1)
+	killed := begin.Add(2 * time.Second)
+	see(1, 0, 2500*time.Millisecond) // was on its way
+	see(1, 4, 2500*time.Millisecond)
+	see(0, 0, 4*time.Second)
+	see(2, 4, 5*time.Second)
+	see(0, 0, 5*time.Second)
+	see(2, 1, 6*time.Second)
+	see(0, 3, 3*time.Second)
+	twice := fire(3, 4*time.Second)
+	w.fired(0, twice, begin.Add(4*time.Second))
+	w.fired(2, twice, begin.Add(4*time.Second))
+	w.fired(0, fire(3, 5*time.Second), begin.Add(4900*time.Millisecond)) // early
+	r := w.result(Options{Lease: 2 * time.Second}, killed)
+	f := r.Failover
+	if f.Timers != 4 || *r.Lost != 1 || *r.Doubled != 1 || *r.Early != 1 {
+		t.Errorf("%d timers of the dead, %d lost, %d doubled, %d early", f.Timers, *r.Lost, *r.Doubled, *r.Early)
+	}
+	if f.Max != 4 || f.P50 < 3 || f.P50 > 3.2 || f.Others < 3 {
+		t.Errorf("%+v", f)
+	}
+	if r.Goals[0].Reached || r.Goals[1].Reached {
+		t.Errorf("goals %+v", r.Goals)
+	}
+}
+
+func TestLoadIsSpreadOverAllServers(t *testing.T) {
+	tg, err := open(t.Context(), Options{Server: "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tg.close()
+	had := map[string]int{}
+	for i := range tg.spread(4) {
+		had[tg.conns[i%len(tg.conns)].Target()]++
+	}
+	if len(tg.conns) != 6 || len(had) != 3 || had["127.0.0.1:1"] != 2 || had["127.0.0.1:3"] != 2 {
+		t.Errorf("%d connections, streams %v", len(tg.conns), had)
+	}
+}

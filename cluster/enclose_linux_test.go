@@ -1,0 +1,45 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+const enclosed = "ROUSE_CLUSTER_ENCLOSED"
+
+// enclose runs the tests in a process of their own, in a mount namespace of its own, if this user may mount: what they mount
+// is seen by nobody else, and is gone when they end, even if they are killed. It returns how that process ended.
+func enclose() (code int, ended bool) {
+	if os.Geteuid() != 0 || os.Getenv(enclosed) != "" {
+		return 0, false
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return 0, false
+	}
+	cmd := exec.Command(self, os.Args[1:]...)
+	cmd.Env = append(os.Environ(), enclosed+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return 0, false // a root without the right to do so: the tests that mount say why they are skipped
+	}
+	err = cmd.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode(), true
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1, true
+	}
+	return 0, true
+}
+
+// mayMount says whether the tests run where they may mount.
+func mayMount() bool { return os.Getenv(enclosed) != "" && os.Geteuid() == 0 }
+
+// endWithParent lets a child be killed when this process ends without having done so.
+func endWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

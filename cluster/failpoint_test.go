@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// points are the steps of a fire at which package engine can be told to die, and at which of its times at most.
+var points = []struct {
+	name string
+	most int
+}{
+	{"before-commit", 50}, // what a client asked for, or what became of a fire, is about to be written
+	{"after-commit", 50},  // it is written, and nobody knows yet
+	{"after-claim", 4},    // rows were read that are due soon
+	{"before-send", 50},   // a fire is about to go out
+	{"after-send", 50},    // its target has answered
+	{"before-settle", 50}, // the answer is about to be written
+	{"after-settle", 50},  // it is written
+}
+
+// TestNodeDiesAtEachStep kills one of three nodes at each step of a fire. The others finish what it had begun.
+func TestNodeDiesAtEachStep(t *testing.T) {
+	for _, strategy := range []string{"bucket", "lease"} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			y := plain
+			y.strategy, y.binary = strategy, mortal
+			s := y.set(t)
+			r := rand.New(rand.NewPCG(s.dice, 1<<32))
+			node, died := s.f.nodes[0], 0
+			heal := s.fault("kill", node.name, lease)
+			node.kill()
+			for range rounds(t, 1, 1) {
+				for _, point := range points {
+					node.launch("ROUSE_FAILPOINT=" + point.name + ":" + strconv.Itoa(1+r.IntN(point.most)))
+					heal()
+					heal = s.fault(point.name, node.name, 0) // from here on it may die at any moment
+					select {
+					case <-node.exited:
+					case <-time.After(patience):
+						t.Fatalf("%s does not come to %s often enough", node.name, point.name)
+					}
+					if status := node.cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGKILL {
+						t.Fatalf("at %s the node ended with %v\n%s", point.name, node.cmd.ProcessState, node.errOut.String())
+					}
+					died++
+				}
+			}
+			out := s.outage(0)
+			node.start()
+			heal()
+			s.ends(out)
+			s.finish(20 * died)
+		})
+	}
+}

@@ -1,0 +1,32 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse/rousetest/history"
+)
+
+// figures are what a test measured, beside what the checker counts.
+type figures struct {
+	failovers []time.Duration // from a fault until a timer of the node that it hit fired again
+}
+
+// log writes a line of the table of faults: what, had to arrive, lost, early, doubled, latest, failover.
+func (f *figures) log(t testing.TB, s *history.Stats, lost int) {
+	took := "-"
+	if n := len(f.failovers); n > 0 {
+		slices.Sort(f.failovers)
+		took = fmt.Sprintf("p50 %v, p99 %v, max %v of %d", f.part(50), f.part(99), f.failovers[n-1].Round(time.Millisecond), n)
+	}
+	t.Logf("figures | %s | %d | %d | %d | %d | %v | %v | %s |", title(t), s.Musts, lost, s.Early, s.Dups,
+		s.Lateness.P99.Round(time.Millisecond), s.Lateness.Max.Round(time.Millisecond), took)
+}
+
+// part is the failover that so many of a hundred are not longer than.
+func (f *figures) part(percent int) time.Duration {
+	rank := (len(f.failovers)*percent + 99) / 100
+	return f.failovers[max(rank, 1)-1].Round(time.Millisecond)
+}

@@ -1,0 +1,18 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse/internal/servers"
+)
+
+// TestBehindPgBouncer runs nodes whose store is behind a PgBouncer in transaction mode. That is no fault.
+func TestBehindPgBouncer(t *testing.T) {
+	t.Parallel()
+	y := plain
+	y.front = func(url string) string { return servers.PgBouncer(t, url) }
+	s := y.set(t)
+	s.lasts(time.Duration(rounds(t, 5, 3)) * time.Second)
+	s.finish(100)
+}

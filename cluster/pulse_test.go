@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/rousetest/history"
+)
+
+// pulses are timers that fire all the time, to measure by: how long nobody fires what a node fired until something happened to it.
+// Each node has a subscriber of its own, so that it is known who fired what.
+type pulses struct {
+	*load
+	mu   sync.Mutex
+	last map[string]beat // by timer
+	came [][]time.Time   // by node, when its fires came
+	wait *outage         // nil: nobody asks
+}
+
+// beat is the last fire of a pulse.
+type beat struct {
+	node int
+	came time.Time
+}
+
+// outage is a time in which a node does not fire.
+type outage struct {
+	from time.Time
+	of   map[string]bool // timers that the node fired, and nobody has fired since
+	took []time.Duration
+	over chan struct{} // closed when there are none left
+}
+
+const (
+	pulse        = 500 * time.Millisecond
+	pulseCount   = 80
+	pulseChannel = "pulse"
+)
+
+// pulse starts the pulses.
+func (l *load) pulse(f *fleet) *pulses {
+	l.t.Helper()
+	p := &pulses{load: l, last: map[string]beat{}, came: make([][]time.Time, len(f.nodes))}
+	for i, n := range f.nodes {
+		p.hear(i, n)
+	}
+	at := when{text: "@every " + pulse.String(), spec: history.Spec{Every: pulse, Misfire: history.MisfireAll}}
+	for i := range pulseCount {
+		name := fmt.Sprintf("pulse-%02d", i)
+		if _, e := l.put(l.c, name, "stream:"+pulseChannel, at, false); e.Res != history.OK {
+			l.t.Fatalf("create %s: %v", name, e.Res)
+		}
+	}
+	until(l.t, always("not all pulses have fired"), func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.last) == pulseCount
+	})
+	return p
+}
+
+// hear subscribes to a node alone until the test ends, at once whenever it is there again: subscribers who do not know that wait
+// longer and longer, and what they wait is not the node's.
+func (p *pulses) hear(i int, n *node) {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := dial(p.t, n.address(), 0)
+	handle := func(_ context.Context, f client.Fire) error {
+		came := time.Now()
+		p.beats(i, f.Name, came)
+		p.streamed(f, came, history.ReplyOK)
+		return nil
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			if conn, err := net.Dial("tcp", n.address()); err == nil {
+				_ = conn.Close()
+				once, lost := context.WithCancel(ctx)
+				err := c.Subscribe(once, client.SubscribeOptions{Channel: pulseChannel, OneNode: true, Concurrency: 64,
+					Lost: func(error) { lost() }}, handle)
+				if err != nil {
+					p.t.Errorf("subscribe to %s: %v", n.name, err)
+				}
+				lost()
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+	p.t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+}
+
+func (p *pulses) beats(node int, timer string, came time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last[timer] = beat{node, came}
+	p.came[node] = append(p.came[node], came)
+	if w := p.wait; w != nil && w.of[timer] {
+		delete(w.of, timer)
+		w.took = append(w.took, came.Sub(w.from))
+		if len(w.of) == 0 {
+			close(w.over)
+			p.wait = nil
+		}
+	}
+}
+
+// firesSince counts the pulses that a node fired after a time.
+func (p *pulses) firesSince(node int, t time.Time) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, came := range p.came[node] {
+		if came.After(t) {
+			n++
+		}
+	}
+	return n
+}
+
+// outage begins one of a node that has just stopped to fire.
+func (p *pulses) outage(node int) *outage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := &outage{from: time.Now(), of: map[string]bool{}, over: make(chan struct{})}
+	for timer, b := range p.last {
+		if b.node == node {
+			w.of[timer] = true
+		}
+	}
+	if len(w.of) == 0 {
+		close(w.over)
+		return w
+	}
+	p.wait = w
+	return w
+}
+
+// ends waits until all that the node fired was fired again, and takes down how long that took.
+func (p *pulses) ends(w *outage) {
+	p.t.Helper()
+	select {
+	case <-w.over:
+	case <-time.After(patience):
+		p.mu.Lock()
+		p.wait = nil
+		left := len(w.of)
+		p.mu.Unlock()
+		p.t.Errorf("%v after a node stopped to fire, nobody fires %d of its %d timers", patience, left, left+len(w.took))
+		return
+	}
+	p.figures.failovers = append(p.figures.failovers, w.took...)
+	if n := len(w.took); n > 0 {
+		slices.Sort(w.took)
+		p.t.Logf("%d timers of a node fired again after %v to %v", n, w.took[0].Round(time.Millisecond), w.took[n-1].Round(time.Millisecond))
+	}
+}
+
+// silence deletes the pulses. All nodes are well by now.
+func (p *pulses) silence() {
+	p.t.Helper()
+	for i := range pulseCount {
+		name := fmt.Sprintf("pulse-%02d", i)
+		until(p.t, always("%s cannot be deleted", name), func() bool {
+			e, _ := p.delete(p.c, name)
+			return e.Res == history.OK
+		})
+	}
+}

@@ -1,0 +1,267 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/rousetest/history"
+)
+
+// What all timers of the load have.
+const (
+	attemptTimeout = 10 * time.Second
+	attempts       = 3
+	retryInterval  = 100 * time.Millisecond
+)
+
+// promised is what the service promises while it is treated badly on a machine that others use too. Occurrences may be late
+// here, by more than a fault explains: how late is measured by rouse bench. They may not be lost, early, doubled without a
+// fault, or phantoms.
+var promised = history.Config{
+	MaxLate: 6 * time.Second, Recovery: lease + 3*time.Second, Lease: hold + time.Second,
+	ClockErr:   25 * time.Millisecond,
+	MinBackoff: retryInterval - 25*time.Millisecond, MaxBackoff: 6 * time.Second, AttemptTimeout: attemptTimeout,
+	StrictDup: true, Records: true,
+}
+
+// watched is added to the end of a history once all nodes have ended with nothing left to fire: nothing can come any more, so
+// watching for longer would show the same. It is longer than every deadline.
+const watched = time.Minute
+
+// witness writes down what clients, receivers and whoever breaks things did and saw.
+type witness struct {
+	t      testing.TB
+	path   string
+	file   *os.File
+	w      *history.Writer
+	cfg    history.Config
+	gens   atomic.Uint64
+	faults atomic.Uint64
+	fires  atomic.Int64
+	facts
+	figures figures
+}
+
+// newWitness returns a witness of what the service promises, changed by change where a test's fault asks for it.
+func newWitness(t testing.TB, change ...func(*history.Config)) *witness {
+	t.Helper()
+	path := filepath.Join(t.ArtifactDir(), "history.jsonl")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &witness{t: t, path: path, file: f, w: history.NewWriter(f), cfg: promised}
+	t.Cleanup(func() { _ = f.Close() })
+	for _, c := range change {
+		c(&w.cfg)
+	}
+	w.write(w.cfg)
+	return w
+}
+
+func (w *witness) write(e history.Event) {
+	if err := w.w.Write(e); err != nil {
+		w.t.Errorf("history: %v", err)
+	}
+}
+
+// stamp is the payload of every timer: which write it is.
+type stamp struct {
+	Timer string `json:"timer"`
+	Gen   uint64 `json:"gen"`
+}
+
+func (s stamp) payload() []byte { return fmt.Appendf(nil, `{"timer":%q,"gen":%d}`, s.Timer, s.Gen) }
+
+func readStamp(payload []byte) (s stamp, err error) {
+	if err = json.Unmarshal(payload, &s); err == nil && (s.Timer == "" || s.Gen == 0) {
+		err = fmt.Errorf("%q is no stamp", payload)
+	}
+	return s, err
+}
+
+func (w *witness) stampOf(t *rouse.Timer) stamp {
+	s, err := readStamp(t.Spec.Payload)
+	if err != nil || s.Timer != t.Key.Name {
+		w.t.Errorf("timer %q has the payload %q: %v", t.Key.Name, t.Spec.Payload, err)
+	}
+	return s
+}
+
+func now() history.Time { return history.At(time.Now()) }
+
+// moment is an instant of the service, 0 if it named none.
+func moment(i rouse.Instant) history.Time {
+	if i == 0 || i == rouse.Never {
+		return 0
+	}
+	return history.At(i.Time())
+}
+
+// result says what a client knows after an error: a refusal changed nothing, everything else may have.
+func result(err error) history.Res {
+	var inv *rouse.Invalid
+	switch {
+	case err == nil:
+		return history.OK
+	case errors.As(err, &inv), errors.Is(err, rouse.ErrNotFound), errors.Is(err, rouse.ErrExists), errors.Is(err, rouse.ErrConflict),
+		errors.Is(err, rouse.ErrFull), errors.Is(err, rouse.ErrOverloaded):
+		return history.Fail
+	}
+	return history.Info
+}
+
+// fault writes that something breaks now; the function it returns, that it is whole again. What it breaks is felt for so long at
+// most, if that is not 0: others take over.
+func (w *witness) fault(kind, node string, felt time.Duration) (heal func()) {
+	fid := strconv.FormatUint(w.faults.Add(1), 10)
+	w.write(history.Fault{FID: fid, Kind: kind, Node: node, T: now(), Excuse: felt})
+	return func() { w.write(history.Heal{FID: fid, Kind: kind, Node: node, T: now()}) }
+}
+
+// list returns the timers that match.
+func list(t testing.TB, c *client.Client, q rouse.Query) (timers []rouse.Timer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for timer, err := range c.List(ctx, q) {
+		if err != nil {
+			t.Fatalf("list: %v", err)
+		}
+		timers = append(timers, timer)
+	}
+	return timers
+}
+
+// close writes the final listing and the dead letters, stops the nodes, and judges. At least floor occurrences must have been
+// due to arrive: fewer prove nothing. All nodes are well by now.
+func (w *witness) close(f *fleet, floor int) {
+	w.t.Helper()
+	c := f.dial(0, patience)
+	w.quiet(c)
+	final := history.Final{T0: now(), Timers: map[string]uint64{}}
+	timers := list(w.t, c, rouse.Query{})
+	final.T1 = now()
+	for _, timer := range timers {
+		gen := w.stampOf(&timer).Gen
+		final.Timers[timer.Key.Name] = gen
+		w.knows(timer.Key.Name, timer.Generation, gen, timer.Due)
+	}
+	w.write(final)
+	for _, dead := range list(w.t, c, rouse.Query{States: []rouse.State{rouse.StateDead}}) {
+		gen := w.stampOf(&dead).Gen
+		w.write(history.Dead{Timer: dead.Key.Name, Gen: gen, Due: moment(dead.Due), T: now(), Manual: dead.Manual})
+		w.knows(dead.Key.Name, dead.Generation, gen, dead.Due)
+	}
+	w.account(c)
+	for _, n := range f.nodes {
+		if n.runs() {
+			n.stop()
+		}
+	}
+	w.write(history.End{T: now().Add(watched)})
+	w.judge(floor)
+}
+
+// quiet waits until nothing is left that is due while anybody watches.
+func (w *witness) quiet(c *client.Client) {
+	w.t.Helper()
+	var left []rouse.Timer
+	soon := rouse.At(time.Now().Add(2 * watched))
+	until(w.t, func() string {
+		return fmt.Sprintf("%d timers have not ended, such as %s, %s, %v, due %v", len(left), left[0].Key.Name, left[0].Spec.Schedule, left[0].State(), left[0].Due)
+	}, func() bool {
+		left = list(w.t, c, rouse.Query{DueUntil: soon})
+		left = append(left, list(w.t, c, rouse.Query{States: []rouse.State{rouse.StateFiring, rouse.StateEnded}})...)
+		return len(left) == 0
+	})
+}
+
+// judge lets the checker judge what was written.
+func (w *witness) judge(floor int) {
+	w.t.Helper()
+	if err := w.w.Flush(); err != nil {
+		w.t.Fatal(err)
+	}
+	f, err := os.Open(w.path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer f.Close()
+	h, err := history.Read(f)
+	if err != nil {
+		w.t.Fatalf("the history is unusable: %v", err)
+	}
+	report := history.Check(h)
+	w.t.Logf("%v; faults=%d echoes=%d", report.Stats, len(h.Faults), echoes(h))
+	told, lost, excused := map[[2]string]bool{}, 0, 0 // one of each rule for each timer says enough
+	for _, v := range report.Violations {
+		// A node that deletes what another one is trying writes down that it was cut off. The attempt may end well all the same.
+		if v.Rule == "R2-ending" && w.open[v.Timer] {
+			excused++
+			continue
+		}
+		if v.Rule == "C1-lost" {
+			lost++
+		}
+		if key := [2]string{v.Rule, v.Timer}; !told[key] && len(told) < 20 {
+			told[key] = true
+			w.t.Error(v)
+		}
+	}
+	if n := len(report.Violations) - excused; n > len(told) {
+		w.t.Errorf("%d violations in all", n)
+	}
+	if report.Stats.Early > 0 && w.cfg.EarlyTol == 0 {
+		w.t.Errorf("%d occurrences arrived early", report.Stats.Early)
+	}
+	if report.Stats.Musts < floor {
+		w.t.Errorf("%d occurrences had to arrive; that proves nothing, it takes %d", report.Stats.Musts, floor)
+	}
+	w.figures.log(w.t, &report.Stats, lost)
+	if w.t.Failed() {
+		w.t.Logf("with -artifacts the history is kept")
+	}
+}
+
+// echoes counts the fires that a receiver would have refused which remembers the greatest fencing token of each timer: those of
+// nodes that were stopped, and do not know yet that others have gone on without them.
+func echoes(h *history.History) (n int) {
+	slices.SortFunc(h.Fires, func(a, b history.Fire) int { return cmp.Compare(a.T, b.T) })
+	most := map[string]uint64{}
+	for i := range h.Fires {
+		f := &h.Fires[i]
+		if f.Epoch < most[f.Timer] {
+			n++
+		}
+		most[f.Timer] = max(most[f.Timer], f.Epoch)
+	}
+	return n
+}
+
+// hostOf is the host and port of a URL.
+func hostOf(t testing.TB, text string) string {
+	t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
+}
+
+// title is what a figure is of.
+func title(t testing.TB) string { return strings.TrimPrefix(t.Name(), "Test") }

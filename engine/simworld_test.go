@@ -1,0 +1,292 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/schedule"
+)
+
+// world is one run.
+type world struct {
+	t      *testing.T
+	log    *history.Writer
+	store  rouse.Shared
+	layout layout
+
+	mu    sync.Mutex
+	rnd   *rand.Rand
+	nodes []*station // nil while it does not run
+	last  uint64
+	gens  map[uint64]uint64 // the clients' numbers of the service's generations
+
+	edits     times // when they were paused, resumed, skipped or run,
+	writes    times // created, replaced or deleted,
+	pauseEnds times // when their pauses were to end,
+	dues      times // and what they fired was due
+
+	ran    map[occasion]bool // runs that arrived
+	cutOff map[occasion]bool // occurrences that ended with their timer, while they were being tried
+}
+
+// times are some of what was seen of timers, by their names.
+type times map[string][]history.Time
+
+// occasion is an occurrence of a timer, or a run.
+type occasion struct {
+	timer string
+	due   history.Time
+}
+
+func (w *world) intn(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rnd.IntN(n)
+}
+
+func (w *world) now() history.Time { return history.At(time.Now()) }
+
+// current returns any of the engines; nil if that one does not run.
+func (w *world) current() *Engine {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.nodes[w.rnd.IntN(len(w.nodes))]; s != nil {
+		return s.Engine
+	}
+	return nil
+}
+
+func (w *world) write(e history.Event) {
+	if err := w.log.Write(e); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// number notes which of the clients' numbers a generation has.
+func (w *world) number(service uint64, payload []byte) uint64 {
+	gen, _ := strconv.ParseUint(string(payload), 10, 64)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gens[service] = gen
+	return gen
+}
+
+// excused says whether a violation is none here.
+func (w *world) excused(v history.Violation) bool {
+	is := occasion{v.Timer, v.Due}
+	switch v.Rule {
+	case "R7-pause": // what was on its way when the pause began may be so for as long as the store stalls
+		return w.layout.faulty || w.layout.freezes
+	case "R6-run": // where answers are lost, a run may be that of a generation before the last that was asked for
+		return w.layout.faulty && w.ran[is]
+	case "R2-ending": // who deletes or replaces what is being tried again cannot know whether another node has just sent it
+		return w.layout.nodes > 1 && w.cutOff[is] && strings.Contains(v.Detail, "no record says that it fired")
+	case "R3-reason": // what is skipped in the very moment in which it comes due counts as on its way
+		return strings.Contains(v.Detail, "but ") && near(w.dues[v.Timer], w.edits[v.Timer], -20*time.Millisecond, 20*time.Millisecond)
+	case "R1-record": // what a pause kept back is forgotten with its timer, also when a run that is in progress keeps the end of the pause from being noticed
+		return strings.HasPrefix(v.Detail, "no record") && near(w.pauseEnds[v.Timer], w.writes[v.Timer], 0, 5*time.Second)
+	}
+	return false
+}
+
+// near says whether one of some times is so long after one of others.
+func near(others, times []history.Time, least, most time.Duration) bool {
+	return slices.ContainsFunc(others, func(o history.Time) bool {
+		return slices.ContainsFunc(times, func(t history.Time) bool { return o.Add(least) <= t && t <= o.Add(most) })
+	})
+}
+
+// putOff says whether what came late, or has no record yet, had to wait for the end of a hold: it was edited while it may have been out
+// with another node.
+func (w *world) putOff(v history.Violation, later []history.Violation) bool {
+	for _, l := range later {
+		if l.Rule == v.Rule && l.Timer == v.Timer && l.Due == v.Due {
+			return false
+		}
+	}
+	from, until := v.Due.Add(-simHold-time.Second), v.Due.Add(w.layout.late)
+	return w.layout.nodes > 1 && slices.ContainsFunc(w.edits[v.Timer], func(at history.Time) bool { return from <= at && at <= until })
+}
+
+// seen notes a time of a timer.
+func (w *world) seen(of times, timer string, at history.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	of[timer] = append(of[timer], at)
+}
+
+// event is something that happens to a node.
+type event int
+
+const (
+	crash   event = iota
+	freeze        // it stands still for longer than leases and holds last
+	restart       // it stops and starts again in an orderly way
+)
+
+// station is a life of a node, and the receiver of what it sends.
+type station struct {
+	*Engine
+	world *world
+	wire  *wire
+}
+
+func (s *station) Check(*rouse.Spec) error { return nil }
+
+func (s *station) Lane(_ string, spec *rouse.Spec) rouse.Lane {
+	return rouse.Lane{Name: spec.Target, Limit: 50, Batch: 1}
+}
+
+func (s *station) Deliver(_ context.Context, fires []rouse.Fire, settle func(int, rouse.Outcome)) {
+	w := s.world
+	for i, f := range fires {
+		s.wire.thaw()
+		ev := history.Fire{Timer: f.Name, Gen: w.number(f.Generation, f.Spec.Payload), Due: history.At(f.Due.Time()), T: w.now(), Key: f.ID,
+			Attempt: int(f.Attempt), Epoch: f.Token, Manual: f.Manual}
+		o := rouse.Outcome{Verdict: rouse.Done}
+		ev.Reply = history.ReplyOK
+		switch n := w.intn(100); {
+		case n < 10:
+			ev.Reply, o.Verdict = history.ReplyRetry, rouse.Failed
+		case n < 12:
+			ev.Reply, o.Verdict = history.ReplyFatal, rouse.Rejected
+		case n < 20:
+			time.Sleep(time.Duration(w.intn(3000)) * time.Millisecond)
+		}
+		ev.T1 = w.now()
+		w.write(ev)
+		w.seen(w.dues, f.Name, ev.Due)
+		if f.Manual {
+			w.mu.Lock()
+			w.ran[occasion{f.Name, ev.Due}] = true
+			w.mu.Unlock()
+		}
+		s.wire.thaw()
+		settle(i, o)
+	}
+}
+
+// begin starts a life of a node.
+func (w *world) begin(node int, life uint64) (s *station, end func()) {
+	wr := &wire{Shared: w.store, rnd: rand.New(rand.NewPCG(uint64(w.intn(1<<30)), life))}
+	wr.faulty.Store(w.layout.faulty)
+	s = &station{world: w, wire: wr}
+	s.Engine = New(wr, w.layout.strategy(fmt.Sprintf("node%d-%d", node, life), wr), s, Options{Compile: schedule.Compile, Buckets: 2,
+		Ahead: 3 * time.Second, MaxRows: 40, MaxDeliveries: 30, Grace: 10 * time.Second, Shared: w.layout.nodes > 1, Hold: simHold,
+		Scatter: w.layout.scatter && node == 0})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for s.Run(ctx) != nil && ctx.Err() == nil { // the store's clock may not answer at first
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	w.set(node, s)
+	return s, func() { cancel(); <-ended }
+}
+
+func (w *world) set(node int, s *station) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.nodes[node] = s
+}
+
+// run keeps a node running until it is told to stop, and lets happen to it what the layout has.
+func (w *world) run(node int, stop <-chan struct{}, events <-chan event) {
+	for life := uint64(0); ; life++ {
+		s, end := w.begin(node, life)
+		fid := fmt.Sprint("node", node, " life", life)
+		if w.layout.faulty {
+			w.write(history.Fault{FID: fid, Kind: "wire", T: w.now()}) // stalls and lost answers may touch everything while it is on
+		}
+		heal := func() {
+			s.wire.faulty.Store(false)
+			if w.layout.faulty {
+				w.write(history.Heal{FID: fid, Kind: "wire", T: w.now()})
+			}
+		}
+		for alive := true; alive; {
+			select {
+			case ev := <-events:
+				alive = ev == freeze
+				switch ev {
+				case crash:
+					s.wire.cut.Store(true)
+					w.set(node, nil)
+					end()
+					heal()
+					time.Sleep(time.Duration(w.intn(2000)) * time.Millisecond)
+				case restart:
+					w.set(node, nil)
+					end()
+					time.Sleep(time.Duration(w.intn(5000)) * time.Millisecond)
+				case freeze:
+					d := time.Duration(5+w.intn(15)) * time.Second
+					fid := fmt.Sprint("freeze of node", node, " at ", w.now())
+					w.write(history.Fault{FID: fid, Kind: "freeze", T: w.now()})
+					s.wire.freeze(d)
+					time.Sleep(d)
+					w.write(history.Heal{FID: fid, Kind: "freeze", T: w.now()})
+				}
+			case <-stop:
+				heal()
+				<-stop
+				end()
+				return
+			}
+		}
+	}
+}
+
+// finish writes down what the service has in the end.
+func (w *world) finish() {
+	e := w.current()
+	final := history.Final{T0: w.now(), Timers: map[string]uint64{}}
+	timers, _, err := e.List(w.t.Context(), rouse.Query{Namespace: "n", Limit: 1000})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, tm := range timers {
+		final.Timers[tm.Key.Name] = w.number(tm.Generation, tm.Spec.Payload)
+	}
+	final.T1 = w.now()
+	w.write(final)
+	dead, _, err := e.List(w.t.Context(), rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateDead}, Limit: 1000})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, tm := range dead {
+		w.write(history.Dead{Timer: tm.Key.Name, Gen: w.number(tm.Generation, tm.Spec.Payload), Due: history.At(tm.Due.Time()), Manual: tm.Manual,
+			T: history.At(tm.Updated.Time())})
+	}
+	page, err := e.Records(w.t.Context(), rouse.RecordQuery{Namespace: "n", Limit: 1_000_000})
+	if err != nil || page.Next != nil {
+		w.t.Fatalf("records: %v", err)
+	}
+	for _, r := range page.Records {
+		gen, known := w.gens[r.Generation]
+		if !known {
+			continue // of a write whose answer was lost, and of which nothing came
+		}
+		ev := history.Record{Timer: r.Name, Gen: gen, Due: history.At(r.Due.Time()), Count: int(r.Count), Ending: history.Ending(r.Ending.String()),
+			Reason: r.Reason, Attempts: int(r.Attempts), Manual: r.Manual}
+		if r.LastDue != 0 {
+			ev.LastDue = history.At(r.LastDue.Time())
+		}
+		w.write(ev)
+		if strings.HasSuffix(r.Reason, "while it was being tried") || strings.Contains(r.Reason, "while it was being tried:") {
+			w.cutOff[occasion{r.Name, ev.Due}] = true
+		}
+	}
+	w.write(history.End{T: w.now()})
+}

@@ -1,0 +1,141 @@
+package front
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/postgres"
+)
+
+// Apply makes the changes in PostgreSQL, and then tells the index. What the index could not be told, or not in time, is mended later.
+func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.life.RUnlock()
+	began := time.Now()
+	results, err := s.Store.Apply(ctx, changes)
+	if err != nil { // it may have been made all the same
+		for i := range changes {
+			s.pending.add(changes[i].Key)
+			for j := range changes[i].Also {
+				s.pending.add(changes[i].Also[j].Key)
+			}
+		}
+		return nil, err
+	}
+	told, doubtful := moves(changes, results)
+	s.tell(ctx, began, told)
+	s.pending.add(doubtful...)
+	return results, nil
+}
+
+// moves returns where rows are after changes, and the keys of those of which the results do not say it.
+func moves(changes []rouse.Change, results []rouse.Result) (told []postgres.Entry, doubtful []rouse.Key) {
+	told = make([]postgres.Entry, 0, len(changes))
+	for i := range changes {
+		c, r := &changes[i], &results[i]
+		if !r.Applied {
+			continue
+		}
+		switch {
+		case c.Keep:
+		case c.To != nil:
+			told = append(told, postgres.Entry{Key: c.Key, Bucket: c.To.Bucket, Visible: c.To.Visible, Revision: r.Revision})
+		case c.If != rouse.AnyRevision && r.Existed:
+			told = append(told, postgres.Entry{Key: c.Key, Visible: rouse.Never, Revision: c.If})
+		case r.Existed:
+			doubtful = append(doubtful, c.Key) // of a revision that nobody knows: the index may have an entry of a later row
+		}
+		for j := range c.Also {
+			row := &c.Also[j]
+			told = append(told, postgres.Entry{Key: row.Key, Bucket: row.Bucket, Visible: row.Visible, Revision: r.Also + uint64(j)})
+		}
+	}
+	return told, doubtful
+}
+
+// tell tells the index where rows are that a call has written which began at a time.
+func (s *Store) tell(ctx context.Context, began time.Time, entries []postgres.Entry) {
+	if len(entries) == 0 {
+		return
+	}
+	late := true
+	if v := s.state.view(); !v.away() {
+		err := s.ask(context.WithoutCancel(ctx), v, func(ctx context.Context) error { return s.index.put(ctx, v.id, entries, "") })
+		late = err != nil || time.Since(began) > s.pace.lag
+	}
+	if late {
+		for i := range entries {
+			s.pending.add(entries[i].Key)
+		}
+	}
+}
+
+// pending are the keys of rows of which the index may know something else than what is so.
+type pending struct {
+	most int
+	wake chan struct{}
+
+	mu       sync.Mutex
+	keys     map[rouse.Key]struct{}
+	overflow bool // there were too many: the index is to be thrown away
+}
+
+func (p *pending) add(keys ...rouse.Key) {
+	if len(keys) == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.overflow:
+		return
+	case len(p.keys)+len(keys) > p.most:
+		p.keys, p.overflow = nil, true
+	default:
+		if p.keys == nil {
+			p.keys = map[rouse.Key]struct{}{}
+		}
+		for _, k := range keys {
+			p.keys[k] = struct{}{}
+		}
+	}
+	p.signal()
+}
+
+func (p *pending) signal() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// some takes up to n keys out.
+func (p *pending) some(n int) (keys []rouse.Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k := range p.keys {
+		if len(keys) == n {
+			break
+		}
+		keys = append(keys, k)
+		delete(p.keys, k)
+	}
+	return keys
+}
+
+func (p *pending) len() (n int, overflow bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.keys), p.overflow
+}
+
+// clear forgets that there were too many: the index that missed them is gone.
+func (p *pending) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.overflow = false
+}

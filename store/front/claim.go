@@ -1,0 +1,355 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/postgres"
+)
+
+// Claim returns the rows of the window. Which rows to look at the index says; the rows are PostgreSQL's, and it alone decides.
+//
+// PostgreSQL answers by itself where a token asks for what was written, where somebody has written past the index, and, if all rows are
+// served, while the index is away or not complete. Where only rows of some criticality are, it says which these are; an index that is
+// being filled adds what it has.
+func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err error) {
+	if err := s.begin(ctx); err != nil {
+		return b, err
+	}
+	defer s.life.RUnlock()
+	w.Limit = max(1, w.Limit)
+	w.Buckets = slices.Compact(slices.Clone(w.Buckets))
+	v := s.state.view()
+	for range 2 {
+		if b, err = s.claim(ctx, v, w); !errors.Is(err, errIndex) {
+			return b, err
+		}
+		v = s.state.view()
+	}
+	v.stand = stand{} // it comes and goes: without it
+	return s.claim(ctx, v, w)
+}
+
+func (s *Store) claim(ctx context.Context, v view, w rouse.Window) (rouse.Batch, error) {
+	least := int(s.o.Criticality)
+	switch {
+	case v.away() && least == 0, v.level > 0 && least == 0, !v.away() && w.Since != 0, !v.away() && w.Hold > 0 && s.state.hinting():
+		return s.claimAll(ctx, v, w)
+	}
+	var sources []source
+	now, err := s.latest(ctx)
+	if err != nil {
+		return rouse.Batch{}, err
+	}
+	if !v.away() {
+		sources = append(sources, newIndexed(s, v, w, now.Add(w.Ahead)))
+	}
+	if v.away() || v.level > least {
+		sources = append(sources, &critical{store: s, w: w, more: true})
+	}
+	c := &claim{s: s, v: v, w: w, began: time.Now(), asked: now, from: merge(sources)}
+	if w.Hold > 0 {
+		err = c.hold(ctx)
+	} else {
+		err = c.read(ctx)
+	}
+	if err != nil {
+		return rouse.Batch{}, err
+	}
+	return c.b, nil
+}
+
+// claimAll lets PostgreSQL answer.
+func (s *Store) claimAll(ctx context.Context, v view, w rouse.Window) (rouse.Batch, error) {
+	began := time.Now()
+	w.Since = s.tokens.since(v.period, w.Since)
+	b, err := s.Store.Claim(ctx, w)
+	if err != nil {
+		return b, err
+	}
+	s.heard(v, began, &b)
+	if w.Hold > 0 {
+		s.tell(ctx, began, held(&b, w.Hold))
+	}
+	return b, nil
+}
+
+// heard notes the clock and the token of an answer, and makes the token one to go by.
+func (s *Store) heard(v view, began time.Time, b *rouse.Batch) {
+	s.clock.note(b.Now, began)
+	s.tokens.note(v.period, b.Token, time.Now())
+	b.Token = s.tokens.issue(v.period, began)
+}
+
+// latest is the latest that PostgreSQL's clock may show.
+func (s *Store) latest(ctx context.Context) (rouse.Instant, error) {
+	if now, ok := s.clock.latest(); ok {
+		return now, nil
+	}
+	sent := time.Now()
+	now, err := s.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	s.clock.note(now, sent)
+	now, _ = s.clock.latest()
+	return now, nil
+}
+
+// held is where the rows of a hold are.
+func held(b *rouse.Batch, hold time.Duration) []postgres.Entry {
+	entries := make([]postgres.Entry, len(b.Rows))
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		entries[i] = postgres.Entry{Key: r.Key, Bucket: r.Bucket, Visible: b.Now.Add(hold), Revision: r.Revision}
+	}
+	return entries
+}
+
+// claim is a claim at work that goes by entries.
+type claim struct {
+	s     *Store
+	v     view
+	w     rouse.Window
+	began time.Time
+	asked rouse.Instant // the index was asked for what is due by then, and Ahead
+	from  *merged
+	b     rouse.Batch
+	size  int // of the bodies
+
+	// Entries that are not as the index says, and what it says.
+	wrong []postgres.Entry
+	seen  []string
+}
+
+// read fills the batch.
+//
+// The index may have a row at another position than it is at. What lies behind the last entry that was looked at is left out while
+// more follow: who goes on after the last row would pass others.
+func (c *claim) read(ctx context.Context) error {
+	var rows []rouse.Row
+	for first := true; ; first = false {
+		entries, more, err := c.from.next(ctx, c.w.Limit-len(rows))
+		if err != nil {
+			return err
+		}
+		if !first && len(entries) == 0 && !more {
+			c.b.Rows, c.b.More = rows, false
+			break
+		}
+		left := 0
+		if c.w.Bytes > 0 {
+			left = c.w.Bytes - c.size
+		}
+		asked := time.Now()
+		found, looked, err := c.s.Store.Look(ctx, keysOf(entries), left)
+		if err != nil {
+			return err
+		}
+		if first {
+			c.heard(asked, found)
+		}
+		more = more || looked < len(entries)
+		rows = append(rows, c.compare(entries[:looked], found.Rows)...)
+		c.b.Rows, c.b.More = rows, more
+		if more && looked > 0 {
+			last := entries[looked-1].Position()
+			c.b.Rows = slices.DeleteFunc(slices.Clone(rows), func(r rouse.Row) bool { return r.Position().Compare(last) > 0 })
+		}
+		full := len(rows) >= c.w.Limit || c.w.Bytes > 0 && c.size >= c.w.Bytes
+		if !more || full && len(c.b.Rows) > 0 {
+			break
+		}
+		if full { // all of them lie behind what was looked at
+			rows, c.size = nil, 0
+		}
+	}
+	slices.SortFunc(c.b.Rows, func(x, y rouse.Row) int { return x.Position().Compare(y.Position()) })
+	return c.mend(ctx)
+}
+
+// heard takes the clock and the token of the first answer.
+func (c *claim) heard(asked time.Time, b rouse.Batch) {
+	c.s.clock.note(b.Now, asked)
+	c.s.tokens.note(c.v.period, b.Token, time.Now())
+	c.b.Now = min(b.Now, c.asked)
+	if !c.v.away() {
+		c.b.Token = c.s.tokens.issue(c.v.period, c.began)
+	}
+}
+
+// compare returns the rows of the window among those that entries led to, and notes which entries are wrong.
+func (c *claim) compare(entries []entry, found []rouse.Row) (rows []rouse.Row) {
+	until := c.b.Now.Add(c.w.Ahead)
+	for i := range entries {
+		e := &entries[i]
+		if len(found) == 0 || found[0].Key != e.Key {
+			c.note(e, postgres.Entry{Key: e.Key})
+			continue
+		}
+		r := &found[0]
+		found = found[1:]
+		if r.Revision != e.Revision {
+			c.note(e, postgres.Entry{Key: r.Key, Bucket: r.Bucket, Visible: r.Visible, Revision: r.Revision})
+		}
+		_, asked := slices.BinarySearch(c.w.Buckets, r.Bucket)
+		if asked && r.Visible <= until && r.Visible != rouse.Never && (c.w.After == (rouse.Position{}) || r.Position().Compare(c.w.After) > 0) {
+			rows = append(rows, *r)
+			c.size += len(r.Body)
+		}
+	}
+	return rows
+}
+
+// note notes that an entry is wrong, and what is so.
+func (c *claim) note(e *entry, is postgres.Entry) {
+	if e.value != "" {
+		c.wrong, c.seen = append(c.wrong, is), append(c.seen, e.value)
+	}
+}
+
+// mend puts the entries right that were wrong.
+func (c *claim) mend(ctx context.Context) error {
+	if len(c.wrong) == 0 {
+		return nil
+	}
+	c.s.counts.mended.Add(uint64(len(c.wrong)))
+	err := c.s.ask(ctx, c.v, func(ctx context.Context) error {
+		_, err := c.s.index.mend(ctx, c.v.id, c.wrong, c.seen)
+		return err
+	})
+	if errors.Is(err, errIndex) {
+		return nil // they are met again
+	}
+	return err
+}
+
+// The most rows that are held at a time, and how long their entries are put off while they are: who dies meanwhile delays them by that.
+const (
+	holdRows = 2000
+	holdTake = 5 * time.Second
+)
+
+// hold fills the batch with rows, and holds them.
+func (c *claim) hold(ctx context.Context) error {
+	for first := true; ; first = false {
+		entries, more, err := c.from.next(ctx, min(holdRows, c.w.Limit-len(c.b.Rows)))
+		if err != nil && first {
+			return err
+		}
+		if err != nil || !first && len(entries) == 0 { // what is held is held
+			c.b.More = more
+			break
+		}
+		done, err := c.take(ctx, entries, first)
+		if err != nil {
+			if first {
+				return err
+			}
+			c.b.More = true
+			break
+		}
+		c.b.More = more || done
+		if done || !more || len(c.b.Rows) >= c.w.Limit {
+			break
+		}
+	}
+	slices.SortFunc(c.b.Rows, func(x, y rouse.Row) int { return x.Position().Compare(y.Position()) })
+	return nil
+}
+
+// take holds the rows of entries that nobody else is about to hold. done says that the bodies have reached what they may.
+func (c *claim) take(ctx context.Context, entries []entry, first bool) (done bool, err error) {
+	began := time.Now()
+	mine, err := c.reserve(ctx, entries)
+	if err != nil {
+		return false, err
+	}
+	w := c.w
+	if w.Bytes > 0 {
+		w.Bytes -= c.size
+	}
+	plain := make([]postgres.Entry, len(mine))
+	for i := range mine {
+		plain[i] = mine[i].Entry
+	}
+	b, elsewhere, err := c.s.Store.HoldRows(ctx, plain, w)
+	if err != nil { // they may be held all the same
+		for i := range mine {
+			c.s.pending.add(mine[i].Key)
+		}
+		return false, err
+	}
+	if first {
+		c.heard(began, b)
+		c.b.Now = b.Now
+	}
+	for i := range b.Rows {
+		c.size += len(b.Rows[i].Body)
+	}
+	c.b.Rows = append(c.b.Rows, b.Rows...)
+	told := held(&b, w.Hold)
+	known := make(map[rouse.Key]bool, len(told)+len(elsewhere))
+	for i := range told {
+		known[told[i].Key] = true
+	}
+	values := make(map[rouse.Key]*entry, len(mine))
+	for i := range mine {
+		values[mine[i].Key] = &mine[i]
+	}
+	for _, is := range elsewhere {
+		known[is.Key] = true
+		c.note(values[is.Key], is)
+	}
+	for i := range mine {
+		if e := &mine[i]; !known[e.Key] && e.value != "" { // its time is not yet, or others have it locked: back to where it was
+			told = append(told, e.Entry)
+		}
+	}
+	c.s.tell(ctx, began, told)
+	if err := c.mend(ctx); err != nil {
+		return false, err
+	}
+	c.wrong, c.seen = nil, nil
+	return c.w.Bytes > 0 && c.size >= c.w.Bytes, nil
+}
+
+// reserve keeps other claims from the same entries, and returns those that none was faster with.
+func (c *claim) reserve(ctx context.Context, entries []entry) (mine []entry, err error) {
+	var indexed []entry
+	for i := range entries {
+		if entries[i].value != "" {
+			indexed = append(indexed, entries[i])
+		} else {
+			mine = append(mine, entries[i])
+		}
+	}
+	if len(indexed) == 0 {
+		return mine, nil
+	}
+	var won []bool
+	err = c.s.ask(ctx, c.v, func(ctx context.Context) (err error) {
+		won, err = c.s.index.take(ctx, c.v.id, c.asked.Add(min(c.w.Hold, holdTake)), indexed)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range indexed {
+		if won[i] {
+			mine = append(mine, indexed[i])
+		}
+	}
+	return mine, nil
+}
+
+func keysOf(entries []entry) []rouse.Key {
+	keys := make([]rouse.Key, len(entries))
+	for i := range entries {
+		keys[i] = entries[i].Key
+	}
+	return keys
+}

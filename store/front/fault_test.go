@@ -1,0 +1,491 @@
+package front
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/store/postgres"
+)
+
+// volatile starts a Redis that is empty when it comes back.
+func volatile(t *testing.T) *servers.Server { return servers.StartRedis(t, "appendonly=no") }
+
+// nodes opens stores on the same servers, which are closed when the test ends.
+func nodes(t *testing.T, n int, sql, index string, o Options, p pace) []*Store {
+	list := make([]*Store, n)
+	for i := range list {
+		s := ready(t, sql, index, o, p)
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		list[i] = s
+	}
+	return list
+}
+
+// create makes n rows, due one after another from a time, whose criticality goes round from 0 to 9.
+func create(t testing.TB, s rouse.Timers, prefix string, n int, from rouse.Instant) {
+	t.Helper()
+	changes := make([]rouse.Change, n)
+	for i := range changes {
+		k := rouse.Key{Namespace: "ns", Name: fmt.Sprintf("%s%06d", prefix, i)}
+		at := from + rouse.Instant(i)
+		changes[i] = rouse.Change{Key: k, To: &rouse.Row{Key: k, Bucket: uint32(i % 4), Visible: at, Due: at, State: rouse.StateScheduled,
+			Criticality: uint8(i % 10), Body: []byte("body")}}
+	}
+	for part := range slices.Chunk(changes, 5000) {
+		results, err := s.Apply(t.Context(), part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range results {
+			if !results[i].Applied {
+				t.Fatalf("%v was refused", part[i].Key)
+			}
+		}
+	}
+}
+
+const past rouse.Instant = 1_750_000_000_000
+
+var everyBucket = []uint32{0, 1, 2, 3}
+
+func claimed(t testing.TB, s *Store, w rouse.Window) []rouse.Row {
+	t.Helper()
+	w.Buckets = everyBucket
+	if w.Limit == 0 {
+		w.Limit = 100_000
+	}
+	b, err := s.Claim(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Rows
+}
+
+// query asks PostgreSQL for lines of text.
+func query(t testing.TB, url, text string) (lines []string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	rows, err := conn.Query(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+func mode(stores []*Store, want string) func() bool {
+	return func() bool {
+		return !slices.ContainsFunc(stores, func(s *Store) bool { return s.Stats().Mode != want })
+	}
+}
+
+// TestIndexDiesAndComesBackEmpty: while it is away, critical timers run and the others wait. When it is back, all nodes fill it together, the
+// most critical rows first, and nothing is lost.
+func TestIndexDiesAndComesBackEmpty(t *testing.T) {
+	sql, redis := servers.Postgres(t), volatile(t)
+	o := fresh(unsafe)
+	o.Criticality, o.SQL.Schema = 6, "rouse"
+	p := quick
+	p.lag = time.Minute // no change is late, and marked for that
+	stores := nodes(t, 3, sql, redis.URL(), o, p)
+	const n = 30_000
+	create(t, stores[0], "t", n, past)
+
+	redis.Kill()
+	running, waiting := 0, n
+	for i := range 12 { // however often they ask
+		for _, r := range claimed(t, stores[i%3], rouse.Window{Hold: time.Hour, Limit: 1500}) {
+			if running++; r.Criticality < 6 {
+				t.Fatalf("%s of criticality %d runs without the index", r.Key.Name, r.Criticality)
+			}
+		}
+	}
+	if waiting -= running; running != n*4/10 {
+		t.Errorf("%d rows run without the index, want all %d that are critical", running, n*4/10)
+	}
+	for _, s := range stores {
+		if rows := claimed(t, s, rouse.Window{}); len(rows) != 0 {
+			t.Errorf("%d rows more", len(rows))
+		}
+		if st := s.Stats(); st.Mode != WithoutIndex || st.Err == nil || !strings.Contains(s.Describe(), WithoutIndex) {
+			t.Errorf("without the index: %+v, %s", st, s.Describe())
+		}
+	}
+	create(t, stores[1], "meanwhile", 100, past)
+
+	began := time.Now()
+	redis.Start() // what was held or created meanwhile, its writers tell it; the others are filled in
+	eventually(t, "all nodes have it back, and it is complete", mode(stores, WithIndex))
+	t.Logf("%d rows were back in the index %v after it was", n, time.Since(began))
+	order := query(t, sql, `SELECT string_agg(criticality || '', ' ' ORDER BY first) FROM
+		(SELECT criticality, min(xid) AS first FROM rouse.timers WHERE name LIKE 't%' AND criticality < 6 GROUP BY 1) x`)
+	if !slices.Equal(order, []string{"5 4 3 2 1 0"}) {
+		t.Errorf("rows came back in the order of criticalities %v", order)
+	}
+	if mixed := query(t, sql, `SELECT a.criticality || ' and ' || b.criticality FROM
+		(SELECT criticality, max(xid) AS last FROM rouse.timers WHERE name LIKE 't%' AND criticality < 6 GROUP BY 1) a,
+		(SELECT criticality, min(xid) AS first FROM rouse.timers WHERE name LIKE 't%' AND criticality < 6 GROUP BY 1) b
+		WHERE a.criticality > b.criticality AND a.last >= b.first`); len(mixed) > 0 {
+		t.Errorf("criticalities came back mixed: %v", mixed)
+	}
+	for _, s := range stores {
+		if got := s.Stats().Synced; got == 0 {
+			t.Error("a node has put no row into the index")
+		} else {
+			t.Logf("a node has put %d rows into the index", got)
+		}
+	}
+	if shares := query(t, sql, `SELECT DISTINCT split_part(sync_owner, '/', 1) FROM rouse.timers WHERE name LIKE 't%'`); len(shares) != 3 {
+		t.Errorf("owners of marks are %v, want 3", shares)
+	}
+	got := map[rouse.Key]int{}
+	eventually(t, "every row is held", func() bool {
+		for _, s := range stores {
+			for _, r := range claimed(t, s, rouse.Window{Hold: time.Hour, Limit: 5000}) {
+				got[r.Key]++
+			}
+		}
+		return len(got) >= waiting+100
+	})
+	for k, times := range got {
+		if times != 1 {
+			t.Errorf("%s was held %d times", k.Name, times)
+		}
+	}
+	if len(got) != waiting+100 {
+		t.Errorf("%d rows were held, %d waited", len(got), waiting+100)
+	}
+}
+
+// TestFiringGoesOnWhileItIsFilled: rows of enough criticality come at once, whatever the index has of them; the others when it has them.
+func TestFiringGoesOnWhileItIsFilled(t *testing.T) {
+	sql, redis := servers.Postgres(t), servers.StartRedis(t)
+	o := fresh(unsafe)
+	o.Criticality = 5
+	p := quick
+	p.net = time.Hour // it would find what the index is to forget
+	s := nodes(t, 1, sql, redis.URL(), o, p)[0]
+	create(t, s, "t", 100, past)
+	v := s.state.view()
+	v.level = 8 // as if only those of 8 and more were in it
+	for _, c := range []struct {
+		level int
+		limit int
+		want  int
+	}{{8, 1000, 100}, {8, 13, 13}, {0, 1000, 100}} {
+		v.level = c.level
+		b, err := s.claim(t.Context(), v, rouse.Window{Buckets: everyBucket, Limit: c.limit})
+		if err != nil || len(b.Rows) != c.want || b.More != (c.limit < 100) {
+			t.Errorf("at level %d: %d rows, more %v, %v", c.level, len(b.Rows), b.More, err)
+		}
+	}
+	rows := make(map[rouse.Key]postgres.Entry)
+	for _, r := range claimed(t, s, rouse.Window{}) { // the index forgets those below 8
+		if r.Criticality < 8 {
+			rows[r.Key] = postgres.Entry{Key: r.Key, Bucket: r.Bucket, Visible: rouse.Never, Revision: r.Revision}
+		}
+	}
+	for _, e := range rows {
+		if err := s.index.put(t.Context(), v.id, []postgres.Entry{e}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v.level = 8
+	for _, hold := range []time.Duration{0, time.Hour} {
+		var got []rouse.Row
+		w := rouse.Window{Buckets: everyBucket, Limit: 7, Hold: hold}
+		for {
+			b, err := s.claim(t.Context(), v, w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, b.Rows...)
+			if !b.More {
+				break
+			}
+			w.After = b.Rows[len(b.Rows)-1].Position()
+		}
+		if len(got) != 50 || slices.ContainsFunc(got, func(r rouse.Row) bool { return r.Criticality < 5 }) {
+			t.Errorf("with a hold of %v: %d rows, want the 50 that are critical", hold, len(got))
+		}
+	}
+}
+
+// TestIndexComesBackWhole: what was written while it could not be reached is told to it then; nothing else is done.
+func TestIndexComesBackWhole(t *testing.T) {
+	sql, redis := servers.Postgres(t), servers.StartRedis(t)
+	proxy := servers.NewProxy(t, redis.Addr())
+	o := fresh(unsafe)
+	o.Timeout = 300 * time.Millisecond
+	s := nodes(t, 1, sql, proxy.URL(redis.URL()), o, quick)[0]
+	create(t, s, "before", 50, past)
+	id := s.state.view().id
+	proxy.Refuse(true)
+	proxy.Reset()
+	for i := range 30 { // each within the timeout, at the most
+		create(t, s, fmt.Sprint("meanwhile", i), 10, past)
+	}
+	rows := claimed(t, s, rouse.Window{Limit: 50})
+	changes := make([]rouse.Change, len(rows))
+	for i := range rows {
+		changes[i] = rouse.Change{Key: rows[i].Key, If: rouse.AnyRevision}
+	}
+	if _, err := s.Apply(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	if st := s.Stats(); st.Mode != WithoutIndex || st.Pending == 0 || st.Lost != 1 {
+		t.Errorf("without the index: %+v", st)
+	}
+	proxy.Refuse(false)
+	eventually(t, "it has heard of all", func() bool { return s.Stats().Mode == WithIndex && s.Stats().Pending == 0 })
+	if s.state.view().id != id {
+		t.Error("it was begun anew")
+	}
+	if rows := claimed(t, s, rouse.Window{}); len(rows) != 300 {
+		t.Errorf("%d rows, want 300", len(rows))
+	}
+}
+
+// TestTooMuchIsMissed: an index that has missed more than a node keeps in mind is thrown away and filled again.
+func TestTooMuchIsMissed(t *testing.T) {
+	sql, redis := servers.Postgres(t), servers.StartRedis(t)
+	proxy := servers.NewProxy(t, redis.Addr())
+	o := fresh(unsafe)
+	o.Timeout = 300 * time.Millisecond
+	p := quick
+	p.pending, p.net = 20, time.Hour
+	s, other := ready(t, sql, proxy.URL(redis.URL()), o, p), ready(t, sql, redis.URL(), o, p)
+	defer s.Close()
+	defer other.Close()
+	create(t, s, "before", 50, past)
+	id := s.state.view().id
+	proxy.Refuse(true)
+	proxy.Reset()
+	create(t, s, "meanwhile", 50, past)
+	proxy.Refuse(false)
+	eventually(t, "another one is complete", func() bool {
+		return mode([]*Store{s, other}, WithIndex)() && s.state.view().id != id && s.state.view().id == other.state.view().id
+	})
+	for _, s := range []*Store{s, other} {
+		if rows := claimed(t, s, rouse.Window{}); len(rows) != 100 {
+			t.Errorf("%d rows, want 100", len(rows))
+		}
+	}
+}
+
+// TestRestoredIndex: one that comes back as it was some time ago is thrown away, whether its connections broke or not.
+func TestRestoredIndex(t *testing.T) {
+	for _, broken := range []bool{false, true} {
+		t.Run(fmt.Sprint("connections break: ", broken), func(t *testing.T) {
+			sql, redis := servers.Postgres(t), servers.StartRedis(t)
+			proxy := servers.NewProxy(t, redis.Addr())
+			o := fresh(unsafe)
+			p := quick
+			p.net = time.Hour // it would find them too
+			s := ready(t, sql, proxy.URL(redis.URL()), o, p)
+			defer s.Close()
+			create(t, s, "before", 50, past)
+			admin := goredis.NewClient(&goredis.Options{Addr: redis.Addr()})
+			defer admin.Close()
+			keys, err := admin.Keys(t.Context(), "*").Result()
+			if err != nil || len(keys) < 4 {
+				t.Fatal(keys, err)
+			}
+			copies := map[string]string{}
+			for _, k := range keys {
+				if copies[k], err = admin.Dump(t.Context(), k).Result(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			beat, err := s.IndexBeat(t.Context(), o.Prefix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the beat goes on for longer than may be missed", func() bool {
+				now, err := s.IndexBeat(t.Context(), o.Prefix)
+				return err == nil && now.Beat > beat.Beat+2*p.beats.Milliseconds()
+			})
+			create(t, s, "later", 50, past)
+			if broken {
+				proxy.Refuse(true)
+				proxy.Reset()
+				eventually(t, "it is away", mode([]*Store{s}, WithoutIndex))
+			}
+			_, err = admin.TxPipelined(t.Context(), func(tx goredis.Pipeliner) error {
+				for k, dump := range copies {
+					tx.RestoreReplace(t.Context(), k, 0, dump)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			proxy.Refuse(false)
+			eventually(t, "another one is complete", func() bool {
+				return s.Stats().Mode == WithIndex && s.Stats().Lost == 1 && s.state.view().id != beat.ID
+			})
+			if rows := claimed(t, s, rouse.Window{}); len(rows) != 100 {
+				t.Errorf("%d rows, want 100", len(rows))
+			}
+		})
+	}
+}
+
+// TestDeadNodesBatch: rows that a node has marked, and not put into the index before it died, are found by their owner.
+func TestDeadNodesBatch(t *testing.T) {
+	sql, redis := servers.Postgres(t), servers.StartRedis(t)
+	o := fresh(unsafe).withDefaults()
+	under, err := postgres.Open(t.Context(), sql, o.SQL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer under.Close()
+	create(t, under, "t", 300, rouse.At(time.Now().Add(time.Hour))) // none is overdue: the net finds none
+	ix, err := newIndex(redis.URL(), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ix.close()
+	now, err := ix.enter(t.Context(), 4711, 0)
+	if err != nil || now.id != 4711 {
+		t.Fatal(now, err)
+	}
+	if _, err := under.SetIndexBeat(t.Context(), o.Prefix, postgres.IndexBeat{ID: 4711}, postgres.IndexBeat{}); err != nil {
+		t.Fatal(err)
+	}
+	for n, level := range []int{9, 4, 0} {
+		owner := fmt.Sprint("dead/", n)
+		if _, _, err := ix.beat(t.Context(), 4711, 0, 10, time.Minute, &batch{owner, level}); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := under.SyncNext(t.Context(), 4711, owner, uint8(level), rouse.Position{}, 1000, 20); err != nil || len(p.Won) != 20 {
+			t.Fatal(p, err)
+		}
+	}
+	p := quick
+	p.scan = 100
+	s := ready(t, sql, redis.URL(), o, p)
+	defer s.Close()
+	if s.state.view().id != 4711 {
+		t.Error("the index was begun anew")
+	}
+	if rows := claimed(t, s, rouse.Window{Ahead: 2 * time.Hour}); len(rows) != 300 {
+		t.Errorf("%d rows, want 300", len(rows))
+	}
+}
+
+// TestStorePostgresDies: nothing that was acknowledged is lost when PostgreSQL is killed, and the index learns what became of the rest.
+func TestStorePostgresDies(t *testing.T) {
+	db, redis := servers.StartPostgres(t), servers.StartRedis(t)
+	o := fresh(unsafe)
+	s := nodes(t, 1, db.URL(), redis.URL(), o, quick)[0]
+	create(t, s, "t", 100, past)
+	db.Kill()
+	if _, err := s.Claim(t.Context(), rouse.Window{Buckets: everyBucket, Limit: 10}); err == nil {
+		t.Error("a claim succeeds without PostgreSQL")
+	}
+	k := rouse.Key{Namespace: "ns", Name: "doubtful"}
+	if _, err := s.Apply(t.Context(), []rouse.Change{{Key: k, To: &rouse.Row{Key: k, Visible: past, State: rouse.StateScheduled}}}); err == nil {
+		t.Error("a change succeeds without PostgreSQL")
+	}
+	db.Start()
+	eventually(t, "it goes on", func() bool { return s.Stats().Mode == WithIndex && s.Stats().Pending == 0 })
+	if rows := claimed(t, s, rouse.Window{Hold: time.Hour}); len(rows) != 100 {
+		t.Errorf("%d rows, want 100", len(rows))
+	}
+}
+
+// TestPausedIndex: one that hangs delays the first calls by their timeout, and then nobody.
+func TestPausedIndex(t *testing.T) {
+	sql, redis := servers.Postgres(t), servers.StartRedis(t)
+	o := fresh(unsafe)
+	o.Timeout = 200 * time.Millisecond
+	s := nodes(t, 1, sql, redis.URL(), o, quick)[0]
+	create(t, s, "before", 10, past)
+	redis.Pause()
+	for i := range 20 {
+		create(t, s, fmt.Sprint("meanwhile", i), 10, past)
+		if rows := claimed(t, s, rouse.Window{}); len(rows) != 10*(i+2) {
+			t.Errorf("%d rows, want %d", len(rows), 10*(i+2))
+		}
+	}
+	if st := s.Stats(); st.Lost != 1 || st.Mode != WithoutIndex {
+		t.Errorf("it hangs: %+v", st)
+	}
+	redis.Resume()
+	eventually(t, "it has heard of all", func() bool { return s.Stats().Mode == WithIndex && s.Stats().Pending == 0 })
+	if rows := claimed(t, s, rouse.Window{}); len(rows) != 210 {
+		t.Errorf("%d rows, want 210", len(rows))
+	}
+}
+
+// TestWritersPastTheIndex: what somebody writes without telling the index is found: at once where he gives a hint, else when it is overdue.
+func TestWritersPastTheIndex(t *testing.T) {
+	for _, hint := range []bool{true, false} {
+		t.Run(fmt.Sprint("with a hint: ", hint), func(t *testing.T) {
+			sql, redis := servers.Postgres(t), servers.StartRedis(t)
+			o := fresh(unsafe)
+			p := quick
+			if hint {
+				p.net = time.Hour
+			}
+			s := ready(t, sql, redis.URL(), o, p)
+			defer s.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			hints, watched := make(chan struct{}, 100), make(chan error)
+			go func() { watched <- s.Watch(ctx, func() { hints <- struct{}{} }) }()
+			<-hints // the first one is for what was before
+			claimed(t, s, rouse.Window{Hold: time.Hour})
+			create(t, s.Store, "past", 10, past)
+			if hint {
+				query(t, sql, `SELECT COALESCE(`+o.SQL.Schema+`.hint()::text, '')`)
+				<-hints
+				if rows := claimed(t, s, rouse.Window{Hold: time.Hour}); len(rows) != 10 {
+					t.Errorf("%d rows, want 10", len(rows))
+				}
+			} else {
+				eventually(t, "the rows are found", func() bool { return len(claimed(t, s, rouse.Window{})) == 10 })
+				if st := s.Stats(); st.Found != 10 {
+					t.Errorf("found: %+v", st)
+				}
+			}
+			cancel()
+			if err := <-watched; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestEvictingIndexIsRefused: one that throws entries away without a word is as one that is away.
+func TestEvictingIndexIsRefused(t *testing.T) {
+	o := fresh(unsafe)
+	s := openTest(t, servers.Postgres(t), servers.StartRedis(t, "maxmemory-policy=allkeys-lru").URL(), o, quick)
+	defer s.Close()
+	create(t, s, "t", 10, past)
+	if rows := claimed(t, s, rouse.Window{}); len(rows) != 10 {
+		t.Errorf("%d rows, want 10", len(rows))
+	}
+	if st := s.Stats(); st.Mode != WithoutIndex || st.Err == nil || !strings.Contains(st.Err.Error(), "noeviction") {
+		t.Errorf("%+v", st)
+	}
+}

@@ -1,0 +1,86 @@
+package front
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/store/postgres"
+	"github.com/rousehq/rouse/store/storetest"
+)
+
+// TestMain keeps go-redis from telling of every connection that a test breaks.
+func TestMain(m *testing.M) {
+	logging.Disable()
+	os.Exit(m.Run())
+}
+
+// unsafe are the options for the tests' shared server, which does not sync. The timeout is that of a machine that has much to do.
+var unsafe = Options{SQL: postgres.Options{AllowUnsafe: true, MaxConns: 4}, Timeout: 5 * time.Second}
+
+// quick is a pace for tests.
+var quick = func() pace {
+	p := usual
+	p.beat, p.copy, p.net, p.overdue, p.again = 50*time.Millisecond, 100*time.Millisecond, 50*time.Millisecond, 200*time.Millisecond, 50*time.Millisecond
+	p.beats, p.lag, p.given = time.Second, 200*time.Millisecond, 2*time.Second
+	return p
+}()
+
+func openTest(t testing.TB, sql, index string, o Options, p pace) *Store {
+	t.Helper()
+	s, err := open(t.Context(), sql, index, o, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// eventually waits until something is so.
+func eventually(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(60 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 60 s: %s", what)
+		}
+	}
+}
+
+// ready opens a store that has its index.
+func ready(t testing.TB, sql, index string, o Options, p pace) *Store {
+	t.Helper()
+	s := openTest(t, sql, index, o, p)
+	eventually(t, "the index is complete", func() bool { return s.Stats().Mode == WithIndex })
+	return s
+}
+
+// fresh returns options for a store of its own in a database that several share.
+func fresh(o Options) Options {
+	name := fmt.Sprint("s", schemas.Add(1))
+	o.Prefix, o.SQL.Schema = "rouse:"+name, name
+	return o
+}
+
+var schemas atomic.Int64
+
+func TestContract(t *testing.T) {
+	sql, index := servers.Postgres(t), servers.Redis(t)
+	open := func(t *testing.T) *Store { return ready(t, sql, index, fresh(unsafe), usual) }
+	storetest.Run(t, func(t *testing.T) rouse.Store { return open(t) })
+	storetest.RunShared(t, func(t *testing.T) rouse.Shared { return open(t) })
+}
+
+// nowhere is an address where no Redis is.
+const nowhere = "redis://127.0.0.1:1/0"
+
+func TestContractWithoutIndex(t *testing.T) {
+	sql := servers.Postgres(t)
+	open := func(t *testing.T) *Store { return openTest(t, sql, nowhere, fresh(unsafe), usual) }
+	storetest.Run(t, func(t *testing.T) rouse.Store { return open(t) })
+	storetest.RunShared(t, func(t *testing.T) rouse.Shared { return open(t) })
+}

@@ -1,0 +1,351 @@
+package front
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/postgres"
+	"github.com/rousehq/rouse/store/redis"
+)
+
+//go:embed head.lua
+var headText string
+
+//go:embed enter.lua
+var enterText string
+
+//go:embed put.lua
+var putText string
+
+//go:embed mend.lua
+var mendText string
+
+//go:embed range.lua
+var rangeText string
+
+//go:embed take.lua
+var takeText string
+
+//go:embed look.lua
+var lookText string
+
+//go:embed beat.lua
+var beatText string
+
+//go:embed end.lua
+var endText string
+
+var (
+	enterScript = goredis.NewScript(enterText)
+	putScript   = goredis.NewScript(headText + putText)
+	mendScript  = goredis.NewScript(headText + mendText)
+	rangeScript = goredis.NewScript(headText + rangeText)
+	takeScript  = goredis.NewScript(headText + takeText)
+	lookScript  = goredis.NewScript(headText + lookText)
+	beatScript  = goredis.NewScript(headText + beatText)
+	endScript   = goredis.NewScript(headText + endText)
+)
+
+// chunk is how many entries one script sees, so that it is short.
+const chunk = 500
+
+var errAnswer = errors.New("the answer of the index is not what its script gives")
+
+// index is the client of the index: head.lua says what is in it. Every call but enter names the id that the caller knows, and fails if the
+// index is another one by now.
+type index struct {
+	client goredis.UniversalClient
+	name   string   // of the server, without passwords
+	base   []string // what all keys begin with
+}
+
+func newIndex(url string, o *Options) (*index, error) {
+	if strings.ContainsAny(o.Prefix, "{}*?[]\\ \t\r\n\x00") || len(o.Prefix) > 64 {
+		return nil, rouse.Refuse("prefix", o.Prefix, "cannot begin the keys of an index", "use up to 64 letters, digits and :-_.")
+	}
+	client, name, err := redis.Connect(url, redis.Options{Timeout: 10 * time.Second, DialTimeout: o.Timeout, PoolSize: 16})
+	if err != nil {
+		return nil, err
+	}
+	return &index{client: client, name: name, base: []string{o.Prefix + ":{index}:"}}, nil
+}
+
+func (ix *index) close() error { return ix.client.Close() }
+
+func (ix *index) run(ctx context.Context, s *goredis.Script, args []any) (any, error) {
+	v, err := s.Run(ctx, ix.client, ix.base, args...).Result()
+	if err != nil {
+		return nil, fmt.Errorf("index %s: %w", ix.name, err)
+	}
+	return v, nil
+}
+
+func (ix *index) list(ctx context.Context, s *goredis.Script, args []any) ([]any, error) {
+	v, err := ix.run(ctx, s, args)
+	if err != nil {
+		return nil, err
+	}
+	l, ok := v.([]any)
+	if !ok {
+		return nil, errAnswer
+	}
+	return l, nil
+}
+
+// fit refuses a server that throws entries away when it is short of memory: nobody would know.
+func (ix *index) fit(ctx context.Context) error {
+	info, err := ix.client.Info(ctx, "memory").Result()
+	if err != nil {
+		return fmt.Errorf("index %s: %w", ix.name, err)
+	}
+	if _, policy, ok := strings.Cut(info, "maxmemory_policy:"); ok && strings.HasPrefix(policy, "allkeys-") {
+		policy, _, _ = strings.Cut(policy, "\r")
+		return fmt.Errorf("index %s has maxmemory-policy %s, and would throw entries away and tell nobody; set it to noeviction", ix.name, policy)
+	}
+	return nil
+}
+
+// stand is how an index is.
+type stand struct {
+	id    int64 // 0: there is none
+	level int   // all rows of at least this criticality are in it; 10: of none
+	beat  int64
+}
+
+// enter returns the index that there is. If there is none it begins one of a new id, unless that is 0; old is the id of one that is to be
+// thrown away before.
+func (ix *index) enter(ctx context.Context, id, old int64) (s stand, err error) {
+	v, err := ix.list(ctx, enterScript, []any{id, old})
+	if err != nil {
+		return s, err
+	}
+	if len(v) != 3 {
+		return s, errAnswer
+	}
+	if text, ok := v[0].(string); ok {
+		if s.id, err = strconv.ParseInt(text, 10, 64); err != nil || s.id <= 0 {
+			return s, fmt.Errorf("index %s has the id %q, which is none", ix.name, text)
+		}
+	}
+	level, ok1 := v[1].(string)
+	beat, ok2 := v[2].(string)
+	if s.level, err = strconv.Atoi(level); err != nil || !ok1 || !ok2 {
+		return s, errAnswer
+	}
+	if s.beat, err = strconv.ParseInt(beat, 10, 64); err != nil {
+		return s, errAnswer
+	}
+	return s, nil
+}
+
+// batch is one that is on its way into the index.
+type batch struct {
+	owner string
+	level int // its criticality
+}
+
+// beat says that the index is alive, which it is not if its beat is below least, and from which criticality on the caller found no row that
+// is not marked. It begins a batch if there is one. It returns how the index is, and the owners of batches that are older than given.
+func (ix *index) beat(ctx context.Context, id, least int64, clean int, given time.Duration, b *batch) (s stand, dead []string, err error) {
+	args := []any{id, least, clean, given.Milliseconds()}
+	if b != nil {
+		args = append(args, b.owner, b.level)
+	}
+	v, err := ix.list(ctx, beatScript, args)
+	if err != nil {
+		return s, nil, err
+	}
+	if len(v) < 2 {
+		return s, nil, errAnswer
+	}
+	level, ok := v[0].(int64)
+	beat, _ := v[1].(string)
+	if s.beat, err = strconv.ParseInt(beat, 10, 64); err != nil || !ok {
+		return s, nil, errAnswer
+	}
+	s.id, s.level = id, int(level)
+	for _, v := range v[2:] {
+		owner, _ := v.(string)
+		dead = append(dead, owner)
+	}
+	return s, dead, nil
+}
+
+// end ends batches.
+func (ix *index) end(ctx context.Context, id int64, owners []string) error {
+	args := []any{id}
+	for _, o := range owners {
+		args = append(args, o)
+	}
+	_, err := ix.run(ctx, endScript, args)
+	return err
+}
+
+// put says where rows are. An entry that is newer stays. With an owner, the rows are that batch, which ends with it.
+func (ix *index) put(ctx context.Context, id int64, entries []postgres.Entry, owner string) error {
+	for {
+		part := entries[:min(chunk, len(entries))]
+		entries = entries[len(part):]
+		ends := ""
+		if len(entries) == 0 {
+			ends = owner
+		}
+		args := append(make([]any, 0, 2+3*len(part)), id, ends)
+		for i := range part {
+			e := &part[i]
+			args = append(args, memberOf(&e.Key), scoreOf(e.Visible), valueOf(e.Revision, e.Bucket))
+		}
+		if len(part) > 0 || ends != "" {
+			if _, err := ix.run(ctx, putScript, args); err != nil {
+				return err
+			}
+		}
+		if len(entries) == 0 {
+			return nil
+		}
+	}
+}
+
+// mend says where rows are as somebody has looked at them, after he had seen the values in the index (empty: none). It returns how many
+// entries were added or moved.
+func (ix *index) mend(ctx context.Context, id int64, entries []postgres.Entry, seen []string) (mended int, err error) {
+	for len(entries) > 0 {
+		part := entries[:min(chunk, len(entries))]
+		args := append(make([]any, 0, 1+4*len(part)), id)
+		for i := range part {
+			e := &part[i]
+			args = append(args, memberOf(&e.Key), scoreAt(e), valueOf(e.Revision, e.Bucket), seen[i])
+		}
+		v, err := ix.run(ctx, mendScript, args)
+		if err != nil {
+			return mended, err
+		}
+		n, ok := v.(int64)
+		if !ok {
+			return mended, errAnswer
+		}
+		mended += int(n)
+		entries, seen = entries[len(part):], seen[len(part):]
+	}
+	return mended, nil
+}
+
+// look returns what the index has of keys.
+func (ix *index) look(ctx context.Context, id int64, keys []rouse.Key) (out []entry, err error) {
+	for len(keys) > 0 {
+		part := keys[:min(chunk, len(keys))]
+		args := append(make([]any, 0, 1+len(part)), id)
+		for i := range part {
+			args = append(args, memberOf(&part[i]))
+		}
+		v, err := ix.list(ctx, lookScript, args)
+		if err != nil {
+			return nil, err
+		}
+		if len(v) != 2*len(part) {
+			return nil, errAnswer
+		}
+		for i := range part {
+			e := entry{Entry: postgres.Entry{Key: part[i]}}
+			e.score, _ = v[2*i].(string)
+			e.value, _ = v[2*i+1].(string)
+			e.Revision = revisionOf(e.value)
+			e.Visible, _ = visibleOf(e.score)
+			out = append(out, e)
+		}
+		keys = keys[len(part):]
+	}
+	return out, nil
+}
+
+// take moves entries that are as they were read to a later time, and returns which were.
+func (ix *index) take(ctx context.Context, id int64, to rouse.Instant, entries []entry) (mine []bool, err error) {
+	for len(entries) > 0 {
+		part := entries[:min(chunk, len(entries))]
+		args := append(make([]any, 0, 2+3*len(part)), id, scoreOf(to))
+		for i := range part {
+			args = append(args, memberOf(&part[i].Key), part[i].score, part[i].value)
+		}
+		v, err := ix.list(ctx, takeScript, args)
+		if err != nil {
+			return nil, err
+		}
+		if len(v) != len(part) {
+			return nil, errAnswer
+		}
+		for _, won := range v {
+			mine = append(mine, won == int64(1))
+		}
+		entries = entries[len(part):]
+	}
+	return mine, nil
+}
+
+// page is a part of a bucket's entries.
+type page struct {
+	entries []entry
+	more    bool
+}
+
+// spot is where to go on in a bucket.
+type spot struct {
+	bucket uint32
+	score  string // empty: from the start
+	member string
+}
+
+// read returns the next entries of buckets that are due by a time, up to count of each, and the level.
+func (ix *index) read(ctx context.Context, id int64, until rouse.Instant, count int, spots []spot) (level int, pages []page, err error) {
+	args := append(make([]any, 0, 3+3*len(spots)), id, scoreOf(min(until, rouse.Never-1)), count)
+	for i := range spots {
+		args = append(args, spots[i].bucket, spots[i].score, spots[i].member)
+	}
+	v, err := ix.list(ctx, rangeScript, args)
+	if err != nil {
+		return 0, nil, err
+	}
+	if len(v) != 1+len(spots) {
+		return 0, nil, errAnswer
+	}
+	text, _ := v[0].(string)
+	if level, err = strconv.Atoi(text); err != nil {
+		return 0, nil, errAnswer
+	}
+	pages = make([]page, len(spots))
+	for i := range spots {
+		if pages[i], err = readPage(v[1+i], spots[i].bucket); err != nil {
+			return 0, nil, err
+		}
+	}
+	return level, pages, nil
+}
+
+func readPage(v any, bucket uint32) (p page, err error) {
+	l, ok := v.([]any)
+	if !ok || len(l)%3 != 1 {
+		return p, errAnswer
+	}
+	p.more = l[0] == int64(1)
+	p.entries = make([]entry, 0, len(l)/3)
+	for i := 1; i < len(l); i += 3 {
+		member, ok1 := l[i].(string)
+		score, ok2 := l[i+1].(string)
+		value, ok3 := l[i+2].(string)
+		key, ok4 := keyOf(member)
+		visible, ok5 := visibleOf(score)
+		if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
+			return p, errAnswer
+		}
+		p.entries = append(p.entries, entry{Entry: postgres.Entry{Key: key, Bucket: bucket, Visible: visible, Revision: revisionOf(value)},
+			value: value, score: score})
+	}
+	return p, nil
+}

@@ -1,0 +1,163 @@
+package front
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/store/mem"
+	"github.com/rousehq/rouse/store/postgres"
+	"github.com/rousehq/rouse/store/storetest"
+)
+
+func TestSameAsTheModel(t *testing.T) {
+	sql, index := servers.Postgres(t), servers.Redis(t)
+	storetest.Compare(t, func(t *testing.T) rouse.Store { return ready(t, sql, index, fresh(unsafe), usual) },
+		func() rouse.Store { return mem.New() })
+}
+
+// TestSameAsPostgres: a claim by the index returns what PostgreSQL would, in whatever window.
+func TestSameAsPostgres(t *testing.T) {
+	s := ready(t, servers.Postgres(t), servers.Redis(t), fresh(unsafe), usual)
+	defer s.Close()
+	const n = 3000
+	changes := make([]rouse.Change, n)
+	var after []rouse.Position
+	for i := range changes {
+		at := past + rouse.Instant(i*i%37) // many at a time
+		k := rouse.Key{Namespace: []string{"a", "b", "c\x01"}[i%3], Name: fmt.Sprint(i * 7919 % n), Fire: []string{"", "f"}[i%2]}
+		bucket := uint32(i % 8)
+		if i%3 > 0 {
+			bucket = 1 // some are full, others not
+		}
+		changes[i] = rouse.Change{Key: k, To: &rouse.Row{Key: k, Bucket: bucket, Visible: at, Due: at, State: rouse.StateScheduled, Body: make([]byte, i%9)}}
+		after = append(after, rouse.Position{Visible: at, Key: k})
+	}
+	if _, err := s.Apply(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		w := rouse.Window{
+			Buckets:    slices.Compact(slices.Sorted(slices.Values(rapid.SliceOf(rapid.Uint32Range(0, 9)).Draw(t, "buckets")))),
+			Limit:      rapid.SampledFrom([]int{1, 2, 17, 100, 999, 5000}).Draw(t, "limit"),
+			Bytes:      rapid.SampledFrom([]int{0, 0, 1, 50, 1000}).Draw(t, "bytes"),
+			Namespaces: rapid.SampledFrom([][]string{nil, {"b"}, {"a", "c\x01"}, {"d"}}).Draw(t, "namespaces"),
+		}
+		if rapid.Bool().Draw(t, "after one") {
+			w.After = after[rapid.IntRange(0, n-1).Draw(t, "after")]
+			w.After.Visible += rapid.SampledFrom([]rouse.Instant{0, 0, 1, -1}).Draw(t, "moved")
+		}
+		if rapid.Bool().Draw(t, "until") {
+			now, err := s.Now(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Ahead = (past + 20).Sub(now) - time.Hour // before all of them
+		}
+		got, err := s.Claim(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := s.Store.Claim(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Rows) != len(want.Rows) || got.More && len(got.Rows) == 0 {
+			t.Fatalf("%d rows, more %v, want %d, more %v", len(got.Rows), got.More, len(want.Rows), want.More)
+		}
+		for i := range got.Rows {
+			if got.Rows[i].Position() != want.Rows[i].Position() || got.Rows[i].Revision != want.Rows[i].Revision {
+				t.Fatalf("row %d is %+v, want %+v", i, got.Rows[i], want.Rows[i])
+			}
+		}
+		if len(want.Rows) == w.Limit && !got.More && !want.More {
+			t.Fatal("more is not set")
+		}
+	})
+}
+
+// TestLateUpdates: the index takes nothing that is older than what it has, and nothing for another index.
+func TestLateUpdates(t *testing.T) {
+	ctx := t.Context()
+	o := fresh(unsafe).withDefaults()
+	ix, err := newIndex(servers.Redis(t), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ix.close()
+	if _, err := ix.enter(ctx, 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	k := rouse.Key{Namespace: "ns", Name: "a"}
+	at := func(revision uint64, bucket uint32, visible rouse.Instant) []postgres.Entry {
+		return []postgres.Entry{{Key: k, Bucket: bucket, Visible: visible, Revision: revision}}
+	}
+	have := func(what string, revision uint64, bucket uint32, visible rouse.Instant) {
+		t.Helper()
+		e, err := ix.look(ctx, 1, []rouse.Key{k})
+		if err != nil || e[0].Revision != revision || e[0].Visible != visible {
+			t.Errorf("%s: %+v, %v", what, e, err)
+		}
+		_, pages, err := ix.read(ctx, 1, 1000, 10, []spot{{bucket: 0}, {bucket: 1}, {bucket: 1 << 31}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, b := range []uint32{0, 1, 1 << 31} {
+			if n := len(pages[i].entries); n == 1 != (b == bucket && revision > 0) {
+				t.Errorf("%s: bucket %d has %d entries", what, b, n)
+			}
+		}
+	}
+	const large = 1<<62 + 1 // Lua's numbers do not tell it from its neighbours
+	for _, c := range []struct {
+		what     string
+		say      []postgres.Entry
+		revision uint64
+		bucket   uint32
+		visible  rouse.Instant
+	}{
+		{"first", at(large, 1, 100), large, 1, 100},
+		{"older", at(large-1, 0, 50), large, 1, 100},
+		{"the same, elsewhere", at(large, 1, 110), large, 1, 110},
+		{"newer, in another bucket", at(large+1, 1<<31, 200), large + 1, 1 << 31, 200},
+		{"removed by who saw an older one", at(large, 0, rouse.Never), large + 1, 1 << 31, 200},
+		{"removed", at(large+1, 0, rouse.Never), 0, 0, 0},
+		{"again", at(large+2, 0, 300), large + 2, 0, 300},
+	} {
+		if err := ix.put(ctx, 1, c.say, ""); err != nil {
+			t.Fatal(err)
+		}
+		have(c.what, c.revision, c.bucket, c.visible)
+	}
+	mend := func(what string, seen string, say []postgres.Entry, want int) {
+		t.Helper()
+		if n, err := ix.mend(ctx, 1, say, []string{seen}); err != nil || n != want {
+			t.Errorf("%s: mended %d, %v", what, n, err)
+		}
+	}
+	mend("gone, as who saw nothing says", "", at(0, 0, 0), 0)
+	have("it stays", large+2, 0, 300)
+	mend("gone, as who saw an older one says", valueOf(large, 0), at(0, 0, 0), 0)
+	have("it stays", large+2, 0, 300)
+	mend("its revision went back", valueOf(large+2, 0), at(7, 1, 30), 1)
+	have("the store was restored", 7, 1, 30)
+	mend("newer than what was seen", valueOf(5, 0), at(8, 1, 31), 1)
+	have("newer", 8, 1, 31)
+	mend("gone", valueOf(8, 1), at(0, 0, 0), 0)
+	have("gone", 0, 0, 0)
+
+	if err := ix.put(ctx, 2, at(large, 0, 1), ""); err == nil {
+		t.Error("another index takes an entry")
+	}
+	if now, err := ix.enter(ctx, 3, 2); err != nil || now.id != 1 {
+		t.Errorf("an index is thrown away that is another one: %+v, %v", now, err)
+	}
+	if now, err := ix.enter(ctx, 3, 1); err != nil || now.id != 3 || now.level != 10 {
+		t.Errorf("thrown away and begun anew: %+v, %v", now, err)
+	}
+}

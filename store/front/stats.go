@@ -1,0 +1,41 @@
+package front
+
+import "sync/atomic"
+
+// Modes of a store.
+const (
+	WithIndex    = "with its index"    // all rows are in it
+	FillingIndex = "filling its index" // it was empty: rows of at least Stats.Level are in it
+	WithoutIndex = "without its index" // it is away
+)
+
+// Stats says how a store does.
+type Stats struct {
+	Mode    string
+	Level   int    // all rows of at least this criticality are in the index; 10: of none
+	Err     error  // why the index is away
+	Lost    uint64 // how often it went away
+	Synced  uint64 // rows that this store put into an empty index
+	Found   uint64 // overdue rows that the index did not know of, and that this store found
+	Mended  uint64 // entries that claims have met and that were no longer so
+	Pending int    // rows that the index is still to be told of
+}
+
+// counts are the counters of Stats.
+type counts struct{ lost, synced, found, mended atomic.Uint64 }
+
+// Stats returns how the store does.
+func (s *Store) Stats() Stats {
+	s.state.mu.Lock()
+	st := Stats{Mode: WithIndex, Level: s.state.at.level, Err: s.state.was}
+	switch {
+	case s.state.at.id == 0:
+		st.Mode, st.Level = WithoutIndex, 10
+	case st.Level > 0:
+		st.Mode = FillingIndex
+	}
+	s.state.mu.Unlock()
+	st.Lost, st.Synced, st.Found, st.Mended = s.counts.lost.Load(), s.counts.synced.Load(), s.counts.found.Load(), s.counts.mended.Load()
+	st.Pending, _ = s.pending.len()
+	return st
+}

@@ -1,0 +1,432 @@
+-- compatible: 1
+--
+-- Timers in the caller's own transaction: create_timer and delete_timer are for everybody who may write SQL, and need no right but to
+-- be executed. What they are asked for is done when the caller commits, and never if he does not. What is here adds to what there was, so
+-- nodes of the version before go on beside it.
+--
+-- At commit, and not before, because a row that a transaction has written is locked until its end. A node commits what many timers came to
+-- in one transaction: a caller that replaces a timer, and then waits for something else, would keep the node from writing anything at all. So
+-- a call writes down what is wanted, in a table that nobody waits for, and a deferred trigger does it as the last thing before the commit.
+
+-- pending is what open transactions want, each row seen by its own transaction only: it is written and removed by it. So nothing of it has
+-- to survive a crash, or to be read by a standby. mode is that of create_timer, or delete.
+CREATE UNLOGGED TABLE {schema}.pending (
+    xid         bigint   NOT NULL,
+    generation  bigint   NOT NULL,
+    due         bigint   NOT NULL,
+    bucket      bigint   NOT NULL,
+    criticality smallint NOT NULL,
+    namespace   text COLLATE "C" NOT NULL,
+    name        text COLLATE "C" NOT NULL,
+    mode        text     NOT NULL,
+    body        bytea,
+    PRIMARY KEY (xid, namespace, name, generation)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
+
+-- bucket_of says in which of so many buckets a timer is: the FNV-1a hash of namespace, a zero byte and name, as every node has it.
+CREATE FUNCTION {schema}.bucket_of(v_namespace text, v_name text, v_buckets bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    v_bytes bytea := convert_to(v_namespace, 'UTF8') || '\x00'::bytea || convert_to(v_name, 'UTF8');
+    v_hash bigint := 2166136261;
+BEGIN
+    IF v_buckets <= 1 THEN
+        RETURN 0;
+    END IF;
+    FOR i IN 0..octet_length(v_bytes) - 1 LOOP
+        v_hash := ((v_hash # get_byte(v_bytes, i)) * 16777619) & 4294967295;
+    END LOOP;
+    RETURN v_hash % v_buckets;
+END $$;
+
+-- buckets returns how many there are: the first node has written it down. Before that it is 1: the first bucket is there in any case.
+CREATE FUNCTION {schema}.buckets() RETURNS bigint LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+DECLARE
+    v_data bytea;
+BEGIN
+    SELECT l.data INTO v_data FROM {schema}.leases l WHERE l.name = 'setting/buckets' AND l.epoch > 0;
+    IF NOT FOUND THEN
+        RETURN 1;
+    END IF;
+    RETURN convert_from(v_data, 'UTF8')::bigint;
+END $$;
+
+-- check_key refuses what rouse takes for no namespace, and for no name of a timer.
+CREATE FUNCTION {schema}.check_key(v_namespace text, v_name text) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    v_wrong text;
+BEGIN
+    IF v_namespace IS NULL OR v_namespace COLLATE "C" !~ '^[a-z0-9][a-z0-9_.-]{0,63}$' THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', COLUMN = 'namespace',
+            MESSAGE = format('namespace %s is no namespace', COALESCE('"' || left(v_namespace, 80) || '"', 'NULL')),
+            HINT = 'use 1 to 64 of a-z, 0-9, ''-'', ''_'', ''.'', with a letter or digit first';
+    END IF;
+    v_wrong := CASE
+        WHEN v_name IS NULL OR v_name = '' THEN 'is missing'
+        WHEN octet_length(v_name) > 256 THEN format('has %s bytes, more than 256', octet_length(v_name))
+        WHEN v_name COLLATE "C" ~ '[\u0001-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffd]' THEN 'contains a control character'
+        WHEN v_name COLLATE "C" ~ '^[ \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]|[ \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]$'
+            THEN 'begins or ends with a space'
+    END;
+    IF v_wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', COLUMN = 'name',
+            MESSAGE = format('name %s %s', COALESCE('"' || left(v_name, 80) || '"', 'NULL'), v_wrong),
+            HINT = 'use 1 to 256 bytes of printable UTF-8, without a space at either end';
+    END IF;
+END $$;
+
+-- check_spec refuses what is not even in form the spec of a timer, and returns its criticality. What its texts mean only rouse knows:
+-- a timer whose schedule, say, cannot be read is made, and paused with the reason when a node looks at it.
+CREATE FUNCTION {schema}.check_spec(v_spec jsonb) RETURNS smallint LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    v_kinds CONSTANT jsonb := '{"schedule": "string", "also": "array", "except": "array", "timezone": "string", "dst": "string", "calendar": "object",
+        "start": "string", "end": "string", "ttl": "string", "max_occurrences": "number", "jitter": "string", "target": "string", "payload": "any",
+        "payload_base64": "string", "content_type": "string", "labels": "object", "retry": "object", "misfire": "string", "overlap": "string",
+        "deadline": "string", "priority": "string", "keep": "string", "webhook": "object", "criticality": "number"}';
+    v_member text;
+    v_value jsonb;
+    v_wrong text;
+    v_cure text;
+BEGIN
+    IF v_spec IS NULL OR jsonb_typeof(v_spec) <> 'object' THEN
+        v_wrong := format('is %s, not an object', COALESCE(jsonb_typeof(v_spec), 'NULL'));
+        v_cure := 'give one such as {"schedule": "@after 90s", "target": "https://example.com/hook"}';
+    ELSIF octet_length(v_spec::text) > 1048576 THEN
+        v_wrong := format('has %s bytes, more than 1048576', octet_length(v_spec::text));
+        v_cure := 'keep what is large elsewhere and send its address';
+    END IF;
+    IF v_wrong IS NULL THEN
+        FOREACH v_member IN ARRAY ARRAY['schedule', 'target'] LOOP
+            IF COALESCE(v_spec -> v_member, 'null') IN ('null', '""') THEN
+                v_wrong := 'is missing';
+                v_cure := 'every timer needs one';
+                EXIT;
+            END IF;
+            v_member := NULL;
+        END LOOP;
+    END IF;
+    IF v_wrong IS NULL THEN
+        FOR v_member, v_value IN SELECT e.key, e.value FROM jsonb_each(v_spec) e LOOP
+            IF v_kinds ->> v_member IS NULL THEN
+                v_wrong := 'is unknown';
+                v_cure := 'leave it out; there are ' || (SELECT string_agg(k, ', ' ORDER BY k) FROM jsonb_object_keys(v_kinds) k);
+            ELSIF v_kinds ->> v_member NOT IN ('any', jsonb_typeof(v_value)) AND v_value <> 'null' THEN
+                v_wrong := 'is ' || left(v_value::text, 80);
+                v_cure := 'give a JSON ' || (v_kinds ->> v_member);
+            ELSIF v_member = 'criticality' AND v_value <> 'null' AND (v_value::numeric NOT BETWEEN 0 AND 9 OR v_value::numeric <> trunc(v_value::numeric)) THEN
+                v_wrong := 'is ' || left(v_value::text, 80) || ', out of bounds';
+                v_cure := 'use 0, for ordinary timers, to 9';
+            END IF;
+            EXIT WHEN v_wrong IS NOT NULL;
+        END LOOP;
+    END IF;
+    IF v_wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', COLUMN = COALESCE(left(v_member, 80), 'spec'),
+            MESSAGE = COALESCE('spec: "' || left(v_member, 80) || '"', 'spec') || ' ' || v_wrong, HINT = v_cure;
+    END IF;
+    RETURN COALESCE((v_spec ->> 'criticality')::numeric, 0)::smallint;
+END $$;
+
+-- progress reads as much of a row's body as says what ends with the row, if it is removed or replaced: the runs that were asked for, and
+-- of the occurrence that is in progress (attempts is not 0), whether it is one of them, and why it failed last. In a body of another form
+-- than versions 1 and 2 of it, there is nothing: all is NULL.
+CREATE FUNCTION {schema}.progress(v_body bytea, OUT manual boolean, OUT runs bigint[], OUT attempts bigint, OUT last_error text) LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    v_at integer := 1;
+    v_byte integer;
+    v_shift integer;
+    v_n bigint; -- the number that was read
+    v_kind text;
+    v_left bigint;
+BEGIN
+    IF octet_length(v_body) < 2 OR get_byte(v_body, 0) NOT IN (1, 2) THEN
+        RETURN;
+    END IF;
+    -- What lies there, in order: n a number, t a text, b a byte, h pairs of texts, f flags, r the runs, a the attempts, e the error.
+    FOREACH v_kind IN ARRAY string_to_array('f t t t t t n n n n n n b t n h t n n n r a n e', ' ') LOOP
+        IF v_kind = 'b' THEN
+            v_at := v_at + 1;
+            CONTINUE;
+        END IF;
+        v_left := 0; -- what follows a number: numbers (r), or texts
+        LOOP
+            v_n := 0;
+            v_shift := 0;
+            LOOP
+                v_byte := get_byte(v_body, v_at);
+                v_at := v_at + 1;
+                v_n := v_n | ((v_byte & 127)::bigint << v_shift);
+                v_shift := v_shift + 7;
+                EXIT WHEN v_byte < 128;
+            END LOOP;
+            CASE v_kind
+                WHEN 'f' THEN manual := v_n & 2 <> 0;
+                WHEN 'a' THEN attempts := v_n;
+                WHEN 't' THEN v_at := v_at + v_n;
+                WHEN 'e' THEN last_error := convert_from(substr(v_body, v_at + 1, v_n::integer), 'UTF8');
+                WHEN 'h' THEN
+                    v_left := 2 * v_n;
+                    v_kind := 'H';
+                WHEN 'H' THEN
+                    v_at := v_at + v_n;
+                    v_left := v_left - 1;
+                WHEN 'r' THEN
+                    runs := '{}';
+                    v_left := v_n;
+                    v_kind := 'R';
+                WHEN 'R' THEN -- its sign is in the lowest bit
+                    runs := runs || (((v_n >> 1) & 9223372036854775807) # -(v_n & 1));
+                    v_left := v_left - 1;
+                ELSE NULL;
+            END CASE;
+            EXIT WHEN v_left = 0;
+        END LOOP;
+    END LOOP;
+END $$;
+
+-- number writes a number that is not negative as records have it.
+CREATE FUNCTION {schema}.number(v_n bigint) RETURNS bytea LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    v_out bytea := '';
+BEGIN
+    WHILE v_n > 127 LOOP
+        v_out := v_out || set_byte('\x00', 0, (v_n & 127 | 128)::integer);
+        v_n := v_n >> 7;
+    END LOOP;
+    RETURN v_out || set_byte('\x00', 0, v_n::integer);
+END $$;
+
+-- skipped writes the record of an occurrence that was given up: ending 3, with a reason, and nothing of its attempts but their number.
+CREATE FUNCTION {schema}.skipped(v_generation bigint, v_due bigint, v_manual boolean, v_attempts bigint, v_ended bigint, v_why text) RETURNS bytea LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    v_reason bytea;
+BEGIN
+    FOR i IN REVERSE 256..0 LOOP
+        v_reason := convert_to(left(v_why, i), 'UTF8');
+        EXIT WHEN octet_length(v_reason) <= 256;
+    END LOOP;
+    RETURN '\x0203'::bytea || CASE WHEN v_manual THEN '\x01'::bytea ELSE '\x00'::bytea END || {schema}.number(v_generation) || {schema}.number(2 * v_due)
+        || '\x0000'::bytea || {schema}.number(2 * v_ended) || '\x00'::bytea || {schema}.number(v_attempts) || '\x00'::bytea
+        || {schema}.number(octet_length(v_reason)) || v_reason || '\x0000'::bytea;
+END $$;
+
+-- cut_off ends what is in progress of a timer that is about to be removed or replaced: its occurrences that are on their way beside it
+-- are removed, and records say what became of those and of the one that it is at itself, as nothing ends silently. An attempt that is out
+-- with a node is that node's to record. It locks the timer's row, and returns its state, NULL if there is none, and how many rows it has
+-- removed.
+CREATE FUNCTION {schema}.cut_off(v_namespace text, v_name text, v_why text, OUT was smallint, OUT beside integer) LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off SET enable_hashjoin = off SET jit = off
+    SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    v_row record;
+    v_is record;
+    v_now bigint;
+    v_begun boolean;
+    v_run bigint;
+    v_fires text[] := '{}';
+    v_records bytea[] := '{}';
+BEGIN
+    FOR v_row IN SELECT t.fire, t.state, t.due, t.generation, t.body FROM {schema}.timers t
+        WHERE t.namespace = v_namespace AND t.name = v_name AND (t.fire = '' OR t.state = 6) ORDER BY t.namespace, t.name, t.fire FOR UPDATE
+    LOOP
+        v_now := {schema}.now_ms() + 1;
+        SELECT * INTO v_is FROM {schema}.progress(v_row.body);
+        IF v_row.fire = '' THEN
+            was := v_row.state;
+        ELSE
+            v_fires := v_fires || v_row.fire;
+        END IF;
+        v_begun := v_row.fire <> '' OR COALESCE(v_is.attempts <> 0, v_row.state IN (2, 3));
+        IF v_begun THEN
+            v_records := v_records || {schema}.skipped(v_row.generation, CASE WHEN v_is.manual THEN COALESCE(v_is.runs[1], v_row.due) ELSE v_row.due END,
+                COALESCE(v_is.manual, false), COALESCE(v_is.attempts, 0), v_now, v_why || COALESCE(': ' || NULLIF(v_is.last_error, ''), ''));
+        END IF;
+        CONTINUE WHEN v_row.fire <> '' OR v_is.runs IS NULL;
+        FOREACH v_run IN ARRAY v_is.runs LOOP
+            IF NOT (v_begun AND v_is.manual AND v_run = v_is.runs[1]) THEN
+                v_records := v_records || {schema}.skipped(v_row.generation, v_run, true, 0, v_now, v_why);
+            END IF;
+        END LOOP;
+    END LOOP;
+    beside := cardinality(v_fires);
+    IF beside > 0 THEN
+        DELETE FROM {schema}.timers t WHERE t.namespace = v_namespace AND t.name = v_name AND t.fire = ANY(v_fires);
+    END IF;
+    IF cardinality(v_records) > 0 THEN
+        INSERT INTO {schema}.records (ended, seq, namespace, name, body)
+            SELECT v_now, s.base + u.pos, v_namespace, v_name, u.body FROM (SELECT nextval({revisions}) AS base OFFSET 0) s, unnest(v_records) WITH ORDINALITY u(body, pos);
+        PERFORM {schema}.count_hours(ARRAY[div(v_now, 3600000)]::bigint[], ARRAY[cardinality(v_records)]::bigint[]);
+    END IF;
+END $$;
+
+-- settle_pending does what its transaction wants, all of it the first time that it is called, in the order of keys, as nodes do: so
+-- transactions that commit at a time wait for each other in one direction only.
+CREATE FUNCTION {schema}.settle_pending() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off SET enable_hashjoin = off SET enable_sort = off SET jit = off
+    SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    v_want record;
+    v_cut record;
+    v_revision bigint;
+    v_done boolean;
+    t_namespaces text[] := '{}';
+    t_states smallint[] := '{}';
+    t_counts bigint[] := '{}';
+BEGIN
+    PERFORM 1 FROM {schema}.pending p WHERE p.xid = NEW.xid AND p.namespace = NEW.namespace AND p.name = NEW.name AND p.generation = NEW.generation;
+    IF NOT FOUND THEN
+        RETURN NULL; -- it is done
+    END IF;
+    FOR v_want IN SELECT * FROM {schema}.pending p WHERE p.xid = NEW.xid ORDER BY p.xid, p.namespace, p.name, p.generation LOOP
+        v_done := false;
+        FOR try IN 1..16 LOOP
+            IF v_want.mode <> 'delete' THEN
+                v_revision := nextval({revisions});
+                INSERT INTO {schema}.timers (bucket, visible, revision, generation, due, xid, state, criticality, namespace, name, fire, body)
+                    VALUES (v_want.bucket, v_want.due, v_revision, v_want.generation, v_want.due, v_want.xid, 1, v_want.criticality, v_want.namespace,
+                        v_want.name, '', v_want.body)
+                    ON CONFLICT ON CONSTRAINT timers_by_key DO NOTHING;
+                v_done := FOUND;
+                IF v_done THEN
+                    t_namespaces := t_namespaces || v_want.namespace;
+                    t_states := t_states || 1::smallint;
+                    t_counts := t_counts || 1::bigint;
+                    EXIT;
+                ELSIF v_want.mode = 'create' THEN
+                    PERFORM {schema}.taken(v_want.namespace, v_want.name);
+                ELSIF v_want.mode = 'ensure' THEN
+                    v_done := true;
+                    EXIT;
+                END IF;
+            END IF;
+            SELECT * INTO v_cut FROM {schema}.cut_off(v_want.namespace, v_want.name,
+                CASE v_want.mode WHEN 'delete' THEN 'deleted while it was being tried' ELSE 'replaced while it was being tried' END);
+            IF v_cut.beside > 0 THEN
+                t_namespaces := t_namespaces || v_want.namespace;
+                t_states := t_states || 6::smallint;
+                t_counts := t_counts || -v_cut.beside::bigint;
+            END IF;
+            IF v_cut.was IS NOT NULL THEN
+                t_namespaces := t_namespaces || v_want.namespace;
+                t_states := t_states || v_cut.was;
+                t_counts := t_counts || -1::bigint;
+                IF v_want.mode = 'delete' THEN
+                    DELETE FROM {schema}.timers t WHERE t.namespace = v_want.namespace AND t.name = v_want.name AND t.fire = '';
+                ELSE
+                    v_revision := nextval({revisions}); -- now that the row is locked: it grows from version to version
+                    UPDATE {schema}.timers t SET bucket = v_want.bucket, visible = v_want.due, revision = v_revision, generation = v_want.generation,
+                            due = v_want.due, xid = v_want.xid, last_sync_id = 0, state = 1, criticality = v_want.criticality, labels = NULL,
+                            body = v_want.body, sync_owner = NULL
+                        WHERE t.namespace = v_want.namespace AND t.name = v_want.name AND t.fire = '';
+                    t_namespaces := t_namespaces || v_want.namespace;
+                    t_states := t_states || 1::smallint;
+                    t_counts := t_counts || 1::bigint;
+                END IF;
+            END IF;
+            v_done := v_want.mode = 'delete' OR v_cut.was IS NOT NULL;
+            EXIT WHEN v_done;
+        END LOOP;
+        IF NOT v_done THEN
+            RAISE EXCEPTION 'a timer is created and removed all the time' USING ERRCODE = 'serialization_failure';
+        END IF;
+        DELETE FROM {schema}.pending p WHERE p.xid = v_want.xid AND p.namespace = v_want.namespace AND p.name = v_want.name AND p.generation = v_want.generation;
+    END LOOP;
+    PERFORM {schema}.tally(t_namespaces, t_states, t_counts);
+    RETURN NULL;
+END $$;
+
+-- taken refuses to create a timer.
+CREATE FUNCTION {schema}.taken(v_namespace text, v_name text) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'unique_violation', SCHEMA = {channel}, TABLE = 'timers', CONSTRAINT = 'timers_by_key',
+        MESSAGE = format('timer "%s" already exists in namespace %s', v_name, v_namespace),
+        HINT = 'use another name, or mode => ''replace'', or mode => ''ensure'' to leave it as it is';
+END $$;
+
+-- Nothing may leave a row of pending behind, so the trigger fires in sessions, too, that have triggers switched off.
+CREATE CONSTRAINT TRIGGER settle AFTER INSERT ON {schema}.pending DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {schema}.settle_pending();
+ALTER TABLE {schema}.pending ENABLE ALWAYS TRIGGER settle;
+
+-- wanted says what a name is to the caller: what his transaction has wanted of it last, or what there is. NULL is nothing.
+CREATE FUNCTION {schema}.wanted(v_namespace text, v_name text) RETURNS bigint LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    v_generation bigint;
+BEGIN
+    SELECT CASE WHEN p.mode <> 'delete' THEN p.generation END INTO v_generation FROM {schema}.pending p
+        WHERE p.xid = pg_current_xact_id_if_assigned()::text::bigint AND p.namespace = v_namespace AND p.name = v_name
+        ORDER BY p.xid DESC, p.namespace DESC, p.name DESC, p.generation DESC LIMIT 1;
+    IF NOT FOUND THEN
+        SELECT t.generation INTO v_generation FROM {schema}.timers t WHERE t.namespace = v_namespace AND t.name = v_name AND t.fire = '';
+    END IF;
+    RETURN v_generation;
+END $$;
+
+-- create_timer makes a timer in the caller's transaction, and returns its generation: the timer is there, and fires, if the transaction
+-- commits, and has never been if it does not. The spec is that of the HTTP API. @after and intervals count from this call.
+--
+--   mode    what to do when the name is taken: 'create' fails with unique_violation, 'replace' begins a new generation, and nothing of
+--           the old one fires any more, 'ensure' leaves the timer as it is and returns its generation
+--   hint    whether nodes are told at commit, so that they look at once; if not, they find the timer within their poll interval (a second).
+--           Transactions that tell commit one at a time, in the whole server: a bulk load should not
+--
+-- Where another transaction takes the name between the call and the commit, the commit decides: under 'create' it fails with
+-- unique_violation, under 'ensure' that other timer stays.
+--
+-- The row that is written is a draft: a byte, and the spec, due now. A node makes the timer of it.
+CREATE FUNCTION {schema}.create_timer(namespace text, name text, spec jsonb, mode text DEFAULT 'create', hint boolean DEFAULT true) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    v_namespace text := $1;
+    v_name text := $2;
+    v_mode text := $4;
+    v_criticality smallint;
+    v_generation bigint;
+BEGIN
+    PERFORM {schema}.check_key(v_namespace, v_name);
+    v_criticality := {schema}.check_spec($3);
+    IF v_mode IS NULL OR v_mode NOT IN ('create', 'replace', 'ensure') THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', COLUMN = 'mode',
+            MESSAGE = format('mode %s is none', COALESCE('"' || left(v_mode, 80) || '"', 'NULL')), HINT = 'use create, replace or ensure';
+    END IF;
+    IF v_mode <> 'replace' THEN
+        v_generation := {schema}.wanted(v_namespace, v_name);
+        IF v_generation IS NOT NULL AND v_mode = 'ensure' THEN
+            RETURN v_generation;
+        ELSIF v_generation IS NOT NULL THEN
+            PERFORM {schema}.taken(v_namespace, v_name);
+        END IF;
+    END IF;
+    v_generation := nextval({revisions});
+    INSERT INTO {schema}.pending (xid, generation, due, bucket, criticality, namespace, name, mode, body)
+        -- The clock was cut down: a delay that is counted from there would end early.
+        VALUES (pg_current_xact_id()::text::bigint, v_generation, {schema}.now_ms() + 1, {schema}.bucket_of(v_namespace, v_name, {schema}.buckets()),
+            v_criticality, v_namespace, v_name, v_mode, '\x4a'::bytea || convert_to($3::text, 'UTF8'));
+    IF COALESCE($5, true) THEN
+        PERFORM {schema}.hint();
+    END IF;
+    RETURN v_generation;
+END $$;
+
+-- delete_timer removes a timer in the caller's transaction, with its occurrences that are on their way, and says whether there was one. Dead
+-- letters stay. After the commit no attempt starts; one that has started may still arrive.
+CREATE FUNCTION {schema}.delete_timer(namespace text, name text) RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    v_namespace text := $1;
+    v_name text := $2;
+BEGIN
+    PERFORM {schema}.check_key(v_namespace, v_name);
+    IF {schema}.wanted(v_namespace, v_name) IS NULL THEN
+        RETURN false;
+    END IF;
+    INSERT INTO {schema}.pending (xid, generation, due, bucket, criticality, namespace, name, mode)
+        VALUES (pg_current_xact_id()::text::bigint, nextval({revisions}), 0, 0, 0, v_namespace, v_name, 'delete');
+    RETURN true;
+END $$;
+
+-- Functions are everybody's by default. These act with their owner's rights: whoever is to call them is granted it.
+REVOKE ALL ON FUNCTION {schema}.create_timer(text, text, jsonb, text, boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION {schema}.delete_timer(text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION {schema}.settle_pending() FROM PUBLIC;

@@ -1,0 +1,13 @@
+DROP FUNCTION {schema}.sync_of(bigint, text[], text, text, text, integer);
+DROP FUNCTION {schema}.sync_keys(bigint, text, text[], text[], text[]);
+DROP FUNCTION {schema}.sync_next(bigint, text, smallint, bigint, text, text, text, integer, integer);
+DROP FUNCTION {schema}.sync_lock(bigint, tid[]);
+DROP FUNCTION {schema}.sync_rows(bigint, text, tid[]);
+DROP FUNCTION {schema}.index_overdue(bigint, bigint, text, text, text, integer);
+DROP FUNCTION {schema}.index_critical(smallint, bigint, bigint, bytea, bigint[], bigint, text, text, text, bigint, integer, text[]);
+DROP FUNCTION {schema}.index_hold(text[], text[], text[], bigint[], bigint, bigint, bigint);
+DROP FUNCTION {schema}.index_fetch(text[], text[], text[], bigint);
+DROP INDEX {schema}.timers_by_criticality;
+DROP TABLE {schema}.indexes;
+DROP FUNCTION {schema}.apply_plain;
+ALTER FUNCTION {schema}.apply_plain_once RENAME TO apply_plain;

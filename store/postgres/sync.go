@@ -1,0 +1,262 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/rousehq/rouse"
+)
+
+// Entry says where a row is in its bucket's order of attention: what an index that somebody keeps in front of this store knows of it.
+type Entry struct {
+	Key      rouse.Key
+	Bucket   uint32
+	Visible  rouse.Instant
+	Revision uint64 // 0: there is no such row
+}
+
+// Position returns where the entry stands in its bucket's order.
+func (e *Entry) Position() rouse.Position { return rouse.Position{Visible: e.Visible, Key: e.Key} }
+
+// Look returns the rows of keys, in their order and without those that are missing, until their bodies have so many bytes (0: no bound),
+// with the clock and the token that Claim returns with its rows. looked is how many of the keys it came to.
+func (s *Store) Look(ctx context.Context, keys []rouse.Key, bytes int) (b rouse.Batch, looked int, err error) {
+	namespaces, names, fires := keyArrays(keys)
+	c := newCall(`SELECT * FROM ` + s.sql.schema + `.index_fetch($1, $2, $3, $4)`).array(namespaces).array(names).array(fires).int8(int64(bytes))
+	size, last := 0, 0
+	err = s.clocked(ctx, c, &b, func(row [][]byte) error {
+		if len(row) != columnCount+1 {
+			return errShort
+		}
+		var r rouse.Row
+		if err := scanRow(row, &r); err != nil {
+			return err
+		}
+		b.Rows = append(b.Rows, r)
+		size, last = size+len(r.Body), int(readInt(row[columnCount]))
+		return nil
+	})
+	if err != nil {
+		return rouse.Batch{}, 0, err
+	}
+	if bytes > 0 && size >= bytes {
+		return b, last, nil
+	}
+	return b, len(keys), nil
+}
+
+// HoldRows holds rows that are as the entries say and visible within the window's Ahead, as Claim does with a hold: until the window's
+// Bytes, without waiting for those that others are about to write. elsewhere is where those are that are not as the entries say. Of the
+// window, only Ahead, Hold and Bytes count; there may be as many entries as Claim may hold rows.
+func (s *Store) HoldRows(ctx context.Context, entries []Entry, w rouse.Window) (b rouse.Batch, elsewhere []Entry, err error) {
+	if len(entries) >= blockSize {
+		return b, nil, errors.New("so many rows cannot be held at a time")
+	}
+	keys, revisions := make([]rouse.Key, len(entries)), int8s(len(entries))
+	for i := range entries {
+		keys[i] = entries[i].Key
+		revisions.int8(int64(entries[i].Revision))
+	}
+	namespaces, names, fires := keyArrays(keys)
+	c := newCall(`SELECT * FROM ` + s.sql.schema + `.index_hold($1, $2, $3, $4, $5, $6, $7)`).array(namespaces).array(names).array(fires).array(revisions).
+		int8(millis(w.Ahead)).int8(int64(w.Bytes)).int8(millis(w.Hold))
+	err = s.clocked(ctx, c, &b, func(row [][]byte) error {
+		if len(row) > columnCount && row[6] == nil {
+			e, err := scanEntry(row)
+			elsewhere = append(elsewhere, e)
+			return err
+		}
+		var r rouse.Row
+		if err := scanRow(row, &r); err != nil {
+			return err
+		}
+		b.Rows = append(b.Rows, r)
+		return nil
+	})
+	if err != nil {
+		return rouse.Batch{}, nil, err
+	}
+	slices.SortFunc(b.Rows, func(x, y rouse.Row) int { return x.Position().Compare(y.Position()) })
+	return b, elsewhere, nil
+}
+
+// clocked makes a call whose first row has the clock and the token.
+func (s *Store) clocked(ctx context.Context, c *call, b *rouse.Batch, read func(row [][]byte) error) error {
+	first := true
+	return s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
+		if !first {
+			return read(row)
+		}
+		first = false
+		if len(row) < 6 {
+			return errShort
+		}
+		b.Now, b.Token = rouse.Instant(readInt(row[1])), uint64(readInt(row[5]))
+		return nil
+	})
+}
+
+// Critical returns where the rows of a window are that have at least a criticality, which is 1 or more. Bytes, Since and Hold do not
+// count.
+func (s *Store) Critical(ctx context.Context, least uint8, w rouse.Window) (entries []Entry, now rouse.Instant, err error) {
+	c := newCall(`SELECT * FROM ` + s.sql.schema + `.index_critical($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`).int2(int(least))
+	addBuckets(c, w.Buckets)
+	c.position(w.After).int8(millis(w.Ahead)).int4(min(max(1, w.Limit), math.MaxInt32)).namespaces(w.Namespaces)
+	var b rouse.Batch
+	err = s.clocked(ctx, c, &b, entriesTo(&entries))
+	return entries, b.Now, err
+}
+
+// Overdue returns where rows after a position are that became visible at least so many milliseconds ago, the first of them.
+func (s *Store) Overdue(ctx context.Context, ago int64, after rouse.Position, limit int) (entries []Entry, err error) {
+	c := newCall(`SELECT * FROM ` + s.sql.schema + `.index_overdue($1, $2, $3, $4, $5, $6)`).int8(ago).position(after).int4(limit)
+	read := entriesTo(&entries)
+	err = s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error { return read(row) })
+	return entries, err
+}
+
+// SyncPage is what SyncNext did.
+type SyncPage struct {
+	Won   []Entry        // rows that are marked as the owner's now
+	Left  int            // rows that it saw and did not get: others were about to write them, or to mark them
+	After rouse.Position // how far it looked
+	Ended bool           // nothing comes after that
+}
+
+// SyncNext marks rows of a criticality that the index of that id does not know of yet as the owner's, up to limit of them among the scan
+// rows after a position: their last_sync_id is the optimistic lock, and sync_owner says who got it. No row is marked twice for an
+// id. Rows that need no attention are not looked at.
+func (s *Store) SyncNext(ctx context.Context, id int64, owner string, level uint8, after rouse.Position, scan, limit int) (p SyncPage, err error) {
+	c := newCall(`SELECT * FROM ` + s.sql.schema + `.sync_next($1, $2, $3, $4, $5, $6, $7, $8, $9)`).int8(id).text_(owner).int2(int(level)).position(after).
+		int4(scan).int4(limit)
+	first, read := true, entriesTo(&p.Won)
+	err = s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
+		if !first {
+			return read(row)
+		}
+		first = false
+		e, err := scanEntry(row)
+		p.Left, p.After, p.Ended = int(readInt(row[0])), e.Position(), e.Revision == 1
+		return err
+	})
+	return p, err
+}
+
+// SyncKeys marks the rows of keys as the owner's, whatever the index knows of them, and returns where they are, in the order of keys. It
+// does not wait for those that others are about to write; these it returns as they were.
+func (s *Store) SyncKeys(ctx context.Context, id int64, owner string, keys []rouse.Key) ([]Entry, error) {
+	out := make([]Entry, len(keys))
+	for i := range keys {
+		out[i].Key = keys[i]
+	}
+	namespaces, names, fires := keyArrays(keys)
+	c := newCall(`SELECT * FROM ` + s.sql.schema + `.sync_keys($1, $2, $3, $4, $5)`).int8(id).text_(owner).array(namespaces).array(names).array(fires)
+	err := s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
+		if len(row) != 4 {
+			return errShort
+		}
+		pos := readInt(row[3])
+		if pos < 1 || pos > int64(len(out)) {
+			return errShort
+		}
+		e := &out[pos-1]
+		e.Bucket, e.Visible, e.Revision = uint32(readInt(row[0])), rouse.Instant(readInt(row[1])), uint64(readInt(row[2]))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// SyncOf returns where the rows are that owners have marked for an id, among the scan rows after a key, and the key to go on after; nil at
+// the end.
+func (s *Store) SyncOf(ctx context.Context, id int64, owners []string, after rouse.Key, scan int) (entries []Entry, next *rouse.Key, err error) {
+	list := strs(len(owners), 16)
+	for _, o := range owners {
+		list.str(o)
+	}
+	c := newCall(`SELECT * FROM ` + s.sql.schema + `.sync_of($1, $2, $3, $4, $5, $6)`).int8(id).array(list).
+		text_(after.Namespace).text_(after.Name).text_(after.Fire).int4(max(1, scan))
+	first, read := true, entriesTo(&entries)
+	err = s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
+		if !first {
+			return read(row)
+		}
+		first = false
+		e, err := scanEntry(row)
+		if e.Revision == 0 {
+			next = &e.Key
+		}
+		return err
+	})
+	return entries, next, err
+}
+
+// IndexBeat is what was last known of an index: its id, and when it was last known to be alive.
+type IndexBeat struct{ ID, Beat int64 }
+
+// IndexBeat returns what was last known of an index; the zero IndexBeat of one that nobody knows.
+func (s *Store) IndexBeat(ctx context.Context, name string) (b IndexBeat, err error) {
+	c := newCall(`SELECT sync_id, beat FROM ` + s.sql.schema + `.indexes WHERE name = $1`).text_(name)
+	err = s.lease(ctx, []*call{c}, func(_ int, row [][]byte) error {
+		b = IndexBeat{readInt(row[0]), readInt(row[1])}
+		return nil
+	})
+	return b, err
+}
+
+// SetIndexBeat notes what is known of an index, unless somebody else has done so since it was read as old.
+func (s *Store) SetIndexBeat(ctx context.Context, name string, b, old IndexBeat) (set bool, err error) {
+	c := newCall(`INSERT INTO ` + s.sql.schema + `.indexes AS i VALUES ($1, $2, $3) ON CONFLICT (name) DO UPDATE
+		SET sync_id = excluded.sync_id, beat = excluded.beat WHERE i.sync_id = $4 AND i.beat = $5 RETURNING 1`).
+		text_(name).int8(b.ID).int8(b.Beat).int8(old.ID).int8(old.Beat)
+	err = s.lease(ctx, []*call{c}, func(int, [][]byte) error {
+		set = true
+		return nil
+	})
+	return set, err
+}
+
+// entriesTo reads rows as entries.
+func entriesTo(to *[]Entry) func(row [][]byte) error {
+	return func(row [][]byte) error {
+		e, err := scanEntry(row)
+		*to = append(*to, e)
+		return err
+	}
+}
+
+func scanEntry(row [][]byte) (e Entry, err error) {
+	if len(row) < 6 {
+		return e, errShort
+	}
+	return Entry{Bucket: uint32(readInt(row[0])), Visible: rouse.Instant(readInt(row[1])),
+		Key: rouse.Key{Namespace: string(row[2]), Name: string(row[3]), Fire: string(row[4])}, Revision: uint64(readInt(row[5]))}, nil
+}
+
+// position adds a position as four parameters; the zero Position is before all rows.
+func (c *call) position(p rouse.Position) *call {
+	if p == (rouse.Position{}) {
+		p.Visible = math.MinInt64
+	}
+	return c.int8(int64(p.Visible)).text_(p.Key.Namespace).text_(p.Key.Name).text_(p.Key.Fire)
+}
+
+// namespaces adds the namespaces of a window; none are all.
+func (c *call) namespaces(names []string) *call {
+	if len(names) == 0 {
+		return c.add(pgtype.TextArrayOID, nil)
+	}
+	list := strs(len(names), 16)
+	for _, name := range names {
+		list.str(name)
+	}
+	return c.array(list)
+}
+
+func (c *call) int2(v int) *call { return c.add(pgtype.Int2OID, []byte{byte(v >> 8), byte(v)}) }

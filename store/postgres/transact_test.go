@@ -1,0 +1,341 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/internal/servers"
+)
+
+// callers opens a connection to a schema as somebody has who makes timers in transactions of his own.
+func callers(t *testing.T) *pgx.Conn {
+	t.Helper()
+	url := servers.Postgres(t)
+	if err := Migrate(t.Context(), url, unsafe, Latest()); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// TestBucketsInSQL: SQL puts a timer where nodes look for it.
+func TestBucketsInSQL(t *testing.T) {
+	conn := callers(t)
+	rnd := rand.New(rand.NewPCG(1, 1))
+	names := []string{"a", "ab", "ä", "日本語", "\U0001F600", "e\u0301", strings.Repeat("x", 256), "\u00ad"}
+	for range 2000 {
+		var b strings.Builder
+		for range 1 + rnd.IntN(20) {
+			b.WriteRune([]rune{'a' + rune(rnd.IntN(26)), 0xA1 + rune(rnd.IntN(0x500)), 0x4E00 + rune(rnd.IntN(0x5000)), 0x1F300 + rune(rnd.IntN(0x200))}[rnd.IntN(4)])
+		}
+		names = append(names, b.String())
+	}
+	for _, buckets := range []uint32{1, 2, 3, 64, 1000, 4096, 1<<32 - 1} {
+		var got []int64
+		if err := conn.QueryRow(t.Context(), `SELECT array_agg(rouse.bucket_of('shop.eu-1', n, $2) ORDER BY i) FROM unnest($1::text[]) WITH ORDINALITY u(n, i)`,
+			names, int64(buckets)).Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range names {
+			if want := rouse.BucketOf(rouse.Key{Namespace: "shop.eu-1", Name: name}, buckets); got[i] != int64(want) {
+				t.Fatalf("%q is in bucket %d of %d, SQL says %d", name, want, buckets, got[i])
+			}
+		}
+	}
+}
+
+// TestKeysInSQL: SQL takes the namespaces and names that rouse takes.
+func TestKeysInSQL(t *testing.T) {
+	conn := callers(t)
+	if err := exec(t, conn, `CREATE FUNCTION takes(namespace text, name text) RETURNS boolean LANGUAGE plpgsql AS $$
+		BEGIN PERFORM rouse.check_key(namespace, name); RETURN true; EXCEPTION WHEN invalid_parameter_value THEN RETURN false; END $$`); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"", " ", "a ", " a", "a b", strings.Repeat("x", 256), strings.Repeat("x", 257), strings.Repeat("ä", 128), strings.Repeat("ä", 129), "a\n", "\ta"}
+	for r := rune(1); r < 0x3100; r++ {
+		names = append(names, string(r), "a"+string(r)+"a")
+	}
+	for _, r := range []rune{0xE000, 0xFEFF, 0xFFFC, 0xFFFD, 0xFFFE, 0x1F600, 0xE0001, 0x10FFFF} {
+		names = append(names, string(r), "a"+string(r)+"a")
+	}
+	namespaces := []string{"", "a", "A", "ä", "0", "-a", ".a", "_a", "a-_.0", "a b", "a\n", "\na", strings.Repeat("x", 64), strings.Repeat("x", 65), "a/b"}
+	var got []bool
+	if err := conn.QueryRow(t.Context(), `SELECT array_agg(takes('shop', n) ORDER BY i) FROM unnest($1::text[]) WITH ORDINALITY u(n, i)`, names).Scan(&got); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range names {
+		if err := rouse.CheckName(name); (err == nil) != got[i] {
+			t.Errorf("name %q: %v, and SQL says %v", name, err, got[i])
+		}
+	}
+	if err := conn.QueryRow(t.Context(), `SELECT array_agg(takes(n, 'a') ORDER BY i) FROM unnest($1::text[]) WITH ORDINALITY u(n, i)`, namespaces).Scan(&got); err != nil {
+		t.Fatal(err)
+	}
+	for i, ns := range namespaces {
+		if err := rouse.CheckNamespace(ns); (err == nil) != got[i] {
+			t.Errorf("namespace %q: %v, and SQL says %v", ns, err, got[i])
+		}
+	}
+}
+
+func exec(t *testing.T, conn *pgx.Conn, text string) error {
+	t.Helper()
+	_, err := conn.PgConn().Exec(t.Context(), text).ReadAll()
+	return err
+}
+
+// TestSpecsInSQL: SQL knows the members that the API knows, and of which kind they are.
+func TestSpecsInSQL(t *testing.T) {
+	conn := callers(t)
+	kinds := map[string]string{}
+	var members func(reflect.Type)
+	members = func(of reflect.Type) {
+		for i := range of.NumField() {
+			f := of.Field(i)
+			if f.Anonymous {
+				members(f.Type)
+				continue
+			}
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			switch k := f.Type.Kind(); {
+			case name == "payload":
+				kinds[name] = "any"
+			case k == reflect.String || k == reflect.Int64 || f.Type == reflect.TypeFor[[]byte]():
+				kinds[name] = "string"
+			case k == reflect.Uint32 || k == reflect.Uint64:
+				kinds[name] = "number"
+			case k == reflect.Slice:
+				kinds[name] = "array"
+			default:
+				kinds[name] = "object"
+			}
+		}
+	}
+	members(reflect.TypeFor[api.Spec]())
+	values := map[string]string{"string": `"x"`, "number": `3`, "array": `[]`, "object": `{}`, "boolean": `true`}
+	check := func(spec string) string {
+		_, err := conn.Exec(t.Context(), `SELECT rouse.check_spec($1::text::jsonb)`, spec)
+		if err != nil && (state(err) != "22023" || !strings.Contains(err.Error(), "spec")) {
+			t.Errorf("%s: %v", spec, err)
+		}
+		return state(err)
+	}
+	for name, kind := range kinds {
+		for of, value := range values {
+			spec := map[string]json.RawMessage{"schedule": json.RawMessage(`"@hourly"`), "target": json.RawMessage(`"stream:a"`)}
+			spec[name] = json.RawMessage(value)
+			b, err := json.Marshal(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := check(string(b)) == "", kind == "any" || kind == of; got != want {
+				t.Errorf("%s: taken %v", b, got)
+			}
+		}
+	}
+	for _, spec := range []string{`null`, `[]`, `"a"`, `{}`, `{"schedule": "a"}`, `{"target": "a"}`, `{"schedule": "", "target": "a"}`, `{"schedule": 1, "target": "a"}`,
+		`{"schedule": "a", "target": null}`, `{"schedule": "a", "target": "a", "shedule": "b"}`, `{"schedule": "a", "target": "a", "criticality": 10}`,
+		`{"schedule": "a", "target": "a", "criticality": 1.5}`, `{"schedule": "a", "target": "a", "criticality": -1}`, `{"schedule": "a", "target": "a", "": 1}`,
+		`{"schedule": "a", "target": "a", "payload": "` + strings.Repeat("x", 1<<20) + `"}`} {
+		if check(spec) == "" {
+			t.Errorf("%.100s: it is taken", spec)
+		}
+	}
+	if _, err := conn.Exec(t.Context(), `SELECT rouse.create_timer('shop', 'a', NULL)`); state(err) != "22023" {
+		t.Errorf("no spec: %v", err)
+	}
+	if _, err := conn.Exec(t.Context(), `SELECT rouse.create_timer('shop', NULL, '{"schedule": "a", "target": "b"}')`); state(err) != "22023" {
+		t.Errorf("no name: %v", err)
+	}
+	for _, mode := range []string{`'upsert'`, `NULL`} {
+		if _, err := conn.Exec(t.Context(), `SELECT rouse.create_timer('shop', 'a', '{"schedule": "a", "target": "b"}', `+mode+`)`); state(err) != "22023" {
+			t.Errorf("mode %s: %v", mode, err)
+		}
+	}
+}
+
+// someTimer returns a timer with anything in it that may lie before or behind what SQL reads of its body.
+func someTimer(rnd *rand.Rand) rouse.Timer {
+	text := func(n int) string { return strings.Repeat("ä", rnd.IntN(n)) + strings.Repeat("x", rnd.IntN(n)) }
+	t := rouse.Timer{
+		Key: rouse.Key{Namespace: "shop", Name: "a"}, Generation: 1 + rnd.Uint64N(1<<60), Reason: text(50), Paused: rnd.IntN(2) == 0, LastError: text(200),
+		Created: 1_800_000_000_000, Updated: rouse.Instant(rnd.Int64()), Anchor: rouse.Never, Due: 1_800_000_000_000 + rouse.Instant(rnd.IntN(1000)),
+		Token: rnd.Uint64N(1 << 62), Ended: rnd.Uint64N(1000), Skips: rnd.Uint32N(10),
+		Spec: rouse.Spec{Schedule: text(100), Timezone: text(3), Target: text(300), ContentType: text(10), Payload: []byte(text(40_000)),
+			Labels: map[string]string{"a": "b"}, Jitter: 5, Criticality: uint8(rnd.IntN(10)), Misfire: rouse.Misfire(rnd.IntN(3)),
+			Retry:   rouse.Retry{Attempts: rnd.Uint32N(1000), Interval: -1, Max: 1 << 62, Jitter: -1, Timeout: 1},
+			Webhook: rouse.Webhook{Method: text(3), Structured: rnd.IntN(2) == 0, Batch: rnd.Uint32N(1000), Headers: map[string]string{}}},
+	}
+	for i := range rnd.IntN(4) {
+		t.Spec.Webhook.Headers[fmt.Sprint(i, text(5))] = text(100)
+	}
+	for range rnd.IntN(4) {
+		t.Runs = append(t.Runs, rouse.Instant(1_700_000_000_000+rnd.Int64N(1e12)))
+	}
+	if rnd.IntN(2) == 0 {
+		t.Attempts = 1 + rnd.Uint32N(300)
+		t.Manual = len(t.Runs) > 0 && rnd.IntN(2) == 0
+		t.Failures = []rouse.Attempt{{Sent: 1, Detail: text(20)}}
+	}
+	return t
+}
+
+// TestProgressInSQL: SQL reads of a body what it must know to end what is in progress. It knows the body's versions 1 and 2: whoever makes a
+// third teaches it that one, in a migration.
+func TestProgressInSQL(t *testing.T) {
+	conn := callers(t)
+	rnd := rand.New(rand.NewPCG(2, 1))
+	for range 500 {
+		timer := someTimer(rnd)
+		var manual bool
+		var runs []int64
+		var attempts int64
+		var last string
+		if err := conn.QueryRow(t.Context(), `SELECT * FROM rouse.progress($1)`, timer.Row().Body).Scan(&manual, &runs, &attempts, &last); err != nil {
+			t.Fatal(err)
+		}
+		var got []rouse.Instant
+		for _, r := range runs {
+			got = append(got, rouse.Instant(r))
+		}
+		if manual != timer.Manual || !slices.Equal(got, timer.Runs) || attempts != int64(timer.Attempts) || last != timer.LastError {
+			t.Fatalf("SQL reads %v %v %d %q of %+v", manual, runs, attempts, last, timer)
+		}
+	}
+	for _, body := range []string{"", "J{}", "\x03\x00\x00", "\x02"} {
+		var manual *bool
+		if err := conn.QueryRow(t.Context(), `SELECT manual FROM rouse.progress($1)`, []byte(body)).Scan(&manual); err != nil || manual != nil {
+			t.Errorf("%q: %v %v", body, manual, err)
+		}
+	}
+}
+
+// TestWhatIsCutOffIsRecorded: a timer that is deleted or replaced takes with it what it was at, and what was on its way beside it; each of
+// that has a record. Dead letters stay.
+func TestWhatIsCutOffIsRecorded(t *testing.T) {
+	conn := callers(t)
+	s := openTest(t, conn.Config().ConnString(), unsafe)
+	defer s.Close()
+	rnd := rand.New(rand.NewPCG(3, 1))
+	for i := range 100 {
+		timer := someTimer(rnd)
+		timer.Key.Name = fmt.Sprint("t", i)
+		var rows []rouse.Row
+		var want []rouse.Record
+		note := func(t *rouse.Timer, due rouse.Instant, manual bool, attempts uint32) {
+			r := rouse.Record{Namespace: "shop", Name: t.Key.Name, Generation: t.Generation, Ending: rouse.EndSkipped, Manual: manual, Due: due, Attempts: attempts}
+			want = append(want, r)
+		}
+		switch {
+		case timer.Attempts != 0 && timer.Manual:
+			note(&timer, timer.Runs[0], true, timer.Attempts)
+		case timer.Attempts != 0:
+			note(&timer, timer.Due, false, timer.Attempts)
+		}
+		for j, due := range timer.Runs {
+			if j > 0 || timer.Attempts == 0 || !timer.Manual {
+				note(&timer, due, true, 0)
+			}
+		}
+		rows = append(rows, timer.Row())
+		for j := range 3 {
+			side := timer
+			side.Key.Fire, side.Live, side.Runs, side.Manual, side.Attempts = fmt.Sprintf("fire%d", j), j != 1, nil, false, uint32(j)
+			if j == 0 {
+				side.Manual, side.Runs = true, []rouse.Instant{side.Due}
+			}
+			if side.Live {
+				note(&side, side.Due, side.Manual, side.Attempts)
+			}
+			rows = append(rows, side.Row())
+		}
+		var changes []rouse.Change
+		for j := range rows {
+			rows[j].Revision = 0
+			changes = append(changes, rouse.Change{Key: rows[j].Key, If: rouse.NoRow, To: &rows[j]})
+		}
+		create(t, s, changes)
+		text := `SELECT rouse.delete_timer('shop', $1)::text`
+		if i%2 == 0 {
+			text = `SELECT rouse.create_timer('shop', $1, '{"schedule": "@hourly", "target": "stream:a"}', 'replace')::text`
+		}
+		var answer string
+		if err := conn.QueryRow(t.Context(), text, timer.Key.Name).Scan(&answer); err != nil {
+			t.Fatal(err)
+		}
+		page, err := s.Records(t.Context(), rouse.RecordQuery{Namespace: "shop", Name: timer.Key.Name, Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []rouse.Record
+		for _, r := range page.Records {
+			if r.Ended == 0 || !strings.HasSuffix(r.Reason, "while it was being tried") && !strings.Contains(r.Reason, "while it was being tried: ") || len(r.Reason) > rouse.MaxDetail {
+				t.Errorf("%+v", r)
+			}
+			r.Ended, r.Reason = 0, ""
+			got = append(got, r)
+		}
+		order := func(a, b rouse.Record) int { return bytes.Compare(fmt.Append(nil, a), fmt.Append(nil, b)) }
+		slices.SortFunc(got, order)
+		slices.SortFunc(want, order)
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("records %+v, want %+v", got, want)
+		}
+		for state, n := range map[rouse.State]int64{rouse.StateFiring: 0, rouse.StateDead: int64(i + 1)} {
+			if have, err := s.Count(t.Context(), rouse.Query{Namespace: "shop", States: []rouse.State{state}}); err != nil || have != n {
+				t.Fatalf("%d rows are %v, want %d: %v", have, state, n, err)
+			}
+		}
+	}
+	for _, wrong := range []string{
+		`SELECT count(*) FROM (SELECT state, sum(n) FROM (SELECT state, rows AS n FROM rouse.tallies UNION ALL SELECT state, -1 FROM rouse.timers) x GROUP BY 1 HAVING sum(n) <> 0) y`,
+		`SELECT count(*) FROM (SELECT hour, sum(n) FROM (SELECT hour, records AS n FROM rouse.hours UNION ALL SELECT div(ended, 3600000), -1 FROM rouse.records) x GROUP BY 1 HAVING sum(n) <> 0) y`,
+		`SELECT count(*) FROM rouse.pending`,
+	} {
+		if n := ask(t, conn.Config().ConnString(), wrong); n != 0 {
+			t.Errorf("%s: %d", wrong, n)
+		}
+	}
+}
+
+// TestANodeOfTheVersionBeforeGoesOn beside the functions for callers, which came with version 2.
+func TestANodeOfTheVersionBeforeGoesOn(t *testing.T) {
+	conn := callers(t)
+	s, err := open(t.Context(), conn.Config().ConnString(), unsafe, embedded[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	create(t, s, timers("t", 3))
+	if err := exec(t, conn, `SELECT rouse.create_timer('shop', 'a', '{"schedule": "@hourly", "target": "stream:a", "criticality": 4}')`); err != nil {
+		t.Fatal(err)
+	}
+	b, err := s.Claim(t.Context(), rouse.Window{Buckets: []uint32{0}, Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(b.Rows, func(r rouse.Row) bool { return r.Key.Name == "a" })
+	if i < 0 {
+		t.Fatalf("it is not among the %d rows", len(b.Rows))
+	}
+	want := rouse.DraftRow(rouse.Key{Namespace: "shop", Name: "a"}, 0, []byte(`{"target": "stream:a", "schedule": "@hourly", "criticality": 4}`), b.Rows[i].Due)
+	want.Revision, want.Generation, want.Criticality = b.Rows[i].Revision, b.Rows[i].Generation, 4
+	if !reflect.DeepEqual(b.Rows[i], want) {
+		t.Errorf("SQL writes %+v, rouse %+v", b.Rows[i], want)
+	}
+}
