@@ -18,7 +18,7 @@ func TestNodeIsCutOff(t *testing.T) {
 	}{
 		{"both", both, play{strategy: "bucket", storage: postgres}},
 		{"answers", (*servers.Proxy).CutToClient, play{strategy: "bucket", storage: postgres}},
-		{"both", both, play{strategy: "lease", storage: postgres}},
+		{"both", both, play{strategy: "lease", storage: postgres, more: true}},
 		{"answers", (*servers.Proxy).CutToClient, play{strategy: "bucket", storage: redis}},
 	} {
 		t.Run(c.storage.name+"/"+c.strategy+"/"+c.name, func(t *testing.T) {

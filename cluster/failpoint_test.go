@@ -24,11 +24,14 @@ var points = []struct {
 
 // TestNodeDiesAtEachStep kills one of three nodes at each step of a fire. The others finish what it had begun.
 func TestNodeDiesAtEachStep(t *testing.T) {
-	for _, strategy := range []string{"bucket", "lease"} {
-		t.Run(strategy, func(t *testing.T) {
+	for _, y := range []play{
+		{strategy: "bucket", storage: postgres},
+		{strategy: "lease", storage: postgres, more: true},
+		{strategy: "tick", storage: redis, more: true},
+	} {
+		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
-			y := plain
-			y.strategy, y.binary = strategy, mortal
+			y.binary = mortal
 			s := y.set(t)
 			r := rand.New(rand.NewPCG(s.dice, 1<<32))
 			node, died := s.f.nodes[0], 0

@@ -19,7 +19,7 @@ func TestNodesAreKilledInTurn(t *testing.T) {
 			t.Parallel()
 			s := y.set(t)
 			r := rand.New(rand.NewPCG(s.dice, 1<<32))
-			n, end := rounds(t, len(s.f.nodes), 2), time.Now().Add(minutes(t))
+			n, end := rounds(t, len(s.f.nodes), 1), time.Now().Add(minutes(t))
 			kills := 0
 			for i := 0; i < n || time.Now().Before(end); i++ {
 				s.progress(20)

@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -30,7 +32,18 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(scratch)
+	flag.Parse()
+	sideBySide()
 	return m.Run()
+}
+
+// sideBySide lets one test more than usual run at a time, if nobody says how many: most of the time they wait.
+func sideBySide() {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+1))
+	}
 }
 
 // tempDir returns a new directory that is removed with the test.

@@ -38,7 +38,7 @@ type outage struct {
 
 const (
 	pulse        = 500 * time.Millisecond
-	pulseCount   = 80
+	pulseCount   = 60
 	pulseChannel = "pulse"
 )
 

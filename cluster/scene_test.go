@@ -15,6 +15,7 @@ type play struct {
 	settings []string                // of the store
 	prepare  func(*servers.Server)   // what is done to the store first; nil: nothing
 	front    func(url string) string // what stands before the store, and its URL; nil: nothing
+	more     bool                    // only in a run that is to be longer than usual
 	nodes    int                     // 3 if 0
 	idle     int                     // of these, the last ones are not started
 	flags    []string                // of the nodes
@@ -41,6 +42,7 @@ func (y play) set(t *testing.T) *scene {
 	if y.nodes == 0 {
 		y.nodes = 3
 	}
+	y.skip(t)
 	s := &scene{dice: seed(t), store: y.start(t, y.settings...)}
 	if y.prepare != nil {
 		y.prepare(s.store)
@@ -64,9 +66,16 @@ func (y play) set(t *testing.T) *scene {
 	s.f.start(y.nodes - y.idle)
 	w := newWitness(t, y.judge...)
 	w.subscribe(s.f)
-	s.pulses = w.begin(s.f, 24, s.dice).pulse(s.f)
+	s.pulses = w.begin(s.f, 16, s.dice).pulse(s.f)
 	s.progress(20)
 	return s
+}
+
+// skip skips a test that is for longer runs.
+func (y *play) skip(t *testing.T) {
+	if _, rounds := number(t, "ROUSE_ROUNDS"); y.more && !rounds {
+		t.Skip("set ROUSE_ROUNDS, how often tests do what they do, for this one, too")
+	}
 }
 
 // finish waits until everything is well under load, ends the load, and lets the checker judge.

@@ -10,9 +10,9 @@ import (
 func TestNodeIsStopped(t *testing.T) {
 	for _, y := range []play{
 		{strategy: "bucket", storage: postgres},
-		{strategy: "lease", storage: postgres},
+		{strategy: "lease", storage: postgres, more: true},
 		{strategy: "tick", storage: redis},
-		{strategy: "bucket", storage: redis},
+		{strategy: "bucket", storage: redis, more: true},
 	} {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()

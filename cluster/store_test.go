@@ -41,7 +41,7 @@ func TestStoreIsKilled(t *testing.T) {
 func TestStoreHangs(t *testing.T) {
 	for _, y := range []play{
 		{strategy: "bucket", storage: postgres},
-		{strategy: "tick", storage: postgres},
+		{strategy: "tick", storage: postgres, more: true},
 		{strategy: "bucket", storage: redis},
 	} {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {

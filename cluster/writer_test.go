@@ -96,7 +96,7 @@ func (w *writer) write(name string, at when, replace bool) bool {
 func (w *writer) once(ctx context.Context, name string) {
 	longest := 2500
 	if w.r.IntN(3) == 0 {
-		longest = 8000 // so that somebody else fires it than would have, if that one dies
+		longest = 6000 // so that somebody else fires it than would have, if that one dies
 	}
 	if w.write(name, w.in(w.between(20, longest)), false) && w.r.IntN(3) == 0 {
 		w.get(w.c, name)

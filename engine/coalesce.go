@@ -41,7 +41,7 @@ func (e *Engine) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c
 				return PutResult{}, fmt.Errorf("the timer %q recurs, so calls cannot be merged into it: %w", key.Name, rouse.ErrConflict)
 			}
 		}
-		busy, mayBeOut := e.busy(key), old != nil && e.mayBeOut(old)
+		busy, mayBeOut := old != nil && e.busy(old), old != nil && e.mayBeOut(old)
 		if mayBeOut && !busy {
 			busy = !e.hands(old).mine // with another node
 		}

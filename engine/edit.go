@@ -184,11 +184,12 @@ func (e *Engine) sending(key rouse.Key) (occ rouse.Occurrence, ok bool) {
 	return occ, false
 }
 
-func (e *Engine) busy(key rouse.Key) bool {
+// busy says whether an attempt of what a timer is at is out here, or about to be, or not settled yet.
+func (e *Engine) busy(t *rouse.Timer) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	en := e.window.entries[key]
-	return en != nil && en.busy()
+	en := e.window.entries[t.Key]
+	return en != nil && en.busy() && en.row.Generation == t.Generation
 }
 
 // Skip gives up the next count occurrences of a timer.

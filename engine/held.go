@@ -198,7 +198,8 @@ func (e *Engine) hands(t *rouse.Timer) (h hands) {
 	case e.mayBeOut(t):
 		h.until = e.outUntil(t)
 		if !t.Paused || len(t.Runs) > 0 {
-			h.until = max(h.until, min(t.Visible+1, e.clock.latest().Add(e.opts.Hold))) // what is later was put off by more than a hold
+			longest := e.clock.latest().Add(e.opts.Hold) + holdGrain // what is later was put off by more than a hold
+			h.until = max(h.until, min(t.Visible+1, longest))
 		}
 	case t.Paused && t.Until != 0:
 		t.Visible, h.known = min(t.Visible, t.Until), true

@@ -95,7 +95,7 @@ func (t *tally) came(due time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.since.IsZero() && now.After(t.since) {
-		t.late = append(t.late, max(late, 0))
+		t.late = append(t.late, late)
 	}
 }
 
@@ -105,7 +105,7 @@ func (t *tally) begin(now time.Time) {
 	t.since = now
 }
 
-// quantiles returns the median, the 99th percentile and the most, in milliseconds.
+// quantiles returns how late jobs were: the median, the 99th percentile and the most, in milliseconds. What is early counts as negative.
 func (t *tally) quantiles() (p50, p99, most float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

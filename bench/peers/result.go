@@ -16,7 +16,7 @@ type result struct {
 	Rate     float64  `json:"rate_per_second"` // of inserts, or of jobs that were inserted and worked
 	OwnCPU   float64  `json:"cpu_us_per_job"`  // of the process that inserts and works
 	StoreCPU float64  `json:"store_cpu_us_per_job"`
-	P50      float64  `json:"p50_ms,omitempty"` // how late jobs were worked
+	P50      float64  `json:"p50_ms,omitempty"` // how late jobs were worked; negative if early
 	P99      float64  `json:"p99_ms,omitempty"`
 	Max      float64  `json:"max_ms,omitempty"`
 	Early    *int64   `json:"early,omitempty"` // jobs that were worked before they were due

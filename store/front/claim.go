@@ -244,6 +244,10 @@ func (c *claim) hold(ctx context.Context) error {
 			c.b.More = more
 			break
 		}
+		if !first { // the clock has moved on, and the window has not
+			until := c.b.Now.Add(c.w.Ahead)
+			entries = slices.DeleteFunc(entries, func(e entry) bool { return e.Visible > until })
+		}
 		done, err := c.take(ctx, entries, first)
 		if err != nil {
 			if first {

@@ -265,6 +265,86 @@ func TestIndexComesBackWhole(t *testing.T) {
 	}
 }
 
+// sweep returns the names of rows that were written since a token, and the token of the claim.
+func sweep(t testing.TB, s *Store, since uint64) (names []string, token uint64) {
+	t.Helper()
+	b, err := s.Claim(t.Context(), rouse.Window{Buckets: everyBucket, Limit: 1000, Since: since})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range b.Rows {
+		names = append(names, b.Rows[i].Key.Name)
+	}
+	return names, b.Token
+}
+
+// aToken waits until a store gives one out.
+func aToken(t testing.TB, s *Store) (token uint64) {
+	t.Helper()
+	eventually(t, "a token", func() bool {
+		_, token = sweep(t, s, 0)
+		return token != 0
+	})
+	return token
+}
+
+// TestTokensOfBefore: while the index is away, a reader passes rows that are not critical. He finds them with the token that he
+// had before.
+func TestTokensOfBefore(t *testing.T) {
+	sql, redis := servers.Postgres(t), servers.StartRedis(t)
+	proxy := servers.NewProxy(t, redis.Addr())
+	o := fresh(unsafe)
+	o.Timeout, o.Criticality = 300*time.Millisecond, 5
+	p := quick
+	p.lag = 0
+	s := nodes(t, 1, sql, proxy.URL(redis.URL()), o, p)[0]
+	create(t, s, "t", 10, past)
+	eventually(t, "a token that is of after that", func() bool {
+		names, _ := sweep(t, s, aToken(t, s))
+		return len(names) == 0
+	})
+	token := aToken(t, s)
+	proxy.Refuse(true)
+	proxy.Reset()
+	eventually(t, "critical ones run", func() bool {
+		names, issued := sweep(t, s, 0)
+		return len(names) == 5 && issued == 0
+	})
+	if names, _ := sweep(t, s, token); len(names) != 5 {
+		t.Errorf("with a token, %d rows run without the index, want 5", len(names))
+	}
+	proxy.Refuse(false)
+	eventually(t, "it is back", mode([]*Store{s}, WithIndex))
+	if names, _ := sweep(t, s, token); len(names) != 10 {
+		t.Errorf("%d rows are found, want 10", len(names))
+	}
+}
+
+// TestTokensLieBack: who reads by the index passes a row whose writer has not told the index yet. The token of his claim tells of it.
+func TestTokensLieBack(t *testing.T) {
+	p := quick
+	p.lag, p.net = time.Second, time.Hour
+	s := ready(t, servers.Postgres(t), servers.Redis(t), fresh(unsafe), p)
+	defer s.Close()
+	aToken(t, s)
+	for n := 0; ; n++ {
+		name := fmt.Sprint("t", n)
+		began := time.Now()
+		create(t, s.Store, name, 1, past) // past the index
+		names, token := sweep(t, s, 0)
+		if time.Since(began) > p.lag/2 && n < 10 {
+			continue // a moment in which the machine had other things to do
+		}
+		if slices.Contains(names, name+"000000") {
+			t.Error("the index knows of the row")
+		}
+		if names, _ = sweep(t, s, token); !slices.Contains(names, name+"000000") {
+			t.Errorf("since the token, %v were written, not %s", names, name)
+		}
+		return
+	}
+}
+
 // TestTooMuchIsMissed: an index that has missed more than a node keeps in mind is thrown away and filled again.
 func TestTooMuchIsMissed(t *testing.T) {
 	sql, redis := servers.Postgres(t), servers.StartRedis(t)

@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+// counting counts what a node asks of its store, and may keep claims waiting.
+type counting struct {
+	rouse.Shared
+	claims atomic.Int64
+	slow   atomic.Int64 // nanoseconds that a claim takes
+	fail   atomic.Int64 // so many calls of Apply fail, before they write
+	pass   atomic.Int64 // but so many before them do not
+}
+
+func (c *counting) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
+	c.claims.Add(1)
+	time.Sleep(time.Duration(c.slow.Load()))
+	return c.Shared.Claim(ctx, w)
+}
+
+func (c *counting) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+	time.Sleep(5 * time.Millisecond) // so that what comes meanwhile is written together
+	if c.pass.Add(-1) < 0 && c.fail.Add(-1) >= 0 {
+		return nil, errWire
+	}
+	return c.Shared.Apply(ctx, changes)
+}
+
+func TestWhatCameDueWhileOwnershipWasInDoubtIsSentWhenItIsNot(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, sink, s := &counting{Shared: mem.New()}, &recorder{}, newSeat(0, 1)
+		s.until = time.Now().Add(5 * time.Second)
+		a := join(t, store, s, sink, Options{})
+		a.put("a", "@after 6s")
+		time.Sleep(4 * time.Second)
+		store.slow.Store(int64(3 * time.Second)) // the node does not hear in time that its leases were renewed
+		time.Sleep(1500 * time.Millisecond)
+		s.mu.Lock()
+		s.until = time.Now().Add(time.Hour)
+		s.mu.Unlock()
+		time.Sleep(10 * time.Second)
+		if n := len(sink.got()); n != 1 {
+			t.Errorf("%d fires: the bucket was never another's", n)
+		}
+	})
+}
+
+func TestWhatANodeHeldIsItsOwnWhenItGetsTheBucket(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		release := make(chan struct{})
+		sink := &recorder{lane: func(string, *rouse.Spec) rouse.Lane { return rouse.Lane{Name: "one", Limit: 1, Batch: 1} },
+			answer: func(context.Context, rouse.Fire) rouse.Outcome {
+				<-release
+				return rouse.Outcome{Verdict: rouse.Done}
+			}}
+		s := newSeat(0)
+		a := join(t, mem.New(), s, sink, Options{})
+		list := inBucket(1, 2)
+		a.put(list[0], "@after 1s")
+		a.put(list[1], "@after 2s") // waits behind it in its lane until its hold is over
+		time.Sleep(3 * time.Second)
+		s.give(0, 1)
+		time.Sleep(30 * time.Second)
+		close(release)
+		time.Sleep(5 * time.Second)
+		if got := names(sink.got()); len(got) != 2 {
+			t.Errorf("fired: %v", got)
+		}
+	})
+}
+
+func TestAHoldGoesOnWhateverElseIs(t *testing.T) {
+	for name, o := range map[string]Options{"memory is full": {MaxRows: 4}, "what clients write is scattered": {Scatter: true}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				store, sink := mem.New(), &recorder{answer: slowly(40 * time.Second)}
+				o.Hold, o.Grace = 8*time.Second, time.Minute
+				none := join(t, store, newSeat(), &recorder{}, Options{Scatter: true})
+				a := join(t, store, holding{8 * time.Second, 2}, sink, o)
+				none.put("a", "@after 1s", func(p *Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
+				time.Sleep(3 * time.Second) // an attempt is out
+				for _, name := range []string{"b", "c", "d", "e"} {
+					a.put(name, "@after 1500ms", func(p *Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
+				}
+				time.Sleep(3 * time.Second)
+				edits(t, a, "a")["run"]()
+				join(t, store, holding{8 * time.Second, 2}, sink, Options{Hold: 8 * time.Second})
+				time.Sleep(30 * time.Second)
+				n := 0
+				for _, f := range sink.got() {
+					if f.Name == "a" {
+						n++
+					}
+				}
+				if n != 1 {
+					t.Errorf("%d attempts of what is out since the beginning", n)
+				}
+			})
+		})
+	}
+}
+
+func TestAnAttemptOutlivesItsHoldAndAnEdit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, sink := mem.New(), &recorder{answer: slowly(40 * time.Second)}
+		o := Options{Hold: 8 * time.Second, Grace: time.Minute}
+		a := join(t, store, holding{8 * time.Second, 2}, sink, o)
+		b := join(t, store, holding{8 * time.Second, 2}, sink, o)
+		a.put("a", "@every 1h", func(p *Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
+		edits(t, a, "a")["run"]()
+		for range 4 {
+			time.Sleep(9 * time.Second)
+			edits(t, b, "a")["skip"]()
+		}
+		if got := sink.got(); len(got) != 1 {
+			t.Errorf("%d attempts of one run", len(got))
+		}
+	})
+}
+
+func TestWhatOthersWriteIsFoundAfterTheClockWentBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var skew atomic.Int64
+		store := mem.NewWithClock(func() time.Time { return time.Now().Add(time.Duration(skew.Load())) })
+		sink := &recorder{}
+		a := join(t, store, newSeat(), &recorder{}, Options{Scatter: true})
+		join(t, store, newSeat(0, 1), sink, Options{})
+		time.Sleep(7500 * time.Millisecond) // not just when the owner reads on
+		skew.Store(int64(-time.Hour))
+		time.Sleep(5 * time.Second)
+		a.put("a", "@after 60s") // between the owner's horizon before and after
+		time.Sleep(2 * time.Minute)
+		if n := len(sink.got()); n != 1 {
+			t.Errorf("%d fires", n)
+		}
+	})
+}
+
+func TestClaimsComeNoFasterAfterAFailure(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := &counting{Shared: mem.New()}
+		a := join(t, store, holding{8 * time.Second, 2}, &recorder{}, Options{Hold: 8 * time.Second})
+		store.pass.Store(0)
+		store.fail.Store(1)
+		if _, err := a.Put(t.Context(), []Put{{Key: key("a"), Spec: rouse.Spec{Schedule: "@after 1h", Target: "test:a"}}}); err == nil {
+			t.Fatal("a put that failed was acknowledged")
+		}
+		time.Sleep(5 * time.Second)
+		before := store.claims.Load()
+		for i := range 100 {
+			a.put("b"+string(rune('a'+i/26))+string(rune('a'+i%26)), "@after 1h")
+		}
+		time.Sleep(10 * time.Second)
+		if n := store.claims.Load() - before; n > 15 {
+			t.Errorf("%d claims in ten seconds", n)
+		}
+	})
+}
+
+func TestANodeThatWasGrantedNothingFiresNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, sink, s := mem.New(), &recorder{}, newSeat()
+		a := join(t, store, s, sink, Options{})
+		a.put("a", "@after 1s")
+		time.Sleep(10 * time.Second)
+		if n := len(sink.got()); n != 0 {
+			t.Fatalf("%d fires before the node runs", n)
+		}
+		s.give(0, 1)
+		time.Sleep(time.Second)
+		if n := len(sink.got()); n != 1 {
+			t.Errorf("%d fires when it does", n)
+		}
+	})
+}
+
+func TestOutcomesOfWhichSomeCouldBeWritten(t *testing.T) {
+	for commits := range 5 {
+		t.Run(fmt.Sprint(commits, " commits"), func(t *testing.T) { someWritten(t, commits) })
+	}
+}
+
+// someWritten lets so many commits of outcomes succeed, and fails then.
+func someWritten(t *testing.T, commits int) {
+	bubble(t, func(t *testing.T) {
+		store, release := &counting{Shared: mem.New()}, make(chan struct{})
+		store.pass.Store(1 << 30)
+		sink := &recorder{answer: func(context.Context, rouse.Fire) rouse.Outcome {
+			<-release
+			return rouse.Outcome{Verdict: rouse.Done}
+		}}
+		a := join(t, store, newSeat(0, 1), sink, Options{MaxCommit: 2})
+		list := append(inBucket(0, 4), inBucket(1, 4)...)
+		for _, name := range list {
+			a.put(name, "@every 4s") // the next one is in memory, too
+		}
+		time.Sleep(5 * time.Second)
+		store.pass.Store(int64(commits))
+		store.fail.Store(2)
+		close(release)
+		time.Sleep(12 * time.Second)
+		if n := len(sink.got()); n != 4*len(list) {
+			t.Errorf("%d fires, want %d", n, 4*len(list))
+		}
+		page, err := store.Records(t.Context(), rouse.RecordQuery{Namespace: "n", Limit: 100})
+		if err != nil || len(page.Records) != 4*len(list) {
+			t.Errorf("%d records, %v", len(page.Records), err)
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		rows, slots := 0, 0
+		for _, en := range a.window.entries {
+			if en.state == waiting {
+				rows++
+			}
+		}
+		for _, en := range a.window.slots {
+			if en != nil {
+				slots++
+			}
+		}
+		if rows != slots {
+			t.Errorf("%d rows wait on the wheel in %d places", rows, slots)
+		}
+	})
+}
+
+func TestADeadlineEndsWhatHasBegun(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var ready atomic.Bool
+		sink := &recorder{answer: func(context.Context, rouse.Fire) rouse.Outcome {
+			if ready.Load() {
+				return rouse.Outcome{Verdict: rouse.Done}
+			}
+			time.Sleep(2 * time.Second)
+			return rouse.Outcome{Verdict: rouse.Deferred}
+		}}
+		store := &counting{Shared: mem.New()}
+		h := start(t, store, sink, Options{})
+		h.put("a", "@after 1s", func(p *Put) { p.Spec.Deadline = 10 * time.Second })
+		time.Sleep(1500 * time.Millisecond)
+		if _, err := h.Pause(t.Context(), key("a"), "", 0); err != nil {
+			t.Fatal(err) // while an attempt is out, which then says that it was none
+		}
+		time.Sleep(time.Minute)
+		ready.Store(true)
+		if _, err := h.Resume(t.Context(), key("a")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		page, err := store.Records(t.Context(), rouse.RecordQuery{Namespace: "n", Limit: 10})
+		if err != nil || len(page.Records) != 1 || page.Records[0].Ending != rouse.EndDead {
+			t.Errorf("records: %+v, %v", page.Records, err)
+		}
+	})
+}
