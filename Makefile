@@ -12,7 +12,8 @@ build: ## bin/rouse, one static binary
 
 .PHONY: test
 test: servers format vet generated ## everything that must hold: format, vet, staticcheck, generated code, all tests with the race detector
-	$(GO) test -race -timeout 20m ./...
+	$(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v -E '/(bench|cluster)$$')
+	$(GO) test -timeout 20m ./bench ./cluster # what they drive is the real binary, in processes of its own
 	$(GO) -C tools vet ./...
 	$(GO) -C bench/peers vet ./...
 
@@ -63,3 +64,7 @@ fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=10m
 .PHONY: soak
 soak: build ## the crash loops for longer: make soak ROUNDS=200
 	ROUSE_ROUNDS=$${ROUNDS:-100} $(GO) test -count 1 -timeout 0 -run 'CrashKill9|PowerCut' ./crash
+
+.PHONY: soak-cluster
+soak-cluster: build ## several nodes on one store and all that can go wrong between them, for longer: make soak-cluster ROUNDS=10 MINUTES=10
+	ROUSE_ROUNDS=$${ROUNDS:-5} ROUSE_MINUTES=$${MINUTES:-10} $(GO) test -count 1 -timeout 0 ./cluster

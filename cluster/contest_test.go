@@ -202,9 +202,7 @@ func (c *contest) fired(a receiver.Arrival) {
 const slack = 5 * time.Millisecond
 
 // after says whether a write surely came after a put.
-func (d *deed) after(put *deed) bool {
-	return d.sure && d.name == put.name && (put.t1.Before(d.t0) || put.number != 0 && d.number > put.number)
-}
+func (d *deed) after(put *deed) bool { return d.sure && d.name == put.name && put.t1.Before(d.t0) }
 
 func (c *contest) judge() {
 	writes := slices.Concat(c.puts, c.ends)
@@ -252,12 +250,32 @@ func (c *contest) judge() {
 			c.t.Errorf("%v, the last one, never arrived", p)
 		}
 	}
+	c.judgeOrder()
 	for i := range c.reads {
 		c.judgeRead(&c.reads[i], byGen, writes)
 	}
 	c.t.Logf("%d puts, %d deletes, %d reads, %d arrivals, %d of them were in flight when they ended", len(c.puts), len(c.ends), len(c.reads), came, echoes)
 	if len(c.puts) < 100 || came < 20 {
 		c.t.Error("that proves nothing")
+	}
+}
+
+// judgeOrder holds what is shown against what was shown or acknowledged before: generations of a name grow, also when it is deleted
+// and created, as its fencing tokens do.
+func (c *contest) judgeOrder() {
+	for i := range c.reads {
+		r := &c.reads[i]
+		if r.number == 0 {
+			continue
+		}
+		for _, seen := range [][]deed{c.puts, c.reads} {
+			for j := range seen {
+				if before := &seen[j]; before.name == r.name && before.sure && before.t1.Before(r.t0) && before.number > r.number {
+					c.t.Errorf("a read of %s from %v shows generation %d, after %v", r.name, r.t0.Format(clock), r.number, before)
+					return
+				}
+			}
+		}
 	}
 }
 

@@ -13,13 +13,13 @@ var points = []struct {
 	name string
 	most int
 }{
-	{"before-commit", 50}, // what a client asked for, or what became of a fire, is about to be written
-	{"after-commit", 50},  // it is written, and nobody knows yet
-	{"after-claim", 4},    // rows were read that are due soon
-	{"before-send", 50},   // a fire is about to go out
-	{"after-send", 50},    // its target has answered
-	{"before-settle", 50}, // the answer is about to be written
-	{"after-settle", 50},  // it is written
+	{"before-commit", 20}, // what a client asked for, or what became of a fire, is about to be written
+	{"after-commit", 20},  // it is written, and nobody knows yet
+	{"after-claim", 2},    // rows were read that are due soon
+	{"before-send", 20},   // a fire is about to go out
+	{"after-send", 20},    // its target has answered
+	{"before-settle", 20}, // the answer is about to be written
+	{"after-settle", 20},  // it is written
 }
 
 // TestNodeDiesAtEachStep kills one of three nodes at each step of a fire. The others finish what it had begun.

@@ -85,8 +85,12 @@ func (w *witness) arrived(a *receiver.Arrival) {
 		w.t.Errorf("a request that is no fire: %v", err)
 		return
 	}
+	replied := a.Replied
+	if a.Status == 0 {
+		replied = a.Time // of a connection that is cut, its sender knows before the receiver says so
+	}
 	for i := range fires {
-		w.fired(&fires[i], a.Time, a.Replied, replyOf(a.Status))
+		w.fired(&fires[i], a.Time, replied, replyOf(a.Status))
 	}
 }
 

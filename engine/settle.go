@@ -218,6 +218,7 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 	if step.Keep && logged {
 		step.Log = nil
 	} else if step.Keep {
+		r.doubt = r.doubt || e.others != nil // another node may have brought the timer past it
 		if step.Log, err = e.unrecorded(r, step.Log); err != nil {
 			return rouse.Change{}, err
 		}

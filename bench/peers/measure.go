@@ -156,6 +156,7 @@ type feeder struct {
 	q        queue
 	t        *tally
 	payload  []byte
+	claimed  atomic.Int64 // of a number of jobs, those that an inserter has taken on
 	inserted atomic.Int64
 	began    time.Time
 }
@@ -166,6 +167,9 @@ const warmth = 6 * time.Second
 func (f *feeder) run(ctx context.Context, base bench.Base) (*result, error) {
 	feed, stop := context.WithCancel(ctx)
 	f.began = time.Now()
+	if f.w.jobs > 0 {
+		f.t.begin(f.began)
+	}
 	var wg sync.WaitGroup
 	errs := make([]error, f.p.inserters)
 	for i := range errs {
@@ -198,7 +202,7 @@ func (f *feeder) run(ctx context.Context, base bench.Base) (*result, error) {
 			return nil, errors.Join(err, end())
 		}
 	} else {
-		f.t.begin(began.Add(-time.Nanosecond))
+		began, before = f.began, 0 // all of them count
 		for count() < f.w.jobs {
 			if err := sleep(feed, 10*time.Millisecond); err != nil {
 				return nil, errors.Join(err, end())
@@ -248,20 +252,14 @@ func (f *feeder) feed(ctx context.Context) error {
 			}
 			return err
 		}
-		if f.w.jobs == 0 {
-			f.inserted.Add(int64(f.p.batch))
-		}
+		f.inserted.Add(int64(f.p.batch))
 	}
 	return nil
 }
 
 // claim takes a batch of what there is to insert, if there is more.
 func (f *feeder) claim() bool {
-	if f.inserted.Add(int64(f.p.batch)) > f.w.jobs {
-		f.inserted.Add(-int64(f.p.batch))
-		return false
-	}
-	return true
+	return f.claimed.Add(int64(f.p.batch)) <= f.w.jobs
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

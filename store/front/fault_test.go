@@ -328,6 +328,7 @@ func TestTokensLieBack(t *testing.T) {
 	defer s.Close()
 	aToken(t, s)
 	for n := 0; ; n++ {
+		time.Sleep(2 * tokenSpace) // so that a token of the claim's own would be remembered
 		name := fmt.Sprint("t", n)
 		began := time.Now()
 		create(t, s.Store, name, 1, past) // past the index
