@@ -366,6 +366,15 @@ func TestTooMuchIsMissed(t *testing.T) {
 	eventually(t, "another one is complete", func() bool {
 		return mode([]*Store{s, other}, WithIndex)() && s.state.view().id != id && s.state.view().id == other.state.view().id
 	})
+	id = s.state.view().id
+	keys := make([]rouse.Key, p.pending+1)
+	for i := range keys {
+		keys[i].Name = fmt.Sprint(i)
+	}
+	s.pending.add(keys...) // while it can be reached
+	eventually(t, "yet another one is complete", func() bool {
+		return mode([]*Store{s, other}, WithIndex)() && s.state.view().id != id && s.state.view().id == other.state.view().id
+	})
 	for _, s := range []*Store{s, other} {
 		if rows := claimed(t, s, rouse.Window{}); len(rows) != 100 {
 			t.Errorf("%d rows, want 100", len(rows))

@@ -32,8 +32,11 @@ func TestSameAsPostgres(t *testing.T) {
 		at := past + rouse.Instant(i*i%37) // many at a time
 		k := rouse.Key{Namespace: []string{"a", "b", "c\x01"}[i%3], Name: fmt.Sprint(i * 7919 % n), Fire: []string{"", "f"}[i%2]}
 		bucket := uint32(i % 8)
-		if i%3 > 0 {
-			bucket = 1 // some are full, others not
+		if i%3 > 0 { // two are full, one sooner than the other
+			bucket = 1
+			if at > past+12 || i%7 == 0 {
+				bucket = 6
+			}
 		}
 		changes[i] = rouse.Change{Key: k, To: &rouse.Row{Key: k, Bucket: bucket, Visible: at, Due: at, State: rouse.StateScheduled, Body: make([]byte, i%9)}}
 		after = append(after, rouse.Position{Visible: at, Key: k})
