@@ -137,9 +137,63 @@ func TestWhatOthersWriteIsFoundAfterTheClockWentBack(t *testing.T) {
 		skew.Store(int64(-time.Hour))
 		time.Sleep(5 * time.Second)
 		a.put("a", "@after 60s") // between the owner's horizon before and after
-		time.Sleep(2 * time.Minute)
+		time.Sleep(61 * time.Second)
 		if n := len(sink.got()); n != 1 {
 			t.Errorf("%d fires", n)
+		}
+	})
+}
+
+func TestARowThatMemoryHasLostIsFound(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := &recorder{}
+		a := join(t, mem.New(), newSeat(0, 1), sink, Options{})
+		a.put("a", "@after 3s")
+		time.Sleep(2 * time.Second)
+		a.mu.Lock()
+		a.window.drop(a.window.entries[key("a")])
+		a.mu.Unlock()
+		time.Sleep(3 * time.Minute)
+		if n := len(sink.got()); n != 1 || a.Violations().Total != 1 {
+			t.Errorf("%d fires, %+v", n, a.Violations())
+		}
+	})
+}
+
+func TestNothingIsSentNearTheEndOfItsHold(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		sink := &recorder{lane: func(string, *rouse.Spec) rouse.Lane { return rouse.Lane{Name: "one", Limit: 1, Batch: 1} }}
+		sink.answers(func(ctx context.Context, f rouse.Fire) rouse.Outcome {
+			rows, err := store.Get(ctx, []rouse.Key{key(f.Name)})
+			if left := time.Until(rows[0].Visible.Time()); err != nil || left < 2*time.Second {
+				t.Errorf("%s is sent %v before its hold ends: %v", f.Name, left, err)
+			}
+			sleep(ctx, 3500*time.Millisecond)
+			return rouse.Outcome{Verdict: rouse.Done}
+		})
+		a := join(t, store, holding{8 * time.Second, 2}, sink, Options{Hold: 8 * time.Second})
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			a.put(name, "@after 1s")
+		}
+		time.Sleep(time.Minute)
+		if got := names(sink.got()); len(got) != 5 {
+			t.Errorf("fired: %v", got)
+		}
+	})
+}
+
+func TestHeldRowsStayInAFullMemory(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, sink := mem.New(), &recorder{}
+		a := join(t, store, newSeat(0), sink, Options{MaxRows: 8})
+		join(t, store, newSeat(1), sink, Options{})
+		for i, name := range inBucket(1, 14) {
+			a.put(name, []string{"@after 15s", "@after 5s"}[i/7])
+		}
+		time.Sleep(17 * time.Second)
+		if got := names(sink.got()); len(got) != 14 {
+			t.Errorf("fired in time: %v", got)
 		}
 	})
 }

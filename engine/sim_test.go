@@ -63,18 +63,18 @@ func simLease(string, rouse.Shared) rouse.Strategy { return claim.NewLease(2, si
 const simHold = 8 * time.Second
 
 var layouts = []layout{
-	{name: "one node", nodes: 1, seeds: 30, musts: 100, strategy: simSole, faulty: true, late: time.Second},
-	{name: "bucket", nodes: 3, seeds: 20, musts: 40, strategy: simShare, faulty: true, late: time.Second},
-	{name: "tick", nodes: 3, seeds: 12, musts: 40, strategy: simTick, faulty: true, late: time.Second},
-	{name: "lease", nodes: 3, seeds: 20, musts: 60, strategy: simLease, faulty: true, late: time.Second},
-	{name: "bucket, freezing", nodes: 3, seeds: 12, musts: 40, strategy: simShare, freezes: true, late: 2 * time.Second},
-	{name: "lease, freezing", nodes: 3, seeds: 12, musts: 40, strategy: simLease, freezes: true, late: 2 * time.Second},
-	{name: "bucket, rolling", nodes: 3, seeds: 12, musts: 40, strategy: simShare, restarts: true, late: 3 * time.Second},
-	{name: "lease, rolling", nodes: 3, seeds: 12, musts: 40, strategy: simLease, restarts: true, late: 3 * time.Second},
-	{name: "one node, calm", nodes: 1, seeds: 6, musts: 40, strategy: simSole, late: time.Second},
-	{name: "bucket, calm", nodes: 3, seeds: 12, musts: 40, strategy: simShare, scatter: true, late: 2 * time.Second},
-	{name: "lease, calm", nodes: 3, seeds: 12, musts: 40, strategy: simLease, scatter: true, late: 2 * time.Second},
-	{name: "tick, calm", nodes: 3, seeds: 8, musts: 40, strategy: simTick, late: 3 * time.Second},
+	{name: "one node", nodes: 1, seeds: 30, musts: 30, strategy: simSole, faulty: true, late: time.Second},
+	{name: "bucket", nodes: 3, seeds: 20, musts: 15, strategy: simShare, faulty: true, late: time.Second},
+	{name: "tick", nodes: 3, seeds: 12, musts: 15, strategy: simTick, faulty: true, late: time.Second},
+	{name: "lease", nodes: 3, seeds: 20, musts: 15, strategy: simLease, faulty: true, late: time.Second},
+	{name: "bucket, freezing", nodes: 3, seeds: 12, musts: 15, strategy: simShare, freezes: true, late: 2 * time.Second},
+	{name: "lease, freezing", nodes: 3, seeds: 12, musts: 15, strategy: simLease, freezes: true, late: 2 * time.Second},
+	{name: "bucket, rolling", nodes: 3, seeds: 12, musts: 15, strategy: simShare, restarts: true, late: 3 * time.Second},
+	{name: "lease, rolling", nodes: 3, seeds: 12, musts: 15, strategy: simLease, restarts: true, late: 3 * time.Second},
+	{name: "one node, calm", nodes: 1, seeds: 6, musts: 15, strategy: simSole, late: time.Second},
+	{name: "bucket, calm", nodes: 3, seeds: 12, musts: 15, strategy: simShare, scatter: true, late: 2 * time.Second},
+	{name: "lease, calm", nodes: 3, seeds: 12, musts: 15, strategy: simLease, scatter: true, late: 2 * time.Second},
+	{name: "tick, calm", nodes: 3, seeds: 8, musts: 15, strategy: simTick, late: 3 * time.Second},
 }
 
 func simulations(t *testing.T, l layout) {

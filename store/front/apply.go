@@ -81,6 +81,7 @@ type pending struct {
 
 	mu       sync.Mutex
 	keys     map[rouse.Key]struct{}
+	taken    int  // keys that are being mended
 	overflow bool // there were too many: the index is to be thrown away
 }
 
@@ -113,10 +114,11 @@ func (p *pending) signal() {
 	}
 }
 
-// some takes up to n keys out.
+// some takes up to n keys out. Those that were taken before count as mended.
 func (p *pending) some(n int) (keys []rouse.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer func() { p.taken = len(keys) }()
 	for k := range p.keys {
 		if len(keys) == n {
 			break
@@ -130,7 +132,7 @@ func (p *pending) some(n int) (keys []rouse.Key) {
 func (p *pending) len() (n int, overflow bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.keys), p.overflow
+	return len(p.keys) + p.taken, p.overflow
 }
 
 // clear forgets that there were too many: the index that missed them is gone.

@@ -182,7 +182,7 @@ func TestFiringGoesOnWhileItIsFilled(t *testing.T) {
 	o := fresh(unsafe)
 	o.Criticality = 5
 	p := quick
-	p.net = time.Hour // it would find what the index is to forget
+	p.net, p.lag = time.Hour, time.Minute // otherwise it would be told again of what it is to forget
 	s := nodes(t, 1, sql, redis.URL(), o, p)[0]
 	create(t, s, "t", 100, past)
 	v := s.state.view()

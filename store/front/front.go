@@ -134,6 +134,7 @@ func open(ctx context.Context, sql, at string, o Options, p pace) (*Store, error
 	s.pending.most = p.pending
 	s.pending.wake = make(chan struct{}, 1)
 	s.state.was = errNotYet
+	s.net.next = time.Now().Add(p.net)
 	s.enter(ctx) // if it is there, the first claim finds it
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop

@@ -56,7 +56,7 @@ func (s *Store) tend(ctx context.Context) (wait time.Duration, err error) {
 		return 0, err
 	}
 	if keys := s.pending.some(chunk); len(keys) > 0 {
-		wait = 0
+		wait = 0 // there may be more, and these are to be seen off
 		if _, err := s.heal(ctx, v, keys); err != nil {
 			s.pending.add(keys...)
 			return 0, ignoreIndex(err)
