@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -288,5 +289,11 @@ func (e *Engine) conflicts(ctx context.Context, list []settled) []reported {
 		}
 	}
 	e.opts.Events.conflicted(len(again))
-	return again
+	return slices.DeleteFunc(again, func(r reported) bool {
+		if r.fire || r.en.orphan || r.en.row.Revision == r.of {
+			return false
+		}
+		e.settleInPlace(r.en, now) // what was decided was decided of another version: who has the row now looks at it anew
+		return true
+	})
 }

@@ -54,7 +54,7 @@ func TestEveryRowIsClaimed(t *testing.T) {
 			for n := range c.nodes {
 				reading.Go(func() { c.reader(n, done) })
 			}
-			for range 12 {
+			for range 8 {
 				time.Sleep(time.Duration(50+rand.IntN(200)) * time.Millisecond) // trouble comes at any moment
 				trouble.make(c)
 			}
