@@ -177,6 +177,7 @@ type delivery struct {
 	fires []rouse.Fire
 	at    rouse.Instant // when it was taken from its lane
 	spend bool          // what its lane says of attempts
+	held  bool          // some of it is held for a time that may end
 }
 
 // dispatch starts as many deliveries as limits allow. The mutex is held.
@@ -206,6 +207,7 @@ func (e *Engine) nextDelivery() (d delivery, ok bool) {
 	for i, en := range d.taken {
 		d.fires[i] = en.timer.Fire(en.occ)
 		en.token, en.sent = d.fires[i].Token, d.at
+		d.held = d.held || !en.held.IsZero()
 	}
 	return d, true
 }
@@ -255,7 +257,7 @@ func (e *Engine) send(d delivery) {
 			e.opts.Events.sent(d.fires, d.at)
 		}
 		live, fires := d.taken, d.fires
-		if len(live) > 0 && (e.others != nil || !d.taken[0].held.IsZero() || e.Now() < d.at) {
+		if len(live) > 0 && (e.others != nil || d.held || e.Now() < d.at) {
 			live, fires = e.stillMine(d.lane, d.taken, d.fires)
 		}
 		if len(live) > 0 && e.others != nil && !d.spend { // what spends an attempt is a conditional write
