@@ -23,10 +23,13 @@ DROP FUNCTION {schema}.delete_rows(smallint[], integer[], tid[], bigint[]);
 DROP FUNCTION {schema}.update_rows(bigint, bigint, smallint[], integer[], tid[], bigint[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[], text[], bytea[]);
 DROP FUNCTION {schema}.insert_rows(bigint, bigint, smallint[], integer[], text[], text[], text[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[],
     text[], bytea[]);
+DROP FUNCTION {schema}.renew_rows(bigint, bigint, integer[], integer[], text[], text[], text[]);
+DROP FUNCTION {schema}.outlived(bigint);
+DROP FUNCTION {schema}.bury(bigint);
 DROP FUNCTION {schema}.keep(bigint, integer[], integer[], integer[], text[], text[], bigint[], bytea[]);
 DROP FUNCTION {schema}.count_hours(bigint[], bigint[]);
 DROP FUNCTION {schema}.tally(text[], smallint[], bigint[]);
 DROP FUNCTION {schema}.slot();
 DROP FUNCTION {schema}.now_ms();
-DROP TABLE {schema}.leases, {schema}.hours, {schema}.tallies, {schema}.records, {schema}.timers;
+DROP TABLE {schema}.leases, {schema}.hours, {schema}.graves, {schema}.tallies, {schema}.records, {schema}.timers;
 DROP SEQUENCE {schema}.revisions;

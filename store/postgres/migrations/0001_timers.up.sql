@@ -78,6 +78,11 @@ CREATE TABLE {schema}.leases (
     data  bytea
 ) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 
+-- The greatest revisions of rows that were removed: the maximum over the slots. See bury.
+CREATE TABLE {schema}.graves (
+    slot smallint PRIMARY KEY, revision bigint NOT NULL
+) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
+
 -- now_ms is the store's clock: the wall clock of the server, cut down to a millisecond.
 CREATE FUNCTION {schema}.now_ms() RETURNS bigint LANGUAGE sql VOLATILE
     AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
@@ -139,12 +144,42 @@ BEGIN
     END IF;
 END $$;
 
--- insert_rows adds the rows whose act is 1, where there are none, and returns the offsets of those that it added.
-CREATE FUNCTION {schema}.insert_rows(v_base bigint, v_xid bigint, v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[],
+-- The versions of a name grow, over deletes too: a receiver remembers the greatest token that it has seen. Who changes a row takes his
+-- revision when the row is locked, or names the revision before. Who creates one takes it before the row is there, and then may wait:
+-- for somebody who created the same key with a later revision, and for another who removes that again. So who removes a row first
+-- writes down its revision (bury), and who has created one looks whether a later revision than his was removed meanwhile (outlived);
+-- that is rare, and then he takes a new one, which is the greatest, as from now on nobody gets past his row.
+CREATE FUNCTION {schema}.bury(v_revision bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF v_revision IS NULL THEN
+        RETURN; -- nothing was removed
+    END IF;
+    INSERT INTO {schema}.graves AS g (slot, revision) VALUES ({schema}.slot(), v_revision)
+        ON CONFLICT (slot) DO UPDATE SET revision = excluded.revision WHERE g.revision < excluded.revision;
+END $$;
+
+CREATE FUNCTION {schema}.outlived(v_base bigint) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN COALESCE((SELECT max(g.revision) FROM {schema}.graves g), 0) > v_base;
+END $$;
+
+-- renew_rows gives rows that this transaction has just added, at those of the offsets that are done, revisions of another block.
+CREATE FUNCTION {schema}.renew_rows(v_old bigint, v_new bigint, v_done integer[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[])
+    RETURNS void LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off SET jit = off AS $$
+BEGIN
+    UPDATE {schema}.timers t SET revision = v_new + u.off, generation = CASE t.generation WHEN t.revision THEN v_new + u.off ELSE t.generation END
+        FROM unnest(v_offs, v_namespaces, v_names, v_fires) u(off, namespace, name, fire)
+        WHERE u.off IN (SELECT d FROM unnest(v_done) d) AND t.namespace = u.namespace AND t.name = u.name AND t.fire = u.fire
+            AND t.revision = v_old + u.off;
+END $$;
+
+-- insert_rows adds the rows whose act is 1, where there are none, and returns the offsets of those that it added, and the block of
+-- revisions that is to be used from then on.
+CREATE FUNCTION {schema}.insert_rows(INOUT v_base bigint, v_xid bigint, v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[],
     v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
-    v_labels text[], v_bodies bytea[]) RETURNS integer[] LANGUAGE plpgsql VOLATILE AS $$
+    v_labels text[], v_bodies bytea[], OUT v_done integer[]) LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    v_done integer[];
+    v_fresh bigint;
 BEGIN
     WITH done AS (
         INSERT INTO {schema}.timers (bucket, visible, revision, generation, due, xid, state, criticality, namespace, name, fire, labels, body)
@@ -157,7 +192,11 @@ BEGIN
             RETURNING (revision - v_base)::integer AS off
     )
     SELECT COALESCE(array_agg(off), '{}') INTO v_done FROM done;
-    RETURN v_done;
+    IF cardinality(v_done) > 0 AND {schema}.outlived(v_base) THEN
+        v_fresh := nextval({revisions});
+        PERFORM {schema}.renew_rows(v_base, v_fresh, v_done, v_offs, v_namespaces, v_names, v_fires);
+        v_base := v_fresh;
+    END IF;
 END $$;
 
 -- update_rows writes the rows whose act is 2 over those at the tids that still have the revisions, and returns the offsets of those
@@ -191,6 +230,7 @@ CREATE FUNCTION {schema}.delete_rows(v_acts smallint[], v_offs integer[], v_tids
 DECLARE
     v_done integer[];
 BEGIN
+    PERFORM {schema}.bury((SELECT max(u.revision) FROM unnest(v_acts, v_revisions) u(act, revision) WHERE u.act = 3));
     WITH done AS (
         DELETE FROM {schema}.timers t USING unnest(v_acts, v_offs, v_tids, v_revisions) u(act, off, tid, revision)
             WHERE u.act = 3 AND t.ctid = u.tid AND t.revision = u.revision
@@ -238,8 +278,8 @@ BEGIN
     END IF;
     base := nextval({revisions});
     IF v_creates THEN
-        v_done := v_done || {schema}.insert_rows(base, v_xid, v_acts, v_offs, v_namespaces, v_names, v_fires, v_buckets, v_visibles, v_generations,
-            v_states, v_dues, v_criticalities, v_labels, v_bodies);
+        SELECT i.v_base, i.v_done INTO base, v_done FROM {schema}.insert_rows(base, v_xid, v_acts, v_offs, v_namespaces, v_names, v_fires, v_buckets,
+            v_visibles, v_generations, v_states, v_dues, v_criticalities, v_labels, v_bodies) i;
     END IF;
     IF v_deletes THEN
         v_done := v_done || {schema}.delete_rows(v_acts, v_offs, v_tids, v_conditions);
@@ -297,6 +337,7 @@ DECLARE
     v_beside smallint[] := array_fill(0::smallint, ARRAY[n]);
     v_done integer[];
     v_missed integer[];
+    v_block bigint;
     v_writes integer := 0;
     t_namespaces text[] := '{}';
     t_states smallint[] := '{}';
@@ -318,8 +359,8 @@ BEGIN
         END IF;
     END LOOP;
     IF 1 = ANY(v_do) THEN
-        v_done := {schema}.insert_rows(base, v_xid, v_do, v_offs, v_namespaces, v_names, v_fires, v_buckets, v_visibles, v_generations, v_states,
-            v_dues, v_criticalities, v_labels, v_bodies);
+        SELECT i.v_base, i.v_done INTO base, v_done FROM {schema}.insert_rows(base, v_xid, v_do, v_offs, v_namespaces, v_names, v_fires, v_buckets,
+            v_visibles, v_generations, v_states, v_dues, v_criticalities, v_labels, v_bodies) i;
         SELECT array_agg(u.pos) INTO v_missed FROM unnest(v_do, v_offs) WITH ORDINALITY u(act, off, pos)
             WHERE u.act = 1 AND u.off NOT IN (SELECT d FROM unnest(v_done) d);
         IF v_missed IS NOT NULL THEN
@@ -366,8 +407,11 @@ BEGIN
         END IF;
     END LOOP;
     IF 1 = ANY(v_beside) THEN
-        v_done := {schema}.insert_rows(base, v_xid, v_beside, v_offs, v_namespaces, v_names, v_fires, v_buckets, v_visibles, v_generations, v_states,
-            v_dues, v_criticalities, v_labels, v_bodies);
+        SELECT i.v_base, i.v_done INTO v_block, v_done FROM {schema}.insert_rows(base, v_xid, v_beside, v_offs, v_namespaces, v_names, v_fires, v_buckets,
+            v_visibles, v_generations, v_states, v_dues, v_criticalities, v_labels, v_bodies) i;
+        IF v_block <> base THEN -- what was created above has told its revision
+            RAISE EXCEPTION 'a row was created and removed meanwhile' USING ERRCODE = 'serialization_failure';
+        END IF;
         IF cardinality(v_done) <> (SELECT count(*) FROM unnest(v_beside) b WHERE b = 1) THEN
             RAISE EXCEPTION 'a row was created meanwhile' USING ERRCODE = 'serialization_failure';
         END IF;

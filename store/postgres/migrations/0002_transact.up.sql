@@ -222,6 +222,7 @@ DECLARE
     v_now bigint;
     v_begun boolean;
     v_run bigint;
+    v_revision bigint;
     v_fires text[] := '{}';
     v_records bytea[] := '{}';
 BEGIN
@@ -249,7 +250,11 @@ BEGIN
     END LOOP;
     beside := cardinality(v_fires);
     IF beside > 0 THEN
-        DELETE FROM {schema}.timers t WHERE t.namespace = v_namespace AND t.name = v_name AND t.fire = ANY(v_fires);
+        WITH gone AS (
+            DELETE FROM {schema}.timers t WHERE t.namespace = v_namespace AND t.name = v_name AND t.fire = ANY(v_fires) RETURNING t.revision
+        )
+        SELECT max(revision) INTO v_revision FROM gone;
+        PERFORM {schema}.bury(v_revision);
     END IF;
     IF cardinality(v_records) > 0 THEN
         INSERT INTO {schema}.records (ended, seq, namespace, name, body)
@@ -287,6 +292,10 @@ BEGIN
                     ON CONFLICT ON CONSTRAINT timers_by_key DO NOTHING;
                 v_done := FOUND;
                 IF v_done THEN
+                    IF {schema}.outlived(v_revision) THEN
+                        UPDATE {schema}.timers t SET revision = nextval({revisions})
+                            WHERE t.namespace = v_want.namespace AND t.name = v_want.name AND t.fire = '';
+                    END IF;
                     t_namespaces := t_namespaces || v_want.namespace;
                     t_states := t_states || 1::smallint;
                     t_counts := t_counts || 1::bigint;
@@ -310,7 +319,9 @@ BEGIN
                 t_states := t_states || v_cut.was;
                 t_counts := t_counts || -1::bigint;
                 IF v_want.mode = 'delete' THEN
-                    DELETE FROM {schema}.timers t WHERE t.namespace = v_want.namespace AND t.name = v_want.name AND t.fire = '';
+                    DELETE FROM {schema}.timers t WHERE t.namespace = v_want.namespace AND t.name = v_want.name AND t.fire = ''
+                        RETURNING t.revision INTO v_revision;
+                    PERFORM {schema}.bury(v_revision);
                 ELSE
                     v_revision := nextval({revisions}); -- now that the row is locked: it grows from version to version
                     UPDATE {schema}.timers t SET bucket = v_want.bucket, visible = v_want.due, revision = v_revision, generation = v_want.generation,
