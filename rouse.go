@@ -100,7 +100,8 @@ type Window struct {
 	Bytes   int           // stop after the row that brings the sum of the bodies to so many bytes; 0 is no limit
 
 	// Since leaves rows out that were not written after the claim which returned it as its Token; 0 leaves none out. A store may
-	// hand out more than that, never less.
+	// hand out more than that, never less; but what was last written by an Apply of the same Store value that returned without an
+	// error may be left out as well, as its caller knows of that.
 	Since uint64
 
 	// Namespaces, if there are any, leaves out the rows of others.

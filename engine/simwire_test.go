@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ type wire struct {
 	faulty atomic.Bool
 	cut    atomic.Bool
 	frozen time.Time // until then the process stands still
+	own    map[rouse.Key]uint64 // the revisions that it knows to have written
 }
 
 var errWire = errors.New("the wire is down")
@@ -93,11 +95,38 @@ func (w *wire) Get(ctx context.Context, keys []rouse.Key) (rows []rouse.Row, err
 
 func (w *wire) Claim(ctx context.Context, win rouse.Window) (b rouse.Batch, err error) {
 	err = w.pass(func() error { b, err = w.Shared.Claim(ctx, win); return err })
+	if win.Since != 0 {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		var last rouse.Key // of a page, which the next one begins after
+		if b.More {
+			last = b.Rows[len(b.Rows)-1].Key
+		}
+		b.Rows = slices.DeleteFunc(b.Rows, func(r rouse.Row) bool { return r.Key != last && w.own[r.Key] == r.Revision })
+	}
 	return b, err
 }
 
 func (w *wire) Apply(ctx context.Context, changes []rouse.Change) (res []rouse.Result, err error) {
 	err = w.pass(func() error { res, err = w.Shared.Apply(ctx, changes); return err })
+	if err != nil {
+		return res, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.own == nil {
+		w.own = map[rouse.Key]uint64{}
+	}
+	for i, r := range res {
+		if c := &changes[i]; r.Applied {
+			if c.To != nil {
+				w.own[c.Key] = r.Revision
+			}
+			for j := range c.Also {
+				w.own[c.Also[j].Key] = r.Also + uint64(j)
+			}
+		}
+	}
 	return res, err
 }
 

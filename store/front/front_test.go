@@ -70,9 +70,11 @@ var schemas atomic.Int64
 
 func TestContract(t *testing.T) {
 	sql, index := servers.Postgres(t), servers.Redis(t)
-	open := func(t *testing.T) *Store { return ready(t, sql, index, fresh(unsafe), usual) }
-	storetest.Run(t, func(t *testing.T) rouse.Store { return open(t) })
-	storetest.RunShared(t, func(t *testing.T) rouse.Shared { return open(t) })
+	storetest.Run(t, func(t *testing.T) rouse.Store { return ready(t, sql, index, fresh(unsafe), usual) })
+	storetest.RunShared(t, func(t *testing.T) (rouse.Shared, func() rouse.Shared) {
+		o := fresh(unsafe)
+		return ready(t, sql, index, o, usual), func() rouse.Shared { return ready(t, sql, index, o, usual) }
+	})
 }
 
 // nowhere is an address where no Redis is.
@@ -80,7 +82,9 @@ const nowhere = "redis://127.0.0.1:1/0"
 
 func TestContractWithoutIndex(t *testing.T) {
 	sql := servers.Postgres(t)
-	open := func(t *testing.T) *Store { return openTest(t, sql, nowhere, fresh(unsafe), usual) }
-	storetest.Run(t, func(t *testing.T) rouse.Store { return open(t) })
-	storetest.RunShared(t, func(t *testing.T) rouse.Shared { return open(t) })
+	storetest.Run(t, func(t *testing.T) rouse.Store { return openTest(t, sql, nowhere, fresh(unsafe), usual) })
+	storetest.RunShared(t, func(t *testing.T) (rouse.Shared, func() rouse.Shared) {
+		o := fresh(unsafe)
+		return openTest(t, sql, nowhere, o, usual), func() rouse.Shared { return openTest(t, sql, nowhere, o, usual) }
+	})
 }

@@ -13,7 +13,10 @@ func TestContract(t *testing.T) {
 }
 
 func TestShared(t *testing.T) {
-	storetest.RunShared(t, func(*testing.T) rouse.Shared { return New() })
+	storetest.RunShared(t, func(*testing.T) (rouse.Shared, func() rouse.Shared) {
+		s := New()
+		return s, func() rouse.Shared { return s }
+	})
 }
 
 func TestClock(t *testing.T) {

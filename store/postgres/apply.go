@@ -23,14 +23,39 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 	if len(parts) == 0 {
 		return results, s.usable(ctx)
 	}
+	writer, err := s.drawWriter(ctx)
+	if err != nil {
+		return nil, err
+	}
 	at := 0
 	for _, p := range parts {
-		if err := s.applyPart(ctx, p, results[at:at+len(p.changes)]); err != nil {
+		if err := s.applyPart(ctx, p, writer, results[at:at+len(p.changes)]); err != nil {
+			// It may be made yet, or some of it may have been. Claims are to show that: it is no longer this store's.
+			s.writer.CompareAndSwap(writer, 0)
 			return nil, err
 		}
 		at += len(p.changes)
 	}
 	return results, nil
+}
+
+// drawWriter returns the number under which this store writes now.
+func (s *Store) drawWriter(ctx context.Context) (int64, error) {
+	if n := s.writer.Load(); n != 0 {
+		return n, nil
+	}
+	var n int64
+	err := s.lease(ctx, []*call{newCall(s.sql.writer)}, func(_ int, row [][]byte) error {
+		n = readInt(row[0])
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	if !s.writer.CompareAndSwap(0, n) {
+		n = s.writer.Load() // another call was first; if that has failed since, 0 is nobody's number
+	}
+	return n, nil
 }
 
 // A transaction that met another one is tried again, after pauses that double on average: triesBeside times beside others, and then
@@ -40,9 +65,9 @@ const (
 	maxTries    = 8
 )
 
-func (s *Store) applyPart(ctx context.Context, p *part, results []rouse.Result) error {
+func (s *Store) applyPart(ctx context.Context, p *part, writer int64, results []rouse.Result) error {
 	for try := 0; ; try++ {
-		err := s.tryPart(ctx, p, results, try >= triesBeside)
+		err := s.tryPart(ctx, p, writer, results, try >= triesBeside)
 		// What the server has refused so, it has undone: it is known that nothing was written.
 		if err == nil || !undone(err) || try == maxTries {
 			return err
@@ -57,12 +82,12 @@ func (s *Store) applyPart(ctx context.Context, p *part, results []rouse.Result) 
 	}
 }
 
-func (s *Store) tryPart(ctx context.Context, p *part, results []rouse.Result, alone bool) error {
+func (s *Store) tryPart(ctx context.Context, p *part, writer int64, results []rouse.Result, alone bool) error {
 	var calls []*call
 	if alone {
 		calls = append(calls, newCall(s.sql.alone))
 	}
-	c, err := p.call(&s.sql)
+	c, err := p.call(&s.sql, writer)
 	if err != nil {
 		return err
 	}

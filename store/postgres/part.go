@@ -166,7 +166,7 @@ func (p *part) beside(own int, row *rouse.Row, off int) {
 }
 
 // call writes the statement.
-func (p *part) call(sql *texts) (*call, error) {
+func (p *part) call(sql *texts, writer int64) (*call, error) {
 	n, rows, size := len(p.entries), 0, 0
 	for i := range p.entries {
 		if r := p.entries[i].row; r != nil {
@@ -222,6 +222,7 @@ func (p *part) call(sql *texts) (*call, error) {
 		c.array(a)
 	}
 	p.addLogs(c)
+	c.int8(writer)
 	if !p.plain {
 		c.array(p.owners())
 	}

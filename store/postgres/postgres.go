@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -84,6 +85,7 @@ type Store struct {
 	sql    texts
 	timers *pgxpool.Pool
 	leases *pgxpool.Pool // small and apart, so that no lease waits behind a large claim
+	writer atomic.Int64  // the number under which this store writes; 0: the next write draws one
 
 	life    sync.RWMutex // held for reading by every call, for writing by Close
 	closed  bool

@@ -26,7 +26,13 @@ func TestContract(t *testing.T) {
 }
 
 func TestShared(t *testing.T) {
-	storetest.RunShared(t, func(t *testing.T) rouse.Shared { return openTest(t, servers.Postgres(t), unsafe) })
+	storetest.RunShared(t, func(t *testing.T) (rouse.Shared, func() rouse.Shared) { return twice(t, servers.Postgres(t)) })
+}
+
+// twice opens a store, and returns how to open it again.
+func twice(t *testing.T, url string) (rouse.Shared, func() rouse.Shared) {
+	open := func() rouse.Shared { return openTest(t, url, unsafe) }
+	return open(), open
 }
 
 func TestSameAsTheModel(t *testing.T) {

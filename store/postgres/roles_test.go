@@ -33,9 +33,9 @@ func TestContractAsTheAppRole(t *testing.T) {
 }
 
 func TestSharedAsTheAppRole(t *testing.T) {
-	storetest.RunShared(t, func(t *testing.T) rouse.Shared {
+	storetest.RunShared(t, func(t *testing.T) (rouse.Shared, func() rouse.Shared) {
 		_, app, _ := asRoles(t)
-		return openTest(t, app, unsafe)
+		return twice(t, app)
 	})
 }
 

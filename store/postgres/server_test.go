@@ -22,7 +22,9 @@ func TestContractThroughPgBouncer(t *testing.T) {
 }
 
 func TestSharedThroughPgBouncer(t *testing.T) {
-	storetest.RunShared(t, func(t *testing.T) rouse.Shared { return openTest(t, servers.PgBouncer(t, servers.Postgres(t)), unsafe) })
+	storetest.RunShared(t, func(t *testing.T) (rouse.Shared, func() rouse.Shared) {
+		return twice(t, servers.PgBouncer(t, servers.Postgres(t)))
+	})
 }
 
 // TestUnsafeServersAreRefused: what a server acknowledges must be on its disk.

@@ -12,7 +12,7 @@ type texts struct {
 	settings, leaseSettings, plans string // of a transaction
 	now, fetch, revisions, raise   string
 	plain, full, claim, hold       string
-	alone                          string
+	alone, writer                  string
 	lock, unlock                   string
 	trimHour, trimTimer, hours     string
 }
@@ -34,11 +34,12 @@ func newTexts(o *Options) texts {
 		fetch:     q(`SELECT * FROM {schema}.fetch($1, $2, $3)`),
 		revisions: q(`SELECT {schema}.revisions_of($1, $2, $3)`),
 		raise:     q(`SELECT {schema}.raise($1)`),
-		plain:     q(`SELECT * FROM {schema}.apply_plain($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`),
-		full:      q(`SELECT * FROM {schema}.apply_full($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`),
+		plain:     q(`SELECT * FROM {schema}.apply_plain($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`),
+		full:      q(`SELECT * FROM {schema}.apply_full($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`),
+		writer:    q(`SELECT nextval('{schema}.writers')`),
 		alone:     q(`SELECT {schema}.alone()`),
-		claim:     q(`SELECT * FROM {schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`),
-		hold:      q(`SELECT * FROM {schema}.claim_hold($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`),
+		claim:     q(`SELECT * FROM {schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`),
+		hold:      q(`SELECT * FROM {schema}.claim_hold($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`),
 		lock:      q(`SELECT * FROM {schema}.lock($1, $2, $3, $4, $5)`),
 		unlock:    q(`SELECT {schema}.unlock($1, $2)`),
 		trimHour:  q(`SELECT {schema}.trim_hour($1, $2)`),

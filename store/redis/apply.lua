@@ -1,38 +1,29 @@
--- Makes changes. ARGV: the number of keys, the number of changes, the keys, and of each change
+-- Makes changes. ARGV: the stamp of the call, the rows that are written as the journal has them, and as 4 bytes each the numbers of creates and
+-- their runs, of replacements and theirs, of ends and theirs, of removals and theirs, and of the keys and the changes of change.lua.
+-- Then these follow. No key is in two of them, so that each is read, checked and written with many others at once. A run is rows that lie
+-- side by side because they have something in common; what it says is behind all rows:
 --
---   op:1 if:8 key:4 also:4 logs:4   op is 0 keep, 1 remove, 2 put; 8 more if any revision will do; key counts from 1
---   generation blob score           of a put; the blob is without its first two numbers; a new generation and the score for never are empty
---   key generation blob score       of each row beside it
---   hour:namespace name time body   of each record
+--   a create        score key, after all of these its blob without revision and generation; of a run count:4 bucket:4 state:1 namespace
+--   a replacement   the same, but the blob has the generation; behind the runs all revisions that are to be there, 8 bytes each
+--   an end          key time of a removal with the only record of it; all revisions; of a run count, hour, namespace, slot and records (ended.lua)
+--   a removal       key; all revisions; of a run count and namespace
 --
--- The answer has 17 bytes for each change: 1 if it was applied plus 2 if a row was there, the row's revision, that of the first beside.
--- All is worked out first and written then, so that changes see each other, and each key is written once.
-local n, changes = tonumber(ARGV[1]), tonumber(ARGV[2])
-local have, is, score = {}, {}, {}
-for i = 1, n, 4000 do
-  local part = call('HMGET', rows, unpack(ARGV, i + 2, min(i + 4001, n + 2)))
-  for j = 1, #part do
-    have[i + j - 1], is[i + j - 1] = part[j], part[j]
-  end
-end
+-- The answer is the revision that the first create got, less one, and then 12 bytes for each of these that was refused, its place and
+-- the row's revision, behind the 17 bytes for each of the changes of change.lua. Creates and replacements get revisions in their order, a
+-- refused one too. All is worked out first and written then: each key is written once, and what is refused for want of memory is all refused.
+local creates, createRuns, replaces, replaceRuns, ends, endRuns, removes, removeRuns, n, changes = parse('>I4I4I4I4I4I4I4I4I4I4', ARGV[3])
 
 -- Revisions go on from the last one or from the clock, whichever is later: a server that took over from one that died, and did
 -- not get its last writes, gives none of their revisions again.
 local first, us = counter()
 if us > first then first = us end
-local revision = first
+local revision, at = first, 4
 
--- put makes one string of a row, and no other: Lua hashes every byte of each.
-local function put(i, at)
-  revision = revision + 1
-  local r, generation = pack('>L', revision), ARGV[at]
-  is[i] = r .. (generation == '' and r or generation) .. ARGV[at + 1]
-  score[i] = ARGV[at + 2]
-  return r
-end
-
-local at, out = n + 3, {}
-local hours, spaces, logs, logged = {}, {}, {}, false
+local sets, dels, enter, grows = {}, {}, {}, false
+local due, past = {}, {} -- what goes into the buckets, and out of them
+local into, from = {}, {} -- the lists of rows by state; those of scheduled rows are not kept
+local tally = {} -- namespace → state → rows more than before
+local failed, ended = {}, {}
 
 local function add(lists, key, a, b)
   local list = lists[key]
@@ -40,61 +31,12 @@ local function add(lists, key, a, b)
     list = {}
     lists[key] = list
   end
-  list[#list + 1] = a
-  if b then list[#list + 1] = b end
+  local k = #list
+  list[k + 1] = a
+  if b then list[k + 2] = b end
 end
 
-local function log(place, name, time, body)
-  revision = revision + 1
-  logged = true
-  local id = time .. pack('>L', revision)
-  local colon = find(place, ':', 1, true)
-  local hour, space = sub(place, 1, colon - 1), sub(place, colon + 1)
-  hours[hour] = (hours[hour] or 0) + 1
-  spaces[place] = true
-  add(logs, base .. 'records:' .. place, '0', id .. name)
-  add(logs, base .. 'history:' .. space .. '\0' .. name, '0', id .. body)
-end
-
-for i = 1, changes do
-  local ctl = ARGV[at]
-  at = at + 1
-  local op, cond, key, also, records = parse('>Bc8I4I4I4', ctl)
-  local row = is[key]
-  local found = row and sub(row, 1, 8) or zero
-  local applied = op >= 8 or cond == found
-  op = op % 8
-  if not applied then
-    out[i] = (row and '\2' or '\0') .. found .. zero
-    at = at + (op == 2 and 3 or 0) + 4 * also + 4 * records
-  else
-    local beside = zero
-    if op == 2 then
-      found = put(key, at)
-      at = at + 3
-    elseif op == 1 then
-      is[key], found = false, zero
-    end
-    for j = 1, also do
-      local r = put(tonumber(ARGV[at]), at + 1)
-      if j == 1 then beside = r end
-      at = at + 4
-    end
-    for j = 1, records do
-      log(ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
-      at = at + 4
-    end
-    out[i] = (row and '\3' or '\1') .. found .. beside
-  end
-end
-if revision >= exact then return redis.error_reply(spent) end
-
-local sets, dels, enter, due, past, noted, grows = {}, {}, {}, {}, {}, {}, false
-local into, from = {}, {} -- the lists of rows by state; those of scheduled rows are not kept
-local tally = {} -- namespace → state → rows more than before
-
-local function count(member, state, by)
-  local space = namespace(member)
+local function count(space, state, by)
   local states = tally[space]
   if not states then
     states = {}
@@ -103,66 +45,118 @@ local function count(member, state, by)
   states[state] = (states[state] or 0) + by
 end
 
-for i = 1, n do
-  local o, c = have[i], is[i]
-  if o ~= c then
-    local member = ARGV[i + 2]
-    local was, now = o and byte(o, 37), c and byte(c, 37)
-    if c then
-      sets[#sets + 1] = member
-      sets[#sets + 1] = c
-      local bucket = sub(c, 17, 20)
-      if score[i] ~= '' then
-        add(due, bucket, score[i], member)
-        note(noted, c, member)
-      elseif o then
-        add(past, bucket, member)
+local function leave(space, was, member)
+  count(space, was, -1)
+  if was ~= 1 then add(from, was, member) end
+end
+
+local function come(space, now, member)
+  count(space, now, 1)
+  if now ~= 1 then add(into, now, '0', member) end
+end
+
+local function refuse(place, row)
+  failed[#failed + 1] = pack('>I4', place) .. (row and sub(row, 1, 8) or zero)
+end
+
+-- put takes creates, or replacements.
+local function put(n, runs, replaces)
+  local at0, blobs, after = at, at + 2 * n - 1, at + 3 * n + runs
+  at = after + (replaces and 1 or 0)
+  if n == 0 then return end
+  local members = {}
+  for i = 1, n do members[i] = ARGV[at0 + 2 * i - 1] end
+  local have, given = call('HMGET', rows, unpack(members)), replaces and ARGV[after]
+  local i, k, e = 0, #sets, #enter
+  for run = after - runs, after - 1 do
+    local said = ARGV[run]
+    local size, bucket, state = parse('>I4I4B', said)
+    local space, code, bad = sub(said, 10), sub(said, 5, 8), nil
+    for j = i + 1, i + size do
+      local row, member = have[j], members[j]
+      revision = revision + 1
+      if replaces and row and sub(row, 1, 8) == sub(given, 8 * j - 7, 8 * j) then
+        sets[k + 1], sets[k + 2] = member, pack('>L', revision) .. ARGV[blobs + j]
+        k = k + 2
+        if sub(row, 17, 20) ~= code then add(past, sub(row, 17, 20), member) end
+        local was = byte(row, 37)
+        if was ~= state then
+          leave(space, was, member)
+          come(space, state, member)
+        end
+      elseif not replaces and not row then
+        local r = pack('>L', revision)
+        sets[k + 1], sets[k + 2] = member, r .. r .. ARGV[blobs + j]
+        k = k + 2
+        enter[e + 1], enter[e + 2] = '0', member
+        e = e + 2
+        if state ~= 1 then add(into, state, '0', member) end
+      else
+        refuse(revision - first, row)
+        bad = bad or {}
+        bad[j] = true
       end
-      if not o then
-        grows = true
-        enter[#enter + 1] = '0'
-        enter[#enter + 1] = member
-      elseif sub(o, 17, 20) ~= bucket then
-        add(past, sub(o, 17, 20), member)
-      end
+    end
+    local good = size
+    if not bad then
+      due[#due + 1] = {bucket, ARGV, at0 + 2 * i, at0 + 2 * (i + size) - 1}
     else
-      dels[#dels + 1] = member
-      add(past, sub(o, 17, 20), member)
-    end
-    if was ~= now then
-      if was then
-        count(member, was, -1)
-        if was ~= 1 then add(from, was, member) end
+      local list = {}
+      for j = i + 1, i + size do
+        if not bad[j] then
+          list[#list + 1] = ARGV[at0 + 2 * j - 2]
+          list[#list + 1] = members[j]
+        end
       end
-      if now then
-        count(member, now, 1)
-        if now ~= 1 then add(into, now, '0', member) end
-      end
+      good = #list / 2
+      if good > 0 then due[#due + 1] = {bucket, list, 1, #list} end
     end
+    if not replaces and good > 0 then
+      grows = true
+      count(space, state, good)
+    end
+    i = i + size
   end
 end
 
-if not grows and (#sets > 0 or #dels > 0 or logged) then loosen() end
-bulk('HSET', rows, sets)
-bulk('HDEL', rows, dels)
-bulk('ZADD', base .. 'keys', enter)
-bulk('ZREM', base .. 'keys', dels)
-for bucket, list in pairs(past) do bulk('ZREM', base .. 'due:' .. parse('>I4', bucket), list) end
-for bucket, list in pairs(due) do bulk('ZADD', base .. 'due:' .. parse('>I4', bucket), list) end
-for state, list in pairs(from) do bulk('ZREM', base .. 'state:' .. state, list) end
-for state, list in pairs(into) do bulk('ZADD', base .. 'state:' .. state, list) end
-for space, states in pairs(tally) do
-  for state, by in pairs(states) do
-    local field = state .. ':' .. space
-    if by ~= 0 and call('HINCRBY', base .. 'tally', field, by) == 0 then call('HDEL', base .. 'tally', field) end
+-- remove takes ends, or removals.
+local function remove(n, runs, ends, places)
+  local at0, step, args = at, ends and 2 or 1, ends and 5 or 2
+  local given = ARGV[at0 + step * n]
+  local run = at0 + step * n + 1
+  at = run + runs * args
+  if n == 0 then return end
+  local members = {}
+  for i = 1, n do members[i] = ARGV[at0 + step * (i - 1)] end
+  local have, i, d, base, buckets = call('HMGET', rows, unpack(members)), 0, #dels, revision, past
+  if ends then revision = revision + n end
+  for run = run, at - 1, args do
+    local size, space, gone, bad = tonumber(ARGV[run]), ARGV[run + (ends and 2 or 1)], 0, nil
+    for j = i + 1, i + size do
+      local row, member = have[j], members[j]
+      if row and sub(row, 1, 8) == sub(given, 8 * j - 7, 8 * j) then
+        d = d + 1
+        dels[d] = member
+        local bucket = sub(row, 17, 20)
+        local list = buckets[bucket]
+        if list then list[#list + 1] = member else buckets[bucket] = {member} end
+        local was = byte(row, 37)
+        if was == 1 then gone = gone + 1 else leave(space, was, member) end
+      else
+        refuse(places + j, row)
+        bad = bad or {}
+        bad[j] = true
+      end
+    end
+    if gone > 0 then count(space, 1, -gone) end
+    if ends then
+      ended[#ended + 1] = {ARGV[run + 1], space, ARGV[run + 3], base, ARGV[run + 4], size, at0 + 2 * i, at0 + 2 * (i + size) - 1, bad}
+    end
+    i = i + size
   end
 end
-for key, list in pairs(logs) do bulk('ZADD', key, list) end
-for hour, by in pairs(hours) do call('HINCRBY', base .. 'hours', hour, by) end
-for place in pairs(spaces) do
-  local colon = find(place, ':', 1, true)
-  call('SADD', base .. 'spaces:' .. sub(place, 1, colon - 1), sub(place, colon + 1))
-end
-if #noted > 0 then journal(first + 1, us, noted) end
-if revision > first then give(revision) end
-return table.concat(out)
+
+put(creates, createRuns, false)
+put(replaces, replaceRuns, true)
+remove(ends, endRuns, true, creates + replaces)
+remove(removes, removeRuns, false, creates + replaces + ends)

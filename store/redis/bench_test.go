@@ -256,6 +256,66 @@ func BenchmarkSince(b *testing.B) {
 	m.report()
 }
 
+// BenchmarkLife is what a node alone does with timers that fire once: creates them, looks for what others have written, looks at their
+// revisions, and removes them with a record. Twenty thousand are there at a time.
+func BenchmarkLife(b *testing.B) {
+	m := newBench(b, "everysec")
+	var alive [][]rouse.Row
+	var token uint64
+	settle := func() {
+		rows := alive[0]
+		alive = alive[1:]
+		keys, changes := make([]rouse.Key, len(rows)), make([]rouse.Change, len(rows))
+		for i := range rows {
+			keys[i] = rows[i].Key
+		}
+		revisions, err := m.s.Revisions(context.Background(), keys)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i, r := range rows {
+			changes[i] = rouse.Change{Key: r.Key, If: revisions[i], Log: []rouse.Record{{Namespace: r.Key.Namespace, Name: r.Key.Name, Generation: revisions[i],
+				Ending: rouse.EndFired, Due: r.Due, Sent: r.Due, Ended: r.Due, Attempts: 1, Code: 200}}}
+		}
+		m.apply(changes)
+	}
+	for range 20 {
+		alive = append(alive, benchRows())
+		m.apply(creates(alive[len(alive)-1]))
+	}
+	for m.n < b.N {
+		alive = append(alive, benchRows())
+		m.start()
+		m.apply(creates(alive[len(alive)-1]))
+		settle()
+		if m.n/benchBatch%4 == 0 {
+			w := rouse.Window{Buckets: allBuckets(), Limit: 4096, Bytes: 8 << 20, Since: token}
+			batch, err := m.s.Claim(context.Background(), w)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for token = batch.Token; batch.More && w.Since != 0; {
+				w.After = batch.Rows[len(batch.Rows)-1].Position()
+				if batch, err = m.s.Claim(context.Background(), w); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		m.stop(benchBatch)
+	}
+	m.report()
+	m.commands()
+}
+
+// commands logs what Redis spent its time with.
+func (m *bench) commands() {
+	info, err := m.client.Info(context.Background(), "commandstats").Result()
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.Log(info)
+}
+
 // take claims rows and removes them.
 func (m *bench) take(w rouse.Window, n int) {
 	batch, err := m.s.Claim(context.Background(), w)

@@ -80,7 +80,10 @@ func TestContract(t *testing.T) {
 				return openTest(t, url, o)
 			}
 			storetest.Run(t, func(t *testing.T) rouse.Store { return next(t) })
-			storetest.RunShared(t, func(t *testing.T) rouse.Shared { return next(t) })
+			storetest.RunShared(t, func(t *testing.T) (rouse.Shared, func() rouse.Shared) {
+				s, o := next(t), o
+				return s, func() rouse.Shared { return openTest(t, url, o) }
+			})
 		})
 	}
 }

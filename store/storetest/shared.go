@@ -12,19 +12,24 @@ import (
 )
 
 // RunShared holds a store that several nodes use against what rouse.Shared says beside rouse.Store, which Run is for. open
-// returns an empty store; it is closed here. Leases are short here, and waited for by the store's clock.
-func RunShared(t *testing.T, open func(t *testing.T) rouse.Shared) {
+// returns an empty store, and how to open it once more, as another node does; each is closed here. Leases are short here, and waited
+// for by the store's clock.
+func RunShared(t *testing.T, open func(t *testing.T) (s rouse.Shared, again func() rouse.Shared)) {
 	for _, c := range slices.Concat(locks, raises, revisions, tokens, nodes) {
 		t.Run(c.says, func(t *testing.T) {
-			s := open(t)
-			t.Cleanup(func() {
-				if err := s.Close(); err != nil {
-					t.Errorf("close: %v", err)
-				}
-			})
-			c.run(&sharedBench{bench: &bench{T: t, Store: s}, shared: s})
+			s, again := open(t)
+			closeLater(t, s)
+			c.run(&sharedBench{bench: &bench{T: t, Store: s}, shared: s, again: again})
 		})
 	}
+}
+
+func closeLater(t *testing.T, s rouse.Shared) {
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
 }
 
 // sharedSentence is a sentence about a store that several nodes use.
@@ -37,6 +42,17 @@ type sharedSentence struct {
 type sharedBench struct {
 	*bench
 	shared rouse.Shared
+	again  func() rouse.Shared
+	second rouse.Shared
+}
+
+// other returns the same store as another node has it.
+func (m *sharedBench) other() rouse.Shared {
+	if m.second == nil {
+		m.second = m.again()
+		closeLater(m.T, m.second)
+	}
+	return m.second
 }
 
 func (m *sharedBench) revisions(keys ...rouse.Key) []uint64 {
@@ -173,8 +189,8 @@ var raises = []sharedSentence{
 	}},
 }
 
-// tokens are the cases about Window.Since and Batch.Token. A store may hand out more than was written since, so they look for what
-// must be there.
+// tokens are the cases about Window.Since and Batch.Token: what one node writes, another sees. A store may hand out more than was written
+// since, so they look for what must be there.
 var tokens = []sharedSentence{
 	{"a row written after a claim is in the window since its token", func(m *sharedBench) {
 		rows := m.create(numbered(4)...)
@@ -285,12 +301,12 @@ var tokens = []sharedSentence{
 	}},
 }
 
-// since reads the window of four buckets since a token, in pages: the revisions that it saw, and the token to go on with.
+// since reads, as another node, the window of four buckets since a token, in pages: the revisions that it saw, and the token to go on with.
 func (m *sharedBench) since(token uint64, limit int) (seen map[rouse.Key]uint64, next uint64, err error) {
 	seen = map[rouse.Key]uint64{}
 	w := rouse.Window{Buckets: []uint32{0, 1, 2, 3}, Since: token, Limit: limit, Ahead: 24 * time.Hour}
 	for first := true; ; first = false {
-		b, err := m.shared.Claim(m.Context(), w)
+		b, err := m.other().Claim(m.Context(), w)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -10,15 +10,15 @@ DROP FUNCTION {schema}.lock(text, bigint, text[], bigint[], bytea[]);
 DROP FUNCTION {schema}.raise(bigint);
 DROP FUNCTION {schema}.revisions_of(text[], text[], text[]);
 DROP FUNCTION {schema}.fetch(text[], text[], text[]);
-DROP FUNCTION {schema}.claim_hold(bigint, bigint, bytea, bigint[], bigint, text, text, text, bigint, bigint, integer, bigint, text[], bigint);
+DROP FUNCTION {schema}.claim_hold(bigint, bigint, bytea, bigint[], bigint, text, text, text, bigint, bigint, bigint, integer, bigint, text[], bigint);
 DROP FUNCTION {schema}.hold_rows(bigint, bigint, tid[], bigint[]);
-DROP FUNCTION {schema}.claim(bigint, bigint, bytea, bigint[], bigint, text, text, text, bigint, bigint, integer, bigint, text[]);
+DROP FUNCTION {schema}.claim(bigint, bigint, bytea, bigint[], bigint, text, text, text, bigint, bigint, bigint, integer, bigint, text[]);
 DROP FUNCTION {schema}.era();
 DROP FUNCTION {schema}.alone();
 DROP FUNCTION {schema}.apply_full(smallint[], integer[], text[], text[], text[], bigint[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[], text[],
-    bytea[], integer[], integer[], text[], text[], bigint[], bytea[], integer[]);
+    bytea[], integer[], integer[], text[], text[], bigint[], bytea[], bigint, integer[]);
 DROP FUNCTION {schema}.apply_plain(smallint[], integer[], text[], text[], text[], bigint[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[], text[],
-    bytea[], integer[], integer[], text[], text[], bigint[], bytea[]);
+    bytea[], integer[], integer[], text[], text[], bigint[], bytea[], bigint);
 DROP FUNCTION {schema}.delete_rows(smallint[], integer[], tid[], bigint[]);
 DROP FUNCTION {schema}.update_rows(bigint, bigint, smallint[], integer[], tid[], bigint[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[], text[], bytea[]);
 DROP FUNCTION {schema}.insert_rows(bigint, bigint, smallint[], integer[], text[], text[], text[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[],
@@ -32,4 +32,5 @@ DROP FUNCTION {schema}.tally(text[], smallint[], bigint[]);
 DROP FUNCTION {schema}.slot();
 DROP FUNCTION {schema}.now_ms();
 DROP TABLE {schema}.leases, {schema}.hours, {schema}.graves, {schema}.tallies, {schema}.records, {schema}.timers;
+DROP SEQUENCE {schema}.writers;
 DROP SEQUENCE {schema}.revisions;

@@ -16,7 +16,11 @@
 -- consecutive numbers and nobody waits for anybody. 2^47 blocks last for four centuries at ten thousand statements a second.
 CREATE SEQUENCE {schema}.revisions AS bigint INCREMENT BY 65536 START WITH 65536 CACHE 1;
 
--- xid is the transaction that wrote the row: see claim. last_sync_id and sync_owner are for a store that puts an index in front
+-- Who writes has a number, and a new one after each write of which he does not know what became. By it he leaves out what he knows when
+-- he asks what was written. 0 is nobody in particular. Numbers come again after eight million.
+CREATE SEQUENCE {schema}.writers AS bigint MINVALUE 1 MAXVALUE 8388607 CYCLE;
+
+-- written says who wrote the row, in the bits above the 40 lowest, and in which transaction: see claim. last_sync_id and sync_owner are for a store that puts an index in front
 -- of this one. The columns lie by size, so that no space is lost between them.
 CREATE TABLE {schema}.timers (
     bucket       bigint   NOT NULL,
@@ -24,7 +28,7 @@ CREATE TABLE {schema}.timers (
     revision     bigint   NOT NULL,
     generation   bigint   NOT NULL,
     due          bigint   NOT NULL,
-    xid          bigint   NOT NULL,
+    written      bigint   NOT NULL,
     last_sync_id bigint   NOT NULL DEFAULT 0,
     state        smallint NOT NULL,
     criticality  smallint NOT NULL DEFAULT 0,
@@ -44,8 +48,8 @@ CREATE TABLE {schema}.timers (
 
 -- The order of attention. The bucket is not in front: one ordered read serves any set of buckets, and rows of other buckets
 -- are left out at a fraction of a microsecond each, where an index by bucket would be entered once per bucket and page, and what
--- comes out of it be sorted. xid is in it so that a claim with Since passes over what is older without a look at the table.
-CREATE INDEX timers_by_visible ON {schema}.timers (visible, namespace, name, fire, xid) WHERE visible < 9223372036854775807;
+-- comes out of it be sorted. written is in it so that a claim with Since passes over what is older without a look at the table.
+CREATE INDEX timers_by_visible ON {schema}.timers (visible, namespace, name, fire, written) WHERE visible < 9223372036854775807;
 
 -- Few rows are anything but scheduled; lists of them find them here.
 CREATE INDEX timers_by_state ON {schema}.timers (state, namespace, name, fire) WHERE state <> 1;
@@ -175,15 +179,15 @@ END $$;
 
 -- insert_rows adds the rows whose act is 1, where there are none, and returns the offsets of those that it added, and the block of
 -- revisions that is to be used from then on.
-CREATE FUNCTION {schema}.insert_rows(INOUT v_base bigint, v_xid bigint, v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[],
+CREATE FUNCTION {schema}.insert_rows(INOUT v_base bigint, v_written bigint, v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[],
     v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
     v_labels text[], v_bodies bytea[], OUT v_done integer[]) LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_fresh bigint;
 BEGIN
     WITH done AS (
-        INSERT INTO {schema}.timers (bucket, visible, revision, generation, due, xid, state, criticality, namespace, name, fire, labels, body)
-            SELECT u.bucket, u.visible, v_base + u.off, CASE u.generation WHEN 0 THEN v_base + u.off ELSE u.generation END, u.due, v_xid,
+        INSERT INTO {schema}.timers (bucket, visible, revision, generation, due, written, state, criticality, namespace, name, fire, labels, body)
+            SELECT u.bucket, u.visible, v_base + u.off, CASE u.generation WHEN 0 THEN v_base + u.off ELSE u.generation END, u.due, v_written,
                 u.state, u.criticality, u.namespace, u.name, u.fire, u.labels::jsonb, u.body
             FROM unnest(v_acts, v_offs, v_namespaces, v_names, v_fires, v_buckets, v_visibles, v_generations, v_states, v_dues, v_criticalities,
                 v_labels, v_bodies) u(act, off, namespace, name, fire, bucket, visible, generation, state, due, criticality, labels, body)
@@ -201,7 +205,7 @@ END $$;
 
 -- update_rows writes the rows whose act is 2 over those at the tids that still have the revisions, and returns the offsets of those
 -- that it wrote.
-CREATE FUNCTION {schema}.update_rows(v_base bigint, v_xid bigint, v_acts smallint[], v_offs integer[], v_tids tid[], v_revisions bigint[],
+CREATE FUNCTION {schema}.update_rows(v_base bigint, v_written bigint, v_acts smallint[], v_offs integer[], v_tids tid[], v_revisions bigint[],
     v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
     v_labels text[], v_bodies bytea[]) RETURNS integer[] LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
@@ -211,7 +215,7 @@ DECLARE
 BEGIN
     WITH done AS (
         UPDATE {schema}.timers t SET bucket = u.bucket, visible = u.visible, revision = v_base + u.off,
-                generation = CASE u.generation WHEN 0 THEN v_base + u.off ELSE u.generation END, due = u.due, xid = v_xid, state = u.state,
+                generation = CASE u.generation WHEN 0 THEN v_base + u.off ELSE u.generation END, due = u.due, written = v_written, state = u.state,
                 criticality = u.criticality, labels = u.labels::jsonb, body = u.body
             FROM unnest(v_acts, v_offs, v_tids, v_revisions, v_buckets, v_visibles, v_generations, v_states, v_dues, v_criticalities,
                 v_labels, v_bodies) u(act, off, tid, revision, bucket, visible, generation, state, due, criticality, labels, body)
@@ -250,10 +254,10 @@ END $$;
 CREATE FUNCTION {schema}.apply_plain(v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[], v_conditions bigint[],
     v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
     v_labels text[], v_bodies bytea[], v_log_of integer[], v_log_offs integer[], v_log_namespaces text[], v_log_names text[],
-    v_log_ended bigint[], v_log_bodies bytea[], OUT base bigint, OUT refused integer[], OUT refused_revisions bigint[]) LANGUAGE plpgsql VOLATILE
+    v_log_ended bigint[], v_log_bodies bytea[], v_writer bigint, OUT base bigint, OUT refused integer[], OUT refused_revisions bigint[]) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-    v_xid bigint := pg_current_xact_id()::text::bigint;
+    v_written bigint := (v_writer << 40) + pg_current_xact_id()::text::bigint;
     v_creates boolean := 1 = ANY(v_acts);
     v_updates boolean := 2 = ANY(v_acts);
     v_deletes boolean := 3 = ANY(v_acts);
@@ -278,14 +282,14 @@ BEGIN
     END IF;
     base := nextval({revisions});
     IF v_creates THEN
-        SELECT i.v_base, i.v_done INTO base, v_done FROM {schema}.insert_rows(base, v_xid, v_acts, v_offs, v_namespaces, v_names, v_fires, v_buckets,
+        SELECT i.v_base, i.v_done INTO base, v_done FROM {schema}.insert_rows(base, v_written, v_acts, v_offs, v_namespaces, v_names, v_fires, v_buckets,
             v_visibles, v_generations, v_states, v_dues, v_criticalities, v_labels, v_bodies) i;
     END IF;
     IF v_deletes THEN
         v_done := v_done || {schema}.delete_rows(v_acts, v_offs, v_tids, v_conditions);
     END IF;
     IF v_updates THEN
-        v_done := v_done || {schema}.update_rows(base, v_xid, v_acts, v_offs, v_tids, v_conditions, v_buckets, v_visibles, v_generations, v_states,
+        v_done := v_done || {schema}.update_rows(base, v_written, v_acts, v_offs, v_tids, v_conditions, v_buckets, v_visibles, v_generations, v_states,
             v_dues, v_criticalities, v_labels, v_bodies);
     END IF;
     v_all := cardinality(v_done) = cardinality(v_offs);
@@ -295,11 +299,12 @@ BEGIN
             LEFT JOIN LATERAL (SELECT r.revision FROM {schema}.timers r
                 WHERE r.namespace = u.namespace AND r.name = u.name AND r.fire = u.fire OFFSET 0) t ON true
             WHERE u.off NOT IN (SELECT d FROM unnest(v_done) d);
-        -- A create that was refused for a row that is gone again would make no sense to anybody.
-        PERFORM 1 FROM unnest(refused, refused_revisions) x(off, revision), unnest(v_offs, v_acts) u(off, act)
-            WHERE x.revision = 0 AND u.off = x.off AND u.act = 1;
+        -- A create that was refused for a row that is gone again would make no sense to anybody. And a row that was found by its key, but
+        -- was not where it had been, has been moved under the same revision: an index has marked it (see last_sync_id).
+        PERFORM 1 FROM unnest(refused, refused_revisions) x(off, revision), unnest(v_offs, v_acts, v_conditions) u(off, act, condition)
+            WHERE u.off = x.off AND (u.act = 1 AND x.revision = 0 OR u.act <> 1 AND x.revision = u.condition);
         IF FOUND THEN
-            RAISE EXCEPTION 'a row was created and removed meanwhile' USING ERRCODE = 'serialization_failure';
+            RAISE EXCEPTION 'a row was created and removed, or moved, meanwhile' USING ERRCODE = 'serialization_failure';
         END IF;
     END IF;
     SELECT array_agg(namespace), array_agg(state), array_agg(n) INTO t_namespaces, t_states, t_counts FROM (
@@ -323,12 +328,12 @@ END $$;
 CREATE FUNCTION {schema}.apply_full(v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[], v_conditions bigint[],
     v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
     v_labels text[], v_bodies bytea[], v_log_of integer[], v_log_offs integer[], v_log_namespaces text[], v_log_names text[],
-    v_log_ended bigint[], v_log_bodies bytea[], v_owners integer[], OUT base bigint, OUT refused integer[], OUT refused_revisions bigint[],
+    v_log_ended bigint[], v_log_bodies bytea[], v_writer bigint, v_owners integer[], OUT base bigint, OUT refused integer[], OUT refused_revisions bigint[],
     OUT had integer[], OUT had_revisions bigint[]) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     n integer := cardinality(v_acts);
-    v_xid bigint := pg_current_xact_id()::text::bigint;
+    v_written bigint := (v_writer << 40) + pg_current_xact_id()::text::bigint;
     v_tids tid[];
     v_have bigint[];
     v_were smallint[];
@@ -359,7 +364,7 @@ BEGIN
         END IF;
     END LOOP;
     IF 1 = ANY(v_do) THEN
-        SELECT i.v_base, i.v_done INTO base, v_done FROM {schema}.insert_rows(base, v_xid, v_do, v_offs, v_namespaces, v_names, v_fires, v_buckets,
+        SELECT i.v_base, i.v_done INTO base, v_done FROM {schema}.insert_rows(base, v_written, v_do, v_offs, v_namespaces, v_names, v_fires, v_buckets,
             v_visibles, v_generations, v_states, v_dues, v_criticalities, v_labels, v_bodies) i;
         SELECT array_agg(u.pos) INTO v_missed FROM unnest(v_do, v_offs) WITH ORDINALITY u(act, off, pos)
             WHERE u.act = 1 AND u.off NOT IN (SELECT d FROM unnest(v_done) d);
@@ -407,7 +412,7 @@ BEGIN
         END IF;
     END LOOP;
     IF 1 = ANY(v_beside) THEN
-        SELECT i.v_base, i.v_done INTO v_block, v_done FROM {schema}.insert_rows(base, v_xid, v_beside, v_offs, v_namespaces, v_names, v_fires, v_buckets,
+        SELECT i.v_base, i.v_done INTO v_block, v_done FROM {schema}.insert_rows(base, v_written, v_beside, v_offs, v_namespaces, v_names, v_fires, v_buckets,
             v_visibles, v_generations, v_states, v_dues, v_criticalities, v_labels, v_bodies) i;
         IF v_block <> base THEN -- what was created above has told its revision
             RAISE EXCEPTION 'a row was created and removed meanwhile' USING ERRCODE = 'serialization_failure';
@@ -418,7 +423,7 @@ BEGIN
     END IF;
     IF v_writes > 0 THEN
         v_done := {schema}.delete_rows(v_do, v_offs, v_tids, v_have)
-            || {schema}.update_rows(base, v_xid, v_do, v_offs, v_tids, v_have, v_buckets, v_visibles, v_generations, v_states, v_dues,
+            || {schema}.update_rows(base, v_written, v_do, v_offs, v_tids, v_have, v_buckets, v_visibles, v_generations, v_states, v_dues,
                 v_criticalities, v_labels, v_bodies);
         IF cardinality(v_done) <> v_writes THEN
             RAISE EXCEPTION 'a locked row has changed' USING ERRCODE = 'serialization_failure';
@@ -449,10 +454,11 @@ CREATE FUNCTION {schema}.era() RETURNS bigint LANGUAGE sql STABLE
 -- The token. Revisions are given before commits, so a transaction may commit revisions that are smaller than some that a claim has
 -- seen; "all revisions since" would miss them. What a snapshot has not seen was written by transactions that were running (not
 -- below its xmin) or had not begun. So the token is the xmin of a snapshot that is taken no later than that of the rows, and every row
--- keeps the number of the transaction that wrote it. In the token's upper bits is a mark of the server's start: a server that
--- took over after a failover counts transactions on its own, and tokens that another one gave mean nothing to it.
+-- keeps the number of the transaction that wrote it. A claim with a token also leaves out what v_writer wrote. In the token's upper bits
+-- is a mark of the server's start: a server that took over after a failover counts transactions on its own, and tokens that another one
+-- gave mean nothing to it.
 CREATE FUNCTION {schema}.claim(v_low bigint, v_high bigint, v_bits bytea, v_some bigint[], v_after bigint, v_namespace text, v_name text, v_fire text,
-    v_ahead bigint, v_since bigint, v_limit integer, v_bytes bigint, v_namespaces text[])
+    v_ahead bigint, v_since bigint, v_writer bigint, v_limit integer, v_bytes bigint, v_namespaces text[])
     RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint, generation bigint, state smallint, due bigint,
         criticality smallint, labels jsonb, body bytea) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
@@ -462,6 +468,7 @@ DECLARE
     v_until bigint := LEAST(v_ahead, 9223372036854775806 - v_now) + v_now;
     v_era bigint := {schema}.era() << 48;
     v_from bigint := CASE WHEN (v_since >> 48) << 48 = v_era THEN v_since - v_era ELSE 0 END;
+    v_mine bigint := CASE WHEN v_from = 0 OR v_writer = 0 THEN -1 ELSE v_writer END;
 BEGIN
     RETURN QUERY SELECT NULL::bigint, v_now, NULL::text, NULL::text, NULL::text, v_era + pg_snapshot_xmin(pg_current_snapshot())::text::bigint, NULL::bigint,
         NULL::smallint, NULL::bigint, NULL::smallint, NULL::jsonb, NULL::bytea;
@@ -469,7 +476,7 @@ BEGIN
         RETURN QUERY SELECT t.bucket, t.visible, t.namespace, t.name, t.fire, t.revision, t.generation, t.state, t.due, t.criticality, t.labels, t.body
             FROM {schema}.timers t
             WHERE (t.visible, t.namespace, t.name, t.fire) > (v_after, v_namespace, v_name, v_fire) AND t.visible <= v_until
-                AND t.visible < 9223372036854775807 AND t.xid >= v_from
+                AND t.visible < 9223372036854775807 AND t.written & 1099511627775 >= v_from AND t.written >> 40 <> v_mine
                 AND CASE WHEN t.bucket BETWEEN v_low AND v_high THEN CASE WHEN v_bits IS NOT NULL THEN get_bit(v_bits, (t.bucket - v_low)::integer) = 1
                     WHEN v_some IS NOT NULL THEN t.bucket = ANY(v_some) ELSE true END ELSE false END
                 AND (v_namespaces IS NULL OR t.namespace = ANY(v_namespaces))
@@ -479,7 +486,7 @@ BEGIN
             SELECT c.*, sum(octet_length(c.body)) OVER (ROWS UNBOUNDED PRECEDING) - octet_length(c.body) AS before FROM (
                 SELECT t.* FROM {schema}.timers t
                 WHERE (t.visible, t.namespace, t.name, t.fire) > (v_after, v_namespace, v_name, v_fire) AND t.visible <= v_until
-                    AND t.visible < 9223372036854775807 AND t.xid >= v_from
+                    AND t.visible < 9223372036854775807 AND t.written & 1099511627775 >= v_from AND t.written >> 40 <> v_mine
                     AND CASE WHEN t.bucket BETWEEN v_low AND v_high THEN CASE WHEN v_bits IS NOT NULL THEN get_bit(v_bits, (t.bucket - v_low)::integer) = 1
                         WHEN v_some IS NOT NULL THEN t.bucket = ANY(v_some) ELSE true END ELSE false END
                 AND (v_namespaces IS NULL OR t.namespace = ANY(v_namespaces))
@@ -496,9 +503,9 @@ CREATE FUNCTION {schema}.hold_rows(v_base bigint, v_until bigint, v_tids tid[], 
     SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-    v_xid bigint := pg_current_xact_id()::text::bigint;
+    v_written bigint := pg_current_xact_id()::text::bigint;
 BEGIN
-    RETURN QUERY UPDATE {schema}.timers t SET visible = v_until, revision = v_base + u.pos, xid = v_xid
+    RETURN QUERY UPDATE {schema}.timers t SET visible = v_until, revision = v_base + u.pos, written = v_written
         FROM unnest(v_tids, v_were) WITH ORDINALITY u(tid, was, pos) WHERE t.ctid = u.tid
         RETURNING t.bucket, u.was, t.namespace, t.name, t.fire, t.revision, t.generation, t.state, t.due, t.criticality, t.labels, t.body;
 END $$;
@@ -506,7 +513,7 @@ END $$;
 -- claim_hold takes the rows of a window: locks them, passing over those that others have locked, and then moves them to the end of
 -- the hold under new revisions. What it returns is as claim does it; visible is what it was, and the order is not said.
 CREATE FUNCTION {schema}.claim_hold(v_low bigint, v_high bigint, v_bits bytea, v_some bigint[], v_after bigint, v_namespace text, v_name text, v_fire text,
-    v_ahead bigint, v_since bigint, v_limit integer, v_bytes bigint, v_namespaces text[], v_hold bigint)
+    v_ahead bigint, v_since bigint, v_writer bigint, v_limit integer, v_bytes bigint, v_namespaces text[], v_hold bigint)
     RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint, generation bigint, state smallint, due bigint,
         criticality smallint, labels jsonb, body bytea) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
@@ -516,6 +523,7 @@ DECLARE
     v_until bigint := LEAST(v_ahead, 9223372036854775806 - v_now) + v_now;
     v_era bigint := {schema}.era() << 48;
     v_from bigint := CASE WHEN (v_since >> 48) << 48 = v_era THEN v_since - v_era ELSE 0 END;
+    v_mine bigint := CASE WHEN v_from = 0 OR v_writer = 0 THEN -1 ELSE v_writer END;
     v_tids tid[];
     v_were bigint[];
 BEGIN
@@ -525,7 +533,7 @@ BEGIN
         SELECT c.tid, c.visible, sum(c.size) OVER (ROWS UNBOUNDED PRECEDING) - c.size AS before FROM (
             SELECT t.ctid AS tid, t.visible, octet_length(t.body) AS size FROM {schema}.timers t
             WHERE (t.visible, t.namespace, t.name, t.fire) > (v_after, v_namespace, v_name, v_fire) AND t.visible <= v_until
-                AND t.visible < 9223372036854775807 AND t.xid >= v_from
+                AND t.visible < 9223372036854775807 AND t.written & 1099511627775 >= v_from AND t.written >> 40 <> v_mine
                 AND CASE WHEN t.bucket BETWEEN v_low AND v_high THEN CASE WHEN v_bits IS NOT NULL THEN get_bit(v_bits, (t.bucket - v_low)::integer) = 1
                     WHEN v_some IS NOT NULL THEN t.bucket = ANY(v_some) ELSE true END ELSE false END
                 AND (v_namespaces IS NULL OR t.namespace = ANY(v_namespaces))

@@ -9,5 +9,3 @@ DROP FUNCTION {schema}.index_hold(text[], text[], text[], bigint[], bigint, bigi
 DROP FUNCTION {schema}.index_fetch(text[], text[], text[], bigint);
 DROP INDEX {schema}.timers_by_criticality;
 DROP TABLE {schema}.indexes;
-DROP FUNCTION {schema}.apply_plain;
-ALTER FUNCTION {schema}.apply_plain_once RENAME TO apply_plain;

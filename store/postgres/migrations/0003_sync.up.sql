@@ -8,26 +8,6 @@
 CREATE INDEX timers_by_criticality ON {schema}.timers (criticality, visible, namespace, name, fire)
     WHERE criticality > 0 AND visible < 9223372036854775807;
 
--- Marks move rows and leave their revisions. apply_plain finds a row by its key and then writes it where it was; one that was marked in between
--- is not there, and would be refused though it has the revision. So that is a conflict, which ends the transaction: it is tried again.
-ALTER FUNCTION {schema}.apply_plain RENAME TO apply_plain_once;
-CREATE FUNCTION {schema}.apply_plain(v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[], v_conditions bigint[],
-    v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
-    v_labels text[], v_bodies bytea[], v_log_of integer[], v_log_offs integer[], v_log_namespaces text[], v_log_names text[],
-    v_log_ended bigint[], v_log_bodies bytea[], OUT base bigint, OUT refused integer[], OUT refused_revisions bigint[]) LANGUAGE plpgsql VOLATILE AS $$
-BEGIN
-    SELECT o.* INTO base, refused, refused_revisions FROM {schema}.apply_plain_once(v_acts, v_offs, v_namespaces, v_names, v_fires, v_conditions, v_buckets,
-        v_visibles, v_generations, v_states, v_dues, v_criticalities, v_labels, v_bodies, v_log_of, v_log_offs, v_log_namespaces, v_log_names,
-        v_log_ended, v_log_bodies) o;
-    IF refused IS NOT NULL THEN
-        PERFORM 1 FROM unnest(refused, refused_revisions) x(off, revision), unnest(v_offs, v_conditions) u(off, condition)
-            WHERE x.off = u.off AND x.revision = u.condition AND u.condition > 0;
-        IF FOUND THEN
-            RAISE EXCEPTION 'a row was marked meanwhile' USING ERRCODE = 'serialization_failure';
-        END IF;
-    END IF;
-END $$;
-
 -- What was last known of an index: its id, and when it was last known to be alive, by its own clock. One that says less has lost something.
 CREATE TABLE {schema}.indexes (
     name    text COLLATE "C" PRIMARY KEY,
@@ -64,7 +44,7 @@ CREATE FUNCTION {schema}.index_hold(v_namespaces text[], v_names text[], v_fires
     SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-    v_xid bigint := pg_current_xact_id()::text::bigint;
+    v_written bigint := pg_current_xact_id()::text::bigint;
     v_now bigint := {schema}.now_ms();
     v_until bigint := LEAST(v_ahead, 9223372036854775806 - v_now) + v_now;
     v_tids tid[];
@@ -88,9 +68,9 @@ BEGIN
         RETURN QUERY SELECT COALESCE(t.bucket, 0), COALESCE(t.visible, 0), u.namespace, u.name, u.fire, COALESCE(t.revision, 0), NULL::bigint,
                 NULL::smallint, NULL::bigint, NULL::smallint, NULL::jsonb, NULL::bytea, 0::bigint
             FROM unnest(v_namespaces, v_names, v_fires, v_revisions) u(namespace, name, fire, revision)
-            LEFT JOIN LATERAL (SELECT r.bucket, r.visible, r.revision, r.xid FROM {schema}.timers r
+            LEFT JOIN LATERAL (SELECT r.bucket, r.visible, r.revision, r.written FROM {schema}.timers r
                 WHERE r.namespace = u.namespace AND r.name = u.name AND r.fire = u.fire OFFSET 0) t ON true
-            WHERE COALESCE(t.revision, 0) <> u.revision AND COALESCE(t.xid, 0) <> v_xid; -- not those that are held now
+            WHERE COALESCE(t.revision, 0) <> u.revision AND COALESCE(t.written, 0) <> v_written; -- not those that are held now
     END IF;
 END $$;
 
@@ -131,7 +111,7 @@ BEGIN
         ORDER BY r.visible, r.namespace, r.name, r.fire LIMIT v_limit;
 END $$;
 
--- sync_rows marks the rows at the tids, which are locked, as those that an owner puts into an index now. They count as written by it (xid):
+-- sync_rows marks the rows at the tids, which are locked, as those that an owner puts into an index now. They count as written by it:
 -- who has read past them, when the index did not know of them, finds them by a claim with Since.
 CREATE FUNCTION {schema}.sync_rows(v_current bigint, v_owner text, v_tids tid[])
     RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint) LANGUAGE plpgsql VOLATILE
@@ -139,9 +119,9 @@ CREATE FUNCTION {schema}.sync_rows(v_current bigint, v_owner text, v_tids tid[])
     SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-    v_xid bigint := pg_current_xact_id()::text::bigint;
+    v_written bigint := pg_current_xact_id()::text::bigint;
 BEGIN
-    RETURN QUERY UPDATE {schema}.timers t SET last_sync_id = v_current, sync_owner = v_owner, xid = v_xid
+    RETURN QUERY UPDATE {schema}.timers t SET last_sync_id = v_current, sync_owner = v_owner, written = v_written
         FROM unnest(v_tids) u(tid) WHERE t.ctid = u.tid
         RETURNING t.bucket, t.visible, t.namespace, t.name, t.fire, t.revision;
 END $$;

@@ -1,0 +1,109 @@
+-- The changes that are no plain ones: several of one key, those with rows beside, and whatever is seldom. In ARGV the keys, and of each change
+--
+--   op:1 if:8 key:4 also:4 logs:4   op is 0 keep, 1 remove, 2 put; 8 more if any revision will do; key counts from 1
+--   generation blob score           of a put; the blob is without its first two numbers; a new generation and the score for never are empty
+--   key generation blob score       of each row beside it
+--   hour:namespace name time body   of each record
+--
+-- The answer has 17 bytes for each change: 1 if it was applied plus 2 if a row was there, the row's revision, that of the first beside.
+-- These changes see each other.
+local have, is, score, keys = {}, {}, {}, at - 1
+for i = 1, n, 4000 do
+  local part = call('HMGET', rows, unpack(ARGV, keys + i, keys + min(i + 3999, n)))
+  for j = 1, #part do
+    have[i + j - 1], is[i + j - 1] = part[j], part[j]
+  end
+end
+at = at + n
+
+-- put makes one string of a row, and no other: Lua hashes each.
+local function put(i, at)
+  revision = revision + 1
+  local r, generation = pack('>L', revision), ARGV[at]
+  is[i] = r .. (generation == '' and r or generation) .. ARGV[at + 1]
+  score[i] = ARGV[at + 2]
+  return r
+end
+
+local out = {}
+local hours, spaces, logs, logged = {}, {}, {}, #ended > 0
+
+local function enroll(hour, space, by)
+  hours[hour] = (hours[hour] or 0) + by
+  spaces[hour .. ':' .. space] = true
+end
+
+local function log(hour, space, name, time, body)
+  revision = revision + 1
+  logged = true
+  local id = time .. pack('>L', revision)
+  enroll(hour, space, 1)
+  add(logs, base .. 'records:' .. hour .. ':' .. space, '0', id .. name)
+  add(logs, base .. 'history:' .. space .. '\0' .. name, '0', id .. body)
+end
+
+for i = 1, changes do
+  local ctl = ARGV[at]
+  at = at + 1
+  local op, cond, key, also, records = parse('>Bc8I4I4I4', ctl)
+  local row = is[key]
+  local found = row and sub(row, 1, 8) or zero
+  local applied = op >= 8 or cond == found
+  op = op % 8
+  if not applied then
+    out[i] = (row and '\2' or '\0') .. found .. zero
+    at = at + (op == 2 and 3 or 0) + 4 * also + 4 * records
+  else
+    local beside = zero
+    if op == 2 then
+      found = put(key, at)
+      at = at + 3
+    elseif op == 1 then
+      is[key], found = false, zero
+    end
+    for j = 1, also do
+      local r = put(tonumber(ARGV[at]), at + 1)
+      if j == 1 then beside = r end
+      at = at + 4
+    end
+    for j = 1, records do
+      local place = ARGV[at]
+      local colon = find(place, ':', 1, true)
+      log(sub(place, 1, colon - 1), sub(place, colon + 1), ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
+      at = at + 4
+    end
+    out[i] = (row and '\3' or '\1') .. found .. beside
+  end
+end
+
+for i = 1, n do
+  local o, c = have[i], is[i]
+  if o ~= c then
+    local member = ARGV[keys + i]
+    local space, was, now = namespace(member), o and byte(o, 37), c and byte(c, 37)
+    if c then
+      sets[#sets + 1] = member
+      sets[#sets + 1] = c
+      local bucket = sub(c, 17, 20)
+      if score[i] ~= '' then
+        due[#due + 1] = {parse('>I4', bucket), {score[i], member}, 1, 2}
+      elseif o then
+        add(past, bucket, member)
+      end
+      if not o then
+        grows = true
+        enter[#enter + 1] = '0'
+        enter[#enter + 1] = member
+      elseif sub(o, 17, 20) ~= bucket then
+        add(past, sub(o, 17, 20), member)
+      end
+    else
+      dels[#dels + 1] = member
+      add(past, sub(o, 17, 20), member)
+    end
+    if was ~= now then
+      if was then leave(space, was, member) end
+      if now then come(space, now, member) end
+    end
+  end
+end

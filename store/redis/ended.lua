@@ -1,0 +1,37 @@
+-- Records of timers that were removed with them lie together as they were written: batches:HOUR:NAMESPACE has texts that begin with the slot
+-- (the time of the first of 64 ms, so that few slots are to be read for a page), a number that the places of the records are added to, which gives
+-- their sequences, and how many there are: slot:8 base:8 count:2 (place:2 time:8 length:2 name length:4 body)… ended:HOUR has the time
+-- of each timer that has one of the hour; a second one goes the way of other timers' records.
+local batchHead = 18
+
+-- each calls a function with place, time, name, body and whole of each record of a text, from a place in it.
+local function each(text, at, f)
+  while at <= #text do
+    local place, time, name, body, after = parse('>I2c8I2c0I4c0', text, at)
+    f(place, time, name, body, sub(text, at, after - 1))
+    at = after
+  end
+end
+
+-- slotOf returns what the texts of the slot of a time begin with.
+local function slotOf(time)
+  local last = byte(time, 8)
+  return sub(time, 1, 7) .. string.char(last - last % 64)
+end
+
+-- single finds the record of a timer in an hour that lies in a batch: its id, its body, and the text of the batch.
+local function single(hour, space, name)
+  local time = call('HGET', base .. 'ended:' .. hour, space .. '\0' .. name .. '\0')
+  if not time then return nil end
+  local slot, id, body, of = slotOf(time), nil, nil, nil
+  for _, text in ipairs(call('ZRANGEBYLEX', base .. 'batches:' .. hour .. ':' .. space, '[' .. slot, '[' .. slot .. '\255')) do
+    if find(text, time .. pack('>I2', #name) .. name, 1, true) then
+      each(text, batchHead + 1, function(place, t, m, b)
+        if t == time and m == name then
+          id, body, of = time .. pack('>L', parse('>L', text, 9) + place), b, text
+        end
+      end)
+    end
+    if id then return id, body, of end
+  end
+end

@@ -1,0 +1,62 @@
+-- Writes what apply.lua and change.lua worked out.
+
+-- The records of ends lie together, but for those whose end was refused, or whose timer has had one in the hour already.
+local batches = {}
+for _, run in ipairs(ended) do
+  local hour, space, slot, before, records, size, a, b, bad = unpack(run, 1, 9)
+  local members, odd = {}, bad
+  for j = a, b, 2 do members[#members + 1] = ARGV[j] end
+  local had = call('HMGET', base .. 'ended:' .. hour, unpack(members))
+  for j = 1, size do odd = odd or had[j] end
+  local marks = {ARGV, a, b}
+  if odd then
+    local j, list, kept = 0, {}, {}
+    each(records, 1, function(place, time, name, body, whole)
+      j = j + 1
+      if bad and bad[place] then return end
+      if had[j] then return log(hour, space, name, time, body) end
+      kept[#kept + 1] = whole
+      list[#list + 1] = members[j]
+      list[#list + 1] = time
+    end)
+    records, size, marks = table.concat(kept), #kept, {list, 1, #list}
+  end
+  if size > 0 then
+    enroll(hour, space, size)
+    batches[#batches + 1] = {hour, space, slot .. pack('>LI2', before, size) .. records, marks}
+  end
+end
+if revision >= exact then return redis.error_reply(spent) end
+
+if not grows and (#sets > 0 or #dels > 0 or logged) then loosen() end
+bulk('HSET', rows, sets)
+bulk('HDEL', rows, dels)
+bulk('ZADD', base .. 'keys', enter)
+bulk('ZREM', base .. 'keys', dels)
+for bucket, list in pairs(past) do bulk('ZREM', base .. 'due:' .. parse('>I4', bucket), list) end
+for i = 1, #due do
+  local to = due[i]
+  call('ZADD', base .. 'due:' .. to[1], unpack(to[2], to[3], to[4]))
+end
+for state, list in pairs(from) do bulk('ZREM', base .. 'state:' .. state, list) end
+for state, list in pairs(into) do bulk('ZADD', base .. 'state:' .. state, list) end
+for space, states in pairs(tally) do
+  for state, by in pairs(states) do
+    local field = state .. ':' .. space
+    if by ~= 0 and call('HINCRBY', base .. 'tally', field, by) == 0 then call('HDEL', base .. 'tally', field) end
+  end
+end
+for key, list in pairs(logs) do bulk('ZADD', key, list) end
+for _, batch in ipairs(batches) do
+  local hour, space, text, marks = unpack(batch)
+  call('ZADD', base .. 'batches:' .. hour .. ':' .. space, '0', text)
+  call('HSET', base .. 'ended:' .. hour, unpack(marks[1], marks[2], marks[3]))
+end
+for hour, by in pairs(hours) do call('HINCRBY', base .. 'hours', hour, by) end
+for place in pairs(spaces) do
+  local colon = find(place, ':', 1, true)
+  call('SADD', base .. 'spaces:' .. sub(place, 1, colon - 1), sub(place, colon + 1))
+end
+if #due > 0 then journal(first + 1, us, ARGV[1], ARGV[2]) end
+if revision > first then give(revision) end
+return pack('>L', first) .. table.concat(out) .. table.concat(failed)
