@@ -120,7 +120,7 @@ func (s *Share) look(ctx context.Context) time.Time {
 	if err != nil {
 		return time.Now().Add(s.o.again())
 	}
-	next := v.heard.Add(s.o.TTL / 6)
+	next := v.heard.Add(s.o.TTL / 3)
 	take, waits := s.plan(&v)
 	if len(take) > 0 && !s.take(ctx, take) {
 		waits = true

@@ -114,7 +114,7 @@ func ReadLayout(ctx context.Context, locks rouse.Locks, buckets uint32) (Layout,
 }
 
 // EditLayout changes the layout of a store's shares, and returns the new one. edit gets the one that is, and may be called again
-// when another edit came first; its error ends the edit. Nodes follow within a sixth of their leases' time, and hand over what
+// when another edit came first; its error ends the edit. Nodes follow within a third of their leases' time, and hand over what
 // moves. It may be called from anywhere, also by what is no node.
 func EditLayout(ctx context.Context, locks rouse.Locks, buckets uint32, edit func(Layout) (Layout, error)) (Layout, error) {
 	owner := "layout#" + rand.Text() // two edits of one process are two

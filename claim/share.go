@@ -35,7 +35,7 @@ type ShareOptions struct {
 // its health check before that. When it reaches the store again, a bucket that somebody else may have had in between comes back
 // only after the engine has seen a grant without it and said that it left it.
 //
-// A node at rest asks the store for 3 renewals and 6 looks at the leases in each TTL, 0.9 queries a second with the TTL of 10 s.
+// A node at rest asks the store for 3 renewals and 3 looks at the leases in each TTL, 0.6 queries a second with the TTL of 10 s.
 // While buckets are on their way it asks twenty times as often as TTL.
 type Share struct {
 	locks   rouse.Locks

@@ -125,6 +125,7 @@ func open(ctx context.Context, sql, at string, o Options, p pace) (*Store, error
 	if err != nil {
 		return nil, err
 	}
+	o.SQL.ShowOwn = true // who reads while the index is away passes rows of his own, too, and finds them by a token of before
 	under, err := postgres.Open(ctx, sql, o.SQL)
 	if err != nil {
 		return nil, errors.Join(err, ix.close())

@@ -41,7 +41,7 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 
 // drawWriter returns the number under which this store writes now.
 func (s *Store) drawWriter(ctx context.Context) (int64, error) {
-	if n := s.writer.Load(); n != 0 {
+	if n := s.writer.Load(); n != 0 || s.o.ShowOwn {
 		return n, nil
 	}
 	var n int64

@@ -42,6 +42,9 @@ type Options struct {
 	// as another role.
 	NoMigrate bool
 
+	// ShowOwn lets claims with Since hand out what this store wrote itself, too.
+	ShowOwn bool
+
 	// AllowUnsafe opens a server that does not write what it acknowledges to its disk, or not so that it survives a crash. Timers that
 	// were acknowledged may be lost then. It is for tests, and for file systems that make full_page_writes needless.
 	AllowUnsafe bool

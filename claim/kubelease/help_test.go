@@ -1,0 +1,191 @@
+package kubelease
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// patience bounds what a test waits for. Nothing is judged by it.
+const patience = time.Minute
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it does not come: %s", what)
+		}
+	}
+}
+
+// candidate is an elector that runs until it is stopped.
+type candidate struct {
+	*Elector
+	stop func()
+
+	mu      sync.Mutex
+	failed  []error
+	holders []string
+}
+
+func (c *candidate) failures() []error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]error(nil), c.failed...)
+}
+
+func (c *candidate) heard() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.holders, ",")
+}
+
+// run starts a candidate.
+func run(t *testing.T, kubeconfig, identity string) *candidate {
+	t.Helper()
+	c := &candidate{}
+	var err error
+	c.Elector, err = New(Options{Namespace: "default", Name: "rouse", Identity: identity, Kubeconfig: kubeconfig, TTL: leastTTL,
+		Changed: func(holder string) { c.mu.Lock(); c.holders = append(c.holders, holder); c.mu.Unlock() },
+		Failed:  func(err error) { c.mu.Lock(); c.failed = append(c.failed, err); c.mu.Unlock() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); c.Run(ctx) }()
+	c.stop = sync.OnceFunc(func() { cancel(); <-ended })
+	t.Cleanup(c.stop)
+	return c
+}
+
+// kubeconfig writes a file that leads to an API server.
+func kubeconfig(t *testing.T, url, token string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
+"clusters":[{"name":"c","cluster":{"server":%q,"insecure-skip-tls-verify":%v}}],"users":[{"name":"u","user":{"token":%q}}]}`,
+		url, strings.HasPrefix(url, "https:"), token)
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// leases is as much of an API server as one lease needs: who writes has to name the version that he read. It shows how the elector
+// deals with answers, and with their absence; how a Kubernetes answers, only a real one shows.
+type leases struct {
+	url string
+
+	mu      sync.Mutex
+	lease   *coordinationv1.Lease
+	version int
+	away    bool // connections are cut
+	refuses int  // status of all answers, if not 0
+	calls   int
+}
+
+func newLeases(t *testing.T) *leases {
+	t.Helper()
+	l := &leases{}
+	s := httptest.NewServer(l)
+	t.Cleanup(s.Close)
+	l.url = s.URL
+	return l
+}
+
+func (l *leases) set(away bool, refuses int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away, l.refuses = away, refuses
+}
+
+// proxyTo is what only some candidates reach the server by.
+func (l *leases) proxyTo(t *testing.T) (url string, cut func(bool)) {
+	t.Helper()
+	var mu sync.Mutex
+	away := false
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		gone := away
+		mu.Unlock()
+		if gone {
+			panic(http.ErrAbortHandler)
+		}
+		l.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, func(on bool) { mu.Lock(); away = on; mu.Unlock() }
+}
+
+func (l *leases) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls++
+	const path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+	w.Header().Set("Content-Type", "application/json")
+	var given coordinationv1.Lease
+	if r.Method != http.MethodGet {
+		if err := json.NewDecoder(r.Body).Decode(&given); err != nil {
+			l.fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+			return
+		}
+	}
+	switch what := r.Method + " " + r.URL.Path; {
+	case l.away:
+		panic(http.ErrAbortHandler)
+	case l.refuses != 0:
+		l.fail(w, l.refuses, metav1.StatusReasonForbidden)
+	case what == "GET "+path+"/rouse" && l.lease == nil:
+		l.fail(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+	case what == "GET "+path+"/rouse":
+		l.answer(w)
+	case what == "POST "+path && l.lease != nil:
+		l.fail(w, http.StatusConflict, metav1.StatusReasonAlreadyExists)
+	case what == "PUT "+path+"/rouse" && (l.lease == nil || given.ResourceVersion != l.lease.ResourceVersion):
+		l.fail(w, http.StatusConflict, metav1.StatusReasonConflict)
+	case what == "POST "+path, what == "PUT "+path+"/rouse":
+		l.version++
+		given.ResourceVersion = strconv.Itoa(l.version)
+		l.lease = &given
+		l.answer(w)
+	default:
+		l.fail(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+	}
+}
+
+func (l *leases) answer(w http.ResponseWriter) {
+	l.lease.TypeMeta = metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
+	_ = json.NewEncoder(w).Encode(l.lease)
+}
+
+func (l *leases) fail(w http.ResponseWriter, status int, reason metav1.StatusReason) {
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Reason: reason, Code: int32(status), Message: string(reason)})
+}
+
+// nowhere is an address at which nobody listens.
+func nowhere(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
