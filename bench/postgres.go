@@ -112,7 +112,7 @@ func (b *postgresBase) URL() string   { return b.url }
 func (b *postgresBase) About() string { return b.about }
 func (b *postgresBase) raw() rawBase  { return b }
 
-// Asked counts transactions. What a session did in its last second may not be in it yet.
+// Asked counts transactions. What a session did in its last seconds may not be in it yet: see flushed.
 func (b *postgresBase) Asked(ctx context.Context) (n int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
