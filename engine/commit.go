@@ -16,6 +16,9 @@ type write struct {
 
 	plain  bool // it gives a hold back: it is not written as held
 	renews bool // the row is held on whatever else speaks against it, as an attempt is out
+	// Set by flush: before it was written, by both clocks.
+	asked time.Time
+	began rouse.Instant
 	// Set by flush: until when this node holds what it wrote, by the monotonic clock; zero if it does not.
 	held     time.Time
 	hidden   rouse.Instant // where that hold ends in the store
@@ -59,8 +62,9 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 		e.mu.Lock()
 		full := e.window.full()
 		e.mu.Unlock()
-		h, asked := e.grant.Load(), time.Now()
+		h, asked, now := e.grant.Load(), time.Now(), e.Now()
 		for i, w := range items {
+			w.asked, w.began = asked, now
 			changes[i] = e.holdWrites(w, h, asked, full)
 		}
 	}
@@ -181,8 +185,13 @@ func (e *Engine) absorb(w *write, r rouse.Result, now rouse.Instant) {
 			e.take(c.To, w.held, now)
 		}
 	}
-	if en := e.window.entries[c.Key]; en != nil && !w.held.IsZero() {
-		en.hidden = w.hidden
+	if en := e.window.entries[c.Key]; en != nil {
+		if !w.held.IsZero() {
+			en.hidden = w.hidden
+		}
+		if en.row.Revision == revision {
+			en.lookedAt(w.asked, w.began)
+		}
 	}
 	for i := range c.Also {
 		row := &c.Also[i]

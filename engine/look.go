@@ -14,19 +14,19 @@ const (
 	lookAgain = 500 * time.Millisecond
 )
 
+// lookedAt notes that an answer of the store showed the entry's row, or wrote it, no earlier than a moment by this process' clock and
+// the store's: if it was due by then, that was a look after it came due.
+func (en *entry) lookedAt(asked time.Time, store rouse.Instant) {
+	if store >= en.row.Visible {
+		en.looked = asked
+	}
+}
+
 // unchanged takes out what another node changed, or may fire by now: it looks at the rows' revisions once more after they came due
 // and just before they are sent. What was deleted or replaced before it came due is seen by that look, and what is deleted
 // later is told that an attempt may be out (mayBeOut): so no attempt starts after a delete that said that none was.
 func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
-	keys := make([]rouse.Key, len(taken))
-	e.mu.Lock()
-	for i, en := range taken {
-		keys[i] = en.row.Key
-	}
-	e.mu.Unlock()
-	ctx, cancel := context.WithTimeout(e.deliver, lookTimeout)
-	revisions, err := e.looks.Do(ctx, keys)
-	cancel()
+	revisions, err := e.revisionsOf(taken)
 	if err != nil {
 		e.opts.Events.failed("look", err)
 	}
@@ -39,7 +39,7 @@ func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 			continue
 		}
 		switch {
-		case err != nil:
+		case revisions[i] == 0 && err != nil:
 			en.lane = nil
 			e.window.placeAt(en, e.Now().Add(lookAgain))
 		case en.row.Revision != en.token: // it was changed here meanwhile
@@ -62,6 +62,40 @@ func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 		e.refresh(stale)
 	}
 	return live, left
+}
+
+// recently is how old a look may be that came by itself, with a commit or a claim, before the row is looked at again.
+const recently = 500 * time.Millisecond
+
+// revisionsOf returns the revisions that entries' rows have now, those of entries that were looked at just now as they were. With an
+// error, those are 0 that could not be looked at.
+func (e *Engine) revisionsOf(taken []*entry) (revisions []uint64, err error) {
+	revisions = make([]uint64, len(taken))
+	var keys []rouse.Key
+	var at []int
+	now := time.Now()
+	e.mu.Lock()
+	for i, en := range taken {
+		if !en.looked.IsZero() && now.Sub(en.looked) < recently && en.row.Revision == en.token {
+			revisions[i] = en.token
+			continue
+		}
+		keys, at = append(keys, en.row.Key), append(at, i)
+	}
+	e.mu.Unlock()
+	if len(keys) == 0 {
+		return revisions, nil
+	}
+	ctx, cancel := context.WithTimeout(e.deliver, lookTimeout)
+	defer cancel()
+	seen, err := e.looks.Do(ctx, keys)
+	if err != nil {
+		return revisions, err
+	}
+	for i, r := range seen {
+		revisions[at[i]] = r
+	}
+	return revisions, nil
 }
 
 // lookAt asks the store for the revisions that several deliveries want to know of.

@@ -175,9 +175,12 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 			w.cursor = before(row.Position())
 			break
 		}
-		if en := w.add(row, now); en != nil && row.Visible <= now {
-			w.lift(en)
-			e.enqueue(en, now)
+		if en := w.add(row, now); en != nil {
+			en.lookedAt(asked, batch.Now)
+			if row.Visible <= now {
+				w.lift(en)
+				e.enqueue(en, now)
+			}
 		}
 	}
 	e.dispatch()
@@ -222,6 +225,7 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 		}
 		if en := e.window.entries[row.Key]; en != nil {
 			en.hidden = batch.Now.Add(grant.Hold)
+			en.lookedAt(asked, batch.Now)
 		}
 	}
 	e.window.spilled = never // claims always begin at the beginning

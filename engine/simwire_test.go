@@ -19,7 +19,7 @@ type wire struct {
 	rnd    *rand.Rand
 	faulty atomic.Bool
 	cut    atomic.Bool
-	frozen time.Time // until then the process stands still
+	frozen time.Time            // until then the process stands still
 	own    map[rouse.Key]uint64 // the revisions that it knows to have written
 }
 

@@ -142,6 +142,9 @@ func (e *Engine) found(batch *rouse.Batch, err error, asked time.Time) (more boo
 			break
 		}
 		e.take(row, time.Time{}, now)
+		if en := w.entries[row.Key]; en != nil {
+			en.lookedAt(asked, batch.Now)
+		}
 	}
 	e.dispatch()
 	signal(e.wake)

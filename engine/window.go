@@ -56,9 +56,10 @@ type entry struct {
 	handle wheel.Handle
 	slot   uint32
 	state  state
-	kind   uint8 // which of its lane's queues it is in
-	orphan bool  // its generation ended while it was sending
-	logged bool  // a change that came while it was sending recorded its occurrence
+	kind   uint8     // which of its lane's queues it is in
+	orphan bool      // its generation ended while it was sending
+	looked time.Time // when its row was last known to be the latest version and due; zero if it was not yet
+	logged bool      // a change that came while it was sending recorded its occurrence
 	lane   *lane
 
 	// the attempt in progress, while sending
@@ -216,7 +217,7 @@ func (w *window) orphan(en *entry) {
 // update gives an entry of the map a newer version of its row.
 func (w *window) update(en *entry, row *rouse.Row) {
 	w.bytes += weight(row) - weight(&en.row)
-	en.row, en.timer = *row, nil
+	en.row, en.timer, en.looked = *row, nil, time.Time{}
 }
 
 // expire appends the entries whose time has come, off the wheel, in the order of their times.

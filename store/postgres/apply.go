@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -29,7 +30,7 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 	}
 	at := 0
 	for _, p := range parts {
-		if err := s.applyPart(ctx, p, writer, results[at:at+len(p.changes)]); err != nil {
+		if err := s.applyKinds(ctx, p, writer, results[at:at+len(p.changes)]); err != nil {
 			// It may be made yet, or some of it may have been. Claims are to show that: it is no longer this store's.
 			s.writer.CompareAndSwap(writer, 0)
 			return nil, err
@@ -37,6 +38,34 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 		at += len(p.changes)
 	}
 	return results, nil
+}
+
+// applyKinds makes a part's changes, kind by kind if that is cheaper.
+func (s *Store) applyKinds(ctx context.Context, p *part, writer int64, results []rouse.Result) error {
+	kinds, at := p.kinds()
+	if kinds == nil {
+		return s.applyPart(ctx, p, writer, results)
+	}
+	for k, changes := range kinds {
+		if len(changes) == 0 {
+			continue
+		}
+		one, err := newPart(changes)
+		if err != nil {
+			return fmt.Errorf("store %s: %w", s.name, err)
+		}
+		some := make([]rouse.Result, len(changes))
+		if err := s.applyPart(ctx, one, writer, some); err != nil {
+			if k > 0 && errors.Is(err, rouse.ErrFull) { // which would say that nothing was written
+				err = fmt.Errorf("store %s: some of the changes were written, then: %v", s.name, err)
+			}
+			return err
+		}
+		for i, r := range some {
+			results[at[k][i]] = r
+		}
+	}
+	return nil
 }
 
 // drawWriter returns the number under which this store writes now.
@@ -58,6 +87,9 @@ func (s *Store) drawWriter(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
+// carefulFor is how many statements look whether rows are there before they create them, after one has met one.
+const carefulFor = 256
+
 // A transaction that met another one is tried again, after pauses that double on average: triesBeside times beside others, and then
 // alone, so that it gets through.
 const (
@@ -66,8 +98,14 @@ const (
 )
 
 func (s *Store) applyPart(ctx context.Context, p *part, writer int64, results []rouse.Result) error {
+	bold := p.plain && s.careful.Add(-1) < 0
 	for try := 0; ; try++ {
-		err := s.tryPart(ctx, p, writer, results, try >= triesBeside)
+		err := s.tryPart(ctx, p, writer, bold, results, try >= triesBeside)
+		if bold && state(err) == "23505" { // a row is there
+			s.careful.Store(carefulFor)
+			bold = false
+			continue
+		}
 		// What the server has refused so, it has undone: it is known that nothing was written.
 		if err == nil || !undone(err) || try == maxTries {
 			return err
@@ -82,12 +120,12 @@ func (s *Store) applyPart(ctx context.Context, p *part, writer int64, results []
 	}
 }
 
-func (s *Store) tryPart(ctx context.Context, p *part, writer int64, results []rouse.Result, alone bool) error {
+func (s *Store) tryPart(ctx context.Context, p *part, writer int64, bold bool, results []rouse.Result, alone bool) error {
 	var calls []*call
 	if alone {
 		calls = append(calls, newCall(s.sql.alone))
 	}
-	c, err := p.call(&s.sql, writer)
+	c, err := p.call(&s.sql, writer, bold)
 	if err != nil {
 		return err
 	}

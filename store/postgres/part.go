@@ -83,6 +83,34 @@ func split(changes []rouse.Change) ([]*part, error) {
 	return parts, end(len(changes))
 }
 
+// kinds returns a plain statement's changes by kind, and where they were, if it has several kinds and is large; nil otherwise. What is of one
+// kind need not lock its rows before it writes them (see apply_plain), which pays for another commit.
+func (p *part) kinds() (changes [][]rouse.Change, at [][]int) {
+	if !p.plain || len(p.changes) < worthKinds {
+		return nil, nil
+	}
+	changes, at = make([][]rouse.Change, 3), make([][]int, 3)
+	for i := range p.changes {
+		kind := 0 // creates, which a full disk refuses while nothing else is written
+		switch c := &p.changes[i]; {
+		case c.To == nil:
+			kind = 1
+		case c.If != rouse.NoRow:
+			kind = 2
+		}
+		changes[kind], at[kind] = append(changes[kind], p.changes[i]), append(at[kind], i)
+	}
+	for kind := range changes {
+		if len(changes[kind]) == len(p.changes) {
+			return nil, nil
+		}
+	}
+	return changes, at
+}
+
+// worthKinds is how many changes a statement has at least that is parted by kinds.
+const worthKinds = 128
+
 // weight returns how many revisions a change takes, and about how many bytes.
 func weight(c *rouse.Change) (revisions, bytes int) {
 	revisions = 1 + len(c.Also) + len(c.Log)
@@ -165,8 +193,8 @@ func (p *part) beside(own int, row *rouse.Row, off int) {
 	p.entries = append(p.entries, entry{key: row.Key, row: row, act: actPut, off: off})
 }
 
-// call writes the statement.
-func (p *part) call(sql *texts, writer int64) (*call, error) {
+// call writes the statement. A bold one fails where a row that it creates is there.
+func (p *part) call(sql *texts, writer int64, bold bool) (*call, error) {
 	n, rows, size := len(p.entries), 0, 0
 	for i := range p.entries {
 		if r := p.entries[i].row; r != nil {
@@ -223,7 +251,9 @@ func (p *part) call(sql *texts, writer int64) (*call, error) {
 	}
 	p.addLogs(c)
 	c.int8(writer)
-	if !p.plain {
+	if p.plain {
+		c.bool_(bold)
+	} else {
 		c.array(p.owners())
 	}
 	return c, nil

@@ -82,13 +82,14 @@ func (o *Options) check() error {
 
 // Store is a rouse.Shared, a rouse.Watcher and a rouse.Raiser.
 type Store struct {
-	o      Options
-	url    string
-	name   string // the URL without its password, for errors
-	sql    texts
-	timers *pgxpool.Pool
-	leases *pgxpool.Pool // small and apart, so that no lease waits behind a large claim
-	writer atomic.Int64  // the number under which this store writes; 0: the next write draws one
+	o       Options
+	url     string
+	name    string // the URL without its password, for errors
+	sql     texts
+	timers  *pgxpool.Pool
+	leases  *pgxpool.Pool // small and apart, so that no lease waits behind a large claim
+	careful atomic.Int64  // how many statements from now on look before they create; below 1, none does
+	writer  atomic.Int64  // the number under which this store writes; 0: the next write draws one
 
 	life    sync.RWMutex // held for reading by every call, for writing by Close
 	closed  bool

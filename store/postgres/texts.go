@@ -34,7 +34,7 @@ func newTexts(o *Options) texts {
 		fetch:     q(`SELECT * FROM {schema}.fetch($1, $2, $3)`),
 		revisions: q(`SELECT {schema}.revisions_of($1, $2, $3)`),
 		raise:     q(`SELECT {schema}.raise($1)`),
-		plain:     q(`SELECT * FROM {schema}.apply_plain($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`),
+		plain:     q(`SELECT * FROM {schema}.apply_plain($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`),
 		full:      q(`SELECT * FROM {schema}.apply_full($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`),
 		writer:    q(`SELECT nextval('{schema}.writers')`),
 		alone:     q(`SELECT {schema}.alone()`),

@@ -34,6 +34,14 @@ func (c *call) int4(v int) *call {
 	return c.add(pgtype.Int4OID, binary.BigEndian.AppendUint32(nil, uint32(v)))
 }
 
+func (c *call) bool_(v bool) *call {
+	b := []byte{0}
+	if v {
+		b[0] = 1
+	}
+	return c.add(pgtype.BoolOID, b)
+}
+
 func (c *call) text_(v string) *call { return c.add(pgtype.TextOID, []byte(v)) }
 
 func (c *call) array(a *array) *call { return c.add(a.oid, a.value()) }

@@ -18,10 +18,10 @@ DROP FUNCTION {schema}.alone();
 DROP FUNCTION {schema}.apply_full(smallint[], integer[], text[], text[], text[], bigint[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[], text[],
     bytea[], integer[], integer[], text[], text[], bigint[], bytea[], bigint, integer[]);
 DROP FUNCTION {schema}.apply_plain(smallint[], integer[], text[], text[], text[], bigint[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[], text[],
-    bytea[], integer[], integer[], text[], text[], bigint[], bytea[], bigint);
+    bytea[], integer[], integer[], text[], text[], bigint[], bytea[], bigint, boolean);
 DROP FUNCTION {schema}.delete_rows(smallint[], integer[], tid[], bigint[]);
 DROP FUNCTION {schema}.update_rows(bigint, bigint, smallint[], integer[], tid[], bigint[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[], text[], bytea[]);
-DROP FUNCTION {schema}.insert_rows(bigint, bigint, smallint[], integer[], text[], text[], text[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[],
+DROP FUNCTION {schema}.insert_rows(boolean, bigint, bigint, smallint[], integer[], text[], text[], text[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[],
     text[], bytea[]);
 DROP FUNCTION {schema}.renew_rows(bigint, bigint, integer[], integer[], text[], text[], text[]);
 DROP FUNCTION {schema}.outlived(bigint);

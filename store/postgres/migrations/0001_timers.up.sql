@@ -178,24 +178,35 @@ BEGIN
 END $$;
 
 -- insert_rows adds the rows whose act is 1, where there are none, and returns the offsets of those that it added, and the block of
--- revisions that is to be used from then on.
-CREATE FUNCTION {schema}.insert_rows(INOUT v_base bigint, v_written bigint, v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[],
+-- revisions that is to be used from then on. With v_bold it does not look before, which saves a third, and a row that is there is a
+-- unique_violation that ends the transaction.
+CREATE FUNCTION {schema}.insert_rows(v_bold boolean, INOUT v_base bigint, v_written bigint, v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[],
     v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
     v_labels text[], v_bodies bytea[], OUT v_done integer[]) LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_fresh bigint;
 BEGIN
-    WITH done AS (
+    IF v_bold THEN
         INSERT INTO {schema}.timers (bucket, visible, revision, generation, due, written, state, criticality, namespace, name, fire, labels, body)
             SELECT u.bucket, u.visible, v_base + u.off, CASE u.generation WHEN 0 THEN v_base + u.off ELSE u.generation END, u.due, v_written,
                 u.state, u.criticality, u.namespace, u.name, u.fire, u.labels::jsonb, u.body
             FROM unnest(v_acts, v_offs, v_namespaces, v_names, v_fires, v_buckets, v_visibles, v_generations, v_states, v_dues, v_criticalities,
                 v_labels, v_bodies) u(act, off, namespace, name, fire, bucket, visible, generation, state, due, criticality, labels, body)
-            WHERE u.act = 1
-            ON CONFLICT (namespace, name, fire) DO NOTHING
-            RETURNING (revision - v_base)::integer AS off
-    )
-    SELECT COALESCE(array_agg(off), '{}') INTO v_done FROM done;
+            WHERE u.act = 1;
+        SELECT array_agg(u.off) INTO v_done FROM unnest(v_acts, v_offs) u(act, off) WHERE u.act = 1;
+    ELSE
+        WITH done AS (
+            INSERT INTO {schema}.timers (bucket, visible, revision, generation, due, written, state, criticality, namespace, name, fire, labels, body)
+                SELECT u.bucket, u.visible, v_base + u.off, CASE u.generation WHEN 0 THEN v_base + u.off ELSE u.generation END, u.due, v_written,
+                    u.state, u.criticality, u.namespace, u.name, u.fire, u.labels::jsonb, u.body
+                FROM unnest(v_acts, v_offs, v_namespaces, v_names, v_fires, v_buckets, v_visibles, v_generations, v_states, v_dues, v_criticalities,
+                    v_labels, v_bodies) u(act, off, namespace, name, fire, bucket, visible, generation, state, due, criticality, labels, body)
+                WHERE u.act = 1
+                ON CONFLICT (namespace, name, fire) DO NOTHING
+                RETURNING (revision - v_base)::integer AS off
+        )
+        SELECT COALESCE(array_agg(off), '{}') INTO v_done FROM done;
+    END IF;
     IF cardinality(v_done) > 0 AND {schema}.outlived(v_base) THEN
         v_fresh := nextval({revisions});
         PERFORM {schema}.renew_rows(v_base, v_fresh, v_done, v_offs, v_namespaces, v_names, v_fires);
@@ -254,7 +265,8 @@ END $$;
 CREATE FUNCTION {schema}.apply_plain(v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[], v_conditions bigint[],
     v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
     v_labels text[], v_bodies bytea[], v_log_of integer[], v_log_offs integer[], v_log_namespaces text[], v_log_names text[],
-    v_log_ended bigint[], v_log_bodies bytea[], v_writer bigint, OUT base bigint, OUT refused integer[], OUT refused_revisions bigint[]) LANGUAGE plpgsql VOLATILE
+    v_log_ended bigint[], v_log_bodies bytea[], v_writer bigint, v_bold boolean, OUT base bigint, OUT refused integer[],
+    OUT refused_revisions bigint[]) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     v_written bigint := (v_writer << 40) + pg_current_xact_id()::text::bigint;
@@ -282,7 +294,7 @@ BEGIN
     END IF;
     base := nextval({revisions});
     IF v_creates THEN
-        SELECT i.v_base, i.v_done INTO base, v_done FROM {schema}.insert_rows(base, v_written, v_acts, v_offs, v_namespaces, v_names, v_fires, v_buckets,
+        SELECT i.v_base, i.v_done INTO base, v_done FROM {schema}.insert_rows(v_bold, base, v_written, v_acts, v_offs, v_namespaces, v_names, v_fires, v_buckets,
             v_visibles, v_generations, v_states, v_dues, v_criticalities, v_labels, v_bodies) i;
     END IF;
     IF v_deletes THEN
@@ -364,7 +376,7 @@ BEGIN
         END IF;
     END LOOP;
     IF 1 = ANY(v_do) THEN
-        SELECT i.v_base, i.v_done INTO base, v_done FROM {schema}.insert_rows(base, v_written, v_do, v_offs, v_namespaces, v_names, v_fires, v_buckets,
+        SELECT i.v_base, i.v_done INTO base, v_done FROM {schema}.insert_rows(false, base, v_written, v_do, v_offs, v_namespaces, v_names, v_fires, v_buckets,
             v_visibles, v_generations, v_states, v_dues, v_criticalities, v_labels, v_bodies) i;
         SELECT array_agg(u.pos) INTO v_missed FROM unnest(v_do, v_offs) WITH ORDINALITY u(act, off, pos)
             WHERE u.act = 1 AND u.off NOT IN (SELECT d FROM unnest(v_done) d);
@@ -412,7 +424,7 @@ BEGIN
         END IF;
     END LOOP;
     IF 1 = ANY(v_beside) THEN
-        SELECT i.v_base, i.v_done INTO v_block, v_done FROM {schema}.insert_rows(base, v_written, v_beside, v_offs, v_namespaces, v_names, v_fires, v_buckets,
+        SELECT i.v_base, i.v_done INTO v_block, v_done FROM {schema}.insert_rows(false, base, v_written, v_beside, v_offs, v_namespaces, v_names, v_fires, v_buckets,
             v_visibles, v_generations, v_states, v_dues, v_criticalities, v_labels, v_bodies) i;
         IF v_block <> base THEN -- what was created above has told its revision
             RAISE EXCEPTION 'a row was created and removed meanwhile' USING ERRCODE = 'serialization_failure';
