@@ -137,13 +137,13 @@ func TestIndexDiesAndComesBackEmpty(t *testing.T) {
 	eventually(t, "all nodes have it back, and it is complete", mode(stores, WithIndex))
 	t.Logf("%d rows were back in the index %v after it was", n, time.Since(began))
 	order := query(t, sql, `SELECT string_agg(criticality || '', ' ' ORDER BY first) FROM
-		(SELECT criticality, min(written & 1099511627775) AS first FROM rouse.timers WHERE name LIKE 't%' AND criticality < 6 GROUP BY 1) x`)
+		(SELECT criticality, min(xid) AS first FROM rouse.timers WHERE name LIKE 't%' AND criticality < 6 GROUP BY 1) x`)
 	if !slices.Equal(order, []string{"5 4 3 2 1 0"}) {
 		t.Errorf("rows came back in the order of criticalities %v", order)
 	}
 	if mixed := query(t, sql, `SELECT a.criticality || ' and ' || b.criticality FROM
-		(SELECT criticality, max(written & 1099511627775) AS last FROM rouse.timers WHERE name LIKE 't%' AND criticality < 6 GROUP BY 1) a,
-		(SELECT criticality, min(written & 1099511627775) AS first FROM rouse.timers WHERE name LIKE 't%' AND criticality < 6 GROUP BY 1) b
+		(SELECT criticality, max(xid) AS last FROM rouse.timers WHERE name LIKE 't%' AND criticality < 6 GROUP BY 1) a,
+		(SELECT criticality, min(xid) AS first FROM rouse.timers WHERE name LIKE 't%' AND criticality < 6 GROUP BY 1) b
 		WHERE a.criticality > b.criticality AND a.last >= b.first`); len(mixed) > 0 {
 		t.Errorf("criticalities came back mixed: %v", mixed)
 	}

@@ -225,7 +225,7 @@ func (r *raw) create(rows []rouse.Row) {
 		fires.str(w.Key.Fire)
 		bodies.bytea(w.Body)
 	}
-	c := newCall(`INSERT INTO ` + r.s.sql.schema + `.raw (bucket, visible, revision, generation, due, written, state, namespace, name, fire, body)
+	c := newCall(`INSERT INTO ` + r.s.sql.schema + `.raw (bucket, visible, revision, generation, due, xid, state, namespace, name, fire, body)
 		SELECT b, v, r, r, v, 0, s, n, m, f, y FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::text[], $8::bytea[]) u(b, v, r, s, n, m, f, y)`)
 	for _, a := range []*array{buckets, visibles, revisions, states, namespaces, names, fires, bodies} {
 		c.array(a)

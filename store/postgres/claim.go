@@ -25,7 +25,7 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 		after.Visible = math.MinInt64
 	}
 	c.int8(int64(after.Visible)).text_(after.Key.Namespace).text_(after.Key.Name).text_(after.Key.Fire)
-	c.int8(millis(w.Ahead)).int8(int64(w.Since)).int8(s.writer.Load()).int4(limit).int8(int64(w.Bytes))
+	c.int8(millis(w.Ahead)).int8(int64(w.Since)).int4(int(s.writer.Load())).int4(limit).int8(int64(w.Bytes))
 	if len(w.Namespaces) == 0 {
 		c.add(pgtype.TextArrayOID, nil)
 	} else {

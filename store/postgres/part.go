@@ -250,7 +250,7 @@ func (p *part) call(sql *texts, writer int64, bold bool) (*call, error) {
 		c.array(a)
 	}
 	p.addLogs(c)
-	c.int8(writer)
+	c.int4(int(writer))
 	if p.plain {
 		c.bool_(bold)
 	} else {

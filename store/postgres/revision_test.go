@@ -32,7 +32,7 @@ func TestRevisionsGrowOverADelete(t *testing.T) {
 			changes := timers("a", 1)
 			changes[0].If = kind.cond
 			k := changes[0].Key
-			if _, err := tx.Exec(t.Context(), `INSERT INTO rouse.timers (bucket, visible, revision, generation, due, written, state, namespace, name, fire)
+			if _, err := tx.Exec(t.Context(), `INSERT INTO rouse.timers (bucket, visible, revision, generation, due, xid, state, namespace, name, fire)
 				VALUES (0, 0, 0, 0, 0, 0, 1, $1, $2, '')`, k.Namespace, k.Name); err != nil {
 				t.Fatal(err)
 			}

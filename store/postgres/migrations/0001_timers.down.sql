@@ -10,18 +10,18 @@ DROP FUNCTION {schema}.lock(text, bigint, text[], bigint[], bytea[]);
 DROP FUNCTION {schema}.raise(bigint);
 DROP FUNCTION {schema}.revisions_of(text[], text[], text[]);
 DROP FUNCTION {schema}.fetch(text[], text[], text[]);
-DROP FUNCTION {schema}.claim_hold(bigint, bigint, bytea, bigint[], bigint, text, text, text, bigint, bigint, bigint, integer, bigint, text[], bigint);
+DROP FUNCTION {schema}.claim_hold(bigint, bigint, bytea, bigint[], bigint, text, text, text, bigint, bigint, integer, integer, bigint, text[], bigint);
 DROP FUNCTION {schema}.hold_rows(bigint, bigint, tid[], bigint[]);
-DROP FUNCTION {schema}.claim(bigint, bigint, bytea, bigint[], bigint, text, text, text, bigint, bigint, bigint, integer, bigint, text[]);
+DROP FUNCTION {schema}.claim(bigint, bigint, bytea, bigint[], bigint, text, text, text, bigint, bigint, integer, integer, bigint, text[]);
 DROP FUNCTION {schema}.era();
 DROP FUNCTION {schema}.alone();
 DROP FUNCTION {schema}.apply_full(smallint[], integer[], text[], text[], text[], bigint[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[], text[],
-    bytea[], integer[], integer[], text[], text[], bigint[], bytea[], bigint, integer[]);
+    bytea[], integer[], integer[], text[], text[], bigint[], bytea[], integer, integer[]);
 DROP FUNCTION {schema}.apply_plain(smallint[], integer[], text[], text[], text[], bigint[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[], text[],
-    bytea[], integer[], integer[], text[], text[], bigint[], bytea[], bigint, boolean);
+    bytea[], integer[], integer[], text[], text[], bigint[], bytea[], integer, boolean);
 DROP FUNCTION {schema}.delete_rows(smallint[], integer[], tid[], bigint[]);
-DROP FUNCTION {schema}.update_rows(bigint, bigint, smallint[], integer[], tid[], bigint[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[], text[], bytea[]);
-DROP FUNCTION {schema}.insert_rows(boolean, bigint, bigint, smallint[], integer[], text[], text[], text[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[],
+DROP FUNCTION {schema}.update_rows(bigint, bigint, integer, smallint[], integer[], tid[], bigint[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[], text[], bytea[]);
+DROP FUNCTION {schema}.insert_rows(boolean, bigint, bigint, integer, smallint[], integer[], text[], text[], text[], bigint[], bigint[], bigint[], smallint[], bigint[], smallint[],
     text[], bytea[]);
 DROP FUNCTION {schema}.renew_rows(bigint, bigint, integer[], integer[], text[], text[], text[]);
 DROP FUNCTION {schema}.outlived(bigint);

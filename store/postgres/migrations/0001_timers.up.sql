@@ -17,10 +17,10 @@
 CREATE SEQUENCE {schema}.revisions AS bigint INCREMENT BY 65536 START WITH 65536 CACHE 1;
 
 -- Who writes has a number, and a new one after each write of which he does not know what became. By it he leaves out what he knows when
--- he asks what was written. 0 is nobody in particular. Numbers come again after eight million.
-CREATE SEQUENCE {schema}.writers AS bigint MINVALUE 1 MAXVALUE 8388607 CYCLE;
+-- he asks what was written. 0 is nobody in particular. Numbers come again after two thousand million.
+CREATE SEQUENCE {schema}.writers AS integer CYCLE;
 
--- written says who wrote the row, in the bits above the 40 lowest, and in which transaction: see claim. last_sync_id and sync_owner are for a store that puts an index in front
+-- xid is the transaction that wrote the row, and writer who did: see claim. last_sync_id and sync_owner are for a store that puts an index in front
 -- of this one. The columns lie by size, so that no space is lost between them.
 CREATE TABLE {schema}.timers (
     bucket       bigint   NOT NULL,
@@ -28,8 +28,9 @@ CREATE TABLE {schema}.timers (
     revision     bigint   NOT NULL,
     generation   bigint   NOT NULL,
     due          bigint   NOT NULL,
-    written      bigint   NOT NULL,
+    xid          bigint   NOT NULL,
     last_sync_id bigint   NOT NULL DEFAULT 0,
+    writer       integer  NOT NULL DEFAULT 0,
     state        smallint NOT NULL,
     criticality  smallint NOT NULL DEFAULT 0,
     namespace    text COLLATE "C" NOT NULL,
@@ -48,8 +49,8 @@ CREATE TABLE {schema}.timers (
 
 -- The order of attention. The bucket is not in front: one ordered read serves any set of buckets, and rows of other buckets
 -- are left out at a fraction of a microsecond each, where an index by bucket would be entered once per bucket and page, and what
--- comes out of it be sorted. written is in it so that a claim with Since passes over what is older without a look at the table.
-CREATE INDEX timers_by_visible ON {schema}.timers (visible, namespace, name, fire, written) WHERE visible < 9223372036854775807;
+-- comes out of it be sorted. xid is in it so that a claim with Since passes over what is older without a look at the table.
+CREATE INDEX timers_by_visible ON {schema}.timers (visible, namespace, name, fire, xid) WHERE visible < 9223372036854775807;
 
 -- Few rows are anything but scheduled; lists of them find them here.
 CREATE INDEX timers_by_state ON {schema}.timers (state, namespace, name, fire) WHERE state <> 1;
@@ -133,16 +134,13 @@ DECLARE
     v_hours bigint[];
     v_counts bigint[];
 BEGIN
-    WITH kept AS (
-        INSERT INTO {schema}.records (ended, seq, namespace, name, body)
-            SELECT u.ended, v_base + u.off, u.namespace, u.name, u.body
-            FROM unnest(v_of, v_offs, v_namespaces, v_names, v_ended, v_bodies) u(of, off, namespace, name, ended, body)
-            WHERE v_refused IS NULL OR u.of NOT IN (SELECT r FROM unnest(v_refused) r)
-            RETURNING ended
-    ), counted AS (
-        SELECT div(ended, 3600000)::bigint AS hour, count(*) AS n FROM kept GROUP BY 1
-    )
-    SELECT array_agg(hour), array_agg(n) INTO v_hours, v_counts FROM counted;
+    INSERT INTO {schema}.records (ended, seq, namespace, name, body)
+        SELECT u.ended, v_base + u.off, u.namespace, u.name, u.body
+        FROM unnest(v_of, v_offs, v_namespaces, v_names, v_ended, v_bodies) u(of, off, namespace, name, ended, body)
+        WHERE v_refused IS NULL OR u.of NOT IN (SELECT r FROM unnest(v_refused) r);
+    SELECT array_agg(c.hour), array_agg(c.n) INTO v_hours, v_counts FROM (
+        SELECT u.ended / 3600000 AS hour, count(*) AS n FROM unnest(v_of, v_ended) u(of, ended)
+        WHERE v_refused IS NULL OR u.of NOT IN (SELECT r FROM unnest(v_refused) r) GROUP BY 1) c;
     IF v_hours IS NOT NULL THEN
         PERFORM {schema}.count_hours(v_hours, v_counts);
     END IF;
@@ -180,15 +178,15 @@ END $$;
 -- insert_rows adds the rows whose act is 1, where there are none, and returns the offsets of those that it added, and the block of
 -- revisions that is to be used from then on. With v_bold it does not look before, which saves a third, and a row that is there is a
 -- unique_violation that ends the transaction.
-CREATE FUNCTION {schema}.insert_rows(v_bold boolean, INOUT v_base bigint, v_written bigint, v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[],
+CREATE FUNCTION {schema}.insert_rows(v_bold boolean, INOUT v_base bigint, v_xid bigint, v_writer integer, v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[],
     v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
     v_labels text[], v_bodies bytea[], OUT v_done integer[]) LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_fresh bigint;
 BEGIN
     IF v_bold THEN
-        INSERT INTO {schema}.timers (bucket, visible, revision, generation, due, written, state, criticality, namespace, name, fire, labels, body)
-            SELECT u.bucket, u.visible, v_base + u.off, CASE u.generation WHEN 0 THEN v_base + u.off ELSE u.generation END, u.due, v_written,
+        INSERT INTO {schema}.timers (bucket, visible, revision, generation, due, xid, writer, state, criticality, namespace, name, fire, labels, body)
+            SELECT u.bucket, u.visible, v_base + u.off, CASE u.generation WHEN 0 THEN v_base + u.off ELSE u.generation END, u.due, v_xid, v_writer,
                 u.state, u.criticality, u.namespace, u.name, u.fire, u.labels::jsonb, u.body
             FROM unnest(v_acts, v_offs, v_namespaces, v_names, v_fires, v_buckets, v_visibles, v_generations, v_states, v_dues, v_criticalities,
                 v_labels, v_bodies) u(act, off, namespace, name, fire, bucket, visible, generation, state, due, criticality, labels, body)
@@ -196,8 +194,8 @@ BEGIN
         SELECT array_agg(u.off) INTO v_done FROM unnest(v_acts, v_offs) u(act, off) WHERE u.act = 1;
     ELSE
         WITH done AS (
-            INSERT INTO {schema}.timers (bucket, visible, revision, generation, due, written, state, criticality, namespace, name, fire, labels, body)
-                SELECT u.bucket, u.visible, v_base + u.off, CASE u.generation WHEN 0 THEN v_base + u.off ELSE u.generation END, u.due, v_written,
+            INSERT INTO {schema}.timers (bucket, visible, revision, generation, due, xid, writer, state, criticality, namespace, name, fire, labels, body)
+                SELECT u.bucket, u.visible, v_base + u.off, CASE u.generation WHEN 0 THEN v_base + u.off ELSE u.generation END, u.due, v_xid, v_writer,
                     u.state, u.criticality, u.namespace, u.name, u.fire, u.labels::jsonb, u.body
                 FROM unnest(v_acts, v_offs, v_namespaces, v_names, v_fires, v_buckets, v_visibles, v_generations, v_states, v_dues, v_criticalities,
                     v_labels, v_bodies) u(act, off, namespace, name, fire, bucket, visible, generation, state, due, criticality, labels, body)
@@ -216,7 +214,7 @@ END $$;
 
 -- update_rows writes the rows whose act is 2 over those at the tids that still have the revisions, and returns the offsets of those
 -- that it wrote.
-CREATE FUNCTION {schema}.update_rows(v_base bigint, v_written bigint, v_acts smallint[], v_offs integer[], v_tids tid[], v_revisions bigint[],
+CREATE FUNCTION {schema}.update_rows(v_base bigint, v_xid bigint, v_writer integer, v_acts smallint[], v_offs integer[], v_tids tid[], v_revisions bigint[],
     v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
     v_labels text[], v_bodies bytea[]) RETURNS integer[] LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
@@ -226,7 +224,7 @@ DECLARE
 BEGIN
     WITH done AS (
         UPDATE {schema}.timers t SET bucket = u.bucket, visible = u.visible, revision = v_base + u.off,
-                generation = CASE u.generation WHEN 0 THEN v_base + u.off ELSE u.generation END, due = u.due, written = v_written, state = u.state,
+                generation = CASE u.generation WHEN 0 THEN v_base + u.off ELSE u.generation END, due = u.due, xid = v_xid, writer = v_writer, state = u.state,
                 criticality = u.criticality, labels = u.labels::jsonb, body = u.body
             FROM unnest(v_acts, v_offs, v_tids, v_revisions, v_buckets, v_visibles, v_generations, v_states, v_dues, v_criticalities,
                 v_labels, v_bodies) u(act, off, tid, revision, bucket, visible, generation, state, due, criticality, labels, body)
@@ -265,11 +263,11 @@ END $$;
 CREATE FUNCTION {schema}.apply_plain(v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[], v_conditions bigint[],
     v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
     v_labels text[], v_bodies bytea[], v_log_of integer[], v_log_offs integer[], v_log_namespaces text[], v_log_names text[],
-    v_log_ended bigint[], v_log_bodies bytea[], v_writer bigint, v_bold boolean, OUT base bigint, OUT refused integer[],
+    v_log_ended bigint[], v_log_bodies bytea[], v_writer integer, v_bold boolean, OUT base bigint, OUT refused integer[],
     OUT refused_revisions bigint[]) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-    v_written bigint := (v_writer << 40) + pg_current_xact_id()::text::bigint;
+    v_xid bigint := pg_current_xact_id()::text::bigint;
     v_creates boolean := 1 = ANY(v_acts);
     v_updates boolean := 2 = ANY(v_acts);
     v_deletes boolean := 3 = ANY(v_acts);
@@ -294,14 +292,14 @@ BEGIN
     END IF;
     base := nextval({revisions});
     IF v_creates THEN
-        SELECT i.v_base, i.v_done INTO base, v_done FROM {schema}.insert_rows(v_bold, base, v_written, v_acts, v_offs, v_namespaces, v_names, v_fires, v_buckets,
+        SELECT i.v_base, i.v_done INTO base, v_done FROM {schema}.insert_rows(v_bold, base, v_xid, v_writer, v_acts, v_offs, v_namespaces, v_names, v_fires, v_buckets,
             v_visibles, v_generations, v_states, v_dues, v_criticalities, v_labels, v_bodies) i;
     END IF;
     IF v_deletes THEN
         v_done := v_done || {schema}.delete_rows(v_acts, v_offs, v_tids, v_conditions);
     END IF;
     IF v_updates THEN
-        v_done := v_done || {schema}.update_rows(base, v_written, v_acts, v_offs, v_tids, v_conditions, v_buckets, v_visibles, v_generations, v_states,
+        v_done := v_done || {schema}.update_rows(base, v_xid, v_writer, v_acts, v_offs, v_tids, v_conditions, v_buckets, v_visibles, v_generations, v_states,
             v_dues, v_criticalities, v_labels, v_bodies);
     END IF;
     v_all := cardinality(v_done) = cardinality(v_offs);
@@ -340,12 +338,12 @@ END $$;
 CREATE FUNCTION {schema}.apply_full(v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[], v_conditions bigint[],
     v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
     v_labels text[], v_bodies bytea[], v_log_of integer[], v_log_offs integer[], v_log_namespaces text[], v_log_names text[],
-    v_log_ended bigint[], v_log_bodies bytea[], v_writer bigint, v_owners integer[], OUT base bigint, OUT refused integer[], OUT refused_revisions bigint[],
+    v_log_ended bigint[], v_log_bodies bytea[], v_writer integer, v_owners integer[], OUT base bigint, OUT refused integer[], OUT refused_revisions bigint[],
     OUT had integer[], OUT had_revisions bigint[]) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     n integer := cardinality(v_acts);
-    v_written bigint := (v_writer << 40) + pg_current_xact_id()::text::bigint;
+    v_xid bigint := pg_current_xact_id()::text::bigint;
     v_tids tid[];
     v_have bigint[];
     v_were smallint[];
@@ -376,7 +374,7 @@ BEGIN
         END IF;
     END LOOP;
     IF 1 = ANY(v_do) THEN
-        SELECT i.v_base, i.v_done INTO base, v_done FROM {schema}.insert_rows(false, base, v_written, v_do, v_offs, v_namespaces, v_names, v_fires, v_buckets,
+        SELECT i.v_base, i.v_done INTO base, v_done FROM {schema}.insert_rows(false, base, v_xid, v_writer, v_do, v_offs, v_namespaces, v_names, v_fires, v_buckets,
             v_visibles, v_generations, v_states, v_dues, v_criticalities, v_labels, v_bodies) i;
         SELECT array_agg(u.pos) INTO v_missed FROM unnest(v_do, v_offs) WITH ORDINALITY u(act, off, pos)
             WHERE u.act = 1 AND u.off NOT IN (SELECT d FROM unnest(v_done) d);
@@ -424,7 +422,7 @@ BEGIN
         END IF;
     END LOOP;
     IF 1 = ANY(v_beside) THEN
-        SELECT i.v_base, i.v_done INTO v_block, v_done FROM {schema}.insert_rows(false, base, v_written, v_beside, v_offs, v_namespaces, v_names, v_fires, v_buckets,
+        SELECT i.v_base, i.v_done INTO v_block, v_done FROM {schema}.insert_rows(false, base, v_xid, v_writer, v_beside, v_offs, v_namespaces, v_names, v_fires, v_buckets,
             v_visibles, v_generations, v_states, v_dues, v_criticalities, v_labels, v_bodies) i;
         IF v_block <> base THEN -- what was created above has told its revision
             RAISE EXCEPTION 'a row was created and removed meanwhile' USING ERRCODE = 'serialization_failure';
@@ -435,7 +433,7 @@ BEGIN
     END IF;
     IF v_writes > 0 THEN
         v_done := {schema}.delete_rows(v_do, v_offs, v_tids, v_have)
-            || {schema}.update_rows(base, v_written, v_do, v_offs, v_tids, v_have, v_buckets, v_visibles, v_generations, v_states, v_dues,
+            || {schema}.update_rows(base, v_xid, v_writer, v_do, v_offs, v_tids, v_have, v_buckets, v_visibles, v_generations, v_states, v_dues,
                 v_criticalities, v_labels, v_bodies);
         IF cardinality(v_done) <> v_writes THEN
             RAISE EXCEPTION 'a locked row has changed' USING ERRCODE = 'serialization_failure';
@@ -470,7 +468,7 @@ CREATE FUNCTION {schema}.era() RETURNS bigint LANGUAGE sql STABLE
 -- is a mark of the server's start: a server that took over after a failover counts transactions on its own, and tokens that another one
 -- gave mean nothing to it.
 CREATE FUNCTION {schema}.claim(v_low bigint, v_high bigint, v_bits bytea, v_some bigint[], v_after bigint, v_namespace text, v_name text, v_fire text,
-    v_ahead bigint, v_since bigint, v_writer bigint, v_limit integer, v_bytes bigint, v_namespaces text[])
+    v_ahead bigint, v_since bigint, v_writer integer, v_limit integer, v_bytes bigint, v_namespaces text[])
     RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint, generation bigint, state smallint, due bigint,
         criticality smallint, labels jsonb, body bytea) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
@@ -480,7 +478,7 @@ DECLARE
     v_until bigint := LEAST(v_ahead, 9223372036854775806 - v_now) + v_now;
     v_era bigint := {schema}.era() << 48;
     v_from bigint := CASE WHEN (v_since >> 48) << 48 = v_era THEN v_since - v_era ELSE 0 END;
-    v_mine bigint := CASE WHEN v_from = 0 OR v_writer = 0 THEN -1 ELSE v_writer END;
+    v_mine integer := CASE WHEN v_from = 0 OR v_writer = 0 THEN -1 ELSE v_writer END;
 BEGIN
     RETURN QUERY SELECT NULL::bigint, v_now, NULL::text, NULL::text, NULL::text, v_era + pg_snapshot_xmin(pg_current_snapshot())::text::bigint, NULL::bigint,
         NULL::smallint, NULL::bigint, NULL::smallint, NULL::jsonb, NULL::bytea;
@@ -488,7 +486,7 @@ BEGIN
         RETURN QUERY SELECT t.bucket, t.visible, t.namespace, t.name, t.fire, t.revision, t.generation, t.state, t.due, t.criticality, t.labels, t.body
             FROM {schema}.timers t
             WHERE (t.visible, t.namespace, t.name, t.fire) > (v_after, v_namespace, v_name, v_fire) AND t.visible <= v_until
-                AND t.visible < 9223372036854775807 AND t.written & 1099511627775 >= v_from AND t.written >> 40 <> v_mine
+                AND t.visible < 9223372036854775807 AND t.xid >= v_from AND t.writer <> v_mine
                 AND CASE WHEN t.bucket BETWEEN v_low AND v_high THEN CASE WHEN v_bits IS NOT NULL THEN get_bit(v_bits, (t.bucket - v_low)::integer) = 1
                     WHEN v_some IS NOT NULL THEN t.bucket = ANY(v_some) ELSE true END ELSE false END
                 AND (v_namespaces IS NULL OR t.namespace = ANY(v_namespaces))
@@ -498,7 +496,7 @@ BEGIN
             SELECT c.*, sum(octet_length(c.body)) OVER (ROWS UNBOUNDED PRECEDING) - octet_length(c.body) AS before FROM (
                 SELECT t.* FROM {schema}.timers t
                 WHERE (t.visible, t.namespace, t.name, t.fire) > (v_after, v_namespace, v_name, v_fire) AND t.visible <= v_until
-                    AND t.visible < 9223372036854775807 AND t.written & 1099511627775 >= v_from AND t.written >> 40 <> v_mine
+                    AND t.visible < 9223372036854775807 AND t.xid >= v_from AND t.writer <> v_mine
                     AND CASE WHEN t.bucket BETWEEN v_low AND v_high THEN CASE WHEN v_bits IS NOT NULL THEN get_bit(v_bits, (t.bucket - v_low)::integer) = 1
                         WHEN v_some IS NOT NULL THEN t.bucket = ANY(v_some) ELSE true END ELSE false END
                 AND (v_namespaces IS NULL OR t.namespace = ANY(v_namespaces))
@@ -515,9 +513,9 @@ CREATE FUNCTION {schema}.hold_rows(v_base bigint, v_until bigint, v_tids tid[], 
     SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-    v_written bigint := pg_current_xact_id()::text::bigint;
+    v_xid bigint := pg_current_xact_id()::text::bigint;
 BEGIN
-    RETURN QUERY UPDATE {schema}.timers t SET visible = v_until, revision = v_base + u.pos, written = v_written
+    RETURN QUERY UPDATE {schema}.timers t SET visible = v_until, revision = v_base + u.pos, xid = v_xid, writer = 0
         FROM unnest(v_tids, v_were) WITH ORDINALITY u(tid, was, pos) WHERE t.ctid = u.tid
         RETURNING t.bucket, u.was, t.namespace, t.name, t.fire, t.revision, t.generation, t.state, t.due, t.criticality, t.labels, t.body;
 END $$;
@@ -525,7 +523,7 @@ END $$;
 -- claim_hold takes the rows of a window: locks them, passing over those that others have locked, and then moves them to the end of
 -- the hold under new revisions. What it returns is as claim does it; visible is what it was, and the order is not said.
 CREATE FUNCTION {schema}.claim_hold(v_low bigint, v_high bigint, v_bits bytea, v_some bigint[], v_after bigint, v_namespace text, v_name text, v_fire text,
-    v_ahead bigint, v_since bigint, v_writer bigint, v_limit integer, v_bytes bigint, v_namespaces text[], v_hold bigint)
+    v_ahead bigint, v_since bigint, v_writer integer, v_limit integer, v_bytes bigint, v_namespaces text[], v_hold bigint)
     RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint, generation bigint, state smallint, due bigint,
         criticality smallint, labels jsonb, body bytea) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
@@ -535,7 +533,7 @@ DECLARE
     v_until bigint := LEAST(v_ahead, 9223372036854775806 - v_now) + v_now;
     v_era bigint := {schema}.era() << 48;
     v_from bigint := CASE WHEN (v_since >> 48) << 48 = v_era THEN v_since - v_era ELSE 0 END;
-    v_mine bigint := CASE WHEN v_from = 0 OR v_writer = 0 THEN -1 ELSE v_writer END;
+    v_mine integer := CASE WHEN v_from = 0 OR v_writer = 0 THEN -1 ELSE v_writer END;
     v_tids tid[];
     v_were bigint[];
 BEGIN
@@ -545,7 +543,7 @@ BEGIN
         SELECT c.tid, c.visible, sum(c.size) OVER (ROWS UNBOUNDED PRECEDING) - c.size AS before FROM (
             SELECT t.ctid AS tid, t.visible, octet_length(t.body) AS size FROM {schema}.timers t
             WHERE (t.visible, t.namespace, t.name, t.fire) > (v_after, v_namespace, v_name, v_fire) AND t.visible <= v_until
-                AND t.visible < 9223372036854775807 AND t.written & 1099511627775 >= v_from AND t.written >> 40 <> v_mine
+                AND t.visible < 9223372036854775807 AND t.xid >= v_from AND t.writer <> v_mine
                 AND CASE WHEN t.bucket BETWEEN v_low AND v_high THEN CASE WHEN v_bits IS NOT NULL THEN get_bit(v_bits, (t.bucket - v_low)::integer) = 1
                     WHEN v_some IS NOT NULL THEN t.bucket = ANY(v_some) ELSE true END ELSE false END
                 AND (v_namespaces IS NULL OR t.namespace = ANY(v_namespaces))
@@ -688,7 +686,7 @@ DECLARE
     v_hour bigint;
 BEGIN
     WITH gone AS (
-        DELETE FROM {schema}.records r USING unnest(v_tids) u(tid) WHERE r.ctid = u.tid RETURNING div(r.ended, 3600000)::bigint AS hour
+        DELETE FROM {schema}.records r USING unnest(v_tids) u(tid) WHERE r.ctid = u.tid RETURNING r.ended / 3600000 AS hour
     ), counted AS (
         SELECT hour, count(*) AS n FROM gone GROUP BY 1
     )

@@ -259,7 +259,7 @@ BEGIN
     IF cardinality(v_records) > 0 THEN
         INSERT INTO {schema}.records (ended, seq, namespace, name, body)
             SELECT v_now, s.base + u.pos, v_namespace, v_name, u.body FROM (SELECT nextval({revisions}) AS base OFFSET 0) s, unnest(v_records) WITH ORDINALITY u(body, pos);
-        PERFORM {schema}.count_hours(ARRAY[div(v_now, 3600000)]::bigint[], ARRAY[cardinality(v_records)]::bigint[]);
+        PERFORM {schema}.count_hours(ARRAY[v_now / 3600000]::bigint[], ARRAY[cardinality(v_records)]::bigint[]);
     END IF;
 END $$;
 
@@ -286,7 +286,7 @@ BEGIN
         FOR try IN 1..16 LOOP
             IF v_want.mode <> 'delete' THEN
                 v_revision := nextval({revisions});
-                INSERT INTO {schema}.timers (bucket, visible, revision, generation, due, written, state, criticality, namespace, name, fire, body)
+                INSERT INTO {schema}.timers (bucket, visible, revision, generation, due, xid, state, criticality, namespace, name, fire, body)
                     VALUES (v_want.bucket, v_want.due, v_revision, v_want.generation, v_want.due, v_want.xid, 1, v_want.criticality, v_want.namespace,
                         v_want.name, '', v_want.body)
                     ON CONFLICT ON CONSTRAINT timers_by_key DO NOTHING;
@@ -325,7 +325,7 @@ BEGIN
                 ELSE
                     v_revision := nextval({revisions}); -- now that the row is locked: it grows from version to version
                     UPDATE {schema}.timers t SET bucket = v_want.bucket, visible = v_want.due, revision = v_revision, generation = v_want.generation,
-                            due = v_want.due, written = v_want.xid, last_sync_id = 0, state = 1, criticality = v_want.criticality, labels = NULL,
+                            due = v_want.due, xid = v_want.xid, writer = 0, last_sync_id = 0, state = 1, criticality = v_want.criticality, labels = NULL,
                             body = v_want.body, sync_owner = NULL
                         WHERE t.namespace = v_want.namespace AND t.name = v_want.name AND t.fire = '';
                     t_namespaces := t_namespaces || v_want.namespace;

@@ -44,7 +44,7 @@ CREATE FUNCTION {schema}.index_hold(v_namespaces text[], v_names text[], v_fires
     SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-    v_written bigint := pg_current_xact_id()::text::bigint;
+    v_xid bigint := pg_current_xact_id()::text::bigint;
     v_now bigint := {schema}.now_ms();
     v_until bigint := LEAST(v_ahead, 9223372036854775806 - v_now) + v_now;
     v_tids tid[];
@@ -68,9 +68,9 @@ BEGIN
         RETURN QUERY SELECT COALESCE(t.bucket, 0), COALESCE(t.visible, 0), u.namespace, u.name, u.fire, COALESCE(t.revision, 0), NULL::bigint,
                 NULL::smallint, NULL::bigint, NULL::smallint, NULL::jsonb, NULL::bytea, 0::bigint
             FROM unnest(v_namespaces, v_names, v_fires, v_revisions) u(namespace, name, fire, revision)
-            LEFT JOIN LATERAL (SELECT r.bucket, r.visible, r.revision, r.written FROM {schema}.timers r
+            LEFT JOIN LATERAL (SELECT r.bucket, r.visible, r.revision, r.xid FROM {schema}.timers r
                 WHERE r.namespace = u.namespace AND r.name = u.name AND r.fire = u.fire OFFSET 0) t ON true
-            WHERE COALESCE(t.revision, 0) <> u.revision AND COALESCE(t.written, 0) <> v_written; -- not those that are held now
+            WHERE COALESCE(t.revision, 0) <> u.revision AND COALESCE(t.xid, 0) <> v_xid; -- not those that are held now
     END IF;
 END $$;
 
@@ -119,9 +119,9 @@ CREATE FUNCTION {schema}.sync_rows(v_current bigint, v_owner text, v_tids tid[])
     SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-    v_written bigint := pg_current_xact_id()::text::bigint;
+    v_xid bigint := pg_current_xact_id()::text::bigint;
 BEGIN
-    RETURN QUERY UPDATE {schema}.timers t SET last_sync_id = v_current, sync_owner = v_owner, written = v_written
+    RETURN QUERY UPDATE {schema}.timers t SET last_sync_id = v_current, sync_owner = v_owner, xid = v_xid, writer = 0
         FROM unnest(v_tids) u(tid) WHERE t.ctid = u.tid
         RETURNING t.bucket, t.visible, t.namespace, t.name, t.fire, t.revision;
 END $$;
