@@ -2,10 +2,8 @@ package redis
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,10 +11,11 @@ import (
 )
 
 // A script makes so many changes, or so many bytes of them, at most: other callers of the server wait so long. A thousand changes
-// take about ten milliseconds.
+// take a few milliseconds.
 const (
-	maxChanges = 1000
+	maxChanges = 1024
 	maxBytes   = 4 << 20
+	maxNumbers = 1 << 15 // so many revisions and sequences, but for those of the last change: two bytes hold its first
 )
 
 // Apply makes the changes, shard by shard. Those of one key are in one shard, and are made in their order.
@@ -26,12 +25,19 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 		return nil, err
 	}
 	defer end()
+	st := s.writes.begin()
+	results, err := s.apply(ctx, st, changes)
+	s.writes.end(st, err == nil || err == rouse.ErrFull) //nolint:errorlint // only this very one says that nothing was written
+	return results, err
+}
+
+func (s *Store) apply(ctx context.Context, st stamp, changes []rouse.Change) ([]rouse.Result, error) {
 	results := make([]rouse.Result, len(changes))
 	parts := make([]*writer, len(s.shards))
 	for i := range changes {
 		n := s.shardOf(&changes[i].Key)
 		if parts[n] == nil {
-			parts[n] = &writer{shard: &s.shards[n], changes: changes, results: results}
+			parts[n] = &writer{shard: &s.shards[n], stamp: st, changes: changes, results: results}
 		}
 		parts[n].at = append(parts[n].at, i)
 	}
@@ -72,6 +78,7 @@ func outcome(work []*writer, errs []error) error {
 // writer makes the changes of one shard.
 type writer struct {
 	shard   *shard
+	stamp   stamp
 	changes []rouse.Change
 	at      []int // which of them
 	results []rouse.Result
@@ -80,152 +87,28 @@ type writer struct {
 
 func (w *writer) run(ctx context.Context) error {
 	for rest := w.at; len(rest) > 0; {
-		var c chunk
+		c := chunk{seen: make(map[string]int, min(len(rest), maxChanges))}
 		n := 0
-		for n < len(rest) && n < maxChanges && c.bytes < maxBytes {
-			if err := c.add(&w.changes[rest[n]]); err != nil {
+		for n < len(rest) && n < maxChanges && c.bytes < maxBytes && c.numbers < maxNumbers {
+			if err := c.take(rest[n], &w.changes[rest[n]]); err != nil {
 				return err
 			}
 			n++
 		}
-		if err := w.apply(ctx, &c, rest[:n]); err != nil {
-			return err
-		}
-		w.wrote = true
-		rest = rest[n:]
-	}
-	return nil
-}
-
-// resultSize is what the script answers for each change.
-const resultSize = 1 + 8 + 8
-
-func (w *writer) apply(ctx context.Context, c *chunk, at []int) error {
-	v, err := w.shard.run(ctx, applyScript, c.args(len(at))...)
-	if err != nil {
-		return err
-	}
-	answer, ok := v.(string)
-	if !ok || len(answer) != resultSize*len(at) {
-		return errAnswer
-	}
-	for i, n := range at {
-		b := []byte(answer[i*resultSize : (i+1)*resultSize])
-		w.results[n] = rouse.Result{Applied: b[0]&1 != 0, Existed: b[0]&2 != 0, Revision: binary.BigEndian.Uint64(b[1:]), Also: binary.BigEndian.Uint64(b[9:])}
-	}
-	return nil
-}
-
-// chunk is the changes of one script, in its words.
-type chunk struct {
-	members map[string]int
-	keys    []any
-	changes []any
-	bytes   int
-}
-
-func (c *chunk) args(n int) []any {
-	all := make([]any, 0, 2+len(c.keys)+len(c.changes))
-	all = append(all, len(c.keys), n)
-	return append(append(all, c.keys...), c.changes...)
-}
-
-// key returns the number of a key, which counts from 1.
-func (c *chunk) key(k *rouse.Key) (int, error) {
-	if err := checkTexts("key", k.Namespace, k.Name, k.Fire); err != nil {
-		return 0, err
-	}
-	m := memberOf(k)
-	n, ok := c.members[m]
-	if !ok {
-		if c.members == nil {
-			c.members = make(map[string]int)
-		}
-		c.keys = append(c.keys, m)
-		n = len(c.keys)
-		c.members[m] = n
-		c.bytes += len(m)
-	}
-	return n, nil
-}
-
-// The operations of the script.
-const (
-	opKeep   = 0
-	opRemove = 1
-	opPut    = 2
-	opAny    = 8 // beside one of them: whatever the revision is
-)
-
-func (c *chunk) add(ch *rouse.Change) error {
-	n, err := c.key(&ch.Key)
-	if err != nil {
-		return err
-	}
-	op := byte(opPut)
-	switch {
-	case ch.Keep:
-		op = opKeep
-	case ch.To == nil:
-		op = opRemove
-	}
-	if ch.If == rouse.AnyRevision {
-		op |= opAny
-	}
-	ctl := make([]byte, 0, 21)
-	ctl = append(ctl, op)
-	ctl = binary.BigEndian.AppendUint64(ctl, ch.If)
-	for _, v := range [...]int{n, len(ch.Also), len(ch.Log)} {
-		ctl = binary.BigEndian.AppendUint32(ctl, uint32(v))
-	}
-	c.changes = append(c.changes, ctl)
-	if op&^opAny == opPut {
-		if err := c.put(ch.To); err != nil {
-			return err
-		}
-	}
-	for i := range ch.Also {
-		n, err := c.key(&ch.Also[i].Key)
+		args, err := c.args(w.stamp)
 		if err != nil {
 			return err
 		}
-		c.changes = append(c.changes, n)
-		if err := c.put(&ch.Also[i]); err != nil {
+		v, err := w.shard.run(ctx, applyScript, args...)
+		if err != nil {
 			return err
 		}
-	}
-	for i := range ch.Log {
-		if err := c.log(&ch.Log[i]); err != nil {
-			return err
+		w.wrote = true
+		answer, ok := v.(string)
+		if !ok || !c.read([]byte(answer), w.results) {
+			return errAnswer
 		}
+		rest = rest[n:]
 	}
-	return nil
-}
-
-func (c *chunk) put(r *rouse.Row) error {
-	blob, err := appendBlob(make([]byte, 0, headSize+len(r.Body)+64*len(r.Labels)), r)
-	if err != nil {
-		return err
-	}
-	score := ""
-	if r.Visible < exact { // later than any claim looks: the same as never
-		score = scoreOf(r.Visible)
-	}
-	generation := []byte{}
-	if r.Generation != 0 {
-		generation = binary.BigEndian.AppendUint64(generation, r.Generation)
-	}
-	c.changes = append(c.changes, generation, blob, score)
-	c.bytes += len(blob)
-	return nil
-}
-
-func (c *chunk) log(r *rouse.Record) error {
-	if err := checkTexts("log", r.Namespace, r.Name); err != nil {
-		return err
-	}
-	body := rouse.AppendRecord(nil, r)
-	c.changes = append(c.changes, strconv.FormatInt(hourOf(r.Ended), 10)+":"+r.Namespace, r.Name, timeBytes(r.Ended), body)
-	c.bytes += len(body)
 	return nil
 }

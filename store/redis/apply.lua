@@ -1,29 +1,32 @@
--- Makes changes. ARGV: the stamp of the call, the rows that are written as the journal has them, and as 4 bytes each the numbers of creates and
--- their runs, of replacements and theirs, of ends and theirs, of removals and theirs, and of the keys and the changes of change.lua.
+-- Makes changes. ARGV: the stamp of the call, the rows that are written as the journal has them, and as 4 bytes each how many there are of creates
+-- and their runs, of replacements and theirs, of ends and theirs, of removals and theirs, of the keys and the changes of change.lua, of records of replacements (write.lua), and
+-- of numbers.
 -- Then these follow. No key is in two of them, so that each is read, checked and written with many others at once. A run is rows that lie
 -- side by side because they have something in common; what it says is behind all rows:
 --
---   a create        score key, after all of these its blob without revision and generation; of a run count:4 bucket:4 state:1 namespace
---   a replacement   the same, but the blob has the generation; behind the runs all revisions that are to be there, 8 bytes each
+--   a create        score key, after all of these its blob without revision and generation; of a run count:4 bucket:4 state:1 namespace;
+--                   and all numbers, 2 bytes each
+--   a replacement   the same, but the blob has the generation; and all revisions that are to be there, 8 bytes each
 --   an end          key time of a removal with the only record of it; all revisions; of a run count, hour, namespace, slot and records (ended.lua)
 --   a removal       key; all revisions; of a run count and namespace
 --
--- The answer is the revision that the first create got, less one, and then 12 bytes for each of these that was refused, its place and
--- the row's revision, behind the 17 bytes for each of the changes of change.lua. Creates and replacements get revisions in their order, a
--- refused one too. All is worked out first and written then: each key is written once, and what is refused for want of memory is all refused.
-local creates, createRuns, replaces, replaceRuns, ends, endRuns, removes, removeRuns, n, changes = parse('>I4I4I4I4I4I4I4I4I4I4', ARGV[3])
+-- The number of a change is what its revision, or the sequence of its record, is above the last one that was given. The answer is that last
+-- one, the 17 bytes for each of the changes of change.lua, and 12 bytes for each of the others that was refused: its place and the row's revision.
+-- All is worked out first and written then: each key is written once, and what is refused for want of memory is all refused.
+local creates, createRuns, replaces, replaceRuns, ends, endRuns, removes, removeRuns, n, changes, records, numbers =
+  parse('>I4I4I4I4I4I4I4I4I4I4I4I4', ARGV[3])
 
 -- Revisions go on from the last one or from the clock, whichever is later: a server that took over from one that died, and did
 -- not get its last writes, gives none of their revisions again.
-local first, us = counter()
-if us > first then first = us end
-local revision, at = first, 4
+local last, us = counter()
+local first = math.max(last, us)
+local at = 4
 
 local sets, dels, enter, grows = {}, {}, {}, false
 local due, past = {}, {} -- what goes into the buckets, and out of them
 local into, from = {}, {} -- the lists of rows by state; those of scheduled rows are not kept
 local tally = {} -- namespace → state → rows more than before
-local failed, ended = {}, {}
+local failed, refused, ended = {}, {}, {}
 
 local function add(lists, key, a, b)
   local list = lists[key]
@@ -56,17 +59,19 @@ local function come(space, now, member)
 end
 
 local function refuse(place, row)
+  refused[place] = true
   failed[#failed + 1] = pack('>I4', place) .. (row and sub(row, 1, 8) or zero)
 end
 
 -- put takes creates, or replacements.
-local function put(n, runs, replaces)
+local function put(n, runs, replaces, places)
   local at0, blobs, after = at, at + 2 * n - 1, at + 3 * n + runs
-  at = after + (replaces and 1 or 0)
+  local numbers = ARGV[after]
+  at = after + (replaces and 2 or 1)
   if n == 0 then return end
   local members = {}
   for i = 1, n do members[i] = ARGV[at0 + 2 * i - 1] end
-  local have, given = call('HMGET', rows, unpack(members)), replaces and ARGV[after]
+  local have, given = call('HMGET', rows, unpack(members)), replaces and ARGV[after + 1]
   local i, k, e = 0, #sets, #enter
   for run = after - runs, after - 1 do
     local said = ARGV[run]
@@ -74,9 +79,10 @@ local function put(n, runs, replaces)
     local space, code, bad = sub(said, 10), sub(said, 5, 8), nil
     for j = i + 1, i + size do
       local row, member = have[j], members[j]
-      revision = revision + 1
+      local high, low = byte(numbers, 2 * j - 1, 2 * j)
+      local r = pack('>L', first + high * 256 + low)
       if replaces and row and sub(row, 1, 8) == sub(given, 8 * j - 7, 8 * j) then
-        sets[k + 1], sets[k + 2] = member, pack('>L', revision) .. ARGV[blobs + j]
+        sets[k + 1], sets[k + 2] = member, r .. ARGV[blobs + j]
         k = k + 2
         if sub(row, 17, 20) ~= code then add(past, sub(row, 17, 20), member) end
         local was = byte(row, 37)
@@ -85,14 +91,13 @@ local function put(n, runs, replaces)
           come(space, state, member)
         end
       elseif not replaces and not row then
-        local r = pack('>L', revision)
         sets[k + 1], sets[k + 2] = member, r .. r .. ARGV[blobs + j]
         k = k + 2
         enter[e + 1], enter[e + 2] = '0', member
         e = e + 2
         if state ~= 1 then add(into, state, '0', member) end
       else
-        refuse(revision - first, row)
+        refuse(places + j, row)
         bad = bad or {}
         bad[j] = true
       end
@@ -128,8 +133,7 @@ local function remove(n, runs, ends, places)
   if n == 0 then return end
   local members = {}
   for i = 1, n do members[i] = ARGV[at0 + step * (i - 1)] end
-  local have, i, d, base, buckets = call('HMGET', rows, unpack(members)), 0, #dels, revision, past
-  if ends then revision = revision + n end
+  local have, i, d, buckets = call('HMGET', rows, unpack(members)), 0, #dels, past
   for run = run, at - 1, args do
     local size, space, gone, bad = tonumber(ARGV[run]), ARGV[run + (ends and 2 or 1)], 0, nil
     for j = i + 1, i + size do
@@ -150,13 +154,13 @@ local function remove(n, runs, ends, places)
     end
     if gone > 0 then count(space, 1, -gone) end
     if ends then
-      ended[#ended + 1] = {ARGV[run + 1], space, ARGV[run + 3], base, ARGV[run + 4], size, at0 + 2 * i, at0 + 2 * (i + size) - 1, bad}
+      ended[#ended + 1] = {ARGV[run + 1], space, ARGV[run + 3], ARGV[run + 4], size, i, at0 + 2 * i, bad}
     end
     i = i + size
   end
 end
 
-put(creates, createRuns, false)
-put(replaces, replaceRuns, true)
+put(creates, createRuns, false, 0)
+put(replaces, replaceRuns, true, creates)
 remove(ends, endRuns, true, creates + replaces)
 remove(removes, removeRuns, false, creates + replaces + ends)

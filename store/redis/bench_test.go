@@ -231,9 +231,11 @@ func BenchmarkBacklog(b *testing.B) {
 	}
 }
 
-// BenchmarkSince reads a window of a hundred thousand rows of which a thousand are new. An iteration is a row of the window.
+// BenchmarkSince reads a window of a hundred thousand rows of which a thousand are new, by another. An iteration is a row of the window.
 func BenchmarkSince(b *testing.B) {
 	m := newBench(b, "everysec")
+	other := openTest(b, m.s.addr.text, Options{})
+	b.Cleanup(func() { _ = other.Close() })
 	buckets := allBuckets()
 	for range 100 {
 		m.apply(creates(benchRows()))
@@ -245,7 +247,9 @@ func BenchmarkSince(b *testing.B) {
 			b.Fatal(err)
 		}
 		token = batch.Token
-		m.apply(creates(benchRows()))
+		if _, err := other.Apply(context.Background(), creates(benchRows())); err != nil {
+			b.Fatal(err)
+		}
 		m.start()
 		got, err := m.s.Claim(context.Background(), rouse.Window{Buckets: buckets, Limit: 5000, Since: token})
 		if err != nil || len(got.Rows) != benchBatch {
@@ -304,16 +308,6 @@ func BenchmarkLife(b *testing.B) {
 		m.stop(benchBatch)
 	}
 	m.report()
-	m.commands()
-}
-
-// commands logs what Redis spent its time with.
-func (m *bench) commands() {
-	info, err := m.client.Info(context.Background(), "commandstats").Result()
-	if err != nil {
-		m.Fatal(err)
-	}
-	m.Log(info)
 }
 
 // take claims rows and removes them.

@@ -1,13 +1,13 @@
 -- The changes that are no plain ones: several of one key, those with rows beside, and whatever is seldom. In ARGV the keys, and of each change
 --
---   op:1 if:8 key:4 also:4 logs:4   op is 0 keep, 1 remove, 2 put; 8 more if any revision will do; key counts from 1
---   generation blob score           of a put; the blob is without its first two numbers; a new generation and the score for never are empty
---   key generation blob score       of each row beside it
---   hour:namespace name time body   of each record
+--   op:1 if:8 key:4 also:4 logs:4 number:4   op is 0 keep, 1 remove, 2 put; 8 more if any revision will do; key counts from 1
+--   generation blob score                    of a put; the blob is without its first two numbers; a new generation and the score for never are empty
+--   key generation blob score                of each row beside it
+--   hour:namespace name time body            of each record
 --
 -- The answer has 17 bytes for each change: 1 if it was applied plus 2 if a row was there, the row's revision, that of the first beside.
 -- These changes see each other.
-local have, is, score, keys = {}, {}, {}, at - 1
+local have, is, score, keys, revision = {}, {}, {}, at - 1, first
 for i = 1, n, 4000 do
   local part = call('HMGET', rows, unpack(ARGV, keys + i, keys + min(i + 3999, n)))
   for j = 1, #part do
@@ -33,10 +33,9 @@ local function enroll(hour, space, by)
   spaces[hour .. ':' .. space] = true
 end
 
-local function log(hour, space, name, time, body)
-  revision = revision + 1
+local function log(hour, space, name, time, body, sequence)
   logged = true
-  local id = time .. pack('>L', revision)
+  local id = time .. pack('>L', sequence)
   enroll(hour, space, 1)
   add(logs, base .. 'records:' .. hour .. ':' .. space, '0', id .. name)
   add(logs, base .. 'history:' .. space .. '\0' .. name, '0', id .. body)
@@ -45,7 +44,8 @@ end
 for i = 1, changes do
   local ctl = ARGV[at]
   at = at + 1
-  local op, cond, key, also, records = parse('>Bc8I4I4I4', ctl)
+  local op, cond, key, also, records, number = parse('>Bc8I4I4I4I4', ctl)
+  revision = first + number - 1
   local row = is[key]
   local found = row and sub(row, 1, 8) or zero
   local applied = op >= 8 or cond == found
@@ -69,13 +69,15 @@ for i = 1, changes do
     for j = 1, records do
       local place = ARGV[at]
       local colon = find(place, ':', 1, true)
-      log(sub(place, 1, colon - 1), sub(place, colon + 1), ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
+      revision = revision + 1
+      log(sub(place, 1, colon - 1), sub(place, colon + 1), ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], revision)
       at = at + 4
     end
     out[i] = (row and '\3' or '\1') .. found .. beside
   end
 end
 
+local moved = {} -- what goes into the buckets
 for i = 1, n do
   local o, c = have[i], is[i]
   if o ~= c then
@@ -86,7 +88,7 @@ for i = 1, n do
       sets[#sets + 1] = c
       local bucket = sub(c, 17, 20)
       if score[i] ~= '' then
-        due[#due + 1] = {parse('>I4', bucket), {score[i], member}, 1, 2}
+        add(moved, bucket, score[i], member)
       elseif o then
         add(past, bucket, member)
       end
@@ -106,4 +108,7 @@ for i = 1, n do
       if now then come(space, now, member) end
     end
   end
+end
+for bucket, list in pairs(moved) do
+  for i = 1, #list, 4000 do due[#due + 1] = {parse('>I4', bucket), list, i, min(i + 3999, #list)} end
 end

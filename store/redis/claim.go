@@ -14,8 +14,11 @@ import (
 // errCrowded says that a window has more rows than one claim may hold: which of them come first is to be found out.
 var errCrowded = errors.New("more rows than asked for")
 
-// holdBytes bounds the bodies that are held at a time, if the window does not.
-const holdBytes = 4 << 20
+// holdBytes and holdRows bound what is held at a time: the bodies, if the window does not, and the rows, as hold.lua does.
+const (
+	holdBytes = 4 << 20
+	holdRows  = 1000
+)
 
 // Claim returns the rows of the window. A claim that only reads puts together what the buckets of all shards have, and then
 // reads the rows: Redis hands these out faster by itself than a script does. One that holds
@@ -88,11 +91,11 @@ func (c *claim) read(ctx context.Context) error {
 	})
 }
 
-// hold fills the batch with the first rows of the window, and holds them, up to maxChanges at a time.
+// hold fills the batch with the first rows of the window, and holds them, up to holdRows at a time.
 func (c *claim) hold(ctx context.Context) error {
 	left := c.w
 	for size := 0; ; {
-		left.Limit, left.Bytes = min(c.w.Limit-len(c.batch.Rows), maxChanges), holdBytes
+		left.Limit, left.Bytes = min(c.w.Limit-len(c.batch.Rows), holdRows), holdBytes
 		if c.w.Bytes > 0 {
 			left.Bytes = min(holdBytes, c.w.Bytes-size)
 		}
@@ -115,7 +118,7 @@ func (c *claim) hold(ctx context.Context) error {
 	}
 }
 
-// holdSome holds rows of a window of at most maxChanges rows. It says whether rows remain.
+// holdSome holds rows of a window of at most holdRows rows. It says whether rows remain.
 func (c *claim) holdSome(ctx context.Context, w rouse.Window) (more bool, err error) {
 	if len(c.s.shards) == 1 {
 		sources := make([]*source, len(w.Buckets))

@@ -183,6 +183,8 @@ func TestAClaimSinceATokenReadsTheWindowIfTheJournalIsTooShort(t *testing.T) {
 	server := servers.StartRedis(t)
 	s := openTest(t, server.URL(), Options{})
 	defer s.Close()
+	other := openTest(t, server.URL(), Options{})
+	defer other.Close()
 	crowd(t, s, 300, 4)
 	w := rouse.Window{Buckets: bucketsUntil(4), Limit: 1000}
 	first, err := s.Claim(t.Context(), w)
@@ -202,13 +204,27 @@ func TestAClaimSinceATokenReadsTheWindowIfTheJournalIsTooShort(t *testing.T) {
 		}
 	}
 	since("nothing was written", 0, true)
-	create(t, s, "a")
-	create(t, s, "b")
+	create(t, other, "a")
+	create(t, other, "b")
 	since("two were created", 2, true)
 	tell(t, server.Addr(), "lpop", s.shards[0].base+"journal", "2")
 	since("the journal is short", 2, false)
 	tell(t, server.Addr(), "del", s.shards[0].base+"journal")
 	since("the journal is gone", 2, false)
+}
+
+// What a store has from its beginning is in the journal, and the first claim need not be followed by one that reads the window.
+func TestTheFirstWritesAreFoundByTheJournal(t *testing.T) {
+	url := servers.Redis(t)
+	s, other := openTest(t, url, Options{}), openTest(t, url, Options{})
+	defer s.Close()
+	defer other.Close()
+	since := tokenOf(t, s)
+	create(t, other, "a")
+	create(t, s, "b")
+	if got := sees(t, s, since); len(got) != 1 || got["a"] == 0 {
+		t.Errorf("it finds %v, want a", got)
+	}
 }
 
 func TestTheJournalIsShort(t *testing.T) {
@@ -217,13 +233,16 @@ func TestTheJournalIsShort(t *testing.T) {
 	defer s.Close()
 	journal := s.shards[0].base + "journal"
 	for i := range 20 { // entries of long ago
-		tell(t, server.Addr(), "rpush", journal, "\x00\x00\x00\x00\x00\x00\x00"+string(rune(i)))
+		tell(t, server.Addr(), "rpush", journal, "revision"+"\x00\x00\x00\x00\x00\x00\x00"+string(rune(i))+"writer and call.")
+		tell(t, server.Addr(), "rpush", journal+":rows", "")
 	}
 	for i := range 12 {
 		create(t, s, fmt.Sprint("t", i))
 	}
-	if n := tell(t, server.Addr(), "llen", journal); n != int64(12) {
-		t.Errorf("the journal has %d entries, 12 were written in the last seconds", n)
+	for _, list := range []string{journal, journal + ":rows"} {
+		if n := tell(t, server.Addr(), "llen", list); n != int64(12) {
+			t.Errorf("%s has %d entries, 12 were written in the last seconds", list, n)
+		}
 	}
 }
 
@@ -232,7 +251,8 @@ func TestRowsAreInTheirPlacesAfterManyChanges(t *testing.T) {
 	s := openTest(t, server.URL(), Options{})
 	defer s.Close()
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 60 {
+	known := map[rouse.Key]rouse.Result{}
+	for round := range 120 {
 		changes := make([]rouse.Change, 50)
 		for i := range changes {
 			r := rowOf(fmt.Sprint("t", rnd.IntN(200)))
@@ -244,9 +264,16 @@ func TestRowsAreInTheirPlacesAfterManyChanges(t *testing.T) {
 			if rnd.IntN(3) == 0 {
 				changes[i].To = nil
 			}
+			if round%2 == 0 { // with conditions many changes go together
+				r.Generation, changes[i].If = known[r.Key].Revision, known[r.Key].Revision
+			}
 		}
-		if _, err := s.Apply(t.Context(), changes); err != nil {
+		results, err := s.Apply(t.Context(), changes)
+		if err != nil {
 			t.Fatal(err)
+		}
+		for i, res := range results {
+			known[changes[i].Key] = res
 		}
 	}
 	base := s.shards[0].base

@@ -63,27 +63,26 @@ local function token(last, us, several)
   return string.format('%.0f', last + 1)
 end
 
--- journal notes rows that were written, for claims that want what was written since another one: in one entry of a list the first of
--- their revisions, and of each row bucket:4 visible:8 length:2 key. What is older than ten seconds goes; a claim that finds no entry
--- from before what it wants reads the whole window.
-local function journal(first, us, noted)
-  local key = base .. 'journal'
-  call('RPUSH', key, pack('>L', first) .. table.concat(noted))
-  for _ = 1, 3 do
-    local oldest = call('LINDEX', key, 0)
-    if parse('>L', oldest) > us - 10000000 or call('LLEN', key) == 1 then return end
-    call('LPOP', key)
+-- journal notes rows that were written, for claims that want what was written since another one. It is two lists: of heads, each with the first
+-- revision behind all that were given before, the clock in microseconds, and the stamp of who wrote; and of the rows, of each bucket:4 visible:8
+-- length:2 key, some perhaps that were not written after all. What is older than ten seconds goes; a claim that finds no head from before what
+-- it wants reads the whole window.
+local function journal(last, us, stamp, noted)
+  local heads, bodies = base .. 'journal', base .. 'journal:rows'
+  local n = call('RPUSH', heads, pack('>LL', last + 1, us) .. stamp)
+  call('RPUSH', bodies, noted)
+  for _ = 1, min(3, n - 1) do
+    if parse('>L', call('LINDEX', heads, 0), 9) > us - 10000000 then return end
+    call('LPOP', heads)
+    call('LPOP', bodies)
   end
 end
 
--- note adds a row that is written to what a journal will have.
-local lengths = {}
-local function note(noted, blob, member)
-  local n = #member
-  local length = lengths[n]
-  if not length then
-    length = pack('>I2', n)
-    lengths[n] = length
+-- before compares as bytes: Lua's own < goes by the server's locale.
+local function before(a, b)
+  for i = 1, min(#a, #b) do
+    local x, y = byte(a, i), byte(b, i)
+    if x ~= y then return x < y end
   end
-  noted[#noted + 1] = sub(blob, 17, 28) .. length .. member
+  return #a < #b
 end

@@ -1,14 +1,14 @@
 -- Records of timers that were removed with them lie together as they were written: batches:HOUR:NAMESPACE has texts that begin with the slot
--- (the time of the first of 64 ms, so that few slots are to be read for a page), a number that the places of the records are added to, which gives
--- their sequences, and how many there are: slot:8 base:8 count:2 (place:2 time:8 length:2 name length:4 body)… ended:HOUR has the time
+-- (the time of the first of 64 ms, so that few slots are to be read for a page), a revision that the numbers of the records are added to, which gives
+-- their sequences, and how many there are: slot:8 revision:8 count:2 (number:2 time:8 length:2 name length:4 body)… ended:HOUR has the time
 -- of each timer that has one of the hour; a second one goes the way of other timers' records.
 local batchHead = 18
 
--- each calls a function with place, time, name, body and whole of each record of a text, from a place in it.
+-- each calls a function with number, time, name, body and whole of each record of a text, from a place in it.
 local function each(text, at, f)
   while at <= #text do
-    local place, time, name, body, after = parse('>I2c8I2c0I4c0', text, at)
-    f(place, time, name, body, sub(text, at, after - 1))
+    local number, time, name, body, after = parse('>I2c8I2c0I4c0', text, at)
+    f(number, time, name, body, sub(text, at, after - 1))
     at = after
   end
 end
@@ -26,9 +26,9 @@ local function single(hour, space, name)
   local slot, id, body, of = slotOf(time), nil, nil, nil
   for _, text in ipairs(call('ZRANGEBYLEX', base .. 'batches:' .. hour .. ':' .. space, '[' .. slot, '[' .. slot .. '\255')) do
     if find(text, time .. pack('>I2', #name) .. name, 1, true) then
-      each(text, batchHead + 1, function(place, t, m, b)
+      each(text, batchHead + 1, function(number, t, m, b)
         if t == time and m == name then
-          id, body, of = time .. pack('>L', parse('>L', text, 9) + place), b, text
+          id, body, of = time .. pack('>L', parse('>L', text, 9) + number), b, text
         end
       end)
     end

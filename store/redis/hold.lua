@@ -30,7 +30,7 @@ for i = 1, #found, 3 do
   sets[#sets + 1] = member
   local held = pack('>L', revision) .. sub(blob, 9, 20) .. visible .. sub(blob, 29)
   sets[#sets + 1] = held
-  note(noted, held, member)
+  noted[#noted + 1] = sub(held, 17, 28) .. pack('>I2', #member) .. member
   local bucket = sub(blob, 17, 20)
   local list = moves[bucket]
   if not list then
@@ -45,6 +45,6 @@ end
 loosen() -- a hold adds nothing
 bulk('HSET', rows, sets)
 for bucket, list in pairs(moves) do bulk('ZADD', base .. 'due:' .. parse('>I4', bucket), list) end
-journal(tonumber(out[5]), us, noted)
+journal(last, us, zero .. zero, table.concat(noted))
 give(revision)
 return out

@@ -19,10 +19,12 @@ import (
 //	state:STATE             the same of the rows in one state, but scheduled
 //	tally                   hash: STATE:NAMESPACE → number of rows
 //	revision                the last one that was given, and how far it is ahead of the clock if it is
-//	journal                 list: what was written in the last seconds (common.lua)
-//	history:NAMESPACE 0 NAME    sorted set, score 0: id, body of a timer's records; the id is when it ended and its sequence, 8 bytes each
-//	records:HOUR:NAMESPACE  sorted set, score 0: id, name of the records of a namespace that ended in an hour
-//	hours                   hash: hour since 1970 → number of records
+//	journal, journal:rows   lists: who wrote what in the last seconds (common.lua)
+//	batches:HOUR:NAMESPACE  sorted set, score 0: records of timers that were removed with them, many in each text (ended.lua)
+//	ended:HOUR              hash: row's key → when the record of its timer ended that is in a batch
+//	history:NAMESPACE 0 NAME    sorted set, score 0: id, body of a timer's other records; the id is when it ended and its sequence, 8 bytes each
+//	records:HOUR:NAMESPACE  sorted set, score 0: id, name of the other records of a namespace that ended in an hour
+//	hours                   hash: hour since 1970 → number of records, in batches and not
 //	spaces:HOUR             set of the namespaces that have records of the hour
 //	leases                  hash: name → lease (lock.lua), in the first shard
 //

@@ -10,14 +10,20 @@ end
 
 local out = {now, token(last, us, several)}
 for i = 1, #buckets do
-  local b, found, places = buckets[i], {}, {}
-  scan(b, min(share, 1000), found)
-  for j = 1, #found, 3 do
-    places[#places + 1] = found[j]
-    places[#places + 1] = found[j + 1]
-    if sized then places[#places + 1] = parse('>I4', found[j + 2], 38) end
+  local b, places = buckets[i], {}
+  if filtered or sized then
+    local found = {}
+    scan(b, min(share, 1000), found)
+    for j = 1, #found, 3 do
+      places[#places + 1] = found[j]
+      places[#places + 1] = found[j + 1]
+      if sized then places[#places + 1] = parse('>I4', found[j + 2], 38) end
+    end
+    if b.last then b.member, b.score = b.last, call('ZSCORE', b.key, b.last) end
+  elseif b.lo < b.hi and looks > 0 then -- all rows are wanted, and nothing has to be known of them
+    places = call('ZRANGE', b.key, b.lo, min(b.hi, b.lo + min(share, 1000, looks)) - 1, 'WITHSCORES')
+    b.lo, looks, b.member, b.score = b.lo + #places / 2, looks - #places / 2, places[#places - 1], places[#places]
   end
-  if b.last then b.member, b.score = b.last, call('ZSCORE', b.key, b.last) end
   out[i + 2] = {b.lo < b.hi and 1 or 0, b.score, b.member, places}
 end
 return out

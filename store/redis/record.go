@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -24,6 +25,25 @@ func timeBytes(i rouse.Instant) []byte {
 
 // hourOf returns the hour that a record ended in.
 func hourOf(i rouse.Instant) int64 { return int64(i) / 3_600_000 }
+
+// Records of timers that were removed with them lie together, those of a slot of 64 ms and a commit (ended.lua), so that none of them
+// costs a key of its own.
+const (
+	slotBits  = 6
+	batchHead = 8 + 8 + 2
+)
+
+// appendBatched appends a record as batches have it, with the number that its sequence is found by.
+func appendBatched(b []byte, number int, r *rouse.Record) []byte {
+	b = binary.BigEndian.AppendUint16(b, uint16(number))
+	b = append(b, timeBytes(r.Ended)...)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(r.Name)))
+	b = append(b, r.Name...)
+	at := len(b)
+	b = rouse.AppendRecord(append(b, 0, 0, 0, 0), r)
+	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	return b
+}
 
 // idBefore returns the id that all records of a shard which are older than the cursor are older than.
 func (s *Store) idBefore(at rouse.RecordCursor, shard int) []byte {
@@ -66,16 +86,29 @@ func (s *Store) records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 		if err != nil {
 			return err
 		}
-		said, err := texts(v)
-		if err != nil || len(said)%2 != 0 {
+		parts, ok := v.([]any)
+		if !ok || len(parts) != 2 {
 			return errAnswer
 		}
-		for i := 0; i < len(said); i += 2 {
-			r, err := s.readRecord(q.Namespace, said[i], said[i+1], n)
+		alone, err := texts(parts[0])
+		if err != nil || len(alone)%2 != 0 {
+			return errAnswer
+		}
+		for i := 0; i < len(alone); i += 2 {
+			r, err := s.readRecord(q.Namespace, alone[i], alone[i+1], n)
 			if err != nil {
 				return err
 			}
 			found[n] = append(found[n], r)
+		}
+		together, err := texts(parts[1])
+		if err != nil {
+			return err
+		}
+		for _, text := range together {
+			if found[n], err = s.readBatch(found[n], q.Namespace, text, n, id); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -115,6 +148,52 @@ func (s *Store) readRecord(namespace, name, entry string, shard int) (r record, 
 	r.at.Ended = rouse.Instant(binary.BigEndian.Uint64(b) ^ 1<<63)
 	r.at.Seq = binary.BigEndian.Uint64(b[8:])*uint64(len(s.shards)) + uint64(shard)
 	return r, nil
+}
+
+// readBatch adds the records of a batch that are older than an id, if there is one.
+func (s *Store) readBatch(to []record, namespace, text string, shard int, than []byte) ([]record, error) {
+	damaged := fmt.Errorf("%w: records of %s", errDamaged, namespace)
+	b := []byte(text)
+	if len(b) < batchHead {
+		return nil, damaged
+	}
+	base := binary.BigEndian.Uint64(b[8:])
+	for b = b[batchHead:]; len(b) > 0; {
+		if len(b) < 2+8+2 {
+			return nil, damaged
+		}
+		number, id := binary.BigEndian.Uint16(b), append(make([]byte, 0, 16), b[2:10]...)
+		name, rest, ok := cutBytes(b[10:], 2)
+		body, rest, ok2 := cutBytes(rest, 4)
+		if !ok || !ok2 {
+			return nil, damaged
+		}
+		b = rest
+		if id = binary.BigEndian.AppendUint64(id, base+uint64(number)); len(than) > 0 && bytes.Compare(id, than) >= 0 {
+			continue
+		}
+		r, err := s.readRecord(namespace, string(name), string(id)+string(body), shard)
+		if err != nil {
+			return nil, err
+		}
+		to = append(to, r)
+	}
+	return to, nil
+}
+
+// cutBytes takes bytes with their length before them, which is a number of so many bytes, off the front.
+func cutBytes(b []byte, size int) (cut, rest []byte, ok bool) {
+	if len(b) < size {
+		return nil, nil, false
+	}
+	n := 0
+	for _, c := range b[:size] {
+		n = n<<8 | int(c)
+	}
+	if b = b[size:]; len(b) < n {
+		return nil, nil, false
+	}
+	return b[:n], b[n:], true
 }
 
 // hours returns how many records each hour has, in all shards.

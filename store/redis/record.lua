@@ -1,29 +1,59 @@
 -- Reads records, newest first. ARGV: namespace, name (empty: all), where they begin (an id that is newer than they are; empty: the newest),
--- its hour, and the greatest number. The answer is a name and an id with a body for each.
-local space, name, limit = ARGV[1], ARGV[2], tonumber(ARGV[5])
+-- its hour, and the greatest number. The answer is the records that lie alone, a name and an id with a body for each, and those of batches: of a
+-- timer the same, of a namespace whole batches, as many as have the greatest number of older records.
+local space, name, limit, hours = ARGV[1], ARGV[2], tonumber(ARGV[5]), {}
 local from = ARGV[3] == '' and '+' or '(' .. ARGV[3]
-local out = {}
-if name ~= '' then
-  for _, entry in ipairs(call('ZREVRANGEBYLEX', base .. 'history:' .. space .. '\0' .. name, from, '-', 'LIMIT', 0, limit)) do
-    out[#out + 1] = name
-    out[#out + 1] = entry
-  end
-  return out
-end
-local hours, bound = {}, tonumber(ARGV[4])
+local alone, together = {}, {}
 for _, hour in ipairs(call('HKEYS', base .. 'hours')) do
   hour = tonumber(hour)
-  if ARGV[3] == '' or hour <= bound then hours[#hours + 1] = hour end
+  if ARGV[3] == '' or hour <= tonumber(ARGV[4]) then hours[#hours + 1] = hour end
 end
 table.sort(hours, function(a, b) return a > b end)
+for i, hour in ipairs(hours) do hours[i] = string.format('%.0f', hour) end
+
+if name ~= '' then
+  for _, entry in ipairs(call('ZREVRANGEBYLEX', base .. 'history:' .. space .. '\0' .. name, from, '-', 'LIMIT', 0, limit)) do
+    alone[#alone + 1] = name
+    alone[#alone + 1] = entry
+  end
+  for _, hour in ipairs(hours) do
+    local id, body = single(hour, space, name)
+    if id and (ARGV[3] == '' or before(id, ARGV[3])) then
+      alone[#alone + 1] = name
+      alone[#alone + 1] = id .. body
+      limit = limit - 1
+      if limit == 0 then break end
+    end
+  end
+  return {alone, together}
+end
+
+-- The records of the slot that the beginning is in may all be newer, and so do not count.
+local slot = ARGV[3] ~= '' and slotOf(ARGV[3])
 for _, hour in ipairs(hours) do
-  local key = base .. 'records:' .. string.format('%.0f', hour) .. ':' .. space
-  for _, entry in ipairs(call('ZREVRANGEBYLEX', key, from, '-', 'LIMIT', 0, limit - #out / 2)) do
+  local entries = call('ZREVRANGEBYLEX', base .. 'records:' .. hour .. ':' .. space, from, '-', 'LIMIT', 0, limit)
+  for _, entry in ipairs(entries) do
     local id, of = sub(entry, 1, 16), sub(entry, 17)
     local behind = sub(id, 1, 8) .. pack('>L', parse('>L', id, 9) + 1)
-    out[#out + 1] = of
-    out[#out + 1] = call('ZRANGEBYLEX', base .. 'history:' .. space .. '\0' .. of, '[' .. id, '(' .. behind)[1]
+    alone[#alone + 1] = of
+    alone[#alone + 1] = call('ZRANGEBYLEX', base .. 'history:' .. space .. '\0' .. of, '[' .. id, '(' .. behind)[1]
   end
-  if #out / 2 >= limit then break end
+  local to, had, found, texts = slot and '[' .. slot .. '\255' or '+', nil, 0, nil
+  repeat
+    texts = call('ZREVRANGEBYLEX', base .. 'batches:' .. hour .. ':' .. space, to, '-', 'LIMIT', 0, 8)
+    for _, text in ipairs(texts) do
+      local of = sub(text, 1, 8)
+      if found >= limit and of ~= had then
+        texts = {}
+        break
+      end
+      had = of
+      if of ~= slot then found = found + parse('>I2', text, 17) end
+      together[#together + 1] = text
+    end
+    to = '(' .. (texts[8] or '')
+  until #texts < 8
+  limit = limit - #entries - found
+  if limit <= 0 then break end
 end
-return out
+return {alone, together}

@@ -4,8 +4,8 @@
 // It is a rouse.Shared. The rows of a shard lie in a hash; a sorted set for each bucket has their keys with their visible times
 // as scores, which the end of a hold is one of, so that a claim is one range read, and a row that nobody settled comes up again
 // by itself. Scripts in Lua do all that reads and writes: Redis runs one at a time, which makes a claim, and a change with its
-// condition, one step. layout.go has the keys. A row of 200 bytes takes about 600 bytes of memory,
-// the record of a fire about 300.
+// condition, one step. layout.go has the keys. A row of 200 bytes takes about 600 bytes of memory, the record of a fire about 300,
+// and about 180 if it was the only fire of its timer.
 //
 // # Addresses
 //
@@ -26,7 +26,8 @@
 // by the settings that Open found:
 //
 //	appendfsync always     nothing when the process dies or the power fails
-//	appendfsync everysec   nothing when the process dies; the last one to two seconds when the power fails
+//	appendfsync everysec   nothing when the process dies, unless the disk is so busy that a sync takes long: Redis puts writes off
+//	                       meanwhile, by up to two seconds; the last one to two seconds when the power fails
 //	appendonly no          all since the last snapshot, whatever ends the process; refused unless Options.AllowUnsafe
 //	a failover             what the replica had not got yet, in Sentinel and Cluster alike; min-replicas-to-write bounds it
 //	eviction               timers, silently: a maxmemory-policy of allkeys-* is always refused
@@ -44,8 +45,8 @@
 //
 // A user needs this and no more (with the prefix rouse, and without the last line if not of a Cluster):
 //
-//	ACL SETUSER rouse on >password resetchannels ~rouse:* +get +set +del +exists +time
-//	  +hget +hset +hsetnx +hdel +hmget +hgetall +hkeys +hexists +hincrby +sadd +srem +srandmember +lindex +llen +lpop +rpush
+//	ACL SETUSER rouse on >password resetchannels ~rouse:* +get +set +del +unlink +exists +time
+//	  +hget +hset +hsetnx +hdel +hmget +hgetall +hkeys +hexists +hincrby +sadd +srem +srandmember +smembers +lindex +llen +lpop +rpush
 //	  +zadd +zrem +zcard +zcount +zlexcount +zscore +zrange +zrangebylex +zrevrangebylex +zremrangebylex +zremrangebyrank
 //	  +eval +evalsha +info +config|get +select
 //	  +cluster|slots +asking
@@ -106,6 +107,7 @@ type Store struct {
 	servers  []goredis.UniversalClient
 	shards   []shard
 	settings settings
+	writes   *writes
 
 	life   sync.RWMutex // held for reading by every call, for writing by Close
 	closed bool
@@ -127,7 +129,7 @@ func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opts: o, addr: a, servers: a.connect(o)}
+	s := &Store{opts: o, addr: a, servers: a.connect(o), writes: newWrites()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("store %s: %w", a, err), s.disconnect())

@@ -32,6 +32,15 @@ var windowText string
 //go:embed apply.lua
 var applyText string
 
+//go:embed ended.lua
+var endedText string
+
+//go:embed change.lua
+var changeText string
+
+//go:embed write.lua
+var writeText string
+
 //go:embed look.lua
 var lookText string
 
@@ -54,22 +63,21 @@ var trimText string
 var lockText string
 
 var (
-	applyScript  = newScript(commonText, applyText)
+	applyScript  = newScript(commonText, endedText, applyText, changeText, writeText)
 	lookScript   = newScript(commonText, windowText, lookText)
 	sinceScript  = newScript(commonText, sinceText)
 	holdScript   = newScript(commonText, windowText, holdText)
 	listScript   = newScript(commonText, listText)
-	recordScript = newScript(commonText, recordText)
-	trimScript   = newScript(commonText, trimText)
+	recordScript = newScript(commonText, endedText, recordText)
+	trimScript   = newScript(commonText, endedText, trimText)
 	lockScript   = newScript(commonText, lockText)
 	clockScript  = newScript(commonText, `local now = clock() return now`)
 
-	// Revisions of keys, 8 bytes each.
-	revisionScript = newScript(commonText, `local out = {}
-for i = 1, #ARGV, 4000 do
-  for _, blob in ipairs(call('HMGET', rows, unpack(ARGV, i, min(i + 3999, #ARGV)))) do
-    out[#out + 1] = blob and sub(blob, 1, 8) or zero
-  end
+	// Revisions of up to maxKeys keys, 8 bytes each.
+	revisionScript = newScript(commonText, `local out = call('HMGET', rows, unpack(ARGV))
+for i = 1, #out do
+  local blob = out[i]
+  out[i] = blob and sub(blob, 1, 8) or zero
 end
 return table.concat(out)`)
 

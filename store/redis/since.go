@@ -14,7 +14,8 @@ import (
 // The journals say where rows may be, and the rows are read after that. One that has moved or gone meanwhile is left out: it was
 // written after the token that this claim returns, and is found from there.
 func (c *claim) readSince(ctx context.Context) (done bool, err error) {
-	args := []any{c.now, int64(rouse.Instant(0).Add(c.w.Ahead)), c.w.Since, c.several()}
+	writer, last, open := c.s.writes.known()
+	args := []any{c.now, int64(rouse.Instant(0).Add(c.w.Ahead)), c.w.Since, c.several(), writer, last, open}
 	for _, bucket := range c.w.Buckets {
 		args = append(args, bucket)
 	}

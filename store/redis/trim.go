@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"maps"
-	"math"
 	"slices"
 	"sync/atomic"
 
@@ -108,7 +107,7 @@ func (s *Store) forgetSome(ctx context.Context, sh *shard, args []any) (n int64,
 		return 0, false, errAnswer
 	}
 	n, ok := answer[0].(int64)
-	if !ok || n < 0 || n > math.MaxInt32 {
+	if !ok || n < 0 {
 		return 0, false, errAnswer
 	}
 	return n, answer[1] == int64(1), nil

@@ -20,15 +20,6 @@ for i = at + 1, at + tonumber(ARGV[at]) do
 end
 local filtered = spaces or since ~= zero
 
--- before compares as bytes: Lua's own < goes by the server's locale.
-local function before(a, b)
-  for i = 1, min(#a, #b) do
-    local x, y = byte(a, i), byte(b, i)
-    if x ~= y then return x < y end
-  end
-  return #a < #b
-end
-
 -- rank returns where the rows after a position begin.
 local function rank(key, score, member)
   if score == '' then return 0 end

@@ -1,32 +1,38 @@
 -- Writes what apply.lua and change.lua worked out.
 
+-- The records of replacements. In ARGV of each place:4 number:4, hour, namespace, name, time and body.
+for i = at, at + 6 * records - 1, 6 do
+  local place, number = parse('>I4I4', ARGV[i])
+  if not refused[place] then log(ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], first + number) end
+end
+
 -- The records of ends lie together, but for those whose end was refused, or whose timer has had one in the hour already.
 local batches = {}
 for _, run in ipairs(ended) do
-  local hour, space, slot, before, records, size, a, b, bad = unpack(run, 1, 9)
+  local hour, space, slot, text, size, before, a, bad = unpack(run, 1, 8)
   local members, odd = {}, bad
-  for j = a, b, 2 do members[#members + 1] = ARGV[j] end
+  for j = 1, size do members[j] = ARGV[a + 2 * j - 2] end
   local had = call('HMGET', base .. 'ended:' .. hour, unpack(members))
   for j = 1, size do odd = odd or had[j] end
-  local marks = {ARGV, a, b}
+  local marks = {ARGV, a, a + 2 * size - 1}
   if odd then
     local j, list, kept = 0, {}, {}
-    each(records, 1, function(place, time, name, body, whole)
+    each(text, 1, function(number, time, name, body, whole)
       j = j + 1
-      if bad and bad[place] then return end
-      if had[j] then return log(hour, space, name, time, body) end
+      if bad and bad[before + j] then return end
+      if had[j] then return log(hour, space, name, time, body, first + number) end
       kept[#kept + 1] = whole
       list[#list + 1] = members[j]
       list[#list + 1] = time
     end)
-    records, size, marks = table.concat(kept), #kept, {list, 1, #list}
+    text, size, marks = table.concat(kept), #kept, {list, 1, #list}
   end
   if size > 0 then
     enroll(hour, space, size)
-    batches[#batches + 1] = {hour, space, slot .. pack('>LI2', before, size) .. records, marks}
+    batches[#batches + 1] = {hour, space, slot .. pack('>LI2', first, size) .. text, marks}
   end
 end
-if revision >= exact then return redis.error_reply(spent) end
+if first + numbers >= exact then return redis.error_reply(spent) end
 
 if not grows and (#sets > 0 or #dels > 0 or logged) then loosen() end
 bulk('HSET', rows, sets)
@@ -57,6 +63,6 @@ for place in pairs(spaces) do
   local colon = find(place, ':', 1, true)
   call('SADD', base .. 'spaces:' .. sub(place, 1, colon - 1), sub(place, colon + 1))
 end
-if #due > 0 then journal(first + 1, us, ARGV[1], ARGV[2]) end
-if revision > first then give(revision) end
+if #due > 0 then journal(last, us, ARGV[1], ARGV[2]) end
+if numbers > 0 and (#sets > 0 or #dels > 0 or logged) then give(first + numbers) end
 return pack('>L', first) .. table.concat(out) .. table.concat(failed)
