@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
@@ -31,18 +32,19 @@ type follow struct {
 
 	telling sync.Mutex // one Lost at a time
 
-	mu    sync.Mutex
-	links map[string]*link  // by address
-	known map[string]string // addresses of nodes that are wanted, with their ids
-	over  bool
+	mu     sync.Mutex
+	links  map[string]*link  // by address
+	known  map[string]string // addresses of nodes that are wanted, with their ids
+	living map[string]string // those of them that a node names to which a stream stands now
+	over   bool
 }
 
 // link is the way to one address. The follow's mutex guards what is below its line.
 type link struct {
 	address string
-	given   bool                                              // by the caller, not learned
-	connect func() (conn grpc.ClientConnInterface, err error) // called by its one goroutine
-	release func()                                            // called by it at its end
+	given   bool                                                                 // by the caller, not learned
+	connect func(ctx context.Context) (conn grpc.ClientConnInterface, err error) // called by its one goroutine
+	release func()                                                               // called by it at its end
 	stop    context.CancelFunc
 	news    chan struct{} // it is worth another try
 
@@ -56,11 +58,16 @@ type link struct {
 // maxLinks bounds the nodes that are followed.
 const maxLinks = 256
 
-// How soon a link is tried again.
+// How soon a link is tried again. What nobody knows to be there may be away for days; the fires of a node that another one names
+// wait.
 const (
-	firstPause = 100 * time.Millisecond
-	mostPause  = 10 * time.Second
+	firstPause  = 100 * time.Millisecond
+	livingPause = time.Second // the longest to a node that lives
+	mostPause   = 10 * time.Second
 )
+
+// remakeTime is how long a try waits for a connection that could not be made before.
+const remakeTime = 500 * time.Millisecond
 
 // errServed ends a stream to a node that another link is on.
 var errServed = errors.New("another stream is on the node")
@@ -79,10 +86,14 @@ func (f *follow) run() error {
 	f.mu.Lock()
 	nodes := &f.client.nodes
 	if f.o.OneNode {
-		f.begin(&link{address: nodes.members[0].address, given: true, connect: func() (grpc.ClientConnInterface, error) { return nodes, nil }})
+		all := func(context.Context) (grpc.ClientConnInterface, error) { return nodes, nil }
+		f.begin(&link{address: nodes.members[0].address, given: true, connect: all})
 	} else {
 		for _, m := range nodes.members {
-			f.begin(&link{address: m.address, given: true, connect: func() (grpc.ClientConnInterface, error) { return afresh(m.conn), nil }})
+			f.begin(&link{address: m.address, given: true, connect: func(ctx context.Context) (grpc.ClientConnInterface, error) {
+				afresh(ctx, m.conn)
+				return m.conn, nil
+			}})
 		}
 	}
 	f.mu.Unlock()
@@ -97,24 +108,26 @@ func (f *follow) run() error {
 	return nil
 }
 
-// afresh has a connection tried at once: links have a pause of their own.
-func afresh(conn *grpc.ClientConn) grpc.ClientConnInterface {
+// afresh has a connection tried at once: links have a pause of their own. Until it stands again, calls on one that could not be
+// made fail with the error of the last try, so this waits for it, within ctx.
+func afresh(ctx context.Context, conn *grpc.ClientConn) {
 	conn.ResetConnectBackoff()
-	return conn
+	conn.WaitForStateChange(ctx, connectivity.TransientFailure) // at once if it is in another state
 }
 
 // learned returns a link to a node that others told of.
 func (f *follow) learned(address, id string) *link {
 	l := &link{address: address, expect: id}
 	var conn *grpc.ClientConn
-	l.connect = func() (grpc.ClientConnInterface, error) {
+	l.connect = func(ctx context.Context) (grpc.ClientConnInterface, error) {
 		if conn == nil {
 			var err error
 			if conn, err = f.client.acquire(address); err != nil {
 				return nil, err
 			}
 		}
-		return afresh(conn), nil
+		afresh(ctx, conn)
+		return conn, nil
 	}
 	l.release = func() {
 		if conn != nil {
@@ -159,6 +172,7 @@ func (f *follow) keep(ctx context.Context, l *link) {
 		case err != nil:
 			f.tell(l, err)
 		}
+		pause.bound(f.longest(l))
 		wait := time.NewTimer(pause.grow())
 		select {
 		case <-ctx.Done():
@@ -172,7 +186,9 @@ func (f *follow) keep(ctx context.Context, l *link) {
 
 // stream opens a stream and handles its fires until it ends. stood says that it stood.
 func (f *follow) stream(ctx context.Context, l *link) (stood bool, err error) {
-	conn, err := l.connect()
+	soon, cancel := context.WithTimeout(ctx, remakeTime)
+	conn, err := l.connect(soon)
+	cancel()
 	if err != nil {
 		return false, err
 	}

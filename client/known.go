@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
@@ -69,11 +70,23 @@ func (f *follow) fell(l *link) {
 	f.adjust()
 }
 
-// adjust begins and ends links, so that there is one to each node that is known. The mutex is held.
+// longest is how long a link may wait before it is tried again.
+func (f *follow) longest(l *link) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, lives := f.living[l.address]; lives {
+		return livingPause
+	}
+	return mostPause
+}
+
+// adjust begins and ends links, so that there is one to each node that is known, and has those tried at once whose node has come.
+// The mutex is held.
 func (f *follow) adjust() {
 	if f.over || f.o.OneNode {
 		return
 	}
+	before := f.living
 	f.gather()
 	for address, l := range f.links {
 		if l.given || l.standing {
@@ -87,8 +100,10 @@ func (f *follow) adjust() {
 	for _, address := range slices.Sorted(maps.Keys(f.known)) {
 		id := f.known[address]
 		switch l := f.links[address]; {
-		case l != nil && l.expect != id: // another node has begun there
-			if l.expect = id; l.node != id {
+		case l != nil:
+			another := l.expect != id && l.node != id
+			back := !l.standing && f.living[address] == id && before[address] != id
+			if l.expect = id; another || back {
 				signal(l.news)
 			}
 		case l == nil && f.holder(id) == nil && len(f.links) < maxLinks:
@@ -98,7 +113,7 @@ func (f *follow) adjust() {
 }
 
 // gather finds out which nodes there are: all that any node knows to which a stream stands. When none does, it stays at what was
-// known. The mutex is held.
+// known, but of none of these it is known that it lives. The mutex is held.
 func (f *follow) gather() {
 	known, told := map[string]string{}, false
 	for _, address := range slices.Sorted(maps.Keys(f.links)) {
@@ -113,7 +128,8 @@ func (f *follow) gather() {
 			}
 		}
 	}
+	f.living = nil
 	if told {
-		f.known = known
+		f.known, f.living = known, known
 	}
 }

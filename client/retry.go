@@ -63,6 +63,9 @@ func (p *pause) grow() time.Duration {
 
 func (p *pause) reset() { p.next = p.first }
 
+// bound lets the pause grow to another length from here on.
+func (p *pause) bound(most time.Duration) { p.next, p.most = min(p.next, most), most }
+
 // sleep waits for d; it is false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)

@@ -17,6 +17,7 @@ import (
 // TestClocksAreWrong lets the clocks of two nodes be wrong by an hour, one ahead and one behind, and then the other way round, while
 // they run. Nodes go by the store's clock, so that is no fault: nothing may be early, late or doubled, and nobody loses a lease.
 func TestClocksAreWrong(t *testing.T) {
+	t.Parallel()
 	for _, y := range []play{
 		{strategy: "bucket", storage: postgres},
 		{strategy: "lease", storage: postgres, more: true},

@@ -19,6 +19,7 @@ import (
 // for each timer, so this has a judge of its own: what was acknowledged before another call began is seen by it, and no generation
 // fires after a write that came after it was acknowledged.
 func TestContest(t *testing.T) {
+	t.Parallel()
 	for _, y := range []play{
 		{strategy: "bucket", storage: postgres},
 		{strategy: "lease", storage: postgres},
@@ -33,7 +34,7 @@ func TestContest(t *testing.T) {
 			c := &contest{t: t, fires: map[uint64][]arrived{}}
 			r := receiver.New(receiver.Options{Keep: 1, Ended: c.fired, Answer: c.answer})
 			t.Cleanup(r.Close)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rounds(t, 6, 3))*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), seconds(6, 3))
 			defer cancel()
 			var actors sync.WaitGroup
 			for i := range 4 * len(f.nodes) {

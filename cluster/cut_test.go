@@ -10,6 +10,7 @@ import (
 // TestNodeIsCutOff takes the network between one node and the store away, both ways or for the answers only, and gives it back. The
 // node says that it is not well before the others take over, and fires nothing of what they have.
 func TestNodeIsCutOff(t *testing.T) {
+	t.Parallel()
 	both := func(p *servers.Proxy) { p.CutToServer(); p.CutToClient() }
 	for _, c := range []struct {
 		name string
@@ -19,6 +20,7 @@ func TestNodeIsCutOff(t *testing.T) {
 		{"both", both, play{strategy: "bucket", storage: postgres}},
 		{"answers", (*servers.Proxy).CutToClient, play{strategy: "bucket", storage: postgres}},
 		{"both", both, play{strategy: "lease", storage: postgres, more: true}},
+		{"both", both, play{strategy: "bucket", storage: redis, more: true}},
 		{"answers", (*servers.Proxy).CutToClient, play{strategy: "bucket", storage: redis}},
 	} {
 		t.Run(c.storage.name+"/"+c.strategy+"/"+c.name, func(t *testing.T) {

@@ -13,8 +13,9 @@
 //	                             each occurrence on record, and once
 //
 // The binary is built once a run; ROUSE_BINARY names another one to treat instead. ROUSE_ROUNDS says how often a test does what
-// it does, ROUSE_MINUTES how long the loop of kills goes on, ROUSE_SEED repeats a run as far as that is possible. Each test logs
-// a line of figures: how many occurrences had to arrive, how many were lost, early or doubled, and how late the latest was.
+// it does, and has those run, too, that are otherwise left out; ROUSE_MINUTES says how long the loop of kills goes on; ROUSE_SEED
+// repeats a run as far as that is possible. Each test logs a line of figures: how many fires arrived, how many occurrences had to,
+// were lost, early or doubled, how late they were, and how long the timers of a node waited for another one.
 //
 // Everything is on loopback, and ends with the test, however it ends. The test that fills the store's disk mounts one, and is
 // skipped where that is not allowed.

@@ -25,6 +25,7 @@ var points = []struct {
 
 // TestNodeDiesAtEachStep kills one of three nodes at each step of a fire. The others finish what it had begun.
 func TestNodeDiesAtEachStep(t *testing.T) {
+	t.Parallel()
 	for _, y := range []play{
 		{strategy: "bucket", storage: postgres},
 		{strategy: "lease", storage: postgres, more: true},

@@ -14,14 +14,15 @@ type figures struct {
 	failovers []time.Duration // from a fault until a timer of the node that it hit fired again
 }
 
-// log writes a line of the table of faults: what, had to arrive, lost, early, doubled, latest, failover.
+// log writes a line of the table of faults: what, arrivals, how many occurrences had to arrive, were lost, early, doubled, how late 99 of
+// a hundred and the latest were, failover.
 func (f *figures) log(t testing.TB, s *history.Stats, lost int) {
 	took := "-"
 	if n := len(f.failovers); n > 0 {
 		slices.Sort(f.failovers)
 		took = fmt.Sprintf("p50 %v, p99 %v, max %v of %d", f.part(50), f.part(99), f.failovers[n-1].Round(time.Millisecond), n)
 	}
-	t.Logf("figures | %s | %d | %d | %d | %d | %v | %v | %s |", title(t), s.Musts, lost, s.Early, s.Dups,
+	t.Logf("figures | %s | %d | %d | %d | %d | %d | %v | %v | %s |", title(t), s.Fires, s.Musts, lost, s.Early, s.Dups,
 		s.Lateness.P99.Round(time.Millisecond), s.Lateness.Max.Round(time.Millisecond), took)
 }
 

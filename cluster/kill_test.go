@@ -9,6 +9,7 @@ import (
 // TestNodesAreKilledInTurn kills node after node at random moments under load, and starts it again after a while. Others take over
 // what it had: nothing is lost, and what was under way at that moment comes at most once more.
 func TestNodesAreKilledInTurn(t *testing.T) {
+	t.Parallel()
 	for _, y := range []play{
 		{strategy: "bucket", storage: postgres, nodes: 5},
 		{strategy: "lease", storage: postgres},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -77,7 +78,7 @@ type when struct {
 
 // of returns what the service is told, and completes what the judge is.
 func (at *when) of(name, target string, gen uint64) (rouse.Spec, error) {
-	s := rouse.Spec{Schedule: at.text, Target: target, Payload: stamp{name, gen}.payload(), ContentType: "application/json",
+	s := rouse.Spec{Schedule: at.text, Target: target, Payload: stamp{name, gen}.payload(), ContentType: "application/json", Criticality: criticality(name),
 		Retry: rouse.Retry{Attempts: attempts, Interval: retryInterval, Max: 4 * retryInterval, Jitter: -1, Timeout: attemptTimeout}}
 	at.spec.MaxAttempts = attempts
 	if at.spec.Every != 0 {
@@ -87,6 +88,13 @@ func (at *when) of(name, target string, gen uint64) (rouse.Spec, error) {
 	s.Overlap, err = rouse.ParseOverlap(string(at.spec.Overlap))
 	s.Misfire, s.Within, wrong = rouse.ParseMisfire(string(at.spec.Misfire))
 	return s, errors.Join(err, wrong)
+}
+
+// criticality is that of a timer.
+func criticality(name string) uint8 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	return uint8(h.Sum32() % (rouse.MaxCriticality + 1))
 }
 
 // put creates or replaces a timer.
@@ -116,8 +124,8 @@ func (l *load) put(c *client.Client, name, target string, at when, replace bool)
 	return made, e
 }
 
-// clockLag is how much later than asked a delay may end: a node knows the store's clock as well as the answers that it got were
-// quick, and grants all of what it does not know.
+// clockLag is how far a node may take the store's clock to be ahead, and how much later than asked a delay may end: it knows that clock
+// as well as the answers that it got were quick, and grants all of what it does not know.
 const clockLag = time.Second
 
 // fix makes a delay that was acknowledged the instant that the service answered, if it is one that was asked for. So the judge can be

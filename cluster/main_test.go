@@ -37,12 +37,12 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// sideBySide lets one test more than usual run at a time, if nobody says how many: most of the time they wait.
+// sideBySide lets more tests than usual run at a time, if nobody says how many: most of the time they wait for leases to end.
 func sideBySide() {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+1))
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)+1))
 	}
 }
 
@@ -90,6 +90,14 @@ func rounds(t testing.TB, usual, short int) int {
 		return short
 	}
 	return usual
+}
+
+// seconds is how long a test goes on that does one thing all the time; short runs for less.
+func seconds(usual, short int) time.Duration {
+	if testing.Short() {
+		usual = short
+	}
+	return time.Duration(usual) * time.Second
 }
 
 // minutes is how long a loop is to go on, 0 if nobody says.

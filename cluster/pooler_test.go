@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"testing"
-	"time"
 
 	"github.com/rousehq/rouse/internal/servers"
 )
@@ -13,6 +12,6 @@ func TestBehindPgBouncer(t *testing.T) {
 	y := plain
 	y.front = func(url string) string { return servers.PgBouncer(t, url) }
 	s := y.set(t)
-	s.lasts(time.Duration(rounds(t, 5, 3)) * time.Second)
+	s.lasts(seconds(5, 3))
 	s.finish(100)
 }

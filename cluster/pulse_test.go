@@ -117,6 +117,22 @@ func (p *pulses) beats(node int, timer string, came time.Time) {
 	}
 }
 
+// again waits until all pulses have fired once more.
+func (p *pulses) again() {
+	p.t.Helper()
+	since := time.Now()
+	until(p.t, always("not all pulses fire again"), func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, b := range p.last {
+			if b.came.Before(since) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 // firesSince counts the pulses that a node fired after a time.
 func (p *pulses) firesSince(node int, t time.Time) (n int) {
 	p.mu.Lock()

@@ -8,6 +8,7 @@ import (
 // TestNodeIsStopped stops a node for longer than all that it has lasts, and lets it go on. Others have taken over by then: what it
 // still sends is a double with the same id, and what it still writes is refused.
 func TestNodeIsStopped(t *testing.T) {
+	t.Parallel()
 	for _, y := range []play{
 		{strategy: "bucket", storage: postgres},
 		{strategy: "lease", storage: postgres, more: true},

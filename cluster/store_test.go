@@ -12,6 +12,7 @@ import (
 
 // TestStoreIsKilled kills the store and starts it again, at once and after the nodes' leases have ended.
 func TestStoreIsKilled(t *testing.T) {
+	t.Parallel()
 	for _, y := range []play{
 		{strategy: "bucket", storage: postgres},
 		{strategy: "lease", storage: postgres},
@@ -39,6 +40,7 @@ func TestStoreIsKilled(t *testing.T) {
 
 // TestStoreHangs stops the store for longer than the nodes' leases last, and lets it go on: connections stand, and nothing answers.
 func TestStoreHangs(t *testing.T) {
+	t.Parallel()
 	for _, y := range []play{
 		{strategy: "bucket", storage: postgres},
 		{strategy: "tick", storage: postgres, more: true},
@@ -57,7 +59,7 @@ func TestStoreHangs(t *testing.T) {
 				}
 				return true
 			})
-			s.lasts(15 * time.Second / time.Duration(1+short()))
+			s.lasts(seconds(15, 7))
 			s.store.Resume()
 			heal()
 			s.finish(50)
@@ -65,16 +67,10 @@ func TestStoreHangs(t *testing.T) {
 	}
 }
 
-func short() int {
-	if testing.Short() {
-		return 1
-	}
-	return 0
-}
-
 // TestStoreIsSlow puts 200 ms, more or less, between the nodes and their store, each way. That is no fault: nothing may be doubled, as
 // leases and holds last many times longer.
 func TestStoreIsSlow(t *testing.T) {
+	t.Parallel()
 	for _, y := range []play{
 		{strategy: "bucket", storage: postgres},
 		{strategy: "lease", storage: redis},
@@ -88,7 +84,7 @@ func TestStoreIsSlow(t *testing.T) {
 			})
 			s := y.set(t)
 			r := rand.New(rand.NewPCG(s.dice, 1<<32))
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rounds(t, 10, 5))*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), seconds(10, 5))
 			defer cancel()
 			var shaking sync.WaitGroup
 			for _, p := range s.proxies {
