@@ -27,7 +27,7 @@ const t0 Instant = 1_800_000_000_000
 
 func recurring(policy Misfire) (Timer, every) {
 	s := every{anchor: t0, d: time.Minute}
-	t, err := NewTimer(Key{Namespace: "n", Name: "t"}, Spec{Schedule: "@every 1m", Target: "stream:", Misfire: policy}, t0, s)
+	t, err := NewTimer(Key{Namespace: "n", Name: "t"}, Spec{Schedule: "@every 1m", Target: "stream:", Misfire: policy}, t0, t0, s)
 	if err != nil {
 		panic(err)
 	}
@@ -36,7 +36,7 @@ func recurring(policy Misfire) (Timer, every) {
 }
 
 func oneShot(due Instant) Timer {
-	t, err := NewTimer(Key{Namespace: "n", Name: "t"}, Spec{Schedule: "2027-01-15T08:00:00Z", Target: "stream:"}, t0, at(due))
+	t, err := NewTimer(Key{Namespace: "n", Name: "t"}, Spec{Schedule: "2027-01-15T08:00:00Z", Target: "stream:"}, t0, t0, at(due))
 	if err != nil {
 		panic(err)
 	}
@@ -460,5 +460,35 @@ func TestThePauseIsOverThoughNobodyNoticed(t *testing.T) {
 	if len(step.Log) != 2 || step.Log[0].Ending != EndSkipped || step.Log[0].Count != 3 || step.Log[1].Ending != EndMissed || step.Log[1].Count != 2 ||
 		step.To.Due != t0.Add(6*time.Minute) {
 		t.Errorf("records %+v, due %v: the pause skips what came due in it, the rest is the misfire policy's", step.Log, step.To.Due)
+	}
+}
+
+// starts is a schedule that begins at an instant that it names, and goes on from there.
+type starts struct{ every }
+
+func (s starts) Next(after Instant) (Instant, bool) {
+	if after < s.anchor {
+		return s.anchor, true
+	}
+	return s.every.Next(after)
+}
+
+func TestABeginningThatMayBeYetToComeIsNotPast(t *testing.T) {
+	spec := Spec{Schedule: "R/2027-01-15T08:00:00Z/PT1M", Target: "stream:"}
+	for _, c := range []struct{ begins, due Instant }{
+		{t0 - 21, t0 - 21 + 60_000}, // surely past
+		{t0 - 20, t0 - 20 + 60_000},
+		{t0 - 19, t0 - 19},
+		{t0, t0},
+		{t0 + 1, t0 + 1},
+	} {
+		tm, err := NewTimer(Key{Namespace: "n", Name: "t"}, spec, t0-20, t0, starts{every{anchor: c.begins, d: time.Minute}})
+		if err != nil || tm.Due != c.due {
+			t.Errorf("begins at %v: due at %v, not %v: %v", c.begins, tm.Due, c.due, err)
+		}
+	}
+	tm, err := NewTimer(Key{Namespace: "n", Name: "t"}, spec, t0-20, t0, every{anchor: t0 - 120_010, d: time.Minute})
+	if err != nil || tm.Due != t0-10+60_000 {
+		t.Errorf("an occurrence between the two that is not the first is not due again: %v, %v", tm.Due, err)
 	}
 }

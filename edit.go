@@ -16,13 +16,19 @@ const MaxSkips = 10_000
 // NewTimer returns the timer that a client's spec makes at now, with its first due time. The spec has passed its checks; s is
 // its schedule. A schedule without a due time after now is refused, unless it is one shot: that fires at once if its time
 // has passed. So is a retry policy, or a jitter, that outlasts the interval of its schedule.
-func NewTimer(key Key, spec Spec, now Instant, s Schedule) (Timer, error) {
+//
+// Who does not know the time exactly gives two: now is not before the true one, so that delays are not cut short, and sure is not after it.
+// A schedule that begins between them at an instant that it names does so: it may be yet to come. Otherwise they are the same.
+func NewTimer(key Key, spec Spec, sure, now Instant, s Schedule) (Timer, error) {
 	t := Timer{Key: key, Spec: spec, Created: now, Updated: now, Anchor: now}
 	from := now
 	if !spec.Recurring() {
 		from = 0
 	}
 	due, ok := s.Next(from)
+	if first, begins := s.Next(0); begins && first > sure && from != 0 {
+		due, ok = first, true
+	}
 	if !ok {
 		wrong := "never fires after " + now.String()
 		if end := spec.ends(now); end != Never {
@@ -233,7 +239,7 @@ func (t *Timer) Reschedule(spec Spec, now Instant, s Schedule) (Timer, error) {
 	if len(t.Runs) > 0 {
 		return Timer{}, fmt.Errorf("a run of it is waiting or in progress: %w", ErrConflict)
 	}
-	to, err := NewTimer(t.Key, spec, now, s)
+	to, err := NewTimer(t.Key, spec, now, now, s)
 	if err != nil {
 		return Timer{}, err
 	}

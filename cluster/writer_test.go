@@ -106,7 +106,7 @@ func (w *writer) once(ctx context.Context, name string) {
 // series is a timer that fires a few times and ends: all of them must arrive, whoever dies meanwhile.
 func (w *writer) series(ctx context.Context, name string) {
 	const times, step = 5, 600 * time.Millisecond
-	start := rouse.At(time.Now().Add(clockLag + w.between(100, 800))) // by no node's clock it is past
+	start := rouse.At(time.Now().Add(w.between(100, 800)))
 	w.write(name, when{
 		text: fmt.Sprintf("R%d/%s/PT0.6S", times, start),
 		spec: history.Spec{Every: step, Start: moment(start), Until: moment(start.Add((times - 1) * step)), Misfire: history.MisfireAll},

@@ -96,7 +96,7 @@ func (p *play) run(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	p.schedule = s
-	tm, err := rouse.NewTimer(key, p.spec, at(-1), s)
+	tm, err := rouse.NewTimer(key, p.spec, at(-1), at(-1), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func retries(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tm, err := rouse.NewTimer(key, c.spec, at(-1), s)
+		tm, err := rouse.NewTimer(key, c.spec, at(-1), at(-1), s)
 		if err != nil {
 			t.Fatal(err)
 		}

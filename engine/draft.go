@@ -36,7 +36,7 @@ func (e *Engine) made(row *rouse.Row, json []byte) (t rouse.Timer, err error) {
 	if err != nil {
 		return t, err
 	}
-	if t, err = rouse.NewTimer(row.Key, p.Spec, row.Due, s); err != nil {
+	if t, err = rouse.NewTimer(row.Key, p.Spec, row.Due, row.Due, s); err != nil {
 		return t, err
 	}
 	t.Bucket, t.Generation, t.Revision = row.Bucket, row.Generation, row.Revision

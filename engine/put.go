@@ -236,7 +236,7 @@ func (e *Engine) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *write, 
 	if err != nil {
 		return err
 	}
-	if *t, err = rouse.NewTimer(p.Key, p.Spec, now, s); err != nil {
+	if *t, err = rouse.NewTimer(p.Key, p.Spec, e.Now(), now, s); err != nil {
 		return err
 	}
 	t.Bucket = e.bucket(p.Key)

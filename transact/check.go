@@ -29,7 +29,7 @@ func check(namespace, name string, spec *rouse.Spec, mode Mode) (form string, er
 		return "", err
 	}
 	if onKnownDays(&spec.Calendar) {
-		if _, err := rouse.NewTimer(key, *spec, now, s); err != nil {
+		if _, err := rouse.NewTimer(key, *spec, now, now, s); err != nil {
 			return "", err
 		}
 	}
