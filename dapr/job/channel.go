@@ -1,0 +1,34 @@
+package job
+
+import (
+	"strings"
+
+	"github.com/rousehq/rouse"
+)
+
+// Scheme begins the targets of jobs: "dapr:job/APP" and "dapr:actor/TYPE".
+const Scheme = "dapr:"
+
+// Channel is where triggers meet those who watch for them: an app, or an actor type, of one of Dapr's namespaces.
+type Channel struct {
+	Namespace string
+	Actor     bool
+	Owner     string // the app, or the actor type
+}
+
+// Target returns the target of the channel's timers.
+func (c Channel) Target() string {
+	return Scheme + Ref{Actor: c.Actor}.kind() + "/" + escape(c.Owner)
+}
+
+// Channel returns the channel of the ref's triggers.
+func (r Ref) Channel() Channel { return Channel{r.Namespace, r.Actor, r.owner()} }
+
+// CheckTarget refuses a target that is that of no channel.
+func CheckTarget(target string) error {
+	kind, owner, ok := strings.Cut(strings.TrimPrefix(target, Scheme), "/")
+	if !ok || !strings.HasPrefix(target, Scheme) || kind != "job" && kind != "actor" || strings.Contains(owner, "/") {
+		return rouse.Refuse("target", target, "is no target of Dapr's", `give "dapr:job/APP" or "dapr:actor/TYPE"`)
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package job
+
+import (
+	"time"
+
+	"github.com/rousehq/rouse"
+	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+)
+
+// The retries of a job that says nothing of them.
+const (
+	defaultInterval = time.Second
+	defaultRetries  = 3
+)
+
+// Bounds of a timer's retries. Retries beyond what is counted have no end.
+const (
+	mostRetries  = rouse.MaxAttempts - 2 // one more attempt is never made, so that none is the last
+	mostInterval = 24 * time.Hour
+)
+
+// retry returns the retries that a failure policy comes to. Failed is what decides; this is what people see of it, and what counts.
+func retry(p *schedulerv1.JobFailurePolicy) (rouse.Retry, error) {
+	c := p.GetConstant()
+	if c == nil {
+		return rouse.Retry{Attempts: 1}, nil
+	}
+	if c.Interval != nil && !c.Interval.IsValid() {
+		return rouse.Retry{}, rouse.Refuse("failure_policy.constant.interval", "", "is no duration", "give seconds and nanoseconds of one sign")
+	}
+	shown := min(max(c.Interval.AsDuration(), time.Millisecond), mostInterval)
+	r := rouse.Retry{Attempts: rouse.MaxAttempts, Interval: shown, Factor: 1, Max: shown, Jitter: -1}
+	if n := c.MaxRetries; n != nil && *n <= mostRetries {
+		r.Attempts = *n + 1
+	}
+	return r, nil
+}
+
+// Failed returns what becomes of a trigger that was sent so long ago, and has failed now, at its n-th attempt (1 is the first). Retries
+// are an interval apart from when they were sent, not from when they failed.
+func Failed(p *schedulerv1.JobFailurePolicy, attempt uint32, took time.Duration) rouse.Outcome {
+	const detail = "the app reported a failure"
+	c := p.GetConstant()
+	if c == nil {
+		return rouse.Outcome{Verdict: rouse.Done, Detail: detail + ", and the job's policy is to drop it"}
+	}
+	o := rouse.Outcome{Verdict: rouse.Failed, After: max(c.Interval.AsDuration()-took, rouse.AtOnce), Detail: detail}
+	if endless := c.MaxRetries == nil || *c.MaxRetries > mostRetries; endless && attempt > mostRetries {
+		o.Verdict, o.After = rouse.Deferred, max(o.After, time.Millisecond)
+	}
+	return o
+}

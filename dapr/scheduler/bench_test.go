@@ -1,0 +1,90 @@
+package scheduler
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+)
+
+// BenchmarkScheduleJob schedules one-shot jobs of 64 bytes, due in an hour, over loopback on the embedded store. An operation is a
+// call; the figures include the client's half, in the same process.
+func BenchmarkScheduleJob(b *testing.B) {
+	for _, callers := range []int{64, 256} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			h := open(b, openPebble(b, b.TempDir()))
+			j := &schedulerv1.Job{DueTime: proto.String("1h"), Data: &anypb.Any{Value: make([]byte, 64)}}
+			b.ReportAllocs()
+			b.ResetTimer()
+			before := cpu()
+			h.many(b, callers, b.N, func(int) *schedulerv1.Job { return j })
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+			b.ReportMetric(float64((cpu()-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
+			b.StopTimer()
+			h.stop()
+		})
+	}
+}
+
+// many schedules n jobs by so many callers.
+func (h *house) many(b *testing.B, callers, n int, job func(i int) *schedulerv1.Job) {
+	var next atomic.Int64
+	var calling sync.WaitGroup
+	for range callers {
+		calling.Go(func() {
+			for i := int(next.Add(1)); i <= n; i = int(next.Add(1)) {
+				if err := h.schedule(app("bench"), fmt.Sprintf("job-%08d", i), job(i), false); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	calling.Wait()
+}
+
+// cpu returns the processor time of the process.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkBurst schedules 10,000 jobs due at one time, and takes them all from one watch: until the last has come, and until
+// every answer is durable, both counted from when they were due.
+func BenchmarkBurst(b *testing.B) {
+	const jobs = 10_000
+	for range b.N {
+		b.StopTimer()
+		h := open(b, openPebble(b, b.TempDir()))
+		w := h.watch(jobsOf("bench"))
+		at := time.Now().Add(10 * time.Second).Truncate(time.Millisecond)
+		j := &schedulerv1.Job{DueTime: proto.String(at.Format(time.RFC3339Nano)), Data: &anypb.Any{Value: make([]byte, 64)}}
+		h.many(b, 256, jobs, func(int) *schedulerv1.Job { return j })
+		if time.Now().After(at) {
+			b.Fatal("the machine is too slow to schedule them before they are due")
+		}
+		time.Sleep(time.Until(at))
+		before := cpu()
+		b.StartTimer()
+		for range jobs {
+			w.done(w.next())
+		}
+		came := time.Since(at)
+		eventually(b, "all to be gone", func() bool { return len(h.list(app("bench"))) == 0 })
+		b.ReportMetric(float64((cpu()-before).Nanoseconds())/jobs, "cpu-ns/job")
+		b.ReportMetric(came.Seconds(), "s-until-sent")
+		b.ReportMetric(time.Since(at).Seconds(), "s-until-durable")
+		b.StopTimer()
+		h.stop()
+	}
+}

@@ -1,0 +1,139 @@
+package scheduler
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/rousehq/rouse"
+	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+)
+
+// How often it is asked which members there are, and for how long.
+const (
+	hostsEvery  = time.Second
+	hostsWithin = 5 * time.Second
+)
+
+// handovers are when, after members have come or gone, triggers are given back that nobody takes or answers: a share of the timers
+// moves to another member when nothing of it is in progress any more. The nodes may learn later than this server that it is to move.
+var handovers = [...]time.Duration{0, 5 * time.Second, 15 * time.Second}
+
+// hosts keeps those who watch informed of where the members are.
+type hosts struct {
+	opts *Options
+
+	mu      sync.Mutex
+	own     string
+	list    []string // sorted; nil: not known yet
+	changed chan struct{}
+}
+
+func (h *hosts) init(o *Options) { h.opts, h.own, h.changed = o, o.Address, make(chan struct{}) }
+
+// self takes the address of the listener for this server's own, if it has no other.
+func (h *hosts) self(a net.Addr) {
+	h.mu.Lock()
+	if h.own == "" {
+		h.own = a.String()
+	}
+	own := h.own
+	h.mu.Unlock()
+	if h.opts.Hosts == nil {
+		h.set([]string{own})
+	}
+}
+
+// run asks until ctx ends. An answer that does not come leaves what is known.
+func (h *hosts) run(ctx context.Context) {
+	if h.opts.Hosts == nil {
+		return
+	}
+	tick := time.NewTicker(hostsEvery)
+	defer tick.Stop()
+	silent := false
+	var moved time.Time // when members came or went
+	left := 0           // of handovers
+	for {
+		asking, cancel := context.WithTimeout(ctx, hostsWithin)
+		list, err := h.opts.Hosts(asking)
+		cancel()
+		switch {
+		case err == nil:
+			known, _ := h.now()
+			if h.set(list) && known != nil {
+				moved, left = time.Now(), len(handovers)
+			}
+		case ctx.Err() == nil && !silent:
+			h.opts.Log.Warn("cannot tell Dapr's sidecars which members there are; they keep to what they know", "err", err)
+		}
+		silent = err != nil
+		if left > 0 && time.Since(moved) >= handovers[len(handovers)-left] {
+			before := moved
+			if left == len(handovers) {
+				before = time.Time{} // those that answer soon may
+			}
+			h.opts.Watch.Release(before)
+			left--
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// set takes over a list, in which this server always is. It says whether it is another one than before.
+func (h *hosts) set(list []string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list = slices.Clone(list)
+	if !slices.Contains(list, h.own) {
+		list = append(list, h.own)
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	if slices.Equal(list, h.list) {
+		return false
+	}
+	h.list = list
+	h.opts.Watch.Share(slices.Index(list, h.own), len(list))
+	close(h.changed)
+	h.changed = make(chan struct{})
+	return true
+}
+
+// now returns the members, and what is closed when they change.
+func (h *hosts) now() ([]string, <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.list, h.changed
+}
+
+// WatchHosts tells where the members are: all of them, once they are known, and again whenever they change.
+func (f *face) WatchHosts(_ *schedulerv1.WatchHostsRequest, stream grpc.ServerStreamingServer[schedulerv1.WatchHostsResponse]) error {
+	for {
+		list, changed := f.hosts.now()
+		if list != nil {
+			m := &schedulerv1.WatchHostsResponse{}
+			for _, address := range list {
+				m.Hosts = append(m.Hosts, &schedulerv1.Host{Address: address})
+			}
+			if err := stream.Send(m); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-changed:
+		case <-stream.Context().Done():
+			return context.Cause(stream.Context())
+		case <-f.draining.Done():
+			return rouse.ErrClosed
+		}
+	}
+}
