@@ -40,6 +40,11 @@ generate: ## Go code from the proto sources
 generated: ## the committed generated code is what its sources give
 	$(GO) -C tools run ./protogen -root .. -check
 
+.PHONY: kube
+kube: ## the API server of Kubernetes and its etcd, built as tools, and the test of leaders that needs them (minutes)
+	cd tools/kube && $(GO) build -o ../../bin/ k8s.io/kubernetes/cmd/kube-apiserver && $(GO) build -o ../../bin/etcd go.etcd.io/etcd/server/v3
+	ROUSE_KUBE_APISERVER=$(CURDIR)/bin/kube-apiserver ROUSE_ETCD=$(CURDIR)/bin/etcd $(GO) test -run Kubernetes ./claim/kubelease
+
 .PHONY: bench
 bench: build ## every scenario of rouse bench, one after another
 	for s in create-batch create-single pipeline burst webhook lag pending wheel idle; do bin/rouse bench $$s; done

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/claim"
+	"github.com/rousehq/rouse/claim/kubelease"
 	"github.com/rousehq/rouse/server"
 	"github.com/rousehq/rouse/store/mem"
 )
@@ -83,6 +84,7 @@ type cluster struct {
 	shared   bool
 	leader   func() bool
 	nodes    func(context.Context) ([]claim.Node, error)
+	election *kubelease.Elector // nil: the nodes elect the leader by a lease of the store
 }
 
 // said is what a node says of itself to the others.
@@ -92,6 +94,7 @@ type said struct {
 	Started  rouse.Instant `json:"started"`
 	Strategy string        `json:"strategy"`
 	Roles    []string      `json:"roles,omitempty"`
+	Dapr     string        `json:"dapr,omitempty"`
 }
 
 // join finds the node's place.
@@ -108,12 +111,20 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(said{Address: c.advertised(n.Addr()), Version: c.Version, Started: started, Strategy: c.Strategy, Roles: c.Roles})
+	data, err := json.Marshal(said{Address: c.advertised(n.Addr()), Version: c.Version, Started: started, Strategy: c.Strategy, Roles: c.Roles,
+		Dapr: n.daprAddress()})
 	if err != nil {
 		return nil, err
 	}
 	member := claim.MemberOptions{Node: c.Node, TTL: c.Lease, Data: func() []byte { return data }}
 	cl := &cluster{buckets: uint32(c.Buckets), shared: true}
+	if cl.election, err = n.election(); err != nil {
+		return nil, err
+	}
+	if cl.election != nil {
+		member.Leads = cl.election.Leads
+		defer func() { cl.nodes = elected(cl.election, cl.nodes) }()
+	}
 	if c.Strategy == "bucket" && c.has("scheduler") {
 		n.metrics.loads = newLoads(cl.buckets)
 		share := claim.NewShare(store, claim.ShareOptions{MemberOptions: member, Buckets: cl.buckets, Load: n.metrics.loads.rates})
@@ -190,9 +201,25 @@ func Buckets(ctx context.Context, store rouse.Store) (uint32, error) {
 	return uint32(n), nil
 }
 
+// Living returns the names of the nodes that live on a store, as far as the store knows: a node that was killed lives for its lease.
+func Living(ctx context.Context, store rouse.Store) (names []string, err error) {
+	locks, ok := store.(rouse.Shared)
+	if !ok {
+		return nil, nil
+	}
+	list, err := claim.Nodes(ctx, locks)
+	for _, n := range list {
+		names = append(names, n.ID)
+	}
+	return names, err
+}
+
 // advertised returns where clients that know another node reach this one; "" if that cannot be known.
 func (c *Config) advertised(addr string) string {
-	if c.Advertise != "" || addr == "" {
+	switch {
+	case !c.has("api"):
+		return ""
+	case c.Advertise != "" || addr == "":
 		return c.Advertise
 	}
 	host, port, err := net.SplitHostPort(addr)
@@ -222,8 +249,11 @@ func (n *Node) name() {
 		return r
 	}, host)
 	n.cfg.Node = host + ":" + strconv.Itoa(os.Getpid())
-	if _, port, err := net.SplitHostPort(n.Addr()); err == nil {
-		n.cfg.Node = host + ":" + port
+	for _, addr := range []string{n.Addr(), address(n.admin)} { // a node that comes back has its name again
+		if _, port, err := net.SplitHostPort(addr); err == nil {
+			n.cfg.Node = host + ":" + port
+			return
+		}
 	}
 }
 

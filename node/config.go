@@ -26,6 +26,8 @@ type Config struct {
 	Index    string // URL of a Redis that has an index of the due times of a store in PostgreSQL; "" is none
 	Insecure bool   // serve anybody who reaches a Listen that is not on loopback
 
+	DaprListen string // address for Dapr's sidecars; "" for none
+
 	AllowPrivate bool   // callbacks to loopback and private addresses
 	SecretFile   string // webhook secrets, one a line, newest first; "" is webhook.secret in Data, and with Open none at all
 
@@ -56,7 +58,11 @@ type Config struct {
 	ClaimBatch int           // rows in one claim, at most
 	Scatter    bool          // timers that come due soon are left to whoever claims them, instead of kept by the node that wrote them
 	Claims     []string      // namespaces whose timers this node claims, under lease and tick; none is all
-	Roles      []string      // api, scheduler, executor; none is all of them
+	Roles      []string      // api, scheduler, executor; none is all of them. Without api nobody reaches the node but operators, by Admin
+
+	Leader           string // who elects the node that does the bookkeeping for all: store or kubernetes
+	LeaderLease      string // namespace/name of the Lease of Kubernetes
+	LeaderKubeconfig string // file that leads to the Kubernetes; "" is the pod's service account
 
 	IndexCriticality int // while the index is away, only timers of at least this criticality fire
 
@@ -79,7 +85,7 @@ func Defaults() Config {
 		HostConcurrency: 64, CatchUpRate: 200, HistoryAge: 72 * time.Hour, HistoryMax: 10_000_000, HistoryPerTimer: 200,
 		DeadAge: 30 * 24 * time.Hour, Namespace: "default",
 		Strategy: "bucket", Buckets: 64, Lease: 10 * time.Second, Hold: 10 * time.Second, Poll: time.Second, Tick: time.Second,
-		TickDelay: 10 * time.Minute, ClaimBatch: 4096, IndexCriticality: 5, QueueName: "rouse",
+		TickDelay: 10 * time.Minute, ClaimBatch: 4096, Leader: "store", IndexCriticality: 5, QueueName: "rouse",
 	}
 }
 
@@ -89,13 +95,15 @@ func (c *Config) Check() error {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	host, _, err := net.SplitHostPort(c.Listen)
 	switch {
-	case c.Listen == "" && c.embedded:
-		if c.Admin != "" {
+	case c.Listen == "" && (c.embedded || !c.has("api")):
+		if c.Admin != "" && c.embedded {
 			bad("admin %q has no API beside it: give listen too, or neither", c.Admin)
 		}
 	case err != nil:
 		bad("listen %q is no address: give HOST:PORT, such as 127.0.0.1:7411", c.Listen)
-	case !c.Insecure && !loopback(host):
+	case c.embedded && !c.has("api"):
+		bad("listen %q is the address of an API, and roles leaves out api: give both, or neither", c.Listen)
+	case !c.Insecure && !loopback(host) && c.has("api"):
 		bad("listen %q can be reached from other machines, and anybody who reaches it may use it: listen on 127.0.0.1, or allow it with insecure", c.Listen)
 	}
 	if c.Admin != "" {
@@ -136,7 +144,9 @@ func (c *Config) Check() error {
 		bad("dead-age is %v: give %v to %v, or 0 for ever", c.DeadAge, time.Hour, years)
 	}
 	errs = append(errs, c.checkCluster()...)
+	errs = append(errs, c.checkLeader()...)
 	errs = append(errs, c.checkIndex()...)
+	errs = append(errs, c.checkDapr()...)
 	errs = append(errs, c.checkQueue()...)
 	return errors.Join(append(errs, c.checkShares()...)...)
 }
@@ -185,17 +195,20 @@ func (c *Config) secretFile() string {
 
 // listen opens the listeners that there are to be.
 func (c *Config) listen() (api, admin net.Listener, err error) {
-	if c.Listen == "" {
-		return nil, nil, nil
-	}
-	if api, err = net.Listen("tcp", c.Listen); err != nil {
-		return nil, nil, fmt.Errorf("listen for the API: %w", err)
+	if c.Listen != "" && c.has("api") {
+		if api, err = net.Listen("tcp", c.Listen); err != nil {
+			return nil, nil, fmt.Errorf("listen for the API: %w", err)
+		}
 	}
 	if c.Admin == "" {
 		return api, nil, nil
 	}
 	if admin, err = net.Listen("tcp", c.Admin); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("listen for metrics and health: %w", err), api.Close())
+		err = fmt.Errorf("listen for metrics and health: %w", err)
+		if api != nil {
+			err = errors.Join(err, api.Close())
+		}
+		return nil, nil, err
 	}
 	return api, admin, nil
 }

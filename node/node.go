@@ -66,15 +66,16 @@ type Node struct {
 	functions *function.Sink
 	hooks     *webhook.Sink
 	streams   *stream.Sink
+	dapr      *dapr
 	engine    *engine.Engine
 	cluster   *cluster
 	queue     queue.Queue     // nil: schedulers deliver
 	deliverer *relay.Executor // nil: this node delivers nothing from a queue
 	gate      *gate
-	server    *server.Server // nil: there is no API
-	api       net.Listener
-	admin     net.Listener
-	moving    chan struct{} // who moves the clock
+	server    *server.Server // nil: there is nothing to serve
+	api       net.Listener   // nil: there is no API
+	admin     net.Listener   // nil: there are no metrics and no health
+	moving    chan struct{}  // who moves the clock
 
 	endEngine context.CancelFunc
 	engineErr error         // of engine.Run; set when ended is closed
@@ -111,6 +112,9 @@ func start(ctx context.Context, cfg Config) (n *Node, err error) {
 		}
 	}
 	if n.api, n.admin, err = cfg.listen(); err != nil {
+		return n, err
+	}
+	if err = n.listenDapr(); err != nil {
 		return n, err
 	}
 	if from, unfinished, err := migrate.Unfinished(ctx, n.store); err != nil {
@@ -175,7 +179,7 @@ func (n *Node) assemble() {
 	if !cfg.embedded {
 		functions = elsewhere{n.functions}
 	}
-	var direct rouse.Sink = sink.Mux{"http": http, "https": http, "stream": n.streams, "func": functions}
+	var direct rouse.Sink = sink.Mux{"http": http, "https": http, "stream": n.streams, "func": functions, "dapr": n.daprSink()}
 	through := direct
 	if n.queue != nil {
 		through = relay.NewSink(direct, n.queue, relay.SinkOptions{Now: now})
@@ -208,8 +212,13 @@ func (n *Node) assemble() {
 	n.metrics.watch(n.engine, n.store)
 	n.metrics.watchIndex(n.store)
 	n.deliverer = n.executor(direct)
-	if n.api != nil {
+	n.metrics.watchLeader(n.cluster.leader)
+	if n.api != nil || n.admin != nil {
 		n.server = server.New(n.serves())
+	}
+	n.serveDapr()
+	if n.api == nil && !cfg.embedded && cfg.has("executor") {
+		cfg.Log.Info("without the role api nobody can subscribe at this node: fires of stream: targets pass on to another, or wait")
 	}
 }
 
@@ -278,12 +287,25 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.secrets != nil {
 		parts.Go(func() { n.secrets.watch(ctx, n.cfg.Log) })
 	}
+	if n.cluster.election != nil {
+		parts.Go(func() { n.cluster.election.Run(ctx) })
+	}
 	if n.server != nil {
 		parts.Go(func() {
-			serverErr = n.server.Run(serving, n.api, n.admin)
+			api := n.api
+			if api == nil {
+				api = newUnreached()
+			}
+			serverErr = n.server.Run(serving, api, n.admin)
 			stop() // a server that broke stops the engine too
 		})
 	}
+	var daprErr error
+	parts.Go(func() {
+		if daprErr = n.runDapr(serving); daprErr != nil {
+			stop()
+		}
+	})
 	executing := make(chan struct{})
 	go func() {
 		defer close(executing)
@@ -297,13 +319,14 @@ func (n *Node) Run(ctx context.Context) error {
 	}()
 	<-ctx.Done()
 	<-executing // its last reports go through the engine
+	n.dapr.sink.Drain()
 	n.endEngine()
 	<-n.ended
 	n.streams.Close() // subscriptions end, so that the server need not wait for them
 	endServing()
 	parts.Wait()
 	n.streams.Wait()
-	err := errors.Join(n.engineErr, serverErr, n.close())
+	err := errors.Join(n.engineErr, serverErr, daprErr, n.close())
 	close(n.closed)
 	return err
 }
@@ -351,6 +374,7 @@ func (n *Node) Close() error {
 // close ends what start began, in any state that start may have left it in.
 func (n *Node) close() error {
 	if n.endEngine != nil {
+		n.dapr.sink.Drain()
 		n.endEngine()
 		<-n.ended
 	}
@@ -363,6 +387,7 @@ func (n *Node) close() error {
 			errs = append(errs, err)
 		}
 	}
+	errs = append(errs, n.dapr.close())
 	if n.queue != nil {
 		errs = append(errs, n.queue.Close())
 	}

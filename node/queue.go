@@ -36,9 +36,9 @@ func (c *Config) checkQueue() (errs []error) {
 	return errs
 }
 
-// openQueue opens the queue between schedulers and executors, nil if there is none.
+// openQueue opens the queue between schedulers and executors, nil if there is none for this node.
 func (c *Config) openQueue(ctx context.Context) (queue.Queue, error) {
-	if c.Queue == "" {
+	if c.Queue == "" || !c.has("scheduler") && !c.has("executor") {
 		return nil, nil
 	}
 	o := queue.Options{Name: c.QueueName, Failed: func(err error) { c.Log.Warn("queue", "error", err) }}

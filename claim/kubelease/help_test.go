@@ -69,7 +69,12 @@ func run(t *testing.T, kubeconfig, identity string) *candidate {
 	ended := make(chan struct{})
 	go func() { defer close(ended); c.Run(ctx) }()
 	c.stop = sync.OnceFunc(func() { cancel(); <-ended })
-	t.Cleanup(c.stop)
+	t.Cleanup(func() {
+		c.stop()
+		if t.Failed() {
+			t.Logf("%s heard of %q, and failed with %v", identity, c.heard(), c.failures())
+		}
+	})
 	return c
 }
 

@@ -16,19 +16,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/klog/v2"
 )
 
 // Options say which lease, and who asks for it. Zero fields have the defaults that their comments name.
@@ -90,8 +83,18 @@ func Split(lease string) (namespace, name string, err error) {
 
 // Elector takes part in the election. It is safe for concurrent use.
 type Elector struct {
-	o    Options
-	lock *lock
+	o   Options
+	api *api
+
+	seen      *lease    // as it was last read or written; nil: it is to be read
+	unchanged time.Time // since when it is as it is, as far as this node saw: its holder's time counts from then
+
+	mu      sync.Mutex
+	renewed time.Time // when the last renewal that succeeded was asked for; zero: the lease is not ours
+	by      string    // who has the lease
+	heard   time.Time // when that was heard
+	err     error     // of the last request
+	fails   int       // requests in a row
 }
 
 // New returns an elector that does not take part yet: see Run. It speaks to nobody: its errors are about the options, and about
@@ -109,29 +112,11 @@ func New(o Options) (*Elector, error) {
 		return nil, err
 	}
 	config.UserAgent = o.UserAgent
-	config.Timeout = o.patience()
-	client, err := coordinationv1.NewForConfig(config)
+	a, err := newAPI(config, o.Namespace, o.Name)
 	if err != nil {
 		return nil, fmt.Errorf("access to Kubernetes: %w", err)
 	}
-	return &Elector{o: o, lock: newLock(o, client)}, nil
-}
-
-// access says where the API server is, and who asks.
-func access(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" {
-		config, err := rest.InClusterConfig()
-		if err != nil {
-			return nil, fmt.Errorf("access to Kubernetes: %w: name a kubeconfig, or run in a pod with a service account", err)
-		}
-		return config, nil
-	}
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
-	}
-	return config, nil
+	return &Elector{o: o, api: a}, nil
 }
 
 // patience is how long one request may take: two and a pause fit into the time in which a renewal must succeed.
@@ -140,55 +125,174 @@ func (o *Options) patience() time.Duration { return o.TTL / 4 }
 // trust is how long this node leads without a renewal, from when the last one was asked for. The rest is for clocks that do not run alike.
 func (o *Options) trust() time.Duration { return o.TTL - o.TTL/10 }
 
-// Run takes part until ctx ends, and then gives the lease back, for which it takes two seconds at most. It is called once.
+// every is how often the lease is renewed by who has it, and looked at by the others.
+func (o *Options) every() time.Duration { return o.TTL * 2 / 15 }
+
+// release is how long giving the lease back may take; who does not hear of it waits for its end.
+const release = 2 * time.Second
+
+// maxPause bounds how long a node that does not lead leaves an API server alone that does not answer.
+const maxPause = 30 * time.Second
+
+// pauseAfter is how long to leave the API server alone after so many failures in a row, at most.
+func (o *Options) pauseAfter(fails int) time.Duration { return min(maxPause, o.TTL/15<<min(fails, 10)) }
+
+// Run takes part until ctx ends. From then on this node does not lead; the lease is given back, for which Run takes two seconds at
+// most. It is called once.
 func (e *Elector) Run(ctx context.Context) {
-	// The elector of client-go says what it does by way of its context; what matters is told by the lock.
-	ctx = klog.NewContext(ctx, logr.Discard())
-	stop := context.AfterFunc(ctx, e.lock.stopping)
-	defer stop()
 	for ctx.Err() == nil {
-		// One run ends when the lease could not be renewed in time. Then the next one asks for it as the others do.
-		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-			Lock: e.lock, LeaseDuration: e.o.TTL, RenewDeadline: e.o.TTL * 2 / 3, RetryPeriod: e.o.TTL * 2 / 15,
-			Callbacks:       leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}},
-			ReleaseOnCancel: true, Name: e.o.Namespace + "/" + e.o.Name,
-		})
-		if err != nil { // which no options that withDefaults has seen lead to
-			e.o.Failed(err)
-			return
+		if err := e.round(ctx); err != nil && ctx.Err() == nil {
+			e.failed(err)
 		}
-		elector.Run(ctx)
+		e.pause(ctx)
+	}
+	e.leave()
+}
+
+// round renews the lease, takes it if nobody has it, or looks who has it. Who has it says for how long it lasts from each renewal; no clock
+// is compared with another machine's: its time counts from when this node saw it change.
+func (e *Elector) round(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, e.o.patience())
+	defer cancel()
+	if e.seen == nil || e.seen.holder() != e.o.Identity {
+		asked := time.Now()
+		l, err := e.api.get(ctx)
+		switch {
+		case errors.Is(err, errNone):
+			l, err = e.api.create(ctx, e.claimed(nil))
+			switch {
+			case err == nil:
+				e.saw(l, asked)
+			case errors.Is(err, errChanged):
+				return nil // somebody else was faster; the next look says who
+			}
+			return err
+		case err != nil:
+			return err
+		}
+		e.saw(l, time.Time{})
+	}
+	l := e.seen
+	if h := l.holder(); h != "" && h != e.o.Identity && time.Since(e.unchanged) < l.lasts() {
+		return nil // its
+	}
+	asked := time.Now()
+	l, err := e.api.update(ctx, e.claimed(l))
+	if err != nil {
+		e.seen = nil // whether it was written is not known
+		if errors.Is(err, errChanged) {
+			return nil // somebody else was faster; the next look says who
+		}
+		return err
+	}
+	e.saw(l, asked)
+	return nil
+}
+
+// claimed returns the lease as it is when this node has it.
+func (e *Elector) claimed(was *lease) *lease {
+	now := time.Now().UTC()
+	l := newLease(e.o.Namespace, e.o.Name)
+	if was != nil {
+		*l = *was
+	}
+	if l.holder() != e.o.Identity {
+		l.Spec.AcquireTime = &microTime{now}
+		if was != nil {
+			l.Spec.LeaseTransitions++
+		}
+	}
+	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = e.o.Identity, int(e.o.TTL/time.Second), &microTime{now}
+	return l
+}
+
+// leave gives the lease back, so that the others need not wait for its end.
+func (e *Elector) leave() {
+	e.mu.Lock()
+	e.renewed = time.Time{}
+	e.mu.Unlock()
+	if e.seen == nil || e.seen.holder() != e.o.Identity {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), release)
+	defer cancel()
+	l := *e.seen
+	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = "", 1, &microTime{time.Now().UTC()}
+	if _, err := e.api.update(ctx, &l); err == nil {
+		e.saw(&l, time.Time{})
+	}
+	e.api.close()
+}
+
+// saw notes a lease as the API server has it. asked is when this node asked to have it, zero if it only looked.
+func (e *Elector) saw(l *lease, asked time.Time) {
+	if e.seen == nil || e.seen.Metadata.ResourceVersion != l.Metadata.ResourceVersion {
+		e.unchanged = time.Now()
+	}
+	e.seen = l
+	holder := l.holder()
+	e.mu.Lock()
+	before := e.by
+	e.by, e.heard, e.err, e.fails = holder, time.Now(), nil, 0
+	switch {
+	case holder != e.o.Identity:
+		e.renewed = time.Time{}
+	case !asked.IsZero():
+		e.renewed = asked
+	}
+	e.mu.Unlock()
+	if before != holder {
+		e.o.Changed(holder)
+	}
+}
+
+func (e *Elector) failed(err error) {
+	err = fmt.Errorf("the lease %s/%s of Kubernetes: %w", e.o.Namespace, e.o.Name, err)
+	e.mu.Lock()
+	e.err = err
+	e.fails++
+	e.mu.Unlock()
+	e.o.Failed(err)
+}
+
+// pause waits until the next round: after failures for longer each time, unless this node leads.
+func (e *Elector) pause(ctx context.Context) {
+	e.mu.Lock()
+	fails := e.fails
+	e.mu.Unlock()
+	d := e.o.every()
+	if fails > 1 && !e.Leads() {
+		d = max(d, e.o.pauseAfter(fails))
+	}
+	t := time.NewTimer(d - rand.N(d/4)) // not all nodes at a time
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
 	}
 }
 
 // Leads says whether this node leads. It asks nobody.
-func (e *Elector) Leads() bool { return e.lock.leads() }
+func (e *Elector) Leads() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.renewed.IsZero() && time.Since(e.renewed) < e.o.trust()
+}
 
 // Holder returns the identity of who leads, as far as this node knows; "" if nobody does, or if it has not heard of the lease
 // for as long as it lasts.
-func (e *Elector) Holder() string { return e.lock.holder() }
-
-// Err returns why the last request failed; nil if it did not, or there was none.
-func (e *Elector) Err() error { return e.lock.lastErr() }
-
-// lock is the lease, and what this node knows of it. Each answer of the API server goes through it, so it knows when the lease was asked
-// for, from which it counts how long it is this node's: the elector's own word outlasts a lease that could not be renewed.
-type lock struct {
-	resourcelock.Interface
-	o Options
-
-	mu      sync.Mutex
-	renewed time.Time // when the last renewal that succeeded was asked for; zero: the lease is not ours
-	by      string    // who has the lease
-	heard   time.Time // when that was heard
-	err     error     // of the last request
-	fails   int       // requests in a row
-	end     time.Time // when giving the lease back ends; zero: it has not begun
+func (e *Elector) Holder() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if time.Since(e.heard) > e.o.TTL || e.by == e.o.Identity && (e.renewed.IsZero() || time.Since(e.renewed) >= e.o.trust()) {
+		return ""
+	}
+	return e.by
 }
 
-func newLock(o Options, client coordinationv1.LeasesGetter) *lock {
-	return &lock{o: o, Interface: &resourcelock.LeaseLock{
-		LeaseMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}, Client: client,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity},
-	}}
+// Err returns why the last request failed; nil if it did not, or there was none.
+func (e *Elector) Err() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
 }

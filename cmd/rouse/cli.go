@@ -25,6 +25,7 @@ type cli struct {
 	Nodes  nodesCmd  `cmd:"" group:"server" help:"List the nodes that serve the store."`
 	Clock  clockCmd  `cmd:"" group:"server" help:"Show the clock of a server, or move that of a development server."`
 	Config configCmd `cmd:"" group:"server" help:"Print the configuration that serve would use, and where each setting comes from."`
+	Schema schemaCmd `cmd:"" group:"server" help:"Show or migrate the schema of a PostgreSQL, or give roles their rights."`
 
 	Create     createCmd     `cmd:"" group:"timers" help:"Create a timer, or many from a file."`
 	Get        getCmd        `cmd:"" group:"timers" help:"Show a timer."`

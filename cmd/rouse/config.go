@@ -21,6 +21,7 @@ import (
 type Config struct {
 	Listen              string        `name:"listen" default:"127.0.0.1:7411" placeholder:"HOST:PORT" help:"Address of the API, gRPC and HTTP on one port."`
 	Admin               string        `name:"admin" default:"127.0.0.1:7412" placeholder:"HOST:PORT" help:"Address of metrics, health and profiles; empty for none."`
+	DaprListen          string        `name:"dapr-listen" default:"" placeholder:"HOST:PORT" help:"Address for Dapr's sidecars, whose scheduler service this server then is; empty for none."`
 	Data                string        `name:"data" default:"./rouse-data" placeholder:"DIR" help:"Directory of everything that the server keeps."`
 	Store               string        `name:"store" default:"" placeholder:"URL" help:"Where timers are kept: pebble:DIR, sqlite:FILE or mem:; or the URL of a PostgreSQL or Redis that nodes share; empty is pebble in the data directory."`
 	StoreDirect         string        `name:"store-direct" default:"" placeholder:"URL" help:"URL of the PostgreSQL itself, where the store's leads to a pooler in transaction mode: notifications come from there."`
@@ -43,6 +44,7 @@ type Config struct {
 	DeadAge             time.Duration `name:"dead-age" default:"720h" placeholder:"DURATION" help:"How long dead letters are kept; 0 is for ever."`
 	Node                string        `name:"node" default:"" placeholder:"NAME" help:"Name of this node among those of its store; empty is made of the machine's name and the API's port."`
 	Advertise           string        `name:"advertise" default:"" placeholder:"HOST:PORT" help:"Where clients that know another node reach this one's API; empty is where it listens."`
+	Preset              string        `name:"preset" default:"" placeholder:"NAME" help:"Values for settings that nothing else gives: demo-lease; empty is none."`
 	Strategy            string        `name:"strategy" default:"bucket" placeholder:"NAME" help:"How nodes share the timers: bucket, lease or tick."`
 	Buckets             int           `name:"buckets" default:"64" placeholder:"N" help:"How many buckets the timers of a shared store are in; its first node decides."`
 	Lease               time.Duration `name:"lease" default:"10s" placeholder:"DURATION" help:"How long a node's buckets are its own without a renewal; then others take over."`
@@ -53,7 +55,10 @@ type Config struct {
 	ClaimBatch          int           `name:"claim-batch" default:"4096" placeholder:"N" help:"Timers in one claim, at most."`
 	Scatter             bool          `name:"scatter" default:"false" help:"Leave timers that come due soon to whichever node claims them, instead of the one that wrote them."`
 	Claims              nameList      `name:"claims" default:"" placeholder:"NAMESPACES" help:"Namespaces whose timers this node takes, under lease and tick; empty is all."`
-	Roles               nameList      `name:"roles" default:"" placeholder:"ROLES" help:"What this node does, of api, scheduler and executor; empty is everything."`
+	Roles               nameList      `name:"roles" default:"" placeholder:"ROLES" help:"What this node does, of api, scheduler and executor; empty is everything. Without api no client reaches it."`
+	Leader              string        `name:"leader" default:"store" placeholder:"NAME" help:"Who elects the node that does the bookkeeping for all: store or kubernetes."`
+	LeaderLease         string        `name:"leader-lease" default:"" placeholder:"NAMESPACE/NAME" help:"Lease of Kubernetes by which the leader is elected."`
+	LeaderKubeconfig    string        `name:"leader-kubeconfig" default:"" placeholder:"FILE" help:"File that leads to that Kubernetes; empty is the service account of the pod."`
 	Index               string        `name:"index" default:"" placeholder:"URL" help:"Redis with an index of the due times of a store in PostgreSQL; empty is none."`
 	IndexCriticality    int           `name:"index-criticality" default:"5" placeholder:"N" help:"While that index is away, only timers of at least this criticality fire, 0 to 9."`
 	Queue               string        `name:"queue" default:"" placeholder:"URL" help:"Broker of a queue between schedulers and executors: amqp://, nats:// or redis://; empty is none."`
@@ -163,12 +168,13 @@ func (c *Config) secretFile() string {
 // node returns what the configuration means for a node.
 func (c *Config) node() node.Config {
 	return node.Config{
-		Listen: c.Listen, Admin: c.Admin, Data: c.Data, Store: c.Store, Insecure: c.Insecure, AllowPrivate: c.allowPrivate(),
+		Listen: c.Listen, Admin: c.Admin, DaprListen: c.DaprListen, Data: c.Data, Store: c.Store, Insecure: c.Insecure, AllowPrivate: c.allowPrivate(),
 		SecretFile: c.WebhookSecretFile, Grace: c.Grace, Ahead: c.Ahead, Window: c.Window, WindowBytes: int64(c.WindowBytes),
 		MaxDeliveries: c.MaxDeliveries, HostConcurrency: c.HostConcurrency, CatchUpRate: c.CatchUpRate, Limits: c.Limits, Shares: c.Shares,
 		HistoryAge: c.HistoryAge, HistoryMax: c.HistoryMax, HistoryPerTimer: c.HistoryPerTimer, DeadAge: c.DeadAge, Version: version(),
 		Direct: c.StoreDirect, Unsafe: c.UnsafeStore, Node: c.Node, Advertise: c.Advertise, Strategy: c.Strategy, Buckets: c.Buckets, Lease: c.Lease, Hold: c.Hold, Poll: c.Poll, Tick: c.Tick,
-		TickDelay: c.TickDelay, ClaimBatch: c.ClaimBatch, Scatter: c.Scatter, Claims: c.Claims, Roles: c.Roles, Index: c.Index, IndexCriticality: c.IndexCriticality, Queue: c.Queue, QueueName: c.QueueName,
+		TickDelay: c.TickDelay, ClaimBatch: c.ClaimBatch, Scatter: c.Scatter, Claims: c.Claims, Roles: c.Roles,
+		Leader: c.Leader, LeaderLease: c.LeaderLease, LeaderKubeconfig: c.LeaderKubeconfig, Index: c.Index, IndexCriticality: c.IndexCriticality, Queue: c.Queue, QueueName: c.QueueName,
 	}
 }
 

@@ -22,15 +22,15 @@ type configFlags struct {
 	Config `embed:"" group:"settings"`
 }
 
-// inForce is a configuration, with where each setting comes from: "flag", the variable's name, "FILE:LINE" or "default".
+// inForce is a configuration, with where each setting comes from: "flag", the variable's name, "FILE:LINE", "preset NAME" or "default".
 type inForce struct {
 	Config
 	file   string // that was read; may be empty
 	source map[string]string
 }
 
-// load puts the layers together: a flag counts before the environment, that before the file, that before the default. It
-// refuses, with an *rouse.Invalid, all that is wrong in any of them at once.
+// load puts the layers together: a flag counts before the environment, that before the file, that before the preset, that before
+// the default. It refuses, with an *rouse.Invalid, all that is wrong in any of them at once.
 func (f *configFlags) load(given map[string]bool) (*inForce, error) {
 	c := &inForce{Config: f.Config, source: map[string]string{}}
 	file, problems := c.open(f.File)
@@ -53,13 +53,12 @@ func (f *configFlags) load(given map[string]bool) (*inForce, error) {
 			c.source[s.name] = "default"
 		}
 	}
+	problems = append(problems, c.usePreset()...)
 	for _, p := range c.validate() {
 		if c.Store != "" { // which may have a password
 			p.Wrong = strings.NewReplacer(c.Store, redact(c.Store), strconv.Quote(c.Store), strconv.Quote(redact(c.Store))).Replace(p.Wrong)
 		}
-		if from := c.source[p.Field]; from != "default" && from != "flag" && from != "" {
-			p.Field = from + ": " + p.Field
-		}
+		p.Field = c.named(p.Field)
 		problems = append(problems, p)
 	}
 	if len(problems) == 0 {

@@ -60,7 +60,11 @@ func (c *serveCmd) Run(a *app) error {
 // tell says where the server listens.
 func (c *serveCmd) tell(a *app, in *inForce, api, admin string) error {
 	if c.AddressFile != "" {
-		if err := writeWhole(c.AddressFile, "api "+api+"\nadmin "+admin+"\n"); err != nil {
+		text := "admin " + admin + "\n"
+		if api != "" {
+			text = "api " + api + "\n" + text
+		}
+		if err := writeWhole(c.AddressFile, text); err != nil {
 			return err
 		}
 	}
@@ -71,7 +75,7 @@ func (c *serveCmd) tell(a *app, in *inForce, api, admin string) error {
 	switch {
 	case a.cli.JSON:
 		return a.printJSON(struct {
-			API     string `json:"api"`
+			API     string `json:"api,omitzero"`
 			Admin   string `json:"admin,omitzero"`
 			Data    string `json:"data"`
 			Store   string `json:"store"`
@@ -79,7 +83,11 @@ func (c *serveCmd) tell(a *app, in *inForce, api, admin string) error {
 			Version string `json:"version"`
 		}{api, admin, in.Data, redact(store), os.Getpid(), version()})
 	case !a.cli.Quiet:
-		a.say("rouse %s serves on %s (gRPC and HTTP)", version(), api)
+		if api != "" {
+			a.say("rouse %s serves on %s (gRPC and HTTP)", version(), api)
+		} else {
+			a.say("rouse %s runs without an API, as %s", version(), in.Roles)
+		}
 		if admin != "" {
 			a.say("metrics and health on http://%s/metrics and http://%s/livez", admin, admin)
 		}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+// TestPresetsAreValid keeps the values of presets to what the settings take, together.
+func TestPresetsAreValid(t *testing.T) {
+	for name, values := range presets {
+		var f configFlags
+		settings := f.settings()
+		for _, s := range settings {
+			if s.name != "allow-private-targets" { // which has none
+				if err := s.parse(s.def); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		f.Preset = name
+		in, err := f.load(map[string]bool{"preset": true})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for setting, text := range values {
+			s := find(in.settings(), setting)
+			if s == nil {
+				t.Errorf("%s: %s is no setting", name, setting)
+			} else if got := s.text(); got != text || in.source[setting] != "preset "+name {
+				t.Errorf("%s: %s is %q from %s, not %q", name, setting, got, in.source[setting], text)
+			}
+		}
+	}
+}
+
+// TestTheLeasePreset has the values that it is known for.
+func TestTheLeasePreset(t *testing.T) {
+	f := configFlags{}
+	for _, s := range f.settings() {
+		if s.name != "allow-private-targets" {
+			_ = s.parse(s.def) // TestDefaultsAreWhatTheirTextsSay
+		}
+	}
+	f.Preset, f.Hold = "demo-lease", time.Minute
+	in, err := f.load(map[string]bool{"preset": true, "hold": true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := in.node()
+	if c.Strategy != "lease" || c.Poll != 2500*time.Millisecond || c.Ahead != 5*time.Second || c.ClaimBatch != 2 || c.Scatter {
+		t.Errorf("%+v", c)
+	}
+	if c.Hold != time.Minute || in.source["hold"] != "flag" {
+		t.Errorf("the flag does not count before the preset: %v from %s", c.Hold, in.source["hold"])
+	}
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/store/postgres"
+)
+
+// schemaCmd is what owners of a PostgreSQL do with the schema in which rouse keeps timers.
+type schemaCmd struct {
+	Show  schemaShowCmd  `cmd:"" help:"Show the version of the schema, and that which this rouse needs."`
+	Up    schemaUpCmd    `cmd:"" help:"Bring the schema to the version that this rouse needs, or make it."`
+	Down  schemaDownCmd  `cmd:"" help:"Bring the schema back to an older version, or take it away."`
+	Roles schemaRolesCmd `cmd:"" help:"Print or apply the SQL that gives roles their rights on the schema."`
+}
+
+// schemaStore is the PostgreSQL that the commands are about.
+type schemaStore struct {
+	Store string `arg:"" optional:"" help:"URL of the PostgreSQL, as serve takes it; $$ROUSE_STORE if not given."`
+}
+
+// url returns the URL, and refuses what is none of a PostgreSQL.
+func (s *schemaStore) url() (string, error) {
+	url := s.Store
+	if url == "" {
+		url = os.Getenv(envName("store"))
+	}
+	const cure = "give postgres://USER@HOST/DATABASE"
+	if url == "" {
+		return "", rouse.Refuse("store", "", "is missing", cure+", here or in ROUSE_STORE")
+	}
+	if scheme, _, ok := strings.Cut(url, "://"); !ok || scheme != "postgres" && scheme != "postgresql" {
+		return "", rouse.Refuse("store", redact(url), "is no PostgreSQL, and only there is a schema", cure)
+	}
+	return url, nil
+}
+
+// schemaOptions say how the commands open the schema: they change it when they are told to, and not by opening it.
+var schemaOptions = postgres.Options{Name: "rouse schema", NoMigrate: true, AllowUnsafe: true}
+
+// version returns the store's URL and the version of its schema.
+func (s *schemaStore) version(a *app) (url string, version int, err error) {
+	if url, err = s.url(); err != nil {
+		return "", 0, err
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
+	defer cancel()
+	version, err = postgres.SchemaVersion(ctx, url, schemaOptions)
+	return url, version, reachable(err)
+}
+
+// migrate goes to a version, which takes as long as it takes.
+func (s *schemaStore) migrate(a *app, url string, have, to int) error {
+	if have != to {
+		if err := postgres.Migrate(a.ctx, url, schemaOptions, to); err != nil {
+			return reachable(err)
+		}
+	}
+	return a.show(struct {
+		Store string `json:"store"`
+		From  int    `json:"from"`
+		To    int    `json:"to"`
+	}{redact(url), have, to}, func() error {
+		switch {
+		case have == to:
+			a.say("the schema has version %d already", to)
+		case to == 0:
+			a.say("the schema is gone")
+		default:
+			a.say("the schema had version %d, and has version %d now", have, to)
+		}
+		return nil
+	})
+}
+
+// reachable says of an error that the server did not send that it cannot be reached.
+func reachable(err error) error {
+	if errors.As(err, new(*pgconn.ConnectError)) && !errors.As(err, new(*pgconn.PgError)) {
+		return fmt.Errorf("%w (%w)", err, rouse.ErrUnavailable)
+	}
+	return err
+}
+
+// schemaShowCmd shows the version.
+type schemaShowCmd struct{ schemaStore }
+
+func (schemaShowCmd) Help() string {
+	return `It changes nothing. A schema that is older is migrated by the next node that may, or by rouse schema up; with one that is newer
+this rouse may be able to work or not: a node that cannot does not start, and says so.
+
+Examples:
+
+    rouse schema show postgres://rouse@127.0.0.1:5432/rouse
+    rouse schema show --json`
+}
+
+// Run shows it.
+func (c *schemaShowCmd) Run(a *app) error {
+	url, have, err := c.version(a)
+	if err != nil {
+		return err
+	}
+	latest := postgres.Latest()
+	state := "current"
+	switch {
+	case have == 0:
+		state = "missing"
+	case have < latest:
+		state = "older"
+	case have > latest:
+		state = "newer"
+	}
+	return a.show(struct {
+		Store   string `json:"store"`
+		Version int    `json:"version"`
+		Latest  int    `json:"latest"`
+		State   string `json:"state"`
+	}{redact(url), have, latest, state}, func() error {
+		a.say("%s: version %d, %s", redact(url), have, map[string]string{"current": "which this rouse needs",
+			"missing": fmt.Sprintf("which is none; this rouse needs %d: rouse schema up makes it", latest),
+			"older":   fmt.Sprintf("older than %d, which this rouse needs: rouse schema up brings it there", latest),
+			"newer":   fmt.Sprintf("newer than %d, which this rouse knows", latest)}[state])
+		return nil
+	})
+}
+
+// schemaUpCmd brings the schema up.
+type schemaUpCmd struct {
+	schemaStore
+	To int `help:"The version; that which this rouse needs if not given." placeholder:"N" default:"0"`
+}
+
+func (schemaUpCmd) Help() string {
+	return `Run it as the role that shall own the schema, or owns it. Each step is one transaction; several that do it at a time do each
+step once. Nodes of the old version go on, unless the new schema says that they cannot: then those do not start again.
+
+Examples:
+
+    rouse schema up postgres://rouse@127.0.0.1:5432/rouse
+    ROUSE_STORE=postgres://rouse@127.0.0.1:5432/rouse rouse schema up --to 2`
+}
+
+// Run brings it up.
+func (c *schemaUpCmd) Run(a *app) error {
+	latest := postgres.Latest()
+	to := c.To
+	switch {
+	case !a.given["to"]:
+		to = latest
+	case to < 1 || to > latest:
+		return rouse.Refuse("to", fmt.Sprint(to), "is no version that this rouse knows", fmt.Sprintf("give 1 to %d, or nothing", latest))
+	}
+	url, have, err := c.version(a)
+	switch {
+	case err != nil:
+		return err
+	case have > to && a.given["to"]:
+		return rouse.Refuse("to", fmt.Sprint(to), fmt.Sprintf("is older than the schema, which has version %d", have), "rouse schema down goes back")
+	case have > to:
+		to = have // a newer rouse has been here
+	}
+	return c.migrate(a, url, have, to)
+}
+
+// schemaDownCmd brings the schema back.
+type schemaDownCmd struct {
+	schemaStore
+	To  int  `help:"The version; 0 takes the schema away, with all timers." placeholder:"N" required:""`
+	Yes bool `help:"Do it without asking."`
+}
+
+func (schemaDownCmd) Help() string {
+	return `Run it as the role that owns the schema, with the rouse that brought it up: only that one knows the steps back. What an older
+version does not know is lost; with version 0 everything is, all timers and records. Stop all nodes before: while one lives, it
+is refused. A node that was killed lives for its lease, which is 10 s if nothing else was set.
+
+Examples:
+
+    rouse schema down postgres://rouse@127.0.0.1:5432/rouse --to 2
+    rouse schema down postgres://rouse@127.0.0.1:5432/rouse --to 0 --yes`
+}
+
+// Run brings it back.
+func (c *schemaDownCmd) Run(a *app) error {
+	if c.To < 0 {
+		return rouse.Refuse("to", fmt.Sprint(c.To), "is no version", "give 0 or more")
+	}
+	url, have, err := c.version(a)
+	switch {
+	case err != nil:
+		return err
+	case c.To > have:
+		return rouse.Refuse("to", fmt.Sprint(c.To), fmt.Sprintf("is newer than the schema, which has version %d", have), "rouse schema up goes there")
+	case have > postgres.Latest():
+		return rouse.Refuse("store", redact(url), fmt.Sprintf("has version %d of the schema, and this rouse knows steps up to %d", have, postgres.Latest()),
+			"use the rouse that brought it there")
+	case c.To == have:
+		return c.migrate(a, url, have, have)
+	}
+	if err := c.unused(a, url, have); err != nil {
+		return err
+	}
+	if !c.Yes {
+		question := fmt.Sprintf("Bring the schema of %s from version %d back to %d? What version %d does not know is lost.", redact(url), have, c.To, c.To)
+		if c.To == 0 {
+			question = fmt.Sprintf("Take away the schema of %s, with all timers and records?", redact(url))
+		}
+		if err := a.confirm(question); err != nil {
+			return err
+		}
+	}
+	return c.migrate(a, url, have, c.To)
+}
+
+// unused refuses a schema on which nodes live. Of one that is older than this rouse it cannot be known.
+func (c *schemaDownCmd) unused(a *app, url string, have int) error {
+	if have < postgres.Latest() {
+		a.note("which nodes live on a schema of version %d this rouse cannot see: see that there are none", have)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
+	defer cancel()
+	store, err := postgres.Open(ctx, url, schemaOptions)
+	if err != nil {
+		return reachable(err)
+	}
+	names, err := node.Living(ctx, store)
+	if err = errors.Join(err, store.Close()); err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("nodes live on the schema: %s; stop them first: %w", strings.Join(names, ", "), rouse.ErrConflict)
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/dapr/scheduler"
+	"github.com/rousehq/rouse/dapr/watch"
+)
+
+// dapr is the face that Dapr's sidecars see. Every node has its sink, so that no fire of a job fails where no sidecar can come; one
+// without a listener keeps such fires until their share of the timers moves to a node that has one.
+type dapr struct {
+	sink     *watch.Sink
+	listener net.Listener      // nil: there is no face
+	server   *scheduler.Server // nil: there is none, or not yet
+}
+
+// checkDapr looks at what concerns Dapr's sidecars.
+func (c *Config) checkDapr() (errs []error) {
+	if c.DaprListen == "" {
+		return nil
+	}
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	host, _, err := net.SplitHostPort(c.DaprListen)
+	switch {
+	case err != nil:
+		bad("dapr-listen %q is no address: give HOST:PORT, such as 127.0.0.1:50006, or nothing", c.DaprListen)
+	case !c.Insecure && !loopback(host):
+		bad("dapr-listen %q can be reached from other machines, and anybody who reaches it may use it: listen on 127.0.0.1, or allow it with insecure", c.DaprListen)
+	}
+	if !c.has("executor") {
+		bad("dapr-listen is for nodes that deliver, and roles leaves out executor: give both, or neither")
+	}
+	if c.Queue != "" {
+		bad("dapr-listen does not go with a queue: a trigger waits for its answer as long as that takes, and brokers do not; leave one of them out")
+	}
+	return errs
+}
+
+// listenDapr opens the listener, if there is to be one.
+func (n *Node) listenDapr() (err error) {
+	n.dapr = &dapr{}
+	if n.cfg.DaprListen == "" {
+		return nil
+	}
+	if n.dapr.listener, err = net.Listen("tcp", n.cfg.DaprListen); err != nil {
+		return fmt.Errorf("listen for Dapr's sidecars: %w", err)
+	}
+	return nil
+}
+
+// daprSink makes the sink of jobs. It holds up to half of what the engine has in memory.
+func (n *Node) daprSink() rouse.Sink {
+	n.dapr.sink = watch.New(watch.Options{MaxHeld: n.cfg.Window / 2})
+	if n.dapr.listener == nil {
+		return unwatched{n.dapr.sink}
+	}
+	return n.dapr.sink
+}
+
+// unwatched is the sink of a node without a listener for sidecars: it takes no new jobs.
+type unwatched struct{ *watch.Sink }
+
+func (unwatched) Check(spec *rouse.Spec) error {
+	return rouse.Refuse("target", spec.Target, "is of Dapr's sidecars, and none can watch for it here", "set dapr-listen, on every node of the store")
+}
+
+// serveDapr makes the server, when the engine is there.
+func (n *Node) serveDapr() {
+	if n.dapr.listener == nil {
+		return
+	}
+	o := scheduler.Options{Timers: n.engine, Watch: n.dapr.sink, Address: n.daprAddress(), Log: n.cfg.Log, Grace: n.cfg.Grace}
+	if nodes := n.cluster.nodes; nodes != nil {
+		o.Hosts = func(ctx context.Context) (list []string, err error) {
+			all, err := nodes(ctx)
+			for _, other := range all {
+				var s said
+				_ = json.Unmarshal(other.Data, &s) // what a node of another version says may be something else
+				if s.Dapr != "" {
+					list = append(list, s.Dapr)
+				}
+			}
+			return list, err
+		}
+	}
+	n.dapr.server = scheduler.New(o)
+}
+
+// daprAddress is where sidecars reach this node: where it listens, but with the host of what is advertised, or of the machine, if that
+// is every address. "" if there is no listener.
+func (n *Node) daprAddress() string {
+	addr := address(n.dapr.listener)
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
+		return addr
+	}
+	c := n.cfg
+	c.Roles = nil // whoever serves sidecars has an address
+	if host, _, err = net.SplitHostPort(c.advertised(addr)); err != nil {
+		return addr
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// runDapr serves sidecars until ctx ends.
+func (n *Node) runDapr(ctx context.Context) error {
+	if n.dapr.server == nil {
+		return nil
+	}
+	n.cfg.Log.Info("Dapr's sidecars are served", "address", address(n.dapr.listener), "known as", n.daprAddress())
+	return n.dapr.server.Run(ctx, n.dapr.listener)
+}
+
+// DaprAddr returns where Dapr's sidecars are served, "" if they are not.
+func (n *Node) DaprAddr() string { return address(n.dapr.listener) }
+
+// close ends what a node that never ran has of it.
+func (d *dapr) close() error {
+	if d == nil || d.listener == nil {
+		return nil
+	}
+	if err := d.listener.Close(); !errors.Is(err, net.ErrClosed) { // the server closes it if it has run
+		return err
+	}
+	return nil
+}
