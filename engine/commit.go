@@ -14,6 +14,9 @@ type write struct {
 	change  rouse.Change
 	settles *entry // the entry whose attempt this settles, nil for a client's change
 
+	// timer is what the row of a put says, so that it need not be read from it. Once it is committed, nobody changes it.
+	timer *rouse.Timer
+
 	plain  bool // it gives a hold back: it is not written as held
 	renews bool // the row is held on whatever else speaks against it, as an attempt is out
 	// Set by flush: before it was written, by both clocks.
@@ -182,7 +185,7 @@ func (e *Engine) absorb(w *write, r rouse.Result, now rouse.Instant) {
 			en.logged = en.logged || ends(c, en)
 			w.inFlight = e.changeEntry(en, c.To, w.held, now)
 		} else if c.To != nil {
-			e.take(c.To, w.held, now)
+			e.takeKnown(c.To, e.knownSoon(w, revision, now), w.held, now)
 		}
 	}
 	if en := e.window.entries[c.Key]; en != nil {
@@ -224,6 +227,28 @@ func ends(c *rouse.Change, en *entry) bool {
 		}
 	}
 	return false
+}
+
+// soon is how long before it fires a put's timer is kept beside its row: later ones would take memory for what is cheap to read.
+const soon = time.Second
+
+// knownSoon returns the timer of a put, with the versions that the store gave it, if it is about to fire; nil otherwise.
+func (e *Engine) knownSoon(w *write, revision uint64, now rouse.Instant) *rouse.Timer {
+	if w.timer == nil || w.change.To.Visible > now.Add(soon) {
+		return nil
+	}
+	stampTimer(w.timer, revision)
+	return w.timer
+}
+
+// stampTimer gives a timer the versions that the store gave it. One that has them is only read: others may read it, too.
+func stampTimer(t *rouse.Timer, revision uint64) {
+	if t.Revision != revision {
+		t.Revision = revision
+	}
+	if t.Generation == 0 {
+		t.Generation = revision
+	}
 }
 
 // stamp gives a row the versions that the store gave it.
@@ -300,7 +325,10 @@ func (e *Engine) belongs(row *rouse.Row, held time.Time) bool {
 }
 
 // take puts a row that is in no map into memory, if it belongs there.
-func (e *Engine) take(row *rouse.Row, held time.Time, now rouse.Instant) {
+func (e *Engine) take(row *rouse.Row, held time.Time, now rouse.Instant) { e.takeKnown(row, nil, held, now) }
+
+// takeKnown is take with what the row says, nil if that is to be read from it.
+func (e *Engine) takeKnown(row *rouse.Row, t *rouse.Timer, held time.Time, now rouse.Instant) {
 	if !e.belongs(row, held) {
 		return
 	}
@@ -308,7 +336,7 @@ func (e *Engine) take(row *rouse.Row, held time.Time, now rouse.Instant) {
 	if en == nil {
 		return
 	}
-	en.held = held
+	en.held, en.timer = held, t
 	if row.Visible <= now {
 		e.window.lift(en)
 		e.enqueue(en, now)

@@ -328,6 +328,7 @@ func (e *Engine) spend(live []*entry, fires []rouse.Fire) ([]*entry, []rouse.Fir
 // is not surely this node's any more, and one that is not due after all, because the store's clock went back.
 func (e *Engine) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
 	now := time.Now()
+	live, left = taken[:0], fires[:0]
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i, en := range taken {

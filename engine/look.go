@@ -32,6 +32,7 @@ func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 	}
 	now := time.Now()
 	var stale []*entry
+	live, left = taken[:0], fires[:0]
 	e.mu.Lock()
 	for i, en := range taken {
 		if en.orphan {

@@ -23,6 +23,7 @@ type Put struct {
 	Spec       rouse.Spec
 	Mode       Mode
 	IfRevision uint64 // not 0: only if the timer has this revision, else rouse.ErrConflict
+	Given      bool   // nobody changes what Spec refers to any more, nor what the result does: the engine may keep it
 }
 
 // PutResult is what became of one Put.
@@ -40,14 +41,13 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 		return nil, err
 	}
 	results := make([]PutResult, len(puts))
-	timers := make([]rouse.Timer, len(puts))
 	backing := make([]write, len(puts))
 	items := make([]*write, 0, len(puts))
 	at := make([]int, 0, len(puts))
 	now := e.clock.latest() // a delay counted from an earlier moment would end early
 	for i := range puts {
-		if err := e.prepare(ctx, &puts[i], &timers[i], &backing[i], now); err != nil {
-			results[i].Err = err
+		if err := e.prepare(ctx, &puts[i], &results[i].Timer, &backing[i], now); err != nil {
+			results[i] = PutResult{Err: err}
 			continue
 		}
 		items, at = append(items, &backing[i]), append(at, i)
@@ -55,15 +55,15 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 	if len(items) == 0 {
 		return results, nil
 	}
-	if err := e.writePuts(ctx, puts, timers, items, at, nil, results); err != nil {
+	if err := e.writePuts(ctx, puts, items, at, nil, results); err != nil {
 		return nil, err
 	}
 	return results, nil
 }
 
-// writePuts makes the changes of puts in one durable step, and fills in what became of each: items[j] writes timers[at[j]], as puts[at[j]]
-// asks. Occurrences beside a replaced timer end with it, but for the rows in here, which came with what replaces it.
-func (e *Engine) writePuts(ctx context.Context, puts []Put, timers []rouse.Timer, items []*write, at []int, here map[rouse.Key]bool, results []PutResult) error {
+// writePuts makes the changes of puts in one durable step, and fills in what became of each: items[j] writes results[at[j]].Timer, as
+// puts[at[j]] asks. Occurrences beside a replaced timer end with it, but for the rows in here, which came with what replaces it.
+func (e *Engine) writePuts(ctx context.Context, puts []Put, items []*write, at []int, here map[rouse.Key]bool, results []PutResult) error {
 	was, release, err := e.recordReplaced(ctx, puts, items, at)
 	if err != nil {
 		return err
@@ -82,16 +82,12 @@ func (e *Engine) writePuts(ctx context.Context, puts []Put, timers []rouse.Timer
 		}
 		switch {
 		case r.err != nil:
-			res.Err = r.err
+			*res = PutResult{Err: r.err}
 		case !r.Applied:
-			res.Err = refused(p, r.Existed)
+			*res = PutResult{Err: refused(p, r.Existed)}
 		default:
-			t := &timers[at[j]]
-			t.Revision = r.Revision
-			if t.Generation == 0 {
-				t.Generation = r.Revision
-			}
-			res.Timer, res.Replaced, res.InFlight = *t, r.Existed, items[j].inFlight || was[j] != nil && e.mayBeOut(was[j])
+			stampTimer(&res.Timer, r.Revision)
+			res.Replaced, res.InFlight = r.Existed, items[j].inFlight || was[j] != nil && e.mayBeOut(was[j])
 			if r.Existed && p.Key.Fire == "" {
 				beside, err := e.sweep(ctx, p.Key, r.Revision, here)
 				if err != nil {
@@ -242,6 +238,9 @@ func (e *Engine) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *write, 
 	t.Bucket = e.bucket(p.Key)
 	row := t.Row()
 	w.change = rouse.Change{Key: p.Key, To: &row}
+	if p.Given {
+		w.timer = t
+	}
 	switch {
 	case p.IfRevision != 0:
 		w.change.If = p.IfRevision

@@ -92,8 +92,8 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 		failpoint("before-settle")
 		_, err := e.writer.Do(writing, items)
 		failpoint("after-settle")
-		done, unknown := parted(list, items)
-		if list = e.conflicts(writing, done); err == nil {
+		refused, unknown := parted(list, items)
+		if list = e.conflicts(writing, refused); err == nil {
 			continue
 		}
 		// The fires are done, only the word of it is not written: try for as long as the engine lives. What stays
@@ -107,25 +107,24 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 	}
 }
 
-// settled is an outcome with what became of its write.
-type settled struct {
+// refusal is an outcome whose write the store refused.
+type refusal struct {
 	reported
-	written
 	key rouse.Key
 }
 
-// parted tells the outcomes whose writes were answered from those of which nothing is known: not all go through one commit.
-func parted(list []reported, items []*write) (done []settled, unknown []reported) {
+// parted returns the outcomes whose writes were refused, and those of whose writes nothing is known: not all go through one commit.
+func parted(list []reported, items []*write) (refused []refusal, unknown []reported) {
 	for i, w := range items {
-		if w.result != nil {
-			done = append(done, settled{list[i], *w.result, w.change.Key})
-			continue
+		switch r := list[i]; {
+		case w.result == nil:
+			r.doubt = true
+			unknown = append(unknown, r)
+		case !w.result.Applied:
+			refused = append(refused, refusal{r, w.change.Key})
 		}
-		r := list[i]
-		r.doubt = true
-		unknown = append(unknown, r)
 	}
-	return done, unknown
+	return refused, unknown
 }
 
 // countReported frees the places of reported fires in their lanes, so that the next ones start while these are settled.
@@ -256,18 +255,14 @@ func (e *Engine) unrecorded(r *reported, log []rouse.Record) ([]rouse.Record, er
 }
 
 // conflicts returns the outcomes whose write named an old revision, after bringing their entries up to date.
-func (e *Engine) conflicts(ctx context.Context, list []settled) []reported {
-	var again []reported
-	var keys []rouse.Key
-	for _, s := range list {
-		if !s.Applied {
-			r := s.reported
-			r.doubt = r.doubt || e.others != nil // another node may have recorded the same occurrence
-			again, keys = append(again, r), append(keys, s.key)
-		}
-	}
-	if len(again) == 0 {
+func (e *Engine) conflicts(ctx context.Context, list []refusal) []reported {
+	if len(list) == 0 {
 		return nil
+	}
+	again, keys := make([]reported, len(list)), make([]rouse.Key, len(list))
+	for i := range list {
+		again[i], keys[i] = list[i].reported, list[i].key
+		again[i].doubt = again[i].doubt || e.others != nil // another node may have recorded the same occurrence
 	}
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ func (e *Engine) Import(ctx context.Context, timers []rouse.Timer, mode Mode) ([
 	results := make([]PutResult, len(timers))
 	var items []*write
 	var at []int
-	puts, written := make([]Put, len(timers)), make([]rouse.Timer, len(timers))
+	puts := make([]Put, len(timers))
 	here := make(map[rouse.Key]bool, len(timers))
 	for i := range timers {
 		puts[i] = Put{Key: timers[i].Key, Mode: mode}
@@ -27,13 +27,13 @@ func (e *Engine) Import(ctx context.Context, timers []rouse.Timer, mode Mode) ([
 			results[i].Err = err
 			continue
 		}
-		written[i] = t
+		results[i].Timer = t
 		items, at = append(items, w), append(at, i)
 	}
 	if len(items) == 0 {
 		return results, nil
 	}
-	if err := e.writePuts(ctx, puts, written, items, at, here, results); err != nil {
+	if err := e.writePuts(ctx, puts, items, at, here, results); err != nil {
 		return nil, err
 	}
 	return results, nil

@@ -46,7 +46,7 @@ func (f *timersFace) Create(ctx context.Context, r *rousev1.CreateRequest) (*rou
 	if err != nil {
 		return nil, err
 	}
-	put := engine.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision}
+	put := engine.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision, Given: true}
 	c, err := coalesceFrom(r)
 	switch {
 	case err != nil:
@@ -127,7 +127,7 @@ func batchFrom(r *rousev1.BatchCreateRequest) (*batchCall, error) {
 			b.created[i].Name, b.created[i].Problem = t.GetName(), rousev1.ErrorToProblem(err)
 			continue
 		}
-		b.puts = append(b.puts, engine.Put{Key: rouse.Key{Namespace: namespace, Name: t.Name}, Spec: spec, Mode: mode})
+		b.puts = append(b.puts, engine.Put{Key: rouse.Key{Namespace: namespace, Name: t.Name}, Spec: spec, Mode: mode, Given: true})
 	}
 	return b, nil
 }

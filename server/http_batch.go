@@ -41,7 +41,7 @@ func (f *httpFace) batchCreate(c *call) error {
 			out.Created[i] = failed(t.Name, err)
 			continue
 		}
-		puts = append(puts, engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: t.Name}, Spec: spec, Mode: mode})
+		puts = append(puts, engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: t.Name}, Spec: spec, Mode: mode, Given: true})
 		places = append(places, i)
 	}
 	ctx, cancel := c.context()

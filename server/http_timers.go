@@ -29,7 +29,7 @@ func (f *httpFace) createTimer(c *call) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	put := engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec}
+	put := engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec, Given: true}
 	if coalesce != nil {
 		return c.written(f.coalesce(ctx, put, *coalesce))
 	}
@@ -116,7 +116,7 @@ func (f *httpFace) putTimer(c *call) error {
 	if err != nil {
 		return err
 	}
-	put := engine.Put{Key: c.key(), Spec: spec, Mode: engine.CreateOrReplace, IfRevision: max(expected, revision)}
+	put := engine.Put{Key: c.key(), Spec: spec, Mode: engine.CreateOrReplace, IfRevision: max(expected, revision), Given: true}
 	coalesce, err := body.Coalesced()
 	switch {
 	case err != nil:

@@ -317,12 +317,18 @@ BEGIN
             RAISE EXCEPTION 'a row was created and removed, or moved, meanwhile' USING ERRCODE = 'serialization_failure';
         END IF;
     END IF;
-    SELECT array_agg(namespace), array_agg(state), array_agg(n) INTO t_namespaces, t_states, t_counts FROM (
-        SELECT u.namespace, s.state, sum(s.n)::bigint AS n
-        FROM unnest(v_acts, v_offs, v_namespaces, v_states, v_were) u(act, off, namespace, state, was)
-        CROSS JOIN LATERAL (VALUES (u.state, 1), (u.was, -1)) s(state, n)
-        WHERE s.state IS NOT NULL AND (u.act <> 2 OR u.was <> u.state) AND (v_all OR u.off NOT IN (SELECT r FROM unnest(refused) r))
-        GROUP BY 1, 2) x;
+    IF v_all AND NOT v_updates AND NOT (v_creates AND v_deletes) THEN
+        SELECT array_agg(x.namespace), array_agg(x.state), array_agg(x.n) INTO t_namespaces, t_states, t_counts FROM (
+            SELECT u.namespace, u.state, CASE WHEN v_creates THEN count(*) ELSE -count(*) END AS n
+            FROM unnest(v_namespaces, CASE WHEN v_creates THEN v_states ELSE v_were END) u(namespace, state) GROUP BY 1, 2) x;
+    ELSE
+        SELECT array_agg(namespace), array_agg(state), array_agg(n) INTO t_namespaces, t_states, t_counts FROM (
+            SELECT u.namespace, s.state, sum(s.n)::bigint AS n
+            FROM unnest(v_acts, v_offs, v_namespaces, v_states, v_were) u(act, off, namespace, state, was)
+            CROSS JOIN LATERAL (VALUES (u.state, 1), (u.was, -1)) s(state, n)
+            WHERE s.state IS NOT NULL AND (u.act <> 2 OR u.was <> u.state) AND (v_all OR u.off NOT IN (SELECT r FROM unnest(refused) r))
+            GROUP BY 1, 2) x;
+    END IF;
     IF t_namespaces IS NOT NULL THEN
         PERFORM {schema}.tally(t_namespaces, t_states, t_counts);
     END IF;
