@@ -142,7 +142,9 @@ type storage struct {
 
 var (
 	postgres = storage{"postgres", servers.StartPostgres}
-	redis    = storage{"redis", servers.StartRedis}
+	redis    = storage{"redis", func(t testing.TB, settings ...string) *servers.Server {
+		return servers.StartRedis(t, append([]string{"appendfsync=always"}, settings...)...) // a kill loses nothing then, however slow the disk is
+	}}
 )
 
 // same is the URLs of n nodes that reach their store without a proxy.

@@ -50,7 +50,7 @@ func eventually(t *testing.T, what string, try func() error) {
 }
 
 func TestWhatIsAcknowledgedSurvivesTheEndOfRedis(t *testing.T) {
-	server := servers.StartRedis(t)
+	server := servers.StartRedis(t, "appendfsync=always") // with everysec, Redis puts writes off while its disk is slow
 	s := openTest(t, server.URL(), Options{Timeout: 2 * time.Second})
 	defer s.Close()
 	last := uint64(0)

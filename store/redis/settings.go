@@ -143,7 +143,7 @@ func (is *settings) durability(k kind) string {
 	case is.fsync == "always":
 		says = append(says, "appendfsync always: nothing is lost when Redis dies or the power fails")
 	case is.fsync == "everysec":
-		says = append(says, "appendfsync everysec: nothing is lost when Redis dies, the last one to two seconds when the power fails")
+		says = append(says, "appendfsync everysec: the last one to two seconds are lost when the power fails, and when Redis dies while its disk is slow")
 	case is.fsync == "no":
 		says = append(says, "appendfsync no: nothing is lost when Redis dies, the last half a minute or so when the power fails")
 	default:
