@@ -10,6 +10,7 @@ for i = 1, #ARGV[7], 8 do open[sub(ARGV[7], i, i + 7)] = true end
 for i = 8, #ARGV do wanted[tonumber(ARGV[i])] = true end
 
 local out, seen, looks = {now, token(last, us, ARGV[4] == '1'), 1}, {}, 100000
+if last < since then return out end -- nothing has been
 
 -- gather adds the rows of an entry. A row may be noted at several places: it is at one of them, or has been written later.
 local function gather(entry)
