@@ -325,7 +325,9 @@ func (e *Engine) belongs(row *rouse.Row, held time.Time) bool {
 }
 
 // take puts a row that is in no map into memory, if it belongs there.
-func (e *Engine) take(row *rouse.Row, held time.Time, now rouse.Instant) { e.takeKnown(row, nil, held, now) }
+func (e *Engine) take(row *rouse.Row, held time.Time, now rouse.Instant) {
+	e.takeKnown(row, nil, held, now)
+}
 
 // takeKnown is take with what the row says, nil if that is to be read from it.
 func (e *Engine) takeKnown(row *rouse.Row, t *rouse.Timer, held time.Time, now rouse.Instant) {
