@@ -193,8 +193,12 @@ func (c *checker) judgeTime(g *generation, d *delivery, o occurrence, press *pre
 	late := s.Jitter + c.cfg.MaxLate + c.cfg.ClockErr
 	deadline := c.faults.push(o.lo, hi.Add(late), c.cfg.MaxLate)
 	end, paused := g.timer.paused(o.lo, deadline)
-	if paused {
-		deadline = max(deadline, c.faults.push(o.lo, end.Add(late), c.cfg.MaxLate))
+	if paused { // a run that was asked for in the pause may be under way at its end
+		waits := c.behind(g.manual.deliveries, end, s.Jitter)
+		if waits == forever {
+			busy = forever
+		}
+		deadline = max(deadline, c.faults.push(o.lo, min(waits, c.end).Add(late), c.cfg.MaxLate))
 	}
 	// After the call, or the only one: a call that is not over may have come too late for it.
 	f := fate{occurrence: o, d: d, deadline: deadline}
