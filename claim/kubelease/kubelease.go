@@ -208,6 +208,7 @@ func (e *Elector) claimed(was *lease) *lease {
 
 // leave gives the lease back, so that the others need not wait for its end.
 func (e *Elector) leave() {
+	defer e.api.close()
 	e.mu.Lock()
 	e.renewed = time.Time{}
 	e.mu.Unlock()
@@ -221,7 +222,6 @@ func (e *Elector) leave() {
 	if _, err := e.api.update(ctx, &l); err == nil {
 		e.saw(&l, time.Time{})
 	}
-	e.api.close()
 }
 
 // saw notes a lease as the API server has it. asked is when this node asked to have it, zero if it only looked.

@@ -16,56 +16,44 @@ import (
 // for each other in one direction only. Changes that meet a key again, as a change or as a row beside, are a next transaction, which
 // sees what the one before it did: in the same one they would wait for rows while holding others that come later in the order.
 func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
-	results := make([]rouse.Result, len(changes))
+	all := make([]rouse.Result, len(changes))
+	results := all // what is still to be filled in
 	parts, err := split(changes)
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", s.name, err)
 	}
 	if len(parts) == 0 {
-		return results, s.usable(ctx)
+		return all, s.usable(ctx)
 	}
 	writer, err := s.drawWriter(ctx)
 	if err != nil {
 		return nil, err
 	}
-	at := 0
+	wrote := false
 	for _, p := range parts {
-		if err := s.applyKinds(ctx, p, writer, results[at:at+len(p.changes)]); err != nil {
-			// It may be made yet, or some of it may have been. Claims are to show that: it is no longer this store's.
-			s.writer.CompareAndSwap(writer, 0)
-			return nil, err
-		}
-		at += len(p.changes)
-	}
-	return results, nil
-}
-
-// applyKinds makes a part's changes, kind by kind if that is cheaper.
-func (s *Store) applyKinds(ctx context.Context, p *part, writer int64, results []rouse.Result) error {
-	kinds, at := p.kinds()
-	if kinds == nil {
-		return s.applyPart(ctx, p, writer, results)
-	}
-	for k, changes := range kinds {
-		if len(changes) == 0 {
-			continue
-		}
-		one, err := newPart(changes)
-		if err != nil {
-			return fmt.Errorf("store %s: %w", s.name, err)
-		}
-		some := make([]rouse.Result, len(changes))
-		if err := s.applyPart(ctx, one, writer, some); err != nil {
-			if k > 0 && errors.Is(err, rouse.ErrFull) { // which would say that nothing was written
-				err = fmt.Errorf("store %s: some of the changes were written, then: %v", s.name, err)
+		part := results[:len(p.changes)]
+		results = results[len(p.changes):]
+		kinds, at := p.kinds()
+		for k := range kinds {
+			to := part
+			if len(kinds) > 1 {
+				to = make([]rouse.Result, len(at[k]))
 			}
-			return err
-		}
-		for i, r := range some {
-			results[at[k][i]] = r
+			if err := s.applyPart(ctx, kinds[k], writer, to); err != nil {
+				// It may be made yet, or some of it may have been. Claims are to show that: it is no longer this store's.
+				s.writer.CompareAndSwap(writer, 0)
+				if wrote && errors.Is(err, rouse.ErrFull) { // which would say that nothing was written
+					err = fmt.Errorf("store %s: some of the changes were written, then: %v", s.name, err)
+				}
+				return nil, err
+			}
+			wrote = true
+			for i, place := range at[k] {
+				part[place] = to[i]
+			}
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // drawWriter returns the number under which this store writes now.

@@ -83,29 +83,64 @@ func split(changes []rouse.Change) ([]*part, error) {
 	return parts, end(len(changes))
 }
 
-// kinds returns a plain statement's changes by kind, and where they were, if it has several kinds and is large; nil otherwise. What is of one
-// kind need not lock its rows before it writes them (see apply_plain), which pays for another commit.
-func (p *part) kinds() (changes [][]rouse.Change, at [][]int) {
-	if !p.plain || len(p.changes) < worthKinds {
-		return nil, nil
-	}
-	changes, at = make([][]rouse.Change, 3), make([][]int, 3)
-	for i := range p.changes {
-		kind := 0 // creates, which a full disk refuses while nothing else is written
-		switch c := &p.changes[i]; {
-		case c.To == nil:
-			kind = 1
-		case c.If != rouse.NoRow:
-			kind = 2
-		}
-		changes[kind], at[kind] = append(changes[kind], p.changes[i]), append(at[kind], i)
-	}
-	for kind := range changes {
-		if len(changes[kind]) == len(p.changes) {
-			return nil, nil
+// kinds parts a plain statement by what its changes do, if it is large and they do several things: creates, then removals, then updates,
+// each with the places of its changes. What does one thing need not lock its rows before it writes them (see apply_plain), which pays for
+// another commit. Creates come first: a full disk refuses them while nothing else is written. Otherwise it is the statement itself,
+// and no places.
+func (p *part) kinds() (kinds []*part, at [][]int) {
+	acts := [...]int{actPut, actDelete, actUpdate}
+	if p.plain && len(p.changes) >= worthKinds {
+		for _, act := range acts {
+			if k, places := p.only(act); len(places) == len(p.changes) {
+				break
+			} else if len(places) > 0 {
+				kinds, at = append(kinds, k), append(at, places)
+			}
 		}
 	}
-	return changes, at
+	if len(kinds) == 0 {
+		return []*part{p}, [][]int{nil}
+	}
+	return kinds, at
+}
+
+// only returns the changes of a plain statement that do one thing as a statement of their own, and their places. The entries stay in their
+// order.
+func (p *part) only(act int) (*part, []int) {
+	k := &part{plain: true}
+	var places []int
+	offs := make([]int, len(p.changes)) // new ones, by places
+	mine := make([]bool, len(p.changes))
+	for i := range p.entries {
+		if e := &p.entries[i]; e.act == act {
+			mine[p.placeOf(e.off)] = true
+		}
+	}
+	off := 0
+	for place, is := range mine {
+		if !is {
+			continue
+		}
+		c := &p.changes[place]
+		offs[place] = off
+		n, _ := weight(c)
+		off += n
+		k.changes, k.offs, places = append(k.changes, *c), append(k.offs, offs[place]), append(places, place)
+		k.logs += len(c.Log)
+	}
+	for i := range p.entries {
+		if e := p.entries[i]; e.act == act {
+			e.off = offs[p.placeOf(e.off)]
+			k.entries = append(k.entries, e)
+		}
+	}
+	return k, places
+}
+
+// placeOf returns the place of the change of a plain statement whose entry has an off. They ascend.
+func (p *part) placeOf(off int) int {
+	place, _ := slices.BinarySearch(p.offs, off)
+	return place
 }
 
 // worthKinds is how many changes a statement has at least that is parted by kinds.

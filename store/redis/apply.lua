@@ -1,6 +1,6 @@
--- Makes changes. ARGV: the stamp of the call, the rows that are written as the journal has them, and as 4 bytes each how many there are of creates
--- and their runs, of replacements and theirs, of ends and theirs, of removals and theirs, of the keys and the changes of change.lua, of records of replacements (write.lua), and
--- of numbers.
+-- Makes changes. ARGV: the stamp of the call, the rows that are written as the journal has them, and as 4 bytes each how many there are of
+-- creates and their runs, of replacements and theirs, of ends and theirs, of removals and theirs, of the keys and the changes of
+-- change.lua, of records of replacements (write.lua), and of numbers.
 -- Then these follow. No key is in two of them, so that each is read, checked and written with many others at once. A run is rows that lie
 -- side by side because they have something in common; what it says is behind all rows:
 --
