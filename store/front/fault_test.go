@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,6 +107,18 @@ func TestIndexDiesAndComesBackEmpty(t *testing.T) {
 	o.Criticality, o.SQL.Schema = 6, "rouse"
 	p := quick
 	p.lag = time.Minute // no change is late, and marked for that
+	var marking atomic.Int32
+	all := make(chan struct{})
+	p.marked = func() { // each node has rows of its own in hand before the first of them goes on
+		if marking.Add(1) == 3 {
+			close(all)
+		}
+		select {
+		case <-all:
+		case <-t.Context().Done():
+		}
+	}
+	p.call, p.given = time.Minute, time.Minute // however long the slowest of them needs
 	stores := nodes(t, 3, sql, redis.URL(), o, p)
 	const n = 30_000
 	create(t, stores[0], "t", n, past)

@@ -78,6 +78,7 @@ type pace struct {
 	pending int           // keys whose entries are to be mended, at most; when there are more, the index is thrown away
 	scan    int           // rows that a step of a sync looks at, at most
 	batch   int           // and marks
+	marked  func()        // if not nil, is called when a step of a sync has marked rows, and before they are in the index
 }
 
 var usual = pace{

@@ -66,6 +66,9 @@ func (s *Store) syncStep(ctx context.Context, v view) (time.Duration, error) {
 	if err != nil {
 		return 0, err // the batch may be marked: it is found by its owner
 	}
+	if s.pace.marked != nil && len(p.Won) > 0 {
+		s.pace.marked()
+	}
 	err = s.askFor(ctx, v, s.pace.call/2, func(ctx context.Context) error { return s.index.put(ctx, v.id, p.Won, owner) })
 	if err != nil {
 		return 0, ignoreIndex(err)
