@@ -1,0 +1,25 @@
+package engine
+
+import (
+	"context"
+	"maps"
+
+	"github.com/rousehq/rouse"
+)
+
+// Relabel gives a timer another target and other labels, and leaves all else of it as it is: its generation, its due time, and what is in
+// progress, of which an attempt that is out stays where it went. With an ifRevision other than 0 it does so only if the timer has that
+// revision, and returns an error that is rouse.ErrConflict if not.
+func (e *Engine) Relabel(ctx context.Context, key rouse.Key, ifRevision uint64, target string, labels map[string]string) (rouse.Timer, error) {
+	if err := forTimers(key); err != nil {
+		return rouse.Timer{}, err
+	}
+	var last rouse.Timer
+	out, err := e.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
+		t.Spec.Target, t.Spec.Labels, t.Updated = target, maps.Clone(labels), e.clock.latest()
+		last = *t
+		return rouse.Step{To: t}, e.check(&Put{Key: key, Spec: t.Spec})
+	})
+	last.Revision = out.revision
+	return last, err
+}

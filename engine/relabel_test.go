@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+// A timer that gets another target keeps its occurrence: one that waits goes to the new target, an attempt that is out counts as what
+// it is, and its retry goes to the new one.
+func TestRelabelMovesATimerAsItIs(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		free := make(chan rouse.Outcome)
+		sink := &recorder{answer: func(ctx context.Context, f rouse.Fire) rouse.Outcome {
+			if f.Spec.Target == "test:slow" {
+				select {
+				case o := <-free:
+					return o
+				case <-ctx.Done():
+				}
+			}
+			return rouse.Outcome{Verdict: rouse.Done}
+		}}
+		sink.lane = func(_ string, s *rouse.Spec) rouse.Lane { return rouse.Lane{Name: s.Target, Limit: 1, Batch: 1} }
+		h := start(t, mem.New(), sink, Options{})
+		slow := func(p *Put) { p.Spec.Target = "test:slow" }
+		out := h.put("out", "@every 5m", slow, func(p *Put) { p.Spec.Retry = rouse.Retry{Attempts: 3, Interval: time.Second, Factor: 1, Jitter: -1} })
+		time.Sleep(301 * time.Second) // its first attempt is out, and fills the lane
+		waits := h.put("waits", "@after 1s", slow)
+		time.Sleep(2 * time.Second)
+
+		for _, was := range []rouse.Timer{out, waits} {
+			now, err := h.Relabel(t.Context(), was.Key, 0, "test:quick", map[string]string{"to": "quick"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if now.Generation != was.Generation || now.Spec.Labels["to"] != "quick" || now.Revision == was.Revision {
+				t.Errorf("%s is %+v, was %+v", was.Key.Name, now, was)
+			}
+		}
+		synctest.Wait()
+		got := sink.got()
+		if len(got) != 2 || got[1].Name != "waits" || got[1].Spec.Target != "test:quick" {
+			t.Fatalf("arrivals %+v, want the one that waits at its new target", got)
+		}
+		free <- rouse.Outcome{Verdict: rouse.Failed}
+		time.Sleep(2 * time.Second)
+		got = sink.got()
+		if len(got) != 3 || got[2].Attempt != 2 || got[2].ID != got[0].ID || got[2].Spec.Target != "test:quick" {
+			t.Fatalf("arrivals %+v, want the retry of the same fire at the new target", got[2:])
+		}
+
+		if _, err := h.Relabel(t.Context(), key("out"), out.Revision, "test:other", nil); !errors.Is(err, rouse.ErrConflict) {
+			t.Errorf("a change of an old revision: %v", err)
+		}
+		if _, err := h.Relabel(t.Context(), key("out"), 0, "", nil); err == nil {
+			t.Error("a timer has no target now")
+		}
+		if now, err := h.Get(t.Context(), key("out")); err != nil || now.Spec.Target != "test:quick" {
+			t.Errorf("what was refused has changed it: %+v, %v", now, err)
+		}
+	})
+}
