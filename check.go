@@ -17,6 +17,7 @@ const (
 	MaxSchedule    = 512
 	MaxTarget      = 2048
 	MaxPayload     = 256 << 10
+	MaxJob         = 2 << 20 // of a payload whose target begins with "dapr:": what Dapr's own scheduler takes
 	MaxContentType = 128
 	MaxLabels      = 32 // labels
 	MaxLabelKey    = 64
@@ -91,8 +92,12 @@ func (s *Spec) Check() error {
 	text("timezone", s.Timezone, 64, false)
 	text("target", s.Target, MaxTarget, true)
 	text("content_type", s.ContentType, MaxContentType, false)
-	if len(s.Payload) > MaxPayload {
-		add("payload", "", fmt.Sprintf("has %d bytes", len(s.Payload)), fmt.Sprintf("use at most %d; keep what is larger elsewhere and send its address", MaxPayload))
+	most := MaxPayload
+	if strings.HasPrefix(s.Target, "dapr:") {
+		most = MaxJob
+	}
+	if len(s.Payload) > most {
+		add("payload", "", fmt.Sprintf("has %d bytes", len(s.Payload)), fmt.Sprintf("use at most %d; keep what is larger elsewhere and send its address", most))
 	}
 	if s.ContentType != "" && !strings.Contains(s.ContentType, "/") {
 		add("content_type", s.ContentType, "is no media type", "give one such as application/json")

@@ -31,6 +31,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		{"target", func(s *Spec) { s.Target = "" }},
 		{"target", func(s *Spec) { s.Target = "https://x/" + strings.Repeat("a", MaxTarget) }},
 		{"payload", func(s *Spec) { s.Payload = make([]byte, MaxPayload+1) }},
+		{"payload", func(s *Spec) { s.Target, s.Payload = "dapr:job/a", make([]byte, MaxJob+1) }},
 		{"content_type", func(s *Spec) { s.ContentType = "json" }},
 		{"content_type", func(s *Spec) { s.ContentType = "a/b\r\nx: y" }},
 		{"labels", func(s *Spec) { s.Labels = many }},

@@ -13,8 +13,9 @@ const (
 	maxPage     = 1000
 
 	// A page of timers is read in chunks and ends early when it has pageBytes: gRPC clients take 4 MiB by default, and a
-	// thousand of the largest timers would be a quarter of a gigabyte.
-	pageChunk = 100
+	// thousand of the largest timers would be a quarter of a gigabyte. The first chunk is smaller: large timers fill the page with it.
+	firstChunk = 20
+	pageChunk  = 100
 	pageBytes = 2 << 20
 )
 
@@ -47,8 +48,8 @@ func (s *service) list(ctx context.Context, q rouse.Query, asked uint32, token s
 
 	var page []rouse.Timer
 	bytes := 0
-	for calls := 0; ; calls++ {
-		q.Limit = min(pageChunk, size-len(page))
+	for calls, chunk := 0, firstChunk; ; calls, chunk = calls+1, pageChunk {
+		q.Limit = min(chunk, size-len(page))
 		timers, next, err := s.timers.List(ctx, q)
 		if err != nil {
 			return nil, "", err

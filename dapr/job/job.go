@@ -58,8 +58,8 @@ func New(ref Ref, named *schedulerv1.NamedJob, now rouse.Instant) (t Timer, err 
 	if t.Spec.Payload, err = proto.Marshal(kept); err != nil {
 		return t, rouse.Refuse("job", "", "cannot be encoded: "+err.Error(), "use UTF-8 in every text")
 	}
-	if n := len(t.Spec.Payload); n > rouse.MaxPayload {
-		return t, fmt.Errorf("%w: it has %d bytes with its metadata, and at most %d are kept", ErrTooLarge, n, rouse.MaxPayload)
+	if n := len(t.Spec.Payload); n > rouse.MaxJob {
+		return t, fmt.Errorf("%w: it has %d bytes with its metadata, and at most %d are kept", ErrTooLarge, n, rouse.MaxJob)
 	}
 	return t, nil
 }

@@ -269,11 +269,11 @@ func TestJobIsGivenBack(t *testing.T) {
 
 func TestJobThatIsTooLarge(t *testing.T) {
 	j := due("1h")
-	j.Data = large(rouse.MaxPayload)
+	j.Data = large(rouse.MaxJob)
 	if _, err := timerOf(t, j); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("got %v", err)
 	}
-	j.Data = large(rouse.MaxPayload - 256)
+	j.Data = large(rouse.MaxJob - 256)
 	if _, err := timerOf(t, j); err != nil {
 		t.Error(err)
 	}
