@@ -95,6 +95,9 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	}
 	record := to.record(occ, EndFired, o, sent, now)
 	step := to.advance(occ, now, s)
+	if step.To != nil && step.To.Over() {
+		step.To.Answer = o.Answer
+	}
 	step.Log = append([]Record{record}, step.Log...)
 	return step
 }

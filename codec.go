@@ -26,6 +26,7 @@ const (
 	partFailures             // Failures
 	partBeside               // Live, Asked
 	partCritical             // Criticality
+	partAnswer               // Answer
 	partAll      = 1<<iota - 1
 )
 
@@ -42,6 +43,9 @@ func (t *Timer) bodySize() int {
 		len(t.Reason) + len(t.LastError) + 10*len(t.Runs)
 	for k, v := range t.Spec.Webhook.Headers {
 		n += len(k) + len(v) + 4
+	}
+	if t.Answer != nil {
+		n += len(t.Answer.ContentType) + len(t.Answer.Payload) + 8
 	}
 	return n
 }
@@ -111,6 +115,7 @@ func (t *Timer) parts() (parts uint64) {
 	has(partFailures, len(t.Failures) > 0)
 	has(partBeside, t.Live || t.Asked)
 	has(partCritical, s.Criticality != 0)
+	has(partAnswer, t.Answer != nil)
 	return parts
 }
 
@@ -159,6 +164,11 @@ func (t *Timer) appendParts(b []byte) []byte {
 	if parts&partCritical != 0 {
 		b = append(b, s.Criticality)
 	}
+	if parts&partAnswer != 0 {
+		b = appendText(b, t.Answer.ContentType)
+		b = binary.AppendUvarint(b, uint64(len(t.Answer.Payload)))
+		b = append(b, t.Answer.Payload...)
+	}
 	return b
 }
 
@@ -197,6 +207,9 @@ func (t *Timer) readParts(d *decoder) {
 	}
 	if parts&partCritical != 0 {
 		s.Criticality = d.byte()
+	}
+	if parts&partAnswer != 0 {
+		t.Answer = &Answer{ContentType: d.text(), Payload: d.bytes()}
 	}
 }
 

@@ -47,6 +47,9 @@ func drawTimer(t *rapid.T) Timer {
 				Code: int(rapid.Int32().Draw(t, "code")), Detail: text("detail")})
 		}
 		s.Criticality = rapid.Uint8().Draw(t, "criticality")
+		if rapid.Bool().Draw(t, "answered") {
+			tm.Answer = &Answer{ContentType: text("answer's type"), Payload: append([]byte(nil), rapid.SliceOf(rapid.Byte()).Draw(t, "answer")...)}
+		}
 		tm.Live, tm.Asked = rapid.Bool().Draw(t, "live"), rapid.Bool().Draw(t, "asked")
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "runs") {

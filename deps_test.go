@@ -42,6 +42,7 @@ var rules = []struct {
 	{"dapr/identity", "who a peer is by its certificate, and where certificates come from; knows nothing of timers", []string{"api/dapr/sentry/v1", "dapr/identity"}},
 	{"daprtest", "tests only: runs Dapr's own sidecar against the real binary", []string{"internal/servers"}},
 	{"pool", "workers on demand: knows the words, not the parts", []string{".", "pool"}},
+	{"pool/local", "requests of pools on rouse's own store: workers take them from the streams of their keys", []string{".", "pool", "sink/stream", "api/rouse/v1"}},
 	{"client/reminder", "speaks the reminder service's protocol", []string{".", "api/reminder/v1", "api/rouse/v1"}},
 	{"client", "speaks the gRPC API", []string{".", "api/rouse/v1"}},
 	{"server", "serves an engine that it is given", []string{".", "api", "api/rouse/v1", "engine"}},

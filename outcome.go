@@ -30,6 +30,16 @@ type Outcome struct {
 	After   time.Duration // Accepted: the deadline; Failed: when to try again, 0 for the timer's own backoff, AtOnce for now; Deferred: when to look again
 	Code    int           // the status that the technology gave, such as 503; 0 if none
 	Detail  string        // what went wrong, or the head of the answer; stored up to MaxDetail bytes
+
+	// Answer is what the target answered, where a kind of target has answers that somebody may fetch. Of the last occurrence of a
+	// timer that is kept (Spec.Keep) it is kept with it; else it is not stored.
+	Answer *Answer
+}
+
+// Answer is what a target said of a fire that it did. It is not changed once it is in an Outcome.
+type Answer struct {
+	ContentType string // empty if it was not said
+	Payload     []byte // at most MaxPayload bytes
 }
 
 // MaxDetail bounds the text of an outcome that is kept, in bytes.

@@ -78,6 +78,8 @@ type Timer struct {
 	Ended  uint64 // how many occurrences have ended, however they did
 	Passed uint64 // how many of them the schedule made: what Spec.MaxOccurrences counts
 
+	Answer *Answer // of a timer that is kept after its schedule has ended: what its last occurrence was answered, if anything
+
 	// Of a row beside its timer (Key.Fire is not empty):
 	Live  bool // it is on its way, not dead
 	Asked bool // somebody asked for it, by redrive or backfill: no deadline holds for it
