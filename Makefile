@@ -40,6 +40,21 @@ generate: ## Go code from the proto sources
 generated: ## the committed generated code is what its sources give
 	$(GO) -C tools run ./protogen -root .. -check
 
+.PHONY: dapr
+dapr: ## Dapr's own sidecar and what goes with it, built as tools (ten minutes and more, and some GB of cache), and this rouse beside them
+	$(GO) -C tools/dapr build -ldflags=-w -tags stablecomponents -o ../../bin/dapr/ github.com/dapr/dapr/cmd/daprd github.com/dapr/dapr/cmd/placement \
+		github.com/dapr/dapr/cmd/sentry ./flow ./standin
+	$(GO) -C tools/dapr test -c -ldflags=-w -o ../../bin/dapr/suite.test .
+	CGO_ENABLED=0 $(GO) build -o bin/dapr/rouse ./cmd/rouse
+
+.PHONY: test-dapr
+test-dapr: dapr ## Dapr's own sidecar against this rouse: jobs, actors and workflows, with kills in between
+	DAPR_PROGRAMS=$(CURDIR)/bin/dapr $(GO) test -count=1 -v ./daprtest
+
+.PHONY: test-dapr-suite
+test-dapr-suite: dapr ## Dapr's own integration tests of its scheduler, with this rouse in its place (half an hour); FOCUS names cases
+	DAPR_PROGRAMS=$(CURDIR)/bin/dapr DAPR_SUITE=1 $(GO) test -count=1 -v -timeout 60m -run Suite ./daprtest
+
 .PHONY: kube
 kube: ## the API server of Kubernetes and its etcd, built as tools, and the test of leaders that needs them (minutes)
 	cd tools/kube && $(GO) build -o ../../bin/ k8s.io/kubernetes/cmd/kube-apiserver && $(GO) build -o ../../bin/etcd go.etcd.io/etcd/server/v3

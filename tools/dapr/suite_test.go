@@ -1,0 +1,57 @@
+package dapr
+
+import (
+	"context"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dapr/dapr/tests/integration/framework"
+	"github.com/dapr/dapr/tests/integration/framework/binary"
+	"github.com/dapr/dapr/tests/integration/suite"
+	_ "github.com/dapr/dapr/tests/integration/suite/daprd/jobs"
+	_ "github.com/dapr/dapr/tests/integration/suite/scheduler"
+)
+
+// leftOut are the cases that are not of rouse, with the reason.
+var leftOut = map[string]string{
+	"scheduler/leases":          "revokes the lease of the stock scheduler's leadership in its etcd",
+	"scheduler/embed/":          "is of the stock scheduler's etcd",
+	"scheduler/quorum/":         "looks into the stock scheduler's etcd",
+	"scheduler/helm/":           "is of the chart that deploys the stock scheduler",
+	"scheduler/kubernetes/":     "deletes namespaces of Kubernetes, which rouse does not watch",
+	"scheduler/workers":         "is of a flag that rouse takes and ignores",
+	"daprd/jobs/kubernetes":     "deploys with the operator",
+	"scheduler/metrics/gorouti": "compares counts of goroutines of the stock scheduler",
+}
+
+// TestSuite runs the cases of Dapr's own integration tests that have to do with its scheduler, with rouse in its place. The variables by
+// which those tests find the programs are set by package daprtest.
+func TestSuite(t *testing.T) {
+	if os.Getenv(binary.EnvKey("scheduler")) == "" {
+		t.Skip("there are no programs to test: make test-dapr-suite builds them")
+	}
+	focus := regexp.MustCompile(os.Getenv("FOCUS"))
+	for _, c := range suite.All(t) {
+		if !focus.MatchString(c.Name()) {
+			continue
+		}
+		t.Run(c.Name(), func(t *testing.T) {
+			for prefix, why := range leftOut {
+				if strings.HasPrefix(c.Name(), prefix) {
+					t.Skip(why)
+				}
+			}
+			t.Parallel()
+			one := reflect.New(reflect.TypeOf(c.Case).Elem()).Interface().(suite.Case)
+			options := one.Setup(t)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			t.Cleanup(cancel)
+			framework.Run(t, ctx, options...)
+			t.Run("run", func(t *testing.T) { one.Run(t, ctx) })
+		})
+	}
+}
