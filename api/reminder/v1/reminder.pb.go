@@ -650,7 +650,7 @@ type TokenBucketInstanceSync struct {
 	RangeTo         int32                  `protobuf:"varint,5,opt,name=range_to,json=rangeTo,proto3" json:"range_to,omitempty"`
 	Vector          string                 `protobuf:"bytes,6,opt,name=vector,proto3" json:"vector,omitempty"` // of the iteration through the range of int32
 	State           TokenBucketState       `protobuf:"varint,7,opt,name=state,proto3,enum=rouse.reminder.v1.TokenBucketState" json:"state,omitempty"`
-	ConsumedTill    int32                  `protobuf:"varint,8,opt,name=consumed_till,json=consumedTill,proto3" json:"consumed_till,omitempty"` // the last token that was given, as of the last time that it was written down
+	ConsumedTill    int32                  `protobuf:"varint,8,opt,name=consumed_till,json=consumedTill,proto3" json:"consumed_till,omitempty"` // in DescribeTable only: the last token that was given, as of the last time that it was written down
 	AppId           string                 `protobuf:"bytes,9,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -1131,7 +1131,7 @@ func (x *DeleteReminderRequest) GetReminderId() string {
 
 type DeleteReminderResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// An execution had begun, and may still arrive, or be going on. None begins after the answer.
+	// An execution had come due, and may be going on, or still arrive. Without it none does.
 	InFlight      bool `protobuf:"varint,1,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2848,8 +2848,10 @@ func (x *HoldRemindersResponse) GetBusy() []string {
 }
 
 type ReleaseRemindersRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Hold          string                 `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Hold  string                 `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`
+	// Reminders that were moved meanwhile, and from which fencing token on they are as they are now: what bears a smaller one is not sent.
+	Moved         map[string]uint64 `protobuf:"bytes,2,rep,name=moved,proto3" json:"moved,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2889,6 +2891,13 @@ func (x *ReleaseRemindersRequest) GetHold() string {
 		return x.Hold
 	}
 	return ""
+}
+
+func (x *ReleaseRemindersRequest) GetMoved() map[string]uint64 {
+	if x != nil {
+		return x.Moved
+	}
+	return nil
 }
 
 type ReleaseRemindersResponse struct {
@@ -3229,9 +3238,14 @@ const file_reminder_v1_reminder_proto_rawDesc = "" +
 	"\x04wait\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x121\n" +
 	"\x06length\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06length\"+\n" +
 	"\x15HoldRemindersResponse\x12\x12\n" +
-	"\x04busy\x18\x01 \x03(\tR\x04busy\"-\n" +
+	"\x04busy\x18\x01 \x03(\tR\x04busy\"\xb4\x01\n" +
 	"\x17ReleaseRemindersRequest\x12\x12\n" +
-	"\x04hold\x18\x01 \x01(\tR\x04hold\"\x1a\n" +
+	"\x04hold\x18\x01 \x01(\tR\x04hold\x12K\n" +
+	"\x05moved\x18\x02 \x03(\v25.rouse.reminder.v1.ReleaseRemindersRequest.MovedEntryR\x05moved\x1a8\n" +
+	"\n" +
+	"MovedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\x1a\n" +
 	"\x18ReleaseRemindersResponse\"h\n" +
 	"\x11TakeTokensRequest\x12&\n" +
 	"\x0ftoken_bucket_id\x18\x01 \x01(\tR\rtokenBucketId\x12\x15\n" +
@@ -3281,7 +3295,7 @@ func file_reminder_v1_reminder_proto_rawDescGZIP() []byte {
 }
 
 var file_reminder_v1_reminder_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_reminder_v1_reminder_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_reminder_v1_reminder_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_reminder_v1_reminder_proto_goTypes = []any{
 	(TokenBucketState)(0),              // 0: rouse.reminder.v1.TokenBucketState
 	(ActorHostState)(0),                // 1: rouse.reminder.v1.ActorHostState
@@ -3331,45 +3345,46 @@ var file_reminder_v1_reminder_proto_goTypes = []any{
 	(*ReleaseRemindersResponse)(nil),   // 45: rouse.reminder.v1.ReleaseRemindersResponse
 	(*TakeTokensRequest)(nil),          // 46: rouse.reminder.v1.TakeTokensRequest
 	(*TakeTokensResponse)(nil),         // 47: rouse.reminder.v1.TakeTokensResponse
-	(*durationpb.Duration)(nil),        // 48: google.protobuf.Duration
-	(*emptypb.Empty)(nil),              // 49: google.protobuf.Empty
-	(*timestamppb.Timestamp)(nil),      // 50: google.protobuf.Timestamp
+	nil,                                // 48: rouse.reminder.v1.ReleaseRemindersRequest.MovedEntry
+	(*durationpb.Duration)(nil),        // 49: google.protobuf.Duration
+	(*emptypb.Empty)(nil),              // 50: google.protobuf.Empty
+	(*timestamppb.Timestamp)(nil),      // 51: google.protobuf.Timestamp
 }
 var file_reminder_v1_reminder_proto_depIdxs = []int32{
-	48, // 0: rouse.reminder.v1.RegisterSidecarResponse.heartbeat:type_name -> google.protobuf.Duration
+	49, // 0: rouse.reminder.v1.RegisterSidecarResponse.heartbeat:type_name -> google.protobuf.Duration
 	23, // 1: rouse.reminder.v1.SidecarStream.execute_reminder_res:type_name -> rouse.reminder.v1.ExecuteReminderResponse
-	49, // 2: rouse.reminder.v1.SidecarStream.empty_msg:type_name -> google.protobuf.Empty
+	50, // 2: rouse.reminder.v1.SidecarStream.empty_msg:type_name -> google.protobuf.Empty
 	6,  // 3: rouse.reminder.v1.SidecarStream.hello:type_name -> rouse.reminder.v1.SidecarHello
 	2,  // 4: rouse.reminder.v1.SidecarHello.caller:type_name -> rouse.reminder.v1.Caller
 	22, // 5: rouse.reminder.v1.ReminderServiceStream.execute_reminder_req:type_name -> rouse.reminder.v1.ExecuteReminderRequest
 	8,  // 6: rouse.reminder.v1.ReminderServiceStream.token_buckets_update:type_name -> rouse.reminder.v1.TokenBucketsUpdate
-	49, // 7: rouse.reminder.v1.ReminderServiceStream.empty_msg:type_name -> google.protobuf.Empty
+	50, // 7: rouse.reminder.v1.ReminderServiceStream.empty_msg:type_name -> google.protobuf.Empty
 	9,  // 8: rouse.reminder.v1.TokenBucketsUpdate.instance_sync:type_name -> rouse.reminder.v1.TokenBucketInstanceSync
 	10, // 9: rouse.reminder.v1.TokenBucketsUpdate.instances:type_name -> rouse.reminder.v1.ReminderInstance
 	0,  // 10: rouse.reminder.v1.TokenBucketInstanceSync.state:type_name -> rouse.reminder.v1.TokenBucketState
-	50, // 11: rouse.reminder.v1.Reminder.next_execution_time:type_name -> google.protobuf.Timestamp
+	51, // 11: rouse.reminder.v1.Reminder.next_execution_time:type_name -> google.protobuf.Timestamp
 	12, // 12: rouse.reminder.v1.Reminder.metadata:type_name -> rouse.reminder.v1.ReminderMetadata
-	50, // 13: rouse.reminder.v1.Reminder.ttl:type_name -> google.protobuf.Timestamp
+	51, // 13: rouse.reminder.v1.Reminder.ttl:type_name -> google.protobuf.Timestamp
 	11, // 14: rouse.reminder.v1.CreateReminderRequest.reminder:type_name -> rouse.reminder.v1.Reminder
 	2,  // 15: rouse.reminder.v1.CreateReminderRequest.caller:type_name -> rouse.reminder.v1.Caller
 	27, // 16: rouse.reminder.v1.CreateReminderRequest.actor:type_name -> rouse.reminder.v1.Actor
-	50, // 17: rouse.reminder.v1.CreateReminderResponse.next_execution_time:type_name -> google.protobuf.Timestamp
+	51, // 17: rouse.reminder.v1.CreateReminderResponse.next_execution_time:type_name -> google.protobuf.Timestamp
 	11, // 18: rouse.reminder.v1.GetReminderResponse.reminder:type_name -> rouse.reminder.v1.Reminder
 	27, // 19: rouse.reminder.v1.GetReminderResponse.actor:type_name -> rouse.reminder.v1.Actor
 	2,  // 20: rouse.reminder.v1.SubscribeReminderRequest.caller:type_name -> rouse.reminder.v1.Caller
 	21, // 21: rouse.reminder.v1.SubscribeReminderResponse.results:type_name -> rouse.reminder.v1.SubscribeReminderResult
 	11, // 22: rouse.reminder.v1.ExecuteReminderRequest.reminder:type_name -> rouse.reminder.v1.Reminder
-	50, // 23: rouse.reminder.v1.ExecuteReminderRequest.due:type_name -> google.protobuf.Timestamp
+	51, // 23: rouse.reminder.v1.ExecuteReminderRequest.due:type_name -> google.protobuf.Timestamp
 	27, // 24: rouse.reminder.v1.ExecuteReminderRequest.actor:type_name -> rouse.reminder.v1.Actor
 	8,  // 25: rouse.reminder.v1.DescribeTableResponse.table:type_name -> rouse.reminder.v1.TokenBucketsUpdate
 	26, // 26: rouse.reminder.v1.DescribeTableResponse.sidecars:type_name -> rouse.reminder.v1.SidecarState
 	1,  // 27: rouse.reminder.v1.ActorHost.state:type_name -> rouse.reminder.v1.ActorHostState
-	48, // 28: rouse.reminder.v1.RegisterActorHostResponse.heartbeat:type_name -> google.protobuf.Duration
+	49, // 28: rouse.reminder.v1.RegisterActorHostResponse.heartbeat:type_name -> google.protobuf.Duration
 	2,  // 29: rouse.reminder.v1.ActorHostStream.hello:type_name -> rouse.reminder.v1.Caller
-	49, // 30: rouse.reminder.v1.ActorHostStream.empty_msg:type_name -> google.protobuf.Empty
+	50, // 30: rouse.reminder.v1.ActorHostStream.empty_msg:type_name -> google.protobuf.Empty
 	33, // 31: rouse.reminder.v1.PlacementStream.hosts_update:type_name -> rouse.reminder.v1.HostsUpdate
 	34, // 32: rouse.reminder.v1.PlacementStream.placement_update:type_name -> rouse.reminder.v1.PlacementUpdate
-	49, // 33: rouse.reminder.v1.PlacementStream.empty_msg:type_name -> google.protobuf.Empty
+	50, // 33: rouse.reminder.v1.PlacementStream.empty_msg:type_name -> google.protobuf.Empty
 	28, // 34: rouse.reminder.v1.HostsUpdate.hosts:type_name -> rouse.reminder.v1.ActorHost
 	27, // 35: rouse.reminder.v1.PlacementUpdate.actor:type_name -> rouse.reminder.v1.Actor
 	27, // 36: rouse.reminder.v1.LocateActorRequest.actor:type_name -> rouse.reminder.v1.Actor
@@ -3377,43 +3392,44 @@ var file_reminder_v1_reminder_proto_depIdxs = []int32{
 	27, // 38: rouse.reminder.v1.ListActorRemindersRequest.actor:type_name -> rouse.reminder.v1.Actor
 	41, // 39: rouse.reminder.v1.ListActorRemindersResponse.reminders:type_name -> rouse.reminder.v1.ListedReminder
 	11, // 40: rouse.reminder.v1.ListedReminder.reminder:type_name -> rouse.reminder.v1.Reminder
-	48, // 41: rouse.reminder.v1.HoldRemindersRequest.wait:type_name -> google.protobuf.Duration
-	48, // 42: rouse.reminder.v1.HoldRemindersRequest.length:type_name -> google.protobuf.Duration
-	3,  // 43: rouse.reminder.v1.ReminderService.RegisterSidecar:input_type -> rouse.reminder.v1.RegisterSidecarRequest
-	5,  // 44: rouse.reminder.v1.ReminderService.ConnectSidecar:input_type -> rouse.reminder.v1.SidecarStream
-	13, // 45: rouse.reminder.v1.ReminderService.CreateReminder:input_type -> rouse.reminder.v1.CreateReminderRequest
-	15, // 46: rouse.reminder.v1.ReminderService.DeleteReminder:input_type -> rouse.reminder.v1.DeleteReminderRequest
-	17, // 47: rouse.reminder.v1.ReminderService.GetReminder:input_type -> rouse.reminder.v1.GetReminderRequest
-	19, // 48: rouse.reminder.v1.ReminderService.SubscribeReminder:input_type -> rouse.reminder.v1.SubscribeReminderRequest
-	24, // 49: rouse.reminder.v1.ReminderService.DescribeTable:input_type -> rouse.reminder.v1.DescribeTableRequest
-	29, // 50: rouse.reminder.v1.ActorService.RegisterActorHost:input_type -> rouse.reminder.v1.RegisterActorHostRequest
-	31, // 51: rouse.reminder.v1.ActorService.ConnectActorHost:input_type -> rouse.reminder.v1.ActorHostStream
-	35, // 52: rouse.reminder.v1.ActorService.LocateActor:input_type -> rouse.reminder.v1.LocateActorRequest
-	37, // 53: rouse.reminder.v1.ActorService.DeactivateActor:input_type -> rouse.reminder.v1.DeactivateActorRequest
-	39, // 54: rouse.reminder.v1.ActorService.ListActorReminders:input_type -> rouse.reminder.v1.ListActorRemindersRequest
-	42, // 55: rouse.reminder.v1.InstanceService.HoldReminders:input_type -> rouse.reminder.v1.HoldRemindersRequest
-	44, // 56: rouse.reminder.v1.InstanceService.ReleaseReminders:input_type -> rouse.reminder.v1.ReleaseRemindersRequest
-	46, // 57: rouse.reminder.v1.InstanceService.TakeTokens:input_type -> rouse.reminder.v1.TakeTokensRequest
-	4,  // 58: rouse.reminder.v1.ReminderService.RegisterSidecar:output_type -> rouse.reminder.v1.RegisterSidecarResponse
-	7,  // 59: rouse.reminder.v1.ReminderService.ConnectSidecar:output_type -> rouse.reminder.v1.ReminderServiceStream
-	14, // 60: rouse.reminder.v1.ReminderService.CreateReminder:output_type -> rouse.reminder.v1.CreateReminderResponse
-	16, // 61: rouse.reminder.v1.ReminderService.DeleteReminder:output_type -> rouse.reminder.v1.DeleteReminderResponse
-	18, // 62: rouse.reminder.v1.ReminderService.GetReminder:output_type -> rouse.reminder.v1.GetReminderResponse
-	20, // 63: rouse.reminder.v1.ReminderService.SubscribeReminder:output_type -> rouse.reminder.v1.SubscribeReminderResponse
-	25, // 64: rouse.reminder.v1.ReminderService.DescribeTable:output_type -> rouse.reminder.v1.DescribeTableResponse
-	30, // 65: rouse.reminder.v1.ActorService.RegisterActorHost:output_type -> rouse.reminder.v1.RegisterActorHostResponse
-	32, // 66: rouse.reminder.v1.ActorService.ConnectActorHost:output_type -> rouse.reminder.v1.PlacementStream
-	36, // 67: rouse.reminder.v1.ActorService.LocateActor:output_type -> rouse.reminder.v1.LocateActorResponse
-	38, // 68: rouse.reminder.v1.ActorService.DeactivateActor:output_type -> rouse.reminder.v1.DeactivateActorResponse
-	40, // 69: rouse.reminder.v1.ActorService.ListActorReminders:output_type -> rouse.reminder.v1.ListActorRemindersResponse
-	43, // 70: rouse.reminder.v1.InstanceService.HoldReminders:output_type -> rouse.reminder.v1.HoldRemindersResponse
-	45, // 71: rouse.reminder.v1.InstanceService.ReleaseReminders:output_type -> rouse.reminder.v1.ReleaseRemindersResponse
-	47, // 72: rouse.reminder.v1.InstanceService.TakeTokens:output_type -> rouse.reminder.v1.TakeTokensResponse
-	58, // [58:73] is the sub-list for method output_type
-	43, // [43:58] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	49, // 41: rouse.reminder.v1.HoldRemindersRequest.wait:type_name -> google.protobuf.Duration
+	49, // 42: rouse.reminder.v1.HoldRemindersRequest.length:type_name -> google.protobuf.Duration
+	48, // 43: rouse.reminder.v1.ReleaseRemindersRequest.moved:type_name -> rouse.reminder.v1.ReleaseRemindersRequest.MovedEntry
+	3,  // 44: rouse.reminder.v1.ReminderService.RegisterSidecar:input_type -> rouse.reminder.v1.RegisterSidecarRequest
+	5,  // 45: rouse.reminder.v1.ReminderService.ConnectSidecar:input_type -> rouse.reminder.v1.SidecarStream
+	13, // 46: rouse.reminder.v1.ReminderService.CreateReminder:input_type -> rouse.reminder.v1.CreateReminderRequest
+	15, // 47: rouse.reminder.v1.ReminderService.DeleteReminder:input_type -> rouse.reminder.v1.DeleteReminderRequest
+	17, // 48: rouse.reminder.v1.ReminderService.GetReminder:input_type -> rouse.reminder.v1.GetReminderRequest
+	19, // 49: rouse.reminder.v1.ReminderService.SubscribeReminder:input_type -> rouse.reminder.v1.SubscribeReminderRequest
+	24, // 50: rouse.reminder.v1.ReminderService.DescribeTable:input_type -> rouse.reminder.v1.DescribeTableRequest
+	29, // 51: rouse.reminder.v1.ActorService.RegisterActorHost:input_type -> rouse.reminder.v1.RegisterActorHostRequest
+	31, // 52: rouse.reminder.v1.ActorService.ConnectActorHost:input_type -> rouse.reminder.v1.ActorHostStream
+	35, // 53: rouse.reminder.v1.ActorService.LocateActor:input_type -> rouse.reminder.v1.LocateActorRequest
+	37, // 54: rouse.reminder.v1.ActorService.DeactivateActor:input_type -> rouse.reminder.v1.DeactivateActorRequest
+	39, // 55: rouse.reminder.v1.ActorService.ListActorReminders:input_type -> rouse.reminder.v1.ListActorRemindersRequest
+	42, // 56: rouse.reminder.v1.InstanceService.HoldReminders:input_type -> rouse.reminder.v1.HoldRemindersRequest
+	44, // 57: rouse.reminder.v1.InstanceService.ReleaseReminders:input_type -> rouse.reminder.v1.ReleaseRemindersRequest
+	46, // 58: rouse.reminder.v1.InstanceService.TakeTokens:input_type -> rouse.reminder.v1.TakeTokensRequest
+	4,  // 59: rouse.reminder.v1.ReminderService.RegisterSidecar:output_type -> rouse.reminder.v1.RegisterSidecarResponse
+	7,  // 60: rouse.reminder.v1.ReminderService.ConnectSidecar:output_type -> rouse.reminder.v1.ReminderServiceStream
+	14, // 61: rouse.reminder.v1.ReminderService.CreateReminder:output_type -> rouse.reminder.v1.CreateReminderResponse
+	16, // 62: rouse.reminder.v1.ReminderService.DeleteReminder:output_type -> rouse.reminder.v1.DeleteReminderResponse
+	18, // 63: rouse.reminder.v1.ReminderService.GetReminder:output_type -> rouse.reminder.v1.GetReminderResponse
+	20, // 64: rouse.reminder.v1.ReminderService.SubscribeReminder:output_type -> rouse.reminder.v1.SubscribeReminderResponse
+	25, // 65: rouse.reminder.v1.ReminderService.DescribeTable:output_type -> rouse.reminder.v1.DescribeTableResponse
+	30, // 66: rouse.reminder.v1.ActorService.RegisterActorHost:output_type -> rouse.reminder.v1.RegisterActorHostResponse
+	32, // 67: rouse.reminder.v1.ActorService.ConnectActorHost:output_type -> rouse.reminder.v1.PlacementStream
+	36, // 68: rouse.reminder.v1.ActorService.LocateActor:output_type -> rouse.reminder.v1.LocateActorResponse
+	38, // 69: rouse.reminder.v1.ActorService.DeactivateActor:output_type -> rouse.reminder.v1.DeactivateActorResponse
+	40, // 70: rouse.reminder.v1.ActorService.ListActorReminders:output_type -> rouse.reminder.v1.ListActorRemindersResponse
+	43, // 71: rouse.reminder.v1.InstanceService.HoldReminders:output_type -> rouse.reminder.v1.HoldRemindersResponse
+	45, // 72: rouse.reminder.v1.InstanceService.ReleaseReminders:output_type -> rouse.reminder.v1.ReleaseRemindersResponse
+	47, // 73: rouse.reminder.v1.InstanceService.TakeTokens:output_type -> rouse.reminder.v1.TakeTokensResponse
+	59, // [59:74] is the sub-list for method output_type
+	44, // [44:59] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_reminder_v1_reminder_proto_init() }
@@ -3446,7 +3462,7 @@ func file_reminder_v1_reminder_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_reminder_v1_reminder_proto_rawDesc), len(file_reminder_v1_reminder_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   46,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

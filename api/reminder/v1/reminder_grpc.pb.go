@@ -71,7 +71,8 @@ type ReminderServiceClient interface {
 	// CreateReminder makes a reminder, at an instance that shares a bucket with the caller. It answers when that is durable. A call
 	// whose answer was lost may have made one: a second call makes another, with an id of its own.
 	CreateReminder(ctx context.Context, in *CreateReminderRequest, opts ...grpc.CallOption) (*CreateReminderResponse, error)
-	// DeleteReminder ends a reminder, named by its id or an earlier one, at any instance. No execution begins after the answer.
+	// DeleteReminder ends a reminder, named by its id or an earlier one, at any instance. After the answer no execution begins, but for one
+	// that had come due and was about to be sent: then the answer says in_flight.
 	DeleteReminder(ctx context.Context, in *DeleteReminderRequest, opts ...grpc.CallOption) (*DeleteReminderResponse, error)
 	// GetReminder reads a reminder, named by its id or an earlier one, at any instance.
 	GetReminder(ctx context.Context, in *GetReminderRequest, opts ...grpc.CallOption) (*GetReminderResponse, error)
@@ -181,7 +182,8 @@ type ReminderServiceServer interface {
 	// CreateReminder makes a reminder, at an instance that shares a bucket with the caller. It answers when that is durable. A call
 	// whose answer was lost may have made one: a second call makes another, with an id of its own.
 	CreateReminder(context.Context, *CreateReminderRequest) (*CreateReminderResponse, error)
-	// DeleteReminder ends a reminder, named by its id or an earlier one, at any instance. No execution begins after the answer.
+	// DeleteReminder ends a reminder, named by its id or an earlier one, at any instance. After the answer no execution begins, but for one
+	// that had come due and was about to be sent: then the answer says in_flight.
 	DeleteReminder(context.Context, *DeleteReminderRequest) (*DeleteReminderResponse, error)
 	// GetReminder reads a reminder, named by its id or an earlier one, at any instance.
 	GetReminder(context.Context, *GetReminderRequest) (*GetReminderResponse, error)
@@ -414,7 +416,7 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // ActorService keeps where actors are. An actor host is a sidecar, registered with ReminderService by the same app id and address: the
-// executions of an actor's reminders come to it over its ConnectSidecar streams.
+// executions of an actor's reminders come to it over its ConnectSidecar streams. Reminders move with their actor, and keep their ids.
 type ActorServiceClient interface {
 	// RegisterActorHost makes a host known, or says that it has other types of actors now. It is durable.
 	RegisterActorHost(ctx context.Context, in *RegisterActorHostRequest, opts ...grpc.CallOption) (*RegisterActorHostResponse, error)
@@ -425,7 +427,7 @@ type ActorServiceClient interface {
 	// LocateActor says which host an actor is on. For one that is on none, or on a host that is down, it picks a live host of the type
 	// at random, and writes that down: whoever asks afterwards hears the same. UNAVAILABLE: no host of the type lives.
 	LocateActor(ctx context.Context, in *LocateActorRequest, opts ...grpc.CallOption) (*LocateActorResponse, error)
-	// DeactivateActor takes an actor from its host. Its reminders stay, and make it active again when they are due.
+	// DeactivateActor takes an actor from its host. Its reminders stay, and bring it to a host again when they are due.
 	DeactivateActor(ctx context.Context, in *DeactivateActorRequest, opts ...grpc.CallOption) (*DeactivateActorResponse, error)
 	// ListActorReminders lists the reminders of an actor.
 	ListActorReminders(ctx context.Context, in *ListActorRemindersRequest, opts ...grpc.CallOption) (*ListActorRemindersResponse, error)
@@ -497,7 +499,7 @@ func (c *actorServiceClient) ListActorReminders(ctx context.Context, in *ListAct
 // for forward compatibility.
 //
 // ActorService keeps where actors are. An actor host is a sidecar, registered with ReminderService by the same app id and address: the
-// executions of an actor's reminders come to it over its ConnectSidecar streams.
+// executions of an actor's reminders come to it over its ConnectSidecar streams. Reminders move with their actor, and keep their ids.
 type ActorServiceServer interface {
 	// RegisterActorHost makes a host known, or says that it has other types of actors now. It is durable.
 	RegisterActorHost(context.Context, *RegisterActorHostRequest) (*RegisterActorHostResponse, error)
@@ -508,7 +510,7 @@ type ActorServiceServer interface {
 	// LocateActor says which host an actor is on. For one that is on none, or on a host that is down, it picks a live host of the type
 	// at random, and writes that down: whoever asks afterwards hears the same. UNAVAILABLE: no host of the type lives.
 	LocateActor(context.Context, *LocateActorRequest) (*LocateActorResponse, error)
-	// DeactivateActor takes an actor from its host. Its reminders stay, and make it active again when they are due.
+	// DeactivateActor takes an actor from its host. Its reminders stay, and bring it to a host again when they are due.
 	DeactivateActor(context.Context, *DeactivateActorRequest) (*DeactivateActorResponse, error)
 	// ListActorReminders lists the reminders of an actor.
 	ListActorReminders(context.Context, *ListActorRemindersRequest) (*ListActorRemindersResponse, error)

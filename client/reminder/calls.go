@@ -1,0 +1,124 @@
+package reminder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Create makes a reminder, at an instance that shares a bucket with this sidecar; it waits until there is one. It is durable when
+// Create returns. An error that is rouse.ErrUnavailable may mean that it was made nevertheless, and its id was lost on the way: who calls
+// again may make another one, with an id of its own.
+func (c *Client) Create(ctx context.Context, r Reminder) (Created, error) {
+	request := &reminderv1.CreateReminderRequest{Reminder: r.proto(), Caller: c.caller, Actor: r.Actor.proto()}
+	answer, err := try(ctx, c, job[*reminderv1.CreateReminderResponse]{prefer: c.makers, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.CreateReminderResponse, error) {
+		return reminderv1.NewReminderServiceClient(conn).CreateReminder(ctx, request)
+	}})
+	if err != nil {
+		return Created{}, err
+	}
+	return Created{ID: answer.GetReminderId(), NextExecution: timeOf(answer.GetNextExecutionTime()), Bucket: answer.GetTokenBucketId()}, nil
+}
+
+// makers returns the instances that give tokens of this sidecar's buckets, beginning with another one each time.
+func (c *Client) makers() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.table == nil {
+		return nil
+	}
+	list := c.table.makers(c.o.Address)
+	if len(list) == 0 {
+		return nil
+	}
+	c.turn++
+	at := c.turn % len(list)
+	return append(slices.Clone(list[at:]), list[:at]...)
+}
+
+// keeper returns the instance that has a reminder, as far as the table says.
+func (c *Client) keeper(id string) func() []string {
+	return func() []string { return []string{c.Table().keeper(id)} }
+}
+
+// Get returns a reminder, named by its id or an earlier one.
+func (c *Client) Get(ctx context.Context, id string) (State, error) {
+	p, err := try(ctx, c, job[*reminderv1.GetReminderResponse]{prefer: c.keeper(id), repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.GetReminderResponse, error) {
+		return reminderv1.NewReminderServiceClient(conn).GetReminder(ctx, &reminderv1.GetReminderRequest{ReminderId: id})
+	}})
+	if err != nil {
+		return State{}, err
+	}
+	return State{ID: p.GetReminderId(), Reminder: reminderOf(p.GetReminder(), p.GetActor()), App: p.GetAppId(), Bucket: p.GetTokenBucketId(), Attempts: int(p.GetAttempts()),
+		LastError: p.GetLastError(), Sidecar: p.GetSidecarInstance(), Instance: p.GetRemSerInstance()}, nil
+}
+
+// Delete ends a reminder, named by its id or an earlier one. No execution begins afterwards; inFlight says that one had begun, and may
+// still arrive or be going on. A reminder that is not there is rouse.ErrNotFound, unless an earlier try of the same call may
+// have deleted it.
+func (c *Client) Delete(ctx context.Context, id string) (inFlight bool, err error) {
+	p, err := try(ctx, c, job[*reminderv1.DeleteReminderResponse]{prefer: c.keeper(id), repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, unsure bool) (*reminderv1.DeleteReminderResponse, error) {
+		p, err := reminderv1.NewReminderServiceClient(conn).DeleteReminder(ctx, &reminderv1.DeleteReminderRequest{ReminderId: id})
+		if unsure && status.Code(err) == codes.NotFound {
+			return &reminderv1.DeleteReminderResponse{InFlight: true}, nil // that it was the earlier try, and what it would have said, is not known
+		}
+		return p, err
+	}})
+	return p.GetInFlight(), err
+}
+
+// maxMoves is how many reminders one call moves.
+const maxMoves = 1000
+
+// Subscribe moves reminders of the app into buckets of this sidecar, so that their executions come here. Each gets a new id, in one step,
+// and never while it is executed; earlier ids go on to name it. What is here already stays as it is. It returns what became of each,
+// in the order of the ids. One that could not be moved because it is being executed, or changes, has an error that is
+// rouse.ErrConflict or rouse.ErrUnavailable: try it again. If a call fails, what is returned with its error is what was done before.
+func (c *Client) Subscribe(ctx context.Context, ids ...string) ([]Moved, error) {
+	var all []Moved
+	for part := range slices.Chunk(ids, maxMoves) {
+		p, err := try(ctx, c, job[*reminderv1.SubscribeReminderResponse]{prefer: c.makers, repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.SubscribeReminderResponse, error) {
+			return reminderv1.NewReminderServiceClient(conn).SubscribeReminder(ctx, &reminderv1.SubscribeReminderRequest{ReminderList: part, Caller: c.caller})
+		}})
+		if err != nil {
+			return all, err
+		}
+		if len(p.GetReminderId()) != len(part) {
+			return all, fmt.Errorf("the service was asked to move %d reminders, and told of %d", len(part), len(p.GetReminderId()))
+		}
+		for i, id := range part {
+			all = append(all, Moved{Asked: id, ID: p.ReminderId[i], Err: moveError(p, i)})
+		}
+	}
+	return all, nil
+}
+
+func moveError(p *reminderv1.SubscribeReminderResponse, i int) error {
+	if i < len(p.GetResults()) {
+		if r := p.Results[i]; r.GetCode() != int32(codes.OK) {
+			return rousev1.StatusToError(status.New(codes.Code(r.GetCode()), r.GetError()))
+		}
+	} else if p.ReminderId[i] == "" {
+		return errors.New("the service could not move it, and does not say why")
+	}
+	return nil
+}
+
+// translate turns an error of gRPC into one of package rouse.
+func translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	if st, ok := status.FromError(err); ok {
+		return rousev1.StatusToError(st)
+	}
+	return err
+}

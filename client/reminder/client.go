@@ -1,0 +1,239 @@
+// Package reminder makes reminders at a ReminderService, and executes them when they are due: it is the sidecar's side of the
+// protocol in api/reminder/v1.
+//
+//	c, err := reminder.Open("reminders.internal:7411", reminder.Options{App: "orderapp", Handle: func(ctx context.Context, e reminder.Execution) error { … }})
+//	err = c.Ready(ctx)
+//	made, err := c.Create(ctx, reminder.Reminder{Name: "pay", InitialDelay: "10m", Metadata: map[string]string{"order": "17"}})
+//
+// One address is enough: a client learns of all instances of the service, keeps a stream to each, over which executions come,
+// and follows instances that come and go. It knows the table that says which instance has which bucket of tokens, so that it
+// creates at an instance that shares a bucket with it, and asks for a reminder where it is.
+//
+//	address ─► register ─► instances ─► a link to each ─► stream ─► table, executions
+//	                                         ▲                          │
+//	                                         └── instances of the table ┘
+//
+// Errors are those of package rouse: errors.Is finds rouse.ErrNotFound, ErrUnavailable and their like in them, errors.As finds a
+// *rouse.Invalid with each problem of an input, and a *rouse.RetryAfter where the service said when to try again. status.FromError
+// of gRPC finds the status that came.
+//
+// Calls are tried again, with a growing pause, while the service asks for it or cannot be reached, until ctx ends and for at most
+// Options.Patience. Create is not when it may have made a reminder; the others are harmless to repeat.
+package reminder
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/rousehq/rouse"
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+)
+
+// Options say who the sidecar is, and how it works. Zero fields have the defaults that their comments name.
+type Options struct {
+	App     string  // the id of the app; required
+	Address string  // tells the sidecars of an app apart; nobody dials it; default the host's name and random letters
+	Handle  Handler // executes reminders; required
+
+	// ActorTypes makes the sidecar a host of actors of these types: executions of reminders of actors come to the one that the actor is on,
+	// and an execution of an actor that is on another one fails, without a handler, and comes again there.
+	ActorTypes []string
+
+	Concurrency int           // handlers running at a time, for the streams of all instances; default 16
+	InHand      int           // executions of one stream in hand at a time, running or waiting for a handler; default 2·Concurrency
+	Remember    int           // executions that were done and are answered again without a handler if they come again; default 10,000, below 0 none
+	Drain       time.Duration // how long handlers may go on when Close is called; default 10 s
+	Patience    time.Duration // how long a call is tried again; default 30 s
+
+	TLS      *tls.Config       // set: TLS with this configuration, whatever the target says
+	Insecure bool              // no TLS to hosts that are not this one; an http:// target says the same
+	Token    string            // sent with every call as a bearer token; to another host only under TLS
+	Dial     []grpc.DialOption // what else gRPC offers
+
+	// Lost is told of each error that ended a stream or kept it from standing, before it is tried again, one at a time; default
+	// nobody. errors.As finds an *InstanceError with the address. It must not call Close.
+	Lost func(error)
+}
+
+// InstanceError is why there is no stream to an instance now.
+type InstanceError struct {
+	Address string
+	Err     error
+}
+
+func (e *InstanceError) Error() string { return e.Address + ": " + e.Err.Error() }
+
+func (e *InstanceError) Unwrap() error { return e.Err }
+
+func (o Options) withDefaults() (Options, error) {
+	if o.App == "" {
+		return o, errors.New("reminder: Options.App is missing: give the id of the app")
+	}
+	if o.Handle == nil {
+		return o, errors.New("reminder: Options.Handle is missing: reminders that are due come to every sidecar of the app")
+	}
+	if o.Address == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "sidecar"
+		}
+		o.Address = host + "-" + strings.ToLower(rand.Text()[:8])
+	}
+	if o.Concurrency <= 0 {
+		o.Concurrency = 16
+	}
+	if o.InHand <= 0 {
+		o.InHand = 2 * o.Concurrency
+	}
+	o.Remember = cmp.Or(o.Remember, 10_000)
+	o.Drain = cmp.Or(o.Drain, 10*time.Second)
+	o.Patience = cmp.Or(o.Patience, 30*time.Second)
+	if o.Lost == nil {
+		o.Lost = func(error) {}
+	}
+	return o, nil
+}
+
+// Client is a sidecar. It is safe for concurrent use.
+type Client struct {
+	o      Options
+	caller *reminderv1.Caller
+	seeds  []seed
+	hand   *hand
+	actors *actors
+
+	ctx     context.Context // of links; ends when the client closes
+	end     context.CancelFunc
+	running sync.WaitGroup // links
+	closing sync.Once
+
+	hosting  sync.WaitGroup // the goroutine that keeps the sidecar known as a host of actors, which ends before the links
+	hostStop context.CancelFunc
+
+	telling sync.Mutex // one Lost at a time
+
+	mu        sync.Mutex
+	links     map[string]*link // by address
+	known     []string         // addresses of the instances
+	bad       map[string]bool  // addresses that were told and are none
+	table     *Table           // nil: none has come
+	floor     uint64           // a table with a smaller generation is an old one
+	heartbeat time.Duration
+	refused   error         // why no stream can ever stand
+	over      bool          // the client closes
+	changed   chan struct{} // closed, and made anew, when anything above changes
+	turn      int           // of the bucket of the next reminder
+}
+
+// Open returns a client of the service at a target: "host:port", "http://host:port", "https://host:port", or any target that gRPC
+// knows; or several of them, of instances of one service, with commas between. Without a scheme, this host is talked to in plain
+// text and others under TLS; instances that are learned are talked to as those that were given. Connections are made in the background:
+// see Ready. Close ends it.
+func Open(target string, o Options) (*Client, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{o: o, caller: &reminderv1.Caller{AppId: o.App, Address: o.Address}, links: map[string]*link{}, bad: map[string]bool{}, heartbeat: defaultHeartbeat, changed: make(chan struct{})}
+	if c.seeds, err = seedsOf(target, o); err != nil {
+		return nil, err
+	}
+	c.actors = newActors()
+	if len(o.ActorTypes) > 0 {
+		o.Handle = c.handleHere(o.Handle)
+	}
+	c.hand = newHand(o)
+	c.ctx, c.end = context.WithCancel(context.Background())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.seeds {
+		conn, err := connect(s.address, s.plain, o)
+		if err != nil {
+			c.end()
+			for _, l := range c.links {
+				l.stop()
+			}
+			return nil, err
+		}
+		c.begin(&link{address: s.address, given: true, conn: conn})
+	}
+	hostCtx, stop := context.WithCancel(c.ctx)
+	if c.hostStop = stop; len(o.ActorTypes) > 0 {
+		c.hosting.Go(func() { c.hostLoop(hostCtx) })
+	}
+	return c, nil
+}
+
+// Address returns what tells this sidecar apart from others of its app.
+func (c *Client) Address() string { return c.o.Address }
+
+// Ready waits until the service can be used: until the first table has come, and with ActorTypes the first list of hosts. It returns an error if that cannot be, as the service
+// refuses the sidecar, the client closes, or ctx ends; then errors.Is finds ctx's error, and what went wrong last with each address
+// is told to Options.Lost.
+func (c *Client) Ready(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		table, refused, over, changed := c.table, c.refused, c.over, c.changed
+		hosts := len(c.o.ActorTypes) == 0 || c.actors.known()
+		c.mu.Unlock()
+		switch {
+		case refused != nil:
+			return refused
+		case over:
+			return errClosed
+		case table != nil && hosts:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("no table of the reminder service has come: %w", ctx.Err())
+		case <-changed:
+		}
+	}
+}
+
+var errClosed = fmt.Errorf("the reminder client: %w", rouse.ErrClosed)
+
+// Close takes no more executions, lets handlers that run end for up to Options.Drain, tells the service what they did, and ends all
+// streams and connections. Executions that no handler has begun go to other sidecars of the app. A handler's ctx ends when it has
+// taken longer than that; Close waits for it nevertheless. It may be called more than once, and always waits.
+func (c *Client) Close() error {
+	c.closing.Do(func() {
+		c.hand.close(c.o.Drain)
+		c.hostStop()
+		c.hosting.Wait()
+		c.mu.Lock()
+		c.over = true
+		c.announce()
+		c.mu.Unlock()
+		c.end()
+		c.running.Wait()
+	})
+	return nil
+}
+
+// Table returns the table that came last. It is not to be changed. Before the first one it is empty.
+func (c *Client) Table() *Table {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.table == nil {
+		return &Table{}
+	}
+	return c.table
+}
+
+// announce tells who waits that something has changed. The mutex is held.
+func (c *Client) announce() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}

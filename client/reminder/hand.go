@@ -1,0 +1,159 @@
+package reminder
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+)
+
+// hand is the executions that the client has in hand, from all streams, and which of them it has done.
+type hand struct {
+	handle  Handler
+	most    int           // of a stream
+	turns   chan struct{} // of running handlers
+	life    context.Context
+	end     context.CancelCauseFunc
+	closed  chan struct{} // nothing begins any more
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	held    map[string]*held // by key
+	closing bool
+	done    map[string]bool // fire ids
+	order   []string        // of done, a ring
+	oldest  int
+}
+
+// held is an execution in hand. The attempt that came last is the one that is answered, on the stream that it came over.
+type held struct {
+	from    *stream
+	request *reminderv1.ExecuteReminderRequest
+}
+
+func newHand(o Options) *hand {
+	h := &hand{handle: o.Handle, most: o.InHand, turns: make(chan struct{}, o.Concurrency), closed: make(chan struct{}),
+		held: map[string]*held{}, done: map[string]bool{}}
+	if o.Remember > 0 {
+		h.order = make([]string, o.Remember)
+	}
+	h.life, h.end = context.WithCancelCause(context.Background())
+	return h
+}
+
+// key tells executions apart: by their fire ids, or where a service gives none, by their reminders.
+func key(r *reminderv1.ExecuteReminderRequest) string {
+	return cmp.Or(r.GetFireId(), "reminder:"+r.GetReminderId())
+}
+
+// take takes an execution in hand, unless it is there already, or was done.
+func (h *hand) take(s *stream, r *reminderv1.ExecuteReminderRequest) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k := key(r)
+	if h.done[r.GetFireId()] {
+		s.answer(response(r, nil))
+		return
+	}
+	if e := h.held[k]; e != nil {
+		if r.GetToken() < e.request.GetToken() {
+			return // an echo of an attempt that is over
+		}
+		e.from.inHand--
+		s.inHand++
+		e.from, e.request = s, r
+		return
+	}
+	if h.closing {
+		return // it goes to another sidecar when the stream ends
+	}
+	if s.inHand >= h.most {
+		s.answer(response(r, fmt.Errorf("the sidecar has %d executions in hand, as many as it said that it takes", s.inHand)))
+		return
+	}
+	s.inHand++
+	e := &held{s, r}
+	h.held[k] = e
+	h.running.Go(func() { h.run(k, e, executionOf(r)) })
+}
+
+// run waits for its turn, handles an execution, and answers.
+func (h *hand) run(k string, e *held, x Execution) {
+	begun := false
+	var err error
+	select {
+	case <-h.closed:
+	case h.turns <- struct{}{}:
+		if begun = h.may(); begun {
+			err = call(h.life, h.handle, x)
+		}
+		<-h.turns
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.held, k)
+	e.from.inHand--
+	if !begun {
+		return
+	}
+	if err == nil {
+		h.remember(e.request.GetFireId())
+	}
+	e.from.answer(response(e.request, err))
+}
+
+// may says whether a handler may begin.
+func (h *hand) may() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.closing
+}
+
+// remember notes that an execution is done. The mutex is held.
+func (h *hand) remember(fire string) {
+	if len(h.order) == 0 || fire == "" {
+		return
+	}
+	delete(h.done, h.order[h.oldest])
+	h.order[h.oldest], h.done[fire] = fire, true
+	h.oldest = (h.oldest + 1) % len(h.order)
+}
+
+var errDrain = errors.New("the client closes, and the drain has taken too long")
+
+// close lets nothing begin any more, and waits for the handlers that run. After drain their ctx ends.
+func (h *hand) close(drain time.Duration) {
+	h.mu.Lock()
+	h.closing = true
+	h.mu.Unlock()
+	close(h.closed)
+	late := time.AfterFunc(drain, func() { h.end(errDrain) })
+	defer late.Stop()
+	h.running.Wait()
+	h.end(nil)
+}
+
+// call makes a panic of a handler its error: one bad execution does not end the others.
+func call(ctx context.Context, handle Handler, x Execution) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the handler panicked: %v", p)
+		}
+	}()
+	return handle(ctx, x)
+}
+
+// response says how an attempt ended.
+func response(r *reminderv1.ExecuteReminderRequest, err error) *reminderv1.ExecuteReminderResponse {
+	p := &reminderv1.ExecuteReminderResponse{ReminderId: r.GetReminderId(), Success: err == nil, FireId: r.GetFireId(), Attempt: r.GetAttempt()}
+	if err != nil {
+		p.Detail = strings.ToValidUTF8(rouse.Shorten(err.Error(), rouse.MaxDetail), "\uFFFD")
+	}
+	return p
+}

@@ -1,0 +1,272 @@
+package reminder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+)
+
+// link is the way to one address, kept by one goroutine. A link to an instance that is no longer listed ends when its stream does;
+// those of given addresses stay.
+//
+// A given address that is none of the instances' own is an alias: a balancer's, or another name of one of them. It is good for
+// learning where instances are. To have no second stream to an instance, such a link has one only as long as no other has.
+type link struct {
+	address string
+	given   bool // by the caller, not learned
+	conn    *grpc.ClientConn
+	stop    context.CancelFunc
+
+	// The client's mutex guards what follows.
+	life  context.Context         // of the stream that stands; nil: none does
+	yield context.CancelCauseFunc // ends the try that is under way, or its stream, for another link
+	tried bool                    // it has been tried, and failed or stood
+}
+
+// maxLinks bounds the instances that are followed.
+const maxLinks = 256
+
+// How soon a link is tried again: at first, at most, and at most to an instance that is listed.
+const (
+	firstPause  = 100 * time.Millisecond
+	listedPause = time.Second
+	mostPause   = 10 * time.Second
+)
+
+// registerTime bounds a registration.
+const registerTime = 5 * time.Second
+
+var (
+	errYield = errors.New("another stream leads to the instance")
+	errAlias = errors.New("the address is none of an instance, and there are streams to instances")
+)
+
+// begin starts a link. The mutex is held.
+func (c *Client) begin(l *link) {
+	ctx, stop := context.WithCancel(c.ctx)
+	l.stop = stop
+	c.links[l.address] = l
+	c.running.Go(func() {
+		defer stop()
+		c.keep(ctx, l)
+		_ = l.conn.Close()
+	})
+}
+
+// keep keeps a stream until ctx ends.
+func (c *Client) keep(ctx context.Context, l *link) {
+	pause := newPause(firstPause, mostPause)
+	for ctx.Err() == nil {
+		c.mu.Lock()
+		var try context.Context
+		try, l.yield = context.WithCancelCause(ctx)
+		c.mu.Unlock()
+		stood, err := c.connectTo(try, l)
+		l.yield(nil)
+		if ctx.Err() != nil {
+			return
+		}
+		if stood {
+			pause.reset()
+		}
+		if errors.Is(err, errAlias) || errors.Is(err, errYield) {
+			if !c.park(ctx, l) {
+				return
+			}
+			continue
+		}
+		if c.failed(l, err) {
+			return
+		}
+		if c.listed(l) {
+			pause.next = min(pause.next, listedPause)
+		}
+		wait(ctx, pause.grow(), nil)
+	}
+}
+
+// connectTo registers, opens a stream and serves it until it ends. stood says that a table has come over it.
+func (c *Client) connectTo(ctx context.Context, l *link) (stood bool, err error) {
+	l.conn.ResetConnectBackoff()
+	soon, cancel := context.WithTimeout(ctx, registerTime)
+	defer cancel()
+	l.conn.WaitForStateChange(soon, connectivity.TransientFailure) // at once if it is in another state
+	service := reminderv1.NewReminderServiceClient(l.conn)
+	answer, err := service.RegisterSidecar(soon, &reminderv1.RegisterSidecarRequest{AppId: c.o.App, Address: c.o.Address})
+	if err != nil {
+		return false, translate(err)
+	}
+	heartbeat, alias := c.registered(l, answer)
+	if alias {
+		return false, errAlias
+	}
+	return c.serve(ctx, l, service, heartbeat)
+}
+
+// registered notes what a registration was answered with. alias says that the link has to wait for others, which lead to instances.
+func (c *Client) registered(l *link, answer *reminderv1.RegisterSidecarResponse) (heartbeat time.Duration, alias bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := answer.GetHeartbeat().AsDuration(); d > 0 {
+		c.heartbeat = max(d, leastHeartbeat)
+	}
+	if len(answer.GetInstances()) > 0 && !c.anyStands() { // otherwise the table says it
+		c.known = slices.Clone(answer.Instances)
+		c.adjust()
+	}
+	return c.heartbeat, c.superfluous(l)
+}
+
+// superfluous says whether a link is an alias, and others to instances stand or have yet to be tried. The mutex is held.
+func (c *Client) superfluous(l *link) bool {
+	if !l.given || len(c.known) == 0 || slices.Contains(c.known, l.address) {
+		return false
+	}
+	for _, address := range c.known {
+		if other := c.links[address]; other != nil && (other.life != nil || !other.tried) {
+			return true
+		}
+	}
+	return false
+}
+
+// park waits until an alias is needed; it is false if ctx ended.
+func (c *Client) park(ctx context.Context, l *link) bool {
+	for {
+		c.mu.Lock()
+		superfluous, changed := c.superfluous(l), c.changed
+		l.tried = true
+		c.mu.Unlock()
+		if !superfluous {
+			return ctx.Err() == nil
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-changed:
+		}
+	}
+}
+
+// failed notes that a try of a link, or its stream, is over, and says whether that is the end of the client.
+func (c *Client) failed(l *link, err error) (end bool) {
+	c.mu.Lock()
+	l.tried = true
+	if end = l.given && c.table == nil && !c.anyStands() && hopeless(err); end {
+		c.refused = fmt.Errorf("the reminder service at %s refuses the sidecar: %w", l.address, err)
+	}
+	c.announce()
+	c.mu.Unlock()
+	if end {
+		c.end()
+	}
+	if err != nil {
+		c.telling.Lock()
+		defer c.telling.Unlock()
+		c.o.Lost(&InstanceError{l.address, err})
+	}
+	return end
+}
+
+// hopeless says whether an error will be the same next time.
+func hopeless(err error) bool {
+	st, ok := status.FromError(err)
+	if err == nil || !ok {
+		return false
+	}
+	switch st.Code() {
+	case codes.InvalidArgument, codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
+		return true
+	}
+	return false
+}
+
+func (c *Client) listed(l *link) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.known, l.address)
+}
+
+// anyStands says whether any stream stands. The mutex is held.
+func (c *Client) anyStands() bool {
+	for _, l := range c.links {
+		if l.life != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// stands notes that a link's stream stands, with the table that came over it.
+func (c *Client) stands(l *link, life context.Context, update *reminderv1.TokenBucketsUpdate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.anyStands() {
+		c.floor = 0 // if the service has begun anew, so has the count
+	}
+	l.life, l.tried = life, true
+	c.hear(update)
+}
+
+// hear takes in a table. The mutex is held.
+func (c *Client) hear(update *reminderv1.TokenBucketsUpdate) {
+	if t := tableOf(update); t.Generation >= c.floor {
+		c.table, c.floor = t, t.Generation
+		if list := t.addresses(); len(list) > 0 {
+			c.known = list
+		}
+	}
+	c.adjust()
+}
+
+// fell notes that a link's stream is over.
+func (c *Client) fell(l *link) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.life = nil
+	c.adjust()
+}
+
+// adjust begins and ends links, so that there is one to each instance. The mutex is held.
+func (c *Client) adjust() {
+	defer c.announce()
+	if c.ctx.Err() != nil || c.over {
+		return
+	}
+	for address, l := range c.links {
+		if !l.given && l.life == nil && !slices.Contains(c.known, address) {
+			l.stop()
+			delete(c.links, address)
+		}
+	}
+	for _, address := range c.known {
+		if c.links[address] != nil || c.bad[address] || len(c.links) >= maxLinks {
+			continue
+		}
+		plain, err := c.learnedAddress(address)
+		var conn *grpc.ClientConn
+		if err == nil {
+			conn, err = connect(address, plain, c.o)
+		}
+		if err != nil { // told once, by a goroutine of its own, as the mutex is held
+			c.bad[address] = true
+			c.running.Go(func() { c.failed(&link{address: address}, err) })
+			continue
+		}
+		c.begin(&link{address: address, conn: conn})
+	}
+	for _, l := range c.links {
+		if l.life != nil && c.superfluous(l) {
+			l.yield(errYield)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package reminder
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+)
+
+const (
+	// defaultHeartbeat is that of a service which does not say how often it wants to hear something.
+	defaultHeartbeat = 2 * time.Second
+	leastHeartbeat   = 10 * time.Millisecond
+
+	// silences is after how many heartbeats without a word the other is gone.
+	silences = 3
+
+	// maxOut is how many messages may wait to be sent: far more than executions in hand, so that only an instance that asks
+	// without listening meets it.
+	maxOut = 1 << 16
+
+	// byeTime is how long a stream may take to end in order.
+	byeTime = 2 * time.Second
+)
+
+var (
+	errSilent = errors.New("nothing was heard for three heartbeats")
+	errDeaf   = errors.New("the instance sends executions, and does not take in answers")
+)
+
+// stream is a ConnectSidecar stream.
+type stream struct {
+	wire      grpc.BidiStreamingClient[reminderv1.SidecarStream, reminderv1.ReminderServiceStream]
+	heartbeat time.Duration
+	cut       context.CancelCauseFunc // ends it at once
+	wake      chan struct{}           // there is something to send, or the end
+
+	mu     sync.Mutex
+	out    []*reminderv1.SidecarStream // to be sent next
+	ending bool
+
+	inHand int // executions; the hand's mutex guards it
+}
+
+// serve opens a stream and serves it until it ends or ctx does. stood says that a table has come over it.
+func (c *Client) serve(ctx context.Context, l *link, service reminderv1.ReminderServiceClient, heartbeat time.Duration) (stood bool, err error) {
+	standing, cut := context.WithCancelCause(context.WithoutCancel(ctx)) // outlives ctx, for an orderly end
+	defer cut(nil)
+	wire, err := service.ConnectSidecar(standing)
+	if err != nil {
+		return false, translate(err)
+	}
+	s := &stream{wire: wire, heartbeat: heartbeat, cut: cut, wake: make(chan struct{}, 1)}
+	s.send(&reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_Hello{
+		Hello: &reminderv1.SidecarHello{Caller: c.caller, Concurrency: uint32(c.o.InHand)}}})
+	var beside sync.WaitGroup
+	beside.Go(func() { s.sendLoop(standing) })
+	beside.Go(func() { s.bye(ctx, standing) })
+	defer beside.Wait()
+	defer cut(nil)
+	silence := time.AfterFunc(silences*heartbeat, func() { cut(errSilent) })
+	defer silence.Stop()
+	for {
+		m, err := wire.Recv()
+		if err != nil {
+			if stood {
+				c.fell(l)
+			}
+			return stood, why(ctx, standing, err)
+		}
+		silence.Reset(silences * heartbeat)
+		switch m := m.GetReminderMessage().(type) {
+		case *reminderv1.ReminderServiceStream_TokenBucketsUpdate:
+			if stood {
+				c.mu.Lock()
+				c.hear(m.TokenBucketsUpdate)
+				c.mu.Unlock()
+			} else {
+				c.stands(l, standing, m.TokenBucketsUpdate)
+			}
+			stood = true
+		case *reminderv1.ReminderServiceStream_ExecuteReminderReq:
+			c.hand.take(s, m.ExecuteReminderReq)
+		}
+	}
+}
+
+// why returns why a stream ended.
+func why(ctx, standing context.Context, err error) error {
+	switch {
+	case errors.Is(context.Cause(ctx), errYield):
+		return errYield
+	case errors.Is(context.Cause(standing), errSilent), errors.Is(context.Cause(standing), errDeaf):
+		return context.Cause(standing)
+	case errors.Is(err, io.EOF):
+		return errors.New("the instance has ended the stream")
+	}
+	return translate(err)
+}
+
+// send has a message sent.
+func (s *stream) send(m *reminderv1.SidecarStream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.out) == maxOut {
+		s.cut(errDeaf)
+		return
+	}
+	s.out = append(s.out, m)
+	s.signal()
+}
+
+// answer has the end of an execution told.
+func (s *stream) answer(r *reminderv1.ExecuteReminderResponse) {
+	s.send(&reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_ExecuteReminderRes{ExecuteReminderRes: r}})
+}
+
+// bye ends the stream in order when ctx ends: it is closed after what is to be sent, and cut if that takes too long.
+func (s *stream) bye(ctx, standing context.Context) {
+	select {
+	case <-standing.Done():
+		return
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	s.ending = true
+	s.mu.Unlock()
+	s.signal()
+	late := time.NewTimer(byeTime)
+	defer late.Stop()
+	select {
+	case <-standing.Done():
+	case <-late.C:
+		s.cut(context.Cause(ctx))
+	}
+}
+
+func (s *stream) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// sendLoop sends what there is, and an empty message when there was nothing for a heartbeat, until the stream is over.
+func (s *stream) sendLoop(ctx context.Context) {
+	beat := time.NewTimer(s.heartbeat)
+	defer beat.Stop()
+	empty := &reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}}
+	for {
+		s.mu.Lock()
+		out, ending := s.out, s.ending
+		s.out = nil
+		s.mu.Unlock()
+		for _, m := range out {
+			if s.wire.Send(m) != nil {
+				return // the stream is over; why, Recv is told
+			}
+		}
+		if ending && len(out) == 0 {
+			_ = s.wire.CloseSend()
+			return
+		}
+		if len(out) > 0 {
+			beat.Reset(s.heartbeat)
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		case <-beat.C:
+			if s.wire.Send(empty) != nil {
+				return
+			}
+			beat.Reset(s.heartbeat)
+		}
+	}
+}

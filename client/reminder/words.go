@@ -1,0 +1,115 @@
+package reminder
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+)
+
+// Reminder says when and with what.
+type Reminder struct {
+	Name          string            // for the app; it need not be unique
+	NextExecution time.Time         // of one that is created the first, unless there is an InitialDelay; zero or past: now
+	InitialDelay  string            // until the first execution: "10s", "PT10S"
+	Schedule      string            // executions after the first: "90s", "@every 90s", "R5/PT90S", five or six cron fields, "@daily"; empty: none
+	Metadata      map[string]string // any data, or what leads to it; 128 bytes in all, unless the service is set otherwise
+	TTL           time.Time         // no execution begins afterwards; zero: no end
+	Actor         Actor             // that it is of: its executions go to the actor's host; zero: none
+}
+
+// Actor names an actor of the app.
+type Actor struct{ Type, ID string }
+
+// Created is what became of a reminder that was created.
+type Created struct {
+	ID            string
+	NextExecution time.Time
+	Bucket        string
+}
+
+// State is a reminder as the service has it.
+type State struct {
+	ID        string // the one that it has now
+	Reminder  Reminder
+	App       string
+	Bucket    string
+	Attempts  int    // of the execution that is in progress
+	LastError string // of it
+	Sidecar   string // to which it goes; empty: to any of the app
+	Instance  string // its bucket's
+}
+
+// Moved is what became of one of the reminders that Subscribe was asked for.
+type Moved struct {
+	Asked string // the id that was given
+	ID    string // the one that it has now; empty if it could not be moved
+	Err   error
+}
+
+// Execution is one attempt to execute a reminder.
+type Execution struct {
+	ID       string // of the reminder, the one that it has now
+	Reminder Reminder
+	FireID   string // the same for every attempt of the execution, for ever: what to remember against duplicates
+	Attempt  int    // 1 is the first
+	Due      time.Time
+	Token    uint64 // grows from attempt to attempt of a reminder: refuse what is older than you saw
+}
+
+// Handler executes a reminder. Nil says that it is done; after an error it is executed again, later and less often each time. Its
+// ctx ends when a Close takes too long.
+//
+// One execution is not handled twice at a time by a client: an attempt that comes while an earlier one is in hand, because its stream
+// was lost or the service grew tired of waiting, is answered by what the earlier one comes to. Another sidecar may be handling it.
+type Handler func(ctx context.Context, e Execution) error
+
+func (r *Reminder) proto() *reminderv1.Reminder {
+	p := &reminderv1.Reminder{ReminderName: r.Name, InitialDelay: r.InitialDelay, Schedule: r.Schedule}
+	if !r.NextExecution.IsZero() {
+		p.NextExecutionTime = timestamppb.New(r.NextExecution)
+	}
+	if !r.TTL.IsZero() {
+		p.Ttl = timestamppb.New(r.TTL)
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
+		p.Metadata = append(p.Metadata, &reminderv1.ReminderMetadata{Key: key, Value: r.Metadata[key]})
+	}
+	return p
+}
+
+func (a Actor) proto() *reminderv1.Actor {
+	if a == (Actor{}) {
+		return nil
+	}
+	return &reminderv1.Actor{ActorType: a.Type, ActorId: a.ID}
+}
+
+// reminderOf returns the reminder of a message. Of a key that is there more than once, the last counts.
+func reminderOf(p *reminderv1.Reminder, a *reminderv1.Actor) Reminder {
+	r := Reminder{Name: p.GetReminderName(), NextExecution: timeOf(p.GetNextExecutionTime()), InitialDelay: p.GetInitialDelay(),
+		Schedule: p.GetSchedule(), TTL: timeOf(p.GetTtl()), Actor: Actor{a.GetActorType(), a.GetActorId()}}
+	if len(p.GetMetadata()) > 0 {
+		r.Metadata = make(map[string]string, len(p.Metadata))
+		for _, m := range p.Metadata {
+			r.Metadata[m.GetKey()] = m.GetValue()
+		}
+	}
+	return r
+}
+
+func executionOf(p *reminderv1.ExecuteReminderRequest) Execution {
+	return Execution{ID: p.GetReminderId(), Reminder: reminderOf(p.GetReminder(), p.GetActor()), FireID: p.GetFireId(),
+		Attempt: int(p.GetAttempt()), Due: timeOf(p.GetDue()), Token: p.GetToken()}
+}
+
+func timeOf(p *timestamppb.Timestamp) time.Time {
+	if p == nil {
+		return time.Time{}
+	}
+	return p.AsTime()
+}

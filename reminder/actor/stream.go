@@ -1,0 +1,211 @@
+package actor
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/rousehq/rouse"
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+)
+
+var (
+	errMissed   = status.Error(codes.Aborted, "moves of actors were missed: connect again, and forget where actors are")
+	errStopping = status.Error(codes.Unavailable, "the instance stops: connect to another one")
+	errReplaced = status.Error(codes.Aborted, "the host has another stream")
+	errSilent   = status.Error(codes.DeadlineExceeded, "the host said nothing for three heartbeats")
+	errSlow     = status.Error(codes.ResourceExhausted, "the host does not take in what it is told")
+	errUnknown  = status.Error(codes.FailedPrecondition, "no such host is registered: call RegisterActorHost first")
+)
+
+// maxStreams bounds the hosts that are connected to an instance.
+const maxStreams = 10_000
+
+// maxTold bounds what waits to be sent to a host.
+const maxTold = 4096
+
+// stream is a ConnectActorHost stream. The service's mutex guards it.
+type stream struct {
+	life     string
+	cut      context.CancelCauseFunc
+	wake     chan struct{}
+	out      []*reminderv1.PlacementStream
+	renewed  rouse.Instant // when its host was last said to be ON
+	revision uint64        // of the note that says so
+	over     bool
+}
+
+// tell has a message sent. The mutex is held.
+func (st *stream) tell(m *reminderv1.PlacementStream) {
+	if len(st.out) == maxTold {
+		st.cut(errSlow)
+		return
+	}
+	st.out = append(st.out, m)
+	select {
+	case st.wake <- struct{}{}:
+	default:
+	}
+}
+
+// ConnectActorHost serves a host for as long as it lives.
+func (f *face) ConnectActorHost(wire grpc.BidiStreamingServer[reminderv1.ActorHostStream, reminderv1.PlacementStream]) error {
+	first, err := wire.Recv()
+	if err != nil {
+		return err
+	}
+	who := hostKey{first.GetHello().GetAppId(), first.GetHello().GetAddress()}
+	if err := who.check("hello."); err != nil {
+		return err
+	}
+	ctx, cut := context.WithCancelCause(wire.Context())
+	defer cut(nil)
+	st := &stream{cut: cut, wake: make(chan struct{}, 1)}
+	if err := f.join(ctx, who, st); err != nil {
+		return err
+	}
+	heard := make(chan error, 1)
+	f.listens.Go(func() { heard <- f.listen(wire, cut) }) // until this handler has returned
+	var sending sync.WaitGroup
+	sending.Go(func() { f.sendLoop(ctx, wire, st) })
+	var bye bool
+	select {
+	case err := <-heard:
+		bye = errors.Is(err, io.EOF)
+	case <-ctx.Done():
+	}
+	why := context.Cause(ctx)
+	cut(nil)
+	sending.Wait()
+	f.leave(context.WithoutCancel(wire.Context()), who, st, bye)
+	if _, ours := status.FromError(why); why != nil && ours {
+		return why
+	}
+	return nil
+}
+
+// join takes a stream in, says that its host is ON, and has the stream told of all hosts.
+func (s *Service) join(ctx context.Context, who hostKey, st *stream) error {
+	found, err := s.notes.get(ctx, who.note(hostNote), who.note(liveNote))
+	if err != nil {
+		return err
+	}
+	if found[0].revision == 0 {
+		with, err := status.Convert(errUnknown).WithDetails(&errdetails.ErrorInfo{Domain: "reminder", Reason: "NOT_REGISTERED"})
+		if err != nil {
+			return errUnknown
+		}
+		return with.Err()
+	}
+	var live liveBody
+	if err := found[1].read(&live); err != nil {
+		return err
+	}
+	if st.life = live.Life; live.Life == "" || live.Until <= s.opts.Timers.Now() {
+		st.life = rand.Text()
+	}
+	if err := s.add(who, st); err != nil {
+		return err
+	}
+	if err := s.round(ctx); err != nil {
+		s.leave(context.WithoutCancel(ctx), who, st, false)
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.tell(&reminderv1.PlacementStream{PlacementMessage: &reminderv1.PlacementStream_HostsUpdate{HostsUpdate: s.hostsOf(who.app)}})
+	return nil
+}
+
+// add adds a stream, in place of an older one of the same host.
+func (s *Service) add(who hostKey, st *stream) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.streams[who]
+	switch {
+	case s.closed:
+		return errStopping
+	case old == nil && len(s.streams) >= maxStreams:
+		return rouse.ErrOverloaded
+	case old != nil:
+		old.cut(errReplaced)
+		old.over = true
+	}
+	s.streams[who] = st
+	return nil
+}
+
+// leave takes a stream out. A host that has said good bye is OFF at once, unless it is connected elsewhere meanwhile.
+func (s *Service) leave(ctx context.Context, who hostKey, st *stream, bye bool) {
+	s.mu.Lock()
+	st.over = true
+	mine := s.streams[who] == st
+	if mine {
+		delete(s.streams, who)
+	}
+	revision := st.revision
+	s.mu.Unlock()
+	if bye && mine && revision != 0 {
+		body := liveBody{who.app, who.address, s.opts.Timers.Now(), st.life}
+		if _, err := s.notes.put(ctx, write{who.note(liveNote), &body, revision}); err != nil {
+			s.opts.Log.Warn("a host that has left stays ON for three heartbeats", "app", who.app, "host", who.address, "error", err)
+			return
+		}
+		s.mu.Lock()
+		if h, known := s.hosts[who]; known && h.life == st.life && s.streams[who] == nil {
+			h.on = false
+			s.hosts[who] = h
+			s.tellHosts(who.app)
+		}
+		s.mu.Unlock()
+		s.soon()
+	}
+}
+
+// listen hears the host until the stream is over, or it is silent.
+func (s *Service) listen(wire grpc.BidiStreamingServer[reminderv1.ActorHostStream, reminderv1.PlacementStream], cut context.CancelCauseFunc) error {
+	silence := time.AfterFunc(silences*s.opts.Heartbeat, func() { cut(errSilent) })
+	defer silence.Stop()
+	for {
+		if _, err := wire.Recv(); err != nil {
+			return err
+		}
+		silence.Reset(silences * s.opts.Heartbeat)
+	}
+}
+
+// sendLoop sends what there is, and an empty message each heartbeat, until ctx ends.
+func (s *Service) sendLoop(ctx context.Context, wire grpc.BidiStreamingServer[reminderv1.ActorHostStream, reminderv1.PlacementStream], st *stream) {
+	beat := time.NewTicker(s.opts.Heartbeat)
+	defer beat.Stop()
+	empty := &reminderv1.PlacementStream{PlacementMessage: &reminderv1.PlacementStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}}
+	for {
+		s.mu.Lock()
+		out := st.out
+		st.out = nil
+		s.mu.Unlock()
+		for _, m := range out {
+			if ctx.Err() != nil || wire.Send(m) != nil {
+				return // it is over; why, Recv is told
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-st.wake:
+		case <-beat.C:
+			if wire.Send(empty) != nil {
+				return
+			}
+		}
+	}
+}

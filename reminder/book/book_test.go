@@ -1,0 +1,272 @@
+package book
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func TestPrefixes(t *testing.T) {
+	for n, want := range map[int]string{0: "A", 1: "B", 25: "Z", 26: "AA", 27: "AB", 30: "AE", 701: "ZZ", 702: "AAA"} {
+		if got := Prefix(n); got != want {
+			t.Errorf("prefix %d is %s, not %s", n, got, want)
+		}
+	}
+	for n := range 50_000 {
+		if back, ok := prefixNumber(Prefix(n)); !ok || back != n {
+			t.Fatalf("prefix %d, %s, is read as %d", n, Prefix(n), back)
+		}
+	}
+}
+
+func TestIDs(t *testing.T) {
+	id := ID{"B", 200143, "drftghrq"}
+	if got := id.String(); got != "reminder||B||200143||drftghrq" {
+		t.Errorf("it is written %s", got)
+	}
+	if back, err := ParseID(id.String()); err != nil || back != id {
+		t.Errorf("it is read as %v, %v", back, err)
+	}
+	for _, bad := range []string{"", "reminder||B||200143", "reminder||b||1||drftghrq", "reminder||B||0||drftghrq",
+		"reminder||B||01||drftghrq", "reminder||B||+1||drftghrq",
+		"reminder||B||2147483648||drftghrq", "reminder||B||1||drftghr", "reminder||B||1||drftghrQ", "reminder||B||1||drftghrq||", "timer||B||1||drftghrq", "reminder||BBBBBBB||1||drftghrq"} {
+		if _, err := ParseID(bad); err == nil {
+			t.Errorf("%q is taken for an id", bad)
+		}
+	}
+}
+
+func FuzzParseID(f *testing.F) {
+	f.Add("reminder||B||200143||drftghrq")
+	f.Add("reminder||||||")
+	f.Fuzz(func(t *testing.T, text string) {
+		if id, err := ParseID(text); err == nil && id.String() != text {
+			t.Errorf("%q is read as %q", text, id.String())
+		}
+	})
+}
+
+// letters makes vectors in order.
+func letters() func() string {
+	n := 0
+	return func() string {
+		n++
+		return fmt.Sprintf("vector%c%c", 'a'+n/26, 'a'+n%26)
+	}
+}
+
+func TestBucketsGoThroughAllNumbersAndBeginAgain(t *testing.T) {
+	var b Book
+	vector := letters()
+	first := b.Make("orderapp", "B", 100_000, vector)
+	if first.ID != "B1" || first.From != 1 || first.To != 100_000 {
+		t.Errorf("the first is %+v", first)
+	}
+	var last Bucket
+	for range 21_474 {
+		last, b.Buckets = b.Make("orderapp", "B", 100_000, vector), nil
+		if last.Vector != first.Vector {
+			break
+		}
+		if last.From < 1 || last.To < last.From {
+			t.Fatalf("%+v", last)
+		}
+	}
+	if last.ID != "B21475" || last.From != 1 || last.To != 100_000 || last.Vector == first.Vector {
+		t.Errorf("after the last number comes %+v", last)
+	}
+	if v := Vector(); len(v) != 8 || v == Vector() {
+		t.Errorf("vectors are such as %q", v)
+	}
+}
+
+// world is a table and who is there, which changes at random.
+type world struct {
+	Situation
+	t     *testing.T
+	given map[string]int32 // last token of each bucket
+	ids   map[ID]bool
+}
+
+func (w *world) plan() {
+	w.t.Helper()
+	next, seats, changed := Plan(w.Situation)
+	if !changed && (next.Generation != w.Book.Generation || !maps.Equal(seats, w.Seats)) || changed && next.Generation != w.Book.Generation+1 {
+		w.t.Fatal("what has changed and what is said of it differ")
+	}
+	for i := range next.Buckets {
+		b := &next.Buckets[i]
+		if _, known := w.given[b.ID]; !known {
+			w.given[b.ID] = b.From - 1
+		}
+	}
+	w.Book, w.Seats = next, seats
+	w.Low, w.Spent, w.Empty, w.Splits = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]Cut{}
+	if again, _, changed := Plan(w.Situation); changed {
+		w.t.Fatalf("the plan is not what it plans itself: %+v", again)
+	}
+}
+
+func (w *world) check() {
+	w.t.Helper()
+	table := NewTable(&w.Book, w.Seats)
+	open := map[string]int{}
+	perInstance := map[string]int{}
+	for i := range table.Rows {
+		row := &table.Rows[i]
+		if len(w.Clients[row.App]) > 0 && !slices.Contains(w.Clients[row.App], row.Client) || len(w.Clients[row.App]) == 0 && row.Client != "" {
+			w.t.Fatalf("%s is with %q", row.ID, row.Client)
+		}
+		if !slices.Contains(w.Instances, row.Instance) {
+			w.t.Fatalf("%s is at %q", row.ID, row.Instance)
+		}
+		if row.State == Open {
+			open[row.App+row.Client]++
+		}
+		perInstance[row.Instance]++
+		for _, token := range []int32{row.From, row.To} {
+			if got := table.Of(ID{row.Prefix, token, row.Vector}); got != row {
+				w.t.Fatalf("the token %d of %s is found in %+v", token, row.ID, got)
+			}
+		}
+	}
+	for app, clients := range w.Clients {
+		least, most := math.MaxInt, 0
+		for _, c := range clients {
+			least, most = min(least, open[app+c]), max(most, open[app+c])
+		}
+		if len(clients) > 0 && (least < 1 || most-least > 1) {
+			w.t.Fatalf("sidecars of %s have %d to %d open buckets", app, least, most)
+		}
+	}
+	least, most := math.MaxInt, 0
+	for _, i := range w.Instances {
+		least, most = min(least, perInstance[i]), max(most, perInstance[i])
+	}
+	if most-least > 1 {
+		w.t.Fatalf("instances have %d to %d buckets", least, most)
+	}
+}
+
+// give gives tokens of a bucket, and notes the ids.
+func (w *world) give(b *Bucket, n int32) {
+	for ; n > 0 && b.State.Gives() && w.given[b.ID] < b.To; n-- {
+		w.given[b.ID]++
+		id := ID{b.Prefix, w.given[b.ID], b.Vector}
+		if w.ids[id] {
+			w.t.Fatalf("%v is given twice", id)
+		}
+		w.ids[id] = true
+	}
+	switch left := b.To - w.given[b.ID]; {
+	case left == 0:
+		w.Spent[b.ID] = true
+	case left < 5:
+		w.Low[b.ID] = true
+	}
+}
+
+// TestPlans lets sidecars and instances come and go, tokens be given, and buckets be divided and collected, at random.
+func TestPlans(t *testing.T) {
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		w := &world{t: t, given: map[string]int32{}, ids: map[ID]bool{}, Situation: Situation{Clients: map[string][]string{}, Prefixes: map[string]string{"x": "A", "y": "B"},
+			Instances: []string{"i0"}, Size: 40, Vector: letters()}}
+		w.plan()
+		for range 60 {
+			app := []string{"x", "y"}[r.IntN(2)]
+			switch r.IntN(7) {
+			case 0:
+				c := fmt.Sprint("c", r.IntN(6))
+				if !slices.Contains(w.Clients[app], c) {
+					w.Clients[app] = append(slices.Clone(w.Clients[app]), c)
+				}
+			case 1:
+				if n := len(w.Clients[app]); n > 0 {
+					at := r.IntN(n)
+					w.Clients[app] = slices.Delete(slices.Clone(w.Clients[app]), at, at+1)
+				}
+			case 2:
+				if i := fmt.Sprint("i", r.IntN(5)); !slices.Contains(w.Instances, i) {
+					w.Instances = append(slices.Clone(w.Instances), i)
+				}
+			case 3:
+				if n := len(w.Instances); n > 1 {
+					at := r.IntN(n)
+					w.Instances = slices.Delete(slices.Clone(w.Instances), at, at+1)
+				}
+			case 4, 5:
+				for i := range w.Book.Buckets {
+					w.give(&w.Book.Buckets[i], int32(r.IntN(20)))
+				}
+			case 6:
+				w.divideOrCollect(r)
+			}
+			w.plan()
+			w.check()
+		}
+	}
+}
+
+func (w *world) divideOrCollect(r *rand.Rand) {
+	if len(w.Book.Buckets) == 0 {
+		return
+	}
+	b := &w.Book.Buckets[r.IntN(len(w.Book.Buckets))]
+	if !b.State.Gives() && r.IntN(2) == 0 {
+		w.Empty[b.ID] = true
+		return
+	}
+	given := w.given[b.ID]
+	if !b.State.Gives() {
+		given = b.To
+	}
+	if given-b.From < 4 {
+		return
+	}
+	cut := Cut{At: b.From + (given-b.From)/2, Given: given}
+	w.Splits[b.ID] = cut
+	before := len(w.Book.Buckets)
+	next, _, _ := Plan(w.Situation)
+	for _, part := range next.Buckets[before:] { // as the leader does before anybody gives tokens of them
+		if len(part.Of) > 0 && part.Of[len(part.Of)-1] == b.ID && part.From <= given {
+			w.given[part.ID] = min(given, part.To)
+		}
+	}
+}
+
+// TestFewMove: who comes gets its share and nobody else anything, and who goes leaves its share and nothing else moves.
+func TestFewMove(t *testing.T) {
+	s := Situation{Clients: map[string][]string{"x": nil}, Prefixes: map[string]string{"x": "A"}, Instances: []string{"i"}, Size: 10, Vector: letters()}
+	for n := range 20 {
+		s.Clients["x"] = append(s.Clients["x"], fmt.Sprintf("c%02d", n))
+	}
+	s.Book, s.Seats, _ = Plan(s)
+	s.Clients["x"] = s.Clients["x"][:4]
+	s.Book, s.Seats, _ = Plan(s)
+	before := s.Seats
+	s.Clients["x"] = append(s.Clients["x"], "new")
+	s.Book, s.Seats, _ = Plan(s)
+	moved := 0
+	for id, seat := range s.Seats {
+		if seat.Client != before[id].Client {
+			if moved++; seat.Client != "new" {
+				t.Errorf("%s has moved from %s to %s", id, before[id].Client, seat.Client)
+			}
+		}
+	}
+	if moved != 4 {
+		t.Errorf("%d of 20 buckets have moved to the fifth sidecar", moved)
+	}
+	before = s.Seats
+	s.Clients["x"] = s.Clients["x"][:4]
+	_, s.Seats, _ = Plan(s)
+	for id, seat := range s.Seats {
+		if seat.Client != before[id].Client && before[id].Client != "new" {
+			t.Errorf("%s has moved from %s to %s", id, before[id].Client, seat.Client)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package form
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+)
+
+// unsure is by how much an engine may be behind the clock of its store: a delay counted from there is surely not cut short.
+const unsure = 2 * time.Millisecond
+
+// when fills in when the timer is due.
+func (t *Timer) when(r *reminderv1.Reminder, now rouse.Instant) error {
+	first, err := firstTime(r, now)
+	if err != nil {
+		return err
+	}
+	end, err := instant("reminder.ttl", r.Ttl)
+	if err != nil {
+		return err
+	}
+	if end != 0 && end < max(first, now) {
+		return rouse.Refuse("reminder.ttl", end.String(), "lies before the first execution, "+max(first, now).String(), "give a later one, or none")
+	}
+	if r.Schedule == "" {
+		switch {
+		case first == 0:
+			t.Spec.Schedule = "@after 0s"
+		case r.NextExecutionTime == nil: // counted from when the timer is made, by the store's clock
+			t.Spec.Schedule = "@after " + first.Sub(now).String()
+		default:
+			t.Spec.Schedule = first.String()
+		}
+		return nil
+	}
+	cron, err := t.recur(r.Schedule)
+	if err != nil {
+		return err
+	}
+	if r.InitialDelay != "" {
+		first = first.Add(unsure)
+	}
+	t.Spec.Overlap = rouse.OverlapWait
+	if end != 0 && end < rouse.MaxInstant {
+		t.Spec.End = end + 1 // one at the very end still fires
+	}
+	switch {
+	case cron && first == 0:
+	case cron:
+		t.Spec.Start, t.Spec.Also, t.First = first, []string{first.String()}, first
+	default:
+		t.First = max(first, now)
+		t.Spec.Start = t.First
+	}
+	return nil
+}
+
+// firstTime returns the time of the first execution, 0 if nothing says it.
+func firstTime(r *reminderv1.Reminder, now rouse.Instant) (rouse.Instant, error) {
+	at, err := instant("reminder.next_execution_time", r.NextExecutionTime)
+	if err != nil {
+		return 0, err
+	}
+	if r.InitialDelay == "" {
+		return at, nil
+	}
+	if at != 0 {
+		return 0, rouse.Refuse("reminder.initial_delay", r.InitialDelay, "and next_execution_time are both given", "give one of them")
+	}
+	d, ok := duration(r.InitialDelay)
+	if !ok || d < 0 || d > 200*366*24*time.Hour {
+		return 0, rouse.Refuse("reminder.initial_delay", r.InitialDelay, "is no duration", `give one of up to 200 years such as "10s", "1h30m" or "PT10S"`)
+	}
+	if first := now.Add(d); first <= rouse.MaxInstant {
+		return first, nil
+	}
+	return rouse.MaxInstant, nil
+}
+
+// recur fills in a schedule of more than one execution. cron says that it has times of its own, instead of an interval.
+func (t *Timer) recur(text string) (cron bool, err error) {
+	s := &t.Spec
+	if d, err := time.ParseDuration(text); err == nil {
+		s.Schedule = "@every " + d.String()
+		return false, nil
+	}
+	switch fields := strings.Fields(text); {
+	case strings.HasPrefix(text, "@every "), strings.HasPrefix(text, "P"):
+		s.Schedule = text
+		return false, nil
+	case strings.HasPrefix(text, "R"):
+		count, period, ok := strings.Cut(text[1:], "/")
+		if !ok || strings.Contains(period, "/") {
+			break // it names its start, or nothing
+		}
+		if count != "" {
+			n, err := strconv.ParseUint(count, 10, 32)
+			if err != nil || n == 0 || n > rouse.MaxOccurrences {
+				return false, rouse.Refuse("reminder.schedule", text, "has no number of executions",
+					"give 1 to "+strconv.Itoa(rouse.MaxOccurrences)+`, as in "R5/PT90S", or none`)
+			}
+			s.MaxOccurrences = n
+		}
+		s.Schedule = "R/" + period
+		return false, nil
+	case len(fields) == 6 && !strings.Contains(fields[0], ":"):
+		s.Schedule = "cron6:" + text
+		return true, nil
+	}
+	s.Schedule = text
+	if !s.Recurring() {
+		return false, rouse.Refuse("reminder.schedule", text, "is one time, and no schedule", "give it as next_execution_time")
+	}
+	return true, nil
+}
+
+// duration reads Go's durations, and those of ISO 8601 that every clock measures in the same way.
+func duration(text string) (time.Duration, bool) {
+	if d, err := time.ParseDuration(text); err == nil {
+		return d, true
+	}
+	rest, ok := strings.CutPrefix(text, "P")
+	if !ok || rest == "" || strings.HasSuffix(rest, "T") {
+		return 0, false
+	}
+	days, clock, _ := strings.Cut(rest, "T")
+	var d time.Duration
+	if days != "" {
+		n, err := strconv.ParseUint(strings.TrimSuffix(days, "D"), 10, 16)
+		if err != nil || !strings.HasSuffix(days, "D") {
+			return 0, false
+		}
+		d = time.Duration(n) * 24 * time.Hour
+	}
+	if clock == "" {
+		return d, days != ""
+	}
+	if strings.ToUpper(clock) != clock {
+		return 0, false
+	}
+	c, err := time.ParseDuration(strings.ToLower(clock))
+	if err != nil || c < 0 || strings.ContainsAny(clock, "NU+-µ") {
+		return 0, false
+	}
+	return d + c, true
+}

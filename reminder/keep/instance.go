@@ -1,0 +1,63 @@
+package keep
+
+import (
+	"context"
+	"fmt"
+)
+
+const instancePrefix = "instance||"
+
+// Instance is what an instance says of itself.
+type Instance struct {
+	Address string   `json:"address"`
+	Node    string   `json:"node"`
+	Clients []Client `json:"clients,omitempty"` // that are connected to it
+	Low     []string `json:"low,omitempty"`     // token buckets of which it has given nearly all
+	Spent   []string `json:"spent,omitempty"`   // of which it has given all
+	Load    float64  `json:"load"`              // its load factor
+	// Rates are the executions a second of token buckets, of those that have the most.
+	Rates map[string]float64 `json:"rates,omitempty"`
+}
+
+// Client is a sidecar that is connected.
+type Client struct {
+	App     string `json:"app"`
+	Prefix  string `json:"prefix"`
+	Address string `json:"address"`
+}
+
+// Say writes what an instance says of itself.
+func (k *Keeper) Say(ctx context.Context, i *Instance) error {
+	notes, err := k.get(ctx, instancePrefix+i.Address)
+	if err != nil {
+		return err
+	}
+	res, err := k.put(ctx, write{instancePrefix + i.Address, i, notes[0].revision})
+	if err == nil && !res[0].Applied {
+		err = fmt.Errorf("another node says that it is the instance %s: give each an address of its own", i.Address)
+	}
+	return err
+}
+
+// Instances returns what instances have said of themselves, those that are gone included.
+func (k *Keeper) Instances(ctx context.Context) (list []Instance, err error) {
+	err = k.list(ctx, instancePrefix, func(n note) error {
+		var i Instance
+		if err := n.read(&i); err != nil {
+			return err
+		}
+		list = append(list, i)
+		return nil
+	})
+	return list, err
+}
+
+// ForgetInstance removes what an instance has said.
+func (k *Keeper) ForgetInstance(ctx context.Context, address string) error {
+	notes, err := k.get(ctx, instancePrefix+address)
+	if err != nil || notes[0].revision == 0 {
+		return err
+	}
+	_, err = k.put(ctx, write{instancePrefix + address, nil, notes[0].revision})
+	return err
+}
