@@ -23,7 +23,21 @@ import (
 // confirms of a durable queue is on the disk.
 func StartRabbitMQ(t testing.TB) *Server {
 	t.Helper()
-	b, err := startBroker(findBroker(t))
+	s, _ := startServer(t, false)
+	return s
+}
+
+// StartManagedRabbitMQ starts a RabbitMQ as StartRabbitMQ does, with its management plugin, and gives the URL of its HTTP API
+// as well. The statistics of that are as fresh as they can be.
+func StartManagedRabbitMQ(t testing.TB) (s *Server, api string) {
+	t.Helper()
+	s, b := startServer(t, true)
+	return s, b.api()
+}
+
+func startServer(t testing.TB, managed bool) (*Server, *broker) {
+	t.Helper()
+	b, err := startBroker(findBroker(t), managed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,20 +46,45 @@ func StartRabbitMQ(t testing.TB) *Server {
 			t.Error(err)
 		}
 	})
-	return newServer(t, b.p, b.url("%2f"), b.p.ports[0].addr())
+	return newServer(t, b.p, b.url("%2f"), b.p.ports[0].addr()), b
 }
 
 // RabbitMQ gives the URL of a fresh, empty virtual host. All such hosts of a test binary are on one broker, whose start takes
 // some seconds. The host, its queues and its connections end with the test.
 func RabbitMQ(t testing.TB) string {
 	t.Helper()
+	address, _ := plain.fresh(t, false)
+	return address
+}
+
+// ManagedRabbitMQ gives the URL of a fresh, empty virtual host as RabbitMQ does, on a broker that has the management plugin, and
+// the URL of its HTTP API, which knows all hosts. This broker is another one than that of RabbitMQ, as the plugin takes seconds.
+func ManagedRabbitMQ(t testing.TB) (address, api string) {
+	t.Helper()
+	address, b := managed.fresh(t, true)
+	return address, b.api()
+}
+
+// sharedBroker is a broker that lives as long as the test binary.
+type sharedBroker struct {
+	once  sync.Once
+	b     *broker
+	err   error
+	hosts atomic.Int64
+}
+
+var plain, managed sharedBroker
+
+// fresh makes a virtual host, which ends with the test.
+func (s *sharedBroker) fresh(t testing.TB, managed bool) (string, *broker) {
+	t.Helper()
 	bin := findBroker(t)
-	sharedBroker.once.Do(func() { sharedBroker.b, sharedBroker.err = startBroker(bin) })
-	if sharedBroker.err != nil {
-		t.Fatal(sharedBroker.err)
+	s.once.Do(func() { s.b, s.err = startBroker(bin, managed) })
+	if s.err != nil {
+		t.Fatal(s.err)
 	}
-	b := sharedBroker.b
-	host := fmt.Sprintf("test-%d", sharedBroker.hosts.Add(1))
+	b := s.b
+	host := fmt.Sprintf("test-%d", s.hosts.Add(1))
 	if err := b.eval(fmt.Sprintf(`ok = rabbit_vhost:add(<<"%s">>, <<"test">>)`, host)); err != nil {
 		t.Fatal(err)
 	}
@@ -59,14 +98,7 @@ func RabbitMQ(t testing.TB) string {
 		host, everything)); err != nil {
 		t.Fatal(err)
 	}
-	return b.url(host)
-}
-
-var sharedBroker struct {
-	once  sync.Once
-	b     *broker
-	err   error
-	hosts atomic.Int64
+	return b.url(host), b
 }
 
 // broker is a RabbitMQ and the port mapper that Erlang asks where it is. The mapper is our child, and private, because one that
@@ -77,6 +109,9 @@ type broker struct {
 	p        *process
 	node     string
 	cookie   string // Erlang's password
+	managed  bool   // it has the management plugin, on the third of its ports
+
+	calling sync.Mutex // erl_call has the same name in Erlang whenever it runs, so there must be one at a time
 }
 
 type brokerPrograms struct{ server, epmd, call string }
@@ -101,12 +136,12 @@ func findBroker(t testing.TB) brokerPrograms {
 	return programs
 }
 
-func startBroker(programs brokerPrograms) (*broker, error) {
+func startBroker(programs brokerPrograms, managed bool) (*broker, error) {
 	as, err := asUser("rabbitmq")
 	if err != nil {
 		return nil, err
 	}
-	b := &broker{programs: programs, cookie: rand.Text()}
+	b := &broker{programs: programs, cookie: rand.Text(), managed: managed}
 	b.epmd, err = launch("epmd", 1, as, func(p *process) error {
 		p.path = programs.epmd
 		p.args = []string{"-port", fmt.Sprint(p.ports[0].port), "-address", "127.0.0.1"}
@@ -122,7 +157,7 @@ func startBroker(programs brokerPrograms) (*broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.p, err = launch("rabbitmq", 2, as, func(p *process) error { return b.describe(p) })
+	b.p, err = launch("rabbitmq", 3, as, func(p *process) error { return b.describe(p) })
 	if err != nil {
 		_ = b.epmd.close() // the error that counts is the broker's
 		return nil, err
@@ -132,7 +167,19 @@ func startBroker(programs brokerPrograms) (*broker, error) {
 
 func (b *broker) describe(p *process) error {
 	plugins := filepath.Join(p.dir, "enabled_plugins")
-	if err := os.WriteFile(plugins, []byte("[].\n"), 0o644); err != nil {
+	enabled := "[].\n"
+	if b.managed { // it comes with the broker, so nothing is fetched
+		enabled = "[rabbitmq_management].\n"
+		settings := fmt.Sprintf("management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = %d\nmanagement.rates_mode = none\n"+
+			"collect_statistics_interval = 500\n", p.ports[2].port)
+		if err := os.WriteFile(filepath.Join(p.dir, "rabbitmq.conf"), []byte(settings), 0o644); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(p.dir, "advanced.config"), []byte("[{rabbit, [{quorum_tick_interval, 500}]}].\n"), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(plugins, []byte(enabled), 0o644); err != nil {
 		return err
 	}
 	b.node = fmt.Sprintf("rouse%d@localhost", p.ports[0].port)
@@ -161,11 +208,21 @@ func (b *broker) describe(p *process) error {
 		if err != nil {
 			return err
 		}
-		return conn.Close()
+		if err := conn.Close(); err != nil || !b.managed {
+			return err
+		}
+		api, err := new(net.Dialer).DialContext(ctx, "tcp4", p.ports[2].addr())
+		if err != nil {
+			return err
+		}
+		return api.Close()
 	}
 	p.stopSignal = syscall.SIGTERM
 	return nil
 }
+
+// api is the URL of the management plugin's HTTP API.
+func (b *broker) api() string { return "http://guest:guest@" + b.p.ports[2].addr() }
 
 func (b *broker) url(host string) string {
 	return fmt.Sprintf("amqp://guest:guest@%s/%s", b.p.ports[0].addr(), host)
@@ -174,6 +231,8 @@ func (b *broker) url(host string) string {
 // eval has the broker evaluate an Erlang expression, which must give ok. RabbitMQ's own commands do the same, but start an
 // Erlang for it, which takes seconds.
 func (b *broker) eval(expression string) error {
+	b.calling.Lock()
+	defer b.calling.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, b.programs.call, "-sname", b.node, "-c", b.cookie, "-e")

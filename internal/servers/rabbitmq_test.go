@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"net/http"
 	"testing"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -30,5 +31,30 @@ func TestRabbitMQIsFresh(t *testing.T) {
 	})
 	if err := onChannel(gone, func(*amqp.Channel) error { return nil }); err == nil {
 		t.Errorf("%s has outlived its test", gone)
+	}
+}
+
+// TestManagedRabbitMQ holds that the HTTP API answers, and that it is of the broker that the URL leads to.
+func TestManagedRabbitMQ(t *testing.T) {
+	t.Parallel()
+	address, api := ManagedRabbitMQ(t)
+	err := onChannel(address, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclare("mine", true, false, false, false, nil)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	uri, err := amqp.ParseURI(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.Get(api + "/api/queues/" + uri.Vhost + "/mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // of a test
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("the API answers %s for a queue that is there", answer.Status)
 	}
 }

@@ -1,0 +1,52 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse/pool"
+)
+
+// lock waits until this process has the pool's lock, an exclusive queue, which it has for as long as the connection lives. The
+// broker gives it to another one within milliseconds of the connection's end.
+func (c *Controller) lock(ctx context.Context, conn *connection) error {
+	var since time.Time // when it was first seen that another process leads
+	released := false
+	for {
+		ch, err := conn.channel(ctx)
+		if err != nil {
+			return err
+		}
+		err = func() error {
+			defer conn.limit(ctx)()
+			_, err := ch.QueueDeclare(c.names.lock(), false, false, true, false, nil)
+			return err
+		}()
+		if err == nil {
+			return nil // the channel stays open, as nothing is gained by closing it
+		}
+		var answer *amqp091.Error
+		if !errors.As(err, &answer) || answer.Code != amqp091.ResourceLocked {
+			return fmt.Errorf("take the lock of the pool: %w", err)
+		}
+		if since.IsZero() {
+			since = time.Now()
+			c.enter(pool.StateStandingBy)
+			c.log.Info("another process leads the pool; this one stands by", "broker", c.host)
+		}
+		// For a while the other one may be we ourselves, whose last connection the broker believes to live.
+		if !released && time.Since(since) > c.config.ReleaseAfter {
+			if err := c.manager.Config().Driver.Release(ctx); err != nil {
+				c.log.Warn("workers of a pool that another process leads cannot be let go", "error", err)
+			}
+			released = true
+		}
+		if !pause(ctx, c.config.LockPoll) {
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package amqp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// management is the HTTP API of RabbitMQ's management plugin.
+type management struct {
+	base     string
+	user     *url.Userinfo
+	host     string
+	client   *http.Client
+	pageSize int
+}
+
+func newManagement(address string) (*management, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return nil, errors.New(withoutSecrets(err))
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, errors.New("it has no scheme http or https, or no host")
+	}
+	m := &management{user: u.User, host: u.Host, pageSize: 500}
+	u.User = nil
+	m.base = strings.TrimSuffix(u.String(), "/") + "/api/"
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = nil // it is asked with a password
+	m.client = &http.Client{Transport: transport, Timeout: 30 * time.Second}
+	return m, nil
+}
+
+// refusal is an answer of the API that is no success.
+type refusal struct {
+	status int
+	reason string
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("status %d: %s", r.status, r.reason) }
+
+// largest is how much of an answer is read: a page of queues, or all bindings of a pool.
+const largest = 256 << 20
+
+// call makes a call; path is what follows /api/, with its parts escaped.
+func (m *management) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	address := m.base + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address, body)
+	if err != nil {
+		return err
+	}
+	if m.user != nil {
+		password, _ := m.user.Password()
+		r.SetBasicAuth(m.user.Username(), password)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := m.client.Do(r)
+	if err != nil {
+		return fmt.Errorf("RabbitMQ's HTTP API at %s: %w", m.host, err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // it is read
+	if answer.StatusCode >= 300 {
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // what is there of it tells enough
+		told := refusal{status: answer.StatusCode, reason: strings.TrimSpace(string(text))}
+		var parsed struct{ Error, Reason string }
+		if json.Unmarshal(text, &parsed) == nil && parsed.Reason != "" {
+			told.reason = parsed.Reason
+		}
+		return fmt.Errorf("RabbitMQ's HTTP API at %s, %s %s: %w", m.host, method, path, &told)
+	}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, largest))
+	if err != nil || out == nil {
+		return err
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("RabbitMQ's HTTP API at %s, %s %s: %w", m.host, method, path, err)
+	}
+	return nil
+}
+
+// status is that of a refusal, 0 if the error is none.
+func status(err error) int {
+	var r *refusal
+	if errors.As(err, &r) {
+		return r.status
+	}
+	return 0
+}
+
+// version is that of a broker.
+type version struct{ major, minor int }
+
+func (v version) atLeast(major, minor int) bool {
+	return v.major > major || v.major == major && v.minor >= minor
+}
+
+// overview asks what the broker is, and so whether it lets the user in.
+func (m *management) overview(ctx context.Context) (version, string, error) {
+	var v struct {
+		Version string `json:"rabbitmq_version"`
+	}
+	if err := m.call(ctx, http.MethodGet, "overview", nil, nil, &v); err != nil {
+		return version{}, "", err
+	}
+	parts := strings.SplitN(v.Version, ".", 3)
+	if len(parts) < 2 {
+		return version{}, v.Version, fmt.Errorf("RabbitMQ says that its version is %q", v.Version)
+	}
+	major, err := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	return version{major, minor}, v.Version, errors.Join(err, err2)
+}
+
+// policy is a policy of the broker.
+type policy struct {
+	Name       string         `json:"name,omitempty"`
+	Pattern    string         `json:"pattern"`
+	Definition map[string]any `json:"definition"`
+	Priority   int            `json:"priority"`
+	ApplyTo    string         `json:"apply-to"`
+}
+
+func (m *management) putPolicy(ctx context.Context, vhost string, p policy) error {
+	name := p.Name
+	p.Name = ""
+	return m.call(ctx, http.MethodPut, "policies/"+url.PathEscape(vhost)+"/"+url.PathEscape(name), nil, p, nil)
+}
+
+func (m *management) policies(ctx context.Context, vhost string) ([]policy, error) {
+	var list []policy
+	err := m.call(ctx, http.MethodGet, "policies/"+url.PathEscape(vhost), nil, nil, &list)
+	return list, err
+}
+
+// described is a queue as the API describes it. Numbers are missing until the broker has counted them.
+type described struct {
+	Name      string         `json:"name"`
+	Arguments map[string]any `json:"arguments"`
+	Ready     *int           `json:"messages_ready"`
+	Held      *int           `json:"messages_unacknowledged"`
+}
+
+// queues lists the queues whose names match a pattern, page by page.
+func (m *management) queues(ctx context.Context, vhost, pattern string, counts bool) ([]described, error) {
+	columns := "name,arguments"
+	query := url.Values{"name": {pattern}, "use_regex": {"true"}, "page_size": {strconv.Itoa(m.pageSize)}}
+	if counts {
+		columns += ",messages_ready,messages_unacknowledged"
+	} else {
+		query.Set("disable_stats", "true")
+	}
+	query.Set("columns", columns)
+	var all []described
+	for page := 1; ; page++ {
+		query.Set("page", strconv.Itoa(page))
+		var p struct {
+			Items []described `json:"items"`
+			Pages int         `json:"page_count"`
+		}
+		if err := m.call(ctx, http.MethodGet, "queues/"+url.PathEscape(vhost), query, nil, &p); err != nil {
+			if page > 1 && status(err) == http.StatusBadRequest { // there are fewer pages than there were
+				return all, nil
+			}
+			return nil, err
+		}
+		if all = append(all, p.Items...); page >= p.Pages {
+			return all, nil
+		}
+	}
+}
+
+func (m *management) queue(ctx context.Context, vhost, name string) (described, error) {
+	var d described
+	query := url.Values{"columns": {"name,messages_ready,messages_unacknowledged"}}
+	err := m.call(ctx, http.MethodGet, "queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(name), query, nil, &d)
+	return d, err
+}
+
+// boundTo returns the queues that an exchange routes to.
+func (m *management) boundTo(ctx context.Context, vhost, exchange string) (map[string]bool, error) {
+	var list []struct {
+		Destination string `json:"destination"`
+	}
+	path := "exchanges/" + url.PathEscape(vhost) + "/" + url.PathEscape(exchange) + "/bindings/source"
+	if err := m.call(ctx, http.MethodGet, path, nil, nil, &list); err != nil {
+		return nil, err
+	}
+	bound := make(map[string]bool, len(list))
+	for _, b := range list {
+		bound[b.Destination] = true
+	}
+	return bound, nil
+}

@@ -1,0 +1,167 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+// ErrSetup is why a pool cannot be set up, when waiting does not help: a right is missing, a version too old, or something of one
+// of its names is there and is another thing.
+var ErrSetup = errors.New("the pool cannot be set up")
+
+// policyPriority is that of the pool's policies. Of several that match a queue only the one of the highest priority counts.
+const policyPriority = 10
+
+// setUpPolicies writes the policies of the pool. It comes before the first queue: a time to live that comes later does not hold for
+// requests that are there, and those keep younger ones behind them from expiring.
+func (c *Controller) setUpPolicies(ctx context.Context) error {
+	v, text, err := c.api.overview(ctx)
+	switch status(err) {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("%w: %w; give the user of management the tag policymaker (rabbitmqctl set_user_tags USER policymaker)", ErrSetup, err)
+	case http.StatusNotFound:
+		return fmt.Errorf("%w: %w; is that the management plugin?", ErrSetup, err)
+	}
+	if err != nil {
+		return err
+	}
+	if !v.atLeast(3, 10) {
+		return fmt.Errorf("%w: RabbitMQ at %s is %s, and pools need 3.10 for times to live in quorum queues", ErrSetup, c.host, text)
+	}
+	if c.config.ConsumerTimeout > 0 && !v.atLeast(3, 12) {
+		return fmt.Errorf("%w: consumer_timeout is a policy from RabbitMQ 3.12 on, and this is %s: leave it out, and set consumer_timeout "+
+			"of the broker", ErrSetup, text)
+	}
+	ours := c.policies(v)
+	for _, p := range ours {
+		err := c.api.putPolicy(ctx, c.vhost, p)
+		switch status(err) {
+		case http.StatusUnauthorized, http.StatusForbidden:
+			return fmt.Errorf("%w: the policy %s: %w; give the user of management the tag policymaker, and all rights to the virtual host %q",
+				ErrSetup, p.Name, err, c.vhost)
+		case http.StatusBadRequest:
+			return fmt.Errorf("%w: RabbitMQ %s does not take the policy %s: %w", ErrSetup, text, p.Name, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.checkPolicies(ctx, ours)
+}
+
+// policies are those of the pool.
+func (c *Controller) policies(v version) []policy {
+	requests := map[string]any{"dead-letter-exchange": c.names.deadLetterExchange(), "message-ttl": c.config.MessageTTL.Milliseconds()}
+	orphans := map[string]any{"dead-letter-exchange": c.names.deadLetterExchange(), "message-ttl": c.config.MessageTTL.Milliseconds()}
+	poison := map[string]any{"max-length": c.config.PoisonLimit}
+	// Reports that nobody reads say nothing any more.
+	activity := map[string]any{"message-ttl": time.Minute.Milliseconds(), "max-length": 100_000}
+	if !c.config.Classic {
+		requests["delivery-limit"] = c.config.DeliveryLimit
+	}
+	if c.config.MaxLength > 0 {
+		requests["max-length"] = c.config.MaxLength
+		requests["overflow"] = "drop-head" // which are dead-lettered, and so answered
+	}
+	if c.config.ConsumerTimeout > 0 {
+		requests["consumer-timeout"] = c.config.ConsumerTimeout.Milliseconds()
+	}
+	list := []policy{
+		{Name: c.names.pool + "-req-queues", Pattern: prefix(c.names.requestPrefix()), Definition: requests},
+		{Name: c.names.pool + "-orphan", Pattern: pattern(c.names.orphans()), Definition: orphans},
+		{Name: c.names.pool + "-poison", Pattern: pattern(c.names.poison()), Definition: poison},
+		{Name: c.names.pool + "-activity", Pattern: pattern(c.names.activity()), Definition: activity},
+	}
+	if v.atLeast(4, 0) { // where quorum queues have a limit that nobody has set, and looking at poison counts as a delivery
+		orphans["delivery-limit"], poison["delivery-limit"] = -1, -1
+		list = append(list, policy{Name: c.names.pool + "-dl", Pattern: pattern(c.names.deadLetters()), Definition: map[string]any{"delivery-limit": -1}})
+	}
+	for i := range list {
+		list[i].Priority, list[i].ApplyTo = policyPriority, "queues"
+	}
+	return list
+}
+
+// checkPolicies refuses policies of others that would count instead of ours.
+func (c *Controller) checkPolicies(ctx context.Context, ours []policy) error {
+	all, err := c.api.policies(ctx, c.vhost)
+	if err != nil {
+		return err
+	}
+	mine := map[string]bool{}
+	for _, p := range ours {
+		mine[p.Name] = true
+	}
+	examples := []string{c.names.requests("42"), c.names.orphans(), c.names.poison(), c.names.activity(), c.names.deadLetters()}
+	for _, p := range all {
+		matches, err := regexp.Compile(p.Pattern)
+		if mine[p.Name] || p.Priority < policyPriority || p.ApplyTo == "exchanges" || err != nil {
+			continue
+		}
+		for _, queue := range examples {
+			if matches.MatchString(queue) {
+				return fmt.Errorf("%w: the policy %q of the virtual host %q, of priority %d, counts for the queue %s instead of the pool's: give it a "+
+					"priority below %d, or a pattern that leaves the pool out", ErrSetup, p.Name, c.vhost, p.Priority, queue, policyPriority)
+			}
+		}
+	}
+	return nil
+}
+
+// setUp declares the exchanges and queues of the pool, and binds them. All of it may be there already.
+func (c *Controller) setUp(ctx context.Context, conn *connection) error {
+	ch, err := conn.channel(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.limit(ctx)()
+	quorum := amqp091.Table{amqp091.QueueTypeArg: amqp091.QueueTypeQuorum}
+	classic := amqp091.Table{amqp091.QueueTypeArg: amqp091.QueueTypeClassic}
+	var what string
+	exchange := func(name, kind string, args amqp091.Table) func() error {
+		return func() error {
+			what = "exchange " + name
+			return ch.ExchangeDeclare(name, kind, true, false, false, false, args)
+		}
+	}
+	queue := func(name string, args amqp091.Table, from string) func() error {
+		return func() error {
+			what = "queue " + name
+			_, err := ch.QueueDeclare(name, true, false, false, false, args)
+			if err == nil && from != "" {
+				err = ch.QueueBind(name, "", from, false, nil)
+			}
+			return err
+		}
+	}
+	steps := []func() error{ // where requests end comes before where they begin
+		exchange(c.names.deadLetterExchange(), amqp091.ExchangeFanout, nil),
+		queue(c.names.deadLetters(), quorum, c.names.deadLetterExchange()),
+		queue(c.names.poison(), quorum, ""),
+		exchange(c.names.activityExchange(), amqp091.ExchangeFanout, nil),
+		queue(c.names.activity(), classic, c.names.activityExchange()),
+		exchange(c.names.orphanExchange(), amqp091.ExchangeFanout, nil),
+		queue(c.names.orphans(), quorum, c.names.orphanExchange()),
+		exchange(c.names.requestExchange(), amqp091.ExchangeDirect, amqp091.Table{"alternate-exchange": c.names.orphanExchange()}),
+	}
+	for _, step := range steps {
+		err := step()
+		var answer *amqp091.Error
+		switch {
+		case errors.As(err, &answer) && answer.Code == amqp091.PreconditionFailed:
+			return fmt.Errorf("%w: the %s is there, and is another one: %s; delete it, or give the pool another name", ErrSetup, what, answer.Reason)
+		case errors.As(err, &answer) && answer.Code == amqp091.AccessRefused:
+			return fmt.Errorf("%w: the %s: %s; give the user of amqp the rights to configure, write and read what begins with %q",
+				ErrSetup, what, answer.Reason, c.names.pool+"-")
+		case err != nil:
+			return fmt.Errorf("set up the %s: %w", what, err)
+		}
+	}
+	return ch.Close()
+}

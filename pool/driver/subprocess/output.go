@@ -1,0 +1,64 @@
+package subprocess
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+)
+
+// longestLine is how long a line of a worker may be; longer ones come in parts.
+const longestLine = 4 << 10
+
+// lines writes what a worker prints to the log, line by line.
+type lines struct {
+	log  *slog.Logger
+	part []byte // of a line whose end has not come
+}
+
+// Write takes a piece of the output.
+func (l *lines) Write(b []byte) (int, error) {
+	n := len(b)
+	for len(b) > 0 {
+		end := bytes.IndexByte(b, '\n')
+		if end < 0 {
+			end = len(b)
+		}
+		take := min(end, longestLine-len(l.part))
+		l.part = append(l.part, b[:take]...)
+		b = b[take:]
+		if len(b) > 0 && b[0] == '\n' {
+			b = b[1:]
+			l.flush()
+		} else if len(l.part) == longestLine {
+			l.flush()
+		}
+	}
+	return n, nil
+}
+
+// ReadFrom reads all of the output, with a buffer smaller than the usual one, as there are many workers.
+func (l *lines) ReadFrom(r io.Reader) (int64, error) {
+	var total int64
+	buffer := make([]byte, longestLine)
+	for {
+		n, err := r.Read(buffer)
+		total += int64(n)
+		_, _ = l.Write(buffer[:n])
+		if errors.Is(err, io.EOF) {
+			return total, nil
+		}
+		if err != nil {
+			return total, err
+		}
+	}
+}
+
+// flush writes the line that there is a part of.
+func (l *lines) flush() {
+	if text := strings.ToValidUTF8(strings.TrimRight(string(l.part), "\r"), "\uFFFD"); text != "" {
+		l.log.Info("worker says", "line", text)
+	}
+	l.part = l.part[:0]
+}

@@ -1,0 +1,175 @@
+package pool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Transport is what Serve asks of the transport of a pool.
+type Transport interface {
+	Inventory
+	State() string // in a word or two, what it does: connecting, standing by or leading
+}
+
+// Served is a pool of this process.
+type Served struct {
+	Manager   *Manager
+	Transport Transport
+}
+
+// NewHandler serves what there is to know of the pools of a process, and their poison:
+//
+//	GET    /livez                          200 while the process runs
+//	GET    /readyz                         200 while each pool is led here or stood by for
+//	GET    /pools                          all pools
+//	GET    /pools/{pool}                   one of them, as View
+//	GET    /pools/{pool}/poison?limit=N    its poison requests, without their bodies
+//	GET    /pools/{pool}/poison/{id}       one of them, with its body
+//	POST   /pools/{pool}/poison/{id}/replay, /pools/{pool}/poison/replay    give it, or all, to workers again
+//	DELETE /pools/{pool}/poison/{id}, /pools/{pool}/poison                  forget it, or all
+//
+// What fails is answered with a JSON object whose member error says why. Pages of other origins cannot change anything.
+func NewHandler(pools []Served) http.Handler {
+	h := &handler{pools: map[string]Served{}}
+	for _, p := range pools {
+		h.pools[p.Manager.config.Name] = p
+		h.names = append(h.names, p.Manager.config.Name)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /readyz", h.ready)
+	mux.HandleFunc("GET /pools", h.all)
+	mux.HandleFunc("GET /pools/{pool}", h.with(func(p Served, _ *http.Request) (any, error) { return p.Manager.View(), nil }))
+	mux.HandleFunc("GET /pools/{pool}/poison", h.with(listPoison))
+	mux.HandleFunc("GET /pools/{pool}/poison/{id}", h.with(func(p Served, r *http.Request) (any, error) {
+		return p.Transport.InspectPoison(r.Context(), r.PathValue("id"))
+	}))
+	replay := h.with(func(p Served, r *http.Request) (any, error) { return changed(p.Transport.ReplayPoison, r) })
+	purge := h.with(func(p Served, r *http.Request) (any, error) { return changed(p.Transport.PurgePoison, r) })
+	mux.HandleFunc("POST /pools/{pool}/poison/{id}/replay", replay)
+	mux.HandleFunc("POST /pools/{pool}/poison/replay", replay)
+	mux.HandleFunc("DELETE /pools/{pool}/poison/{id}", purge)
+	mux.HandleFunc("DELETE /pools/{pool}/poison", purge)
+	return http.NewCrossOriginProtection().Handler(mux)
+}
+
+type handler struct {
+	pools map[string]Served
+	names []string
+}
+
+// Summary is a pool in a list of them.
+type Summary struct {
+	Pool    string    `json:"pool"`
+	State   string    `json:"state"`
+	Since   time.Time `json:"since,omitzero"` // when this process began to lead it
+	Groups  int       `json:"groups"`
+	Workers int       `json:"workers"`
+}
+
+func (h *handler) all(w http.ResponseWriter, _ *http.Request) {
+	list := []Summary{}
+	for _, name := range h.names {
+		p := h.pools[name]
+		v := p.Manager.View()
+		s := Summary{Pool: name, State: p.Transport.State(), Since: v.Since, Groups: len(v.Groups)}
+		for _, g := range v.Groups {
+			s.Workers += len(g.Workers)
+		}
+		list = append(list, s)
+	}
+	answer(w, http.StatusOK, list)
+}
+
+func (h *handler) ready(w http.ResponseWriter, _ *http.Request) {
+	for _, name := range h.names {
+		if state := h.pools[name].Transport.State(); state == StateConnecting {
+			http.Error(w, "pool "+name+" is "+state, http.StatusServiceUnavailable)
+			return
+		}
+	}
+	_, _ = w.Write([]byte("ok\n"))
+}
+
+// The states of transports.
+const (
+	StateConnecting = "connecting"
+	StateStandingBy = "standing by"
+	StateLeading    = "leading"
+)
+
+// longestCall is how long a call about poison may take: the inventory may be long.
+const longestCall = time.Minute
+
+// with answers what f returns for the pool that the path names.
+func (h *handler) with(f func(Served, *http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		p, ok := h.pools[r.PathValue("pool")]
+		if !ok {
+			answer(w, http.StatusNotFound, failure{"there is no such pool in this process"})
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), longestCall)
+		defer cancel()
+		v, err := f(p, r.WithContext(ctx))
+		if err != nil {
+			answer(w, statusOf(err), failure{err.Error()})
+			return
+		}
+		answer(w, http.StatusOK, v)
+	}
+}
+
+type failure struct {
+	Error string `json:"error"`
+}
+
+func statusOf(err error) int {
+	switch {
+	case errors.As(err, new(*rouse.Invalid)):
+		return http.StatusBadRequest
+	case errors.Is(err, rouse.ErrNotFound):
+		return http.StatusNotFound
+	case errors.Is(err, rouse.ErrUnavailable):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusInternalServerError
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // whoever does not read it has gone
+}
+
+// mostListed is how many poison requests are listed at a time.
+const mostListed = 1000
+
+func listPoison(p Served, r *http.Request) (any, error) {
+	limit := 100
+	if text := r.URL.Query().Get("limit"); text != "" {
+		var err error
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > mostListed {
+			return nil, rouse.Refuse("limit", rouse.Shorten(text, 64), "is out of range", "give 1 to "+strconv.Itoa(mostListed))
+		}
+	}
+	return p.Transport.ListPoison(r.Context(), limit)
+}
+
+// Changed says how many requests something was done to.
+type Changed struct {
+	Requests int `json:"requests"`
+}
+
+func changed(do func(ctx context.Context, id string) (int, error), r *http.Request) (any, error) {
+	n, err := do(r.Context(), r.PathValue("id"))
+	return Changed{n}, err
+}

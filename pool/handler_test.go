@@ -1,0 +1,113 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rousehq/rouse"
+)
+
+// stock is an inventory with one request in it, of a transport whose state is told.
+type stock struct{ state string }
+
+func (s *stock) State() string { return s.state }
+
+func (s *stock) ListPoison(_ context.Context, limit int) ([]Poison, error) {
+	return []Poison{{ID: "a", Key: "k", Size: limit}}, nil
+}
+
+func (s *stock) InspectPoison(_ context.Context, id string) (Poison, error) {
+	if id != "a" {
+		return Poison{}, fmt.Errorf("poison %s: %w", id, rouse.ErrNotFound)
+	}
+	return Poison{ID: "a", Body: []byte("x")}, nil
+}
+
+func (s *stock) ReplayPoison(_ context.Context, id string) (int, error) {
+	if s.state != StateLeading {
+		return 0, fmt.Errorf("replay: %w", rouse.ErrUnavailable)
+	}
+	return 1 + len(id), nil
+}
+
+func (s *stock) PurgePoison(context.Context, string) (int, error) {
+	return 0, errors.New("it is raining")
+}
+
+// TestHandler holds what the HTTP API answers.
+func TestHandler(t *testing.T) {
+	m, err := NewManager(Config{Name: "core", Delays: Delays{1e9, 1e9}, Driver: asDriver{newWorld(t, 1)}, Metrics: NewRegistry(prometheus.NewRegistry()).Pool("core")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stock{state: StateLeading}
+	h := NewHandler([]Served{{m, s}})
+	ask := func(method, path string, headers ...string) (int, string) {
+		r := httptest.NewRequest(method, path, nil)
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code, strings.TrimSpace(w.Body.String())
+	}
+	for _, c := range []struct {
+		method, path string
+		status       int
+		says         string
+	}{
+		{"GET", "/livez", 200, "ok"},
+		{"GET", "/readyz", 200, "ok"},
+		{"GET", "/pools", 200, `[{"pool":"core","state":"leading","groups":0,"workers":0}]`},
+		{"GET", "/pools/core", 200, `{"pool":"core","leads":false,"groups":[]}`},
+		{"GET", "/pools/other", 404, "no such pool"},
+		{"GET", "/pools/core/poison", 200, `"size":100`},
+		{"GET", "/pools/core/poison?limit=7", 200, `"size":7`},
+		{"GET", "/pools/core/poison?limit=0", 400, "limit"},
+		{"GET", "/pools/core/poison?limit=x", 400, "limit"},
+		{"GET", "/pools/core/poison/a", 200, `"body":"eA=="`},
+		{"GET", "/pools/core/poison/b", 404, "poison b"},
+		{"POST", "/pools/core/poison/a/replay", 200, `{"requests":2}`},
+		{"POST", "/pools/core/poison/replay", 200, `{"requests":1}`},
+		{"DELETE", "/pools/core/poison/a", 500, "raining"},
+		{"PUT", "/pools/core/poison", 405, ""},
+	} {
+		if status, body := ask(c.method, c.path); status != c.status || !strings.Contains(body, c.says) {
+			t.Errorf("%s %s is answered %d, %s", c.method, c.path, status, body)
+		}
+	}
+	if status, _ := ask("POST", "/pools/core/poison/replay", "Origin", "https://elsewhere.example", "Sec-Fetch-Site", "cross-site"); status != http.StatusForbidden {
+		t.Errorf("a page of another origin is answered %d", status)
+	}
+	s.state = StateConnecting
+	if status, body := ask("GET", "/readyz"); status != 503 || !strings.Contains(body, "core") {
+		t.Errorf("while it connects, readiness is answered %d, %s", status, body)
+	}
+	if status, _ := ask("POST", "/pools/core/poison/replay"); status != 503 {
+		t.Errorf("while it does not lead, a replay is answered %d", status)
+	}
+}
+
+// TestConfigIsChecked holds that what cannot work is refused by the name of its setting.
+func TestConfigIsChecked(t *testing.T) {
+	good := Config{Name: "core", Delays: Delays{1e9, 1e9}, Driver: asDriver{newWorld(t, 1)}, Metrics: NewRegistry(prometheus.NewRegistry()).Pool("core")}
+	for field, spoil := range map[string]func(c *Config){
+		"name": func(c *Config) { c.Name = "amq.x" }, "unbind_delay": func(c *Config) { c.Unbind = 0 }, "stop_delay": func(c *Config) { c.Stop = -1 },
+		"extra_lifetime": func(c *Config) { c.ExtraLifetime = -1 }, "workers": func(c *Config) { c.Workers = 1001 },
+		"driver": func(c *Config) { c.Driver = nil }, "metrics": func(c *Config) { c.Metrics = nil },
+	} {
+		c := good
+		spoil(&c)
+		_, err := NewManager(c)
+		if inv, ok := errors.AsType[*rouse.Invalid](err); !ok || inv.Problems[0].Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

@@ -1,0 +1,378 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// phase is how far the queue of a key is.
+type phase uint8
+
+const (
+	absent  phase = iota // there is no queue
+	bound                // requests come to it
+	unbound              // requests do not come to it any more
+	closing              // the same, nothing was in it, and nobody wants it: its workers may end
+)
+
+// status is what a phase means in the words of targets.
+func (p phase) status() Status {
+	switch p {
+	case bound:
+		return Active
+	case unbound, closing:
+		return Unbound
+	}
+	return Inactive
+}
+
+// queueLoop makes, binds, unbinds and deletes request queues, so that they are what the target says. It is the only one that
+// does, so what it knows of them is true.
+type queueLoop struct {
+	*loop
+	queues  Queues
+	keeper  *keeper
+	log     *slog.Logger
+	metrics *Metrics
+	gone    func(key string) bool // it has no workers any more
+	moved   *signal               // of the group loop: a phase may be another one
+
+	pending map[string]bool // keys that may not be what they should be; owned by the loop's goroutine
+
+	mu      sync.Mutex // guards what follows; only the loop's goroutine writes states and target
+	target  Target
+	states  map[string]*queueState
+	waiting map[string][]*waiter
+	doubted map[string]bool // keys whose queue is to be made anew, whatever its phase
+}
+
+// queueState is what the loop knows of the queue of one key.
+type queueState struct {
+	phase  phase
+	busy   bool      // a call is in flight that may have changed it already
+	failed error     // the last call, if it did
+	retry  time.Time // no call before, as the last one failed
+	look   time.Time // no look at a closing queue before
+	quiet  time.Time // since when a closing queue is empty and nobody uses it; zero if somebody does
+	rest   time.Time // the name is not used before
+
+	suspect bool // whether it is there at all is to be looked at first
+}
+
+// waiter waits until the loop has reached a generation and the queue of a key is bound.
+type waiter struct {
+	generation Generation
+	released   chan struct{}
+}
+
+func newQueueLoop(q Queues, t Timing, there []Queue) *queueLoop {
+	l := &queueLoop{loop: newLoop(t), queues: q, pending: map[string]bool{}, states: map[string]*queueState{},
+		waiting: map[string][]*waiter{}, doubted: map[string]bool{}}
+	for _, queue := range there {
+		st := &queueState{phase: unbound}
+		if queue.Bound {
+			st.phase = bound
+		}
+		l.states[queue.Key] = st
+		l.pending[queue.Key] = true
+	}
+	return l
+}
+
+// pass brings the target up to date and starts what calls it may.
+func (l *queueLoop) pass(ctx context.Context, now time.Time) time.Time {
+	if target := l.keeper.target(); target.Generation != l.target.Generation {
+		l.adopt(target)
+	}
+	l.resolve()
+	var next time.Time
+	for key := range l.pending {
+		st := l.states[key]
+		if st.busy {
+			continue
+		}
+		call, due := l.step(key, st, now)
+		switch {
+		case call == nil && due.IsZero():
+			l.settled(key, st)
+		case due.After(now):
+			next = earlier(next, due)
+		case !l.full():
+			l.start(ctx, key, st, call)
+		}
+	}
+	return next
+}
+
+// step says what a queue needs next, and when; nothing and a zero time if it is what it should be.
+func (l *queueLoop) step(key string, st *queueState, now time.Time) (call operation, due time.Time) {
+	want := l.target.Groups[key]
+	switch {
+	case st.suspect:
+		return l.verify, st.retry
+	case want == Active && st.phase == absent:
+		return l.open, latest(st.retry, st.rest)
+	case want == Active && st.phase != bound:
+		return l.open, st.retry
+	case want != Active && st.phase == bound:
+		return l.unbind, st.retry
+	case want == Inactive && st.phase == unbound:
+		return l.inspect, st.retry
+	case want == Inactive && st.phase == closing:
+		if !st.quiet.IsZero() && now.Sub(st.quiet) >= l.timing.Settle && l.gone(key) {
+			return l.remove, st.retry
+		}
+		return l.inspect, latest(st.retry, st.look)
+	case want == Inactive && st.phase == absent && st.rest.After(now):
+		return nil, st.rest
+	}
+	return nil, time.Time{}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// settled is called of a key that is what it should be.
+func (l *queueLoop) settled(key string, st *queueState) {
+	delete(l.pending, key)
+	if st.phase == absent && l.target.Groups[key] == Inactive {
+		l.mu.Lock()
+		delete(l.states, key)
+		l.mu.Unlock()
+	}
+}
+
+// adopt takes a new target.
+func (l *queueLoop) adopt(target Target) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, st := range l.states {
+		if target.Groups[key] != l.target.Groups[key] {
+			l.pending[key] = true
+			st.retry = time.Time{}
+		}
+	}
+	for key := range target.Groups {
+		if l.states[key] == nil {
+			l.states[key] = &queueState{}
+			l.pending[key] = true
+		}
+	}
+	l.target = target
+	for key := range l.waiting {
+		l.release(key)
+	}
+	l.moved.send()
+}
+
+// operation is a call, whose outcome is what it returns, to be done on the loop's goroutine.
+type operation func(ctx context.Context, key string) (outcome func(st *queueState, now time.Time), err error)
+
+func (l *queueLoop) start(ctx context.Context, key string, st *queueState, f operation) {
+	l.mu.Lock()
+	st.busy = true
+	l.mu.Unlock()
+	l.call(ctx, func(ctx context.Context) func() {
+		outcome, err := f(ctx, key)
+		return func() {
+			now := time.Now()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			st.busy, st.failed = false, err
+			switch {
+			case err == nil:
+				outcome(st, now)
+			case errors.Is(err, ErrNoQueue): // somebody has deleted it, who knows when
+				st.phase, st.suspect, st.rest = absent, false, now.Add(l.timing.Rest)
+			case errors.Is(err, ErrInUse):
+				st.phase = unbound // look at it again
+				st.retry = now.Add(l.timing.Interval)
+			default:
+				st.retry = now.Add(l.timing.Interval)
+				if ctx.Err() == nil {
+					l.log.Warn("a request queue is not what it should be yet", "key", key, "error", err)
+				}
+				l.metrics.failures.WithLabelValues("queue").Inc()
+			}
+			l.pending[key] = true
+			l.release(key)
+			l.moved.send()
+		}
+	})
+}
+
+func (l *queueLoop) open(ctx context.Context, key string) (func(*queueState, time.Time), error) {
+	err := l.queues.Open(ctx, key)
+	return func(st *queueState, _ time.Time) { st.phase = bound }, err
+}
+
+func (l *queueLoop) unbind(ctx context.Context, key string) (func(*queueState, time.Time), error) {
+	err := l.queues.Unbind(ctx, key)
+	return func(st *queueState, _ time.Time) { st.phase = unbound }, err
+}
+
+// verify finds out whether a queue is there.
+func (l *queueLoop) verify(ctx context.Context, key string) (func(*queueState, time.Time), error) {
+	_, err := l.queues.Load(ctx, key)
+	return func(st *queueState, _ time.Time) { st.suspect = false }, err
+}
+
+// inspect looks into a queue that nobody wants. What is in it is a reason to want it again.
+func (l *queueLoop) inspect(ctx context.Context, key string) (func(*queueState, time.Time), error) {
+	load, err := l.queues.Load(ctx, key)
+	return func(st *queueState, now time.Time) {
+		switch {
+		case l.target.Groups[key] != Inactive: // it has been asked for meanwhile
+		case load.Ready > 0:
+			l.log.Info("requests are left in a queue that was to be stopped", "key", key, "requests", load.Ready)
+			l.keeper.require(key, 0)
+		case st.phase == unbound:
+			st.phase, st.quiet, st.look = closing, time.Time{}, now
+		default:
+			switch {
+			case load.Consumers > 0 || !l.gone(key):
+				st.quiet = time.Time{}
+			case st.quiet.IsZero():
+				st.quiet = now
+			}
+			st.look = now.Add(max(l.timing.Interval, l.timing.Settle/4))
+		}
+	}, err
+}
+
+func (l *queueLoop) remove(ctx context.Context, key string) (func(*queueState, time.Time), error) {
+	lost, err := l.queues.Delete(ctx, key)
+	return func(st *queueState, now time.Time) {
+		st.phase, st.rest, st.quiet = absent, now.Add(l.timing.Rest), time.Time{}
+		if l.metrics.lost.Add(float64(lost)); lost > 0 {
+			l.log.Error("requests were lost with the queue that they were in", "key", key, "requests", lost)
+		}
+	}, err
+}
+
+// doubt is called when there is reason to believe that a queue is not what the loop thinks, as when it was deleted by hand: it
+// is made and bound anew.
+func (l *queueLoop) doubt(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.doubted[key] = true
+	l.wake.send()
+}
+
+// resolve takes doubts to the states.
+func (l *queueLoop) resolve() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key := range l.doubted {
+		st := l.states[key]
+		if st != nil && st.busy {
+			continue // afterwards
+		}
+		if delete(l.doubted, key); st != nil && st.phase == bound {
+			st.phase, st.suspect = unbound, true
+			l.pending[key] = true
+		}
+	}
+}
+
+// await returns when the loop has reached a generation and the queue of the key is bound.
+func (l *queueLoop) await(ctx context.Context, key string, g Generation) error {
+	l.mu.Lock()
+	w := &waiter{g, make(chan struct{})}
+	l.waiting[key] = append(l.waiting[key], w)
+	l.release(key)
+	l.mu.Unlock()
+	select {
+	case <-w.released:
+		return nil
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-w.released: // at the last moment
+		return nil
+	default:
+	}
+	l.waiting[key] = slices.DeleteFunc(l.waiting[key], func(o *waiter) bool { return o == w })
+	if len(l.waiting[key]) == 0 {
+		delete(l.waiting, key)
+	}
+	if st := l.states[key]; st != nil && st.failed != nil {
+		return fmt.Errorf("%w; its queue: %w", ctx.Err(), st.failed)
+	}
+	return ctx.Err()
+}
+
+// release lets those go whose condition is met.
+func (l *queueLoop) release(key string) {
+	st := l.states[key]
+	if st == nil || st.phase != bound || st.busy || l.doubted[key] {
+		return
+	}
+	l.waiting[key] = slices.DeleteFunc(l.waiting[key], func(w *waiter) bool {
+		if w.generation > l.target.Generation {
+			return false
+		}
+		close(w.released)
+		return true
+	})
+	if len(l.waiting[key]) == 0 {
+		delete(l.waiting, key)
+	}
+}
+
+// plan is what the queue of a key means for its workers.
+type plan uint8
+
+const (
+	end  plan = iota // there should be none
+	keep             // leave them as they are
+	run              // there should be as many as the pool has for a key
+)
+
+// plans returns what there is to do for the workers of each key; for all others it is to end them. Workers run where there is a
+// queue for them, and end only when nothing is in it.
+func (l *queueLoop) plans() map[string]plan {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	plans := make(map[string]plan, len(l.states))
+	for key, st := range l.states {
+		switch wanted := l.target.Groups[key] != Inactive; {
+		case wanted && st.phase != absent && !(st.phase == closing && st.busy): // which may be its end
+			plans[key] = run
+		case wanted || st.phase == bound || st.phase == unbound:
+			plans[key] = keep
+		default:
+			plans[key] = end
+		}
+	}
+	return plans
+}
+
+// queueStatus is what the queue of a key is.
+type queueStatus struct {
+	actual  Status
+	closing bool  // it is about to be deleted
+	failed  error // what went wrong with it the last time, if it did
+}
+
+// status returns the state of all queues, and the generation that the loop has reached.
+func (l *queueLoop) status() (Generation, map[string]queueStatus) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := make(map[string]queueStatus, len(l.states))
+	for key, st := range l.states {
+		list[key] = queueStatus{st.phase.status(), st.phase == closing, st.failed}
+	}
+	return l.target.Generation, list
+}

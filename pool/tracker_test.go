@@ -1,0 +1,133 @@
+package pool
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// model says what a group should be from the history of what was asked, without any state: the latest end of what was asked for
+// is when it is unbound.
+type model struct {
+	delays Delays
+	until  map[string]time.Time
+}
+
+func (m *model) status(key string, now time.Time) Status {
+	until, ok := m.until[key]
+	switch {
+	case !ok || !now.Before(until.Add(m.delays.Stop)):
+		return Inactive
+	case !now.Before(until):
+		return Unbound
+	}
+	return Active
+}
+
+func (m *model) require(now time.Time, key string, extra time.Duration) {
+	until := now.Add(m.delays.Unbind + extra)
+	if m.status(key, now) != Active || until.After(m.until[key]) {
+		m.until[key] = until
+	}
+}
+
+// TestTrackerFollowsItsModel drives a tracker by chance, and holds after each step: the target is what the model says; the
+// generation grows exactly when it changes; what Require returns is the generation since which the group is Active; Next is when
+// the next change comes, and nothing changes before.
+func TestTrackerFollowsItsModel(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		d := Delays{time.Duration(rapid.IntRange(1, 50).Draw(r, "unbind")), time.Duration(rapid.IntRange(1, 50).Draw(r, "stop"))}
+		now := time.Unix(0, 1000)
+		keys := []string{"a", "b", "c", ""}
+		tracker := NewTracker(d, now, keys[:2])
+		m := &model{d, map[string]time.Time{"a": now.Add(d.Unbind), "b": now.Add(d.Unbind)}}
+		before := tracker.Target()
+		since := map[string]Generation{"a": 1, "b": 1}
+
+		check := func() {
+			target := tracker.Target()
+			want := map[string]Status{}
+			for key := range m.until {
+				if s := m.status(key, now); s != Inactive {
+					want[key] = s
+				}
+			}
+			if !maps.Equal(want, target.Groups) {
+				r.Fatalf("at %d the target is %v, not %v", now.UnixNano(), target.Groups, want)
+			}
+			if target.Generation < before.Generation || target.Generation == before.Generation && !maps.Equal(before.Groups, target.Groups) {
+				r.Fatalf("generation %d of %v follows %d of %v", target.Generation, target.Groups, before.Generation, before.Groups)
+			}
+			for key, s := range target.Groups {
+				if s == Active && before.Groups[key] != Active {
+					since[key] = target.Generation
+				}
+			}
+			before = target
+		}
+		check()
+		r.Repeat(map[string]func(*rapid.T){
+			"require": func(r *rapid.T) {
+				key := rapid.SampledFrom(keys).Draw(r, "key")
+				extra := time.Duration(rapid.IntRange(0, 20).Draw(r, "extra"))
+				got := tracker.Require(now, key, extra)
+				m.require(now, key, extra)
+				check()
+				if got != since[key] {
+					r.Fatalf("Require of %q gives generation %d; it is Active since %d", key, got, since[key])
+				}
+			},
+			"time passes": func(r *rapid.T) {
+				now = now.Add(time.Duration(rapid.IntRange(0, 60).Draw(r, "d")))
+				tracker.Advance(now)
+				check()
+			},
+			"until just before the next change, and to it": func(r *rapid.T) {
+				next, ok := tracker.Next()
+				if !ok {
+					return
+				}
+				if !next.After(now) {
+					r.Fatalf("the next change is due since %d, it is %d", next.UnixNano(), now.UnixNano())
+				}
+				now = next.Add(-1)
+				if tracker.Advance(now) {
+					r.Fatal("something changed before its time")
+				}
+				now = next
+				if !tracker.Advance(now) {
+					r.Fatal("nothing changed at its time")
+				}
+				check()
+			},
+		})
+	})
+}
+
+// TestTargetsDoNotChange holds that a target that was handed out stays as it was.
+func TestTargetsDoNotChange(t *testing.T) {
+	now := time.Unix(0, 0)
+	tracker := NewTracker(Delays{time.Second, time.Second}, now, []string{"a"})
+	first := tracker.Target()
+	tracker.Require(now, "b", 0)
+	tracker.Advance(now.Add(time.Minute))
+	if first.Generation != 1 || !maps.Equal(first.Groups, map[string]Status{"a": Active}) {
+		t.Errorf("it has become %v", first)
+	}
+}
+
+func BenchmarkRequire(b *testing.B) {
+	tracker := NewTracker(Delays{time.Minute, time.Minute}, time.Unix(0, 0), nil)
+	keys := make([]string, 1000)
+	for i := range keys {
+		keys[i] = fmt.Sprint(i)
+	}
+	now := time.Unix(0, 0)
+	for i := range b.N {
+		now = now.Add(time.Millisecond)
+		tracker.Require(now, keys[i%len(keys)], time.Second)
+	}
+}
