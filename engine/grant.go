@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -104,6 +105,21 @@ func (e *Engine) left() (waiting bool) {
 		r.Left(over)
 	}
 	return waiting
+}
+
+// Leaving returns which timers are in buckets that this node has lost and cannot hand over yet, as attempts are out. It returns nil if
+// there are none. A sink whose attempts may be out for long should give back those that it can.
+func (e *Engine) Leaving() func(rouse.Key) bool {
+	if e.others == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.swept.leaving) == 0 {
+		return nil
+	}
+	leaving := maps.Clone(e.swept.leaving)
+	return func(k rouse.Key) bool { return leaving[e.bucket(k)] }
 }
 
 // ungain forgets that buckets were granted, so that they count as gained again: they could not be read.

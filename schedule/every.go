@@ -9,7 +9,7 @@ import (
 )
 
 // MinInterval is the shortest time between two occurrences of an interval.
-const MinInterval = 100 * time.Millisecond
+const MinInterval = time.Millisecond
 
 // macros are the cron expressions behind their words.
 var macros = map[string]string{

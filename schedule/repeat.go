@@ -237,7 +237,7 @@ func parsePeriod(text string) (period, *fault) {
 	}
 	switch {
 	case !p.calendar() && p.millis < MinInterval.Milliseconds():
-		return period{}, &fault{"the interval " + quote(text) + " is too short", "use PT0.1S or more"}
+		return period{}, &fault{"the interval " + quote(text) + " is too short", "use PT0.001S or more"}
 	case p.months > 120_000 || p.days > 4_000_000 || p.millis > 400_000_000_000_000:
 		return period{}, &fault{"never fires: the interval " + quote(text) + " is longer than 9,998 years", "give a shorter interval"}
 	}

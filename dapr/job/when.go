@@ -10,8 +10,8 @@ import (
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 )
 
-// minEvery is the shortest interval that a timer can have; jobs with a shorter one tick as often as that.
-const minEvery = 100 * time.Millisecond
+// every0 is how often a job ticks whose interval is none, which is taken, and means as often as can be.
+const every0 = 100 * time.Millisecond
 
 // unsure is by how much an engine may be behind the clock of its store: a tick so much later is surely not early.
 const unsure = 2 * time.Millisecond
@@ -186,7 +186,9 @@ func readSchedule(text string) (r recurrence, err error) {
 		if r.every < 0 {
 			return refuse("has a negative interval")
 		}
-		r.every = max((r.every + time.Millisecond - 1).Truncate(time.Millisecond), minEvery)
+		if r.every = (r.every + time.Millisecond - 1).Truncate(time.Millisecond); r.every == 0 {
+			r.every = every0
+		}
 		return r, nil
 	case strings.HasPrefix(rest, "@"):
 		fields, ok := cronWords[rest]

@@ -101,7 +101,8 @@ func TestTicks(t *testing.T) {
 		{"@every 1s", "-", "-", 0, []time.Duration{s, 2 * s, 3 * s, 4 * s}, true},
 		{"@every 1h30m", "-", "-", 2, []time.Duration{90 * m, 180 * m}, false},
 		{"@every 500ms", "-", "-", 3, []time.Duration{s / 2, s, 3 * s / 2}, false},
-		{"@every 10ms", "-", "-", 2, []time.Duration{s / 10, s / 5}, false}, // as fast as it can be
+		{"@every 10ms", "-", "-", 2, []time.Duration{s / 100, s / 50}, false},
+		{"@every 100us", "-", "-", 2, []time.Duration{s / 1000, s / 500}, false}, // as fast as it can be
 		{"@every 0s", "-", "-", 2, []time.Duration{s / 10, s / 5}, false},
 		{"@every 1m", "2027-03-10T12:00:20Z", "-", 3, []time.Duration{20 * s, 80 * s, 140 * s}, false},
 		{"@every 1m", "2027-03-10T11:58:20Z", "-", 4, []time.Duration{-100 * s, -40 * s, 20 * s, 80 * s}, false},

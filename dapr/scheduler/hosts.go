@@ -19,10 +19,6 @@ const (
 	hostsWithin = 5 * time.Second
 )
 
-// handovers are when, after members have come or gone, triggers are given back that nobody takes or answers: a share of the timers
-// moves to another member when nothing of it is in progress any more. The nodes may learn later than this server that it is to move.
-var handovers = [...]time.Duration{0, 5 * time.Second, 15 * time.Second}
-
 // hosts keeps those who watch informed of where the members are.
 type hosts struct {
 	opts *Options
@@ -56,30 +52,17 @@ func (h *hosts) run(ctx context.Context) {
 	tick := time.NewTicker(hostsEvery)
 	defer tick.Stop()
 	silent := false
-	var moved time.Time // when members came or went
-	left := 0           // of handovers
 	for {
 		asking, cancel := context.WithTimeout(ctx, hostsWithin)
 		list, err := h.opts.Hosts(asking)
 		cancel()
 		switch {
 		case err == nil:
-			known, _ := h.now()
-			if h.set(list) && known != nil {
-				moved, left = time.Now(), len(handovers)
-			}
+			h.set(list)
 		case ctx.Err() == nil && !silent:
 			h.opts.Log.Warn("cannot tell Dapr's sidecars which members there are; they keep to what they know", "err", err)
 		}
 		silent = err != nil
-		if left > 0 && time.Since(moved) >= handovers[len(handovers)-left] {
-			before := moved
-			if left == len(handovers) {
-				before = time.Time{} // those that answer soon may
-			}
-			h.opts.Watch.Release(before)
-			left--
-		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -88,8 +71,8 @@ func (h *hosts) run(ctx context.Context) {
 	}
 }
 
-// set takes over a list, in which this server always is. It says whether it is another one than before.
-func (h *hosts) set(list []string) bool {
+// set takes over a list, in which this server always is.
+func (h *hosts) set(list []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	list = slices.Clone(list)
@@ -99,13 +82,12 @@ func (h *hosts) set(list []string) bool {
 	slices.Sort(list)
 	list = slices.Compact(list)
 	if slices.Equal(list, h.list) {
-		return false
+		return
 	}
 	h.list = list
 	h.opts.Watch.Share(slices.Index(list, h.own), len(list))
 	close(h.changed)
 	h.changed = make(chan struct{})
-	return true
 }
 
 // now returns the members, and what is closed when they change.

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	"github.com/rousehq/rouse/dapr/watch"
 	"github.com/rousehq/rouse/store/mem"
@@ -72,7 +73,7 @@ func (r *roster) get(context.Context) ([]string, error) {
 // served runs a test of a server in virtual time, over connections in memory. Nothing is behind its watches.
 func served(t *testing.T, o Options, test func(t *testing.T, c schedulerv1.SchedulerClient)) {
 	synctest.Test(t, func(t *testing.T) {
-		o.Watch = watch.New(watch.Options{})
+		o.Watch, o.Timers = watch.New(watch.Options{}), kept{}
 		s := New(o)
 		l := bufconn.Listen(1 << 20)
 		ctx, stop := context.WithCancel(context.Background())
@@ -151,6 +152,11 @@ func TestHostsAreToldAndToldAgain(t *testing.T) {
 	})
 }
 
+// kept are timers that all stay where they are.
+type kept struct{ Timers }
+
+func (kept) Leaving() func(rouse.Key) bool { return nil }
+
 // A sidecar pings a watch on which nothing happens; it is not cut off for that.
 func TestIdleWatchLivesOn(t *testing.T) {
 	served(t, Options{}, func(t *testing.T, c schedulerv1.SchedulerClient) {
@@ -178,36 +184,5 @@ func TestIdleWatchLivesOn(t *testing.T) {
 		if code := status.Code(<-over); code != codes.Canceled {
 			t.Errorf("it ended with %v", code)
 		}
-	})
-}
-
-// When members come or go, what nobody answers does not keep timers from moving to another.
-func TestTriggersAreGivenBackWhenMembersChange(t *testing.T) {
-	r := &roster{}
-	r.set(nil, "a:1")
-	bubble(t, func(t *testing.T, w *world) {
-		w.hosts = &hosts{}
-		w.hosts.init(&Options{Address: "a:1", Hosts: r.get, Watch: w.watch})
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { w.hosts.run(ctx) })
-		p := w.join(jobsOf("a"))
-		w.put("x", due("1s"))
-		m := p.at(seconds(1))
-		p.none(time.Minute)
-		r.set(nil, "a:1", "b:1")
-		p.none(4 * time.Second) // there is time to answer
-		again := <-p.came
-		p.done(m) // which this does not any more
-		if !w.there("x") {
-			t.Error("an answer for what was given back counts")
-		}
-		p.none(time.Minute)
-		p.done(again)
-		if w.there("x") {
-			t.Error("the job is there after it was done")
-		}
-		stop()
-		running.Wait()
 	})
 }

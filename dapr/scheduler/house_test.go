@@ -36,6 +36,7 @@ type house struct {
 	t      testing.TB
 	engine *engine.Engine
 	sink   *watch.Sink
+	server *Server
 	addr   string
 	stop   func()
 }
@@ -68,6 +69,7 @@ func open(t testing.TB, store rouse.Store, more ...func(*Options)) *house {
 		f(&o)
 	}
 	s := New(o)
+	h.server = s
 	running.Go(func() {
 		if err := s.Run(serving, l); err != nil {
 			t.Error(err)

@@ -16,25 +16,33 @@ import (
 
 // ScheduleJob makes a job, or replaces one. A refused job has changed nothing.
 func (f *face) ScheduleJob(ctx context.Context, r *schedulerv1.ScheduleJobRequest) (*schedulerv1.ScheduleJobResponse, error) {
-	ref, err := job.Of(r.Name, r.Metadata)
+	ref, err := f.of(ctx, r.Name, r.Metadata)
 	if err != nil {
 		return nil, err
 	}
-	now := f.timers.Now()
-	if now == 0 {
-		return nil, rouse.ErrUnavailable
-	}
-	t, err := job.New(ref, &schedulerv1.NamedJob{Name: r.Name, Metadata: r.Metadata, Job: r.Job}, now)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.schedule(ctx, ref, &t, r.Overwrite); err != nil {
+	calls := f.counters.of(ref)
+	if err := f.scheduleNow(ctx, ref, r); err != nil {
+		calls.createFailed.Add(1)
 		if errors.Is(err, rouse.ErrExists) {
 			return nil, status.Error(codes.AlreadyExists, "job already exists: "+r.Name)
 		}
 		return nil, err
 	}
+	calls.created.Add(1)
 	return &schedulerv1.ScheduleJobResponse{}, nil
+}
+
+// scheduleNow makes the timer of a job, and writes it.
+func (f *face) scheduleNow(ctx context.Context, ref job.Ref, r *schedulerv1.ScheduleJobRequest) error {
+	now := f.timers.Now()
+	if now == 0 {
+		return rouse.ErrUnavailable
+	}
+	t, err := job.New(ref, &schedulerv1.NamedJob{Name: r.Name, Metadata: r.Metadata, Job: r.Job}, now)
+	if err != nil {
+		return err
+	}
+	return f.schedule(ctx, ref, &t, r.Overwrite)
 }
 
 // schedule writes the timer of a job.
@@ -91,7 +99,7 @@ func (f *face) over(ctx context.Context, ref job.Ref, spec *rouse.Spec, overwrit
 
 // GetJob gives a job back as it was scheduled, with the failure policy that it has.
 func (f *face) GetJob(ctx context.Context, r *schedulerv1.GetJobRequest) (*schedulerv1.GetJobResponse, error) {
-	ref, err := job.Of(r.Name, r.Metadata)
+	ref, err := f.of(ctx, r.Name, r.Metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -111,13 +119,14 @@ func (f *face) GetJob(ctx context.Context, r *schedulerv1.GetJobRequest) (*sched
 
 // DeleteJob removes a job, if it is there. No trigger of it is sent after the answer, but for one that was on its way.
 func (f *face) DeleteJob(ctx context.Context, r *schedulerv1.DeleteJobRequest) (*schedulerv1.DeleteJobResponse, error) {
-	ref, err := job.Of(r.Name, r.Metadata)
+	ref, err := f.of(ctx, r.Name, r.Metadata)
 	if err != nil {
 		return nil, err
 	}
 	if err := f.remove(ctx, ref); err != nil {
 		return nil, err
 	}
+	f.counters.of(ref).deleted.Add(1)
 	return &schedulerv1.DeleteJobResponse{}, nil
 }
 

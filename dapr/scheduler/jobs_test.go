@@ -190,7 +190,7 @@ func TestRefusals(t *testing.T) {
 		_, err = h.DeleteByNamePrefix(t.Context(), &schedulerv1.DeleteByNamePrefixRequest{Metadata: m})
 		wantCode(t, err, codes.InvalidArgument)
 	}
-	for _, n := range []int{rouse.MaxPayload, maxMessage} {
+	for _, n := range []int{rouse.MaxJob, maxMessage} {
 		j := due("1h")
 		j.Data = &anypb.Any{Value: make([]byte, n)}
 		wantCode(t, h.schedule(app("a"), "x", j, false), codes.ResourceExhausted)

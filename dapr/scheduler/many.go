@@ -16,7 +16,7 @@ import (
 
 // Bounds of what is done to many jobs at once.
 const (
-	page     = 1000      // timers that are read at a time
+	page     = 256       // timers that are read at a time: each may have 2 MiB
 	deleters = 256       // deletes that are under way at a time: they share commits
 	maxList  = 512 << 20 // bytes of a list
 )
@@ -54,7 +54,7 @@ func (f *face) scan(ctx context.Context, within job.Ref, m job.Match, each func(
 
 // ListJobs gives the jobs of an app, or of an actor, or of an actor type, in the order of actor ids and names.
 func (f *face) ListJobs(ctx context.Context, r *schedulerv1.ListJobsRequest) (*schedulerv1.ListJobsResponse, error) {
-	within, err := job.Within(r.Metadata)
+	within, err := f.within(ctx, r.Metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (f *face) ListJobs(ctx context.Context, r *schedulerv1.ListJobsRequest) (*s
 // DeleteByMetadata removes the jobs of an app, or of an actor, or of an actor type; with a prefix match, of all apps, or of all actors of
 // the type, whose id begins so.
 func (f *face) DeleteByMetadata(ctx context.Context, r *schedulerv1.DeleteByMetadataRequest) (*schedulerv1.DeleteByMetadataResponse, error) {
-	within, err := job.Within(r.Metadata)
+	within, err := f.within(ctx, r.Metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -96,18 +96,20 @@ func (f *face) DeleteByMetadata(ctx context.Context, r *schedulerv1.DeleteByMeta
 	if err := f.removeAll(ctx, within, match); err != nil {
 		return nil, err
 	}
+	f.counters.bulkDeleted.Add(1)
 	return &schedulerv1.DeleteByMetadataResponse{}, nil
 }
 
 // DeleteByNamePrefix removes the jobs of an app, or of an actor, whose name begins so.
 func (f *face) DeleteByNamePrefix(ctx context.Context, r *schedulerv1.DeleteByNamePrefixRequest) (*schedulerv1.DeleteByNamePrefixResponse, error) {
-	within, err := job.Of(r.NamePrefix, r.Metadata)
+	within, err := f.of(ctx, r.NamePrefix, r.Metadata)
 	if err != nil {
 		return nil, err
 	}
 	if err := f.removeAll(ctx, within, job.Begins); err != nil {
 		return nil, err
 	}
+	f.counters.bulkDeleted.Add(1)
 	return &schedulerv1.DeleteByNamePrefixResponse{}, nil
 }
 

@@ -10,6 +10,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -18,10 +19,12 @@ import (
 
 	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+	"github.com/rousehq/rouse/dapr/identity"
 	"github.com/rousehq/rouse/dapr/watch"
 	"github.com/rousehq/rouse/engine"
 )
@@ -29,6 +32,7 @@ import (
 // Timers is what the face needs of an *engine.Engine.
 type Timers interface {
 	Now() rouse.Instant
+	Leaving() func(rouse.Key) bool
 	Put(ctx context.Context, puts []engine.Put) ([]engine.PutResult, error)
 	Import(ctx context.Context, timers []rouse.Timer, mode engine.Mode) ([]engine.PutResult, error)
 	Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error)
@@ -46,6 +50,10 @@ type Options struct {
 	Address string
 	// Hosts returns the addresses of all members that share the store, this one included. Nil: there are no others.
 	Hosts func(ctx context.Context) ([]string, error)
+
+	// Identity is who this server is, and whom it believes: a call is then for the app alone whose SPIFFE id its caller has. Nil: anybody
+	// may call as any app, in plain text. Who makes the server runs the identity.
+	Identity *identity.Identity
 
 	Log      *slog.Logger  // for what nobody foresaw; default none
 	MaxConns int           // connections at a time, others wait; default 4096
@@ -66,7 +74,9 @@ type Server struct {
 	opts  Options
 	grpc  *grpc.Server
 	hosts hosts
-	drain context.CancelFunc // ends what would go on for ever
+
+	counters *counters
+	drain    context.CancelFunc // ends what would go on for ever
 }
 
 // New returns a server that does nothing until Run.
@@ -80,12 +90,17 @@ func New(o Options) *Server {
 	if o.Grace == 0 {
 		o.Grace = 10 * time.Second
 	}
-	s := &Server{opts: o}
+	s := &Server{opts: o, counters: &counters{}}
 	var draining context.Context
 	draining, s.drain = context.WithCancel(context.Background())
 	s.hosts.init(&s.opts)
 	g := guard{o.Log}
+	creds := insecure.NewCredentials()
+	if o.Identity != nil {
+		creds = o.Identity.Credentials()
+	}
 	s.grpc = grpc.NewServer(
+		grpc.Creds(creds),
 		grpc.ChainUnaryInterceptor(g.unary),
 		grpc.ChainStreamInterceptor(g.stream),
 		grpc.MaxRecvMsgSize(maxMessage),
@@ -100,7 +115,7 @@ func New(o Options) *Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 3 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	)
-	schedulerv1.RegisterSchedulerServer(s.grpc, &face{timers: o.Timers, watch: o.Watch, hosts: &s.hosts, draining: draining})
+	schedulerv1.RegisterSchedulerServer(s.grpc, &face{identified: o.Identity != nil, timers: o.Timers, watch: o.Watch, hosts: &s.hosts, counters: s.counters, draining: draining})
 	return s
 }
 
@@ -121,6 +136,9 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 		cancel()
 	})
 	running.Go(func() { s.hosts.run(ctx) })
+	if s.opts.Hosts != nil { // one that is alone keeps all
+		running.Go(func() { s.handOver(ctx) })
+	}
 	<-ctx.Done()
 	s.drain()
 	s.opts.Watch.Close()
@@ -129,7 +147,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	late.Stop()
 	running.Wait()
 	s.opts.Watch.Wait()
-	if broken != nil {
+	if broken != nil && !errors.Is(broken, grpc.ErrServerStopped) { // which it says if it is to end before it has begun
 		return fmt.Errorf("accept connections of Dapr's sidecars: %w", broken)
 	}
 	return nil
@@ -138,13 +156,15 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 // face is the service.
 type face struct {
 	schedulerv1.UnimplementedSchedulerServer
-	timers   Timers
-	watch    *watch.Sink
-	hosts    *hosts
-	draining context.Context
+	timers     Timers
+	watch      *watch.Sink
+	hosts      *hosts
+	counters   *counters
+	draining   context.Context
+	identified bool // who calls has an identity
 }
 
 // WatchJobs brings triggers.
 func (f *face) WatchJobs(stream schedulerv1.Scheduler_WatchJobsServer) error {
-	return f.watch.Serve(stream)
+	return f.watch.Serve(&admitted{Scheduler_WatchJobsServer: stream, face: f})
 }

@@ -46,7 +46,7 @@ func bubble(t *testing.T, test func(t *testing.T, w *world)) {
 			}
 		})
 		synctest.Wait()
-		w := &world{face: &face{timers: e, watch: sinks, draining: ctx}, t: t, engine: e, began: time.Now()}
+		w := &world{face: &face{counters: &counters{}, timers: e, watch: sinks, draining: ctx}, t: t, engine: e, began: time.Now()}
 		test(t, w)
 		sinks.Drain()
 		stop()

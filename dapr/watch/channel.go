@@ -26,6 +26,7 @@ type channel struct {
 type queue struct {
 	line       gateKey
 	head, tail *trigger
+	length     int
 }
 
 // middle is where turns begin: there are as many before it.
@@ -98,6 +99,7 @@ func (c *channel) line(key gateKey) *queue {
 // insert puts a trigger in its turn: at an end, but for what is sorted anew.
 func (q *queue) insert(t *trigger) {
 	t.queue = q
+	q.length++
 	after := q.tail
 	if q.head != nil && t.turn < q.head.turn {
 		after = nil
@@ -118,6 +120,7 @@ func (q *queue) insert(t *trigger) {
 }
 
 func (q *queue) remove(t *trigger) {
+	q.length--
 	if t.prev != nil {
 		t.prev.next = t.next
 	} else {

@@ -14,6 +14,7 @@ type delivery struct {
 	fires  []rouse.Fire
 	settle func(i int, o rouse.Outcome)
 	keeper *watching
+	came   time.Time
 }
 
 // trigger is a fire on its way. It is in a queue of its channel, or with a stream, or reported.
@@ -62,7 +63,7 @@ var (
 // Deliver hands triggers to the streams that watch for them, or lets them wait. It returns before they are answered, but for
 // one Deliver at a time that stays as the keeper.
 func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
-	d := &delivery{fires: fires, settle: settle}
+	d := &delivery{fires: fires, settle: settle, came: time.Now()}
 	triggers := make([]trigger, 0, len(fires))
 	var out []report
 	for i := range fires {
@@ -110,15 +111,16 @@ func (s *Sink) take(ctx context.Context, triggers []trigger) (keeper *watching, 
 		c.name(t)
 		c.held++
 		if s.held++; s.held > s.opts.MaxHeld && c.held > s.opts.few() {
-			s.counts.Undelivered++
+			s.kind(c.key).Undelivered++
 			out = append(out, s.put(t, rouse.Outcome{Verdict: rouse.Deferred, After: putOff(t.fire()), Detail: "too many wait"}))
 			continue
 		}
 		if len(c.streams) == 0 {
-			s.counts.Undelivered++
+			s.kind(c.key).Undelivered++
 		}
 		c.push(t)
 		out = s.pump(c, out)
+		s.throttle(c, t)
 	}
 	return d.keeper, mine
 }

@@ -63,6 +63,7 @@ func (s *Sink) send(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) er
 		finish(out)
 		for _, m := range list {
 			if err := stream.Send(m); err != nil {
+				s.fail(&s.counts.SendFailed, st)
 				return err
 			}
 		}
@@ -70,6 +71,15 @@ func (s *Sink) send(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) er
 			continue
 		}
 		<-st.wake // the receiver ends when the stream does, and the sink's Close ends all
+	}
+}
+
+// fail counts a stream that is about to end by an error of its own, not because it is over already.
+func (s *Sink) fail(count *uint64, st *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !st.gone {
+		*count++
 	}
 }
 
@@ -99,9 +109,11 @@ func (s *Sink) receive(stream schedulerv1.Scheduler_WatchJobsServer, st *stream)
 			if ctx := stream.Context(); ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
+			s.fail(&s.counts.RecvFailed, st)
 			return err
 		}
 		if m.GetResult() == nil {
+			s.fail(&s.counts.RecvFailed, st)
 			return rouse.Refuse("watch_job_request_type", "", "is no result", "send results after the first message, and use another stream for another watch")
 		}
 		if err := s.ack(st, m.GetResult()); err != nil {

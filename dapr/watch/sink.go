@@ -66,44 +66,21 @@ type Sink struct {
 	receivers sync.WaitGroup
 	lanes     laneCache
 
-	mu       sync.Mutex
-	channels map[job.Channel]*channel
-	keepers  []*watching
-	streams  map[*stream]struct{}
-	held     int // triggers in memory
-	share    share
-	draining bool // what waits is put off
-	closed   bool // there are no streams any more
-	counts   Counts
-}
-
-// Counts is what has happened, for metrics.
-type Counts struct {
-	Streams     int    // open now
-	Held        int    // triggers in memory, now
-	Waiting     int    // those of them that no stream is there for
-	Sent        uint64 // triggers handed to streams, those that came again included
-	Failed      uint64 // answers that said so
-	Undelivered uint64 // triggers that found no stream
+	mu        sync.Mutex
+	channels  map[job.Channel]*channel
+	keepers   []*watching
+	streams   map[*stream]struct{}
+	held      int // triggers in memory
+	share     share
+	draining  bool              // what waits is put off
+	closed    bool              // there are no streams any more
+	counts    Counts            // what Counts counts up
+	throttled map[string]uint64 // triggers that had to wait, by the name of their gate
 }
 
 // New returns a sink without streams.
 func New(o Options) *Sink {
-	return &Sink{opts: o.withDefaults(), channels: map[job.Channel]*channel{}, streams: map[*stream]struct{}{}, share: share{of: 1}}
-}
-
-// Counts returns what has happened so far.
-func (s *Sink) Counts() Counts {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.counts
-	c.Streams, c.Held = len(s.streams), s.held
-	for _, ch := range s.channels {
-		if len(ch.streams) == 0 {
-			c.Waiting += ch.held
-		}
-	}
-	return c
+	return &Sink{opts: o.withDefaults(), channels: map[job.Channel]*channel{}, streams: map[*stream]struct{}{}, share: share{of: 1}, throttled: map[string]uint64{}}
 }
 
 // Check refuses a spec that is not of a job.
@@ -194,23 +171,33 @@ func (s *Sink) Share(index, of int) {
 	finish(out)
 }
 
-// Release gives back what waits for somebody to watch, and triggers that were sent before the given time and are not answered: they come
-// again at once, from here or from another node, which can have them now. It is for when members come or go, so that shares of
-// the timers can move although nobody answers, or nobody watches. Answers that come after all are passed over.
-func (s *Sink) Release(before time.Time) {
+// Release gives back triggers of the timers that are leaving this node: those that wait, for somebody to watch or for a place in a limit,
+// and those that were sent before the given time and are not answered. They come again at once, from the node that has them then. Answers
+// that come after all are passed over.
+func (s *Sink) Release(leaving func(rouse.Key) bool, before time.Time) {
 	s.mu.Lock()
 	var out []report
+	is := func(t *trigger) bool {
+		f := t.fire()
+		return leaving(rouse.Key{Namespace: f.Namespace, Name: f.Name})
+	}
 	for st := range s.streams {
 		for _, t := range st.unacked {
-			if t.sent.Before(before) {
+			if t.sent.Before(before) && is(t) {
 				out = append(out, s.put(t, moving))
 			}
 		}
 		st.unsent = slices.DeleteFunc(st.unsent, func(t *trigger) bool { return t.stream != st })
 	}
 	for _, c := range slices.Collect(maps.Values(s.channels)) {
-		if len(c.streams) == 0 {
-			out = s.release(c, moving, out)
+		for _, q := range c.queues {
+			for t := q.head; t != nil; {
+				next := t.next
+				if is(t) {
+					out = append(out, s.put(t, moving))
+				}
+				t = next
+			}
 		}
 		out = s.pump(c, out)
 		s.forget(c)
@@ -219,8 +206,9 @@ func (s *Sink) Release(before time.Time) {
 	finish(out)
 }
 
-// moving is the outcome of a trigger that another node may have to send.
-var moving = rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "the members have changed"}
+// moving is the outcome of a trigger that another node is to send. It is off by as much as the node that owns its timer needs to find it:
+// what comes sooner stays with the node that writes it.
+var moving = rouse.Outcome{Verdict: rouse.Deferred, After: time.Second, Detail: "its share of the timers moves to another member"}
 
 // Drain puts off what waits, and what comes from now on, so that an engine that stops does not wait for streams to come. What is
 // with a stream stays there.

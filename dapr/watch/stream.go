@@ -143,7 +143,7 @@ func (s *Sink) leave(st *stream, why error) {
 			out = append(out, s.put(t, stopping))
 		default:
 			if len(c.streams) == 0 {
-				s.counts.Undelivered++
+				s.kind(c.key).Undelivered++
 			}
 			c.unpush(t)
 		}
@@ -167,14 +167,17 @@ func (s *Sink) ack(st *stream, r *schedulerv1.WatchJobsRequestResult) (err error
 	var o rouse.Outcome
 	switch r.GetStatus() {
 	case schedulerv1.WatchJobsRequestResultStatus_SUCCESS:
+		s.kind(t.channel.key).Done++
 		o.Verdict = rouse.Done
 	case schedulerv1.WatchJobsRequestResultStatus_FAILED:
-		s.counts.Failed++
+		s.kind(t.channel.key).Failed++
 		o = job.Failed(t.job.Job.FailurePolicy, t.fire().Attempt, now.Sub(t.sent))
 	default:
+		s.counts.RecvFailed++
 		s.mu.Unlock()
 		return rouse.Refuse("result.status", r.GetStatus().String(), "is no status", "give SUCCESS or FAILED")
 	}
+	s.kind(t.channel.key).Took.note(now.Sub(t.d.came))
 	c := t.channel
 	if n := len(st.unsent); n > 0 && st.unsent[0].id <= t.id { // answered before it was sent: a guess, but an answer
 		st.unsent = slices.DeleteFunc(st.unsent, func(other *trigger) bool { return other == t })

@@ -302,25 +302,29 @@ func TestTheEndOfTheContextEndsEverything(t *testing.T) {
 	})
 }
 
-func TestReleaseGivesBackWhatIsNotAnswered(t *testing.T) {
+func TestReleaseGivesBackWhatLeaves(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, e *engine) {
-		p := join(s, limit(actorsOf("T"), "T", "", 2))
-		e.deliver(fire(t, actor("T", "i", ""), "old"), fire(t, app("nobody"), "waits"))
+		p := join(s, limit(actorsOf("T"), "T", "", 3))
+		stays := fire(t, actor("T", "i", ""), "stays")
+		stayed := fire(t, app("nobody"), "stayed")
+		leaving := func(k rouse.Key) bool { return k.Name != stays.Name && k.Name != stayed.Name }
+		e.deliver(fire(t, actor("T", "i", ""), "old"), stays, fire(t, app("nobody"), "waits"), stayed)
 		time.Sleep(time.Second)
 		at := time.Now()
 		time.Sleep(time.Second)
 		e.deliver(fire(t, actor("T", "i", ""), "new"), fire(t, actor("T", "i", ""), "limited"))
-		s.Release(time.Time{})
+		s.Release(leaving, time.Time{})
 		e.want("waits", rouse.Deferred)
+		e.want("limited", rouse.Deferred)
 		e.none()
 		got := p.got()
-		s.Release(at)
+		s.Release(leaving, at)
 		e.want("old", rouse.Deferred)
 		e.none()
-		p.done(got[0]) // too late, and of no effect
-		p.done(got[1])
+		p.done(got...) // that of the old one is too late, and of no effect
+		e.want("stays", rouse.Done)
 		e.want("new", rouse.Done)
-		sameNames(t, p.gotNames(), "limited") // the limit has a place again
+		e.none()
 	})
 }
 

@@ -57,7 +57,7 @@ func run(args []string) (int, error) {
 	}
 	here := filepath.Dir(self)
 	if port := flag(args, "etcd-client-port"); port != "" && flag(args, "etcd-embed") != "false" {
-		stop, err := beacon(data+"/beacon", port, "dapr/leadership/"+flag(args, "id"))
+		stop, err := beacon(data+"/beacon", port, members(args))
 		if err != nil {
 			return 0, err
 		}
@@ -119,8 +119,17 @@ func database(file, cluster string) (string, error) {
 	return u.String(), err
 }
 
-// beacon starts an etcd that has one key.
-func beacon(dir, port, key string) (stop func(), err error) {
+// members returns the ids of all members of the cluster.
+func members(args []string) (ids []string) {
+	for member := range strings.SplitSeq(flag(args, "etcd-initial-cluster"), ",") {
+		id, _, _ := strings.Cut(member, "=")
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// beacon starts an etcd that names members as leaders.
+func beacon(dir, port string, ids []string) (stop func(), err error) {
 	c := embed.NewConfig()
 	c.Dir, c.LogLevel = dir, "error"
 	client, peer := url.URL{Scheme: "http", Host: "127.0.0.1:" + port}, url.URL{Scheme: "http", Host: "127.0.0.1:0"}
@@ -139,9 +148,11 @@ func beacon(dir, port, key string) (stop func(), err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if _, err := e.Server.Put(ctx, &etcdserverpb.PutRequest{Key: []byte(key), Value: []byte("rouse")}); err != nil {
-		e.Close()
-		return nil, err
+	for _, id := range ids {
+		if _, err := e.Server.Put(ctx, &etcdserverpb.PutRequest{Key: []byte("dapr/leadership/" + id), Value: []byte("rouse")}); err != nil {
+			e.Close()
+			return nil, err
+		}
 	}
 	return e.Close, nil
 }

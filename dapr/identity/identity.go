@@ -1,0 +1,212 @@
+// Package identity is who this process is to Dapr's sidecars, and whom of them it believes: TLS in which both sides have SPIFFE ids,
+// spiffe://TRUSTDOMAIN/ns/NAMESPACE/APP, in certificates that lead to common trust anchors.
+//
+//	Files ──┐
+//	        ├─► Identity: certificate, key, trust anchors ─► Credentials of a server · Dialer of a client
+//	Sentry ─┘        kept fresh by Run                            │
+//	                                                     Authorize, in each call
+//
+// An Identity may have no certificate yet: then handshakes fail, until Run has got one.
+package identity
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// ID is a SPIFFE id as Dapr gives them to apps, and to the parts of its control plane.
+type ID struct{ TrustDomain, Namespace, App string }
+
+func (id ID) String() string {
+	return (&url.URL{Scheme: "spiffe", Host: id.TrustDomain, Path: "/ns/" + id.Namespace + "/" + id.App}).String()
+}
+
+// IDOf returns the id that a certificate has.
+func IDOf(cert *x509.Certificate) (ID, error) {
+	u, err := spiffe(cert)
+	if err != nil {
+		return ID{}, err
+	}
+	rest, ok := strings.CutPrefix(u.Path, "/ns/")
+	namespace, app, ok2 := strings.Cut(rest, "/")
+	if !ok || !ok2 || namespace == "" || app == "" || strings.Contains(app, "/") {
+		return ID{}, fmt.Errorf("the SPIFFE id %s is not spiffe://TRUSTDOMAIN/ns/NAMESPACE/APP", u)
+	}
+	return ID{u.Host, namespace, app}, nil
+}
+
+// spiffe returns the one URI of a certificate, whatever its path.
+func spiffe(cert *x509.Certificate) (*url.URL, error) {
+	if len(cert.URIs) != 1 || cert.URIs[0].Scheme != "spiffe" || cert.URIs[0].Host == "" {
+		return nil, fmt.Errorf("the certificate of %q has no SPIFFE id: %d URIs", cert.Subject, len(cert.URIs))
+	}
+	return cert.URIs[0], nil
+}
+
+// Identity is safe for concurrent use.
+type Identity struct {
+	now   atomic.Pointer[material]
+	ready chan struct{} // closed when there is a certificate
+	once  sync.Once
+	run   func(ctx context.Context)
+}
+
+// material is what an identity has at one time.
+type material struct {
+	cert    *tls.Certificate // nil: none yet
+	anchors *x509.CertPool
+}
+
+func newIdentity() *Identity { return &Identity{ready: make(chan struct{})} }
+
+// change replaces a part of what there is.
+func (i *Identity) change(edit func(*material)) {
+	for {
+		old := i.now.Load()
+		m := material{}
+		if old != nil {
+			m = *old
+		}
+		edit(&m)
+		if !i.now.CompareAndSwap(old, &m) {
+			continue
+		}
+		if m.cert != nil {
+			i.once.Do(func() { close(i.ready) })
+		}
+		return
+	}
+}
+
+// set takes over what there is now.
+func (i *Identity) set(m *material) { i.change(func(now *material) { *now = *m }) }
+
+// Run keeps the identity fresh until ctx ends. What goes wrong it logs, and tries again; what there was stays in force.
+func (i *Identity) Run(ctx context.Context) { i.run(ctx) }
+
+// Ready is closed when there is a certificate.
+func (i *Identity) Ready() <-chan struct{} { return i.ready }
+
+// Healthy returns why nobody would believe this identity now, or nil.
+func (i *Identity) Healthy() error {
+	_, err := i.certificate()
+	return err
+}
+
+func (i *Identity) certificate() (*tls.Certificate, error) {
+	m := i.now.Load()
+	switch {
+	case m == nil || m.cert == nil:
+		return nil, errors.New("there is no certificate yet")
+	case time.Now().After(m.cert.Leaf.NotAfter):
+		return nil, fmt.Errorf("the certificate of %s has expired at %s", m.cert.Leaf.URIs[0], m.cert.Leaf.NotAfter.Format(time.RFC3339))
+	}
+	return m.cert, nil
+}
+
+// Credentials are those of a server, which asks every client for a certificate that leads to the trust anchors, with any SPIFFE id.
+func (i *Identity) Credentials() credentials.TransportCredentials {
+	return credentials.NewTLS(&tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		ClientAuth:     tls.RequireAnyClientCert, // and VerifyConnection looks at it, with the trust anchors of now
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.certificate() },
+		VerifyConnection: func(s tls.ConnectionState) error {
+			return verify(i.now.Load(), s.PeerCertificates)
+		},
+		SessionTicketsDisabled: true, // a session that is resumed would be believed by the trust anchors of its beginning
+	})
+}
+
+// Dialer returns the credentials of a client with this identity. accept says which server is the right one.
+func (i *Identity) Dialer(accept func(server ID) error) credentials.TransportCredentials {
+	c := dialer(func() *material { return i.now.Load() }, accept)
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return i.certificate() }
+	return credentials.NewTLS(c)
+}
+
+// dialer makes the configuration of a client without a certificate.
+func dialer(now func() *material, accept func(server ID) error) *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, // of names of hosts, which these certificates do not have; VerifyConnection looks at what they have
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if err := verify(now(), s.PeerCertificates); err != nil {
+				return err
+			}
+			id, err := IDOf(s.PeerCertificates[0])
+			if err != nil {
+				return err
+			}
+			return accept(id)
+		},
+	}
+}
+
+// Only accepts one server.
+func Only(want ID) func(ID) error {
+	return func(got ID) error {
+		if got != want {
+			return fmt.Errorf("the server is %s, not %s", got, want)
+		}
+		return nil
+	}
+}
+
+// verify says why a chain is not to be believed.
+func verify(m *material, chain []*x509.Certificate) error {
+	if m == nil {
+		return errors.New("there are no trust anchors yet")
+	}
+	if len(chain) == 0 {
+		return errors.New("there is no certificate")
+	}
+	between := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		between.AddCert(c)
+	}
+	if _, err := chain[0].Verify(x509.VerifyOptions{Roots: m.anchors, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+		return err
+	}
+	_, err := spiffe(chain[0])
+	return err
+}
+
+// Authorize refuses, with a status of gRPC, a call of somebody who is not the app of the namespace. Whose trust domain it is does not
+// matter: its certificate leads to the trust anchors.
+func Authorize(ctx context.Context, namespace, app string) error {
+	p, _ := peer.FromContext(ctx)
+	if p == nil {
+		return errNobody
+	}
+	info, _ := p.AuthInfo.(credentials.TLSInfo)
+	if len(info.State.PeerCertificates) == 0 {
+		return errNobody
+	}
+	id, err := IDOf(info.State.PeerCertificates[0])
+	if err != nil {
+		return errNobody
+	}
+	if id.Namespace != namespace || id.App != app {
+		return errAnother
+	}
+	return nil
+}
+
+// The texts are those that clients of Dapr's scheduler know.
+var (
+	errNobody  = status.Error(codes.Unauthenticated, "failed to get identity from context")
+	errAnother = status.Error(codes.PermissionDenied, "identity does not match request")
+)

@@ -1,0 +1,202 @@
+package identity
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	sentryv1 "github.com/rousehq/rouse/api/dapr/sentry/v1"
+)
+
+// Sentry says where Dapr's certificate authority is, and who asks it for what.
+type Sentry struct {
+	Address      string // HOST:PORT
+	TrustAnchors string // PEM file, which is read again when it changes
+	Self         ID     // who this is to be: a part of the control plane, such as dapr-scheduler in its namespace
+
+	// TokenFile has the token that proves it. "" is with Kubernetes that of the pod, and otherwise none.
+	TokenFile  string
+	Kubernetes bool // the token is that of a service account
+
+	Log   *slog.Logger  // default none
+	Every time.Duration // how often files are looked at; default 2 s
+}
+
+// Bounds of asking. Between failures it is waited twice as long each time.
+const (
+	askWithin  = 10 * time.Second
+	askAgain   = 250 * time.Millisecond
+	askSeldom  = 10 * time.Second
+	maxAnswer  = 1 << 20
+	sentryName = "dapr-sentry"
+)
+
+// podTokens are where a pod has its token: the one that is made for Sentry before the common one.
+var podTokens = []string{"/var/run/secrets/dapr.io/sentrytoken/token", "/var/run/secrets/kubernetes.io/serviceaccount/token"}
+
+// FromSentry returns an identity that Sentry signs. Its Run asks for the first certificate, and for another when half of the time of
+// one is over, each with a key of its own. It fails if the trust anchors cannot be read; that Sentry does not answer is no failure.
+func FromSentry(s Sentry) (*Identity, error) {
+	s.Log = orSilent(s.Log)
+	i := newIdentity()
+	texts, err := readAll(s.TrustAnchors)
+	if err != nil {
+		return nil, err
+	}
+	anchors, err := parseAnchors(s.TrustAnchors, texts[0])
+	if err != nil {
+		return nil, err
+	}
+	i.set(&material{anchors: anchors})
+	i.run = func(ctx context.Context) {
+		var parts sync.WaitGroup
+		parts.Go(func() { s.follow(ctx, i, texts) })
+		s.renew(ctx, i)
+		parts.Wait()
+	}
+	return i, nil
+}
+
+// follow takes over trust anchors that change.
+func (s *Sentry) follow(ctx context.Context, i *Identity, last [][]byte) {
+	again(ctx, s.Every, s.Log, "trust anchors", func() (changed bool, err error) {
+		texts, err := readAll(s.TrustAnchors)
+		if err != nil || same(texts, last) {
+			return false, err
+		}
+		anchors, err := parseAnchors(s.TrustAnchors, texts[0])
+		if err != nil {
+			return false, err
+		}
+		last = texts
+		i.change(func(m *material) { m.anchors = anchors })
+		return true, nil
+	})
+}
+
+// renew asks for certificates until ctx ends.
+func (s *Sentry) renew(ctx context.Context, i *Identity) {
+	wait := time.Duration(0)
+	pause := askAgain
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		cert, err := s.ask(ctx, i)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			s.Log.Warn("no certificate; will ask again", "sentry", s.Address, "error", err)
+			wait, pause = pause, min(2*pause, askSeldom)
+			continue
+		}
+		i.change(func(m *material) { m.cert = cert })
+		left := time.Until(cert.Leaf.NotAfter)
+		wait, pause = max(left/2, askAgain), askAgain
+		s.Log.Info("certificate", "id", cert.Leaf.URIs[0].String(), "until", cert.Leaf.NotAfter, "asks again", time.Now().Add(wait))
+	}
+}
+
+// ask gets one certificate.
+func (s *Sentry) ask(ctx context.Context, i *Identity) (*tls.Certificate, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	token, validator, err := s.token(podTokens)
+	if err != nil {
+		return nil, err
+	}
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	if err != nil {
+		return nil, err
+	}
+	sentry := ID{s.Self.TrustDomain, s.Self.Namespace, sentryName}
+	tlsOf := credentials.NewTLS(dialer(func() *material { return i.now.Load() }, Only(sentry)))
+	conn, err := grpc.NewClient("passthrough:///"+s.Address, grpc.WithTransportCredentials(tlsOf), grpc.WithNoProxy(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	answer, err := sentryv1.NewCAClient(conn).SignCertificate(ctx, &sentryv1.SignCertificateRequest{
+		Id: s.Self.App, Namespace: s.Self.Namespace, TrustDomain: s.Self.TrustDomain, Token: token, TokenValidator: validator,
+		CertificateSigningRequest: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr}),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.accept(i.now.Load(), key, answer.WorkloadCertificate)
+}
+
+// accept looks at what was signed: what sidecars would refuse is worth asking again for.
+func (s *Sentry) accept(m *material, key ed25519.PrivateKey, text []byte) (*tls.Certificate, error) {
+	chain, err := parseChain(text)
+	if err != nil {
+		return nil, fmt.Errorf("the answer: %w", err)
+	}
+	cert := &tls.Certificate{PrivateKey: key, Leaf: chain[0]}
+	for _, c := range chain {
+		cert.Certificate = append(cert.Certificate, c.Raw)
+	}
+	signed, _ := chain[0].PublicKey.(ed25519.PublicKey)
+	if !signed.Equal(key.Public()) {
+		return nil, errors.New("the certificate is that of another key")
+	}
+	if err := verify(m, chain); err != nil {
+		return nil, fmt.Errorf("the certificate: %w", err)
+	}
+	if id, err := IDOf(chain[0]); err != nil || id != s.Self {
+		return nil, fmt.Errorf("the certificate is that of %s, not of %s", chain[0].URIs[0], s.Self)
+	}
+	return cert, nil
+}
+
+// token returns what proves who asks, and to whom that can be proven.
+func (s *Sentry) token(ofPod []string) (string, sentryv1.SignCertificateRequest_TokenValidator, error) {
+	validator := sentryv1.SignCertificateRequest_UNKNOWN
+	files := []string{s.TokenFile}
+	switch {
+	case s.Kubernetes:
+		validator = sentryv1.SignCertificateRequest_KUBERNETES
+		if s.TokenFile == "" {
+			files = ofPod
+		}
+	case s.TokenFile == "":
+		return "", validator, nil
+	default:
+		validator = sentryv1.SignCertificateRequest_JWKS
+	}
+	var first error
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err == nil {
+			if text = bytes.TrimSpace(text); len(text) > 0 {
+				return string(text), validator, nil
+			}
+			err = fmt.Errorf("%s is empty", file)
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return "", validator, fmt.Errorf("the token for Sentry: %w", first)
+}

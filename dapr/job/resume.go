@@ -1,0 +1,106 @@
+package job
+
+import (
+	"github.com/rousehq/rouse"
+	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+)
+
+// Compile reads the schedule of a spec, as schedule.Compile does.
+type Compile func(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error)
+
+// Resumed is a job that another scheduler has had, as a timer that goes on from there.
+type Resumed struct {
+	Timer rouse.Timer
+	Over  bool // there is no tick left, and no timer
+	// Unknown is what the other one did not tell, and what is done instead, for people.
+	Unknown []string
+}
+
+// What a list of jobs does not tell: when they were scheduled, and how often they have ticked.
+const (
+	UnknownDue      = "due_time: it counts from now, as it is not known since when"
+	UnknownInterval = "schedule: the interval begins now, as it is not known when it began"
+	UnknownRepeats  = "repeats: they are counted anew, as it is not known how many there were"
+	UnknownTTL      = "ttl: it counts from now, as it is not known since when"
+)
+
+// Resume returns the timer of a job that is taken over at now. since is when the other scheduler last kept up, at most now: ticks between
+// the two are still to come. What is refused, is refused as New refuses it.
+func Resume(ref Ref, named *schedulerv1.NamedJob, since, now rouse.Instant, compile Compile) (r Resumed, err error) {
+	t, err := New(ref, named, now)
+	if err != nil {
+		return r, err
+	}
+	r.Over = t.Over
+	r.Timer = rouse.Timer{Key: ref.Key(), Spec: t.Spec, Created: now, Updated: now, Anchor: now}
+	j := named.Job
+	due, known := moment{}, true // when it began
+	if j.DueTime != nil {
+		if due, err = readMoment("due_time", *j.DueTime); err != nil {
+			return r, err
+		}
+		known = !due.at.IsZero() || due.from(now) <= now && j.Schedule == nil
+	}
+	if !known {
+		r.Unknown = append(r.Unknown, UnknownDue)
+	}
+	if r.Over {
+		return r, nil
+	}
+	s, err := compile(&r.Timer.Spec, rouse.ScheduleInput{Key: r.Timer.Key, Anchor: now})
+	if err != nil {
+		return r, err
+	}
+	after := rouse.Instant(0)
+	if j.Schedule != nil {
+		after = r.resume(j, t.First, known, since, now, s)
+	}
+	var ok bool
+	if r.Timer.Due, ok = s.Next(after); !ok || t.Spec.MaxOccurrences != 0 && r.Timer.Passed >= t.Spec.MaxOccurrences {
+		r.Over = true
+	}
+	return r, nil
+}
+
+// resume says after when the next tick of a job with a schedule is, counts those before it, and tells what is not known of it.
+func (r *Resumed) resume(j *schedulerv1.Job, first rouse.Instant, known bool, since, now rouse.Instant, s rouse.Schedule) (after rouse.Instant) {
+	spec := &r.Timer.Spec
+	switch {
+	case j.DueTime == nil:
+		every, _ := readSchedule(*j.Schedule) // New has read it
+		if every.every != 0 {
+			r.Unknown, since = append(r.Unknown, UnknownInterval), now
+		}
+		if j.Repeats != nil {
+			r.Unknown = append(r.Unknown, UnknownRepeats)
+		}
+		if j.Ttl != nil {
+			if m, err := readMoment("ttl", *j.Ttl); err == nil && m.at.IsZero() {
+				r.Unknown = append(r.Unknown, UnknownTTL)
+			}
+		}
+		return since
+	case !known || first > since:
+		return 0 // its first tick is to come
+	case spec.MaxOccurrences == 0:
+		return since
+	}
+	r.Timer.Passed = passed(s, spec, first, since)
+	r.Timer.Ended = r.Timer.Passed
+	return since
+}
+
+// passed counts the ticks from the first one to the given time, at most as many as there are to be.
+func passed(s rouse.Schedule, spec *rouse.Spec, first, until rouse.Instant) (n uint64) {
+	if r, err := readSchedule(spec.Schedule); err == nil && r.every != 0 {
+		return min(uint64(until.Sub(first)/r.every)+1, spec.MaxOccurrences)
+	}
+	for at := rouse.Instant(0); n < spec.MaxOccurrences; n++ {
+		next, ok := s.Next(at)
+		if !ok || next > until {
+			break
+		}
+		at = next
+	}
+	return n
+}
