@@ -55,6 +55,7 @@ type Client struct {
 	calendars rousev1.CalendarsClient
 	fires     rousev1.FiresClient
 	admin     rousev1.AdminClient
+	calls     rousev1.CallsClient
 	opts      Options
 
 	mu    sync.Mutex
@@ -86,6 +87,7 @@ func Dial(target string, o Options) (*Client, error) {
 	}
 	c.timers, c.calendars = rousev1.NewTimersClient(&c.nodes), rousev1.NewCalendarsClient(&c.nodes)
 	c.fires, c.admin = rousev1.NewFiresClient(&c.nodes), rousev1.NewAdminClient(&c.nodes)
+	c.calls = rousev1.NewCallsClient(&c.nodes)
 	return c, nil
 }
 

@@ -34,6 +34,9 @@ const leastExtend = 20 * time.Millisecond
 // maxFailures bounds a message: services take in 4 MiB.
 const maxFailures = 4096
 
+// maxAnswers bounds the payloads of answers in a message, unless there is only one.
+const maxAnswers = 1 << 20
+
 func newHand(sub *Subscription) *hand {
 	return &hand{sub: sub, wake: make(chan struct{}, 1), held: map[uint64]*held{}, settle: &rousev1.Settle{}}
 }
@@ -65,17 +68,29 @@ func (h *hand) begin(tag uint64) bool {
 	return h.held[tag] != nil
 }
 
-// done takes a fire out of hand, with its outcome.
-func (h *hand) done(tag uint64, err error) {
+// done takes a fire out of hand, with its outcome: an answer, which may be nil, or an error.
+func (h *hand) done(tag uint64, a *Answer, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.held, tag)
-	if err == nil {
-		h.settle.Done = append(h.settle.Done, tag)
-	} else {
+	switch {
+	case err != nil:
 		h.settle.Failures = append(h.settle.Failures, failureOf(tag, err))
+	case a != nil:
+		h.settle.Answers = append(h.settle.Answers, &rousev1.Answer{Tag: tag, Payload: a.Payload, ContentType: valid(a.ContentType)})
+	default:
+		h.settle.Done = append(h.settle.Done, tag)
 	}
 	signal(h.wake)
+}
+
+// forget takes fires out of hand that somebody else is to have.
+func (h *hand) forget(tags []uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, tag := range tags {
+		delete(h.held, tag)
+	}
 }
 
 // close ends settleLoop, after it has sent what is left.
@@ -92,7 +107,7 @@ func (h *hand) settleLoop(gone <-chan struct{}) {
 	defer timer.Stop()
 	for {
 		m, next, closed := h.next(time.Now())
-		if len(m.Done)+len(m.Failures)+len(m.Extensions) > 0 {
+		if len(m.Done)+len(m.Failures)+len(m.Extensions)+len(m.Answers) > 0 {
 			if h.sub.Settle(m) != nil {
 				return // the stream is over, and whoever receives knows why
 			}
@@ -116,6 +131,14 @@ func (h *hand) next(now time.Time) (m *rousev1.Settle, wait time.Duration, close
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m, h.settle = h.settle, &rousev1.Settle{}
+	if n := len(m.Answers); n > 1 { // each has a payload
+		fits, bytes := 0, 0
+		for fits < n && (fits == 0 || bytes+len(m.Answers[fits].Payload) <= maxAnswers) {
+			bytes += len(m.Answers[fits].Payload)
+			fits++
+		}
+		h.settle.Answers, m.Answers = m.Answers[fits:n:n], m.Answers[:fits:fits]
+	}
 	if n := len(m.Failures); n > maxFailures { // each has a text
 		h.settle.Failures, m.Failures = m.Failures[maxFailures:n:n], m.Failures[:maxFailures:maxFailures]
 	}

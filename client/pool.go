@@ -8,7 +8,7 @@ import (
 
 // pool runs handlers, so many at a time, for the streams of all nodes. Streams that have fires take turns.
 type pool struct {
-	handle  Handler
+	handle  Answerer
 	workers sync.WaitGroup
 
 	mu     sync.Mutex
@@ -17,7 +17,7 @@ type pool struct {
 	closed bool
 }
 
-func newPool(size int, handle Handler) *pool {
+func newPool(size int, handle Answerer) *pool {
 	p := &pool{handle: handle}
 	p.more = sync.NewCond(&p.mu)
 	for range size {
@@ -86,8 +86,13 @@ func (p *pool) work() {
 		if s == nil {
 			return
 		}
-		if s.life.Err() == nil && s.ctx.Err() == nil && s.hand.begin(f.Tag) {
-			s.hand.done(f.Tag, call(s.life, p.handle, fireOf(f)))
+		switch {
+		case s.life.Err() != nil:
+		case s.ctx.Err() != nil:
+			s.leave(f.Tag)
+		case s.hand.begin(f.Tag):
+			answer, err := call(s.life, p.handle, fireOf(f))
+			s.hand.done(f.Tag, answer, err)
 		}
 		s.running.Done()
 	}

@@ -29,8 +29,8 @@ type session struct {
 	dropped bool
 }
 
-// receive queues what comes until the stream is over. Once ctx has ended, it drops what comes: it goes to another subscriber
-// when the stream ends.
+// receive queues what comes until the stream is over. Once ctx has ended, it gives back what comes. A service that does not know of
+// that gives it to another subscriber when the stream ends.
 func (s *session) receive() error {
 	for {
 		fires, err := s.sub.Recv()
@@ -38,6 +38,11 @@ func (s *session) receive() error {
 			return err
 		}
 		if s.ctx.Err() != nil {
+			tags := make([]uint64, len(fires))
+			for i, f := range fires {
+				tags[i] = f.Tag
+			}
+			s.leave(tags...)
 			continue
 		}
 		s.hand.take(fires)
@@ -46,9 +51,32 @@ func (s *session) receive() error {
 			case s.queue <- f:
 				s.pool.add(s)
 			case <-s.ctx.Done():
+				s.leave(f.Tag)
 			}
 		}
+		if s.ctx.Err() != nil {
+			s.leave()
+		}
 	}
+}
+
+// leave gives back what no handler has begun, and says that nothing more is taken. ctx has ended.
+func (s *session) leave(tags ...uint64) {
+	s.pool.drop(s) // it counts on what is in the queue
+	if !s.sub.leaves {
+		return
+	}
+	for {
+		select {
+		case f := <-s.queue:
+			tags = append(tags, f.Tag)
+			continue
+		default:
+		}
+		break
+	}
+	s.hand.forget(tags)
+	_ = s.sub.Leave(tags) // if that fails the stream is over, and whoever receives knows why
 }
 
 // serve handles the fires of a stream that stands until it ends or ctx does, and then lets handlers end for up to drain. The
@@ -70,12 +98,15 @@ func (p *pool) serve(ctx context.Context, sub *Subscription, credits int, drain 
 	select {
 	case <-ctx.Done(): // the handlers finish what they have begun
 		p.drop(s)
+		s.leave()
 		late := time.AfterFunc(drain, func() { end(errDrain) })
 		s.running.Wait()
 		late.Stop()
 		s.hand.close()
 		settler.Wait()
-		_ = sub.CloseSend()
+		if !sub.leaves {
+			_ = sub.CloseSend()
+		}
 		bye := time.AfterFunc(drain, sub.Close)
 		<-gone
 		bye.Stop()

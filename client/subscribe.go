@@ -97,6 +97,20 @@ type Handler func(ctx context.Context, f Fire) error
 // from another one, with the same id. Other nodes are talked to as those that Dial was given: under TLS with the same
 // configuration, or in plain text where the caller said so, and with the same token.
 func (c *Client) Subscribe(ctx context.Context, o SubscribeOptions, handle Handler) error {
+	return c.Serve(ctx, o, func(ctx context.Context, f Fire) (*Answer, error) { return nil, handle(ctx, f) })
+}
+
+// Answer is what a handler says of a fire that it did.
+type Answer struct {
+	Payload     []byte // at most rouse.MaxPayload bytes
+	ContentType string
+}
+
+// Answerer is a Handler whose work has an answer, for whoever asked for it. A nil answer says that it is done.
+type Answerer func(ctx context.Context, f Fire) (*Answer, error)
+
+// Serve is Subscribe for handlers that answer.
+func (c *Client) Serve(ctx context.Context, o SubscribeOptions, handle Answerer) error {
 	o = o.withDefaults()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -122,10 +136,10 @@ func hopeless(err error) bool {
 }
 
 // call makes a panic of a handler its error: one bad fire does not end the others.
-func call(ctx context.Context, handle Handler, f Fire) (err error) {
+func call(ctx context.Context, handle Answerer, f Fire) (a *Answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the handler panicked: %v", p)
+			a, err = nil, fmt.Errorf("the handler panicked: %v", p)
 		}
 	}()
 	return handle(ctx, f)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ type Subscription struct {
 	cancel context.CancelFunc
 	offset time.Duration // the store's clock minus ours
 	node   string
+	leaves bool                 // the service knows what Leave is
 	heard  func(*rousev1.Peers) // told by Recv of each news of the nodes
 
 	mu sync.Mutex // one sender at a time
@@ -60,6 +62,7 @@ func openOn(ctx context.Context, fires rousev1.FiresClient, open *rousev1.Open) 
 	if told := header.Get(nodeHeader); len(told) == 1 {
 		s.node = told[0]
 	}
+	s.leaves = slices.Contains(header.Get(canHeader), "leave")
 	return s, nil
 }
 
@@ -69,6 +72,9 @@ const (
 
 	// nodeHeader tells the id of the node that a subscription is on.
 	nodeHeader = "rouse-node"
+
+	// canHeader tells what the service knows beside what each one does.
+	canHeader = "rouse-can"
 )
 
 // Node returns the id of the node that the subscription is on; empty if the service does not say.
@@ -115,6 +121,12 @@ func (s *Subscription) send(request *rousev1.SubscribeRequest) error {
 		return io.ErrClosedPipe
 	}
 	return translate(err)
+}
+
+// Leave says that the client takes nothing more, and gives back fires that it has not begun, which is no attempt of theirs. What it has
+// begun it settles; then the service ends the stream.
+func (s *Subscription) Leave(returned []uint64) error {
+	return s.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Leave{Leave: &rousev1.Leave{Returned: returned}}})
 }
 
 // CloseSend says that nothing more is settled. Recv returns io.EOF when the service has taken in what was sent.

@@ -95,6 +95,8 @@ type said struct {
 	Strategy string        `json:"strategy"`
 	Roles    []string      `json:"roles,omitempty"`
 	Dapr     string        `json:"dapr,omitempty"`
+	// Reminders is where the node serves reminders.
+	Reminders string `json:"reminders,omitempty"`
 }
 
 // join finds the node's place.
@@ -112,7 +114,7 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 		return nil, err
 	}
 	data, err := json.Marshal(said{Address: c.advertised(n.Addr()), Version: c.Version, Started: started, Strategy: c.Strategy, Roles: c.Roles,
-		Dapr: n.daprAddress()})
+		Dapr: n.daprAddress(), Reminders: n.reminderAddress()})
 	if err != nil {
 		return nil, err
 	}

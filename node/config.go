@@ -26,7 +26,30 @@ type Config struct {
 	Index    string // URL of a Redis that has an index of the due times of a store in PostgreSQL; "" is none
 	Insecure bool   // serve anybody who reaches a Listen that is not on loopback
 
-	DaprListen string // address for Dapr's sidecars; "" for none
+	DaprListen    string // address for Dapr's sidecars; "" for none
+	DaprAdvertise string // where sidecars reach this node; "" is where it listens, or an address of the machine if that is every one
+
+	// Who the node is to Dapr's sidecars, and whom it believes: a certificate in files, one that Dapr's Sentry signs, or one of an
+	// agent with SPIFFE's Workload API, which has its trust anchors too; without any, anybody may be anybody, in plain text. The files are
+	// in PEM, and read again when they change.
+	DaprCert             string
+	DaprKey              string
+	DaprTrustAnchors     string
+	DaprSentry           string // HOST:PORT of Sentry
+	DaprSentryToken      string // file of the token for Sentry; "" is the pod's with DaprSentryKubernetes, and otherwise none
+	DaprSentryKubernetes bool   // that token is one of a service account
+	DaprTrustDomain      string // of Dapr's control plane
+	DaprNamespace        string // of Dapr's control plane
+	DaprWorkloadAPI      string // unix:PATH or tcp://IP:PORT
+
+	Reminders          bool          // serve the reminder service with the API
+	ReminderBucketSize int           // tokens of a bucket; the first node that makes one decides for that one
+	ReminderHeartbeat  time.Duration // how often sidecars and instances say something at least
+	ReminderTimeout    time.Duration // for the answer to an execution
+	ReminderMetadata   int           // bytes of a reminder's metadata
+	ReminderCapacity   float64       // executions a second that are a load factor of 1
+
+	Pools []Pool // of workers, whose requests are timers
 
 	AllowPrivate bool   // callbacks to loopback and private addresses
 	SecretFile   string // webhook secrets, one a line, newest first; "" is webhook.secret in Data, and with Open none at all
@@ -86,6 +109,8 @@ func Defaults() Config {
 		DeadAge: 30 * 24 * time.Hour, Namespace: "default",
 		Strategy: "bucket", Buckets: 64, Lease: 10 * time.Second, Hold: 10 * time.Second, Poll: time.Second, Tick: time.Second,
 		TickDelay: 10 * time.Minute, ClaimBatch: 4096, Leader: "store", IndexCriticality: 5, QueueName: "rouse",
+		ReminderBucketSize: 100_000, ReminderHeartbeat: 2 * time.Second, ReminderTimeout: 30 * time.Second, ReminderMetadata: 128, ReminderCapacity: 10_000,
+		DaprTrustDomain: "localhost", DaprNamespace: "default",
 	}
 }
 
@@ -148,6 +173,8 @@ func (c *Config) Check() error {
 	errs = append(errs, c.checkIndex()...)
 	errs = append(errs, c.checkDapr()...)
 	errs = append(errs, c.checkQueue()...)
+	errs = append(errs, c.checkReminders()...)
+	errs = append(errs, c.checkPools()...)
 	return errors.Join(append(errs, c.checkShares()...)...)
 }
 

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/dapr/identity"
 	"github.com/rousehq/rouse/dapr/scheduler"
 	"github.com/rousehq/rouse/dapr/watch"
 )
@@ -16,8 +18,9 @@ import (
 // without a listener keeps such fires until their share of the timers moves to a node that has one.
 type dapr struct {
 	sink     *watch.Sink
-	listener net.Listener      // nil: there is no face
-	server   *scheduler.Server // nil: there is none, or not yet
+	listener net.Listener       // nil: there is no face
+	identity *identity.Identity // nil: anybody may be anybody
+	server   *scheduler.Server  // nil: there is none, or not yet
 }
 
 // checkDapr looks at what concerns Dapr's sidecars.
@@ -30,16 +33,21 @@ func (c *Config) checkDapr() (errs []error) {
 	switch {
 	case err != nil:
 		bad("dapr-listen %q is no address: give HOST:PORT, such as 127.0.0.1:50006, or nothing", c.DaprListen)
-	case !c.Insecure && !loopback(host):
-		bad("dapr-listen %q can be reached from other machines, and anybody who reaches it may use it: listen on 127.0.0.1, or allow it with insecure", c.DaprListen)
+	case !c.Insecure && !loopback(host) && !c.daprIdentified():
+		bad("dapr-listen %q can be reached from other machines, and anybody who reaches it may use it: listen on 127.0.0.1, give the node an identity with dapr-sentry or dapr-cert, or allow it with insecure", c.DaprListen)
 	}
 	if !c.has("executor") {
 		bad("dapr-listen is for nodes that deliver, and roles leaves out executor: give both, or neither")
 	}
+	if c.DaprAdvertise != "" {
+		if _, _, err := net.SplitHostPort(c.DaprAdvertise); err != nil {
+			bad("dapr-advertise %q is no address: give HOST:PORT as sidecars reach this node, or nothing", c.DaprAdvertise)
+		}
+	}
 	if c.Queue != "" {
 		bad("dapr-listen does not go with a queue: a trigger waits for its answer as long as that takes, and brokers do not; leave one of them out")
 	}
-	return errs
+	return append(errs, c.checkDaprIdentity()...)
 }
 
 // listenDapr opens the listener, if there is to be one.
@@ -47,6 +55,9 @@ func (n *Node) listenDapr() (err error) {
 	n.dapr = &dapr{}
 	if n.cfg.DaprListen == "" {
 		return nil
+	}
+	if n.dapr.identity, err = n.cfg.daprIdentity(); err != nil {
+		return err
 	}
 	if n.dapr.listener, err = net.Listen("tcp", n.cfg.DaprListen); err != nil {
 		return fmt.Errorf("listen for Dapr's sidecars: %w", err)
@@ -75,7 +86,7 @@ func (n *Node) serveDapr() {
 	if n.dapr.listener == nil {
 		return
 	}
-	o := scheduler.Options{Timers: n.engine, Watch: n.dapr.sink, Address: n.daprAddress(), Log: n.cfg.Log, Grace: n.cfg.Grace}
+	o := scheduler.Options{Timers: n.engine, Watch: n.dapr.sink, Address: n.daprAddress(), Identity: n.dapr.identity, Log: n.cfg.Log, Grace: n.cfg.Grace}
 	if nodes := n.cluster.nodes; nodes != nil {
 		o.Hosts = func(ctx context.Context) (list []string, err error) {
 			all, err := nodes(ctx)
@@ -90,31 +101,53 @@ func (n *Node) serveDapr() {
 		}
 	}
 	n.dapr.server = scheduler.New(o)
+	n.metrics.registry.MustRegister(daprMetrics{n.dapr.sink.Counts, n.dapr.server.Counts})
 }
 
-// daprAddress is where sidecars reach this node: where it listens, but with the host of what is advertised, or of the machine, if that
-// is every address. "" if there is no listener.
+// daprAddress is where sidecars reach this node: what is advertised, or where it listens, but with an address of the machine if that is
+// every address. "" if there is no listener.
 func (n *Node) daprAddress() string {
 	addr := address(n.dapr.listener)
+	if addr == "" || n.cfg.DaprAdvertise != "" {
+		return n.cfg.DaprAdvertise
+	}
 	host, port, err := net.SplitHostPort(addr)
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
 		return addr
 	}
-	c := n.cfg
-	c.Roles = nil // whoever serves sidecars has an address
-	if host, _, err = net.SplitHostPort(c.advertised(addr)); err != nil {
-		return addr
-	}
-	return net.JoinHostPort(host, port)
+	return net.JoinHostPort(machine(), port)
 }
 
-// runDapr serves sidecars until ctx ends.
-func (n *Node) runDapr(ctx context.Context) error {
-	if n.dapr.server == nil {
-		return nil
+// machine returns an address of this machine that others may reach: the first one of its network that is no loopback, or else its name.
+// It is an address rather than the name because the name of a pod means nothing to other pods.
+func machine() string {
+	addresses, err := net.InterfaceAddrs()
+	if err == nil {
+		for _, want4 := range []bool{true, false} {
+			for _, a := range addresses {
+				if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && (n.IP.To4() != nil) == want4 {
+					return n.IP.String()
+				}
+			}
+		}
 	}
-	n.cfg.Log.Info("Dapr's sidecars are served", "address", address(n.dapr.listener), "known as", n.daprAddress())
-	return n.dapr.server.Run(ctx, n.dapr.listener)
+	if name, err := os.Hostname(); err == nil {
+		return name
+	}
+	return "localhost"
+}
+
+// DaprHealthy returns why Dapr's sidecars are not served, or nil.
+func (n *Node) DaprHealthy() error {
+	if n.dapr.server == nil {
+		return errors.New("nobody listens for sidecars")
+	}
+	if i := n.dapr.identity; i != nil {
+		if err := i.Healthy(); err != nil {
+			return fmt.Errorf("sidecars would not believe this node: %w", err)
+		}
+	}
+	return n.Healthy()
 }
 
 // DaprAddr returns where Dapr's sidecars are served, "" if they are not.

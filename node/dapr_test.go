@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -223,6 +224,15 @@ func TestDaprConfig(t *testing.T) {
 		"can be reached from other":    func(c *Config) { c.DaprListen = ":50006" },
 		"is for nodes that deliver":    func(c *Config) { c.Roles = []string{"api", "scheduler"} },
 		"does not go with a queue":     func(c *Config) { c.Queue = "nats://127.0.0.1" },
+		"dapr-advertise \"x\"":         func(c *Config) { c.DaprAdvertise = "x" },
+		"dapr-cert and dapr-key":       func(c *Config) { c.DaprCert, c.DaprTrustAnchors = "c", "t" },
+		"dapr-sentry is asked":         func(c *Config) { c.DaprCert, c.DaprKey, c.DaprSentry, c.DaprTrustAnchors = "c", "k", "s:1", "t" },
+		"dapr-trust-anchors is empty":  func(c *Config) { c.DaprSentry = "s:1" },
+		"dapr-trust-anchors is for":    func(c *Config) { c.DaprTrustAnchors = "t" },
+		"dapr-sentry \"s\" is no":      func(c *Config) { c.DaprSentry, c.DaprTrustAnchors = "s", "t" },
+		"dapr-trust-domain is empty":   func(c *Config) { c.DaprSentry, c.DaprTrustAnchors, c.DaprTrustDomain = "s:1", "t", "" },
+		"dapr-workload-api gives":      func(c *Config) { c.DaprWorkloadAPI, c.DaprTrustAnchors = "unix:/a", "t" },
+		"dapr-namespace is empty":      func(c *Config) { c.DaprSentry, c.DaprTrustAnchors, c.DaprNamespace = "s:1", "t", "" },
 		"":                             func(c *Config) {},
 		"dapr-listen is not looked at": func(c *Config) { c.DaprListen = "" },
 	} {
@@ -234,8 +244,40 @@ func TestDaprConfig(t *testing.T) {
 			if err != nil {
 				t.Errorf("%+v: %v", c, err)
 			}
-		} else if err == nil || !strings.Contains(err.Error(), "dapr-listen") || !strings.Contains(err.Error(), say) {
+		} else if err == nil || !strings.Contains(err.Error(), "dapr-") || !strings.Contains(err.Error(), say) {
 			t.Errorf("got %v, want %q", err, say)
 		}
+	}
+}
+
+// An address for every network is none that a sidecar could dial.
+func TestDaprAddressOfAllNetworks(t *testing.T) {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	n := &Node{dapr: &dapr{listener: l}}
+	host, port, err := net.SplitHostPort(n.daprAddress())
+	_, want, _ := net.SplitHostPort(l.Addr().String())
+	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() || port != want {
+		t.Errorf("sidecars are told %s, of %s", n.daprAddress(), l.Addr())
+	}
+	n.cfg.DaprAdvertise = "scheduler.example:1"
+	if got := n.daprAddress(); got != "scheduler.example:1" {
+		t.Errorf("sidecars are told %s", got)
+	}
+}
+
+// An address that others reach needs an identity, or a word that anybody may be anybody.
+func TestDaprConfigWithAnIdentity(t *testing.T) {
+	c := config(t, "mem:")
+	c.DaprListen, c.DaprSentry, c.DaprTrustAnchors = ":50006", "dapr-sentry:443", "ca.crt"
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+	c.DaprListen, c.embedded, c.Listen, c.Admin = "127.0.0.1:0", true, "", ""
+	if _, err := start(t.Context(), c); err == nil || !strings.Contains(err.Error(), "ca.crt") {
+		t.Errorf("got %v without the file of trust anchors", err)
 	}
 }

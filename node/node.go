@@ -67,6 +67,8 @@ type Node struct {
 	hooks     *webhook.Sink
 	streams   *stream.Sink
 	dapr      *dapr
+	reminders *reminders
+	pools     *pools
 	engine    *engine.Engine
 	cluster   *cluster
 	queue     queue.Queue     // nil: schedulers deliver
@@ -133,6 +135,9 @@ func start(ctx context.Context, cfg Config) (n *Node, err error) {
 	if n.queue, err = cfg.openQueue(ctx); err != nil {
 		return n, err
 	}
+	if err = n.openPools(); err != nil {
+		return n, err
+	}
 	n.assemble()
 	var engineCtx context.Context
 	engineCtx, n.endEngine = context.WithCancel(context.WithoutCancel(ctx))
@@ -179,7 +184,7 @@ func (n *Node) assemble() {
 	if !cfg.embedded {
 		functions = elsewhere{n.functions}
 	}
-	var direct rouse.Sink = sink.Mux{"http": http, "https": http, "stream": n.streams, "func": functions, "dapr": n.daprSink()}
+	var direct rouse.Sink = sink.Mux{"http": http, "https": http, "stream": n.streams, "func": functions, "dapr": n.daprSink(), "reminder": n.reminderSink(), "pool": n.pools.sink}
 	through := direct
 	if n.queue != nil {
 		through = relay.NewSink(direct, n.queue, relay.SinkOptions{Now: now})
@@ -207,14 +212,19 @@ func (n *Node) assemble() {
 		ClaimBatch:      cfg.ClaimBatch,
 		Namespaces:      cfg.Claims,
 		Leader:          n.cluster.leader,
-		Events:          n.metrics.events(cfg.Log),
+		Events:          n.pools.events(n.metrics.events(cfg.Log)),
 	})
 	n.metrics.watch(n.engine, n.store)
 	n.metrics.watchIndex(n.store)
 	n.deliverer = n.executor(direct)
 	n.metrics.watchLeader(n.cluster.leader)
+	more := n.makeReminders()
 	if n.api != nil || n.admin != nil {
-		n.server = server.New(n.serves())
+		o := n.serves()
+		if more != nil {
+			o.Services = append(o.Services, more)
+		}
+		n.server = server.New(o)
 	}
 	n.serveDapr()
 	if n.api == nil && !cfg.embedded && cfg.has("executor") {
@@ -224,7 +234,7 @@ func (n *Node) assemble() {
 
 // serves says what the API serves.
 func (n *Node) serves() server.Options {
-	o := server.Options{Timers: n.engine, Subscriber: n.streams, Metrics: n.metrics.handler(), Live: n.engine.Healthy,
+	o := server.Options{Timers: n.engine, Subscriber: subscribers{n.streams, n.pools.sink}, Calls: n.pools.calls, Pools: n.pools.handler(), Metrics: n.metrics.handler(), Live: n.engine.Healthy,
 		Ready: n.engine.Healthy, Version: n.cfg.Version, Log: n.cfg.Log, Grace: n.cfg.Grace,
 		ParseCalendar: schedule.ParseICalendar}
 	if n.cfg.Clock != nil {
@@ -278,6 +288,10 @@ func (n *Node) Run(ctx context.Context) error {
 	if !n.begin(stop) {
 		return fmt.Errorf("a node runs once: %w", rouse.ErrClosed)
 	}
+	poolsErr := n.runPools(ctx) // before anything fires
+	if poolsErr != nil {
+		stop()
+	}
 	n.gate.unlock()
 	_ = n.engine.ClockMoved(ctx) // reads what is due at once, rather than in a moment
 	serving, endServing := context.WithCancel(context.WithoutCancel(ctx))
@@ -306,6 +320,7 @@ func (n *Node) Run(ctx context.Context) error {
 			stop()
 		}
 	})
+	parts.Go(func() { n.runReminders(serving) })
 	executing := make(chan struct{})
 	go func() {
 		defer close(executing)
@@ -320,13 +335,19 @@ func (n *Node) Run(ctx context.Context) error {
 	<-ctx.Done()
 	<-executing // its last reports go through the engine
 	n.dapr.sink.Drain()
+	n.reminders.calls.Drain()
+	n.pools.sink.Drain()
 	n.endEngine()
 	<-n.ended
-	n.streams.Close() // subscriptions end, so that the server need not wait for them
+	poolsErr = errors.Join(poolsErr, n.pools.close()) // workers leave while they are still served
+	n.streams.Close()                                 // subscriptions end, so that the server need not wait for them
+	n.reminders.close()
 	endServing()
 	parts.Wait()
 	n.streams.Wait()
-	err := errors.Join(n.engineErr, serverErr, daprErr, n.close())
+	n.reminders.wait()
+	n.pools.sink.Wait()
+	err := errors.Join(n.engineErr, serverErr, daprErr, poolsErr, n.close())
 	close(n.closed)
 	return err
 }
@@ -375,10 +396,12 @@ func (n *Node) Close() error {
 func (n *Node) close() error {
 	if n.endEngine != nil {
 		n.dapr.sink.Drain()
+		n.reminders.calls.Drain()
+		n.pools.sink.Drain()
 		n.endEngine()
 		<-n.ended
 	}
-	var errs []error
+	errs := []error{n.pools.close()}
 	for _, l := range []net.Listener{n.api, n.admin} {
 		if l == nil {
 			continue

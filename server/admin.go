@@ -14,6 +14,10 @@ func newAdmin(o *Options) http.Handler {
 	if o.Metrics != nil {
 		mux.Handle("GET /metrics", o.Metrics)
 	}
+	if o.Pools != nil {
+		mux.Handle("/pools", o.Pools)
+		mux.Handle("/pools/", o.Pools)
+	}
 	mux.HandleFunc("GET /livez", probe(o.Live))
 	mux.HandleFunc("GET /readyz", probe(o.Ready))
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {

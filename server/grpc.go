@@ -26,7 +26,7 @@ const (
 )
 
 // newGRPC returns the gRPC server of the services. Its Stop waits for all handlers.
-func newGRPC(services map[*grpc.ServiceDesc]any, log *slog.Logger) *grpc.Server {
+func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistrar), log *slog.Logger) *grpc.Server {
 	s := grpc.NewServer(
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxMessage),
@@ -44,7 +44,21 @@ func newGRPC(services map[*grpc.ServiceDesc]any, log *slog.Logger) *grpc.Server 
 	for desc, face := range services {
 		s.RegisterService(g.service(desc), face)
 	}
+	for _, register := range more {
+		register(guarded{g, s})
+	}
 	return s
+}
+
+// guarded registers services with their methods guarded.
+type guarded struct {
+	guard
+	server *grpc.Server
+}
+
+// RegisterService registers one.
+func (r guarded) RegisterService(d *grpc.ServiceDesc, face any) {
+	r.server.RegisterService(r.service(d), face)
 }
 
 // streamWorkers are goroutines that handle calls one after another, so that their stacks grow once and not with each call:

@@ -34,6 +34,10 @@ var statuses = map[string]struct {
 	"canceled":            {499, "Canceled by the client"},
 	"deadline_exceeded":   {http.StatusGatewayTimeout, "Took too long"},
 	"unimplemented":       {http.StatusNotFound, "Not offered"},
+	"expired":             {http.StatusGatewayTimeout, "No worker has answered in time"},
+	"delivery_limit":      {http.StatusBadGateway, "No worker has answered"},
+	"rejected":            {http.StatusBadGateway, "A worker has refused the request"},
+	"deleted":             {http.StatusGone, "The request was deleted"},
 	"internal":            {http.StatusInternalServerError, "Internal error"},
 
 	"malformed":              {http.StatusBadRequest, "Malformed request"},

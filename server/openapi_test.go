@@ -101,7 +101,7 @@ func TestOpenAPIHasEveryMember(t *testing.T) {
 		api.Reason{}, api.Filter{}, api.Simulate{}, api.Simulated{}, api.Bulk{}, api.BulkProgress{}, api.BulkFailure{}, api.Calendar{}, api.Day{},
 		api.PutCalendar{}, api.CalendarPut{}, api.CalendarList{}, api.Clock{}, api.AdvanceClock{}, api.Node{}, api.NodeList{}, api.Attempt{}, api.PutTimer{}, api.Timer{}, api.BatchCreate{}, api.BatchCreated{},
 		api.Created{}, api.TimerList{}, api.Count{}, api.Deleted{}, api.Pause{}, api.Ran{}, api.Preview{}, api.Next{}, api.Version{}, api.Record{},
-		api.RecordList{}, api.Complete{}, api.Fail{}, api.Heartbeat{}, api.Deadline{}, api.Problem{}, api.Fault{}} {
+		api.RecordList{}, api.Complete{}, api.Fail{}, api.Heartbeat{}, api.Deadline{}, api.Called{}, api.Problem{}, api.Fault{}} {
 		typ := reflect.TypeOf(v)
 		var members []string
 		for i := range typ.NumField() {

@@ -58,6 +58,8 @@ var routes = []route{
 	{"POST", firePath + ":complete", (*httpFace).completeFire},
 	{"POST", firePath + ":fail", (*httpFace).failFire},
 	{"POST", firePath + ":heartbeat", (*httpFace).heartbeatFire},
+	{"POST", nsPath + "/pools/{pool}/{key}:call", (*httpFace).callPool},
+	{"GET", nsPath + "/calls/{name}", (*httpFace).fetchCall},
 	{"GET", calendarsPath, (*httpFace).listCalendars},
 	{"PUT", calendarPath, (*httpFace).putCalendarDays},
 	{"GET", calendarPath, (*httpFace).getCalendar},

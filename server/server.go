@@ -54,6 +54,14 @@ type Options struct {
 	// the server is alone.
 	Nodes func(ctx context.Context) ([]Node, error)
 
+	// Pools tells operators of pools, at /pools of the admin listener; without it there is nothing to tell.
+	Pools http.Handler
+	// Calls knows who waits for requests to pools; without one there are none.
+	Calls *Calls
+
+	// Services register further services on the gRPC server of the API.
+	Services []func(grpc.ServiceRegistrar)
+
 	MaxConns    int           // connections of the API at a time; default 1024
 	MaxInFlight int           // timers being written at a time, more are shed; 4 KiB of payload count as one more; default 16,384
 	Grace       time.Duration // how long requests may take to end when the server stops; default 10 s
@@ -115,8 +123,9 @@ func New(o Options) *Server {
 		&rousev1.Fires_ServiceDesc:     &firesFace{service: core, subscriber: o.Subscriber, roster: newRoster(&s.opts, &s.streams, draining)},
 		&rousev1.Calendars_ServiceDesc: &calendarsFace{service: core},
 		&rousev1.Admin_ServiceDesc:     &adminFace{service: core},
+		&rousev1.Calls_ServiceDesc:     &callsFace{service: core},
 		&healthv1.Health_ServiceDesc:   &health{ready: o.Ready, draining: draining},
-	}, o.Log)
+	}, o.Services, o.Log)
 	s.http = s.newHTTP(newHTTPFace(core))
 	s.http.ReadTimeout, s.http.WriteTimeout = readTimeout, writeTimeout
 	s.admin = s.newHTTP(newAdmin(&s.opts)) // profiles take as long as they are asked to

@@ -22,10 +22,13 @@ type cli struct {
 
 	Serve  serveCmd  `cmd:"" group:"server" help:"Run a server."`
 	Dev    devCmd    `cmd:"" group:"server" help:"Run a server to try things out with, whose clock can be moved."`
+	Pool   poolCmd   `cmd:"" group:"server" help:"Manage pools of keyed workers, which requests start."`
 	Nodes  nodesCmd  `cmd:"" group:"server" help:"List the nodes that serve the store."`
 	Clock  clockCmd  `cmd:"" group:"server" help:"Show the clock of a server, or move that of a development server."`
 	Config configCmd `cmd:"" group:"server" help:"Print the configuration that serve would use, and where each setting comes from."`
 	Schema schemaCmd `cmd:"" group:"server" help:"Show or migrate the schema of a PostgreSQL, or give roles their rights."`
+
+	DaprScheduler daprSchedulerCmd `cmd:"" group:"server" help:"Run in place of Dapr's scheduler, with the flags of that."`
 
 	Create     createCmd     `cmd:"" group:"timers" help:"Create a timer, or many from a file."`
 	Get        getCmd        `cmd:"" group:"timers" help:"Show a timer."`
@@ -39,6 +42,10 @@ type cli struct {
 	Backfill   backfillCmd   `cmd:"" group:"timers" help:"Fire the occurrences that a timer had in the past."`
 	Calendar   calendarCmd   `cmd:"" group:"timers" help:"Show, write or delete calendars, which schedules leave out or keep to."`
 
+	Call   callCmd   `cmd:"" group:"timers" help:"Send a request to the workers of a key of a pool, and print the answer."`
+	Answer answerCmd `cmd:"" group:"timers" help:"Print the answer to a request that was sent before."`
+	Work   workCmd   `cmd:"" group:"timers" help:"Be a worker of a pool: run a command for each request."`
+
 	Next     nextCmd     `cmd:"" group:"times" help:"Print the next times of a schedule; needs no server."`
 	Simulate simulateCmd `cmd:"" group:"times" help:"Print what would fire in a range of time."`
 	Explain  explainCmd  `cmd:"" group:"times" help:"Say why a timer did or did not fire, and what comes next."`
@@ -48,9 +55,12 @@ type cli struct {
 	Export exportCmd `cmd:"" group:"data" help:"Write timers and calendars to a file, with their state."`
 	Import importCmd `cmd:"" group:"data" help:"Read what export wrote."`
 
+	ImportReminders importRemindersCmd `cmd:"" group:"data" help:"Take over the reminders that Dapr before 1.15 kept in its state store."`
+
 	Backup  backupCmd  `cmd:"" group:"data" help:"Copy the store of a server into an archive, or check one."`
 	Restore restoreCmd `cmd:"" group:"data" help:"Make a store of an archive that backup wrote."`
 
+	DaprImport   daprImportCmd   `cmd:"" group:"data" help:"Take over the jobs of Dapr's scheduler."`
 	MigrateStore migrateStoreCmd `cmd:"" group:"data" help:"Copy a store into another one, of any kind, while it is served."`
 
 	Listen     listenCmd     `cmd:"" group:"tools" help:"Receive callbacks on this machine, print them and verify their signatures."`

@@ -22,6 +22,22 @@ type Config struct {
 	Listen              string        `name:"listen" default:"127.0.0.1:7411" placeholder:"HOST:PORT" help:"Address of the API, gRPC and HTTP on one port."`
 	Admin               string        `name:"admin" default:"127.0.0.1:7412" placeholder:"HOST:PORT" help:"Address of metrics, health and profiles; empty for none."`
 	DaprListen          string        `name:"dapr-listen" default:"" placeholder:"HOST:PORT" help:"Address for Dapr's sidecars, whose scheduler service this server then is; empty for none."`
+	DaprAdvertise       string        `name:"dapr-advertise" default:"" placeholder:"HOST:PORT" help:"Where Dapr's sidecars reach this node; empty is where it listens for them."`
+	DaprSentry          string        `name:"dapr-sentry" default:"" placeholder:"HOST:PORT" help:"Dapr's Sentry, which signs the certificate by which sidecars know this node; empty is none."`
+	DaprSentryToken     string        `name:"dapr-sentry-token" default:"" placeholder:"FILE" help:"Token that proves to Sentry who this node is; empty is that of the pod with dapr-sentry-kubernetes, else none."`
+	DaprSentryKube      bool          `name:"dapr-sentry-kubernetes" default:"false" help:"The token for Sentry is that of a service account of Kubernetes."`
+	DaprTrustDomain     string        `name:"dapr-trust-domain" default:"localhost" placeholder:"NAME" help:"Trust domain of Dapr's control plane."`
+	DaprNamespace       string        `name:"dapr-namespace" default:"default" placeholder:"NAME" help:"Namespace of Dapr's control plane."`
+	DaprTrustAnchors    string        `name:"dapr-trust-anchors" default:"" placeholder:"FILE" help:"Trust anchors by which sidecars, and Sentry, are believed, in PEM."`
+	DaprCert            string        `name:"dapr-cert" default:"" placeholder:"FILE" help:"Certificate by which sidecars know this node, in PEM, in place of one from Sentry."`
+	DaprKey             string        `name:"dapr-key" default:"" placeholder:"FILE" help:"Key of that certificate."`
+	DaprWorkloadAPI     string        `name:"dapr-workload-api" default:"" placeholder:"ADDRESS" help:"SPIFFE's Workload API, such as unix:/run/spire/agent.sock, which gives certificate, key and trust anchors."`
+	Reminders           bool          `name:"reminders" default:"false" help:"Serve the reminder service, for sidecars, with the API."`
+	ReminderBucketSize  int           `name:"reminder-bucket-size" default:"100000" placeholder:"N" help:"Tokens of a bucket of the reminder service."`
+	ReminderHeartbeat   time.Duration `name:"reminder-heartbeat" default:"2s" placeholder:"DURATION" help:"How often sidecars of the reminder service, and its instances, say something at least."`
+	ReminderTimeout     time.Duration `name:"reminder-timeout" default:"30s" placeholder:"DURATION" help:"How long a sidecar may take to answer an execution before it is tried again."`
+	ReminderMetadata    int           `name:"reminder-metadata" default:"128" placeholder:"BYTES" help:"Metadata of a reminder, at most."`
+	ReminderCapacity    float64       `name:"reminder-capacity" default:"10000" placeholder:"N" help:"Executions a second that are a load factor of 1."`
 	Data                string        `name:"data" default:"./rouse-data" placeholder:"DIR" help:"Directory of everything that the server keeps."`
 	Store               string        `name:"store" default:"" placeholder:"URL" help:"Where timers are kept: pebble:DIR, sqlite:FILE or mem:; or the URL of a PostgreSQL or Redis that nodes share; empty is pebble in the data directory."`
 	StoreDirect         string        `name:"store-direct" default:"" placeholder:"URL" help:"URL of the PostgreSQL itself, where the store's leads to a pooler in transaction mode: notifications come from there."`
@@ -62,6 +78,7 @@ type Config struct {
 	Index               string        `name:"index" default:"" placeholder:"URL" help:"Redis with an index of the due times of a store in PostgreSQL; empty is none."`
 	IndexCriticality    int           `name:"index-criticality" default:"5" placeholder:"N" help:"While that index is away, only timers of at least this criticality fire, 0 to 9."`
 	Queue               string        `name:"queue" default:"" placeholder:"URL" help:"Broker of a queue between schedulers and executors: amqp://, nats:// or redis://; empty is none."`
+	Pools               string        `name:"pools" default:"" placeholder:"FILE" help:"YAML file that describes the pools of workers of this node; empty is none."`
 	QueueName           string        `name:"queue-name" default:"rouse" placeholder:"NAME" help:"Name of that queue at its broker."`
 	LogLevel            string        `name:"log-level" default:"info" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error."`
 	LogFormat           string        `name:"log-format" default:"text" placeholder:"FORMAT" help:"How it is logged, on stderr: text or json."`
@@ -168,13 +185,17 @@ func (c *Config) secretFile() string {
 // node returns what the configuration means for a node.
 func (c *Config) node() node.Config {
 	return node.Config{
-		Listen: c.Listen, Admin: c.Admin, DaprListen: c.DaprListen, Data: c.Data, Store: c.Store, Insecure: c.Insecure, AllowPrivate: c.allowPrivate(),
+		Listen: c.Listen, Admin: c.Admin, DaprListen: c.DaprListen, DaprAdvertise: c.DaprAdvertise,
+		DaprCert: c.DaprCert, DaprKey: c.DaprKey, DaprTrustAnchors: c.DaprTrustAnchors, DaprSentry: c.DaprSentry, DaprSentryToken: c.DaprSentryToken,
+		DaprSentryKubernetes: c.DaprSentryKube, DaprTrustDomain: c.DaprTrustDomain, DaprNamespace: c.DaprNamespace, DaprWorkloadAPI: c.DaprWorkloadAPI, Data: c.Data, Store: c.Store, Insecure: c.Insecure, AllowPrivate: c.allowPrivate(),
 		SecretFile: c.WebhookSecretFile, Grace: c.Grace, Ahead: c.Ahead, Window: c.Window, WindowBytes: int64(c.WindowBytes),
 		MaxDeliveries: c.MaxDeliveries, HostConcurrency: c.HostConcurrency, CatchUpRate: c.CatchUpRate, Limits: c.Limits, Shares: c.Shares,
 		HistoryAge: c.HistoryAge, HistoryMax: c.HistoryMax, HistoryPerTimer: c.HistoryPerTimer, DeadAge: c.DeadAge, Version: version(),
 		Direct: c.StoreDirect, Unsafe: c.UnsafeStore, Node: c.Node, Advertise: c.Advertise, Strategy: c.Strategy, Buckets: c.Buckets, Lease: c.Lease, Hold: c.Hold, Poll: c.Poll, Tick: c.Tick,
 		TickDelay: c.TickDelay, ClaimBatch: c.ClaimBatch, Scatter: c.Scatter, Claims: c.Claims, Roles: c.Roles,
 		Leader: c.Leader, LeaderLease: c.LeaderLease, LeaderKubeconfig: c.LeaderKubeconfig, Index: c.Index, IndexCriticality: c.IndexCriticality, Queue: c.Queue, QueueName: c.QueueName,
+		Reminders: c.Reminders, ReminderBucketSize: c.ReminderBucketSize, ReminderHeartbeat: c.ReminderHeartbeat, ReminderTimeout: c.ReminderTimeout,
+		ReminderMetadata: c.ReminderMetadata, ReminderCapacity: c.ReminderCapacity,
 	}
 }
 
@@ -192,6 +213,10 @@ func (c *Config) validate() []rouse.Problem {
 	one("log-level", c.LogLevel, "debug", "info", "warn", "error")
 	one("log-format", c.LogFormat, "text", "json")
 	n := c.node()
+	var err error
+	if n.Pools, err = c.pools(); err != nil {
+		problems = append(problems, rouse.Problem{Field: "pools", Value: c.Pools, Wrong: err.Error()})
+	}
 	return append(problems, problemsOf(n.Check())...)
 }
 

@@ -32,6 +32,11 @@ type inForce struct {
 // load puts the layers together: a flag counts before the environment, that before the file, that before the preset, that before
 // the default. It refuses, with an *rouse.Invalid, all that is wrong in any of them at once.
 func (f *configFlags) load(given map[string]bool) (*inForce, error) {
+	return f.loadAs(given, func(*inForce) {})
+}
+
+// loadAs is load for a command with values of its own where nothing gives any: adapt sets them.
+func (f *configFlags) loadAs(given map[string]bool, adapt func(*inForce)) (*inForce, error) {
 	c := &inForce{Config: f.Config, source: map[string]string{}}
 	file, problems := c.open(f.File)
 	for _, s := range c.settings() {
@@ -54,6 +59,7 @@ func (f *configFlags) load(given map[string]bool) (*inForce, error) {
 		}
 	}
 	problems = append(problems, c.usePreset()...)
+	adapt(c)
 	for _, p := range c.validate() {
 		if c.Store != "" { // which may have a password
 			p.Wrong = strings.NewReplacer(c.Store, redact(c.Store), strconv.Quote(c.Store), strconv.Quote(redact(c.Store))).Replace(p.Wrong)

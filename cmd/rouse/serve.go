@@ -42,9 +42,13 @@ func (c *serveCmd) Run(a *app) error {
 	a.warnOfVariables(log)
 	stopped := context.AfterFunc(a.ctx, func() { a.note("stopping: what is on its way may end; a second signal ends it at once") })
 	defer stopped()
+	cfg := in.node()
+	if cfg.Pools, err = in.pools(); err != nil {
+		return err
+	}
 	var tellErr error
-	err = node.Run(a.ctx, in.node(), log, func(api, admin string) {
-		if tellErr = c.tell(a, in, api, admin); tellErr != nil {
+	err = node.Serve(a.ctx, cfg, log, func(n *node.Node) {
+		if tellErr = c.tell(a, in, n); tellErr != nil {
 			log.Error("the addresses cannot be told", "error", tellErr)
 		}
 	})
@@ -58,11 +62,15 @@ func (c *serveCmd) Run(a *app) error {
 }
 
 // tell says where the server listens.
-func (c *serveCmd) tell(a *app, in *inForce, api, admin string) error {
+func (c *serveCmd) tell(a *app, in *inForce, n *node.Node) error {
+	api, admin, dapr := n.Addr(), n.AdminAddr(), n.DaprAddr()
 	if c.AddressFile != "" {
 		text := "admin " + admin + "\n"
 		if api != "" {
 			text = "api " + api + "\n" + text
+		}
+		if dapr != "" {
+			text += "dapr " + dapr + "\n"
 		}
 		if err := writeWhole(c.AddressFile, text); err != nil {
 			return err
@@ -77,11 +85,12 @@ func (c *serveCmd) tell(a *app, in *inForce, api, admin string) error {
 		return a.printJSON(struct {
 			API     string `json:"api,omitzero"`
 			Admin   string `json:"admin,omitzero"`
+			Dapr    string `json:"dapr,omitzero"`
 			Data    string `json:"data"`
 			Store   string `json:"store"`
 			PID     int    `json:"pid"`
 			Version string `json:"version"`
-		}{api, admin, in.Data, redact(store), os.Getpid(), version()})
+		}{api, admin, dapr, in.Data, redact(store), os.Getpid(), version()})
 	case !a.cli.Quiet:
 		if api != "" {
 			a.say("rouse %s serves on %s (gRPC and HTTP)", version(), api)
@@ -90,6 +99,9 @@ func (c *serveCmd) tell(a *app, in *inForce, api, admin string) error {
 		}
 		if admin != "" {
 			a.say("metrics and health on http://%s/metrics and http://%s/livez", admin, admin)
+		}
+		if dapr != "" {
+			a.say("Dapr's sidecars are served on %s", dapr)
 		}
 		a.say("data in %s (%s)", in.Data, redact(store))
 	}

@@ -15,6 +15,7 @@ type channel struct {
 	subs    []*subscriber
 	turn    int // whose turn it is, of subs
 	waiting queue
+	mixed   bool // some that wait have deadlines of their own
 }
 
 // item is a fire that is outstanding.
@@ -25,8 +26,43 @@ type item struct {
 
 func (it item) fire() *rouse.Fire { return &it.d.fires[it.i] }
 
-// dispatch gives each fire to a ready subscriber, or lets it wait.
-func (c *channel) dispatch(items []item, now moment) {
+// until returns when the fire has waited long enough. The timer's deadline ends the wait as well, so that whoever delivers can say
+// that it has passed; a fire that came after it all the same has none.
+func (it item) until() (at time.Duration, expires bool) {
+	f := it.fire()
+	if f.Spec.Deadline == 0 || f.Manual {
+		return it.d.until, false
+	}
+	left := f.At.Add(f.Spec.Deadline + pastDeadline).Sub(it.d.came.store)
+	if at := it.d.came.at + left; left > 0 && at < it.d.until {
+		return at, true
+	}
+	return it.d.until, false
+}
+
+// pastDeadline is how long after a deadline it is sure that it has passed.
+const pastDeadline = 2 * time.Millisecond
+
+// dispatch gives each fire to a ready subscriber, or lets it wait. It returns when the first of them has waited long enough.
+func (c *channel) dispatch(items []item, now moment) (until time.Duration) {
+	before := c.waiting.live
+	c.assign(items, now)
+	if c.waiting.live == before {
+		return never
+	}
+	if before == 0 {
+		c.mixed = false
+	}
+	until = never
+	for _, it := range items {
+		at, expires := it.until()
+		until, c.mixed = min(until, at), c.mixed || expires
+	}
+	return until
+}
+
+// assign gives each fire to a ready subscriber, or lets it wait.
+func (c *channel) assign(items []item, now moment) {
 	for n, it := range items {
 		f := it.fire()
 		size := fireSize(f)
@@ -110,8 +146,8 @@ func (c *channel) part(sub *subscriber) {
 	}
 }
 
-// overdue removes the fires that have waited long enough. They stand in the order in which their waits end, but for those
-// that a subscriber gave back; these are found when they come to the front.
+// overdue removes the fires that have waited long enough. Unless they are mixed they stand in the order in which their waits end, but
+// for those that a subscriber gave back; these are found when they come to the front.
 func (c *channel) overdue(out []report, now moment, lonely lonely, most time.Duration) []report {
 	at, last := c.waiting.from(0)
 	for ; at < last; at++ {
@@ -119,10 +155,18 @@ func (c *channel) overdue(out []report, now moment, lonely lonely, most time.Dur
 		if it.d == nil {
 			continue
 		}
-		if it.d.until > now.at {
+		until, expires := it.until()
+		if until > now.at {
+			if c.mixed {
+				continue
+			}
 			break
 		}
 		c.waiting.remove(at)
+		if expires {
+			out = append(out, report{it, rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "no subscriber has taken it"}})
+			continue
+		}
 		late := now.store.Sub(it.fire().Due)
 		if len(c.subs) == 0 {
 			late = min(late, lonely.since(c.key, now.store))
@@ -134,13 +178,17 @@ func (c *channel) overdue(out []report, now moment, lonely lonely, most time.Dur
 
 // nextOverdue returns when the next fire has waited long enough.
 func (c *channel) nextOverdue() time.Duration {
+	next := never
 	at, last := c.waiting.from(0)
 	for ; at < last; at++ {
 		if it := c.waiting.at(at); it.d != nil {
-			return it.d.until
+			until, _ := it.until()
+			if next = min(next, until); !c.mixed {
+				break
+			}
 		}
 	}
-	return never
+	return next
 }
 
 // channel returns a channel, which it makes if there is none.

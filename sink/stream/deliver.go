@@ -13,6 +13,7 @@ type delivery struct {
 	fires  []rouse.Fire
 	settle func(i int, o rouse.Outcome)
 	watch  *watch
+	came   moment
 	until  time.Duration // when fires that nobody took are deferred
 }
 
@@ -39,17 +40,47 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		}
 		return
 	}
-	d := &delivery{fires: fires, settle: settle, until: now.at + s.opts.Wait}
-	w, keeper := s.dispatch(ctx, d, channelKey{fires[0].Namespace, name}, now)
-	if w == nil {
+	s.put(ctx, channelKey{fires[0].Namespace, name}, fires, settle, now)()
+}
+
+// Put hands fires to the subscribers of a channel, whatever their targets, as Deliver does, but returns at once. What it returns
+// is to be called, and comes back when nothing of the context is outstanding any more, or at once.
+func (s *Sink) Put(ctx context.Context, namespace, name string, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) (stay func()) {
+	return s.put(ctx, channelKey{namespace, name}, fires, settle, s.now())
+}
+
+func (s *Sink) put(ctx context.Context, key channelKey, fires []rouse.Fire, settle func(i int, o rouse.Outcome), now moment) (stay func()) {
+	d := &delivery{fires: fires, settle: settle, came: now, until: now.at + s.opts.Wait}
+	w, keeper := s.dispatch(ctx, d, key, now)
+	switch {
+	case w == nil:
 		for i := range fires {
 			settle(i, stopping)
 		}
-		return
+	case keeper:
+		return func() { s.keep(w) }
 	}
-	if keeper {
-		s.keep(w)
+	return func() {}
+}
+
+// Load is what a channel has.
+type Load struct {
+	Waiting     int // fires that no subscriber has
+	Held        int // fires that subscribers have and have not settled
+	Subscribers int
+}
+
+// Load returns what a channel has now.
+func (s *Sink) Load(namespace, name string) (l Load) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.channels[channelKey{namespace, name}]; c != nil {
+		l.Waiting, l.Subscribers = c.waiting.live, len(c.subs)
+		for _, sub := range c.subs {
+			l.Held += sub.slots.live
+		}
 	}
+	return l
 }
 
 // dispatch gives a delivery to its channel. It returns no watch if nothing is delivered any more.
@@ -69,10 +100,7 @@ func (s *Sink) dispatch(ctx context.Context, d *delivery, key channelKey, now mo
 	}
 	d.watch, keeper = s.watch(ctx, len(d.fires))
 	c := s.channel(key)
-	c.dispatch(*items, now)
-	if c.waiting.live > 0 {
-		s.sooner(d.until)
-	}
+	s.sooner(c.dispatch(*items, now))
 	return d.watch, keeper
 }
 

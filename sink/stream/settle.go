@@ -18,6 +18,11 @@ func (sub *subscriber) settle(out []report, m *rousev1.Settle, now moment) ([]re
 			out = append(out, report{sub.slots.release(s), rouse.Outcome{Verdict: rouse.Done}})
 		}
 	}
+	for i, a := range m.Answers {
+		if s := sub.tagged(a.GetTag(), "settle.answers", i, &faults); s != nil {
+			out = append(out, report{sub.slots.release(s), answered(a)})
+		}
+	}
 	for i, f := range m.Failures {
 		if s := sub.tagged(f.GetTag(), "settle.failures", i, &faults); s != nil {
 			o, err := failure(f)
@@ -65,6 +70,20 @@ func appendFault(faults []rouse.Problem, path string, err error) []rouse.Problem
 	}
 	return faults
 }
+
+// answered returns the outcome that a subscriber's answer is. One that could not be kept would not be shorter the next time.
+func answered(a *rousev1.Answer) rouse.Outcome {
+	if n := len(a.Payload); n > rouse.MaxPayload {
+		return rouse.Outcome{Verdict: rouse.Rejected, Detail: fmt.Sprintf("the answer has %d bytes; use at most %d", n, rouse.MaxPayload)}
+	}
+	if n := len(a.ContentType); n > maxContentType {
+		return rouse.Outcome{Verdict: rouse.Rejected, Detail: fmt.Sprintf("the answer's content type has %d bytes; use at most %d", n, maxContentType)}
+	}
+	return rouse.Outcome{Verdict: rouse.Done, Answer: &rouse.Answer{ContentType: a.ContentType, Payload: a.Payload}}
+}
+
+// maxContentType bounds the type of an answer, in bytes.
+const maxContentType = 256
 
 // failure returns the outcome that a subscriber's failure is. Without retry_after the timer's own backoff holds; a retry_after
 // of 0s means at once.

@@ -13,6 +13,7 @@
 //     been without subscribers for long, because a client that follows the nodes may be on its way (lonely.go).
 //   - Subscribers are told which nodes there are, first and whenever that changes (Peers).
 //   - A fire that is not settled by its deadline has failed; one whose subscriber leaves has failed and may go to another at once.
+//   - A subscriber that says that it leaves gets nothing more, and what it has not begun goes to another: that is no attempt.
 //
 // There is one mutex, taken once for a batch: a delivery, a message, a settle. There is no goroutine and no timer for a fire: a
 // subscriber has the two of its stream, and one of the running Delivers, the keeper, looks after time (keeper.go).
@@ -54,7 +55,23 @@ type Options struct {
 
 	// Admit says whether the caller of a subscription may have it; default anybody. Its error ends the subscription.
 	Admit func(ctx context.Context, open *rousev1.Open) error
+
+	// Channel says which channel a subscription is to; default the one that it names, of the namespace that it names. Its error
+	// ends the subscription. It is for sinks that hand fires to this one by Put, and have names of their own.
+	Channel func(open *rousev1.Open) (namespace, name string, err error)
+
+	// Happened is told what subscribers of a channel do, from their goroutines; default nobody is. It must not block.
+	Happened func(namespace, name string, e Event)
 }
+
+// Event is what a subscriber did.
+type Event uint8
+
+// What subscribers do.
+const (
+	Joined Event = iota + 1 // it has come
+	Sent                    // it is sent fires
+)
 
 func (o Options) withDefaults() Options {
 	if o.Wait == 0 {
@@ -77,6 +94,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Admit == nil {
 		o.Admit = func(context.Context, *rousev1.Open) error { return nil }
+	}
+	if o.Channel == nil {
+		o.Channel = func(open *rousev1.Open) (string, string, error) { return open.Namespace, open.Channel, checkOpen(open) }
+	}
+	if o.Happened == nil {
+		o.Happened = func(string, string, Event) {}
 	}
 	return o
 }

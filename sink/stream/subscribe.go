@@ -17,6 +17,7 @@ import (
 const (
 	NowHeader  = "rouse-now-ms" // what time it is by the store's clock, in which deadlines are told
 	NodeHeader = "rouse-node"   // the id of the node, if it is known
+	CanHeader  = "rouse-can"    // what the service knows beside what it always did: leave
 )
 
 // Subscribe is the body of the gRPC method: it returns when the stream is over. Headers go out as soon as the subscription
@@ -37,17 +38,19 @@ func (s *Sink) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 	if open.Namespace == "" {
 		open.Namespace = "default"
 	}
-	if err := checkOpen(open); err != nil {
+	namespace, name, err := s.opts.Channel(open)
+	if err != nil {
 		return refused(err)
 	}
 	if err := s.opts.Admit(stream.Context(), open); err != nil {
 		return refused(err)
 	}
-	sub, err := s.join(open)
+	sub, err := s.join(channelKey{namespace, name}, open)
 	if err != nil {
 		return refused(err)
 	}
 	defer s.leave(sub, nil)
+	s.opts.Happened(namespace, name, Joined)
 	if err := stream.SendHeader(s.header()); err != nil {
 		return err
 	}
@@ -66,7 +69,7 @@ func (s *Sink) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 func (s *Sink) header() metadata.MD {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := metadata.Pairs(NowHeader, strconv.FormatInt(int64(s.opts.Now()), 10))
+	h := metadata.Pairs(NowHeader, strconv.FormatInt(int64(s.opts.Now()), 10), CanHeader, "leave")
 	if id := s.peers.GetSelf().GetId(); id != "" {
 		h.Set(NodeHeader, id)
 	}
@@ -105,7 +108,7 @@ func checkOpen(open *rousev1.Open) error {
 }
 
 // join adds a subscriber to its channel.
-func (s *Sink) join(open *rousev1.Open) (*subscriber, error) {
+func (s *Sink) join(key channelKey, open *rousev1.Open) (*subscriber, error) {
 	now := s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +119,7 @@ func (s *Sink) join(open *rousev1.Open) (*subscriber, error) {
 		return nil, fmt.Errorf("%d subscribers are the most: %w", s.subs, rouse.ErrOverloaded)
 	}
 	s.subs++
-	c := s.channel(channelKey{open.Namespace, open.Channel})
+	c := s.channel(key)
 	sub := newSubscriber(c, open, s.opts.MaxHold, s.sooner)
 	c.join(sub)
 	delete(s.lonely, c.key)
@@ -137,15 +140,19 @@ func (s *Sink) leave(sub *subscriber, why error) {
 	c := sub.channel
 	c.part(sub)
 	reports, unsent := sub.leave(nil)
-	c.dispatch(unsent, now)
-	if len(unsent) > 0 {
-		s.sooner(c.nextOverdue())
-	}
+	s.returned(sub, unsent, now)
 	s.forget(c)
 	count(reports)
 	signal(sub.wake)
 	s.mu.Unlock()
 	finish(reports)
+}
+
+// returned gives fires that a subscriber has not begun to others.
+func (s *Sink) returned(sub *subscriber, items []item, now moment) {
+	if len(items) > 0 {
+		s.sooner(sub.channel.dispatch(items, now))
+	}
 }
 
 // send sends messages until the stream is over.
@@ -158,8 +165,15 @@ func (s *Sink) send(stream rousev1.Fires_SubscribeServer, sub *subscriber) error
 			return sub.err
 		}
 		m := sub.pull(now, s.peers)
+		over := sub.leaving && sub.slots.live == 0
 		s.mu.Unlock()
+		if over {
+			return nil
+		}
 		if m != nil {
+			if len(m.response.Fires) > 0 {
+				s.opts.Happened(sub.channel.key.namespace, sub.channel.key.name, Sent)
+			}
 			err := stream.Send(&m.response)
 			m.recycle()
 			if err != nil {
@@ -214,10 +228,15 @@ func (s *Sink) take(sub *subscriber, request *rousev1.SubscribeRequest, out []re
 		if r.Settle != nil {
 			out, err = sub.settle(out, r.Settle, now)
 		}
+	case *rousev1.SubscribeRequest_Leave:
+		s.returned(sub, sub.quit(r.Leave.GetReturned()), now)
 	case *rousev1.SubscribeRequest_Open:
 		err = rouse.Refuse("request", "open", "opens a subscription that is open", "use another stream for another one")
 	default:
-		err = rouse.Refuse("request", "", "says nothing that is known", "send credits or settle")
+		err = rouse.Refuse("request", "", "says nothing that is known", "send credits, settle or leave")
+	}
+	if sub.leaving && sub.slots.live == 0 {
+		signal(sub.wake)
 	}
 	count(out)
 	if !sub.sending {

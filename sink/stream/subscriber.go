@@ -23,6 +23,7 @@ type subscriber struct {
 	next    *message // to be sent next; nil: nothing
 	sending bool     // a message is on its way out
 	told    *rousev1.Peers
+	leaving bool // it takes nothing more; its stream ends when it has settled what it has
 	gone    bool
 	err     error // why it is gone
 }
@@ -52,7 +53,7 @@ func (sub *subscriber) wants(f *rouse.Fire) bool {
 
 // ready says whether the subscriber can take a fire of a size now.
 func (sub *subscriber) ready(size int) bool {
-	if sub.sending || sub.slots.live >= sub.credits {
+	if sub.sending || sub.leaving || sub.slots.live >= sub.credits {
 		return false
 	}
 	return sub.next == nil || len(sub.next.response.Fires) < maxFires && sub.next.bytes+size <= maxBytes
@@ -147,17 +148,35 @@ func (sub *subscriber) abandon(out []report, w *watch) []report {
 	return out
 }
 
-// leave releases everything: those that were sent have failed and may go to another at once, the others are returned.
-func (sub *subscriber) leave(out []report) (reports []report, unsent []item) {
+// quit gives the subscriber nothing more. What it has not been sent, or says that it has not begun, is returned.
+func (sub *subscriber) quit(tags []uint64) (returned []item) {
+	sub.leaving = true
+	returned = sub.unsent()
+	for _, tag := range tags {
+		if s, _ := sub.slots.find(tag); s != nil { // another one may have been settled, or overdue, meanwhile
+			returned = append(returned, sub.slots.release(s))
+		}
+	}
+	return returned
+}
+
+// unsent releases what waits to be sent.
+func (sub *subscriber) unsent() (items []item) {
 	if m := sub.next; m != nil {
 		for _, f := range m.response.Fires {
 			if s, _ := sub.slots.find(f.Tag); s != nil {
-				unsent = append(unsent, sub.slots.release(s))
+				items = append(items, sub.slots.release(s))
 			}
 		}
 		m.recycle()
 		sub.next = nil
 	}
+	return items
+}
+
+// leave releases everything: those that were sent have failed and may go to another at once, the others are returned.
+func (sub *subscriber) leave(out []report) (reports []report, unsent []item) {
+	unsent = sub.unsent()
 	sub.slots.each(func(s *slot) {
 		out = append(out, report{sub.slots.release(s), rouse.Outcome{Verdict: rouse.Failed, After: rouse.AtOnce, Detail: "the subscriber went away"}})
 	})

@@ -77,6 +77,68 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{0}
 }
 
+// CallStatus says how a request ended: with the worker's answer, or why there is none.
+type CallStatus int32
+
+const (
+	CallStatus_CALL_STATUS_UNSPECIFIED    CallStatus = 0
+	CallStatus_CALL_STATUS_PENDING        CallStatus = 1 // it has not ended yet
+	CallStatus_CALL_STATUS_OK             CallStatus = 2 // a worker has answered
+	CallStatus_CALL_STATUS_EXPIRED        CallStatus = 3 // no worker took it in time
+	CallStatus_CALL_STATUS_DELIVERY_LIMIT CallStatus = 4 // it was given to workers as often as it may, and none has answered
+	CallStatus_CALL_STATUS_REJECTED       CallStatus = 5 // a worker has refused it for good
+	CallStatus_CALL_STATUS_DELETED        CallStatus = 6 // it was deleted before it had ended
+)
+
+// Enum value maps for CallStatus.
+var (
+	CallStatus_name = map[int32]string{
+		0: "CALL_STATUS_UNSPECIFIED",
+		1: "CALL_STATUS_PENDING",
+		2: "CALL_STATUS_OK",
+		3: "CALL_STATUS_EXPIRED",
+		4: "CALL_STATUS_DELIVERY_LIMIT",
+		5: "CALL_STATUS_REJECTED",
+		6: "CALL_STATUS_DELETED",
+	}
+	CallStatus_value = map[string]int32{
+		"CALL_STATUS_UNSPECIFIED":    0,
+		"CALL_STATUS_PENDING":        1,
+		"CALL_STATUS_OK":             2,
+		"CALL_STATUS_EXPIRED":        3,
+		"CALL_STATUS_DELIVERY_LIMIT": 4,
+		"CALL_STATUS_REJECTED":       5,
+		"CALL_STATUS_DELETED":        6,
+	}
+)
+
+func (x CallStatus) Enum() *CallStatus {
+	p := new(CallStatus)
+	*p = x
+	return p
+}
+
+func (x CallStatus) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CallStatus) Descriptor() protoreflect.EnumDescriptor {
+	return file_rouse_v1_rouse_proto_enumTypes[1].Descriptor()
+}
+
+func (CallStatus) Type() protoreflect.EnumType {
+	return &file_rouse_v1_rouse_proto_enumTypes[1]
+}
+
+func (x CallStatus) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CallStatus.Descriptor instead.
+func (CallStatus) EnumDescriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{1}
+}
+
 type Timer struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Namespace   string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -4917,6 +4979,7 @@ type SubscribeRequest struct {
 	//	*SubscribeRequest_Open
 	//	*SubscribeRequest_Credits
 	//	*SubscribeRequest_Settle
+	//	*SubscribeRequest_Leave
 	Request       isSubscribeRequest_Request `protobuf_oneof:"request"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4986,6 +5049,15 @@ func (x *SubscribeRequest) GetSettle() *Settle {
 	return nil
 }
 
+func (x *SubscribeRequest) GetLeave() *Leave {
+	if x != nil {
+		if x, ok := x.Request.(*SubscribeRequest_Leave); ok {
+			return x.Leave
+		}
+	}
+	return nil
+}
+
 type isSubscribeRequest_Request interface {
 	isSubscribeRequest_Request()
 }
@@ -5002,11 +5074,342 @@ type SubscribeRequest_Settle struct {
 	Settle *Settle `protobuf:"bytes,3,opt,name=settle,proto3,oneof"`
 }
 
+type SubscribeRequest_Leave struct {
+	Leave *Leave `protobuf:"bytes,4,opt,name=leave,proto3,oneof"`
+}
+
 func (*SubscribeRequest_Open) isSubscribeRequest_Request() {}
 
 func (*SubscribeRequest_Credits) isSubscribeRequest_Request() {}
 
 func (*SubscribeRequest_Settle) isSubscribeRequest_Request() {}
+
+func (*SubscribeRequest_Leave) isSubscribeRequest_Request() {}
+
+// Leave says that the client takes nothing more: it settles what it has begun, and the service ends the stream when that is done.
+type Leave struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Returned      []uint64               `protobuf:"varint,1,rep,packed,name=returned,proto3" json:"returned,omitempty"` // tags of fires that it has not begun: they go to another subscriber, and that is no attempt
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Leave) Reset() {
+	*x = Leave{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Leave) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Leave) ProtoMessage() {}
+
+func (x *Leave) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Leave.ProtoReflect.Descriptor instead.
+func (*Leave) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *Leave) GetReturned() []uint64 {
+	if x != nil {
+		return x.Returned
+	}
+	return nil
+}
+
+type CallRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Namespace   string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Pool        string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
+	Key         string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"` // any UTF-8 of up to 255 bytes
+	Payload     []byte                 `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
+	ContentType string                 `protobuf:"bytes,5,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	// Names the request, so that it can be fetched, and sent again without being done again. Made up if empty.
+	Id string `protobuf:"bytes,6,opt,name=id,proto3" json:"id,omitempty"`
+	// How long to wait for the answer; 0 is not at all: the answer is to be fetched.
+	Wait *durationpb.Duration `protobuf:"bytes,7,opt,name=wait,proto3" json:"wait,omitempty"`
+	// The request expires if no worker has taken it so long after it was sent; default 5m, or wait if that is less and nothing is kept.
+	Deadline *durationpb.Duration `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// How long what became of it can be fetched; default 10m if there is an id or no wait, and otherwise not at all.
+	Keep          *durationpb.Duration `protobuf:"bytes,9,opt,name=keep,proto3" json:"keep,omitempty"`
+	Attempts      uint32               `protobuf:"varint,10,opt,name=attempts,proto3" json:"attempts,omitempty"` // how often it is given to a worker at most; default 3
+	Timeout       *durationpb.Duration `protobuf:"bytes,11,opt,name=timeout,proto3" json:"timeout,omitempty"`    // of one attempt, unless the worker extends it; default 30s
+	Labels        map[string]string    `protobuf:"bytes,12,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallRequest) Reset() {
+	*x = CallRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallRequest) ProtoMessage() {}
+
+func (x *CallRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
+func (*CallRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *CallRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *CallRequest) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *CallRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *CallRequest) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *CallRequest) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *CallRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *CallRequest) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+func (x *CallRequest) GetDeadline() *durationpb.Duration {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+func (x *CallRequest) GetKeep() *durationpb.Duration {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
+}
+
+func (x *CallRequest) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *CallRequest) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+func (x *CallRequest) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+type FetchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Wait          *durationpb.Duration   `protobuf:"bytes,3,opt,name=wait,proto3" json:"wait,omitempty"` // how long to wait for the end of one that is pending
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FetchRequest) Reset() {
+	*x = FetchRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FetchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FetchRequest) ProtoMessage() {}
+
+func (x *FetchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
+func (*FetchRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *FetchRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *FetchRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *FetchRequest) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+type Called struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Status        CallStatus             `protobuf:"varint,2,opt,name=status,proto3,enum=rouse.v1.CallStatus" json:"status,omitempty"`
+	Payload       []byte                 `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"` // of the answer
+	ContentType   string                 `protobuf:"bytes,4,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	Detail        string                 `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"` // why there is no answer
+	Attempts      uint32                 `protobuf:"varint,6,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Called) Reset() {
+	*x = Called{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Called) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Called) ProtoMessage() {}
+
+func (x *Called) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Called.ProtoReflect.Descriptor instead.
+func (*Called) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *Called) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Called) GetStatus() CallStatus {
+	if x != nil {
+		return x.Status
+	}
+	return CallStatus_CALL_STATUS_UNSPECIFIED
+}
+
+func (x *Called) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *Called) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *Called) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *Called) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
 
 // Open says which fires the client wants: those of a namespace whose timers have target "stream:CHANNEL".
 type Open struct {
@@ -5022,7 +5425,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5034,7 +5437,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5047,7 +5450,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Open) GetNamespace() string {
@@ -5090,13 +5493,14 @@ type Settle struct {
 	Done          []uint64               `protobuf:"varint,1,rep,packed,name=done,proto3" json:"done,omitempty"` // tags
 	Failures      []*Failure             `protobuf:"bytes,2,rep,name=failures,proto3" json:"failures,omitempty"`
 	Extensions    []*Extension           `protobuf:"bytes,3,rep,name=extensions,proto3" json:"extensions,omitempty"`
+	Answers       []*Answer              `protobuf:"bytes,4,rep,name=answers,proto3" json:"answers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5108,7 +5512,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5121,7 +5525,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -5145,6 +5549,74 @@ func (x *Settle) GetExtensions() []*Extension {
 	return nil
 }
 
+func (x *Settle) GetAnswers() []*Answer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+// Answer says that a fire is done, and what came of it, for those who ask.
+type Answer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tag           uint64                 `protobuf:"varint,1,opt,name=tag,proto3" json:"tag,omitempty"`
+	Payload       []byte                 `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"` // up to 256 KiB
+	ContentType   string                 `protobuf:"bytes,3,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Answer) Reset() {
+	*x = Answer{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Answer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Answer) ProtoMessage() {}
+
+func (x *Answer) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Answer.ProtoReflect.Descriptor instead.
+func (*Answer) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *Answer) GetTag() uint64 {
+	if x != nil {
+		return x.Tag
+	}
+	return 0
+}
+
+func (x *Answer) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *Answer) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
 type Failure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tag           uint64                 `protobuf:"varint,1,opt,name=tag,proto3" json:"tag,omitempty"`
@@ -5157,7 +5629,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5169,7 +5641,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5182,7 +5654,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -5223,7 +5695,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5235,7 +5707,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5248,7 +5720,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -5277,7 +5749,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5289,7 +5761,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5302,7 +5774,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -5330,7 +5802,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5342,7 +5814,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5355,7 +5827,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -5382,7 +5854,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5394,7 +5866,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5407,7 +5879,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Peer) GetId() string {
@@ -5446,7 +5918,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5458,7 +5930,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5471,7 +5943,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -5590,7 +6062,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5602,7 +6074,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5615,7 +6087,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -5711,7 +6183,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5723,7 +6195,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5736,7 +6208,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -6143,12 +6615,43 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
 	"\afire_id\x18\x03 \x01(\tR\x06fireId\"\x0f\n" +
-	"\rPurgeResponse\"\x8b\x01\n" +
+	"\rPurgeResponse\"\xb4\x01\n" +
 	"\x10SubscribeRequest\x12$\n" +
 	"\x04open\x18\x01 \x01(\v2\x0e.rouse.v1.OpenH\x00R\x04open\x12\x1a\n" +
 	"\acredits\x18\x02 \x01(\rH\x00R\acredits\x12*\n" +
-	"\x06settle\x18\x03 \x01(\v2\x10.rouse.v1.SettleH\x00R\x06settleB\t\n" +
-	"\arequest\"\xe8\x01\n" +
+	"\x06settle\x18\x03 \x01(\v2\x10.rouse.v1.SettleH\x00R\x06settle\x12'\n" +
+	"\x05leave\x18\x04 \x01(\v2\x0f.rouse.v1.LeaveH\x00R\x05leaveB\t\n" +
+	"\arequest\"#\n" +
+	"\x05Leave\x12\x1a\n" +
+	"\breturned\x18\x01 \x03(\x04R\breturned\"\xfa\x03\n" +
+	"\vCallRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\x12\x18\n" +
+	"\apayload\x18\x04 \x01(\fR\apayload\x12!\n" +
+	"\fcontent_type\x18\x05 \x01(\tR\vcontentType\x12\x0e\n" +
+	"\x02id\x18\x06 \x01(\tR\x02id\x12-\n" +
+	"\x04wait\x18\a \x01(\v2\x19.google.protobuf.DurationR\x04wait\x125\n" +
+	"\bdeadline\x18\b \x01(\v2\x19.google.protobuf.DurationR\bdeadline\x12-\n" +
+	"\x04keep\x18\t \x01(\v2\x19.google.protobuf.DurationR\x04keep\x12\x1a\n" +
+	"\battempts\x18\n" +
+	" \x01(\rR\battempts\x123\n" +
+	"\atimeout\x18\v \x01(\v2\x19.google.protobuf.DurationR\atimeout\x129\n" +
+	"\x06labels\x18\f \x03(\v2!.rouse.v1.CallRequest.LabelsEntryR\x06labels\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"k\n" +
+	"\fFetchRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12-\n" +
+	"\x04wait\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xb7\x01\n" +
+	"\x06Called\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12,\n" +
+	"\x06status\x18\x02 \x01(\x0e2\x14.rouse.v1.CallStatusR\x06status\x12\x18\n" +
+	"\apayload\x18\x03 \x01(\fR\apayload\x12!\n" +
+	"\fcontent_type\x18\x04 \x01(\tR\vcontentType\x12\x16\n" +
+	"\x06detail\x18\x05 \x01(\tR\x06detail\x12\x1a\n" +
+	"\battempts\x18\x06 \x01(\rR\battempts\"\xe8\x01\n" +
 	"\x04Open\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\x1f\n" +
@@ -6158,13 +6661,18 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\acredits\x18\x05 \x01(\rR\acredits\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x80\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xac\x01\n" +
 	"\x06Settle\x12\x12\n" +
 	"\x04done\x18\x01 \x03(\x04R\x04done\x12-\n" +
 	"\bfailures\x18\x02 \x03(\v2\x11.rouse.v1.FailureR\bfailures\x123\n" +
 	"\n" +
 	"extensions\x18\x03 \x03(\v2\x13.rouse.v1.ExtensionR\n" +
-	"extensions\"\x8d\x01\n" +
+	"extensions\x12*\n" +
+	"\aanswers\x18\x04 \x03(\v2\x10.rouse.v1.AnswerR\aanswers\"W\n" +
+	"\x06Answer\x12\x10\n" +
+	"\x03tag\x18\x01 \x01(\x04R\x03tag\x12\x18\n" +
+	"\apayload\x18\x02 \x01(\fR\apayload\x12!\n" +
+	"\fcontent_type\x18\x03 \x01(\tR\vcontentType\"\x8d\x01\n" +
 	"\aFailure\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\x04R\x03tag\x12\x16\n" +
 	"\x06detail\x18\x02 \x01(\tR\x06detail\x12\x1c\n" +
@@ -6220,7 +6728,16 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_CREATE_ONLY\x10\x00\x12\x1a\n" +
 	"\x16MODE_CREATE_OR_REPLACE\x10\x01\x12\x15\n" +
-	"\x11MODE_REPLACE_ONLY\x10\x022\xd1\n" +
+	"\x11MODE_REPLACE_ONLY\x10\x02*\xc2\x01\n" +
+	"\n" +
+	"CallStatus\x12\x1b\n" +
+	"\x17CALL_STATUS_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13CALL_STATUS_PENDING\x10\x01\x12\x12\n" +
+	"\x0eCALL_STATUS_OK\x10\x02\x12\x17\n" +
+	"\x13CALL_STATUS_EXPIRED\x10\x03\x12\x1e\n" +
+	"\x1aCALL_STATUS_DELIVERY_LIMIT\x10\x04\x12\x18\n" +
+	"\x14CALL_STATUS_REJECTED\x10\x05\x12\x17\n" +
+	"\x13CALL_STATUS_DELETED\x10\x062\xd1\n" +
 	"\n" +
 	"\x06Timers\x122\n" +
 	"\x06Create\x12\x17.rouse.v1.CreateRequest\x1a\x0f.rouse.v1.Timer\x12J\n" +
@@ -6258,7 +6775,10 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tListNodes\x12\x1a.rouse.v1.ListNodesRequest\x1a\x1b.rouse.v1.ListNodesResponse2\x8e\x01\n" +
 	"\x05Fires\x12H\n" +
 	"\tSubscribe\x12\x1a.rouse.v1.SubscribeRequest\x1a\x1b.rouse.v1.SubscribeResponse(\x010\x01\x12;\n" +
-	"\x06Report\x12\x17.rouse.v1.ReportRequest\x1a\x18.rouse.v1.ReportResponseB/Z-github.com/rousehq/rouse/api/rouse/v1;rousev1b\x06proto3"
+	"\x06Report\x12\x17.rouse.v1.ReportRequest\x1a\x18.rouse.v1.ReportResponse2k\n" +
+	"\x05Calls\x12/\n" +
+	"\x04Call\x12\x15.rouse.v1.CallRequest\x1a\x10.rouse.v1.Called\x121\n" +
+	"\x05Fetch\x12\x16.rouse.v1.FetchRequest\x1a\x10.rouse.v1.CalledB/Z-github.com/rousehq/rouse/api/rouse/v1;rousev1b\x06proto3"
 
 var (
 	file_rouse_v1_rouse_proto_rawDescOnce sync.Once
@@ -6272,246 +6792,266 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 	return file_rouse_v1_rouse_proto_rawDescData
 }
 
-var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 86)
+var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 92)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                      // 0: rouse.v1.Mode
-	(*Timer)(nil),                  // 1: rouse.v1.Timer
-	(*Attempt)(nil),                // 2: rouse.v1.Attempt
-	(*Spec)(nil),                   // 3: rouse.v1.Spec
-	(*CalendarRule)(nil),           // 4: rouse.v1.CalendarRule
-	(*Retry)(nil),                  // 5: rouse.v1.Retry
-	(*Webhook)(nil),                // 6: rouse.v1.Webhook
-	(*CreateRequest)(nil),          // 7: rouse.v1.CreateRequest
-	(*Debounce)(nil),               // 8: rouse.v1.Debounce
-	(*Throttle)(nil),               // 9: rouse.v1.Throttle
-	(*BatchCreateRequest)(nil),     // 10: rouse.v1.BatchCreateRequest
-	(*NewTimer)(nil),               // 11: rouse.v1.NewTimer
-	(*BatchCreateResponse)(nil),    // 12: rouse.v1.BatchCreateResponse
-	(*Created)(nil),                // 13: rouse.v1.Created
-	(*Problem)(nil),                // 14: rouse.v1.Problem
-	(*GetRequest)(nil),             // 15: rouse.v1.GetRequest
-	(*Filter)(nil),                 // 16: rouse.v1.Filter
-	(*ListRequest)(nil),            // 17: rouse.v1.ListRequest
-	(*ListResponse)(nil),           // 18: rouse.v1.ListResponse
-	(*CountRequest)(nil),           // 19: rouse.v1.CountRequest
-	(*CountResponse)(nil),          // 20: rouse.v1.CountResponse
-	(*DeleteRequest)(nil),          // 21: rouse.v1.DeleteRequest
-	(*DeleteResponse)(nil),         // 22: rouse.v1.DeleteResponse
-	(*PauseRequest)(nil),           // 23: rouse.v1.PauseRequest
-	(*ResumeRequest)(nil),          // 24: rouse.v1.ResumeRequest
-	(*RunRequest)(nil),             // 25: rouse.v1.RunRequest
-	(*RunResponse)(nil),            // 26: rouse.v1.RunResponse
-	(*SkipRequest)(nil),            // 27: rouse.v1.SkipRequest
-	(*RescheduleRequest)(nil),      // 28: rouse.v1.RescheduleRequest
-	(*When)(nil),                   // 29: rouse.v1.When
-	(*BackfillRequest)(nil),        // 30: rouse.v1.BackfillRequest
-	(*BackfillResponse)(nil),       // 31: rouse.v1.BackfillResponse
-	(*ExplainRequest)(nil),         // 32: rouse.v1.ExplainRequest
-	(*ExplainResponse)(nil),        // 33: rouse.v1.ExplainResponse
-	(*Reason)(nil),                 // 34: rouse.v1.Reason
-	(*Coming)(nil),                 // 35: rouse.v1.Coming
-	(*SimulateRequest)(nil),        // 36: rouse.v1.SimulateRequest
-	(*SimulateResponse)(nil),       // 37: rouse.v1.SimulateResponse
-	(*BulkRequest)(nil),            // 38: rouse.v1.BulkRequest
-	(*BulkProgress)(nil),           // 39: rouse.v1.BulkProgress
-	(*BulkFailure)(nil),            // 40: rouse.v1.BulkFailure
-	(*ImportRequest)(nil),          // 41: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),         // 42: rouse.v1.ImportResponse
-	(*Calendar)(nil),               // 43: rouse.v1.Calendar
-	(*Day)(nil),                    // 44: rouse.v1.Day
-	(*PutCalendarRequest)(nil),     // 45: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),    // 46: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),     // 47: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),   // 48: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),  // 49: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),  // 50: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil), // 51: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),          // 52: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),            // 53: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),        // 54: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),    // 55: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                  // 56: rouse.v1.Clock
-	(*ListNodesRequest)(nil),       // 57: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),      // 58: rouse.v1.ListNodesResponse
-	(*Node)(nil),                   // 59: rouse.v1.Node
-	(*PreviewRequest)(nil),         // 60: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),        // 61: rouse.v1.PreviewResponse
-	(*Record)(nil),                 // 62: rouse.v1.Record
-	(*ListRecordsRequest)(nil),     // 63: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 64: rouse.v1.ListRecordsResponse
-	(*FollowRecordsRequest)(nil),   // 65: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),  // 66: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),         // 67: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),        // 68: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),           // 69: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),          // 70: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),       // 71: rouse.v1.SubscribeRequest
-	(*Open)(nil),                   // 72: rouse.v1.Open
-	(*Settle)(nil),                 // 73: rouse.v1.Settle
-	(*Failure)(nil),                // 74: rouse.v1.Failure
-	(*Extension)(nil),              // 75: rouse.v1.Extension
-	(*SubscribeResponse)(nil),      // 76: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                  // 77: rouse.v1.Peers
-	(*Peer)(nil),                   // 78: rouse.v1.Peer
-	(*Fire)(nil),                   // 79: rouse.v1.Fire
-	(*ReportRequest)(nil),          // 80: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),         // 81: rouse.v1.ReportResponse
-	nil,                            // 82: rouse.v1.Spec.LabelsEntry
-	nil,                            // 83: rouse.v1.Webhook.HeadersEntry
-	nil,                            // 84: rouse.v1.Filter.LabelsEntry
-	nil,                            // 85: rouse.v1.Open.LabelsEntry
-	nil,                            // 86: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),    // 87: google.protobuf.Duration
+	(CallStatus)(0),                // 1: rouse.v1.CallStatus
+	(*Timer)(nil),                  // 2: rouse.v1.Timer
+	(*Attempt)(nil),                // 3: rouse.v1.Attempt
+	(*Spec)(nil),                   // 4: rouse.v1.Spec
+	(*CalendarRule)(nil),           // 5: rouse.v1.CalendarRule
+	(*Retry)(nil),                  // 6: rouse.v1.Retry
+	(*Webhook)(nil),                // 7: rouse.v1.Webhook
+	(*CreateRequest)(nil),          // 8: rouse.v1.CreateRequest
+	(*Debounce)(nil),               // 9: rouse.v1.Debounce
+	(*Throttle)(nil),               // 10: rouse.v1.Throttle
+	(*BatchCreateRequest)(nil),     // 11: rouse.v1.BatchCreateRequest
+	(*NewTimer)(nil),               // 12: rouse.v1.NewTimer
+	(*BatchCreateResponse)(nil),    // 13: rouse.v1.BatchCreateResponse
+	(*Created)(nil),                // 14: rouse.v1.Created
+	(*Problem)(nil),                // 15: rouse.v1.Problem
+	(*GetRequest)(nil),             // 16: rouse.v1.GetRequest
+	(*Filter)(nil),                 // 17: rouse.v1.Filter
+	(*ListRequest)(nil),            // 18: rouse.v1.ListRequest
+	(*ListResponse)(nil),           // 19: rouse.v1.ListResponse
+	(*CountRequest)(nil),           // 20: rouse.v1.CountRequest
+	(*CountResponse)(nil),          // 21: rouse.v1.CountResponse
+	(*DeleteRequest)(nil),          // 22: rouse.v1.DeleteRequest
+	(*DeleteResponse)(nil),         // 23: rouse.v1.DeleteResponse
+	(*PauseRequest)(nil),           // 24: rouse.v1.PauseRequest
+	(*ResumeRequest)(nil),          // 25: rouse.v1.ResumeRequest
+	(*RunRequest)(nil),             // 26: rouse.v1.RunRequest
+	(*RunResponse)(nil),            // 27: rouse.v1.RunResponse
+	(*SkipRequest)(nil),            // 28: rouse.v1.SkipRequest
+	(*RescheduleRequest)(nil),      // 29: rouse.v1.RescheduleRequest
+	(*When)(nil),                   // 30: rouse.v1.When
+	(*BackfillRequest)(nil),        // 31: rouse.v1.BackfillRequest
+	(*BackfillResponse)(nil),       // 32: rouse.v1.BackfillResponse
+	(*ExplainRequest)(nil),         // 33: rouse.v1.ExplainRequest
+	(*ExplainResponse)(nil),        // 34: rouse.v1.ExplainResponse
+	(*Reason)(nil),                 // 35: rouse.v1.Reason
+	(*Coming)(nil),                 // 36: rouse.v1.Coming
+	(*SimulateRequest)(nil),        // 37: rouse.v1.SimulateRequest
+	(*SimulateResponse)(nil),       // 38: rouse.v1.SimulateResponse
+	(*BulkRequest)(nil),            // 39: rouse.v1.BulkRequest
+	(*BulkProgress)(nil),           // 40: rouse.v1.BulkProgress
+	(*BulkFailure)(nil),            // 41: rouse.v1.BulkFailure
+	(*ImportRequest)(nil),          // 42: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),         // 43: rouse.v1.ImportResponse
+	(*Calendar)(nil),               // 44: rouse.v1.Calendar
+	(*Day)(nil),                    // 45: rouse.v1.Day
+	(*PutCalendarRequest)(nil),     // 46: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),    // 47: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),     // 48: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),   // 49: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),  // 50: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),  // 51: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil), // 52: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),          // 53: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),            // 54: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),        // 55: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),    // 56: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                  // 57: rouse.v1.Clock
+	(*ListNodesRequest)(nil),       // 58: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),      // 59: rouse.v1.ListNodesResponse
+	(*Node)(nil),                   // 60: rouse.v1.Node
+	(*PreviewRequest)(nil),         // 61: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),        // 62: rouse.v1.PreviewResponse
+	(*Record)(nil),                 // 63: rouse.v1.Record
+	(*ListRecordsRequest)(nil),     // 64: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 65: rouse.v1.ListRecordsResponse
+	(*FollowRecordsRequest)(nil),   // 66: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),  // 67: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),         // 68: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),        // 69: rouse.v1.RedriveResponse
+	(*PurgeRequest)(nil),           // 70: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),          // 71: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),       // 72: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                  // 73: rouse.v1.Leave
+	(*CallRequest)(nil),            // 74: rouse.v1.CallRequest
+	(*FetchRequest)(nil),           // 75: rouse.v1.FetchRequest
+	(*Called)(nil),                 // 76: rouse.v1.Called
+	(*Open)(nil),                   // 77: rouse.v1.Open
+	(*Settle)(nil),                 // 78: rouse.v1.Settle
+	(*Answer)(nil),                 // 79: rouse.v1.Answer
+	(*Failure)(nil),                // 80: rouse.v1.Failure
+	(*Extension)(nil),              // 81: rouse.v1.Extension
+	(*SubscribeResponse)(nil),      // 82: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                  // 83: rouse.v1.Peers
+	(*Peer)(nil),                   // 84: rouse.v1.Peer
+	(*Fire)(nil),                   // 85: rouse.v1.Fire
+	(*ReportRequest)(nil),          // 86: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),         // 87: rouse.v1.ReportResponse
+	nil,                            // 88: rouse.v1.Spec.LabelsEntry
+	nil,                            // 89: rouse.v1.Webhook.HeadersEntry
+	nil,                            // 90: rouse.v1.Filter.LabelsEntry
+	nil,                            // 91: rouse.v1.CallRequest.LabelsEntry
+	nil,                            // 92: rouse.v1.Open.LabelsEntry
+	nil,                            // 93: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),    // 94: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
-	3,   // 0: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
-	2,   // 1: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
-	82,  // 2: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
-	5,   // 3: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
-	6,   // 4: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
-	4,   // 5: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	87,  // 6: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	87,  // 7: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	87,  // 8: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	87,  // 9: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
-	87,  // 10: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	87,  // 11: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	87,  // 12: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	87,  // 13: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	87,  // 14: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	83,  // 15: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	87,  // 16: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
-	3,   // 17: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
+	4,   // 0: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
+	3,   // 1: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
+	88,  // 2: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	6,   // 3: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
+	7,   // 4: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
+	5,   // 5: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
+	94,  // 6: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	94,  // 7: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	94,  // 8: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	94,  // 9: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	94,  // 10: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	94,  // 11: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	94,  // 12: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	94,  // 13: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	94,  // 14: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	89,  // 15: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	94,  // 16: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	4,   // 17: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
 	0,   // 18: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
-	8,   // 19: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
-	9,   // 20: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	87,  // 21: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	87,  // 22: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	87,  // 23: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	9,   // 19: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
+	10,  // 20: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
+	94,  // 21: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	94,  // 22: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	94,  // 23: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
 	0,   // 24: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
-	11,  // 25: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
-	3,   // 26: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
-	13,  // 27: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
-	14,  // 28: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	84,  // 29: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
-	16,  // 30: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
-	1,   // 31: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
-	16,  // 32: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	29,  // 33: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
-	4,   // 34: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	87,  // 35: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	87,  // 36: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
-	35,  // 37: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
-	34,  // 38: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
-	1,   // 39: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	62,  // 40: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
-	35,  // 41: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
-	16,  // 42: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
-	35,  // 43: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
-	16,  // 44: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
-	29,  // 45: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	40,  // 46: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	14,  // 47: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	1,   // 48: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	43,  // 49: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	12,  // 25: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
+	4,   // 26: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
+	14,  // 27: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
+	15,  // 28: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
+	90,  // 29: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	17,  // 30: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
+	2,   // 31: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
+	17,  // 32: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
+	30,  // 33: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	5,   // 34: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
+	94,  // 35: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	94,  // 36: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	36,  // 37: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	35,  // 38: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	2,   // 39: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
+	63,  // 40: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	36,  // 41: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	17,  // 42: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
+	36,  // 43: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	17,  // 44: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
+	30,  // 45: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	41,  // 46: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	15,  // 47: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	2,   // 48: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	44,  // 49: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
 	0,   // 50: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	13,  // 51: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	44,  // 52: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	44,  // 53: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	43,  // 54: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	43,  // 55: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	87,  // 56: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	87,  // 57: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	59,  // 58: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	3,   // 59: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	35,  // 60: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	2,   // 61: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	62,  // 62: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	62,  // 63: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	72,  // 64: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	73,  // 65: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	85,  // 66: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	74,  // 67: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	75,  // 68: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	87,  // 69: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	87,  // 70: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	79,  // 71: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	77,  // 72: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	78,  // 73: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	78,  // 74: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	86,  // 75: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	74,  // 76: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	87,  // 77: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	7,   // 78: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	10,  // 79: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	10,  // 80: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	15,  // 81: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	17,  // 82: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	19,  // 83: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	21,  // 84: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	23,  // 85: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	24,  // 86: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	25,  // 87: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	27,  // 88: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	28,  // 89: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	30,  // 90: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	32,  // 91: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	36,  // 92: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	38,  // 93: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	41,  // 94: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	60,  // 95: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	63,  // 96: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	65,  // 97: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	67,  // 98: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	69,  // 99: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	45,  // 100: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	47,  // 101: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	48,  // 102: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	50,  // 103: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	52,  // 104: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	54,  // 105: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	55,  // 106: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	57,  // 107: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	71,  // 108: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	80,  // 109: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	1,   // 110: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	12,  // 111: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	12,  // 112: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	1,   // 113: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	18,  // 114: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	20,  // 115: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	22,  // 116: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	1,   // 117: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	1,   // 118: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	26,  // 119: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	1,   // 120: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	1,   // 121: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	31,  // 122: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	33,  // 123: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	37,  // 124: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	39,  // 125: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	42,  // 126: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	61,  // 127: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	64,  // 128: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	66,  // 129: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	68,  // 130: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	70,  // 131: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	46,  // 132: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	43,  // 133: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	49,  // 134: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	51,  // 135: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	53,  // 136: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	56,  // 137: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	56,  // 138: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	58,  // 139: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	76,  // 140: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	81,  // 141: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	110, // [110:142] is the sub-list for method output_type
-	78,  // [78:110] is the sub-list for method input_type
-	78,  // [78:78] is the sub-list for extension type_name
-	78,  // [78:78] is the sub-list for extension extendee
-	0,   // [0:78] is the sub-list for field type_name
+	14,  // 51: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	45,  // 52: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	45,  // 53: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	44,  // 54: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	44,  // 55: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	94,  // 56: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	94,  // 57: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	60,  // 58: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	4,   // 59: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	36,  // 60: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	3,   // 61: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	63,  // 62: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	63,  // 63: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	77,  // 64: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	78,  // 65: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	73,  // 66: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	94,  // 67: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	94,  // 68: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	94,  // 69: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	94,  // 70: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	91,  // 71: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	94,  // 72: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 73: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	92,  // 74: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	80,  // 75: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	81,  // 76: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	79,  // 77: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	94,  // 78: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	94,  // 79: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	85,  // 80: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	83,  // 81: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	84,  // 82: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	84,  // 83: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	93,  // 84: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	80,  // 85: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	94,  // 86: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	8,   // 87: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	11,  // 88: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	11,  // 89: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	16,  // 90: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	18,  // 91: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	20,  // 92: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	22,  // 93: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	24,  // 94: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	25,  // 95: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	26,  // 96: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	28,  // 97: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	29,  // 98: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	31,  // 99: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	33,  // 100: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	37,  // 101: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	39,  // 102: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	42,  // 103: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	61,  // 104: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	64,  // 105: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	66,  // 106: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	68,  // 107: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	70,  // 108: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	46,  // 109: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	48,  // 110: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	49,  // 111: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	51,  // 112: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	53,  // 113: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	55,  // 114: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	56,  // 115: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	58,  // 116: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	72,  // 117: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	86,  // 118: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	74,  // 119: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	75,  // 120: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	2,   // 121: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	13,  // 122: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	13,  // 123: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	2,   // 124: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	19,  // 125: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	21,  // 126: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	23,  // 127: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	2,   // 128: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	2,   // 129: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	27,  // 130: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	2,   // 131: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	2,   // 132: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	32,  // 133: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	34,  // 134: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	38,  // 135: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	40,  // 136: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	43,  // 137: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	62,  // 138: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	65,  // 139: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	67,  // 140: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	69,  // 141: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	71,  // 142: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	47,  // 143: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	44,  // 144: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	50,  // 145: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	52,  // 146: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	54,  // 147: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	57,  // 148: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	57,  // 149: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	59,  // 150: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	82,  // 151: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	87,  // 152: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	76,  // 153: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	76,  // 154: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	121, // [121:155] is the sub-list for method output_type
+	87,  // [87:121] is the sub-list for method input_type
+	87,  // [87:87] is the sub-list for extension type_name
+	87,  // [87:87] is the sub-list for extension extendee
+	0,   // [0:87] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -6527,8 +7067,9 @@ func file_rouse_v1_rouse_proto_init() {
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
+		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[79].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[84].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -6538,10 +7079,10 @@ func file_rouse_v1_rouse_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   86,
+			NumEnums:      2,
+			NumMessages:   92,
 			NumExtensions: 0,
-			NumServices:   4,
+			NumServices:   5,
 		},
 		GoTypes:           file_rouse_v1_rouse_proto_goTypes,
 		DependencyIndexes: file_rouse_v1_rouse_proto_depIdxs,

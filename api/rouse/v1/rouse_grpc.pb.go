@@ -1564,3 +1564,153 @@ var Fires_ServiceDesc = grpc.ServiceDesc{
 	},
 	Metadata: "rouse/v1/rouse.proto",
 }
+
+const (
+	Calls_Call_FullMethodName  = "/rouse.v1.Calls/Call"
+	Calls_Fetch_FullMethodName = "/rouse.v1.Calls/Fetch"
+)
+
+// CallsClient is the client API for Calls service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Calls sends requests to the workers of a pool, and tells what they answered.
+type CallsClient interface {
+	// Call sends a request to the workers of a key, which are started if there are none, and waits for their answer. When it returns
+	// without an error, the request is durable, and ends in one of the ways that CallStatus names.
+	Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (*Called, error)
+	// Fetch tells what became of a request, as long as that is kept.
+	Fetch(ctx context.Context, in *FetchRequest, opts ...grpc.CallOption) (*Called, error)
+}
+
+type callsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewCallsClient(cc grpc.ClientConnInterface) CallsClient {
+	return &callsClient{cc}
+}
+
+func (c *callsClient) Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (*Called, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Called)
+	err := c.cc.Invoke(ctx, Calls_Call_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *callsClient) Fetch(ctx context.Context, in *FetchRequest, opts ...grpc.CallOption) (*Called, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Called)
+	err := c.cc.Invoke(ctx, Calls_Fetch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// CallsServer is the server API for Calls service.
+// All implementations must embed UnimplementedCallsServer
+// for forward compatibility.
+//
+// Calls sends requests to the workers of a pool, and tells what they answered.
+type CallsServer interface {
+	// Call sends a request to the workers of a key, which are started if there are none, and waits for their answer. When it returns
+	// without an error, the request is durable, and ends in one of the ways that CallStatus names.
+	Call(context.Context, *CallRequest) (*Called, error)
+	// Fetch tells what became of a request, as long as that is kept.
+	Fetch(context.Context, *FetchRequest) (*Called, error)
+	mustEmbedUnimplementedCallsServer()
+}
+
+// UnimplementedCallsServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedCallsServer struct{}
+
+func (UnimplementedCallsServer) Call(context.Context, *CallRequest) (*Called, error) {
+	return nil, status.Error(codes.Unimplemented, "method Call not implemented")
+}
+func (UnimplementedCallsServer) Fetch(context.Context, *FetchRequest) (*Called, error) {
+	return nil, status.Error(codes.Unimplemented, "method Fetch not implemented")
+}
+func (UnimplementedCallsServer) mustEmbedUnimplementedCallsServer() {}
+func (UnimplementedCallsServer) testEmbeddedByValue()               {}
+
+// UnsafeCallsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to CallsServer will
+// result in compilation errors.
+type UnsafeCallsServer interface {
+	mustEmbedUnimplementedCallsServer()
+}
+
+func RegisterCallsServer(s grpc.ServiceRegistrar, srv CallsServer) {
+	// If the following call panics, it indicates UnimplementedCallsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Calls_ServiceDesc, srv)
+}
+
+func _Calls_Call_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CallRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CallsServer).Call(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Calls_Call_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CallsServer).Call(ctx, req.(*CallRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Calls_Fetch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FetchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CallsServer).Fetch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Calls_Fetch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CallsServer).Fetch(ctx, req.(*FetchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Calls_ServiceDesc is the grpc.ServiceDesc for Calls service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Calls_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "rouse.v1.Calls",
+	HandlerType: (*CallsServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Call",
+			Handler:    _Calls_Call_Handler,
+		},
+		{
+			MethodName: "Fetch",
+			Handler:    _Calls_Fetch_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "rouse/v1/rouse.proto",
+}

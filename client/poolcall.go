@@ -1,0 +1,104 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Call is a request to the workers of a key of a pool. Zero fields have the defaults that their comments name.
+type Call struct {
+	Namespace   string // default "default"
+	Pool        string
+	Key         string
+	Payload     []byte
+	ContentType string
+	Labels      map[string]string
+
+	ID       string        // names the request, to be fetched, and to be sent again without being done again; default made up
+	Wait     time.Duration // for the answer; 0 is not at all: it is to be fetched
+	Deadline time.Duration // the request expires if no worker has taken it by then; default 5 min, or Wait if that is less and nothing is kept
+	Keep     time.Duration // how long the outcome can be fetched; default 10 min if there is an ID or no Wait, else not at all
+	Attempts uint32        // how often it is given to a worker; default 3
+	Timeout  time.Duration // of one attempt, unless the worker extends it; default 30 s
+}
+
+// Called is what became of a Call: its answer, or that it is Pending.
+type Called struct {
+	ID       string
+	Pending  bool
+	Answer   Answer
+	Attempts uint32
+}
+
+// CallError says that a request has ended without an answer.
+type CallError struct {
+	ID       string
+	Status   CallStatus
+	Detail   string
+	Attempts uint32 // how often a worker had it
+}
+
+// CallStatus says why a request has ended without an answer.
+type CallStatus string
+
+// How requests end without an answer.
+const (
+	CallExpired       CallStatus = "expired"        // no worker has taken it in time, or none has answered in time
+	CallDeliveryLimit CallStatus = "delivery_limit" // workers had it as often as they may, and none has answered
+	CallRejected      CallStatus = "rejected"       // a worker has refused it for good
+	CallDeleted       CallStatus = "deleted"        // somebody has deleted it
+)
+
+func (e *CallError) Error() string {
+	return fmt.Sprintf("request %s: %s: %s", e.ID, strings.ReplaceAll(string(e.Status), "_", " "), e.Detail)
+}
+
+// Call sends a request to a pool. When it returns without an error, the request is durable: its answer is there, or it is Pending. A
+// request that has ended without an answer is a *CallError. With an ID it is sent again while the service is unavailable, and done
+// once; without one it is not sent twice.
+func (c *Client) Call(ctx context.Context, r Call) (Called, error) {
+	request := &rousev1.CallRequest{Namespace: r.Namespace, Pool: r.Pool, Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
+		Labels: r.Labels, Id: r.ID, Wait: given(r.Wait), Deadline: given(r.Deadline), Keep: given(r.Keep), Attempts: r.Attempts, Timeout: given(r.Timeout)}
+	if r.ID == "" {
+		return calledFrom(once(func() (*rousev1.Called, error) { return c.calls.Call(ctx, request) }))
+	}
+	return calledFrom(again(ctx, c.opts.Patience, func(bool) (*rousev1.Called, error) { return c.calls.Call(ctx, request) }))
+}
+
+// Fetch tells what became of a request, and waits for its end as long as it may. rouse.ErrNotFound says that nothing is known of it.
+func (c *Client) Fetch(ctx context.Context, namespace, id string, wait time.Duration) (Called, error) {
+	return calledFrom(again(ctx, c.opts.Patience, func(bool) (*rousev1.Called, error) {
+		return c.calls.Fetch(ctx, &rousev1.FetchRequest{Namespace: namespace, Id: id, Wait: given(wait)})
+	}))
+}
+
+// given returns a duration that was set.
+func given(d time.Duration) *durationpb.Duration {
+	if d == 0 {
+		return nil
+	}
+	return durationpb.New(d)
+}
+
+func calledFrom(p *rousev1.Called, err error) (Called, error) {
+	if err != nil {
+		return Called{}, err
+	}
+	out := Called{ID: p.Id, Attempts: p.Attempts}
+	switch p.Status {
+	case rousev1.CallStatus_CALL_STATUS_OK:
+		out.Answer = Answer{Payload: p.Payload, ContentType: p.ContentType}
+	case rousev1.CallStatus_CALL_STATUS_PENDING:
+		out.Pending = true
+	default:
+		word := strings.ToLower(strings.TrimPrefix(p.Status.String(), "CALL_STATUS_"))
+		return Called{ID: p.Id}, &CallError{ID: p.Id, Status: CallStatus(word), Detail: p.Detail, Attempts: p.Attempts}
+	}
+	return out, nil
+}

@@ -1,0 +1,54 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Worker is what a worker of a pool is told in its environment, when its pool is one of rouse's own store.
+type Worker struct {
+	ID    string // WORKER_ID
+	Pool  string // WORKER_POOL
+	Key   string // WORKER_KEY: the key whose requests it gets
+	Queue string // WORKER_REQUESTS_QUEUE: the channel that it subscribes to
+
+	Address string // WORKER_ROUSE_ADDRESS: where it reaches rouse
+}
+
+// ThisWorker reads the environment of a process that a pool has started.
+func ThisWorker() (Worker, error) {
+	w := Worker{ID: os.Getenv("WORKER_ID"), Pool: os.Getenv("WORKER_POOL"), Key: os.Getenv("WORKER_KEY"), Queue: os.Getenv("WORKER_REQUESTS_QUEUE"),
+		Address: os.Getenv("WORKER_ROUSE_ADDRESS")}
+	if w.Queue == "" || w.Address == "" {
+		return Worker{}, errors.New("WORKER_REQUESTS_QUEUE or WORKER_ROUSE_ADDRESS is not set: this process is no worker that a pool of rouse has started")
+	}
+	return w, nil
+}
+
+// WorkOptions say how a worker works. Zero fields have the defaults that their comments name.
+type WorkOptions struct {
+	Concurrency int         // handlers running at a time; default 1, so that the requests of a key are done one after another
+	Prefetch    int         // requests in hand at a time; default Concurrency
+	Lost        func(error) // as SubscribeOptions.Lost
+	Client      Options
+}
+
+// Work takes the requests of the worker's key until ctx ends, as Serve does: a handler's answer is the answer to the request, an error
+// has it tried again, and one that is Permanent does not. When ctx ends, as it does with SIGTERM in a program that says so with
+// signal.NotifyContext, requests in progress are finished, and those that have not begun go to others without a loss.
+func (w Worker) Work(ctx context.Context, o WorkOptions, handle Answerer) error {
+	if o.Concurrency <= 0 {
+		o.Concurrency = 1
+	}
+	if o.Prefetch <= 0 {
+		o.Prefetch = o.Concurrency
+	}
+	c, err := Dial(w.Address, o.Client)
+	if err != nil {
+		return fmt.Errorf("worker %s: %w", w.ID, err)
+	}
+	defer c.Close()
+	return c.Serve(ctx, SubscribeOptions{Channel: w.Queue, Concurrency: o.Concurrency, Credits: o.Prefetch, Lost: o.Lost, OneNode: true}, handle)
+}

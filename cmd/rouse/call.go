@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/client"
+)
+
+// callCmd sends a request to a pool.
+type callCmd struct {
+	Pool string `arg:"" help:"Name of the pool."`
+	Key  string `arg:"" help:"Key whose workers are meant; they are started if there are none."`
+
+	File        string        `short:"f" help:"File with the request; - is stdin." default:"-" placeholder:"FILE"`
+	ContentType string        `help:"Type of the request." placeholder:"TYPE"`
+	Wait        time.Duration `help:"How long to wait for the answer." default:"30s" placeholder:"DURATION"`
+	Async       bool          `help:"Do not wait: print the id of the request, whose answer is fetched with rouse answer."`
+	ID          string        `name:"id" help:"Id of the request, with which it can be sent again without being done again; one is made up if not given." placeholder:"ID"`
+	Deadline    time.Duration `help:"The request expires if no worker has taken it so long after it was sent." placeholder:"DURATION"`
+	Keep        time.Duration `help:"How long what became of it can be fetched; 10m if not given and there is an id, or with --async." placeholder:"DURATION"`
+	Attempts    uint32        `help:"How often it is given to a worker, at most; 3 if not given." placeholder:"N"`
+	Attempt     time.Duration `help:"How long a worker may take for it, unless it asks for more; 30s if not given." placeholder:"DURATION"`
+}
+
+func (callCmd) Help() string {
+	return `The request is read from stdin, and the answer goes to stdout as it is. The server keeps the request until it has ended, whatever
+happens to it or to the worker. docs/pools.md says what pools are.
+
+Examples:
+
+    rouse call core 42 < request.json
+    echo 'hello' | rouse call core 42 --wait 5s --attempts 1
+    rouse call core 42 --async --id report-17 < request.json`
+}
+
+// Run sends it.
+func (c *callCmd) Run(a *app) error {
+	body, err := c.body(a)
+	if err != nil {
+		return err
+	}
+	r := client.Call{Namespace: a.cli.Namespace, Pool: c.Pool, Key: c.Key, Payload: body, ContentType: c.ContentType, ID: c.ID, Wait: c.Wait,
+		Deadline: c.Deadline, Keep: c.Keep, Attempts: c.Attempts, Timeout: c.Attempt}
+	if c.Async {
+		r.Wait = 0
+	}
+	return a.waits(r.Wait, func(ctx context.Context, s *client.Client) (client.Called, error) { return s.Call(ctx, r) })
+}
+
+func (c *callCmd) body(a *app) ([]byte, error) {
+	in := a.in
+	if c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return nil, rouse.Refuse("file", c.File, "cannot be read: "+reason(err), "name a file that can, or - for stdin")
+		}
+		defer f.Close()
+		in = f
+	}
+	return readUpTo(in, "file", c.File, rouse.MaxPayload)
+}
+
+// answerCmd fetches the answer to a request.
+type answerCmd struct {
+	ID   string        `arg:"" name:"id" help:"Id of the request."`
+	Wait time.Duration `help:"How long to wait for the answer if there is none yet." default:"0s" placeholder:"DURATION"`
+}
+
+func (answerCmd) Help() string {
+	return `The answer goes to stdout as it is. What became of a request is kept as long as rouse call has asked for with --keep.
+
+Examples:
+
+    rouse answer report-17
+    rouse answer report-17 --wait 1m`
+}
+
+// Run fetches it.
+func (c *answerCmd) Run(a *app) error {
+	return a.waits(c.Wait, func(ctx context.Context, s *client.Client) (client.Called, error) {
+		out, err := s.Fetch(ctx, a.cli.Namespace, c.ID, c.Wait)
+		return out, named("request", c.ID, err)
+	})
+}
+
+// waits makes a call that may take longer than others, and prints what became of the request.
+func (a *app) waits(wait time.Duration, do func(ctx context.Context, s *client.Client) (client.Called, error)) error {
+	return a.remote(func(s *client.Client) error {
+		ctx, cancel := context.WithTimeout(a.ctx, wait+a.cli.Timeout)
+		defer cancel()
+		out, err := do(ctx, s)
+		if err != nil {
+			return err
+		}
+		return a.called(out)
+	})
+}
+
+func (a *app) called(out client.Called) error {
+	status := "ok"
+	if out.Pending {
+		status = "pending"
+	}
+	if a.cli.JSON {
+		return a.printJSON(struct {
+			ID          string `json:"id"`
+			Status      string `json:"status"`
+			Answer      []byte `json:"answer,omitempty"`
+			ContentType string `json:"content_type,omitempty"`
+			Attempts    uint32 `json:"attempts,omitempty"`
+		}{out.ID, status, out.Answer.Payload, out.Answer.ContentType, out.Attempts})
+	}
+	if out.Pending {
+		a.say("%s", out.ID)
+		a.note("it has not ended yet; rouse answer %s", out.ID)
+		return nil
+	}
+	_, err := a.out.Write(out.Answer.Payload)
+	return err
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/client"
+)
+
+// workCmd is a worker of a pool that runs a command for each request.
+type workCmd struct {
+	Command []string `arg:"" passthrough:"" help:"Command and its arguments."`
+}
+
+func (workCmd) Help() string {
+	return `A pool starts it with the variables that say what its requests are. For each of them it runs the command, with the request on stdin
+and the worker's own environment; what that prints is the answer. A command that fails has the request tried again.
+
+Examples:
+
+    rouse work tr a-z A-Z
+    rouse work ./handle-one-request --verbose`
+}
+
+// Run works until a signal.
+func (c *workCmd) Run(a *app) error {
+	w, err := client.ThisWorker()
+	if err != nil {
+		return &usage{text: err.Error()}
+	}
+	lost := func(err error) { a.note("%v", err) }
+	return w.Work(a.ctx, client.WorkOptions{Lost: lost}, func(ctx context.Context, f client.Fire) (*client.Answer, error) {
+		out, err := runCommand(ctx, c.Command, f.Payload, a.errOut)
+		if err != nil {
+			return nil, err
+		}
+		return &client.Answer{Payload: out}, nil
+	})
+}
+
+// runCommand runs a command with its input, and returns what it printed. It is killed when ctx ends.
+func runCommand(ctx context.Context, command []string, in []byte, errOut io.Writer) ([]byte, error) {
+	var out limited
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &out, errOut
+	cmd.WaitDelay = time.Second // what it has started may have its output, and live on
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s: %w", command[0], err)
+	}
+	return out.text, nil
+}
+
+// limited collects as much as an answer may have.
+type limited struct{ text []byte }
+
+// errLongAnswer is why a command was stopped that printed too much.
+var errLongAnswer = errors.New("the command has printed more than an answer may have")
+
+// Write adds to the text.
+func (l *limited) Write(p []byte) (int, error) {
+	if len(l.text)+len(p) > rouse.MaxPayload {
+		return 0, errLongAnswer
+	}
+	l.text = append(l.text, p...)
+	return len(p), nil
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rousehq/rouse"
+)
+
+// daprFlags are those of Dapr's own scheduler, with its defaults, so that what starts that can start this.
+type daprFlags struct {
+	Port                      int    `help:"Port for sidecars." default:"50006" placeholder:"PORT"`
+	ListenAddress             string `help:"Address for sidecars; every one if not given." placeholder:"HOST"`
+	OverrideBroadcastHostPort string `help:"Where sidecars are told to reach this member." placeholder:"HOST:PORT"`
+	ID                        string `name:"id" help:"Name of this member, if given." default:"dapr-scheduler-server-0" placeholder:"NAME"`
+	HealthzPort               int    `help:"Port of GET /healthz." default:"8080" placeholder:"PORT"`
+	HealthzListenAddress      string `help:"Address of GET /healthz; every one if not given." placeholder:"HOST"`
+	EnableMetrics             bool   `help:"Serve GET /metrics." default:"true"`
+	MetricsPort               int    `help:"Port of GET /metrics." default:"9090" placeholder:"PORT"`
+	MetricsListenAddress      string `help:"Address of GET /metrics." default:"0.0.0.0" placeholder:"HOST"`
+	LogAsJSON                 bool   `name:"log-as-json" help:"Log as JSON."`
+	Mode                      string `help:"Where it runs: standalone or kubernetes." enum:"standalone,kubernetes" default:"standalone" placeholder:"MODE"`
+
+	TLSEnabled       bool   `name:"tls-enabled" help:"Have an identity, and ask sidecars for theirs; always with --mode kubernetes."`
+	SentryAddress    string `help:"Sentry, which signs the certificate; dapr-sentry.$NAMESPACE.svc:443 if not given." placeholder:"HOST:PORT"`
+	TrustAnchorsFile string `help:"Trust anchors, in PEM." default:"/var/run/secrets/dapr.io/tls/ca.crt" placeholder:"FILE"`
+	TrustDomain      string `help:"Trust domain of Dapr's control plane." default:"localhost" placeholder:"NAME"`
+
+	EtcdInitialCluster []string `help:"Members of the cluster. If there are several, they need a store that they share." placeholder:"ID=URL"`
+	EtcdEmbed          bool     `help:"Whether there is a database within; if not, a store is needed." default:"true"`
+	EtcdDataDir        string   `help:"Without --data, data are kept in rouse in this directory." placeholder:"DIR"`
+
+	ignoredFlags `embed:""`
+}
+
+// ignoredFlags are what has no meaning here.
+type ignoredFlags struct {
+	Workers                uint32 `help:"Ignored." placeholder:"N"`
+	Kubeconfig             string `help:"Ignored." placeholder:"FILE"`
+	IdentityDirectoryWrite string `help:"Ignored: no key is written." placeholder:"DIR"`
+
+	EtcdClientPort           string `help:"Ignored." placeholder:"PORT"`
+	EtcdClientPorts          string `help:"Ignored." placeholder:"PORTS"`
+	EtcdClientHTTPPorts      string `name:"etcd-client-http-ports" help:"Ignored." placeholder:"PORTS"`
+	EtcdClientListenAddress  string `help:"Ignored." placeholder:"HOST"`
+	EtcdClientEndpoints      string `help:"Ignored." placeholder:"URLS"`
+	EtcdClientUsername       string `help:"Ignored." placeholder:"NAME"`
+	EtcdClientPassword       string `help:"Ignored." placeholder:"TEXT"`
+	EtcdSpaceQuota           string `help:"Ignored." placeholder:"SIZE"`
+	EtcdCompactionMode       string `help:"Ignored." placeholder:"MODE"`
+	EtcdCompactionRetention  string `help:"Ignored." placeholder:"N"`
+	EtcdSnapshotCount        string `help:"Ignored." placeholder:"N"`
+	EtcdMaxSnapshots         string `help:"Ignored." placeholder:"N"`
+	EtcdMaxWals              string `help:"Ignored." placeholder:"N"`
+	EtcdBackendBatchLimit    string `help:"Ignored." placeholder:"N"`
+	EtcdBackendBatchInterval string `help:"Ignored." placeholder:"DURATION"`
+	EtcdMaxTxnOps            string `help:"Ignored." placeholder:"N"`
+	EtcdMetrics              string `help:"Ignored." placeholder:"LEVEL"`
+
+	EtcdExperimentalBootstrapDefragThresholdMegabytes string `help:"Ignored." placeholder:"N"`
+	EtcdInitialElectionTickAdvance                    bool   `help:"Ignored."`
+}
+
+// ignored returns the flags that are given and have no meaning here.
+func ignored(given map[string]bool) (list []string) {
+	for name := range given {
+		switch name {
+		case "workers", "kubeconfig", "identity-directory-write":
+			list = append(list, "--"+name)
+		case "etcd-initial-cluster", "etcd-embed", "etcd-data-dir":
+		default:
+			if strings.HasPrefix(name, "etcd-") {
+				list = append(list, "--"+name)
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// adapt sets what these flags say, where nothing says it in rouse's own words.
+func (f *daprFlags) adapt(in *inForce, given map[string]bool) {
+	set := func(name, text string) {
+		if in.source[name] == "default" {
+			_ = find(in.settings(), name).parse(text) // they are settings, and such values
+			in.source[name] = daprScheduler
+		}
+	}
+	set("dapr-listen", net.JoinHostPort(f.ListenAddress, strconv.Itoa(f.Port)))
+	set("dapr-advertise", f.OverrideBroadcastHostPort)
+	if given["id"] {
+		set("node", f.ID)
+	}
+	if f.LogAsJSON {
+		set("log-format", "json")
+	}
+	if f.EtcdDataDir != "" {
+		set("data", filepath.Join(f.EtcdDataDir, "rouse"))
+	}
+	f.adaptIdentity(in, set)
+	set("admin", "")
+	set("grace", "2s") // a sidecar that does not answer holds nothing up for long
+	if in.source["listen"] == "default" {
+		set("roles", "scheduler,executor")
+		set("listen", "")
+	}
+	// Sidecars come from other machines. The API may be reached by anybody only if somebody says so.
+	if host, _, err := net.SplitHostPort(in.Listen); in.Listen == "" || err == nil && loopback(host) {
+		set("insecure", "true")
+	}
+}
+
+// adaptIdentity sets who the node is to sidecars, if they are asked who they are. What the settings say counts before Sentry.
+func (f *daprFlags) adaptIdentity(in *inForce, set func(name, text string)) {
+	if !f.TLSEnabled && f.Mode != "kubernetes" {
+		return
+	}
+	if in.DaprWorkloadAPI != "" {
+		return
+	}
+	namespace := cmp.Or(os.Getenv("NAMESPACE"), "default")
+	set("dapr-trust-anchors", f.TrustAnchorsFile)
+	if in.DaprCert != "" {
+		return
+	}
+	set("dapr-sentry", cmp.Or(f.SentryAddress, "dapr-sentry."+namespace+".svc:443"))
+	set("dapr-sentry-token", os.Getenv("DAPR_SENTRY_TOKEN_FILE"))
+	set("dapr-sentry-kubernetes", strconv.FormatBool(f.Mode == "kubernetes"))
+	set("dapr-trust-domain", f.TrustDomain)
+	set("dapr-namespace", namespace)
+}
+
+// daprScheduler is where values come from that these flags say, and the app id of Dapr's schedulers.
+const daprScheduler = "dapr-scheduler"
+
+// check refuses members that would each have jobs of their own.
+func (f *daprFlags) check(in *inForce) error {
+	scheme, _, _ := strings.Cut(in.Store, ":")
+	shared := strings.HasPrefix(scheme, "postgres") || strings.HasPrefix(scheme, "redis")
+	const cure = "give the URL of a PostgreSQL or Redis, the same to every member: --store postgres://…"
+	switch {
+	case shared:
+	case len(f.EtcdInitialCluster) > 1:
+		return rouse.Refuse("store", redact(in.Store), fmt.Sprintf("is this member's own, and --etcd-initial-cluster names %d members", len(f.EtcdInitialCluster)), cure)
+	case !f.EtcdEmbed:
+		return rouse.Refuse("store", redact(in.Store), "is this member's own, and --etcd-embed=false asks for one that is not; an etcd cannot be one", cure)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+	"github.com/rousehq/rouse/client"
+)
+
+// daprImportCmd takes over the jobs of another scheduler of Dapr's.
+type daprImportCmd struct {
+	From string `arg:"" help:"Address of the scheduler that has the jobs, HOST:PORT."`
+
+	DaprNamespace string   `help:"Namespace of the apps and actors, as Dapr has it." default:"default" placeholder:"NAME"`
+	App           []string `help:"Jobs of these apps." placeholder:"APP"`
+	ActorType     []string `help:"Reminders of actors of these types." placeholder:"TYPE"`
+	Workflows     bool     `help:"Reminders of the workflows of the apps too."`
+	As            string   `help:"App that asks for reminders; the first of --app if not given, or else rouse." placeholder:"APP"`
+
+	Since   moment `help:"When that scheduler last kept up: what recurs fires what came due since; now if not given." placeholder:"TIME"`
+	Exact   bool   `help:"Leave out jobs of which that scheduler does not tell how far they are."`
+	Replace bool   `help:"Replace jobs that are there already."`
+	DryRun  bool   `help:"Read and say what would be done, and write nothing; needs no server."`
+
+	sourceFlags `embed:""`
+}
+
+func (daprImportCmd) Help() string {
+	return `Reads jobs over the protocol of Dapr's scheduler, from a running one or from another rouse, and writes them into the server as
+timers that go on from there. Their names, data, schedules and policies are as they were. The protocol does not tell when a job was
+scheduled, nor how often it has ticked: what follows from that is said of each job, and counts from now.
+
+It can be run again: jobs that are there already stay as they are. Have sidecars connect to the new scheduler first, so that nobody fires
+what is read meanwhile.
+
+Examples:
+
+    rouse dapr-import 127.0.0.1:50006 --app shop --dry-run
+    rouse dapr-import 127.0.0.1:50006 --app shop --app bills --workflows
+    rouse dapr-import 127.0.0.1:50006 --dapr-namespace prod --actor-type Cart --as shop --since=-5m
+    rouse dapr-import dapr-scheduler:443 --app shop --cert tls.crt --key tls.key --trust-anchors ca.crt`
+}
+
+// daprGroup is what one list has: the jobs of an app, or the reminders of an actor type.
+type daprGroup struct {
+	what     string
+	metadata *schedulerv1.JobMetadata
+}
+
+// groups are the lists that are asked for.
+func (c *daprImportCmd) groups() (list []daprGroup, err error) {
+	as := c.As
+	switch {
+	case as != "":
+	case len(c.App) > 0:
+		as = c.App[0]
+	default:
+		as = "rouse"
+	}
+	actors := func(as, typ string) {
+		list = append(list, daprGroup{"actors " + typ, &schedulerv1.JobMetadata{Namespace: c.DaprNamespace, AppId: as, Target: &schedulerv1.JobTargetMetadata{
+			Type: &schedulerv1.JobTargetMetadata_Actor{Actor: &schedulerv1.TargetActorReminder{Type: typ}}}}})
+	}
+	for _, app := range c.App {
+		list = append(list, daprGroup{"app " + app, &schedulerv1.JobMetadata{Namespace: c.DaprNamespace, AppId: app, Target: &schedulerv1.JobTargetMetadata{
+			Type: &schedulerv1.JobTargetMetadata_Job{Job: &schedulerv1.TargetJob{}}}}})
+		if c.Workflows {
+			for _, kind := range []string{"workflow", "activity"} {
+				actors(app, strings.Join([]string{"dapr.internal", c.DaprNamespace, app, kind}, "."))
+			}
+		}
+	}
+	for _, typ := range c.ActorType {
+		actors(as, typ)
+	}
+	if len(list) == 0 {
+		return nil, &usage{text: "whose jobs? the protocol has no list of all: give --app or --actor-type", help: "rouse dapr-import --help"}
+	}
+	return list, nil
+}
+
+// Run imports.
+func (c *daprImportCmd) Run(a *app) error {
+	groups, err := c.groups()
+	if err != nil {
+		return err
+	}
+	source, end, err := c.dial(a)
+	if err != nil {
+		return err
+	}
+	defer end()
+	i := &daprImport{daprImportCmd: c, a: a, source: source}
+	if c.DryRun {
+		return i.result(i.run(groups, rouse.At(time.Now())))
+	}
+	return a.remote(func(s *client.Client) error {
+		i.server = s
+		ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
+		clock, err := s.Clock(ctx)
+		cancel()
+		if err != nil {
+			return err
+		}
+		return i.result(i.run(groups, clock.Now))
+	})
+}

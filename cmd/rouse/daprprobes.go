@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rousehq/rouse/node"
+)
+
+// probes are the ports on which Dapr's scheduler is asked how it is: GET /healthz and GET /metrics. They listen from before the node is
+// there until after it has ended.
+type probes struct {
+	ctx              context.Context // of the program: when it ends, the node is not ready any more
+	node             atomic.Pointer[node.Node]
+	healthz, metrics string // addresses
+	servers          []*http.Server
+	running          sync.WaitGroup
+	mu               sync.Mutex
+	errs             []error
+}
+
+// probe opens the ports that the flags name.
+func (f *daprFlags) probe(ctx context.Context) (p *probes, err error) {
+	p = &probes{ctx: ctx}
+	if p.healthz, err = p.serve("health", f.HealthzListenAddress, f.HealthzPort, "GET /healthz", p.health); err != nil {
+		return nil, err
+	}
+	if f.EnableMetrics {
+		if p.metrics, err = p.serve("metrics", f.MetricsListenAddress, f.MetricsPort, "GET /metrics", p.expose); err != nil {
+			return nil, errors.Join(err, p.close())
+		}
+	}
+	return p, nil
+}
+
+// serve answers one kind of request on a port of its own.
+func (p *probes) serve(what, host string, port int, pattern string, answer http.HandlerFunc) (addr string, err error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return "", fmt.Errorf("listen for %s: %w", what, err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc(pattern, answer)
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	p.servers = append(p.servers, s)
+	p.running.Go(func() {
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			p.mu.Lock()
+			p.errs = append(p.errs, fmt.Errorf("serve %s: %w", what, err))
+			p.mu.Unlock()
+		}
+	})
+	return l.Addr().String(), nil
+}
+
+// of tells of the node, when it is there.
+func (p *probes) of(n *node.Node) { p.node.Store(n) }
+
+// health answers 200 without a body when sidecars are served, else 503 with the reason.
+func (p *probes) health(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	if err := p.ready(); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	}
+}
+
+func (p *probes) ready() error {
+	n := p.node.Load()
+	switch {
+	case p.ctx.Err() != nil:
+		return errors.New("the server is stopping")
+	case n == nil:
+		return errors.New("the server is starting")
+	}
+	return n.DaprHealthy()
+}
+
+func (p *probes) expose(w http.ResponseWriter, r *http.Request) {
+	n := p.node.Load()
+	if n == nil {
+		http.Error(w, "the server is starting", http.StatusServiceUnavailable)
+		return
+	}
+	n.Metrics().ServeHTTP(w, r)
+}
+
+// close ends the ports, and returns what was wrong with them.
+func (p *probes) close() error {
+	for _, s := range p.servers {
+		_ = s.Close() // nobody needs what is on its way
+	}
+	p.running.Wait()
+	return errors.Join(p.errs...)
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/rousehq/rouse/node"
+)
+
+// daprSchedulerCmd runs a server in place of Dapr's scheduler.
+type daprSchedulerCmd struct {
+	configFlags
+	daprFlags `embed:""`
+
+	AddressFile string `help:"Write the addresses to this file once the server listens." placeholder:"FILE"`
+}
+
+func (daprSchedulerCmd) Help() string {
+	return `It takes the flags of Dapr's scheduler, and for what those do not say the settings of rouse serve, which are described in
+configuration.md. Without --listen there is no API of rouse's, without --admin there are no profiles. Several members share a store.
+SIGTERM and SIGINT drain it: GET /healthz fails at once, triggers that are with sidecars have two seconds (--grace) to be answered, and
+what is not comes again from another member, or after the start.
+
+Examples:
+
+    rouse dapr-scheduler
+    rouse dapr-scheduler --port 50006 --data /var/lib/rouse
+    rouse dapr-scheduler --id dapr-scheduler-server-1 --store postgres://rouse@db.internal/rouse
+    rouse dapr-scheduler --tls-enabled --sentry-address dapr-sentry.dapr-system.svc:443 --trust-domain cluster.local --trust-anchors-file ca.crt`
+}
+
+// Run serves.
+func (c *daprSchedulerCmd) Run(a *app) error {
+	if c.LogLevel == "fatal" { // which is one of Dapr's levels, and none here
+		c.LogLevel = "error"
+	}
+	in, err := c.loadAs(a.given, func(in *inForce) { c.adapt(in, a.given) })
+	if err != nil {
+		return err
+	}
+	if err := c.check(in); err != nil {
+		return err
+	}
+	log := a.logger(&in.Config)
+	a.warnOfVariables(log)
+	if list := ignored(a.given); len(list) > 0 {
+		log.Info("flags are ignored: jobs are not in an etcd, but in a store of rouse's", "flags", strings.Join(list, " "))
+	}
+	stopped := context.AfterFunc(a.ctx, func() { a.note("stopping: what is on its way may end; a second signal ends it at once") })
+	defer stopped()
+	p, err := c.probe(a.ctx)
+	if err != nil {
+		return fmt.Errorf("dapr-scheduler: %w", err)
+	}
+	var tellErr error
+	err = node.Serve(a.ctx, in.node(), log, func(n *node.Node) {
+		p.of(n)
+		if tellErr = c.tell(a, in, n, p); tellErr != nil {
+			log.Error("the addresses cannot be told", "error", tellErr)
+		}
+	})
+	if closeErr := p.close(); err == nil {
+		err = closeErr
+	}
+	if c.AddressFile != "" {
+		_ = os.Remove(c.AddressFile) // nobody listens there any more
+	}
+	if err != nil {
+		return fmt.Errorf("dapr-scheduler: %w", err)
+	}
+	return tellErr
+}
+
+// tell says where the server listens.
+func (c *daprSchedulerCmd) tell(a *app, in *inForce, n *node.Node, p *probes) error {
+	addresses := []struct{ name, addr string }{{"dapr", n.DaprAddr()}, {"healthz", p.healthz}, {"metrics", p.metrics}, {"api", n.Addr()}, {"admin", n.AdminAddr()}}
+	if c.AddressFile != "" {
+		text := ""
+		for _, at := range addresses {
+			if at.addr != "" {
+				text += at.name + " " + at.addr + "\n"
+			}
+		}
+		if err := writeWhole(c.AddressFile, text); err != nil {
+			return err
+		}
+	}
+	store := in.Store
+	if store == "" {
+		store = "pebble"
+	}
+	switch {
+	case a.cli.JSON:
+		return a.printJSON(struct {
+			Dapr    string `json:"dapr"`
+			Healthz string `json:"healthz"`
+			Metrics string `json:"metrics,omitzero"`
+			API     string `json:"api,omitzero"`
+			Admin   string `json:"admin,omitzero"`
+			Data    string `json:"data"`
+			Store   string `json:"store"`
+			PID     int    `json:"pid"`
+			Version string `json:"version"`
+		}{n.DaprAddr(), p.healthz, p.metrics, n.Addr(), n.AdminAddr(), in.Data, redact(store), os.Getpid(), version()})
+	case !a.cli.Quiet:
+		a.say("rouse %s serves Dapr's sidecars on %s", version(), n.DaprAddr())
+		a.say("health on http://%s/healthz", p.healthz)
+		if p.metrics != "" {
+			a.say("metrics on http://%s/metrics", p.metrics)
+		}
+		a.say("data in %s (%s)", in.Data, redact(store))
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/dapr/job"
+)
+
+// protobufList is a list of one reminder, as it is in the store.
+func protobufList(r oldReminder, registered, expires time.Time) []byte {
+	var m []byte
+	add := func(number protowire.Number, value []byte) {
+		m = protowire.AppendBytes(protowire.AppendTag(m, number, protowire.BytesType), value)
+	}
+	add(1, []byte(r.ID))
+	add(2, []byte(r.Type))
+	add(3, []byte(r.Name))
+	add(4, r.Data)
+	add(5, []byte(r.Period))
+	for number, at := range map[protowire.Number]time.Time{6: registered, 8: expires} {
+		b, err := proto.Marshal(timestamppb.New(at))
+		if err != nil {
+			panic(err)
+		}
+		add(number, b)
+	}
+	add(7, []byte(r.DueTime))
+	m = protowire.AppendVarint(protowire.AppendTag(m, 99, protowire.VarintType), 7) // of a later version
+	return append([]byte("\x00pb"), protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), m)...)
+}
+
+// A list in protobuf is read as one in JSON is, in hex and in base64; written as text, its bytes are lost.
+func TestReminderListsInProtobuf(t *testing.T) {
+	want := oldReminder{ID: "7", Type: "Cart", Name: "pay", Data: json.RawMessage(`{"a":"\u00e9"}`), Period: "R3/PT10S", DueTime: "5s",
+		Registered: "2023-01-02T03:04:05Z", Expiration: "2030-01-01T00:00:00Z"}
+	at := func(text string) time.Time {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	body := protobufList(want, at(want.Registered), at(want.Expiration))
+	for _, text := range []string{hex.EncodeToString(body), base64.StdEncoding.EncodeToString(body)} {
+		s, err := readActorState(strings.NewReader(fmt.Sprintf(`{"actors||Cart":%q}`, text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lists, bad := s.lists()
+		if len(bad) != 0 || len(lists) != 1 || !reflect.DeepEqual(lists[0].reminders, []oldReminder{want}) {
+			t.Errorf("read %+v, %v", lists, bad)
+		}
+	}
+	lost, err := json.Marshal(map[string]string{"actors||Cart": string(body)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := readActorState(strings.NewReader(string(lost)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, bad := s.lists(); len(bad) != 1 || !strings.Contains(bad[0].err.Error(), "hex") {
+		t.Errorf("%v", bad)
+	}
+	if _, err := readReminders(body[:len(body)-3], "Cart"); err == nil {
+		t.Error("a list that was cut was read")
+	}
+}
+
+// A file may be a list of documents, and a type may have bars in its name.
+func TestReminderFiles(t *testing.T) {
+	for _, file := range []string{
+		`[{"_id":"actors||a||b","value":[{"actorID":"1","name":"n"}]}, {"_id":"else","value":7}]`,
+		`{"id":"actors||a||b","value":"[{\"actorID\":\"1\",\"name\":\"n\"}]"} {"id":"x||y||z","value":null}`,
+		`{"actors||a||b":"W3siYWN0b3JJRCI6IjEiLCJuYW1lIjoibiJ9XQ=="}`,
+		`[{"actors||a||b||metadata":{"id":"u-1","actorRemindersMetadata":{"partitionCount":1}}}, {"actors||a||b||u-1||reminders||1":[{"actorID":"1","name":"n"}]}]`,
+	} {
+		s, err := readActorState(strings.NewReader(file))
+		if err != nil {
+			t.Fatal(file, err)
+		}
+		lists, bad := s.lists()
+		if len(bad) != 0 || len(lists) != 1 || len(lists[0].reminders) != 1 || lists[0].reminders[0].key() != "a||b||1||n" || lists[0].stale {
+			t.Errorf("%s: %+v, %v", file, lists, bad)
+		}
+	}
+	for file, want := range map[string]string{
+		`{"key":"actors||a","value":"nonsense"}`:                                  "is no list of reminders",
+		`{"key":"actors||a||u||reminders||1","value":[]}`:                         "which lists count",
+		`{"key":"actors||a||metadata","value":"[]"}`:                              "is no metadata",
+		`{"actors||a||metadata":{"actorRemindersMetadata":{"partitionCount":1}}}`: "is not in the file",
+	} {
+		s, err := readActorState(strings.NewReader(file))
+		if err != nil {
+			t.Fatal(file, err)
+		}
+		if _, bad := s.lists(); len(bad) != 1 || !strings.Contains(bad[0].err.Error(), want) {
+			t.Errorf("%s: %v, want %q", file, bad, want)
+		}
+	}
+	for _, file := range []string{`{"key":"actors||a"`, `7`, `[7]`, `{"value":7}`} {
+		if _, err := readActorState(strings.NewReader(file)); err == nil {
+			t.Errorf("%s was read", file)
+		}
+	}
+}
+
+// Periods are what Dapr took for ones.
+func TestOldPeriods(t *testing.T) {
+	for text, want := range map[string]oldPeriod{
+		"": {}, "10s": {every: 10 * time.Second}, "1h30m": {every: 90 * time.Minute}, "0s": {}, "R3": {},
+		"PT10S": {every: 10 * time.Second}, "P1W": {every: 7 * 24 * time.Hour}, "P2DT3H4M5S": {every: 51*time.Hour + 4*time.Minute + 5*time.Second},
+		"PT86400S": {every: 24 * time.Hour}, "R5/PT1M": {every: time.Minute}, "P1Y2M": {months: 14}, "R-1/P1M": {months: 1},
+	} {
+		want.text = text
+		left := -1
+		_, _ = fmt.Sscanf(text, "R%d", &left)
+		if got, n, err := readOldPeriod(text); err != nil || got != want || n != left {
+			t.Errorf("%q is %+v, %d, %v; want %+v, %d", text, got, n, err, want, left)
+		}
+	}
+	for _, text := range []string{"x", "R0/PT1S", "R", "Rx/PT1S", "R3/10s", "-1s", "P", "PT", "P1", "PT1", "1", "P1H", "PT1D", "P-1D", "PT1ST1S", "P99999999999D", "P999Y"} {
+		if p, n, err := readOldPeriod(text); err == nil {
+			t.Errorf("%q was read as %+v, %d", text, p, n)
+		}
+	}
+}
+
+// Each period becomes the schedule that has the same ticks; one that none has is refused.
+func TestOldPeriodsAsSchedules(t *testing.T) {
+	at := func(text string) time.Time {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	for _, x := range []struct{ period, from, want string }{
+		{"10s", "2023-01-31T00:00:00Z", "@every 10s"},
+		{"", "2023-01-31T00:00:00Z", ""},
+		{"P1D", "2023-01-31T00:00:00Z", "@every 24h0m0s"},
+		{"P1M", "2023-01-28T01:02:03Z", "3 2 1 28 1,2,3,4,5,6,7,8,9,10,11,12 *"},
+		{"P3M", "2023-11-28T01:02:03Z", "3 2 1 28 11,2,5,8 *"},
+		{"P1Y", "2023-11-02T01:02:03+01:00", "3 2 0 2 11 *"},
+		{"P1Y", "2023-11-02T00:02:03+01:00", "refused"}, // the day before in UTC
+		{"P1M", "2023-01-29T01:02:03Z", "refused"},
+		{"P5M", "2023-01-01T01:02:03Z", "refused"},
+		{"P2Y", "2023-01-01T01:02:03Z", "refused"},
+		{"P1M1D", "2023-01-01T01:02:03Z", "refused"},
+	} {
+		p, _, err := readOldPeriod(x.period)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := p.schedule(at(x.from))
+		if err != nil {
+			got = "refused"
+		}
+		if got != x.want {
+			t.Errorf("%s from %s is %q, %v; want %q", x.period, x.from, got, err, x.want)
+		}
+	}
+}
+
+// Each period has the same words in ISO 8601, which the reminder service reads.
+func TestOldPeriodsAsIntervals(t *testing.T) {
+	for text, want := range map[string]string{"": "", "10s": "PT10S", "1h30m": "PT90M", "90.5s": "PT1M30.5S", "R5/P1Y2M": "P14M", "P1M1D": "P1MT1440M", "P1W": "PT10080M"} {
+		p, _, err := readOldPeriod(text)
+		if got := p.interval(); err != nil || got != want {
+			t.Errorf("%q is %q, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
+// What a sidecar is handed is what it wrote: the data as JSON bytes, in the form that it has for the scheduler.
+func TestOldReminderAsJob(t *testing.T) {
+	now := rouse.At(time.Date(2023, 6, 1, 0, 0, 0, 0, time.UTC))
+	r := oldReminder{ID: "7", Type: "Cart", Name: "pay", Data: json.RawMessage(` {"a": 1}`), Period: "R5/PT10S", Registered: "2023-07-01T00:00:00+02:00", Expiration: "2023-08-01T00:00:00Z"}
+	next, err := r.next(nil, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	timer, over, err := r.timer(next, "prod", "shop", now)
+	if err != nil || over || timer.Due != rouse.At(time.Date(2023, 6, 30, 22, 0, 0, 0, time.UTC)) || timer.Key.Name != "actor/Cart/7/pay" {
+		t.Fatalf("%+v, %v, %v", timer, over, err)
+	}
+	named, err := job.Read(&timer.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var data wrapperspb.BytesValue
+	if err := named.Job.Data.UnmarshalTo(&data); err != nil || string(data.Value) != `{"a": 1}` {
+		t.Errorf("the data are %q, %v", data.Value, err)
+	}
+	if j := named.Job; j.GetSchedule() != "@every 10s" || j.GetRepeats() != 5 || j.GetTtl() != r.Expiration || named.Metadata.AppId != "shop" || named.Metadata.Namespace != "prod" {
+		t.Errorf("the job is %v", named)
+	}
+	r.Data, r.Period, r.Expiration = json.RawMessage("null"), "", ""
+	if next, err = r.next(nil, now); err != nil {
+		t.Fatal(err)
+	}
+	if timer, _, err = r.timer(next, "prod", "shop", now); err != nil {
+		t.Fatal(err)
+	}
+	if named, err = job.Read(&timer.Spec); err != nil || named.Job.Data != nil || named.Job.Schedule != nil || named.Job.Repeats != nil {
+		t.Errorf("the job is %v, %v", named, err)
+	}
+	for _, broken := range []oldReminder{{Type: "Cart", Name: "x"}, {Type: "Cart", ID: "7"}, {Type: "Ca/rt", ID: "7", Name: "x"}} {
+		broken.Registered = r.Registered
+		if next, err = broken.next(nil, now); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := broken.timer(next, "prod", "shop", now); err == nil {
+			t.Errorf("%+v was taken", broken)
+		}
+	}
+}
+
+// Where a reminder is, the record of its last tick says, if there is one.
+func TestOldReminderGoesOn(t *testing.T) {
+	now := rouse.At(time.Date(2023, 6, 1, 0, 0, 0, 0, time.UTC))
+	for _, x := range []struct {
+		r    oldReminder
+		last *oldTrack
+		due  string
+		left int
+		over string
+	}{
+		{oldReminder{Registered: "2023-07-01T00:00:00Z"}, nil, "2023-07-01T00:00:00Z", -1, ""},
+		{oldReminder{DueTime: "2023-07-01T00:00:00Z"}, nil, "2023-07-01T00:00:00Z", -1, ""},
+		{oldReminder{Registered: "2023-01-01T00:00:00Z", Period: "1h"}, &oldTrack{"2023-06-01T00:30:00Z", -1}, "2023-06-01T01:30:00Z", -1, ""},
+		{oldReminder{Registered: "2023-01-01T00:00:00Z", Period: "R9/P1M"}, &oldTrack{"2023-05-31T00:00:00Z", 4}, "2023-07-01T00:00:00Z", 4, ""}, // as Dapr counts months
+		{oldReminder{Registered: "2023-01-01T00:00:00Z", Period: "R9/PT1H"}, &oldTrack{"2023-05-31T00:00:00Z", 0}, "2023-05-31T01:00:00Z", 0, "used up"},
+		{oldReminder{Registered: "2023-07-01T00:00:00Z", Expiration: "2023-06-30T00:00:00Z"}, nil, "2023-07-01T00:00:00Z", -1, "expired"},
+		{oldReminder{Registered: "2023-05-01T00:00:00Z", Expiration: "2023-05-30T00:00:00Z"}, nil, "2023-05-01T00:00:00Z", -1, "expired"},
+	} {
+		n, err := x.r.next(x.last, now)
+		if err != nil || n.at.UTC().Format(time.RFC3339) != x.due || n.left != x.left || (n.over == "") != (x.over == "") || !strings.Contains(n.over, x.over) {
+			t.Errorf("%+v after %+v: %+v, %v", x.r, x.last, n, err)
+		}
+	}
+	for _, r := range []oldReminder{{}, {Registered: "soon"}, {Registered: "2023-07-01T00:00:00Z", Expiration: "later"}, {Registered: "2023-07-01T00:00:00Z", Period: "x"}} {
+		if _, err := r.next(nil, now); err == nil {
+			t.Errorf("%+v was taken", r)
+		}
+	}
+	if _, err := (&oldReminder{Registered: "2023-07-01T00:00:00Z"}).next(&oldTrack{Last: "x"}, now); err == nil {
+		t.Error("a record without a time was taken")
+	}
+}

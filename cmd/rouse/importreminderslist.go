@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rousehq/rouse"
+)
+
+// The entries of an actor state store that have to do with reminders:
+//
+//	actors||TYPE                          the list of all reminders of a type
+//	actors||TYPE||metadata                or how many lists there are, and the id that is in their keys
+//	actors||TYPE||ID||reminders||1        one of these
+//	TYPE||ACTOR||NAME                     when a reminder fired last
+//
+// A list is JSON, or protobuf behind three bytes that JSON cannot begin with.
+
+// actorState is what a file has of them.
+type actorState struct {
+	whole    map[string][]byte // by type
+	metadata map[string]actorMetadata
+	parts    []actorPart
+	tracks   map[string]*oldTrack // by type, actor and name
+	bad      []badList
+}
+
+type actorMetadata struct {
+	key       string
+	ID        string `json:"id"`
+	Reminders struct {
+		Count int `json:"partitionCount"`
+	} `json:"actorRemindersMetadata"`
+}
+
+// actorPart is one of the lists of a type that has several.
+type actorPart struct {
+	key, typ, id string
+	number       int
+	body         []byte
+}
+
+// badList is an entry that cannot be used.
+type badList struct {
+	key, typ string
+	err      error
+}
+
+// reminderList is a list that is read.
+type reminderList struct {
+	key       string
+	stale     bool // another one is in its place
+	reminders []oldReminder
+}
+
+// stateEntry is an entry of a file. State stores that are documents have other words for the key.
+type stateEntry struct {
+	Key   string          `json:"key"`
+	ID    string          `json:"id"`
+	MID   string          `json:"_id"`
+	Value json.RawMessage `json:"value"`
+}
+
+// readActorState reads a file: JSON Lines of entries, a list of entries, or one object of keys and values.
+func readActorState(in io.Reader) (*actorState, error) {
+	s := &actorState{whole: map[string][]byte{}, metadata: map[string]actorMetadata{}, tracks: map[string]*oldTrack{}}
+	dec := json.NewDecoder(in)
+	for n := 1; ; n++ {
+		var raw json.RawMessage
+		err := dec.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return s, nil
+		}
+		if err != nil {
+			return nil, rouse.Refuse("entry "+strconv.Itoa(n), "", "is no JSON: "+err.Error(), `give an object with "key" and "value" for each entry`)
+		}
+		if err := s.value(raw); err != nil {
+			return nil, rouse.Under("entry "+strconv.Itoa(n), err)
+		}
+	}
+}
+
+// value takes in one value of the top of a file.
+func (s *actorState) value(raw json.RawMessage) error {
+	if raw[0] == '[' {
+		var list []json.RawMessage
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return err
+		}
+		for n, e := range list {
+			if err := s.value(e); err != nil {
+				return rouse.Under(fmt.Sprintf("[%d]", n), err)
+			}
+		}
+		return nil
+	}
+	var e stateEntry
+	if raw[0] == '{' && json.Unmarshal(raw, &e) == nil && len(e.Value) > 0 {
+		for _, key := range []string{e.Key, e.MID, e.ID} {
+			if key != "" {
+				s.entry(key, e.Value)
+				return nil
+			}
+		}
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil || all["value"] != nil {
+		return rouse.Refuse("", rouse.Shorten(string(raw), 60), "is no entry of a state store", `give an object with "key" and "value", or one with keys as its members`)
+	}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		s.entry(key, all[key])
+	}
+	return nil
+}
+
+var partKey = regexp.MustCompile(`^(.+)\|\|([^|]+)\|\|reminders\|\|(\d+)$`)
+
+// entry takes in one entry. What has nothing to do with reminders is passed over.
+func (s *actorState) entry(key string, raw json.RawMessage) {
+	rest, ours := strings.CutPrefix(key, "actors||")
+	body, err := bytesOf(raw)
+	if !ours {
+		if t, ok := readTrack(body); ok && err == nil {
+			s.tracks[key] = t
+		}
+		return
+	}
+	typ, isMetadata := strings.CutSuffix(rest, "||metadata")
+	part := partKey.FindStringSubmatch(rest)
+	if part != nil {
+		typ = part[1]
+	}
+	if err != nil {
+		s.bad = append(s.bad, badList{key, typ, err})
+		return
+	}
+	switch {
+	case isMetadata:
+		m := actorMetadata{key: key}
+		if err := json.Unmarshal(body, &m); err != nil {
+			s.bad = append(s.bad, badList{key, typ, rouse.Refuse("value", "", "is no metadata of an actor type: "+err.Error(), "export it again")})
+			return
+		}
+		s.metadata[typ] = m
+	case part != nil:
+		n, _ := strconv.Atoi(part[3]) // digits; a number that is too large is that of no partition
+		s.parts = append(s.parts, actorPart{key: key, typ: typ, id: part[2], number: n, body: body})
+	default:
+		s.whole[typ] = body
+	}
+}
+
+// lists returns the lists in the order of their keys, and what is wrong.
+func (s *actorState) lists() (lists []reminderList, bad []badList) {
+	bad = s.bad
+	add := func(key, typ string, body []byte, stale bool) {
+		reminders, err := readReminders(body, typ)
+		if err != nil {
+			if !stale {
+				bad = append(bad, badList{key, typ, err})
+			}
+			return
+		}
+		lists = append(lists, reminderList{key, stale, reminders})
+	}
+	found := map[string]map[int]bool{}
+	slices.SortFunc(s.parts, func(a, b actorPart) int { return strings.Compare(a.key, b.key) })
+	for _, p := range s.parts {
+		m, told := s.metadata[p.typ]
+		if !told {
+			bad = append(bad, badList{p.key, p.typ, rouse.Refuse("key", "actors||"+p.typ+"||metadata", "is not in the file, and says which lists count", "export it too")})
+			continue
+		}
+		current := p.id == m.ID && p.number >= 1 && p.number <= m.Reminders.Count
+		add(p.key, p.typ, p.body, !current)
+		if current {
+			if found[p.typ] == nil {
+				found[p.typ] = map[int]bool{}
+			}
+			found[p.typ][p.number] = true
+		}
+	}
+	for _, typ := range slices.Sorted(maps.Keys(s.metadata)) {
+		m := s.metadata[typ]
+		for n := 1; n <= min(m.Reminders.Count, maxParts); n++ {
+			if !found[typ][n] {
+				key := fmt.Sprintf("actors||%s||%s||reminders||%d", typ, m.ID, n)
+				bad = append(bad, badList{key, typ, rouse.Refuse("key", key, "is not in the file", "export it too, or if it is not in the store, take its reminders as lost")})
+			}
+		}
+	}
+	for _, typ := range slices.Sorted(maps.Keys(s.whole)) {
+		add("actors||"+typ, typ, s.whole[typ], s.metadata[typ].Reminders.Count > 0)
+	}
+	bad = slices.DeleteFunc(bad, func(b badList) bool { return b.err == nil })
+	return lists, bad
+}
+
+// maxParts bounds what is told of partitions that are missing.
+const maxParts = 10_000
+
+// protobufMark begins a list that is in protobuf.
+var protobufMark = []byte{0, 'p', 'b'}
+
+// bytesOf returns the bytes of a value, which stores write as JSON itself, as a text of JSON, as base64 or as hex; or as a hash of data and version.
+func bytesOf(raw json.RawMessage) ([]byte, error) {
+	var hash struct {
+		Data    json.RawMessage `json:"data"`
+		Version json.RawMessage `json:"version"`
+	}
+	if raw[0] == '{' && json.Unmarshal(raw, &hash) == nil && len(hash.Data) > 0 && len(hash.Version) > 0 && hash.Data[0] == '"' {
+		return bytesOf(hash.Data)
+	}
+	if raw[0] != '"' {
+		return raw, nil
+	}
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return nil, err
+	}
+	whole := func(b []byte) bool {
+		b = bytes.TrimSpace(b)
+		return bytes.HasPrefix(b, protobufMark) || len(b) > 0 && (b[0] == '[' || b[0] == '{' || string(b) == "null")
+	}
+	if b, err := hex.DecodeString(text); err == nil && whole(b) {
+		return b, nil
+	}
+	if b, err := base64.StdEncoding.DecodeString(text); err == nil && whole(b) {
+		return b, nil
+	}
+	if strings.HasPrefix(text, string(protobufMark)) {
+		return nil, rouse.Refuse("value", "", "is protobuf that was written as text, of which bytes are lost", "export it as hex or base64")
+	}
+	return []byte(text), nil
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rousehq/rouse/pool"
+)
+
+const poolDoc = "../../docs/pools.md"
+
+// TestPoolSettingsAreDocumented compares the tables of docs/pools.md with what a pools file may have, and its example with what is
+// read.
+func TestPoolSettingsAreDocumented(t *testing.T) {
+	body, err := os.ReadFile(poolDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := map[string]bool{}
+	for _, v := range []any{poolsFile{}, poolEntry{}, driverEntry{}, subprocessEntry{}} {
+		for f := range reflect.TypeOf(v).Fields() {
+			name := f.Tag.Get("yaml")
+			settings[name] = true
+			if !strings.Contains(string(body), "`"+name+"`") && !strings.Contains(string(body), "`"+name+": {}`") {
+				t.Errorf("%s does not tell of the setting %s", poolDoc, name)
+			}
+		}
+	}
+	_, file, _ := strings.Cut(string(body), "## The file")
+	file, _, _ = strings.Cut(file, "## RabbitMQ")
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z_`, ]+`) \\|").FindAllStringSubmatch(file, -1) {
+		for name := range strings.SplitSeq(row[1], ", ") {
+			if !settings[strings.Trim(name, "`")] {
+				t.Errorf("%s tells of %s, which is no setting", poolDoc, name)
+			}
+		}
+	}
+	_, example, _ := strings.Cut(string(body), "```yml\n")
+	example, _, _ = strings.Cut(example, "```")
+	if f, err := readPools(poolsFileOf(t, example)); err != nil || len(f.Pools) != 1 || f.Listen != defaultPoolListen {
+		t.Errorf("the example is read as %+v, %v", f, err)
+	}
+}
+
+// TestPoolMetricsAreDocumented compares the metrics of pools with those that docs/pools.md names.
+func TestPoolMetricsAreDocumented(t *testing.T) {
+	body, err := os.ReadFile(poolDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := prometheus.NewRegistry()
+	m := pool.NewRegistry(r).Pool("core")
+	m.Orphan("forwarded", 1)
+	m.Requests(1, 1)
+	named := map[string]bool{}
+	for _, name := range regexp.MustCompile("`(rouse_pool_[a-z_]+)").FindAllStringSubmatch(string(body), -1) {
+		named[name[1]] = true
+	}
+	there := make(chan *prometheus.Desc, 100)
+	r.Describe(there)
+	close(there)
+	for d := range there {
+		name := regexp.MustCompile(`fqName: "([a-z_]+)"`).FindStringSubmatch(d.String())[1]
+		if !named[name] {
+			t.Errorf("%s does not tell of %s", poolDoc, name)
+		}
+		delete(named, name)
+	}
+	for name := range named {
+		t.Errorf("%s tells of %s, which there is not", poolDoc, name)
+	}
+}
+
+func poolsFileOf(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "pools.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// TestBadPoolsFiles holds that what is wrong in a pools file is told, and where.
+func TestBadPoolsFiles(t *testing.T) {
+	const head = "pools:\n  - name: core\n    amqp: amqp://guest:guest@127.0.0.1:1/\n"
+	for text, says := range map[string]string{
+		"":                             "is empty",
+		"pools: []":                    "is empty",
+		head + "    unbnd_delay: 3s\n": `pools.yaml:4: unknown field "unbnd_delay"`,
+		head + "    unbind_delay: 3\n": "pools.yaml:4: is no duration",
+		head + "    amqp: x\n":         "pools.yaml:4: mapping key",
+		head:                           "driver: is not exactly one",
+		head + "    driver: {noop: {}, subprocess: {command: [sh]}}\n":            "driver: is not exactly one",
+		head + "    driver: {subprocess: {comand: [sh]}}\n":                       `pools.yaml:4: unknown field "comand"`,
+		head + "    queue_type: fast\n    driver: {noop: {}}\n":                   "pool 1 (core): queue_type",
+		"pools:\n  - name: core\n    amqp: amqp://${NO_SUCH_VARIABLE}/":           "NO_SUCH_VARIABLE, which is not set",
+		head + "    driver: {noop: {}}\n" + head[7:] + "    driver: {noop: {}}\n": "is the name of two pools",
+		head + "    driver: {noop: {}}\n---\npools: []\n":                         "more than one document",
+		"[": "pools.yaml:1",
+	} {
+		if _, err := readPools(poolsFileOf(t, text)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("of\n%s\nit says %v, not %q", text, err, says)
+		}
+	}
+	if _, err := readPools(filepath.Join(t.TempDir(), "no such file")); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("of a file that is not there it says %v", err)
+	}
+}
+
+// TestPoolURLsHaveVariables holds that passwords can come from the environment.
+func TestPoolURLsHaveVariables(t *testing.T) {
+	t.Setenv("SECRET_OF_THE_TEST", "s3cret")
+	f, err := readPools(poolsFileOf(t, "pools:\n  - name: core\n    amqp: amqp://u:${SECRET_OF_THE_TEST}@h/\n    driver: {noop: {}}\n"))
+	if err != nil || f.Pools[0].AMQP != "amqp://u:s3cret@h/" {
+		t.Errorf("it reads %+v, %v", f, err)
+	}
+}

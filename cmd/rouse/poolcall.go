@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/pool"
+)
+
+// poolAddress is where a manager of pools is asked.
+type poolAddress struct {
+	Address string `help:"Address of the manager: listen of its pools file." default:"127.0.0.1:7414" placeholder:"HOST:PORT"`
+}
+
+// call asks the manager; path has escaped parts.
+func (p *poolAddress) call(a *app, method, path string, out any) error {
+	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+p.Address+path, nil)
+	if err != nil {
+		return rouse.Refuse("address", p.Address, "is no address", "give one such as 127.0.0.1:7414")
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var refused *url.Error
+		if errors.As(err, &refused) {
+			err = refused.Err
+		}
+		return fmt.Errorf("the manager of pools at %s: %w: %w; is rouse pool running there?", p.Address, rouse.ErrUnavailable, err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // it is read
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<30))
+	if err != nil {
+		return fmt.Errorf("the manager of pools at %s: %w", p.Address, err)
+	}
+	if answer.StatusCode == http.StatusOK {
+		return json.Unmarshal(body, out)
+	}
+	var failure struct{ Error string }
+	if json.Unmarshal(body, &failure) != nil || failure.Error == "" {
+		failure.Error = "answers " + answer.Status
+	}
+	kind := map[int]error{http.StatusNotFound: rouse.ErrNotFound, http.StatusServiceUnavailable: rouse.ErrUnavailable,
+		http.StatusGatewayTimeout: context.DeadlineExceeded}[answer.StatusCode]
+	if kind != nil {
+		return told{failure.Error, kind}
+	}
+	return fmt.Errorf("the manager of pools at %s: %s", p.Address, failure.Error)
+}
+
+// told is an error that another process has put into words, with what kind of error it is.
+type told struct {
+	text string
+	kind error
+}
+
+func (t told) Error() string { return t.text }
+func (t told) Unwrap() error { return t.kind }
+
+// poolStatusCmd shows pools.
+type poolStatusCmd struct {
+	poolAddress `embed:""`
+	Pool        string `arg:"" optional:"" help:"Name of the pool; all if not given."`
+}
+
+func (poolStatusCmd) Help() string {
+	return `Examples:
+
+    rouse pool status
+    rouse pool status core
+    rouse pool status core --json --address 10.0.0.5:7414`
+}
+
+// Run shows them.
+func (c *poolStatusCmd) Run(a *app) error {
+	if c.Pool == "" {
+		var list []pool.Summary
+		if err := c.call(a, http.MethodGet, "/pools", &list); err != nil {
+			return err
+		}
+		t := newTable(a, "POOL", "STATE", "SINCE", "GROUPS", "WORKERS")
+		for _, p := range list {
+			if a.cli.JSON {
+				if err := a.printJSON(p); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := t.row(p.Pool, p.State, momentText(p.Since), strconv.Itoa(p.Groups), strconv.Itoa(p.Workers)); err != nil {
+				return err
+			}
+		}
+		return t.flush()
+	}
+	var v pool.View
+	if err := c.call(a, http.MethodGet, "/pools/"+url.PathEscape(c.Pool), &v); err != nil {
+		return err
+	}
+	return a.show(v, func() error {
+		if !v.Leads {
+			a.note("this manager does not lead the pool")
+			return nil
+		}
+		t := newTable(a, "KEY", "STATUS", "QUEUE", "WORKERS", "LAST REPORT", "TROUBLE")
+		for _, g := range v.Groups {
+			trouble := g.Error
+			var states []string
+			for _, w := range g.Workers {
+				states = append(states, string(w.State))
+				if trouble == "" && w.LastExit != "" {
+					trouble = "a worker ended: " + w.LastExit
+				}
+			}
+			if err := t.row(strconv.Quote(g.Key), g.Status, g.Queue, strings.Join(states, " "), momentText(g.Report), rouse.Shorten(trouble, 80)); err != nil {
+				return err
+			}
+		}
+		if len(v.Groups) == 0 {
+			a.note("no groups")
+		}
+		return t.flush()
+	})
+}
+
+// momentText prints a time, or nothing if it is zero.
+func momentText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// poolPoisonCmd is about poison requests.
+type poolPoisonCmd struct {
+	List   poolPoisonListCmd   `cmd:"" default:"withargs" help:"List poison requests, oldest first."`
+	Show   poolPoisonShowCmd   `cmd:"" help:"Print the body of a poison request."`
+	Replay poolPoisonReplayCmd `cmd:"" help:"Give poison requests to workers again."`
+	Purge  poolPoisonPurgeCmd  `cmd:"" help:"Forget poison requests."`
+}
+
+func (poolPoisonCmd) Help() string {
+	return `A request that its workers gave back, or died with, more often than the delivery limit is kept in {pool}-poison.
+
+Examples:
+
+    rouse pool poison list core
+    rouse pool poison show core 4f1kx2m9q7c3b8zd
+    rouse pool poison replay core --all`
+}
+
+type poolPoisonListCmd struct {
+	poolAddress `embed:""`
+	Pool        string `arg:"" help:"Name of the pool."`
+	Limit       int    `help:"At most so many, up to 1000." default:"100" placeholder:"N"`
+}
+
+func (poolPoisonListCmd) Help() string {
+	return `Examples:
+
+    rouse pool poison list core
+    rouse pool poison list core --limit 10 --json`
+}
+
+// Run lists them.
+func (c *poolPoisonListCmd) Run(a *app) error {
+	if c.Limit < 1 || c.Limit > 1000 {
+		return rouse.Refuse("limit", strconv.Itoa(c.Limit), "is out of range", "give 1 to 1000")
+	}
+	var list []pool.Poison
+	if err := c.call(a, http.MethodGet, fmt.Sprintf("/pools/%s/poison?limit=%d", url.PathEscape(c.Pool), c.Limit), &list); err != nil {
+		return err
+	}
+	t := newTable(a, "ID", "KEY", "WHEN", "SIZE", "CORRELATION ID")
+	for _, p := range list {
+		if a.cli.JSON {
+			if err := a.printJSON(p); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := t.row(p.ID, strconv.Quote(p.Key), momentText(p.When), strconv.Itoa(p.Size), p.CorrelationID); err != nil {
+			return err
+		}
+	}
+	if len(list) == 0 && !a.cli.JSON {
+		a.note("no poison requests")
+	}
+	return t.flush()
+}
+
+type poolPoisonShowCmd struct {
+	poolAddress `embed:""`
+	Pool        string `arg:"" help:"Name of the pool."`
+	ID          string `arg:"" help:"Id of the request, as list prints it."`
+}
+
+func (poolPoisonShowCmd) Help() string {
+	return `Its body is printed as it is; with --json, in base64 and with the rest.
+
+Examples:
+
+    rouse pool poison show core 4f1kx2m9q7c3b8zd
+    rouse pool poison show core 4f1kx2m9q7c3b8zd --json`
+}
+
+// Run shows it.
+func (c *poolPoisonShowCmd) Run(a *app) error {
+	var p pool.Poison
+	if err := c.call(a, http.MethodGet, "/pools/"+url.PathEscape(c.Pool)+"/poison/"+url.PathEscape(c.ID), &p); err != nil {
+		return err
+	}
+	return a.show(p, func() error {
+		_, err := a.out.Write(p.Body)
+		return err
+	})
+}
+
+// poolPoisonChoice says which poison requests a command is about.
+type poolPoisonChoice struct {
+	poolAddress `embed:""`
+	Pool        string `arg:"" help:"Name of the pool."`
+	ID          string `arg:"" optional:"" help:"Id of the request, as list prints it."`
+	All         bool   `help:"All of them."`
+}
+
+// do asks the manager to do something with them.
+func (c *poolPoisonChoice) do(a *app, method, suffix, did string) error {
+	if (c.ID == "") != c.All {
+		return &usage{text: "name the id of one poison request, or give --all", help: a.command + " --help"}
+	}
+	path := "/pools/" + url.PathEscape(c.Pool) + "/poison"
+	if c.ID != "" {
+		path += "/" + url.PathEscape(c.ID)
+	}
+	var done pool.Changed
+	if err := c.call(a, method, path+suffix, &done); err != nil {
+		return err
+	}
+	return a.show(done, func() error {
+		a.say("%s %d", did, done.Requests)
+		return nil
+	})
+}
+
+type poolPoisonReplayCmd struct {
+	poolPoisonChoice `embed:""`
+}
+
+func (poolPoisonReplayCmd) Help() string {
+	return `The request goes to its key again, with its correlation id and reply queue. One that is poison again comes back under another id.
+
+Examples:
+
+    rouse pool poison replay core 4f1kx2m9q7c3b8zd
+    rouse pool poison replay core --all`
+}
+
+// Run replays them.
+func (c *poolPoisonReplayCmd) Run(a *app) error {
+	return c.do(a, http.MethodPost, "/replay", "replayed")
+}
+
+type poolPoisonPurgeCmd struct {
+	poolPoisonChoice `embed:""`
+}
+
+func (poolPoisonPurgeCmd) Help() string {
+	return `Examples:
+
+    rouse pool poison purge core 4f1kx2m9q7c3b8zd
+    rouse pool poison purge core --all`
+}
+
+// Run forgets them.
+func (c *poolPoisonPurgeCmd) Run(a *app) error {
+	return c.do(a, http.MethodDelete, "", "purged")
+}

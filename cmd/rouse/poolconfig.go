@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/pool"
+	"github.com/rousehq/rouse/pool/amqp"
+	"github.com/rousehq/rouse/pool/driver"
+	"github.com/rousehq/rouse/pool/driver/noop"
+	"github.com/rousehq/rouse/pool/driver/subprocess"
+)
+
+// poolsFile is the file that rouse pool reads. docs/pools.md describes it, and a test compares the two.
+type poolsFile struct {
+	Listen string      `yaml:"listen"`
+	Pools  []poolEntry `yaml:"pools"`
+}
+
+type poolEntry struct {
+	Name            string        `yaml:"name"`
+	Transport       string        `yaml:"transport"` // rabbitmq if empty; store for rouse serve
+	AMQP            string        `yaml:"amqp"`
+	Management      string        `yaml:"management"`
+	WorkerAMQP      string        `yaml:"worker_amqp"`
+	UnbindDelay     time.Duration `yaml:"unbind_delay"`
+	StopDelay       time.Duration `yaml:"stop_delay"`
+	ExtraLifetime   time.Duration `yaml:"extra_lifetime"`
+	MessageTTL      time.Duration `yaml:"message_ttl"`
+	DeliveryLimit   int           `yaml:"delivery_limit"`
+	ConsumerTimeout time.Duration `yaml:"consumer_timeout"`
+	StallTimeout    time.Duration `yaml:"stall_timeout"`
+	MaxLength       int           `yaml:"max_length"`
+	PoisonLimit     int           `yaml:"poison_limit"`
+	QueueType       string        `yaml:"queue_type"`
+	Workers         int           `yaml:"workers"`
+	Prefetch        int           `yaml:"prefetch"`
+	Prewarm         time.Duration `yaml:"prewarm"` // of the transport store
+	Driver          driverEntry   `yaml:"driver"`
+}
+
+// driverEntry has exactly one member.
+type driverEntry struct {
+	Subprocess *subprocessEntry `yaml:"subprocess"`
+	Noop       *struct{}        `yaml:"noop"`
+}
+
+type subprocessEntry struct {
+	Command      []string          `yaml:"command"`
+	Dir          string            `yaml:"dir"`
+	Env          map[string]string `yaml:"env"`
+	PassEnv      []string          `yaml:"pass_env"`
+	DrainTimeout time.Duration     `yaml:"drain_timeout"`
+	FirstPause   time.Duration     `yaml:"first_pause"`
+	LongestPause time.Duration     `yaml:"longest_pause"`
+	StableAfter  time.Duration     `yaml:"stable_after"`
+}
+
+// Defaults of a pools file.
+const (
+	defaultPoolListen = "127.0.0.1:7414"
+	defaultPoolDelay  = 10 * time.Minute
+	defaultDrain      = 30 * time.Second
+)
+
+// readPools reads a pools file. What is wrong in it is told with its line.
+func readPools(name string) (*poolsFile, error) {
+	body, err := os.ReadFile(name)
+	if err != nil {
+		return nil, rouse.Refuse("config", name, "cannot be read: "+reason(err), "name the YAML file that describes the pools")
+	}
+	f := &poolsFile{Listen: defaultPoolListen}
+	decoder := yaml.NewDecoder(bytes.NewReader(body), yaml.Strict())
+	if err := decoder.Decode(f); err != nil && !errors.Is(err, io.EOF) {
+		line, what := 1, err.Error()
+		if told, ok := errors.AsType[yaml.Error](err); ok {
+			what = told.GetMessage()
+			if strings.HasPrefix(what, "cannot unmarshal") && strings.HasSuffix(what, "time.Duration") {
+				what = "is no duration: write one with its unit, such as 30s or 10m"
+			}
+			if token := told.GetToken(); token != nil {
+				line = token.Position.Line
+			}
+		}
+		return nil, rouse.Refuse(fmt.Sprintf("%s:%d", name, line), "", what, "see docs/pools.md for what there is")
+	}
+	if err := decoder.Decode(&struct{}{}); !errors.Is(err, io.EOF) {
+		return nil, rouse.Refuse(name, "", "has more than one document", "write one file for each")
+	}
+	if len(f.Pools) == 0 {
+		return nil, rouse.Refuse(name+": pools", "", "is empty", "describe at least one pool")
+	}
+	seen := map[string]bool{}
+	for i := range f.Pools {
+		if err := f.Pools[i].complete(); err != nil {
+			return nil, f.in(name, i, err)
+		}
+		if seen[f.Pools[i].Name] {
+			return nil, rouse.Refuse(name+": name", f.Pools[i].Name, "is the name of two pools", "give each its own")
+		}
+		seen[f.Pools[i].Name] = true
+	}
+	return f, nil
+}
+
+// in says of an error which file and pool it is about.
+func (f *poolsFile) in(name string, i int, err error) error {
+	inv, ok := errors.AsType[*rouse.Invalid](err)
+	if !ok {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	var there rouse.Invalid
+	for _, p := range inv.Problems {
+		p.Field = fmt.Sprintf("%s: pool %d (%s): %s", name, i+1, f.Pools[i].Name, p.Field)
+		there.Problems = append(there.Problems, p)
+	}
+	return &there
+}
+
+// complete puts variables and defaults in.
+func (e *poolEntry) complete() error {
+	for _, u := range []struct {
+		name  string
+		value *string
+	}{{"amqp", &e.AMQP}, {"management", &e.Management}, {"worker_amqp", &e.WorkerAMQP}} {
+		var missing string
+		*u.value = os.Expand(*u.value, func(name string) string {
+			value, ok := os.LookupEnv(name)
+			if !ok {
+				missing = name
+			}
+			return value
+		})
+		if missing != "" {
+			return rouse.Refuse(u.name, "", "names the variable "+missing+", which is not set", "set it")
+		}
+	}
+	if err := e.checkTransport(); err != nil {
+		return err
+	}
+	switch {
+	case e.AMQP == "" && e.Transport != storeTransport:
+		return rouse.Refuse("amqp", "", "is missing", "give the URL of a RabbitMQ, such as amqp://user:password@host:5672/vhost")
+	case e.QueueType != "" && e.QueueType != "quorum" && e.QueueType != "classic":
+		return rouse.Refuse("queue_type", e.QueueType, "is no type of request queues", "write quorum or classic")
+	case (e.Driver.Subprocess == nil) == (e.Driver.Noop == nil):
+		return rouse.Refuse("driver", "", "is not exactly one", "write subprocess: with a command below it, or noop: {}")
+	}
+	for _, d := range []*time.Duration{&e.UnbindDelay, &e.StopDelay} {
+		if *d == 0 {
+			*d = defaultPoolDelay
+		}
+	}
+	if s := e.Driver.Subprocess; s != nil && s.DrainTimeout == 0 {
+		s.DrainTimeout = defaultDrain
+	}
+	return nil
+}
+
+// drain is how long the workers of a pool may take to end.
+func (e *poolEntry) drain() time.Duration {
+	if e.Driver.Subprocess != nil {
+		return e.Driver.Subprocess.DrainTimeout
+	}
+	return 0
+}
+
+func (e *poolEntry) newDriver(log *slog.Logger) (driver.Driver, error) {
+	s := e.Driver.Subprocess
+	if s == nil {
+		return noop.Driver{}, nil
+	}
+	return subprocess.New(subprocess.Config{Pool: e.Name, Command: s.Command, Dir: s.Dir, Env: s.Env, PassEnv: s.PassEnv, Drain: s.DrainTimeout,
+		FirstPause: s.FirstPause, LongestPause: s.LongestPause, Stable: s.StableAfter, Log: log})
+}
+
+// transport is what is RabbitMQ's.
+func (e *poolEntry) transport() amqp.Config {
+	return amqp.Config{URL: e.AMQP, Management: e.Management, WorkerURL: e.WorkerAMQP, Classic: e.QueueType == "classic", MessageTTL: e.MessageTTL,
+		DeliveryLimit: e.DeliveryLimit, MaxLength: e.MaxLength, ConsumerTimeout: e.ConsumerTimeout, StallTimeout: e.StallTimeout, PoisonLimit: e.PoisonLimit, Prefetch: e.Prefetch}
+}
+
+// manager is what is not.
+func (e *poolEntry) manager(d driver.Driver, log *slog.Logger, m *pool.Registry) pool.Config {
+	return pool.Config{Name: e.Name, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay}, ExtraLifetime: e.ExtraLifetime,
+		Workers: e.Workers, Driver: d, Log: log, Metrics: m.Pool(strings.Clone(e.Name))}
+}

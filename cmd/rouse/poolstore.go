@@ -1,0 +1,80 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/pool"
+	"github.com/rousehq/rouse/pool/driver"
+)
+
+// storeTransport is the transport of pools whose requests are in rouse's own store: those of rouse serve.
+const storeTransport = "store"
+
+// checkTransport refuses what the entry's transport does not have.
+func (e *poolEntry) checkTransport() error {
+	switch e.Transport {
+	case "", "rabbitmq":
+		if e.Prewarm != 0 {
+			return rouse.Refuse("prewarm", e.Prewarm.String(), "is of pools whose requests rouse knows ahead", "leave it out, or write transport: store")
+		}
+		return nil
+	case storeTransport:
+	default:
+		return rouse.Refuse("transport", e.Transport, "is no transport", "write rabbitmq or store")
+	}
+	for _, given := range []struct {
+		name string
+		is   bool
+	}{{"amqp", e.AMQP != ""}, {"management", e.Management != ""}, {"worker_amqp", e.WorkerAMQP != ""}, {"message_ttl", e.MessageTTL != 0},
+		{"delivery_limit", e.DeliveryLimit != 0}, {"consumer_timeout", e.ConsumerTimeout != 0}, {"stall_timeout", e.StallTimeout != 0}, {"max_length", e.MaxLength != 0},
+		{"poison_limit", e.PoisonLimit != 0}, {"queue_type", e.QueueType != ""}, {"prefetch", e.Prefetch != 0}} {
+		if given.is {
+			return rouse.Refuse(given.name, "", "is of pools on RabbitMQ", "leave it out: each request says such things for itself")
+		}
+	}
+	if e.Prewarm < 0 || e.Prewarm > maxPrewarm {
+		return rouse.Refuse("prewarm", e.Prewarm.String(), "is out of bounds", "give up to "+maxPrewarm.String())
+	}
+	return nil
+}
+
+const maxPrewarm = time.Hour
+
+// only refuses pools of other transports than the one that is given, "" for RabbitMQ.
+func (f *poolsFile) only(transport string) error {
+	for i := range f.Pools {
+		e := &f.Pools[i]
+		switch store := e.Transport == storeTransport; {
+		case store && transport == "":
+			return rouse.Refuse("transport", e.Transport, "of pool "+e.Name+" is that of rouse serve", "run rouse serve --pools with the file, or leave transport out")
+		case !store && transport == storeTransport:
+			return rouse.Refuse("transport", e.Transport, "of pool "+e.Name+" is not the store", "write transport: store, or run rouse pool --config with the file")
+		}
+	}
+	return nil
+}
+
+// pools returns the pools that the setting names.
+func (c *Config) pools() ([]node.Pool, error) {
+	if c.Pools == "" {
+		return nil, nil
+	}
+	file, err := readPools(c.Pools)
+	if err != nil {
+		return nil, err
+	}
+	if err := file.only(storeTransport); err != nil {
+		return nil, err
+	}
+	list := make([]node.Pool, len(file.Pools))
+	for i := range file.Pools {
+		e := &file.Pools[i]
+		list[i] = node.Pool{Config: pool.Config{Name: e.Name, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay},
+			ExtraLifetime: e.ExtraLifetime, Workers: e.Workers}, Prewarm: e.Prewarm,
+			Open: func(log *slog.Logger) (driver.Driver, error) { return e.newDriver(log) }}
+	}
+	return list, nil
+}

@@ -1,0 +1,39 @@
+// Callworker is a worker of a pool of rouse's own: it keeps a total for its key, and each request adds to it. A pool starts it, with
+// variables that say what its key is and where its requests come from, and stops it when nobody has asked for the key for a while.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/rousehq/rouse/client"
+)
+
+func main() {
+	worker, err := client.ThisWorker()
+	if err != nil {
+		log.Fatal(err)
+	}
+	// With SIGTERM it takes no more requests, finishes the one that it has, and ends.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+
+	// What takes long to load belongs here: it is there for all requests of the key. One request is handled at a time.
+	total := 0
+	err = worker.Work(ctx, client.WorkOptions{}, func(_ context.Context, request client.Fire) (*client.Answer, error) {
+		n, err := strconv.Atoi(strings.TrimSpace(string(request.Payload)))
+		if err != nil {
+			return nil, client.Permanent(fmt.Errorf("the request is no number: %w", err)) // another attempt would not mend it
+		}
+		total += n
+		return &client.Answer{Payload: fmt.Appendf(nil, "%s has %d\n", worker.Key, total), ContentType: "text/plain"}, nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,246 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/engine"
+	"github.com/rousehq/rouse/pool"
+	"github.com/rousehq/rouse/pool/driver"
+	"github.com/rousehq/rouse/pool/local"
+	"github.com/rousehq/rouse/server"
+	"github.com/rousehq/rouse/sink/stream"
+)
+
+// Pool is a pool of workers whose requests are timers of this node: those with the target "pool:NAME/KEY".
+type Pool struct {
+	pool.Config // without its Driver, Log and Metrics, which are the node's to give
+
+	// Prewarm is how long before its time the group of a timer's key is started; 0 is when the time has come.
+	Prewarm time.Duration
+
+	// Open makes what starts the workers.
+	Open func(log *slog.Logger) (driver.Driver, error)
+}
+
+// pools are the pools of a node. Every node has their sink, so that a request for a pool that is elsewhere waits, and does not fail.
+type pools struct {
+	sink    *local.Sink
+	calls   *server.Calls // nil: there are no pools
+	list    []*local.Pool
+	drivers []driver.Driver
+	grace   time.Duration
+	prewarm time.Duration  // the longest of all
+	life    sync.WaitGroup // of what manages them
+	stop    context.CancelFunc
+}
+
+// checkPools looks at what concerns pools.
+func (c *Config) checkPools() (errs []error) {
+	if len(c.Pools) == 0 {
+		return nil
+	}
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	switch {
+	case c.Listen == "" || !c.has("api"):
+		bad("pools are set, and there is no API at which their workers could connect: give listen and the role api, or leave them out")
+	case !c.has("executor"):
+		bad("pools are for nodes that deliver, and roles leaves out executor: give both, or neither")
+	case c.Queue != "":
+		bad("pools do not go with a queue: a request waits for its answer as long as that takes, and brokers do not; leave one of them out")
+	}
+	for i := range c.Pools {
+		if c.Pools[i].Open == nil {
+			bad("pool %q has nothing that starts its workers: name a driver", c.Pools[i].Name)
+		}
+	}
+	return errs
+}
+
+// Of queues in memory nothing is learned late, so they need not be watched for long before they go, and their names not be spared.
+const (
+	localSettle = time.Second
+	localRest   = 10 * time.Millisecond
+)
+
+// openPools makes the pools, which do nothing before the node runs.
+func (n *Node) openPools() (err error) {
+	n.pools = &pools{grace: n.cfg.Grace, stop: func() {}}
+	o := local.Options{MaxHeld: n.cfg.Window / 2, Now: func() rouse.Instant { return n.engine.Now() }}
+	if len(n.cfg.Pools) > 0 {
+		n.pools.calls = server.NewCalls(local.CheckedTarget)
+		o.Answered = n.pools.calls.Answered
+	}
+	n.pools.sink = local.New(o)
+	if len(n.cfg.Pools) == 0 {
+		return nil
+	}
+	registry := pool.NewRegistry(n.metrics.registry)
+	for _, c := range n.cfg.Pools {
+		d, err := c.Open(n.cfg.Log)
+		if err != nil {
+			return err
+		}
+		n.pools.drivers = append(n.pools.drivers, d)
+		if err := pool.CheckName(c.Name); err != nil {
+			return fmt.Errorf("pool %q: %w", c.Name, err)
+		}
+		c.Timing.Settle, c.Timing.Rest = cmp.Or(c.Timing.Settle, localSettle), cmp.Or(c.Timing.Rest, localRest)
+		c.Driver, c.Log, c.Metrics = d, n.cfg.Log, registry.Pool(c.Name)
+		m, err := pool.NewManager(c.Config)
+		if err != nil {
+			return err
+		}
+		p, err := n.pools.sink.Add(m, n.workerAddress, c.Prewarm)
+		if err != nil {
+			return fmt.Errorf("pool %q: %w", c.Name, err)
+		}
+		n.pools.list = append(n.pools.list, p)
+		n.pools.prewarm = max(n.pools.prewarm, c.Prewarm)
+	}
+	return nil
+}
+
+// workerAddress is where workers reach the API: what is advertised, or where it listens, on loopback if that is every address.
+func (n *Node) workerAddress() string {
+	if n.cfg.Advertise != "" {
+		return n.cfg.Advertise
+	}
+	host, port, err := net.SplitHostPort(n.Addr())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return n.Addr()
+}
+
+// runPools manages the pools until they are closed. It returns when they take requests.
+func (n *Node) runPools(ctx context.Context) error {
+	ctx, n.pools.stop = context.WithCancel(context.WithoutCancel(ctx))
+	for _, p := range n.pools.list {
+		run, err := p.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		n.pools.life.Go(run)
+	}
+	return nil
+}
+
+// close ends the pools and their workers: what they had is settled by now, or never will be.
+func (p *pools) close() error {
+	if p == nil {
+		return nil
+	}
+	p.stop()
+	p.life.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), p.grace)
+	defer cancel()
+	var ending sync.WaitGroup
+	errs := make([]error, len(p.drivers))
+	for i, d := range p.drivers {
+		ending.Go(func() { errs[i] = d.Close(ctx) })
+	}
+	ending.Wait()
+	p.drivers = nil
+	p.sink.Close()
+	return errors.Join(errs...)
+}
+
+// events tells those who wait for requests of records, beside whoever hears of them already.
+func (p *pools) events(e engine.Events) engine.Events {
+	if p.calls == nil {
+		return e
+	}
+	before := e.Recorded
+	e.Recorded = func(records []rouse.Record) {
+		if before != nil {
+			before(records)
+		}
+		p.calls.Recorded(records)
+	}
+	return e
+}
+
+// handler tells operators of the pools; nil if there are none.
+func (p *pools) handler() http.Handler {
+	if len(p.list) == 0 {
+		return nil
+	}
+	served := make([]pool.Served, len(p.list))
+	for i, one := range p.list {
+		served[i] = pool.Served{Manager: one.Manager(), Transport: one}
+	}
+	return pool.NewHandler(served)
+}
+
+// Pools returns what the node's pools look like.
+func (n *Node) Pools() []pool.View {
+	views := make([]pool.View, len(n.pools.list))
+	for i, p := range n.pools.list {
+		views[i] = p.Manager().View()
+	}
+	return views
+}
+
+// subscribers serves the subscriptions of workers and of all others.
+type subscribers struct {
+	*stream.Sink
+	workers *local.Sink
+}
+
+// Subscribe reads the first request, which says whose subscription it is.
+func (s subscribers) Subscribe(to rousev1.Fires_SubscribeServer) error {
+	first, err := to.Recv()
+	replay := &replayed{Fires_SubscribeServer: to, first: first, err: err, again: true}
+	if err == nil && local.Mine(first.GetOpen()) {
+		return s.workers.Subscribe(replay)
+	}
+	return s.Sink.Subscribe(replay)
+}
+
+// replayed is a stream whose first request was read.
+type replayed struct {
+	rousev1.Fires_SubscribeServer
+	first *rousev1.SubscribeRequest
+	err   error
+	again bool // the first is to be told; the goroutine that receives owns it
+}
+
+// Recv returns the first request, and then those that follow.
+func (r *replayed) Recv() (*rousev1.SubscribeRequest, error) {
+	if r.again {
+		r.again = false
+		return r.first, r.err
+	}
+	return r.Fires_SubscribeServer.Recv()
+}
+
+var _ grpc.ServerStream = (*replayed)(nil)
+
+// near is who is told of fires ahead; nil if no pool prewarms.
+func (p *pools) near() func(target string, visible rouse.Instant) {
+	if p.prewarm == 0 {
+		return nil
+	}
+	return p.sink.Near
+}
+
+// ahead is how far ahead timers are read into memory: far enough for groups to be started before. Nodes that hold what they read keep
+// to what is set.
+func (p *pools) ahead(c *Config) time.Duration {
+	if p.prewarm == 0 || c.Strategy != Defaults().Strategy {
+		return c.Ahead
+	}
+	return max(c.Ahead, p.prewarm+2*time.Second)
+}

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Headers of answers to requests to pools.
+const (
+	callIDHeader     = "Rouse-Call-Id"
+	callStatusHeader = "Rouse-Call-Status"
+)
+
+// httpCallWait is how long a request over HTTP waits for its answer if it does not say.
+const httpCallWait = 30 * time.Second
+
+// callPool sends the body to a pool and answers with what a worker does: the status is that of the protocol, whatever the answer is.
+func (f *httpFace) callPool(c *call) error {
+	p, err := c.query("id", "wait", "deadline", "keep", "attempts", "timeout")
+	if err != nil {
+		return err
+	}
+	in := poolRequest{namespace: c.vars[0], pool: c.vars[1], key: c.vars[2], contentType: c.r.Header.Get("Content-Type"), id: p.text("id"),
+		wait: httpCallWait, kept: p.text("keep") != ""}
+	for name, to := range map[string]*time.Duration{"wait": &in.wait, "deadline": &in.deadline, "keep": &in.keep, "timeout": &in.timeout} {
+		if err := p.duration(name, to); err != nil {
+			return err
+		}
+	}
+	attempts, err := p.number("attempts", 32)
+	if err != nil {
+		return err
+	}
+	in.attempts = uint32(attempts)
+	if in.payload, err = c.read(rouse.MaxPayload); err != nil {
+		return err
+	}
+	if err := c.patient(in.wait); err != nil {
+		return err
+	}
+	out, err := f.call(c.r.Context(), in)
+	if err != nil {
+		return err
+	}
+	return c.called(out)
+}
+
+func (f *httpFace) fetchCall(c *call) error {
+	p, err := c.query("wait")
+	if err != nil {
+		return err
+	}
+	var wait time.Duration
+	if err := p.duration("wait", &wait); err != nil {
+		return err
+	}
+	if err := c.patient(wait); err != nil {
+		return err
+	}
+	out, err := f.fetch(c.r.Context(), c.key(), wait)
+	if err != nil {
+		return err
+	}
+	return c.called(out)
+}
+
+// patient lets the answer come so much later than those of other requests.
+func (c *call) patient(wait time.Duration) error {
+	if wait < 0 || wait > maxCallWait {
+		return malformed("wait", wait.String(), "is out of bounds", "give up to "+maxCallWait.String())
+	}
+	control, until := http.NewResponseController(c.w), time.Now().Add(wait+writeTimeout)
+	if err := control.SetReadDeadline(until); err != nil { // when it passes, the client is taken for gone
+		return err
+	}
+	return control.SetWriteDeadline(until)
+}
+
+// duration reads a parameter, if it is there.
+func (p params) duration(name string, to *time.Duration) error {
+	text := p.text(name)
+	if text == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return malformed(name, shown(text), "is no duration", "write it like 30s or 5m")
+	}
+	*to = d
+	return nil
+}
+
+// callWord is the status of a request, as it is in headers and in the codes of problems.
+func callWord(s rousev1.CallStatus) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "CALL_STATUS_"))
+}
+
+// called answers with what became of a request: its answer, that it has not ended, or a problem whose code says why there is none.
+func (c *call) called(out called) error {
+	h := c.w.Header()
+	h.Set(callIDHeader, headerText(out.id))
+	h.Set(callStatusHeader, callWord(out.status))
+	switch out.status {
+	case rousev1.CallStatus_CALL_STATUS_OK:
+		var a rouse.Answer
+		if out.answer != nil {
+			a = *out.answer
+		}
+		if a.ContentType == "" || headerText(a.ContentType) != a.ContentType {
+			a.ContentType = "application/octet-stream"
+		}
+		h.Set("Content-Type", a.ContentType)
+		c.w.WriteHeader(http.StatusOK)
+		if c.r.Method != http.MethodHead {
+			_, _ = c.w.Write(a.Payload) // that the client is gone is not worth a word
+		}
+		return nil
+	case rousev1.CallStatus_CALL_STATUS_PENDING:
+		return c.reply(http.StatusAccepted, api.Called{ID: out.id, Status: callWord(out.status)})
+	}
+	return &failure{code: callWord(out.status), detail: out.detail}
+}
+
+// headerText returns text as a header can have it.
+func headerText(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s)
+}

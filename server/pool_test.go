@@ -1,0 +1,141 @@
+package server
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// aTarget makes targets that the fake has a sink for.
+func aTarget(pool, key string) (string, error) { return "stream:" + pool + "/" + key, nil }
+
+func (r *running) calls() rousev1.CallsClient { return rousev1.NewCallsClient(r.dial()) }
+
+// made waits until the fake has as many timers.
+func (f *fake) made(t *testing.T, n int) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		f.mu.Lock()
+		have := len(f.rows)
+		f.mu.Unlock()
+		if have == n {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("there are %d timers, not %d", have, n)
+		}
+	}
+}
+
+// TestCallsThatNobodyWaitsFor: what is not kept is deleted when nobody waits any more, what is kept stays.
+func TestCallsThatNobodyWaitsFor(t *testing.T) {
+	f := newFake()
+	calls := NewCalls(aTarget)
+	c := serve(t, Options{Timers: f, Calls: calls}).calls()
+	soon := durationpb.New(10 * time.Millisecond)
+	got, err := c.Call(t.Context(), &rousev1.CallRequest{Pool: "core", Key: "1", Wait: soon})
+	if err != nil || got.Status != rousev1.CallStatus_CALL_STATUS_EXPIRED || got.Detail == "" {
+		t.Errorf("%v, %v; want it expired", got, err)
+	}
+	f.made(t, 0)
+	ctx, hangUp := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() {
+		_, err := c.Call(ctx, &rousev1.CallRequest{Pool: "core", Key: "1", Wait: durationpb.New(time.Minute)})
+		over <- err
+	}()
+	f.made(t, 1)
+	hangUp()
+	if err := <-over; status.Code(err) != codes.Canceled {
+		t.Errorf("%v; want it canceled", err)
+	}
+	f.made(t, 0)
+	got, err = c.Call(t.Context(), &rousev1.CallRequest{Pool: "core", Key: "1", Wait: soon, Id: "kept"})
+	if err != nil || got.Status != rousev1.CallStatus_CALL_STATUS_PENDING {
+		t.Errorf("%v, %v; want it pending", got, err)
+	}
+	f.made(t, 1)
+	spec := f.rows[rouse.Key{Namespace: "default", Name: "kept"}].Spec
+	if spec.Target != "stream:core/1" || spec.Keep != callKeep || spec.Deadline != callDeadline || spec.Retry.Attempts != callAttempts {
+		t.Errorf("it is %+v", spec)
+	}
+	if n := calls.waiting.Load(); n != 0 || len(calls.byKey) != 0 {
+		t.Errorf("%d and %d still wait", n, len(calls.byKey))
+	}
+}
+
+// TestCallsThatEndElsewhere: where several nodes share a store, the end of a request is found by looking.
+func TestCallsThatEndElsewhere(t *testing.T) {
+	f := newFake()
+	s := serve(t, Options{Timers: f, Calls: NewCalls(aTarget), Nodes: func(context.Context) ([]Node, error) { return nil, nil }})
+	c := s.calls()
+	over := make(chan *rousev1.Called, 1)
+	go func() {
+		got, err := c.Call(t.Context(), &rousev1.CallRequest{Pool: "core", Key: "1", Id: "x", Wait: durationpb.New(time.Minute)})
+		if err != nil {
+			t.Error(err)
+		}
+		over <- got
+	}()
+	f.made(t, 1)
+	key := rouse.Key{Namespace: "default", Name: "x"}
+	f.set(func() {
+		ended := f.rows[key]
+		ended.Due, ended.Answer = rouse.Never, &rouse.Answer{Payload: []byte("yes")}
+		f.rows[key] = ended
+		f.history = append(f.history, rouse.Record{Namespace: "default", Name: "x", Ending: rouse.EndFired, Attempts: 2})
+	})
+	if got := <-over; got.GetStatus() != rousev1.CallStatus_CALL_STATUS_OK || string(got.GetPayload()) != "yes" || got.GetAttempts() != 2 {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestCallsAreRefused: without pools there are no calls, and what makes no sense changes nothing.
+func TestCallsAreRefused(t *testing.T) {
+	c := serve(t, Options{Timers: newFake()}).calls()
+	for _, call := range []func() error{
+		func() error { _, err := c.Call(t.Context(), &rousev1.CallRequest{Pool: "core"}); return err },
+		func() error { _, err := c.Fetch(t.Context(), &rousev1.FetchRequest{Id: "x"}); return err },
+	} {
+		if err := call(); status.Code(err) != codes.Unimplemented {
+			t.Errorf("%v; want it not offered", err)
+		}
+	}
+	f := newFake()
+	c = serve(t, Options{Timers: f, Calls: NewCalls(aTarget)}).calls()
+	for _, bad := range []*rousev1.CallRequest{
+		{Wait: durationpb.New(maxCallWait + 1)}, {Wait: durationpb.New(-1)}, {Keep: durationpb.New(maxCallKeep + 1)}, {Keep: durationpb.New(0)},
+	} {
+		if _, err := c.Call(t.Context(), bad); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%v: %v; want it refused", bad, err)
+		}
+	}
+	f.made(t, 0)
+}
+
+// TestEndingsOfCalls: each way in which an occurrence ends is one in which a request does.
+func TestEndingsOfCalls(t *testing.T) {
+	for _, c := range []struct {
+		record rouse.Record
+		want   rousev1.CallStatus
+	}{
+		{rouse.Record{Ending: rouse.EndFired}, rousev1.CallStatus_CALL_STATUS_OK},
+		{rouse.Record{Ending: rouse.EndMissed, Reason: "deadline of 1s passed"}, rousev1.CallStatus_CALL_STATUS_EXPIRED},
+		{rouse.Record{Ending: rouse.EndDead, Reason: "the deadline of 1s has passed: x", Attempts: 1}, rousev1.CallStatus_CALL_STATUS_EXPIRED},
+		{rouse.Record{Ending: rouse.EndDead, Reason: "it failed", Attempts: 3}, rousev1.CallStatus_CALL_STATUS_DELIVERY_LIMIT},
+		{rouse.Record{Ending: rouse.EndDead, Code: callRejected}, rousev1.CallStatus_CALL_STATUS_REJECTED},
+		{rouse.Record{Ending: rouse.EndSkipped}, rousev1.CallStatus_CALL_STATUS_DELETED},
+	} {
+		out := calledOf("x", &c.record, &rouse.Answer{})
+		if out.status != c.want || (out.answer != nil) != (c.want == rousev1.CallStatus_CALL_STATUS_OK) {
+			t.Errorf("%+v is %v; want %v", c.record, out.status, c.want)
+		}
+	}
+}

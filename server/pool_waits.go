@@ -1,0 +1,88 @@
+package server
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/rousehq/rouse"
+)
+
+// Calls knows who waits for the end of which request to a pool. Whoever puts a server together tells it of answers, before they are
+// written, and of records, when they are.
+type Calls struct {
+	target func(pool, key string) (string, error)
+
+	waiting atomic.Int64 // length of byKey
+	mu      sync.Mutex
+	byKey   map[rouse.Key]*wait
+}
+
+// wait is that of everybody who waits for one request.
+type wait struct {
+	users  int
+	answer *rouse.Answer
+	record rouse.Record
+	ended  chan struct{} // closed when record is there
+	over   bool
+}
+
+// NewCalls returns one for pools whose requests have the targets that are given.
+func NewCalls(target func(pool, key string) (string, error)) *Calls {
+	return &Calls{target: target, byKey: map[rouse.Key]*wait{}}
+}
+
+// expect notes that somebody waits for a request. It is called before the request is made.
+func (c *Calls) expect(key rouse.Key) *wait {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.byKey[key]
+	if w == nil {
+		w = &wait{ended: make(chan struct{})}
+		c.byKey[key] = w
+		c.waiting.Add(1)
+	}
+	w.users++
+	return w
+}
+
+// forget notes that somebody does not wait any more.
+func (c *Calls) forget(key rouse.Key, w *wait) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.users--; w.users == 0 && c.byKey[key] == w {
+		delete(c.byKey, key)
+		c.waiting.Add(-1)
+	}
+}
+
+// Answered tells of the answer to a fire. It does not block.
+func (c *Calls) Answered(f *rouse.Fire, a *rouse.Answer) {
+	if c.waiting.Load() == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := c.byKey[rouse.Key{Namespace: f.Namespace, Name: f.Name}]; w != nil && !w.over {
+		w.answer = a
+	}
+}
+
+// Recorded tells how occurrences ended. It does not block.
+func (c *Calls) Recorded(records []rouse.Record) {
+	if c.waiting.Load() == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range records {
+		key := rouse.Key{Namespace: records[i].Namespace, Name: records[i].Name}
+		w := c.byKey[key]
+		if w == nil {
+			continue
+		}
+		w.record, w.over = records[i], true
+		close(w.ended)
+		delete(c.byKey, key) // who comes now waits for another one
+		c.waiting.Add(-1)
+	}
+}

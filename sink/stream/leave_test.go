@@ -1,0 +1,103 @@
+package stream
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// quit says that the peer leaves, and gives fires back.
+func (p *peer) quit(returned ...*rousev1.Fire) {
+	m := &rousev1.Leave{}
+	for _, f := range returned {
+		m.Returned = append(m.Returned, f.Tag)
+	}
+	p.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Leave{Leave: m}})
+	synctest.Wait()
+}
+
+// One that leaves in good order gets nothing more and settles what it has begun. What it gives back goes to another, as the same attempt.
+func TestOneThatLeavesInGoodOrder(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		p := join(s, jobs(3))
+		d.deliver(fires(3)...)
+		got := p.got()
+		q := join(s, jobs(10))
+		p.quit(got[1])
+		sameNames(t, q.gotNames(), "f001")
+		p.quit(got[1], got[2]) // the first of them is not its own any more
+		sameNames(t, q.gotNames(), "f002")
+		d.deliver(fire("new"))
+		sameNames(t, q.gotNames(), "new")
+		sameNames(t, p.gotNames())
+		for _, name := range []string{"f000", "f001", "f002", "new"} {
+			d.open(name)
+		}
+		select {
+		case err := <-p.over:
+			t.Fatalf("its stream has ended with %v while it has a fire", err)
+		default:
+		}
+		p.done(got[0])
+		if err := <-p.over; err != nil {
+			t.Errorf("its stream has ended with %v", err)
+		}
+		d.want("f000", rouse.Done, 0)
+	})
+}
+
+// One that leaves with nothing in hand is let go at once, and what waits for anybody goes on waiting.
+func TestOneThatLeavesWithNothing(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		p := join(s, jobs(3))
+		p.quit()
+		if err := <-p.over; err != nil {
+			t.Errorf("its stream has ended with %v", err)
+		}
+		d.deliver(fire("a"))
+		d.open("a")
+		q := join(s, jobs(3))
+		sameNames(t, q.gotNames(), "a")
+	})
+}
+
+// An answer is the outcome's, and one that is too large can never be kept.
+func TestAnswers(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
+		p := join(s, jobs(3))
+		d.deliver(fires(3)...)
+		got := p.got()
+		p.settle(&rousev1.Settle{Answers: []*rousev1.Answer{
+			{Tag: got[0].Tag, Payload: []byte("yes"), ContentType: "text/plain"},
+			{Tag: got[1].Tag, Payload: make([]byte, rouse.MaxPayload+1)},
+			{Tag: got[2].Tag, ContentType: strings.Repeat("x", maxContentType+1)},
+		}})
+		d.want("f000", rouse.Done, 0)
+		if o, _ := d.of("f000"); o.Answer == nil || string(o.Answer.Payload) != "yes" || o.Answer.ContentType != "text/plain" {
+			t.Errorf("the answer is %+v", o.Answer)
+		}
+		d.want("f001", rouse.Rejected, 0)
+		d.want("f002", rouse.Rejected, 0)
+	})
+}
+
+// A fire whose deadline passes while it waits is put off then, whatever waits before it; one that comes after its deadline waits as others.
+func TestDeadlinesOfFiresThatWait(t *testing.T) {
+	bubble(t, Options{Wait: 10 * time.Second}, func(t *testing.T, s *Sink, d *sender) {
+		within := func(span time.Duration) func(*rouse.Fire) {
+			return func(f *rouse.Fire) { f.At, f.Spec.Deadline = f.Due, span }
+		}
+		d.deliver(fire("long"), fire("short", within(time.Second)), fire("passed", late(time.Minute), within(time.Second)))
+		time.Sleep(time.Second)
+		d.open("short")
+		time.Sleep(50 * time.Millisecond)
+		d.want("short", rouse.Deferred, time.Millisecond)
+		time.Sleep(8 * time.Second)
+		d.open("long")
+		d.open("passed")
+	})
+}
