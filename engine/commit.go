@@ -313,6 +313,17 @@ func (e *Engine) settleInPlace(en *entry, now rouse.Instant) {
 		e.enqueue(en, now)
 	} else {
 		e.window.place(en)
+		e.near(&en.row)
+	}
+}
+
+// near tells whoever prepares for fires of a row that waits in memory.
+func (e *Engine) near(row *rouse.Row) {
+	if e.opts.Near == nil {
+		return
+	}
+	if t, err := e.readTimer(row); err == nil {
+		e.opts.Near(t.Spec.Target, row.Visible)
 	}
 }
 
@@ -342,5 +353,7 @@ func (e *Engine) takeKnown(row *rouse.Row, t *rouse.Timer, held time.Time, now r
 	if row.Visible <= now {
 		e.window.lift(en)
 		e.enqueue(en, now)
+	} else {
+		e.near(row)
 	}
 }

@@ -78,6 +78,10 @@ type Options struct {
 	// Leader says whether this node does what one node does for all, such as forgetting old records. Nil is yes.
 	Leader func() bool
 
+	// Near is told of each row that begins to wait in memory: its target, and when it needs attention. The engine is locked meanwhile,
+	// so it is quick and calls nothing of the engine's. Nil is told nothing.
+	Near func(target string, visible rouse.Instant)
+
 	// Look is how often the invariants are looked at; default 1 min; negative is never.
 	Look time.Duration
 }

@@ -180,6 +180,8 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 			if row.Visible <= now {
 				w.lift(en)
 				e.enqueue(en, now)
+			} else {
+				e.near(row)
 			}
 		}
 	}

@@ -191,7 +191,7 @@ func (n *Node) assemble() {
 	}
 	n.engine = engine.New(n.store, n.gate, through, engine.Options{
 		Compile:         schedule.Compile,
-		Ahead:           cfg.Ahead,
+		Ahead:           n.pools.ahead(cfg),
 		MaxRows:         cfg.Window,
 		MaxBytes:        int(cfg.WindowBytes),
 		MaxDeliveries:   cfg.MaxDeliveries,
@@ -212,6 +212,7 @@ func (n *Node) assemble() {
 		ClaimBatch:      cfg.ClaimBatch,
 		Namespaces:      cfg.Claims,
 		Leader:          n.cluster.leader,
+		Near:            n.pools.near(),
 		Events:          n.pools.events(n.metrics.events(cfg.Log)),
 	})
 	n.metrics.watch(n.engine, n.store)

@@ -16,7 +16,7 @@ const (
 	// thousand of the largest timers would be a quarter of a gigabyte. The first chunk is smaller: large timers fill the page with it.
 	firstChunk = 20
 	pageChunk  = 100
-	pageBytes = 2 << 20
+	pageBytes  = 2 << 20
 )
 
 func pageSize(asked uint32) (int, error) {
