@@ -12,7 +12,8 @@ build: ## bin/rouse, one static binary
 
 .PHONY: test
 test: servers format vet generated ## everything that must hold: format, vet, staticcheck, generated code, all tests with the race detector
-	$(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v -E '/(bench|cluster)$$')
+	# Tests with real servers wait a lot: three packages at a time keep two cores busy.
+	$(GO) test -race -p 3 -timeout 20m $$($(GO) list ./... | grep -v -E '/(bench|cluster)$$')
 	# What these drive is the real binary, in processes of its own.
 	$(GO) test -short -timeout 20m ./bench ./cluster
 	$(GO) -C tools vet ./...
