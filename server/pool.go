@@ -152,7 +152,11 @@ func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience
 	for {
 		select {
 		case <-w.ended:
-			return calledOf(key.Name, &w.record, w.answer), nil
+			out := calledOf(key.Name, &w.record, w.answer)
+			if out.status == rousev1.CallStatus_CALL_STATUS_OK && out.answer == nil { // it may have come before anybody waited, and be kept
+				return s.became(ctx, key)
+			}
+			return out, nil
 		case <-timer.C:
 			return called{id: key.Name, status: rousev1.CallStatus_CALL_STATUS_PENDING}, nil
 		case <-ctx.Done():

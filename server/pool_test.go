@@ -97,6 +97,43 @@ func TestCallsThatEndElsewhere(t *testing.T) {
 	}
 }
 
+// TestCallsWhoseAnswerCameBeforeAnybodyWaited: who begins to wait between the answer and the commit that keeps it finds it there.
+func TestCallsWhoseAnswerCameBeforeAnybodyWaited(t *testing.T) {
+	f := newFake()
+	calls := NewCalls(aTarget)
+	c := serve(t, Options{Timers: f, Calls: calls}).calls()
+	if _, err := c.Call(t.Context(), &rousev1.CallRequest{Pool: "core", Key: "1", Id: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	key := rouse.Key{Namespace: "default", Name: "x"}
+	answer := &rouse.Answer{Payload: []byte("yes")}
+	calls.Answered(&rouse.Fire{Namespace: key.Namespace, Name: key.Name}, answer)
+	over := make(chan *rousev1.Called, 1)
+	go func() {
+		got, err := c.Fetch(t.Context(), &rousev1.FetchRequest{Id: "x", Wait: durationpb.New(time.Minute)})
+		if err != nil {
+			t.Error(err)
+		}
+		over <- got
+	}()
+	for end := time.Now().Add(20 * time.Second); calls.waiting.Load() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nobody waits")
+		}
+	}
+	record := rouse.Record{Namespace: key.Namespace, Name: key.Name, Ending: rouse.EndFired, Attempts: 1}
+	f.set(func() {
+		ended := f.rows[key]
+		ended.Due, ended.Answer = rouse.Never, answer
+		f.rows[key] = ended
+		f.history = append(f.history, record)
+	})
+	calls.Recorded([]rouse.Record{record})
+	if got := <-over; got.GetStatus() != rousev1.CallStatus_CALL_STATUS_OK || string(got.GetPayload()) != "yes" {
+		t.Errorf("%v", got)
+	}
+}
+
 // TestCallsAreRefused: without pools there are no calls, and what makes no sense changes nothing.
 func TestCallsAreRefused(t *testing.T) {
 	c := serve(t, Options{Timers: newFake()}).calls()

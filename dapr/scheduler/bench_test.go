@@ -59,32 +59,41 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkBurst schedules 10,000 jobs due at one time, and takes them all from one watch: until the last has come, and until
-// every answer is durable, both counted from when they were due.
+// BenchmarkBurst schedules jobs due at one time, or spread over a second, and takes them all from one watch: until the last has come, and
+// until every answer is durable, both counted from when the first were due.
 func BenchmarkBurst(b *testing.B) {
-	const jobs = 10_000
-	for range b.N {
-		b.StopTimer()
-		h := open(b, openPebble(b, b.TempDir()))
-		w := h.watch(jobsOf("bench"))
-		at := time.Now().Add(10 * time.Second).Truncate(time.Millisecond)
-		j := &schedulerv1.Job{DueTime: proto.String(at.Format(time.RFC3339Nano)), Data: &anypb.Any{Value: make([]byte, 64)}}
-		h.many(b, 256, jobs, func(int) *schedulerv1.Job { return j })
-		if time.Now().After(at) {
-			b.Fatal("the machine is too slow to schedule them before they are due")
-		}
-		time.Sleep(time.Until(at))
-		before := cpu()
-		b.StartTimer()
-		for range jobs {
-			w.done(w.next())
-		}
-		came := time.Since(at)
-		eventually(b, "all to be gone", func() bool { return len(h.list(app("bench"))) == 0 })
-		b.ReportMetric(float64((cpu()-before).Nanoseconds())/jobs, "cpu-ns/job")
-		b.ReportMetric(came.Seconds(), "s-until-sent")
-		b.ReportMetric(time.Since(at).Seconds(), "s-until-durable")
-		b.StopTimer()
-		h.stop()
+	for _, c := range []struct {
+		jobs   int
+		spread int // milliseconds
+		ahead  time.Duration
+	}{{10_000, 1, 10 * time.Second}, {100_000, 1000, 40 * time.Second}} {
+		b.Run(fmt.Sprintf("jobs=%d/over=%dms", c.jobs, c.spread), func(b *testing.B) {
+			for range b.N {
+				b.StopTimer()
+				h := open(b, openPebble(b, b.TempDir()))
+				w := h.watch(jobsOf("bench"))
+				at := time.Now().Add(c.ahead).Truncate(time.Millisecond)
+				h.many(b, 256, c.jobs, func(i int) *schedulerv1.Job {
+					due := at.Add(time.Duration(i%c.spread) * time.Millisecond).Format(time.RFC3339Nano)
+					return &schedulerv1.Job{DueTime: &due, Data: &anypb.Any{Value: make([]byte, 64)}}
+				})
+				if time.Now().After(at) {
+					b.Fatal("the machine is too slow to schedule them before they are due")
+				}
+				time.Sleep(time.Until(at))
+				before := cpu()
+				b.StartTimer()
+				for range c.jobs {
+					w.done(w.next())
+				}
+				came := time.Since(at)
+				eventually(b, "all to be gone", func() bool { return len(h.list(app("bench"))) == 0 })
+				b.ReportMetric(float64((cpu()-before).Nanoseconds())/float64(c.jobs), "cpu-ns/job")
+				b.ReportMetric(came.Seconds(), "s-until-sent")
+				b.ReportMetric(time.Since(at).Seconds(), "s-until-durable")
+				b.StopTimer()
+				h.stop()
+			}
+		})
 	}
 }

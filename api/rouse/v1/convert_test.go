@@ -261,7 +261,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		not     []string // fields of the word that this one cannot have, or that no message has
 		nor     []string // fields of the message that are not the word's
 	}{
-		{timer, TimerToProto(&timer), []string{"Bucket", "Paused", "PassTo", "Backlog", "Token"}, []string{"in_flight"}},
+		{timer, TimerToProto(&timer), []string{"Bucket", "Paused", "PassTo", "Backlog", "Token", "Answer"}, []string{"in_flight"}},
 		{record, RecordToProto(&record), nil, nil},
 		{calendar, CalendarToProto(&calendar), nil, nil},
 		{spec, WhenToProto(&spec), nil, nil},
