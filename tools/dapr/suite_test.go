@@ -30,6 +30,9 @@ var leftOut = map[string]string{
 	"scheduler/metrics/goroutines": "compares counts of goroutines of the stock scheduler",
 	"daprd/jobs/kubernetes":        "deploys with the operator",
 	"daprd/jobs/remove":            "counts keys in the stock scheduler's etcd",
+
+	"actors/reminders/store":            "counts keys in the stock scheduler's etcd",
+	"actors/reminders/scheduler/remove": "counts keys in the stock scheduler's etcd",
 }
 
 // TestSuite runs the cases of Dapr's own integration tests that have to do with its scheduler, with rouse in its place. The variables by

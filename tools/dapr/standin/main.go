@@ -57,7 +57,8 @@ func run(args []string) (int, error) {
 	}
 	here := filepath.Dir(self)
 	if port := flag(args, "etcd-client-port"); port != "" && flag(args, "etcd-embed") != "false" {
-		stop, err := beacon(data+"/beacon", port, members(args))
+		ids, own := members(args)
+		stop, err := beacon(data+"/beacon", port, own, ids)
 		if err != nil {
 			return 0, err
 		}
@@ -119,20 +120,22 @@ func database(file, cluster string) (string, error) {
 	return u.String(), err
 }
 
-// members returns the ids of all members of the cluster.
-func members(args []string) (ids []string) {
+// members returns the ids of all members of the cluster, and the port that this one has for the others.
+func members(args []string) (ids []string, own string) {
 	for member := range strings.SplitSeq(flag(args, "etcd-initial-cluster"), ",") {
-		id, _, _ := strings.Cut(member, "=")
-		ids = append(ids, id)
+		id, address, _ := strings.Cut(member, "=")
+		if ids = append(ids, id); id == flag(args, "id") {
+			own = address[strings.LastIndex(address, ":")+1:]
+		}
 	}
-	return ids
+	return ids, own
 }
 
 // beacon starts an etcd that names members as leaders.
-func beacon(dir, port string, ids []string) (stop func(), err error) {
+func beacon(dir, port, peers string, ids []string) (stop func(), err error) {
 	c := embed.NewConfig()
 	c.Dir, c.LogLevel = dir, "error"
-	client, peer := url.URL{Scheme: "http", Host: "127.0.0.1:" + port}, url.URL{Scheme: "http", Host: "127.0.0.1:0"}
+	client, peer := url.URL{Scheme: "http", Host: "127.0.0.1:" + port}, url.URL{Scheme: "http", Host: "127.0.0.1:" + peers}
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
