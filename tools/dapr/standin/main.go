@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -29,6 +30,7 @@ import (
 
 func main() {
 	log.SetPrefix("standin: ")
+	runtime.LockOSThread() // the thread that starts rouse is the one whose death rouse is told of
 	code, err := run(os.Args[1:])
 	if err != nil {
 		log.Fatal(err)
