@@ -259,8 +259,14 @@ func TestABucketIsLeftWhenItsAttemptsHaveEnded(t *testing.T) {
 		a.put(list[1], "@after 5s")
 		a.put(inBucket(0, 1)[0], "@after 5s")
 		time.Sleep(2 * time.Second) // one attempt is out
+		if a.Leaving() != nil {
+			t.Error("a bucket is leaving that was not taken away")
+		}
 		seatA.give(0)
 		time.Sleep(time.Second)
+		if leaving := a.Leaving(); leaving == nil || !leaving(key(list[0])) || leaving(key(inBucket(0, 1)[0])) {
+			t.Error("it is not told which timers are leaving")
+		}
 		if left := seatA.gone(); len(left) != 0 {
 			t.Fatalf("%v were left with an attempt out", left)
 		}
@@ -271,6 +277,9 @@ func TestABucketIsLeftWhenItsAttemptsHaveEnded(t *testing.T) {
 		time.Sleep(time.Second)
 		if left := seatA.gone(); !slices.Equal(left, []uint32{1}) {
 			t.Fatalf("left: %v", left)
+		}
+		if a.Leaving() != nil {
+			t.Error("what was left is still leaving")
 		}
 		seatB.give(1)
 		time.Sleep(5 * time.Second)
