@@ -75,7 +75,7 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 			to.Attempts, to.Manual, to.LastError = occ.Attempt, occ.Manual, detail(o)
 			to.noteFailure(o, sent, now)
 			to.Visible = now.Add(wait)
-			if to.Paused && !occ.Manual {
+			if to.parks() {
 				to.Visible = max(to.Visible, to.pauseEnds())
 			}
 			return Step{To: &to}

@@ -202,6 +202,47 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
+// A run fires in spite of a pause, and so the occurrence in progress that is before it does not wait for the pause's end.
+func TestRunsDoNotWaitForTheEndOfAPause(t *testing.T) {
+	failed := func() (Timer, Schedule) {
+		tm, s := recurring(MisfireLatest)
+		tm.Spec.Retry = Retry{Attempts: 3, Interval: time.Second, Jitter: -1}
+		step := tm.After(mustCurrent(t, &tm), 7, Outcome{Verdict: Failed}, tm.Due, tm.Due+2, s)
+		return *step.To, s
+	}
+	asked, _ := failed()
+	paused := asked
+	now := asked.Due + 10
+	retry := asked.Visible
+	if _, err := asked.Run(now); err != nil {
+		t.Fatal(err)
+	}
+	if asked.Pause("", 0, now); asked.Visible != retry {
+		t.Errorf("a run waits, and the occurrence before it is tried again at %v, not %v", asked.Visible, retry)
+	}
+	if paused.Pause("", 0, now); paused.Visible != Never {
+		t.Errorf("no run waits, and the occurrence is tried again at %v in spite of the pause", paused.Visible)
+	}
+	if _, err := paused.Run(now + 5); err != nil {
+		t.Fatal(err)
+	}
+	if paused.Visible != now+5 {
+		t.Errorf("a run was asked for, and the occurrence before it is tried again at %v", paused.Visible)
+	}
+	tm, s := failed()
+	tm.Pause("", 0, now)
+	run, _ := tm.Run(now)
+	for attempt := range 2 {
+		step := tm.After(mustCurrent(t, &tm), 8, Outcome{Verdict: Failed}, now, now+1, s)
+		if tm = *step.To; attempt == 0 && tm.Visible == Never {
+			t.Error("an attempt failed, and the next one waits for the end of the pause")
+		}
+	}
+	if occ := mustCurrent(t, &tm); !occ.Manual || occ.Due != run || tm.Visible > now+1 {
+		t.Errorf("after the last attempt it is at %+v, at %v", occ, tm.Visible)
+	}
+}
+
 func TestRunNeverUsesUpAnOccurrence(t *testing.T) {
 	tm, s := recurring(MisfireLatest)
 	due := tm.Due

@@ -94,8 +94,9 @@ func (spec *Spec) CheckIntervals(due Instant, s Schedule) error {
 	return nil
 }
 
-// Pause stops the scheduled occurrences until Resume, or until the given time if that is not 0; one that is on its way ends as
-// it would. Pausing a paused timer replaces the reason and the time.
+// Pause stops the scheduled occurrences until Resume, or until the given time if that is not 0. An attempt that is out ends as it
+// would, and the next attempt of its occurrence waits for the end of the pause, unless runs wait behind it. Pausing a paused timer
+// replaces the reason and the time.
 func (t *Timer) Pause(reason string, until, now Instant) error {
 	if until != 0 && until <= now {
 		return Refuse("until", until.String(), "is not after now, "+now.String(), "give a time to come, or none")
@@ -105,7 +106,7 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 	}
 	t.Paused, t.Reason, t.Until, t.Updated = true, Shorten(reason, MaxDetail), until, now
 	switch {
-	case t.Token != 0, t.Attempts != 0 && t.Manual: // these go on
+	case t.Token != 0, t.Attempts != 0 && !t.parks(): // these go on
 	case t.Attempts != 0:
 		t.Visible = t.pauseEnds()
 	default:
@@ -113,6 +114,10 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 	}
 	return nil
 }
+
+// parks says whether the occurrence in progress waits for the end of the timer's pause before it is tried again. A run fires in
+// spite of a pause, and so does what it waits for.
+func (t *Timer) parks() bool { return t.Paused && !t.Manual && len(t.Runs) == 0 }
 
 // PauseOver says that the timer's pause ends by itself, by now.
 func (t *Timer) PauseOver(now Instant) bool { return t.Paused && t.Until != 0 && t.Until <= now }
@@ -196,7 +201,8 @@ func (t *Timer) skip(n *uint32, why string, now Instant, s Schedule) []Record {
 	})
 }
 
-// Run asks for a fire now, beside the schedule: it never uses up an occurrence. It returns the run's due time, which names it.
+// Run asks for a fire now, beside the schedule: it never uses up an occurrence. It returns the run's due time, which names it. An
+// occurrence in progress is before it, and is tried again at once if it waited for the end of a pause.
 func (t *Timer) Run(now Instant) (Instant, error) {
 	if len(t.Runs) >= MaxRuns {
 		return 0, Refuse("name", t.Key.Name, strconv.Itoa(MaxRuns)+" runs of this timer are waiting already", "wait for them to end")
@@ -208,10 +214,14 @@ func (t *Timer) Run(now Instant) (Instant, error) {
 	if due == t.Due { // keeps the two apart for receivers that look at due times only
 		due++
 	}
+	parked := t.Attempts != 0 && t.Token == 0 && t.parks()
 	t.Runs = append(t.Runs[:len(t.Runs):len(t.Runs)], due)
 	t.Updated = due
-	if t.Attempts == 0 {
+	switch {
+	case t.Attempts == 0:
 		t.Visible = t.rest()
+	case parked:
+		t.Visible = now
 	}
 	return due, nil
 }
@@ -279,7 +289,7 @@ func (t *Timer) Settle(now Instant) error {
 		return Refuse("state", "ended", "is of a timer that is kept, and this one is not", "leave it out, or give keep")
 	case t.Over():
 		t.end(now)
-	case t.Attempts != 0 && t.Paused && !t.Manual:
+	case t.Attempts != 0 && t.parks():
 		t.Visible = t.pauseEnds()
 	case t.Attempts != 0:
 		t.Visible = now

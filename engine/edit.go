@@ -52,7 +52,7 @@ func (e *Engine) Records(ctx context.Context, q rouse.RecordQuery) (rouse.Record
 }
 
 // Delete removes a timer, and its occurrences that are on their way beside it; with an ifRevision other than 0, only if the timer
-// has that revision. Dead letters stay.
+// has that revision. A timer whose schedule has ended is there as long as an occurrence of it is on its way. Dead letters stay.
 func (e *Engine) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (Deleted, error) {
 	var d Deleted
 	defer e.hold(key)()
@@ -62,21 +62,24 @@ func (e *Engine) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (
 	})
 	d.InFlight = out.inFlight
 	if (err == nil || errors.Is(err, rouse.ErrNotFound)) && key.Fire == "" { // an earlier call may have been cut off between the two
-		beside, swept := e.sweep(ctx, key, rouse.AnyRevision, nil)
-		d.InFlight = d.InFlight || beside
-		if swept != nil {
-			err = swept
+		beside, failed := e.sweep(ctx, key, rouse.AnyRevision, nil)
+		d.InFlight = d.InFlight || beside.InFlight
+		switch {
+		case failed != nil:
+			err = failed
+		case err != nil && beside.Generation != 0:
+			d.Generation, err = beside.Generation, nil
 		}
 	}
 	return d, err
 }
 
 // sweep removes the occurrences of a timer that are on their way beside it, of generations before the given one, but for those
-// to keep. It says whether an attempt of one of them is out.
-func (e *Engine) sweep(ctx context.Context, key rouse.Key, generation uint64, keep map[rouse.Key]bool) (inFlight bool, err error) {
+// to keep. It returns the latest generation that it removed any of, 0 for none, and whether an attempt of one of them is out.
+func (e *Engine) sweep(ctx context.Context, key rouse.Key, generation uint64, keep map[rouse.Key]bool) (swept Deleted, err error) {
 	firing := []rouse.State{rouse.StateFiring}
 	if n, err := e.store.Count(ctx, rouse.Query{Namespace: key.Namespace, States: firing}); err != nil || n == 0 {
-		return false, err
+		return swept, err
 	}
 	q := rouse.Query{Namespace: key.Namespace, Name: key.Name, States: firing}
 	err = e.each(ctx, q, func(t *rouse.Timer) error {
@@ -84,13 +87,16 @@ func (e *Engine) sweep(ctx context.Context, key rouse.Key, generation uint64, ke
 			return nil
 		}
 		d, err := e.Delete(ctx, t.Key, 0)
-		inFlight = inFlight || d.InFlight
-		if errors.Is(err, rouse.ErrNotFound) { // it has ended meanwhile
+		swept.InFlight = swept.InFlight || d.InFlight
+		switch {
+		case err == nil:
+			swept.Generation = max(swept.Generation, d.Generation)
+		case errors.Is(err, rouse.ErrNotFound): // it has ended meanwhile
 			err = nil
 		}
 		return err
 	})
-	return inFlight, err
+	return swept, err
 }
 
 // Pause stops a timer's scheduled occurrences until Resume, or until the given time if that is not 0.
@@ -242,7 +248,7 @@ func (e *Engine) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec,
 	}
 	res.Timer.Revision, res.Timer.Generation, res.InFlight = out.revision, out.revision, out.inFlight
 	beside, err := e.sweep(ctx, key, out.revision, nil)
-	res.InFlight = res.InFlight || beside
+	res.InFlight = res.InFlight || beside.InFlight
 	return res, err
 }
 

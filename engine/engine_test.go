@@ -244,6 +244,36 @@ func TestNothingStartsAfterAnAcknowledgedDelete(t *testing.T) {
 	})
 }
 
+// A timer whose schedule has ended is there as long as an occurrence of it is on its way: whoever deletes it is told so.
+func TestDeleteOfAnEndedTimerWithAnOccurrenceOnItsWay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := &recorder{answer: func(ctx context.Context, f rouse.Fire) rouse.Outcome {
+			time.Sleep(time.Second)
+			return rouse.Outcome{Verdict: rouse.Failed}
+		}}
+		h := start(t, mem.New(), sink, Options{})
+		made := h.put("a", "@every 10s", func(p *Put) { p.Spec.Overlap, p.Spec.MaxOccurrences = rouse.OverlapAllow, 2 })
+		time.Sleep(10500 * time.Millisecond)
+		if _, err := h.Skip(t.Context(), key("a"), 1, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Get(t.Context(), key("a")); err != rouse.ErrNotFound {
+			t.Fatalf("the timer whose last occurrence was skipped: %v", err)
+		}
+		d, err := h.Delete(t.Context(), key("a"), 0)
+		if err != nil || !d.InFlight || d.Generation != made.Generation {
+			t.Errorf("delete while its first occurrence is on its way: %+v, %v", d, err)
+		}
+		if _, err = h.Delete(t.Context(), key("a"), 0); err != rouse.ErrNotFound {
+			t.Errorf("delete of nothing: %v", err)
+		}
+		time.Sleep(time.Hour)
+		if got := sink.got(); len(got) != 1 {
+			t.Errorf("%d attempts, want the one that was out", len(got))
+		}
+	})
+}
+
 func TestAReplacedTimerFiresAsItsNewGenerationOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := &recorder{answer: func(ctx context.Context, f rouse.Fire) rouse.Outcome {

@@ -93,7 +93,7 @@ func (e *Engine) writePuts(ctx context.Context, puts []Put, items []*write, at [
 				if err != nil {
 					return err
 				}
-				res.InFlight = res.InFlight || beside
+				res.InFlight = res.InFlight || beside.InFlight
 			}
 		}
 	}

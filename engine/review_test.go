@@ -776,13 +776,13 @@ func TestADeleteThatWasCutOffIsFinished(t *testing.T) {
 		h := start(t, mem.New(), &recorder{answer: func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
 		}}, Options{})
-		h.put("a", "@every 1m", func(p *Put) { p.Spec.Overlap = rouse.OverlapAllow })
+		made := h.put("a", "@every 1m", func(p *Put) { p.Spec.Overlap = rouse.OverlapAllow })
 		time.Sleep(61 * time.Second)
 		if _, err := h.store.Apply(t.Context(), []rouse.Change{{Key: key("a"), If: rouse.AnyRevision}}); err != nil { // and then it died
 			t.Fatal(err)
 		}
-		if _, err := h.Delete(t.Context(), key("a"), 0); err != rouse.ErrNotFound {
-			t.Errorf("delete: %v", err)
+		if d, err := h.Delete(t.Context(), key("a"), 0); err != nil || d.Generation != made.Generation {
+			t.Errorf("delete: %+v, %v", d, err)
 		}
 		if n, err := h.Count(t.Context(), rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateFiring}}); err != nil || n != 0 {
 			t.Errorf("%d occurrences go on, %v", n, err)

@@ -218,7 +218,7 @@ func (c *checker) judgeSkips(g *generation, accounts []account) {
 		}
 	}
 	// The schedule must have had so many left, and none be in progress that the skips still wait for.
-	if by := c.faults.push(last, last.Add(c.cfg.AttemptTimeout+c.cfg.MaxLate), c.cfg.MaxLate); n < least && by <= c.end && c.left(g, last, least) {
+	if by := c.faults.push(last, last.Add(c.cfg.AttemptTimeout+c.cfg.MaxLate), c.cfg.MaxLate); n < least && by <= c.end && c.left(g, by, least) {
 		c.violate("R3-reason", g, 0, "%d occurrences were skipped as asked for, but %d were asked for", n, least)
 	}
 }
