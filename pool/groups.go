@@ -15,8 +15,8 @@ import (
 type groupLoop struct {
 	*loop
 	driver  driver.Driver
-	size    int // how many workers a group has
-	plans   func() map[string]plan
+	size    int                    // how many workers a group has
+	news    func() map[string]plan // of keys whose plan may be another one since it was asked last
 	group   func(key string) driver.Group
 	log     *slog.Logger
 	metrics *Metrics
@@ -28,14 +28,19 @@ type groupLoop struct {
 	listing   bool                  // a list is being made
 	relist    bool                  // there is reason to make another one
 	listed    time.Time             // when the last one came
+	took      time.Duration         // and how long that took
 	retry     time.Time             // no list before, as the last one failed
 	lists     uint64                // how many were begun
-	unsettled map[string]*groupCall // keys with a call in flight, or whose last call is not in a list yet, or failed
+	plans     map[string]plan       // all but those that are to end
+	pending   map[string]bool       // keys to be looked at in the next pass
+	asleep    map[string]time.Time  // keys to be looked at when their time has come
+	awake     time.Time             // the earliest of these; zero if there is none
+	unsettled map[string]*groupCall // keys with a call in flight, or whose last call did not bring them where they should be
 
 	mu      sync.Mutex // guards what follows for readers
 	have    bool       // there was a list in this term
 	running map[string]*groupState
-	touched map[string]bool // keys of unsettled: what is known of them is not true any more
+	touched map[string]bool // keys with a call that no list tells of yet: what is known of them is not true any more
 	stalled map[string]bool // keys whose workers are to be replaced
 }
 
@@ -45,16 +50,9 @@ type groupState struct {
 	settled int // that are not draining
 }
 
-// groupCall is the last call for a key.
-type groupCall struct {
-	busy  bool
-	retry time.Time // it failed: no other before
-	since uint64    // it has ended: lists after this many tell what came of it
-}
-
 func newGroupLoop(d driver.Driver, size int, t Timing) *groupLoop {
-	return &groupLoop{loop: newLoop(t), driver: d, size: size, unsettled: map[string]*groupCall{}, touched: map[string]bool{},
-		stalled: map[string]bool{}, relist: true}
+	return &groupLoop{loop: newLoop(t), driver: d, size: size, relist: true, plans: map[string]plan{}, pending: map[string]bool{},
+		asleep: map[string]time.Time{}, unsettled: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}}
 }
 
 // listen passes on what the driver says of changes, until ctx ends.
@@ -70,33 +68,92 @@ func (l *groupLoop) listen(ctx context.Context) {
 	}
 }
 
-// pass makes a list if there is reason to, and starts what calls it may.
+// pass makes a list if there is reason to, and starts what calls it may. It looks only at keys of which something has changed, as
+// there may be thousands that are where they should be.
 func (l *groupLoop) pass(ctx context.Context, now time.Time) time.Time {
 	next := l.list(ctx, now)
+	for key, p := range l.news() {
+		if l.plans[key] = p; p == end {
+			delete(l.plans, key)
+		}
+		l.pending[key] = true
+	}
 	if !l.have {
 		return next // nothing is known yet
 	}
-	plans := l.plans()
-	for key, p := range plans {
-		if p == run && l.isStalled(key) {
-			next = earlier(next, l.replace(ctx, key, now))
-		} else if p == run {
-			next = earlier(next, l.ensure(ctx, key, now))
+	l.waken(now)
+	for key := range l.pending {
+		if l.full() {
+			break // there is a pass when a call has ended
 		}
+		delete(l.pending, key)
+		l.step(ctx, key, now)
 	}
-	for key, st := range l.running {
-		if plans[key] == end && st.settled > 0 {
-			next = earlier(next, l.drain(ctx, key, now))
-		}
-	}
-	return next
+	return earlier(next, l.awake)
 }
+
+// waken makes pending whose time has come, and whose workers stall.
+func (l *groupLoop) waken(now time.Time) {
+	l.mu.Lock()
+	for key := range l.stalled {
+		l.pending[key] = true
+	}
+	l.mu.Unlock()
+	if l.awake.IsZero() || l.awake.After(now) {
+		return
+	}
+	l.awake = time.Time{}
+	for key, due := range l.asleep {
+		if due.After(now) {
+			l.awake = earlier(l.awake, due)
+			continue
+		}
+		delete(l.asleep, key)
+		l.pending[key] = true
+	}
+}
+
+// sleep has a key looked at again at a time.
+func (l *groupLoop) sleep(key string, until time.Time) {
+	l.asleep[key] = until
+	l.awake = earlier(l.awake, until)
+}
+
+// step makes the call that a key needs, if it needs one.
+func (l *groupLoop) step(ctx context.Context, key string, now time.Time) {
+	settled := l.settled(key)
+	switch plan := l.plans[key]; {
+	case plan == run && l.isStalled(key):
+		l.replace(ctx, key, now)
+	case plan == run && settled != l.size:
+		l.start(ctx, key, now, "start", func(ctx context.Context) error { return l.driver.Ensure(ctx, l.group(key)) })
+	case plan == end && settled > 0:
+		l.start(ctx, key, now, "drain", func(ctx context.Context) error { return l.driver.Drain(ctx, key) })
+	default:
+		delete(l.asleep, key)
+		if c := l.unsettled[key]; c != nil && c.told {
+			delete(l.unsettled, key)
+		}
+	}
+}
+
+// settled is how many workers of a key do not drain, by the last list.
+func (l *groupLoop) settled(key string) int {
+	if st := l.running[key]; st != nil {
+		return st.settled
+	}
+	return 0
+}
+
+// shortestPause is that between two lists.
+const shortestPause = 10 * time.Millisecond
 
 // list begins a list if there is reason to.
 func (l *groupLoop) list(ctx context.Context, now time.Time) time.Time {
 	due := l.listed.Add(l.timing.Listing)
 	if l.relist = l.hint.Swap(false) || l.relist; l.relist {
-		due = now
+		// When many groups begin together, one list tells of many of them.
+		due = l.listed.Add(min(max(l.took, shortestPause), l.timing.Interval))
 	}
 	due = latest(due, l.retry)
 	switch {
@@ -121,6 +178,7 @@ func (l *groupLoop) list(ctx context.Context, now time.Time) time.Time {
 				return
 			}
 			l.listed = time.Now()
+			l.took = l.listed.Sub(now)
 			l.take(number, workers)
 		}
 	})
@@ -141,6 +199,16 @@ func (l *groupLoop) take(number uint64, workers []driver.Worker) {
 			st.settled++
 		}
 	}
+	for key, st := range running {
+		if l.settled(key) != st.settled {
+			l.pending[key] = true
+		}
+	}
+	for key := range l.running {
+		if running[key] == nil {
+			l.pending[key] = true
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.have, l.running = true, running
@@ -153,24 +221,13 @@ func (l *groupLoop) take(number uint64, workers []driver.Worker) {
 		if c.busy || number <= c.since {
 			continue
 		}
-		if delete(l.touched, key); !c.retry.After(l.listed) {
-			delete(l.unsettled, key)
+		if !c.told {
+			delete(l.touched, key)
+			l.pending[key] = true
 		}
+		c.tell(l.missing(c.what, key), l.listed, l.timing.Interval)
 	}
 	l.moved.send()
-}
-
-// ensure has the driver start the workers of a key that are missing.
-func (l *groupLoop) ensure(ctx context.Context, key string, now time.Time) time.Time {
-	if st := l.running[key]; st != nil && st.settled == l.size {
-		return time.Time{}
-	}
-	return l.start(ctx, key, now, "start", func(ctx context.Context) error { return l.driver.Ensure(ctx, l.group(key)) })
-}
-
-// drain has the driver end the workers of a key.
-func (l *groupLoop) drain(ctx context.Context, key string, now time.Time) time.Time {
-	return l.start(ctx, key, now, "drain", func(ctx context.Context) error { return l.driver.Drain(ctx, key) })
 }
 
 // stall says that the workers of a key do nothing any more, though they have requests.
@@ -185,55 +242,6 @@ func (l *groupLoop) isStalled(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stalled[key]
-}
-
-// replace has the driver drain the workers of a key, which kills those that do not end; others are started then.
-func (l *groupLoop) replace(ctx context.Context, key string, now time.Time) time.Time {
-	return l.start(ctx, key, now, "drain", func(ctx context.Context) error {
-		err := l.driver.Drain(ctx, key)
-		if err == nil {
-			l.mu.Lock()
-			delete(l.stalled, key)
-			l.mu.Unlock()
-		}
-		return err
-	})
-}
-
-// start makes a call unless another one is in flight for the key, or what came of the last one is not known yet.
-func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what string, f func(context.Context) error) time.Time {
-	c := l.unsettled[key]
-	switch {
-	case c == nil:
-		c = &groupCall{}
-	case c.busy || c.retry.IsZero(): // a list comes
-		return time.Time{}
-	case c.retry.After(now):
-		return c.retry
-	}
-	if l.full() {
-		return time.Time{} // there is a pass when a call has ended
-	}
-	c.busy, c.retry = true, time.Time{}
-	l.unsettled[key] = c
-	l.mu.Lock()
-	l.touched[key] = true
-	l.mu.Unlock()
-	l.call(ctx, func(ctx context.Context) func() {
-		err := f(ctx)
-		return func() {
-			c.busy, c.since, l.relist = false, l.lists, true
-			if err == nil {
-				return
-			}
-			c.retry = time.Now().Add(l.timing.Interval)
-			if ctx.Err() == nil {
-				l.log.Warn("cannot "+what+" the workers of a key", "key", key, "error", err)
-			}
-			l.metrics.failures.WithLabelValues(what).Inc()
-		}
-	})
-	return time.Time{}
 }
 
 // gone says whether it is certain that a key has no workers, none that are about to start, and none that drain.
