@@ -118,7 +118,7 @@ func (c *checker) retriedBy(g *generation, d *delivery, a *arrival) Time {
 // contested says whether something that may have ended the generation began before a time.
 func (g *generation) contested(by Time) bool { return g.threat != nil && g.threat.t0 < by }
 
-// doneBy returns when an occurrence had ended.
+// doneBy returns when an occurrence had ended. Attempts that a crash made the service forget do not count towards the last one.
 func (c *checker) doneBy(g *generation, d *delivery) Time {
 	done := forever
 	for i := range d.arrivals {
@@ -126,7 +126,11 @@ func (c *checker) doneBy(g *generation, d *delivery) Time {
 			done = min(done, a.end)
 		}
 	}
-	if n, most := len(d.arrivals), g.put.Spec.MaxAttempts; done == forever && n > 0 && (g.died(d) || most > 0 && n >= most) {
+	n, most := len(d.arrivals), g.put.Spec.MaxAttempts
+	spent := func() bool {
+		return most > 0 && n >= most && !c.faults.touch(d.arrivals[0].T, c.running(&d.arrivals[max(0, n-2)]))
+	}
+	if done == forever && n > 0 && (g.died(d) || spent()) {
 		last := &d.arrivals[n-1]
 		if done = last.end; done == forever {
 			done = last.T // the service may have seen at once that it was cut

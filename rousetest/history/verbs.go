@@ -128,7 +128,11 @@ func (c *checker) judgePause(g *generation, d *delivery) {
 	slack := micros(c.cfg.ClockErr)
 	for i := range g.timer.pauses {
 		p := g.timer.pauses[i].sure
-		within := p.from+slack+micros(c.cfg.MaxLate) < began && began < p.to-slack // until then it may have been on its way
+		onItsWay := p.from + slack + micros(c.cfg.MaxLate) // until then it may have been
+		if g.put.Spec.Overlap == OverlapAllow && d.lo <= p.from+slack { // it went its own way when it came due, and waited for the end of a fault
+			onItsWay = c.faults.push(p.from, onItsWay, c.cfg.MaxLate)
+		}
+		within := onItsWay < began && began < p.to-slack
 		cameDue := g.put.Spec.recurring() && p.from+slack < d.lo && d.lo < p.to-slack && p.from < began
 		if within || cameDue {
 			c.violate("R7-pause", g, d.lo, "it arrived at %v, the timer was paused from %v to %v", began, p.from, p.to)
