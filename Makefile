@@ -63,7 +63,7 @@ kube: ## the API server of Kubernetes and its etcd, built as tools, and the test
 
 .PHONY: bench
 bench: build ## every scenario of rouse bench, one after another
-	for s in create-batch create-single pipeline burst webhook lag pending wheel idle; do bin/rouse bench $$s; done
+	for s in create-batch create-single pipeline burst webhook lag pending dapr reminders wheel idle; do bin/rouse bench $$s; done
 
 .PHONY: bench-shared
 bench-shared: build ## the same on PostgreSQL and Redis: each strategy, 1 and 3 nodes
@@ -86,6 +86,10 @@ fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=10m
 .PHONY: soak
 soak: build ## the crash loops for longer: make soak ROUNDS=200
 	ROUSE_ROUNDS=$${ROUNDS:-100} $(GO) test -count 1 -timeout 0 -run 'CrashKill9|PowerCut' ./crash
+
+.PHONY: soak-matrix
+soak-matrix: ## random sequences of what clients ask, other ones each time: make soak-matrix CHECKS=100000
+	$(GO) test -count 1 -timeout 0 ./matrix -run TestVerbs -rapid.checks $${CHECKS:-20000} -rapid.seed $$(date +%s)
 
 .PHONY: soak-cluster
 soak-cluster: build ## several nodes on one store and all that can go wrong between them, for longer: make soak-cluster ROUNDS=10 MINUTES=10

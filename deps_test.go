@@ -53,7 +53,7 @@ var rules = []struct {
 	{"examples", "what users write: they have the front doors only", []string{".", "client", "node"}},
 	{"backup", "takes the copies of stores out and in: knows the kinds that have files, and what a checkpoint of each looks like", []string{".", "store"}},
 	{"node", "puts the parts together", []string{".", "api", "api/reminder/v1", "api/rouse/v1", "reminder", "pool", "backup", "batch", "claim", "engine", "schedule", "store", "sink", "server", "queue", "relay", "migrate", "dapr"}},
-	{"bench", "measures a node through its client, and the raw limits beneath it", []string{".", "api/rouse/v1", "client", "node", "store", "rousetest", "wheel", "schedule"}},
+	{"bench", "measures a node through its client, and the raw limits beneath it", []string{".", "api/rouse/v1", "api/dapr", "api/reminder/v1", "client", "node", "store", "rousetest", "wheel", "schedule"}},
 	{"docs", "runs what the documentation says, with the real binary and real servers", []string{".", "api", "internal/servers"}},
 	{"matrix", "tests only: says things to a whole rouse in all combinations, and judges what came of them", []string{"."}},
 	{"crash", "kills the real binary", []string{".", "client", "rousetest", "internal/servers"}},

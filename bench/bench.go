@@ -32,12 +32,13 @@ type Options struct {
 	Dir      string          // where servers and raw stores keep data; default a temporary directory, removed afterwards
 	Duration time.Duration   // of what is measured; default 5 s
 	Count    int             // timers, where the scenario has a number of them; default the scenario's
-	Rate     int             // per second, for lag; default 5,000, and 2,000 on a store that nodes share
+	Rate     int             // per second, for lag; default 5,000, 2,000 on a store that nodes share, and 1,000 of Dapr's jobs
 	Size     int             // bytes of a payload; default 150
 	History  *history.Writer // of pipeline, lag and burst: what happened, for the checker; may be nil
 	Progress io.Writer       // human-readable progress; may be nil
 
-	base Base // the store that nodes share, while a scenario runs; nil for one that they do not
+	base  Base     // the store that nodes share, while a scenario runs; nil for one that they do not
+	serve []string // flags of serve, beside those that all scenarios need
 }
 
 func (o Options) withDefaults() Options {
@@ -174,6 +175,8 @@ var scenarios = []scenario{
 	{"webhook", "one HTTP POST each: 10,000 due in one second, then sustained", webhook, onAny},
 	{"lag", "how late fires are at a steady rate", lag, onAny},
 	{"pending", "ten million pending timers: memory, and a restart", pending, onEmbedded},
+	{"dapr", "through Dapr's protocol: 100,000 pending jobs, a restart, and how late triggers are at a steady rate", dapr, onEmbedded},
+	{"reminders", "four million pending reminders of the reminder service: memory, and a restart", reminders, onEmbedded},
 	{"wheel", "the timing wheel alone, ten million entries", wheelAlone, onNone},
 	{"idle", "a server with nothing to do, and what it asks a shared store", idle, onAny},
 	{"failover", "kill -9 of one of three nodes on a shared store: how long until others fire its timers", failover, onShared},

@@ -45,6 +45,32 @@ func TestATallySeesWhatIsLostDoubledAndEarly(t *testing.T) {
 	}
 }
 
+// TestScenariosOfTheEmbeddedStore runs the scenarios that restart their server, briefly: what they count is judged, how fast it was is not.
+func TestScenariosOfTheEmbeddedStore(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"pending", "dapr", "reminders"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, err := Run(within(t), name, Options{Binary: path, Count: 500, Rate: 100, Duration: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Timers != 500 || r.RSS == 0 || len(r.Goals) == 0 {
+				t.Errorf("%+v", r)
+			}
+			if name != "reminders" && r.Restart <= 0 {
+				t.Error("nothing came after the restart")
+			}
+			if name == "dapr" && (r.Lost == nil || *r.Lost != 0 || *r.Early != 0 || *r.Doubled != 0 || r.Lag == nil) {
+				t.Errorf("at a steady rate: %+v", r)
+			}
+		})
+	}
+}
+
 func TestNamesCarryTheirNumbers(t *testing.T) {
 	for _, i := range []int64{0, 1, 1 << 40} {
 		if n, ok := number(name(i)); !ok || n != i {

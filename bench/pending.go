@@ -48,19 +48,11 @@ func pending(ctx context.Context, o Options) (*Result, error) {
 		Spec: &rousev1.Spec{Schedule: "@after 1s", Target: "stream:wake", Payload: body}}); err != nil {
 		return nil, err
 	}
-	if err := t.processes[0].stop(syscall.SIGKILL); err != nil {
-		return nil, err
-	}
-	for _, c := range t.conns {
-		_ = c.Close()
-	}
-	time.Sleep(1100 * time.Millisecond)
-	start := time.Now()
-	p, err := startProcess(ctx, o, t.dir, 0)
+	start, err := t.restart(ctx, 1100*time.Millisecond)
 	if err != nil {
 		return nil, err
 	}
-	t.processes[0] = p // t ends it
+	p := t.processes[0]
 	c, err := open(ctx, Options{Server: p.addr}, 1)
 	if err != nil {
 		return nil, err

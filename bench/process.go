@@ -23,6 +23,7 @@ type process struct {
 	name   string // of the node
 	addr   string // of the API
 	admin  string // of the metrics
+	dapr   string // of Dapr's sidecars, if they are served
 	child  *exec.Cmd
 	stderr bytes.Buffer
 }
@@ -38,6 +39,7 @@ func startProcess(ctx context.Context, o Options, dir string, i int) (*process, 
 	_ = os.Remove(file)
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data", data, "--address-file", file, "--log-level", "warn",
 		"--node", p.name, "--strategy", o.Strategy, "--buckets", strconv.Itoa(node.Defaults().Buckets), "--lease", o.Lease.String(), "--hold", o.Lease.String()}
+	args = append(args, o.serve...)
 	p.child = exec.Command(o.Binary, args...)
 	store := ""
 	switch {
@@ -61,11 +63,13 @@ func startProcess(ctx context.Context, o Options, dir string, i int) (*process, 
 
 func (p *process) wait(ctx context.Context, file string) error {
 	for deadline := time.Now().Add(patience); ; {
-		b, err := os.ReadFile(file)
-		api, rest, ok := strings.Cut(string(b), "\n")
-		admin, _, both := strings.Cut(rest, "\n")
-		if err == nil && ok && both {
-			p.addr, p.admin = strings.TrimPrefix(api, "api "), strings.TrimPrefix(admin, "admin ")
+		if b, err := os.ReadFile(file); err == nil { // the whole file comes at once
+			at := map[string]string{}
+			for line := range strings.Lines(string(b)) {
+				what, addr, _ := strings.Cut(strings.TrimSpace(line), " ")
+				at[what] = addr
+			}
+			p.addr, p.admin, p.dapr = at["api"], at["admin"], at["dapr"]
 			return nil
 		}
 		if time.Now().After(deadline) || !p.alive() {

@@ -53,8 +53,7 @@ func open(ctx context.Context, o Options, conns int) (_ *target, err error) {
 		}
 	}
 	for i := range conns * len(t.addrs) {
-		c, err := grpc.NewClient(t.addrs[i%len(t.addrs)], grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20), grpc.MaxCallSendMsgSize(16<<20)))
+		c, err := dial(t.addrs[i%len(t.addrs)])
 		if err != nil {
 			return nil, err
 		}
@@ -64,6 +63,37 @@ func open(ctx context.Context, o Options, conns int) (_ *target, err error) {
 		return t, t.share(ctx)
 	}
 	return t, nil
+}
+
+// dial opens a connection to a server.
+func dial(addr string) (*grpc.ClientConn, error) {
+	return grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20), grpc.MaxCallSendMsgSize(16<<20)))
+}
+
+// restart kills the only server, starts it again on the same data after a while, with as many connections as there were, and says when it did.
+func (t *target) restart(ctx context.Context, after time.Duration) (at time.Time, err error) {
+	if err := t.processes[0].stop(syscall.SIGKILL); err != nil {
+		return at, err
+	}
+	for _, c := range t.conns {
+		_ = c.Close()
+	}
+	if err := pause(ctx, after); err != nil {
+		return at, err
+	}
+	at = time.Now()
+	p, err := startProcess(ctx, t.o, t.dir, 0)
+	if err != nil {
+		return at, err
+	}
+	t.processes[0], t.addrs[0] = p, p.addr // t ends it
+	for i := range t.conns {
+		if t.conns[i], err = dial(p.addr); err != nil {
+			return at, err
+		}
+	}
+	return at, nil
 }
 
 func (t *target) timers(i int) rousev1.TimersClient {

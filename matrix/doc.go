@@ -10,5 +10,5 @@
 //	                                     and has exactly one record that says so
 //
 // A cell is named by its combination: go test ./matrix -run 'TestMatrix/latest/skip/slow/outage'. ROUSE_HISTORIES names a
-// directory that histories which break a rule are written to.
+// directory that histories which break a rule are written to. Sequences are the same in each run; make soak-matrix draws new ones.
 package matrix

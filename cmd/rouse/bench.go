@@ -23,7 +23,7 @@ type benchCmd struct {
 	Dir      string        `help:"Directory for the data of servers and raw stores; a temporary one if not given." placeholder:"DIR"`
 	Duration time.Duration `help:"How long to measure." default:"5s" placeholder:"DURATION"`
 	Timers   int           `help:"How many timers; the scenario's own number if not given." placeholder:"N"`
-	Rate     int           `help:"Fires per second, of lag and failover; 5000 if not given, and 2000 on a store that nodes share." placeholder:"N"`
+	Rate     int           `help:"Fires per second, of lag, failover and dapr; 5000 if not given, 2000 on a store that nodes share, and 1000 of dapr." placeholder:"N"`
 	Size     int           `help:"Bytes of a payload." default:"150" placeholder:"N"`
 	History  string        `help:"Write what happened to a file that check judges." placeholder:"FILE"`
 }

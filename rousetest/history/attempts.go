@@ -109,6 +109,13 @@ func (c *checker) retriedBy(g *generation, d *delivery, a *arrival) Time {
 	}
 	wait := c.cfg.MaxBackoff + c.cfg.MaxLate + c.cfg.ClockErr
 	by = c.faults.push(a.T, by.Add(wait), c.cfg.MaxLate)
+	if !d.manual && c.faults.touch(a.T, by) { // the attempt was forgotten, and runs that were asked for meanwhile may be before the next
+		for i := range g.manual.deliveries {
+			if run := &g.manual.deliveries[i]; len(run.arrivals) > 0 && run.arrivals[0].T <= by && run.settled > a.T {
+				by = max(by, c.faults.push(a.T, run.settled.Add(wait), c.cfg.MaxLate))
+			}
+		}
+	}
 	if end, paused := g.timer.paused(a.T, by); paused && !d.manual {
 		by = max(by, c.faults.push(a.T, end.Add(wait), c.cfg.MaxLate))
 	}
