@@ -1,0 +1,95 @@
+package pool
+
+import (
+	"context"
+	"time"
+)
+
+// groupCall is the last call for a key.
+type groupCall struct {
+	what  string // start or drain
+	busy  bool
+	since uint64 // it has ended: lists after this many tell what came of it
+	told  bool   // such a list has come
+	left  int    // how many workers more or less there should have been when it was made, or when a list told of it last
+
+	// A driver may take long to do what it was asked for, or not do it at all, as noop. It is asked again after pauses that double.
+	pause time.Duration
+	retry time.Time // no other call like it before; zero if a list is to come first
+}
+
+// longestAsk is the longest pause between two calls for a key that change nothing.
+const longestAsk = time.Minute
+
+// tell takes what a list says of what came of a call: how many workers are still missing. Who came nearer is asked on at once, who
+// did not after a pause.
+func (c *groupCall) tell(left int, now time.Time, first time.Duration) {
+	switch {
+	case left < c.left:
+		c.pause, c.retry = 0, now
+	case !c.told && c.retry.IsZero(): // it did not fail
+		c.pause = min(max(2*c.pause, first), max(longestAsk, first))
+		c.retry = now.Add(c.pause)
+	}
+	c.told, c.left = true, left
+}
+
+// missing is how many workers of a key there are more or less than a call is to bring about.
+func (l *groupLoop) missing(what, key string) int {
+	n := l.settled(key)
+	if what == "drain" {
+		return n
+	}
+	return max(l.size-n, n-l.size)
+}
+
+// replace has the driver drain the workers of a key, which kills those that do not end; others are started then.
+func (l *groupLoop) replace(ctx context.Context, key string, now time.Time) {
+	l.start(ctx, key, now, "drain", func(ctx context.Context) error {
+		err := l.driver.Drain(ctx, key)
+		if err == nil {
+			l.mu.Lock()
+			delete(l.stalled, key)
+			l.mu.Unlock()
+		}
+		return err
+	})
+}
+
+// start makes a call unless another one is in flight for the key, or what came of the last one is not known yet; the key is looked
+// at again then.
+func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what string, f func(context.Context) error) {
+	c := l.unsettled[key]
+	switch {
+	case c == nil:
+		c = &groupCall{what: what}
+	case c.busy || c.retry.IsZero(): // a list comes
+		return
+	case c.what != what:
+		c.what, c.pause = what, 0 // which is no repetition
+	case c.retry.After(now):
+		l.sleep(key, c.retry)
+		return
+	}
+	delete(l.asleep, key)
+	c.busy, c.told, c.left, c.retry = true, false, l.missing(what, key), time.Time{}
+	l.unsettled[key] = c
+	l.mu.Lock()
+	l.touched[key] = true
+	l.mu.Unlock()
+	l.call(ctx, func(ctx context.Context) func() {
+		err := f(ctx)
+		return func() {
+			c.busy, c.since, l.relist = false, l.lists, true
+			if err == nil {
+				return
+			}
+			c.retry = time.Now().Add(l.timing.Interval)
+			l.sleep(key, c.retry)
+			if ctx.Err() == nil {
+				l.log.Warn("cannot "+what+" the workers of a key", "key", key, "error", err)
+			}
+			l.metrics.failures.WithLabelValues(what).Inc()
+		}
+	})
+}
