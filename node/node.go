@@ -238,6 +238,7 @@ func (n *Node) serves() server.Options {
 	o := server.Options{Timers: n.engine, Subscriber: subscribers{n.streams, n.pools.sink}, Calls: n.pools.calls, Pools: n.pools.handler(), Metrics: n.metrics.handler(), Live: n.engine.Healthy,
 		Ready: n.engine.Healthy, Version: n.cfg.Version, Log: n.cfg.Log, Grace: n.cfg.Grace,
 		ParseCalendar: schedule.ParseICalendar}
+	o.Tables = n.tables()
 	if n.cfg.Clock != nil {
 		o.Clock = movable{n}
 	}

@@ -177,11 +177,15 @@ func (p *pools) handler() http.Handler {
 	if len(p.list) == 0 {
 		return nil
 	}
+	return pool.NewHandler(p.served())
+}
+
+func (p *pools) served() []pool.Served {
 	served := make([]pool.Served, len(p.list))
 	for i, one := range p.list {
 		served[i] = pool.Served{Manager: one.Manager(), Transport: one}
 	}
-	return pool.NewHandler(served)
+	return served
 }
 
 // Pools returns what the node's pools look like.

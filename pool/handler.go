@@ -73,18 +73,26 @@ type Summary struct {
 	Workers int       `json:"workers"`
 }
 
-func (h *handler) all(w http.ResponseWriter, _ *http.Request) {
+// Summaries returns what there is to say of each pool in a line.
+func Summaries(pools []Served) []Summary {
 	list := []Summary{}
-	for _, name := range h.names {
-		p := h.pools[name]
+	for _, p := range pools {
 		v := p.Manager.View()
-		s := Summary{Pool: name, State: p.Transport.State(), Since: v.Since, Groups: len(v.Groups)}
+		s := Summary{Pool: v.Pool, State: p.Transport.State(), Since: v.Since, Groups: len(v.Groups)}
 		for _, g := range v.Groups {
 			s.Workers += len(g.Workers)
 		}
 		list = append(list, s)
 	}
-	answer(w, http.StatusOK, list)
+	return list
+}
+
+func (h *handler) all(w http.ResponseWriter, _ *http.Request) {
+	list := make([]Served, len(h.names))
+	for i, name := range h.names {
+		list[i] = h.pools[name]
+	}
+	answer(w, http.StatusOK, Summaries(list))
 }
 
 func (h *handler) ready(w http.ResponseWriter, _ *http.Request) {

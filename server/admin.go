@@ -8,9 +8,11 @@ import (
 	"github.com/rousehq/rouse/api"
 )
 
-// newAdmin serves what operators need: metrics, health, profiles. It is for trusted networks only.
-func newAdmin(o *Options) http.Handler {
+// newAdmin serves what operators need: a page that shows how the service does, metrics, health, profiles. It is for trusted networks only.
+func newAdmin(core *service) http.Handler {
+	o := core.opts
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", core.page)
 	if o.Metrics != nil {
 		mux.Handle("GET /metrics", o.Metrics)
 	}

@@ -56,6 +56,9 @@ type Options struct {
 
 	// Pools tells operators of pools, at /pools of the admin listener; without it there is nothing to tell.
 	Pools http.Handler
+	// Tables are of the status page, at / of the admin listener, after those of timers and nodes. Each is asked for every few seconds while
+	// somebody looks; an error is shown in its place.
+	Tables []func(ctx context.Context) (Table, error)
 	// Calls knows who waits for requests to pools; without one there are none.
 	Calls *Calls
 
@@ -128,7 +131,7 @@ func New(o Options) *Server {
 	}, o.Services, o.Log)
 	s.http = s.newHTTP(newHTTPFace(core))
 	s.http.ReadTimeout, s.http.WriteTimeout = readTimeout, writeTimeout
-	s.admin = s.newHTTP(newAdmin(&s.opts)) // profiles take as long as they are asked to
+	s.admin = s.newHTTP(newAdmin(core)) // profiles take as long as they are asked to
 	return s
 }
 

@@ -76,15 +76,20 @@ func (f *face) ConnectSidecar(stream grpc.BidiStreamingServer[reminderv1.Sidecar
 
 // DescribeTable tells what is known, as the store has it.
 func (f *face) DescribeTable(ctx context.Context, r *reminderv1.DescribeTableRequest) (*reminderv1.DescribeTableResponse, error) {
-	said, err := f.opts.Keeper.Instances(ctx)
+	return f.Describe(ctx, r.AppId)
+}
+
+// Describe tells what is known of an app, or of all with "", as the store has it.
+func (s *Service) Describe(ctx context.Context, app string) (*reminderv1.DescribeTableResponse, error) {
+	said, err := s.opts.Keeper.Instances(ctx)
 	if err != nil {
 		return nil, err
 	}
-	table, _ := f.now()
+	table, _ := s.now()
 	loads := map[string]float64{}
 	at := map[caller][]string{}
 	var order []caller
-	instances := f.shown()
+	instances := s.shown()
 	for _, i := range instances {
 		loads[i.Address] = 0
 	}
@@ -95,7 +100,7 @@ func (f *face) DescribeTable(ctx context.Context, r *reminderv1.DescribeTableReq
 		loads[said[i].Address] = said[i].Load
 		for _, c := range said[i].Clients {
 			who := caller{c.App, c.Address}
-			if r.AppId != "" && r.AppId != who.app {
+			if app != "" && app != who.app {
 				continue
 			}
 			if at[who] == nil {
@@ -107,9 +112,9 @@ func (f *face) DescribeTable(ctx context.Context, r *reminderv1.DescribeTableReq
 	for _, i := range instances {
 		i.LoadFactor = loads[i.Address]
 	}
-	res := &reminderv1.DescribeTableResponse{Table: call.Update(table, r.AppId, instances)}
+	res := &reminderv1.DescribeTableResponse{Table: call.Update(table, app, instances)}
 	for _, row := range res.Table.InstanceSync {
-		till, err := f.opts.Keeper.Till(ctx, &table.Bucket(row.TokenBucketId).Bucket)
+		till, err := s.opts.Keeper.Till(ctx, &table.Bucket(row.TokenBucketId).Bucket)
 		if err != nil {
 			return nil, err
 		}

@@ -3,7 +3,11 @@ package history
 import (
 	"cmp"
 	"slices"
+	"time"
 )
+
+// skipGrace is how late an occurrence may be that the misfire policy skip lets fire although none after it is due.
+const skipGrace = time.Minute
 
 // givenUp says whether the misfire policy or the deadline excuses an occurrence that did not come. delayed says that something
 // kept it waiting, be it for a moment.
@@ -18,7 +22,7 @@ func (c *checker) givenUp(g *generation, o occurrence, delayed bool, hi, deadlin
 		return ok && next.lo < deadline
 	case MisfireSkip:
 		// A previous occurrence that took long is as good a reason as a fault.
-		return c.faults.touch(o.lo, deadline) || hi > max(o.hi, g.put.T1)
+		return c.faults.touch(o.lo, deadline) || hi > max(o.hi, g.put.T1) || delayed && deadline > o.lo.Add(skipGrace)
 	case MisfireWithin:
 		return delayed && deadline > o.lo.Add(s.Within)
 	}
