@@ -154,7 +154,7 @@ func TestPlans(t *testing.T) {
 		{"not wanted, and gone", Inactive, queueState{}, end},
 	} {
 		l.states["k"], l.target = &c.st, Target{1, map[string]Status{"k": c.want}}
-		if got := l.plans()["k"]; got != c.plan {
+		if got := l.plan("k"); got != c.plan {
 			t.Errorf("the plan for the workers of a queue that is %s is %d, not %d", c.is, got, c.plan)
 		}
 	}

@@ -49,6 +49,7 @@ type queueLoop struct {
 	states  map[string]*queueState
 	waiting map[string][]*waiter
 	doubted map[string]bool // keys whose queue is to be made anew, whatever its phase
+	touched map[string]bool // keys whose state or target has changed since news were asked for
 }
 
 // queueState is what the loop knows of the queue of one key.
@@ -72,14 +73,14 @@ type waiter struct {
 
 func newQueueLoop(q Queues, t Timing, there []Queue) *queueLoop {
 	l := &queueLoop{loop: newLoop(t), queues: q, pending: map[string]bool{}, states: map[string]*queueState{},
-		waiting: map[string][]*waiter{}, doubted: map[string]bool{}}
+		waiting: map[string][]*waiter{}, doubted: map[string]bool{}, touched: map[string]bool{}}
 	for _, queue := range there {
 		st := &queueState{phase: unbound}
 		if queue.Bound {
 			st.phase = bound
 		}
 		l.states[queue.Key] = st
-		l.pending[queue.Key] = true
+		l.pending[queue.Key], l.touched[queue.Key] = true, true
 	}
 	return l
 }
@@ -92,6 +93,9 @@ func (l *queueLoop) pass(ctx context.Context, now time.Time) time.Time {
 	l.resolve()
 	var next time.Time
 	for key := range l.pending {
+		if l.full() {
+			break // there is a pass when a call has ended
+		}
 		st := l.states[key]
 		if st.busy {
 			continue
@@ -102,7 +106,7 @@ func (l *queueLoop) pass(ctx context.Context, now time.Time) time.Time {
 			l.settled(key, st)
 		case due.After(now):
 			next = earlier(next, due)
-		case !l.full():
+		default:
 			l.start(ctx, key, st, call)
 		}
 	}
@@ -157,14 +161,14 @@ func (l *queueLoop) adopt(target Target) {
 	defer l.mu.Unlock()
 	for key, st := range l.states {
 		if target.Groups[key] != l.target.Groups[key] {
-			l.pending[key] = true
+			l.pending[key], l.touched[key] = true, true
 			st.retry = time.Time{}
 		}
 	}
 	for key := range target.Groups {
 		if l.states[key] == nil {
 			l.states[key] = &queueState{}
-			l.pending[key] = true
+			l.pending[key], l.touched[key] = true, true
 		}
 	}
 	l.target = target
@@ -180,6 +184,7 @@ type operation func(ctx context.Context, key string) (outcome func(st *queueStat
 func (l *queueLoop) start(ctx context.Context, key string, st *queueState, f operation) {
 	l.mu.Lock()
 	st.busy = true
+	l.touched[key] = true
 	l.mu.Unlock()
 	l.call(ctx, func(ctx context.Context) func() {
 		outcome, err := f(ctx, key)
@@ -203,7 +208,7 @@ func (l *queueLoop) start(ctx context.Context, key string, st *queueState, f ope
 				}
 				l.metrics.failures.WithLabelValues("queue").Inc()
 			}
-			l.pending[key] = true
+			l.pending[key], l.touched[key] = true, true
 			l.release(key)
 			l.moved.send()
 		}
@@ -279,7 +284,7 @@ func (l *queueLoop) resolve() {
 		}
 		if delete(l.doubted, key); st != nil && st.phase == bound {
 			st.phase, st.suspect = unbound, true
-			l.pending[key] = true
+			l.pending[key], l.touched[key] = true, true
 		}
 	}
 }
@@ -340,22 +345,30 @@ const (
 	run              // there should be as many as the pool has for a key
 )
 
-// plans returns what there is to do for the workers of each key; for all others it is to end them. Workers run where there is a
-// queue for them, and end only when nothing is in it.
-func (l *queueLoop) plans() map[string]plan {
+// plan says what there is to do for the workers of a key. Workers run where there is a queue for them, and end only when nothing
+// is in it.
+func (l *queueLoop) plan(key string) plan {
+	st, wanted := l.states[key], l.target.Groups[key] != Inactive
+	switch {
+	case st == nil:
+		return end
+	case wanted && st.phase != absent && !(st.phase == closing && st.busy): // which may be its end
+		return run
+	case wanted || st.phase == bound || st.phase == unbound:
+		return keep
+	}
+	return end
+}
+
+// news returns the plan of each key whose plan may be another one since it was called last; all are at first.
+func (l *queueLoop) news() map[string]plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	plans := make(map[string]plan, len(l.states))
-	for key, st := range l.states {
-		switch wanted := l.target.Groups[key] != Inactive; {
-		case wanted && st.phase != absent && !(st.phase == closing && st.busy): // which may be its end
-			plans[key] = run
-		case wanted || st.phase == bound || st.phase == unbound:
-			plans[key] = keep
-		default:
-			plans[key] = end
-		}
+	plans := make(map[string]plan, len(l.touched))
+	for key := range l.touched {
+		plans[key] = l.plan(key)
 	}
+	clear(l.touched)
 	return plans
 }
 

@@ -42,7 +42,7 @@ func newTerm(m *Manager, queues Queues, there []Queue) *Term {
 	t.groups.log, t.groups.metrics = m.log, c.Metrics
 	t.queues.lag, t.groups.lag = c.Metrics.lag.WithLabelValues("queues"), c.Metrics.lag.WithLabelValues("groups")
 	t.queues.gone, t.queues.moved = t.groups.gone, t.groups.wake
-	t.groups.plans, t.groups.moved = t.queues.plans, t.queues.wake
+	t.groups.news, t.groups.moved = t.queues.news, t.queues.wake
 	t.groups.group = func(key string) driver.Group {
 		vars := maps.Clone(queues.Vars(key))
 		vars["WORKER_POOL"], vars["WORKER_KEY"], vars["WORKER_KEY_ENCODED"] = c.Name, key, Encode(key, 3*MaxKey)

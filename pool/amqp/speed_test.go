@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -54,6 +55,7 @@ func BenchmarkThousandKeys(b *testing.B) {
 	h.driver = noop.Driver{}
 	h.start()
 	const keys = 1000
+	before := cpu()
 	for n := 0; b.Loop(); n++ {
 		err := h.try(func(ch *amqp091.Channel) error {
 			for i := range keys {
@@ -62,9 +64,13 @@ func BenchmarkThousandKeys(b *testing.B) {
 				}
 			}
 			h.eventually("each request is in its queue", func() bool {
+				time.Sleep(100 * time.Millisecond) // to ask costs the broker something, too
 				v := h.ctl.manager.View()
-				q, _ := h.queue("core-orphan")
-				return len(v.Groups) == keys*(n+1) && q.Messages == 0 && !slices.ContainsFunc(v.Groups, func(g pool.GroupView) bool { return g.Queue != "active" })
+				if len(v.Groups) != keys*(n+1) || slices.ContainsFunc(v.Groups, func(g pool.GroupView) bool { return g.Queue != "active" }) {
+					return false
+				}
+				q, err := ch.QueueDeclarePassive("core-orphan", true, false, false, false, nil)
+				return err == nil && q.Messages == 0
 			})
 			return nil
 		})
@@ -72,9 +78,50 @@ func BenchmarkThousandKeys(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+	b.ReportMetric(float64((cpu()-before).Microseconds())/float64(keys*b.N), "cpu-µs/key")
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	b.ReportMetric(float64(m.Sys)/(1<<20), "MiB")
+}
+
+// BenchmarkThousandQueues measures what of a thousand new keys is the broker's alone: a thousand queues are declared and bound, over
+// one connection with so many channels.
+func BenchmarkThousandQueues(b *testing.B) {
+	for _, kind := range []string{amqp091.QueueTypeQuorum, amqp091.QueueTypeClassic} {
+		for _, channels := range []int{1, 16, 64} {
+			b.Run(fmt.Sprint(kind, "/", channels), func(b *testing.B) {
+				h := newHouse(b, slow)
+				conn, err := amqp091.Dial(h.url)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer conn.Close() //nolint:errcheck // of a test
+				for n := 0; b.Loop(); n++ {
+					var making sync.WaitGroup
+					for c := range channels {
+						making.Go(func() {
+							ch, err := conn.Channel()
+							if err != nil {
+								b.Error(err)
+								return
+							}
+							for i := c; i < 1000 && err == nil; i += channels {
+								name := fmt.Sprint(n, " ", i)
+								_, err = ch.QueueDeclare(name, true, false, false, false, amqp091.Table{amqp091.QueueTypeArg: kind})
+								if err == nil {
+									err = ch.QueueBind(name, name, "amq.direct", false, nil)
+								}
+							}
+							if err != nil {
+								b.Error(err)
+							}
+						})
+					}
+					making.Wait()
+				}
+			})
+		}
+	}
 }
 
 // BenchmarkReports measures what a report of a worker costs the controller.
