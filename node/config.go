@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/sink/broker"
 )
 
 // Config is what a node is made of: plain values, checked by Check. The command line fills it; docs/configuration.md says what
@@ -50,6 +51,8 @@ type Config struct {
 	ReminderCapacity   float64       // executions a second that are a load factor of 1
 
 	Pools []Pool // of workers, whose requests are timers
+
+	Brokers []broker.Connection // that targets name
 
 	AllowPrivate bool   // callbacks to loopback and private addresses
 	SecretFile   string // webhook secrets, one a line, newest first; "" is webhook.secret in Data, and with Open none at all
@@ -175,6 +178,9 @@ func (c *Config) Check() error {
 	errs = append(errs, c.checkQueue()...)
 	errs = append(errs, c.checkReminders()...)
 	errs = append(errs, c.checkPools()...)
+	if err := c.checkBrokers(); err != nil {
+		errs = append(errs, err)
+	}
 	return errors.Join(append(errs, c.checkShares()...)...)
 }
 

@@ -40,6 +40,7 @@ import (
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/server"
 	"github.com/rousehq/rouse/sink"
+	"github.com/rousehq/rouse/sink/broker"
 	"github.com/rousehq/rouse/sink/function"
 	"github.com/rousehq/rouse/sink/stream"
 	"github.com/rousehq/rouse/sink/webhook"
@@ -69,6 +70,7 @@ type Node struct {
 	dapr      *dapr
 	reminders *reminders
 	pools     *pools
+	brokers   *broker.Sink
 	engine    *engine.Engine
 	cluster   *cluster
 	queue     queue.Queue     // nil: schedulers deliver
@@ -138,6 +140,9 @@ func start(ctx context.Context, cfg Config) (n *Node, err error) {
 	if err = n.openPools(); err != nil {
 		return n, err
 	}
+	if err = n.openBrokers(); err != nil {
+		return n, err
+	}
 	n.assemble()
 	var engineCtx context.Context
 	engineCtx, n.endEngine = context.WithCancel(context.WithoutCancel(ctx))
@@ -185,6 +190,9 @@ func (n *Node) assemble() {
 		functions = elsewhere{n.functions}
 	}
 	var direct rouse.Sink = sink.Mux{"http": http, "https": http, "stream": n.streams, "func": functions, "dapr": n.daprSink(), "reminder": n.reminderSink(), "pool": n.pools.sink}
+	for _, scheme := range broker.Schemes() {
+		direct.(sink.Mux)[scheme] = n.brokers
+	}
 	through := direct
 	if n.queue != nil {
 		through = relay.NewSink(direct, n.queue, relay.SinkOptions{Now: now})
@@ -421,6 +429,9 @@ func (n *Node) close() error {
 	}
 	if n.hooks != nil {
 		n.hooks.Close()
+	}
+	if n.brokers != nil {
+		errs = append(errs, n.brokers.Close())
 	}
 	return errors.Join(append(errs, n.store.Close())...)
 }

@@ -79,6 +79,7 @@ type Config struct {
 	IndexCriticality    int           `name:"index-criticality" default:"5" placeholder:"N" help:"While that index is away, only timers of at least this criticality fire, 0 to 9."`
 	Queue               string        `name:"queue" default:"" placeholder:"URL" help:"Broker of a queue between schedulers and executors: amqp://, nats:// or redis://; empty is none."`
 	Pools               string        `name:"pools" default:"" placeholder:"FILE" help:"YAML file that describes the pools of workers of this node; empty is none."`
+	Brokers             string        `name:"brokers" default:"" placeholder:"FILE" help:"YAML file that describes the connections to RabbitMQ, NATS and Redis that targets name; empty is none."`
 	QueueName           string        `name:"queue-name" default:"rouse" placeholder:"NAME" help:"Name of that queue at its broker."`
 	LogLevel            string        `name:"log-level" default:"info" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error."`
 	LogFormat           string        `name:"log-format" default:"text" placeholder:"FORMAT" help:"How it is logged, on stderr: text or json."`
@@ -216,6 +217,9 @@ func (c *Config) validate() []rouse.Problem {
 	var err error
 	if n.Pools, err = c.pools(); err != nil {
 		problems = append(problems, rouse.Problem{Field: "pools", Value: c.Pools, Wrong: err.Error()})
+	}
+	if n.Brokers, err = c.brokers(); err != nil {
+		problems = append(problems, problemsOf(err)...)
 	}
 	return append(problems, problemsOf(n.Check())...)
 }

@@ -46,6 +46,9 @@ func (c *serveCmd) Run(a *app) error {
 	if cfg.Pools, err = in.pools(); err != nil {
 		return err
 	}
+	if cfg.Brokers, err = in.brokers(); err != nil {
+		return err
+	}
 	var tellErr error
 	err = node.Serve(a.ctx, cfg, log, func(n *node.Node) {
 		if tellErr = c.tell(a, in, n); tellErr != nil {

@@ -21,7 +21,7 @@ type specFlags struct {
 
 	whenFlags `embed:""`
 
-	Target      string            `short:"t" help:"Where: http://…, https://… or stream:CHANNEL." placeholder:"URL"`
+	Target      string            `short:"t" help:"Where: http://…, https://…, stream:CHANNEL, or amqp:, nats: and redis: with CONNECTION/PLACE." placeholder:"URL"`
 	Payload     *string           `short:"p" help:"What: JSON, or any text with --content-type." placeholder:"JSON" xor:"payload"`
 	PayloadFile string            `help:"What: the content of a file; - is stdin." placeholder:"FILE" xor:"payload"`
 	ContentType string            `help:"Media type of the payload; application/json for JSON if not given." placeholder:"TYPE"`

@@ -29,6 +29,9 @@ type Harness struct {
 
 	// Codes says that failures come with a Code, as in technologies that have a status.
 	Codes bool
+
+	// NoReject says that the peers cannot refuse a single fire for ever, as in technologies that have no word for it.
+	NoReject bool
 }
 
 // Peer is a sink and the other end of its wire.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/sink/cloudevent"
 )
 
 // MaxRetryAfter bounds the wait that a receiver can ask for.
@@ -33,7 +34,7 @@ func (s *Sink) read(resp *http.Response) *answer {
 		return a
 	}
 	keep := headBytes
-	maybe := resp.StatusCode/100 == 2 && isJSON(resp.Header.Get("Content-Type")) && resp.Header.Get("Content-Encoding") == ""
+	maybe := resp.StatusCode/100 == 2 && cloudevent.IsJSON(resp.Header.Get("Content-Type")) && resp.Header.Get("Content-Encoding") == ""
 	if maybe {
 		keep = s.opts.MaxAnswer
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/sink/cloudevent"
 )
 
 // Deliver sends the fires and reports what their target answers. It returns when all are reported.
@@ -61,7 +62,7 @@ func (s *Sink) deliverBatch(ctx context.Context, fires []rouse.Fire, settle func
 func batchBody(fires []rouse.Fire, limit int) (body []byte, n int) {
 	size := 2
 	for ; n < len(fires); n++ {
-		next := eventSize(&fires[n]) + 1
+		next := cloudevent.Size(&fires[n]) + 1
 		if n > 0 && size+next > limit {
 			break
 		}
@@ -74,7 +75,7 @@ func batchBody(fires []rouse.Fire, limit int) (body []byte, n int) {
 		} else {
 			b = append(b, ',')
 		}
-		b = appendEvent(b, &fires[i])
+		b = cloudevent.Append(b, &fires[i])
 	}
 	return append(b, ']'), n
 }

@@ -11,8 +11,5 @@ func ReadAnswer(body io.ReadCloser, code int, contentType string, limit int) {
 	s.read(&http.Response{StatusCode: code, Header: http.Header{"Content-Type": {contentType}}, Body: body})
 }
 
-// AppendText is appendText.
-func AppendText(b []byte, s string) []byte { return appendText(b, s) }
-
 // Rest closes idle connections.
 func (s *Sink) Rest() { s.transport.CloseIdleConnections() }

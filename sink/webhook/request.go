@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/sink/cloudevent"
 )
 
 // headers collects the headers of a request. The values share one array, as there are two dozen of them.
@@ -31,7 +32,7 @@ func (h *headers) set(canonical, value string) {
 func (s *Sink) single(ctx context.Context, f *rouse.Fire, now time.Time) (*http.Request, error) {
 	h := newHeaders(24 + len(f.Spec.Webhook.Headers))
 	s.common(&h, f.Spec)
-	name, due := headerText(f.Name), f.Due.String()
+	name, due := cloudevent.Percent(f.Name), f.Due.String()
 	attempt := strconv.FormatUint(uint64(f.Attempt), 10)
 	token := strconv.FormatUint(f.Token, 10)
 	generation := strconv.FormatUint(f.Generation, 10)
@@ -39,15 +40,15 @@ func (s *Sink) single(ctx context.Context, f *rouse.Fire, now time.Time) (*http.
 	body := f.Spec.Payload
 	if f.Spec.Webhook.Structured {
 		h.set("Content-Type", "application/cloudevents+json")
-		body = appendEvent(make([]byte, 0, eventSize(f)), f)
+		body = cloudevent.Append(make([]byte, 0, cloudevent.Size(f)), f)
 	} else {
-		if kind := contentType(f.Spec); kind != "" {
+		if kind := cloudevent.ContentType(f.Spec); kind != "" {
 			h.set("Content-Type", kind)
 		}
 		h.set("Ce-Specversion", "1.0")
 		h.set("Ce-Id", f.ID)
-		h.set("Ce-Source", headerText(source(f)))
-		h.set("Ce-Type", EventType)
+		h.set("Ce-Source", cloudevent.Percent(cloudevent.Source(f)))
+		h.set("Ce-Type", cloudevent.Type)
 		h.set("Ce-Time", due)
 		h.set("Ce-Subject", name)
 		h.set("Ce-Attempt", attempt)
@@ -111,29 +112,4 @@ func (s *Sink) request(ctx context.Context, f *rouse.Fire, h headers, id string,
 	}
 	req.Header = h.h
 	return req, nil
-}
-
-// headerText percent-encodes a text for a header, as the HTTP binding of CloudEvents asks: space, '"', '%' and what is not
-// printable ASCII.
-func headerText(s string) string {
-	plain := func(c byte) bool { return c > ' ' && c < 0x7f && c != '"' && c != '%' }
-	extra := 0
-	for i := range len(s) {
-		if !plain(s[i]) {
-			extra += 2
-		}
-	}
-	if extra == 0 {
-		return s
-	}
-	const hex = "0123456789ABCDEF"
-	b := make([]byte, 0, len(s)+extra)
-	for i := range len(s) {
-		if c := s[i]; plain(c) {
-			b = append(b, c)
-		} else {
-			b = append(b, '%', hex[c>>4], hex[c&15])
-		}
-	}
-	return string(b)
 }

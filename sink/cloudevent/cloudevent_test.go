@@ -1,12 +1,10 @@
-package webhook_test
+package cloudevent
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/rousehq/rouse/sink/webhook"
 )
 
 // FuzzText compares the hand-made JSON strings with the standard library's reader.
@@ -15,7 +13,7 @@ func FuzzText(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		text := webhook.AppendText(nil, s)
+		text := appendText(nil, s)
 		var got string
 		if err := json.Unmarshal(text, &got); err != nil || !utf8.Valid(text) {
 			t.Fatalf("%q became %s: %v", s, text, err)

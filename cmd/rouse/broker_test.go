@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rousehq/rouse/internal/servers"
+)
+
+// TestBrokerScripts runs the scripts of testdata/brokers, beside real brokers: their URLs are in $AMQP, $NATS and $REDIS. A script
+// has the commands of TestScripts, and
+//
+//	expand FILE             put those URLs into a file, where it names them as $AMQP
+//	arrives TARGET REGEXP   wait until the oldest message at a target's place matches, in one line: its headers or fields, and its body
+func TestBrokerScripts(t *testing.T) {
+	for _, name := range variables() {
+		if old, ok := os.LookupEnv(name); ok {
+			os.Unsetenv(name)
+			defer os.Setenv(name, old)
+		}
+	}
+	places := newPlaces(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/brokers",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Setenv("AMQP", places.amqp)
+			env.Values[backgroundKey{}] = &background{processes: map[string]*process{}}
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"start": startCommand, "await": awaitCommand, "finish": finishCommand, "signal": signalCommand, "until": untilCommand, "exit": exitCommand,
+			"arrives": places.arrives, "expand": expandCommand,
+		},
+	})
+}
+
+// places are the brokers of the scripts, with what the scripts name at them.
+type places struct {
+	amqp    string
+	channel *amqp091.Channel
+}
+
+func newPlaces(t *testing.T) *places {
+	p := &places{amqp: servers.RabbitMQ(t)}
+	conn, err := amqp091.Dial(p.amqp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if p.channel, err = conn.Channel(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.channel.ExchangeDeclare("events", "topic", true, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.channel.QueueDeclare("orders", true, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.channel.QueueBind("orders", "order.*", "events", false, nil); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func expandCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: expand FILE")
+	}
+	text := strings.NewReplacer("$AMQP", ts.Getenv("AMQP"), "$NATS", ts.Getenv("NATS"), "$REDIS", ts.Getenv("REDIS")).Replace(ts.ReadFile(args[0]))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
+}
+
+func (p *places) arrives(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: arrives TARGET REGEXP")
+	}
+	want := regexp.MustCompile(args[1])
+	for end := time.Now().Add(scriptPatience); ; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			ts.Fatalf("nothing arrives at %s", args[0])
+		}
+		got, ok, err := p.take(args[0])
+		ts.Check(err)
+		if !ok {
+			continue
+		}
+		if !want.MatchString(got) {
+			ts.Fatalf("at %s arrives %s", args[0], got)
+		}
+		return
+	}
+}
+
+// take takes the oldest message at a place.
+func (p *places) take(target string) (text string, ok bool, err error) {
+	scheme, place, _ := strings.Cut(target, ":")
+	switch scheme {
+	case "amqp":
+		d, ok, err := p.channel.Get(place, true)
+		return fmt.Sprint(d.Headers, " ", d.ContentType, " ", string(d.Body)), ok, err
+	}
+	return "", false, fmt.Errorf("no place is %s", target)
+}
+
+// TestBrokerSettingsAreDocumented compares the table of docs/brokers.md with what a file of brokers may have.
+func TestBrokerSettingsAreDocumented(t *testing.T) {
+	body, err := os.ReadFile("../../docs/brokers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, file, _ := strings.Cut(string(body), "## The file")
+	file, _, _ = strings.Cut(file, "## Messages")
+	settings := map[string]bool{}
+	for f := range reflect.TypeFor[brokerEntry]().Fields() {
+		name := f.Tag.Get("yaml")
+		settings[name] = true
+		if !strings.Contains(file, "`"+name+"`") {
+			t.Errorf("docs/brokers.md does not tell of the setting %s", name)
+		}
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z_`, ]+`) \\|").FindAllStringSubmatch(file, -1) {
+		for name := range strings.SplitSeq(row[1], ", ") {
+			if !settings[strings.Trim(name, "`")] {
+				t.Errorf("docs/brokers.md tells of %s, which is no setting", name)
+			}
+		}
+	}
+	_, example, _ := strings.Cut(file, "```yml\n")
+	example, _, _ = strings.Cut(example, "```")
+	name := t.TempDir() + "/brokers.yaml"
+	if err := os.WriteFile(name, []byte(example), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("RABBITMQ_PASSWORD", "100%")
+	c := Config{Brokers: name}
+	list, err := c.brokers()
+	if err != nil || len(list) == 0 {
+		t.Fatalf("the example is read as %v, %v", list, err)
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/sink/broker"
+)
+
+// brokersFile is the file that the setting brokers names. docs/brokers.md describes it, and a test compares the two.
+type brokersFile struct {
+	Brokers map[string]brokerEntry `yaml:"brokers"`
+}
+
+type brokerEntry struct {
+	URL         string        `yaml:"url"`
+	CA          string        `yaml:"ca"`
+	Cert        string        `yaml:"cert"`
+	Key         string        `yaml:"key"`
+	Allow       []string      `yaml:"allow"`
+	InFlight    int           `yaml:"in_flight"`
+	Patience    time.Duration `yaml:"patience"`
+	Timeout     time.Duration `yaml:"timeout"`
+	Credentials string        `yaml:"credentials"`
+	MaxLength   int64         `yaml:"max_length"`
+	Replicas    int           `yaml:"replicas"`
+}
+
+// brokers returns the connections that the setting names, in the order of their names. What is wrong is told with the file.
+func (c *Config) brokers() ([]broker.Connection, error) {
+	if c.Brokers == "" {
+		return nil, nil
+	}
+	body, err := os.ReadFile(c.Brokers)
+	if err != nil {
+		return nil, rouse.Refuse("brokers", c.Brokers, "cannot be read: "+reason(err), "name the YAML file that describes the connections to brokers")
+	}
+	var f brokersFile
+	decoder := yaml.NewDecoder(bytes.NewReader(body), yaml.Strict())
+	if err := decoder.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
+		line, what := 1, "cannot be read" // the parser's own words could show a line with a password
+		if told, ok := errors.AsType[yaml.Error](err); ok {
+			what = told.GetMessage()
+			if token := told.GetToken(); token != nil {
+				line = token.Position.Line
+			}
+		}
+		return nil, rouse.Refuse(fmt.Sprintf("brokers: %s:%d", c.Brokers, line), "", what, "see docs/brokers.md for what there is")
+	}
+	if len(f.Brokers) == 0 {
+		return nil, rouse.Refuse("brokers: "+c.Brokers, "", "describes no connection", "write brokers: with at least one name below it")
+	}
+	var list []broker.Connection
+	for _, name := range slices.Sorted(maps.Keys(f.Brokers)) {
+		e := f.Brokers[name]
+		url, missing := withVariables(e.URL)
+		if missing != "" {
+			return nil, rouse.Refuse("brokers."+name+".url", "", "names the variable "+missing+", which is not set", "set it")
+		}
+		list = append(list, broker.Connection{Name: name, URL: url, CA: e.CA, Cert: e.Cert, Key: e.Key, Allow: e.Allow, InFlight: e.InFlight,
+			Patience: e.Patience, Timeout: e.Timeout, Credentials: e.Credentials, MaxLength: e.MaxLength, Replicas: e.Replicas})
+	}
+	return list, nil
+}
+
+// withVariables puts in the variables that a text names as ${NAME}, and says which is missing. Any other dollar sign, as passwords have them,
+// is one.
+func withVariables(text string) (out, missing string) {
+	for {
+		before, rest, found := strings.Cut(text, "${")
+		name, after, closed := strings.Cut(rest, "}")
+		if !found || !closed {
+			return out + text, missing
+		}
+		value, ok := os.LookupEnv(name)
+		if !ok {
+			missing = name
+		}
+		out, text = out+before+value, after
+	}
+}

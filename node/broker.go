@@ -1,0 +1,79 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/sink/broker"
+	"github.com/rousehq/rouse/sink/broker/amqp"
+	"github.com/rousehq/rouse/sink/broker/nats"
+	"github.com/rousehq/rouse/sink/broker/redis"
+)
+
+// checkBrokers looks at what concerns connections to brokers that targets name.
+func (c *Config) checkBrokers() error {
+	var problems []rouse.Problem
+	seen := map[string]bool{}
+	for i := range c.Brokers {
+		b := &c.Brokers[i]
+		for _, p := range b.Check() {
+			p.Field = fmt.Sprintf("brokers.%s.%s", rouse.Shorten(b.Name, 64), p.Field)
+			problems = append(problems, p)
+		}
+		if seen[b.Name] {
+			problems = append(problems, rouse.Problem{Field: "brokers", Value: b.Name, Wrong: "is the name of two connections", Cure: "give each its own"})
+		}
+		seen[b.Name] = true
+	}
+	if len(problems) > 0 {
+		return &rouse.Invalid{Problems: problems}
+	}
+	return nil
+}
+
+// openBrokers makes the sink of targets at brokers. What connects does so by itself, and goes on trying.
+func (n *Node) openBrokers() error {
+	n.brokers = broker.New()
+	for _, c := range n.cfg.Brokers {
+		p, err := openBroker(c, brokerChanged(n.cfg.Log, c.Name))
+		if err != nil {
+			return rouse.Under("brokers."+c.Name, err)
+		}
+		n.brokers.Add(c, p)
+		n.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_broker_available",
+			Help: "1 while nothing keeps fires from a broker: it is connected, and takes messages.", ConstLabels: prometheus.Labels{"broker": c.Name}}, func() float64 {
+			if p.Obstacle() == "" {
+				return 1
+			}
+			return 0
+		}))
+	}
+	return nil
+}
+
+func openBroker(c broker.Connection, changed func(error)) (broker.Publisher, error) {
+	switch kind := c.Kind(); kind {
+	case "amqp":
+		return amqp.Open(c, changed)
+	case "nats":
+		return nats.Open(c, changed)
+	case "redis":
+		return redis.Open(c, changed)
+	default:
+		return nil, errors.New("no broker is of the kind " + kind)
+	}
+}
+
+func brokerChanged(log *slog.Logger, name string) func(error) {
+	return func(err error) {
+		if err != nil {
+			log.Warn("a broker is away; its fires wait", "broker", name, "error", err)
+			return
+		}
+		log.Info("a broker is back", "broker", name)
+	}
+}

@@ -1,0 +1,260 @@
+package amqp
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/sink/broker"
+	"github.com/rousehq/rouse/sink/broker/brokertest"
+)
+
+// dial returns a channel of the test's own.
+func dial(t testing.TB, url string) *amqp091.Channel {
+	t.Helper()
+	conn, err := amqp091.Dial(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // the broker may be gone
+	ch, err := conn.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ch
+}
+
+func declare(t testing.TB, ch *amqp091.Channel, name string, args amqp091.Table) {
+	t.Helper()
+	if _, err := ch.QueueDeclare(name, true, false, false, false, args); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newSink returns a sink with the connection "there".
+func newSink(t testing.TB, url string) *broker.Sink {
+	t.Helper()
+	c := broker.Connection{Name: "there", URL: url, Patience: time.Hour, Timeout: 5 * time.Second}
+	p, err := Open(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := broker.New()
+	s.Add(c, p)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func newFire(namespace, name, target string) rouse.Fire {
+	due := rouse.At(time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC))
+	return rouse.Fire{ID: rouse.FireID(namespace, name, 7, due, false), Namespace: namespace, Name: name, Generation: 7, Due: due, Attempt: 1, Token: 9,
+		Spec: &rouse.Spec{Target: target, Payload: []byte(`{"cups":2}`), ContentType: "application/json", Retry: rouse.Retry{Timeout: 20 * time.Second}}}
+}
+
+// deliver delivers one fire, again for as long as it is deferred.
+func deliver(t testing.TB, s *broker.Sink, f rouse.Fire) (o rouse.Outcome) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(min(o.After, 100*time.Millisecond)) {
+		s.Deliver(t.Context(), []rouse.Fire{f}, func(_ int, got rouse.Outcome) { o = got })
+		if o.Verdict != rouse.Deferred {
+			return o
+		}
+	}
+	t.Fatalf("deferred for a minute: %s", o.Detail)
+	return o
+}
+
+func TestFaults(t *testing.T) {
+	s := servers.StartRabbitMQ(t)
+	var places atomic.Int64
+	brokertest.Run(t, brokertest.Harness{
+		Broker:   s,
+		NewProxy: func(t *testing.T) brokertest.Proxy { return servers.NewProxy(t, s.Addr()) },
+		Open:     func(c broker.Connection) (broker.Publisher, error) { return Open(c, nil) },
+		Place: func(t *testing.T) string {
+			name := fmt.Sprintf("place-%d", places.Add(1))
+			conn, err := amqp091.Dial(s.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close() //nolint:errcheck // of a test
+			ch, err := conn.Channel()
+			if err != nil {
+				t.Fatal(err)
+			}
+			declare(t, ch, name, nil)
+			return "amqp:there//" + name
+		},
+		Arrived: func(t *testing.T, target string) (ids []string) {
+			conn, err := amqp091.Dial(s.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close() //nolint:errcheck // of a test; what was not acknowledged stays
+			ch, err := conn.Channel()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for {
+				d, ok, err := ch.Get(strings.TrimPrefix(target, "amqp:there//"), false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !ok {
+					return ids
+				}
+				ids = append(ids, d.MessageId)
+			}
+		},
+	})
+}
+
+func TestUnroutableMessagesFail(t *testing.T) {
+	url := servers.RabbitMQ(t)
+	ch := dial(t, url)
+	if err := ch.ExchangeDeclare("events", "topic", true, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	declare(t, ch, "orders", nil)
+	if err := ch.QueueBind("orders", "order.*", "events", false, nil); err != nil {
+		t.Fatal(err)
+	}
+	s := newSink(t, url)
+	if o := deliver(t, s, newFire("a", "routed", "amqp:there/events/order.due")); o.Verdict != rouse.Done {
+		t.Errorf("routed: %v %s", o.Verdict, o.Detail)
+	}
+	for range 3 { // each time: a message that came back once must not count as another
+		if o := deliver(t, s, newFire("a", "lost", "amqp:there/events/invoice.due")); o.Verdict != rouse.Failed || o.Code != 312 || !strings.Contains(o.Detail, "NO_ROUTE") {
+			t.Errorf("unroutable: %v %d %s", o.Verdict, o.Code, o.Detail)
+		}
+	}
+	if o := deliver(t, s, newFire("a", "lost", "amqp:there/events/order.late")); o.Verdict != rouse.Done {
+		t.Errorf("routed: %v %s", o.Verdict, o.Detail)
+	}
+	if o := deliver(t, s, newFire("a", "nowhere", "amqp:there//nobody")); o.Verdict != rouse.Failed || o.Code != 312 {
+		t.Errorf("no queue: %v %d %s", o.Verdict, o.Code, o.Detail)
+	}
+}
+
+func TestAFullQueueFails(t *testing.T) {
+	url := servers.RabbitMQ(t)
+	ch := dial(t, url)
+	declare(t, ch, "small", amqp091.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"})
+	s := newSink(t, url)
+	if o := deliver(t, s, newFire("a", "first", "amqp:there//small")); o.Verdict != rouse.Done {
+		t.Fatalf("%v %s", o.Verdict, o.Detail)
+	}
+	if o := deliver(t, s, newFire("a", "second", "amqp:there//small")); o.Verdict != rouse.Failed || !strings.Contains(o.Detail, "full") {
+		t.Errorf("%v %s", o.Verdict, o.Detail)
+	}
+}
+
+// RabbitMQ closes the channel of who publishes to an exchange that does not exist. That must not touch what others publish meanwhile.
+func TestAMissingExchangeFailsItsOwnFiresOnly(t *testing.T) {
+	url := servers.RabbitMQ(t)
+	declare(t, dial(t, url), "orders", nil)
+	s := newSink(t, url)
+	deliver(t, s, newFire("good", "first", "amqp:there//orders"))
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		for i := range 50 {
+			o := deliver(t, s, newFire("bad", fmt.Sprint(i), "amqp:there/none/x"))
+			if o.Verdict != rouse.Failed || o.Code != 404 || !strings.Contains(o.Detail, "no exchange 'none'") {
+				t.Errorf("missing exchange: %v %d %s", o.Verdict, o.Code, o.Detail)
+			}
+		}
+	})
+	sending.Go(func() {
+		for i := range 200 {
+			f := newFire("good", fmt.Sprint(i), "amqp:there//orders")
+			s.Deliver(t.Context(), []rouse.Fire{f}, func(_ int, o rouse.Outcome) {
+				if o.Verdict != rouse.Done {
+					t.Errorf("another's fire: %v %s", o.Verdict, o.Detail)
+				}
+			})
+		}
+	})
+	sending.Wait()
+}
+
+func TestMessages(t *testing.T) {
+	url := servers.RabbitMQ(t)
+	ch := dial(t, url)
+	declare(t, ch, "orders", nil)
+	s := newSink(t, url)
+	for target, check := range map[string]func(d amqp091.Delivery){
+		"amqp:there//orders": func(d amqp091.Delivery) {
+			if d.ContentType != "application/json" || string(d.Body) != `{"cups":2}` {
+				t.Errorf("%s %s", d.ContentType, d.Body)
+			}
+			for k, want := range map[string]any{"cloudEvents_specversion": "1.0", "cloudEvents_id": d.MessageId, "cloudEvents_type": "dev.rouse.fire.v1",
+				"cloudEvents_time": "2027-01-31T09:00:00.000Z", "cloudEvents_source": "/namespaces/a/timers/caf%C3%A9%20%25", "cloudEvents_subject": "café %",
+				"cloudEvents_attempt": int64(1), "rouse-timer": "café %", "rouse-attempt": int64(1), "rouse-last": false, "rouse-token": "9"} {
+				if d.Headers[k] != want {
+					t.Errorf("header %s is %v, not %v", k, d.Headers[k], want)
+				}
+			}
+		},
+		"amqp:there//orders?mode=structured": func(d amqp091.Delivery) {
+			if d.ContentType != "application/cloudevents+json" || !strings.Contains(string(d.Body), `"data":{"cups":2}`) || d.Headers["cloudEvents_id"] != nil {
+				t.Errorf("%s %s %v", d.ContentType, d.Body, d.Headers)
+			}
+		},
+	} {
+		f := newFire("a", "café %", target)
+		if o := deliver(t, s, f); o.Verdict != rouse.Done {
+			t.Fatalf("%v %s", o.Verdict, o.Detail)
+		}
+		d, ok, err := ch.Get("orders", true)
+		if err != nil || !ok {
+			t.Fatalf("nothing arrived: %v", err)
+		}
+		if d.MessageId != f.ID || d.DeliveryMode != amqp091.Persistent || d.Type != "dev.rouse.fire.v1" || d.AppId != "rouse" {
+			t.Errorf("%+v", d)
+		}
+		check(d)
+	}
+}
+
+func TestWhatTheEndOfAChannelMeans(t *testing.T) {
+	for _, c := range []struct {
+		err  *amqp091.Error
+		want rouse.Verdict
+		code int
+	}{
+		{nil, rouse.Failed, 0},
+		{&amqp091.Error{Code: 320, Reason: "CONNECTION_FORCED"}, rouse.Failed, 0},
+		{&amqp091.Error{Code: 403, Reason: "ACCESS_REFUSED"}, rouse.Failed, 403},
+		{&amqp091.Error{Code: 406, Reason: "PRECONDITION_FAILED - message size 300000 is larger than configured max size 1000"}, rouse.Rejected, 406},
+		{&amqp091.Error{Code: 406, Reason: "PRECONDITION_FAILED"}, rouse.Failed, 406},
+	} {
+		if o := explain(c.err); o.Verdict != c.want || o.Code != c.code || o.Detail == "" {
+			t.Errorf("%v means %+v", c.err, o)
+		}
+	}
+}
+
+func TestAnAddressIsNotRepeatedInErrors(t *testing.T) {
+	for _, url := range []string{"amqp://user:secret@host:port/", "http://user:secret@x/", ""} {
+		p, err := Open(broker.Connection{Name: "there", URL: url}, nil)
+		if err == nil {
+			t.Errorf("%q was opened", url)
+			_ = p.Close()
+			continue
+		}
+		if s := err.Error(); s == "" || strings.Contains(s, "secret") {
+			t.Errorf("the error has the password: %v", err)
+		}
+	}
+}

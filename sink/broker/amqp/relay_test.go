@@ -1,0 +1,210 @@
+package amqp
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+)
+
+// relay stands between a publisher and a RabbitMQ. It passes on the frames of both, but keeps the confirms back until somebody says
+// what they are to be.
+type relay struct {
+	t      testing.TB
+	l      net.Listener
+	server string
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	conns   []net.Conn
+	waiting []*publication
+}
+
+// publication is a message that a publisher has sent.
+type publication struct {
+	to      net.Conn // of the publisher
+	channel uint16
+	tag     uint64
+	header  []byte // of the content, the fire's id among it
+	acked   bool   // the broker has confirmed it
+	say     byte   // 0: nobody has said what the publisher is to be told; else the number of the method
+}
+
+const (
+	frameMethod, frameHeader = 1, 2
+	methodAck, methodNack    = 80, 120
+)
+
+func newRelay(t testing.TB, server string) *relay {
+	t.Helper()
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{t: t, server: u.Host}
+	if r.l, err = net.Listen("tcp4", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	r.wg.Go(func() {
+		for {
+			c, err := r.l.Accept()
+			if err != nil {
+				return
+			}
+			r.begin(c)
+		}
+	})
+	return r
+}
+
+// url is the server's as one that leads through the relay.
+func (r *relay) url(server string) string {
+	u, _ := url.Parse(server) // parsed before
+	u.Host = r.l.Addr().String()
+	return u.String()
+}
+
+func (r *relay) begin(client net.Conn) {
+	server, err := net.Dial("tcp4", r.server)
+	if err != nil {
+		r.t.Error(err)
+		_ = client.Close()
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		_, _ = client.Close(), server.Close()
+		return
+	}
+	r.conns = append(r.conns, client, server)
+	for _, way := range []func(){func() { r.requests(client, server) }, func() { r.answers(client, server) }} {
+		r.wg.Go(func() {
+			way()
+			_, _ = client.Close(), server.Close()
+		})
+	}
+}
+
+// close ends all connections, and takes no new ones.
+func (r *relay) close() {
+	r.mu.Lock()
+	r.closed = true
+	for _, c := range r.conns {
+		_ = c.Close()
+	}
+	r.mu.Unlock()
+	_ = r.l.Close()
+	r.wg.Wait()
+}
+
+// frame reads one frame, whole.
+func frame(from io.Reader) (whole []byte, kind byte, channel uint16, payload []byte, err error) {
+	head := make([]byte, 7)
+	if _, err := io.ReadFull(from, head); err != nil {
+		return nil, 0, 0, nil, err
+	}
+	n := binary.BigEndian.Uint32(head[3:])
+	whole = append(head, make([]byte, n+1)...)
+	_, err = io.ReadFull(from, whole[7:])
+	return whole, whole[0], binary.BigEndian.Uint16(whole[1:]), whole[7 : 7+n], err
+}
+
+// method returns class and number of a method frame.
+func method(kind byte, payload []byte) (class, number uint16) {
+	if kind != frameMethod {
+		return 0, 0
+	}
+	return binary.BigEndian.Uint16(payload), binary.BigEndian.Uint16(payload[2:])
+}
+
+// requests passes on what the publisher says, and notes what it publishes.
+func (r *relay) requests(client, server net.Conn) {
+	if _, err := io.CopyN(server, client, 8); err != nil { // the protocol's name
+		return
+	}
+	tags := map[uint16]uint64{}
+	for {
+		whole, kind, channel, payload, err := frame(client)
+		if err != nil {
+			return
+		}
+		class, number := method(kind, payload)
+		switch {
+		case class == 20 && number == 10: // channel.open
+			tags[channel] = 0
+		case class == 60 && number == 40: // basic.publish
+			tags[channel]++
+		case kind == frameHeader:
+			r.mu.Lock()
+			r.waiting = append(r.waiting, &publication{to: client, channel: channel, tag: tags[channel], header: payload})
+			r.mu.Unlock()
+		}
+		if _, err := server.Write(whole); err != nil {
+			return
+		}
+	}
+}
+
+// answers passes on what the broker says, but for its confirms.
+func (r *relay) answers(client, server net.Conn) {
+	for {
+		whole, kind, channel, payload, err := frame(server)
+		if err != nil {
+			return
+		}
+		r.mu.Lock()
+		if class, number := method(kind, payload); class == 60 && number == methodAck {
+			tag, several := binary.BigEndian.Uint64(payload[4:]), payload[12]&1 == 1
+			for _, p := range r.waiting {
+				if p.to == client && p.channel == channel && (p.tag == tag || several && p.tag < tag) {
+					p.acked = true
+				}
+			}
+			r.tell()
+		} else {
+			_, err = client.Write(whole)
+		}
+		r.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// answer says what the publisher is to be told of a fire.
+func (r *relay) answer(id string, take bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.waiting {
+		if bytes.Contains(p.header, []byte(id)) {
+			p.say = methodNack
+			if take {
+				p.say = methodAck
+			}
+		}
+	}
+	r.tell()
+}
+
+// tell passes on the confirms that may be.
+func (r *relay) tell() {
+	left := r.waiting[:0]
+	for _, p := range r.waiting {
+		if !p.acked || p.say == 0 {
+			left = append(left, p)
+			continue
+		}
+		confirm := []byte{frameMethod}
+		confirm = binary.BigEndian.AppendUint16(confirm, p.channel)
+		confirm = binary.BigEndian.AppendUint32(confirm, 13)
+		confirm = append(confirm, 0, 60, 0, p.say)
+		confirm = binary.BigEndian.AppendUint64(confirm, p.tag)
+		_, _ = p.to.Write(append(confirm, 0, 0xCE)) // the publisher may be gone
+	}
+	r.waiting = left
+}

@@ -1,0 +1,168 @@
+// Package broker is the sink of targets at message brokers: RabbitMQ, NATS and Redis.
+//
+//	amqp:orders/events/order.due    connection orders: exchange events, routing key order.due
+//	nats:orders/orders.due          connection orders: subject orders.due
+//	redis:orders/orders-due         connection orders: stream orders-due
+//
+// A target names a connection that the operator has described (Connection), never an address: so no timer holds a password, and none
+// leads to a host that the operator has not named. What a connection may be used for can be bounded too (Connection.Allow).
+//
+// # Messages
+//
+// A fire is a CloudEvent 1.0 as webhooks send it, with the same attributes, in the binary mode of each technology, or as JSON with
+// "?mode=structured" at the end of the target. The subpackages say how.
+//
+// # Outcomes
+//
+//	the broker has confirmed            done
+//	it said no                          failed, with its code and words; rejected if it would say no for ever
+//	no confirm within retry.timeout     failed: it may have the message
+//	the connection broke before that    failed: it may have the message
+//	there is no connection              deferred, without spending an attempt, for as long as Options.Patience
+//
+// So a message comes at least once, and its id, which is the fire's, is the same each time.
+//
+//	broker.go       the sink                          flight.go    messages under way, each reported once
+//	target.go       targets, and their faults         away.go      a broker that cannot be reached
+//	connection.go   what operators say of brokers     outcome.go   words for what went wrong
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rousehq/rouse"
+)
+
+// Publisher publishes to one broker. It is safe for concurrent use.
+type Publisher interface {
+	// Check says what is wrong with a target of the publisher's scheme, and what would be right; wrong is empty if nothing is.
+	Check(t *Target) (wrong, cure string)
+
+	// Publish publishes messages, whose targets passed Check, and returns when each is settled on the flight. Between them they need
+	// not keep an order.
+	Publish(ctx context.Context, messages []Message, f *Flight)
+
+	// Obstacle says what keeps messages from being published now; empty if nothing does.
+	Obstacle() string
+
+	// Close ends the connections, and what is still under way, and waits for it.
+	Close() error
+}
+
+// Message is a fire on its way to a place at a broker.
+type Message struct {
+	Fire   *rouse.Fire
+	Target Target
+}
+
+// Sink is a rouse.Sink for targets at brokers. It is safe for concurrent use.
+type Sink struct {
+	connections map[string]*connection
+
+	closing sync.Once
+	err     error // of closing
+}
+
+type connection struct {
+	Connection
+	kind      string
+	publisher Publisher
+	under     atomic.Int64 // messages under way
+}
+
+// New returns a sink without connections: it refuses every target, and says why.
+func New() *Sink { return &Sink{connections: map[string]*connection{}} }
+
+// Add adds a connection, which passed Check, with its publisher, which the sink closes. It is called before the sink is used.
+func (s *Sink) Add(c Connection, p Publisher) {
+	s.connections[c.Name] = &connection{Connection: c.WithDefaults(), kind: c.Kind(), publisher: p}
+}
+
+// Obstacles says of each connection what keeps it from being used now; empty if nothing does.
+func (s *Sink) Obstacles() map[string]string {
+	all := map[string]string{}
+	for name, c := range s.connections {
+		all[name] = c.publisher.Obstacle()
+	}
+	return all
+}
+
+// Lane is a lane for each place at a broker, so that a queue that cannot take anything holds up its own fires only.
+func (s *Sink) Lane(_ string, spec *rouse.Spec) rouse.Lane {
+	place, _, _ := strings.Cut(spec.Target, "?")
+	limit := defaultInFlight
+	name, _, _ := strings.Cut(place[strings.IndexByte(place, ':')+1:], "/")
+	if c := s.connections[name]; c != nil {
+		limit = c.InFlight
+	}
+	return rouse.Lane{Name: place, Limit: limit, Batch: min(limit, batch)}
+}
+
+// batch is how many messages one delivery hands to a publisher.
+const batch = 128
+
+// Deliver publishes the fires, all under way at a time, and returns when each is reported.
+func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
+	messages, index := make([]Message, 0, len(fires)), make([]int, 0, len(fires))
+	var c *connection
+	for i := range fires {
+		t, err := s.target(fires[i].Spec.Target)
+		switch {
+		case err != nil:
+			settle(i, Failed(0, "not sent: "+err.Error()))
+		case ctx.Err() != nil:
+			settle(i, stopping)
+		case c != nil && t.connection != c:
+			settle(i, rouse.Outcome{Verdict: rouse.Deferred, After: rouse.AtOnce, Detail: "not sent: it is for another broker than the rest of its delivery"})
+		default:
+			c = t.connection
+			messages, index = append(messages, Message{&fires[i], t.Target}), append(index, i)
+		}
+	}
+	if c == nil {
+		return
+	}
+	n := int64(len(messages))
+	defer c.under.Add(-n)
+	if c.under.Add(n) > int64(lanes*c.InFlight) {
+		for _, i := range index {
+			settle(i, Unsent(crowded, "as many messages are under way to "+c.Name+" as may be"))
+		}
+		return
+	}
+	f := newFlight(messages, func(i int, o rouse.Outcome) { settle(index[i], o) })
+	c.publisher.Publish(ctx, messages, f)
+}
+
+// lanes is how many lanes of a connection may have all their messages under way; more than that wait.
+const lanes = 16
+
+// Obstacle says why nothing goes to the broker of the spec's target now.
+func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
+	t, err := s.target(spec.Target)
+	if err != nil {
+		return printable(err.Error())
+	}
+	return t.connection.publisher.Obstacle()
+}
+
+// Close closes the publishers. It is called when all deliveries have ended.
+func (s *Sink) Close() error {
+	s.closing.Do(func() {
+		var errs []error
+		for _, name := range slices.Sorted(maps.Keys(s.connections)) {
+			if err := s.connections[name].publisher.Close(); err != nil {
+				errs = append(errs, fmt.Errorf("broker %s: %w", name, err))
+			}
+		}
+		s.err = errors.Join(errs...)
+	})
+	return s.err
+}

@@ -1,0 +1,310 @@
+// Package brokertest is what every publisher of package broker has to do when its broker, or the network before it, fails: as a test,
+// against the real broker. The contract of sinks, which each passes too, is in package sinktest.
+package brokertest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/sink/broker"
+)
+
+// Broker is a broker that can be treated badly; servers.Server is one.
+type Broker interface {
+	URL() string
+	Kill()
+	Start()
+	Pause()
+	Resume()
+}
+
+// Proxy is a network before it that can; servers.Proxy is one.
+type Proxy interface {
+	URL(server string) string
+	Refuse(yes bool)
+	Reset()
+	CutToClient()
+	Heal()
+}
+
+// Harness is what a publisher brings.
+type Harness struct {
+	Broker Broker
+
+	// NewProxy returns a proxy before the broker, which ends with the test.
+	NewProxy func(t *testing.T) Proxy
+
+	// Open returns a publisher for a connection, by the name "there".
+	Open func(c broker.Connection) (broker.Publisher, error)
+
+	// Place makes a new place at the broker, which keeps what comes through kills, and returns the target that leads to it.
+	Place func(t *testing.T) string
+
+	// Arrived returns the ids of the messages that are at a target's place, in any order.
+	Arrived func(t *testing.T, target string) []string
+
+	// Once says that the broker leaves out a message that it has already.
+	Once bool
+}
+
+// patience bounds waits.
+const patience = time.Minute
+
+// Run runs the cases.
+func Run(t *testing.T, h Harness) {
+	for _, c := range []struct {
+		name string
+		run  func(t *testing.T, h bench)
+	}{
+		{"loses nothing when the broker is killed", killed},
+		{"fails in time what a broker that hangs does not confirm", hangs},
+		{"does not take a lost confirm for a confirm", lostConfirm},
+		{"spends no attempt while the broker is away", away},
+		{"gives up a broker that does not come back", lost},
+		{"ends while fires are under way", ends},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			running := goleak.IgnoreCurrent()
+			t.Cleanup(func() { goleak.VerifyNone(t, running) }) // after the proxy's end
+			c.run(t, bench{h, h.NewProxy(t)})
+		})
+	}
+}
+
+// bench is what a case works with.
+type bench struct {
+	Harness
+	Proxy Proxy
+}
+
+// open returns a sink with the connection "there", through the proxy.
+func (h bench) open(t *testing.T, patience time.Duration) *broker.Sink {
+	t.Helper()
+	c := broker.Connection{Name: "there", URL: h.Proxy.URL(h.Broker.URL()), Patience: patience, Timeout: 2 * time.Second}
+	p, err := h.Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := broker.New()
+	s.Add(c, p)
+	return s
+}
+
+func closeIt(t *testing.T, s *broker.Sink) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// fires returns n fires for a target.
+func fires(n int, target string, timeout time.Duration) []rouse.Fire {
+	list := make([]rouse.Fire, n)
+	for i := range list {
+		name := fmt.Sprintf("timer-%d", i)
+		due := rouse.At(time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC))
+		list[i] = rouse.Fire{ID: rouse.FireID("brokertest", name, 7, due, false), Namespace: "brokertest", Name: name, Generation: 7, Due: due,
+			Attempt: 1, Token: 9, Spec: &rouse.Spec{Target: target, Payload: fmt.Appendf(nil, "payload %d", i), Retry: rouse.Retry{Timeout: timeout}}}
+	}
+	return list
+}
+
+// deliver delivers fires once.
+func deliver(ctx context.Context, s *broker.Sink, list []rouse.Fire) []rouse.Outcome {
+	outcomes := make([]rouse.Outcome, len(list))
+	var mu sync.Mutex
+	s.Deliver(ctx, list, func(i int, o rouse.Outcome) {
+		mu.Lock()
+		defer mu.Unlock()
+		outcomes[i] = o
+	})
+	return outcomes
+}
+
+// insist delivers fires until each was done, as an engine would, and returns how many attempts failed.
+func insist(t *testing.T, s *broker.Sink, list []rouse.Fire) (failed int) {
+	t.Helper()
+	for end := time.Now().Add(patience); len(list) > 0; {
+		if time.Now().After(end) {
+			t.Fatalf("%d fires were not delivered in %v", len(list), patience)
+		}
+		var again []rouse.Fire
+		var wait time.Duration
+		for i, o := range deliver(t.Context(), s, list) {
+			f := list[i]
+			switch o.Verdict {
+			case rouse.Done:
+				continue
+			case rouse.Failed:
+				f.Attempt++
+				failed++
+			case rouse.Deferred:
+				wait = max(wait, min(o.After, time.Second))
+			default:
+				t.Fatalf("%v: %s", o.Verdict, o.Detail)
+			}
+			again = append(again, f)
+		}
+		list = again
+		time.Sleep(wait) // what the outcomes ask for
+	}
+	return failed
+}
+
+// has demands that each fire is at the place, and none more often than it may be.
+func (h bench) has(t *testing.T, target string, list []rouse.Fire) {
+	t.Helper()
+	ids := h.Arrived(t, target)
+	count := map[string]int{}
+	for _, id := range ids {
+		count[id]++
+	}
+	for i := range list {
+		n := count[list[i].ID]
+		if n == 0 || h.Once && n > 1 {
+			t.Errorf("fire %d, which was confirmed, is there %d times", i, n)
+		}
+		delete(count, list[i].ID)
+	}
+	if len(count) > 0 {
+		t.Errorf("there is what was never sent: %v", count)
+	}
+}
+
+func killed(t *testing.T, h bench) {
+	target := h.Place(t)
+	s := h.open(t, time.Hour)
+	defer closeIt(t, s)
+	list := fires(600, target, 5*time.Second)
+	insist(t, s, list[:100])
+	var sending sync.WaitGroup
+	for part := range slices.Chunk(list[100:], 100) {
+		sending.Go(func() { insist(t, s, part) })
+	}
+	h.Broker.Kill()
+	h.Broker.Start()
+	sending.Wait()
+	h.has(t, target, list)
+}
+
+func hangs(t *testing.T, h bench) {
+	target := h.Place(t)
+	s := h.open(t, time.Hour)
+	defer closeIt(t, s)
+	list := fires(10, target, 300*time.Millisecond)
+	insist(t, s, list[:1]) // it is connected
+	h.Broker.Pause()
+	for i, o := range deliver(t.Context(), s, list) {
+		if o.Verdict != rouse.Failed && o.Verdict != rouse.Deferred || o.Detail == "" {
+			t.Errorf("fire %d: %v %q", i, o.Verdict, o.Detail)
+		}
+	}
+	h.Broker.Resume()
+	insist(t, s, list)
+	h.has(t, target, list)
+}
+
+func lostConfirm(t *testing.T, h bench) {
+	target := h.Place(t)
+	s := h.open(t, time.Hour)
+	defer closeIt(t, s)
+	list := fires(11, target, time.Second)
+	insist(t, s, list[:1])
+	h.Proxy.CutToClient()
+	for i, o := range deliver(t.Context(), s, list[1:]) {
+		if o.Verdict != rouse.Failed {
+			t.Errorf("fire %d: %v %q, and nobody confirmed it", i, o.Verdict, o.Detail)
+		}
+	}
+	h.has(t, target, list) // what was sent has arrived all the same
+	h.Proxy.Heal()
+	insist(t, s, list)
+	if ids := h.Arrived(t, target); !h.Once && len(ids) <= len(list) {
+		t.Errorf("%d messages of %d fires, most of them sent twice", len(ids), len(list))
+	}
+	h.has(t, target, list)
+}
+
+func away(t *testing.T, h bench) {
+	target := h.Place(t)
+	h.Proxy.Refuse(true)
+	s := h.open(t, time.Hour)
+	defer closeIt(t, s)
+	list := fires(10, target, 5*time.Second)
+	refused := func() {
+		t.Helper()
+		for i, o := range deliver(t.Context(), s, list) {
+			if o.Verdict != rouse.Deferred || o.After <= 0 || !strings.Contains(o.Detail, "not sent") {
+				t.Errorf("fire %d: %v after %v: %s", i, o.Verdict, o.After, o.Detail)
+			}
+		}
+	}
+	refused()
+	await(t, "it says that the broker is away", func() bool { return s.Obstacle("brokertest", list[0].Spec) != "" })
+	h.Proxy.Heal()
+	if failed := insist(t, s, list); failed != 0 {
+		t.Errorf("%d attempts failed that were never made", failed)
+	}
+	await(t, "it says that the broker is back", func() bool { return s.Obstacle("brokertest", list[0].Spec) == "" })
+	h.Proxy.Refuse(true)
+	h.Proxy.Reset()
+	await(t, "it says that the broker is away again", func() bool {
+		refusedOrFailed := deliver(t.Context(), s, list[:1])
+		return refusedOrFailed[0].Verdict == rouse.Deferred && s.Obstacle("brokertest", list[0].Spec) != ""
+	})
+	refused()
+	h.Proxy.Heal()
+	insist(t, s, list)
+	h.has(t, target, list)
+}
+
+func lost(t *testing.T, h bench) {
+	target := h.Place(t)
+	h.Proxy.Refuse(true)
+	defer h.Proxy.Heal()
+	s := h.open(t, time.Second)
+	defer closeIt(t, s)
+	await(t, "fires fail", func() bool {
+		o := deliver(t.Context(), s, fires(1, target, 5*time.Second))[0]
+		return o.Verdict == rouse.Failed && strings.Contains(o.Detail, "is away")
+	})
+}
+
+func ends(t *testing.T, h bench) {
+	target := h.Place(t)
+	s := h.open(t, time.Hour)
+	list := fires(10, target, patience)
+	insist(t, s, list[:1])
+	h.Proxy.CutToClient()
+	ctx, cancel := context.WithCancel(t.Context())
+	var sending sync.WaitGroup
+	var outcomes []rouse.Outcome
+	sending.Go(func() { outcomes = deliver(ctx, s, list[1:]) })
+	await(t, "the messages arrive", func() bool { return len(h.Arrived(t, target)) >= len(list) })
+	cancel()
+	sending.Wait()
+	for i, o := range outcomes {
+		if o.Verdict != rouse.Deferred {
+			t.Errorf("fire %d, which the server's end broke off: %v %s", i, o.Verdict, o.Detail)
+		}
+	}
+	closeIt(t, s)
+	h.Proxy.Heal()
+}
+
+func await(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !f(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v until %s", patience, what)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package broker
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Connection is what an operator says of a broker. Zero fields have the defaults that their comments name.
+type Connection struct {
+	Name string // by which targets name it: 1 to 64 of a-z, 0-9, '-', '_' and '.', with a letter or digit first
+	URL  string // amqp://, amqps://, nats://, tls://, redis://, rediss://, with user and password as usual
+
+	CA   string // PEM file of the authorities that the broker's certificate leads to; default the system's
+	Cert string // PEM file of a certificate for the broker; default none
+	Key  string // of that certificate
+
+	// Allow are the beginnings of the paths that targets may have, as they are written behind the connection, such as "events/order.";
+	// one that ends in '$' is a whole path. None allows all that the broker allows.
+	Allow []string
+
+	InFlight int           // messages of one target under way at a time, at most; default 1,024
+	Patience time.Duration // how long fires wait for a broker that is away without spending attempts; default 1 h
+	Timeout  time.Duration // of connecting, and of calls beside publishing; default 10 s
+
+	Credentials string // of NATS: file with the credentials of a user, a JWT and its seed; default none
+
+	MaxLength int64 // of Redis: about how many entries streams are cut to, the oldest go; default no bound
+	Replicas  int   // of Redis: how many replicas have to have an entry; default 0
+}
+
+const (
+	defaultInFlight = 1024
+	defaultPatience = time.Hour
+	defaultTimeout  = 10 * time.Second
+)
+
+// WithDefaults returns the connection with defaults in place of zero fields.
+func (c Connection) WithDefaults() Connection {
+	if c.InFlight == 0 {
+		c.InFlight = defaultInFlight
+	}
+	if c.Patience == 0 {
+		c.Patience = defaultPatience
+	}
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	return c
+}
+
+// kinds are the schemes of targets by the schemes of URLs.
+var kinds = map[string]string{"amqp": "amqp", "amqps": "amqp", "nats": "nats", "tls": "nats", "redis": "redis", "rediss": "redis"}
+
+// Kind is the scheme of the targets that the connection is for; empty if its URL is of no broker.
+func (c *Connection) Kind() string {
+	scheme, _, _ := strings.Cut(c.URL, "://")
+	return kinds[scheme]
+}
+
+// Host is where the URL leads, for people: without user and password.
+func (c *Connection) Host() string {
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return "?"
+	}
+	return u.Host
+}
+
+// Secure says whether the URL asks for TLS.
+func (c *Connection) Secure() bool {
+	scheme, _, _ := strings.Cut(c.URL, "://")
+	return scheme == "amqps" || scheme == "tls" || scheme == "rediss"
+}
+
+// Check returns everything that is wrong with the connection, but what its broker has to say; nothing of it shows the URL.
+func (c *Connection) Check() []rouse.Problem {
+	var ps []rouse.Problem
+	add := func(field, value, wrong, cure string) {
+		ps = append(ps, rouse.Problem{Field: field, Value: rouse.Shorten(value, 128), Wrong: wrong, Cure: cure})
+	}
+	if rouse.CheckNamespace(c.Name) != nil {
+		add("name", c.Name, "is no name of a connection", "use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
+	}
+	u, err := url.Parse(c.URL)
+	kind := c.Kind()
+	if c.URL == "" {
+		add("url", "", "is missing", "give the address of the broker, such as amqps://user:password@host/vhost, nats://user:password@host:4222 or rediss://user:password@host:6379")
+	} else if err != nil || kind == "" || u.Host == "" {
+		add("url", "", "is not the URL of a broker", "begin it with amqp://, amqps://, nats://, tls://, redis:// or rediss://, and percent-encode what is special in a password")
+	}
+	for _, n := range []struct {
+		name        string
+		value       int64
+		least, most int64
+	}{{"in_flight", int64(c.InFlight), 1, 1 << 16}, {"max_length", c.MaxLength, 1, 1 << 40}, {"replicas", int64(c.Replicas), 1, 16}} {
+		if n.value != 0 && (n.value < n.least || n.value > n.most) {
+			add(n.name, fmt.Sprint(n.value), "is out of bounds", fmt.Sprintf("give %d to %d", n.least, n.most))
+		}
+	}
+	for _, d := range []struct {
+		name        string
+		value       time.Duration
+		least, most time.Duration
+	}{{"patience", c.Patience, time.Second, 31 * 24 * time.Hour}, {"timeout", c.Timeout, 100 * time.Millisecond, time.Minute}} {
+		if d.value != 0 && (d.value < d.least || d.value > d.most) {
+			add(d.name, d.value.String(), "is out of bounds", fmt.Sprintf("give %v to %v", d.least, d.most))
+		}
+	}
+	for _, of := range []struct {
+		name, kind string
+		given      bool
+	}{{"credentials", "nats", c.Credentials != ""}, {"max_length", "redis", c.MaxLength != 0}, {"replicas", "redis", c.Replicas != 0}} {
+		if of.given && kind != "" && kind != of.kind {
+			add(of.name, "", "is of connections of the kind "+of.kind, "leave it out")
+		}
+	}
+	for _, a := range c.Allow {
+		if a == "" {
+			add("allow", "", "has an empty entry, which allows everything", "leave allow out, or say how paths begin")
+		}
+	}
+	return append(ps, c.checkFiles()...)
+}
+
+func (c *Connection) checkFiles() (ps []rouse.Problem) {
+	add := func(field, wrong, cure string) {
+		ps = append(ps, rouse.Problem{Field: field, Wrong: wrong, Cure: cure})
+	}
+	switch {
+	case (c.Cert == "") != (c.Key == ""):
+		add("cert", "and key do not come together", "give both, or neither")
+	case (c.CA != "" || c.Cert != "") && !c.Secure():
+		add("ca", "and cert are of connections with TLS, and the URL asks for none", "write amqps://, tls:// or rediss://, or leave them out")
+	case c.Secure():
+		if _, err := c.TLS(); err != nil {
+			add("ca", "cert or key cannot be used: "+err.Error(), "name PEM files that belong together")
+		}
+	}
+	if c.Credentials != "" {
+		if _, err := os.ReadFile(c.Credentials); err != nil {
+			add("credentials", "cannot be read: "+err.Error(), "name the file that nsc or the operator of the NATS has made")
+		}
+	}
+	return ps
+}
+
+// TLS reads the files of the connection: it is called for each connect, so that certificates can be replaced while the server runs.
+func (c *Connection) TLS() (*tls.Config, error) {
+	o := &tls.Config{MinVersion: tls.VersionTLS12}
+	if u, err := url.Parse(c.URL); err == nil {
+		o.ServerName = u.Hostname()
+	}
+	if c.CA != "" {
+		pem, err := os.ReadFile(c.CA)
+		if err != nil {
+			return nil, err
+		}
+		o.RootCAs = x509.NewCertPool()
+		if !o.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, errors.New(c.CA + " has no certificate in PEM")
+		}
+	}
+	if c.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		if err != nil {
+			return nil, err
+		}
+		o.Certificates = []tls.Certificate{pair}
+	}
+	return o, nil
+}
+
+// allows says whether a target may have the path. It is compared as it is written, so that a place has one spelling only.
+func (c *Connection) allows(path string) bool {
+	for _, a := range c.Allow {
+		if whole, ok := strings.CutSuffix(a, "$"); ok && path == whole || !ok && strings.HasPrefix(path, a) {
+			return true
+		}
+	}
+	return len(c.Allow) == 0
+}

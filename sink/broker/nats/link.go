@@ -1,0 +1,227 @@
+package nats
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"github.com/rousehq/rouse/sink/broker"
+)
+
+const (
+	firstWait   = 50 * time.Millisecond // between two tries to connect, at first
+	longestWait = 5 * time.Second       // and at most
+	pings       = 10 * time.Second      // two without an answer end a connection
+)
+
+// run keeps a client until the publisher is closed. The client connects again by itself; a new one is needed only if it gives up.
+func (p *Publisher) run() {
+	for p.life.Err() == nil {
+		closed := make(chan struct{})
+		conn, err := natsgo.Connect(p.c.URL, p.options(closed)...)
+		if err == nil {
+			_, err = conn.Subscribe(p.inbox+"*", p.answered)
+		}
+		if err != nil {
+			p.away.Lost(err)
+			if conn != nil {
+				conn.Close()
+			}
+			pause(p.life, longestWait/2+rand.N(longestWait/2))
+			continue
+		}
+		p.mu.Lock()
+		p.conn = conn
+		p.mu.Unlock()
+		if conn.IsConnected() {
+			p.away.Back()
+		} else {
+			p.away.Lost(orUnknown(conn.LastError()))
+		}
+		select {
+		case <-closed:
+		case <-p.life.Done():
+			conn.Close()
+			<-closed
+		}
+		p.broke(p.wire)
+	}
+}
+
+func orUnknown(err error) error {
+	if err == nil {
+		return errors.New("it does not answer")
+	}
+	return err
+}
+
+// options are those of the client; closed is closed when it has ended.
+func (p *Publisher) options(closed chan struct{}) []natsgo.Option {
+	o := []natsgo.Option{
+		natsgo.Name("rouse broker " + p.c.Name), natsgo.Timeout(p.c.Timeout), natsgo.SetCustomDialer(dialer{p}), natsgo.SkipHostLookup(),
+		natsgo.RetryOnFailedConnect(true), natsgo.IgnoreAuthErrorAbort(), natsgo.MaxReconnects(-1), natsgo.CustomReconnectDelay(delay),
+		natsgo.PingInterval(pings), natsgo.FlusherTimeout(p.c.Timeout),
+		natsgo.ReconnectBufSize(-1), // what cannot be sent now is said to be unsent
+		natsgo.ConnectHandler(func(*natsgo.Conn) { p.away.Back() }),
+		natsgo.ReconnectHandler(func(*natsgo.Conn) { p.away.Back() }),
+		natsgo.DisconnectErrHandler(func(c *natsgo.Conn, err error) { p.lost(c, err) }),
+		natsgo.ReconnectErrHandler(func(c *natsgo.Conn, err error) { p.lost(c, err) }),
+		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { p.refused(err) }),
+		natsgo.ClosedHandler(func(*natsgo.Conn) { close(closed) }),
+	}
+	if p.c.Credentials != "" {
+		o = append(o, natsgo.UserCredentials(p.c.Credentials))
+	}
+	if p.c.Secure() {
+		// The name that the certificate has to have is that of the server, which may be another one of the cluster.
+		o = append(o, natsgo.Secure(&tls.Config{MinVersion: tls.VersionTLS12}))
+	}
+	if p.c.CA != "" || p.c.Cert != "" {
+		o = append(o, p.files())
+	}
+	return o
+}
+
+// files has the client read the files of certificates for each connect.
+func (p *Publisher) files() natsgo.Option {
+	read := func() (*tls.Config, error) { return p.c.TLS() }
+	return func(o *natsgo.Options) error {
+		if p.c.CA != "" {
+			o.RootCAsCB = func() (*x509.CertPool, error) {
+				config, err := read()
+				if err != nil {
+					return nil, err
+				}
+				return config.RootCAs, nil
+			}
+		}
+		if p.c.Cert != "" {
+			o.TLSCertCB = func() (tls.Certificate, error) {
+				config, err := read()
+				if err != nil {
+					return tls.Certificate{}, err
+				}
+				return config.Certificates[0], nil
+			}
+		}
+		return nil
+	}
+}
+
+// delay is how long the client waits before it tries again.
+func delay(attempts int) time.Duration {
+	wait := firstWait << min(attempts, 10)
+	return min(wait, longestWait)/2 + rand.N(min(wait, longestWait)/2)
+}
+
+// lost notes why there is no connection, unless there is one again.
+func (p *Publisher) lost(c *natsgo.Conn, err error) {
+	if p.life.Err() == nil && !c.IsConnected() {
+		p.away.Lost(orUnknown(err))
+	}
+}
+
+// dialer makes the client's connections to servers.
+type dialer struct{ p *Publisher }
+
+// Dial connects.
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(d.p.life, d.p.c.Timeout)
+	defer cancel()
+	raw, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	d.p.mu.Lock()
+	defer d.p.mu.Unlock()
+	d.p.wire++
+	d.p.deaf = ""
+	return &wire{Conn: raw, p: d.p, number: d.p.wire}, nil
+}
+
+// wire is a connection to a server, at whose end nothing is under way any more that was sent on it: the client itself tells of that
+// later, when there may be another one.
+type wire struct {
+	net.Conn
+	p      *Publisher
+	number int
+	once   sync.Once
+}
+
+// Close ends the connection.
+func (w *wire) Close() error {
+	err := w.Conn.Close()
+	w.once.Do(func() { w.p.broke(w.number) })
+	return err
+}
+
+// broke fails what was under way on a connection, and on those before it.
+func (p *Publisher) broke(number int) {
+	for _, s := range p.take(func(s *sent) bool { return s.wire <= number }) {
+		s.settle(broker.Failed(0, "the connection broke before NATS acknowledged: it may have the message"))
+	}
+}
+
+// take takes the messages that are under way and match.
+func (p *Publisher) take(match func(s *sent) bool) (taken []*sent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for number, s := range p.pending {
+		if match(s) {
+			taken = append(taken, s)
+			delete(p.pending, number)
+		}
+	}
+	return taken
+}
+
+// takeAll takes the messages with these numbers that are under way.
+func (p *Publisher) takeAll(numbers []uint64) (taken []*sent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range numbers {
+		if s := p.pending[n]; s != nil {
+			taken = append(taken, s)
+			delete(p.pending, n)
+		}
+	}
+	return taken
+}
+
+// refused fails what the user may not publish: NATS says so beside the answers, by the subject.
+func (p *Publisher) refused(err error) {
+	switch {
+	case !errors.Is(err, natsgo.ErrPermissionViolation):
+		return
+	case strings.Contains(err.Error(), `"`+p.inbox+`*"`):
+		p.mu.Lock()
+		p.deaf = "the user may not subscribe to _INBOX.>, where acknowledgements come"
+		p.mu.Unlock()
+	}
+	for _, s := range p.take(func(s *sent) bool { return strings.Contains(err.Error(), `"`+s.subject+`"`) }) {
+		o := broker.Failed(403, fmt.Sprintf("NATS refused the message: %v", err))
+		s.settle(o)
+		for _, b := range p.takeAll(s.before) {
+			b.settle(o)
+		}
+	}
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

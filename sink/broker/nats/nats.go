@@ -1,0 +1,120 @@
+// Package nats publishes fires to subjects of NATS (2.2 or later): to the streams of JetStream that take them, or, if the target says
+// so, to whoever is subscribed.
+//
+// # Targets
+//
+//	nats:CONNECTION/SUBJECT             a stream of JetStream has the subject
+//	nats:CONNECTION/SUBJECT?via=core    whoever is subscribed gets it; nobody keeps it
+//
+// Subjects have no wildcards, and do not begin with '$' or "_INBOX.", which are NATS's own. Streams are the operator's to make.
+//
+// # Messages
+//
+// In binary mode the body is the payload, and the headers are those of the NATS binding of CloudEvents,
+//
+//	ce-specversion, ce-id, ce-source, ce-type, ce-time, ce-subject, ce-datacontenttype, ce-attempt, ce-token, ce-generation
+//
+// beside content-type, rouse-fire-id, rouse-namespace, rouse-timer, rouse-due, rouse-attempt, rouse-token, rouse-generation,
+// rouse-manual and rouse-last. Values are percent-encoded as in webhooks. In structured mode the body is the event as JSON,
+// content-type application/cloudevents+json, and only the rouse-… headers stay. Nats-Msg-Id is the fire id: a stream leaves out what
+// it has taken in the last minutes (its duplicate_window, two by default).
+//
+// # Outcomes
+//
+// Done is what JetStream has acknowledged. If no stream has the subject, the attempt fails at once with the code 503; a stream that
+// refuses says why. By core NATS done means that there was somebody subscribed when the server had the message, and nothing more. A
+// message that is larger than the server takes is rejected.
+//
+//	nats.go      the publisher, targets    link.go    the connection
+//	publish.go   publishing, answers       message.go fires as messages
+package nats
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"unicode"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"github.com/rousehq/rouse/sink/broker"
+)
+
+// maxSubject bounds a subject, in bytes.
+const maxSubject = 512
+
+// Publisher publishes to one NATS. It is safe for concurrent use.
+type Publisher struct {
+	c     broker.Connection
+	away  broker.Away
+	inbox string // of answers, without the message's number
+
+	life context.Context // until Close
+	end  context.CancelFunc
+	uses sync.WaitGroup // goroutines
+
+	mu      sync.Mutex
+	conn    *natsgo.Conn // nil before the first
+	wire    int          // number of the connection to a server that was made last
+	last    uint64       // number of the message that was published last
+	pending map[uint64]*sent
+	deaf    string // why no answers come on the connection that there is; empty if they do
+}
+
+// Open returns a publisher, which connects by itself, and again whenever the connection breaks. changed is told why the broker is away,
+// and with nil that it is back.
+func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
+	c = c.WithDefaults()
+	p := &Publisher{c: c, inbox: natsgo.NewInbox() + ".", pending: map[uint64]*sent{}}
+	p.away = broker.Away{Broker: "NATS at " + c.Host(), Patience: c.Patience, Changed: changed}
+	p.life, p.end = context.WithCancel(context.Background())
+	p.uses.Go(p.run)
+	return p, nil
+}
+
+// Check says what is wrong with a subject.
+func (p *Publisher) Check(t *broker.Target) (wrong, cure string) {
+	_, wrong = subject(t)
+	return wrong, "write nats:" + t.Connection + "/SUBJECT, with words and dots between, such as orders.due"
+}
+
+// subject reads the subject of a target.
+func subject(t *broker.Target) (name, wrong string) {
+	name, wrong = broker.Name(t.Path)
+	switch {
+	case wrong != "":
+		return "", wrong
+	case len(name) > maxSubject:
+		return "", fmt.Sprintf("has a subject of %d bytes, and %d is the most", len(name), maxSubject)
+	case strings.ContainsAny(name, "*>"):
+		return "", "has a subject with a wildcard, and a message has one subject"
+	case strings.ContainsFunc(name, unicode.IsSpace):
+		return "", "has a subject with a space"
+	case strings.HasPrefix(name, "$") || strings.HasPrefix(name, "_INBOX."):
+		return "", "has a subject of NATS's own"
+	case strings.Contains("."+name+".", ".."):
+		return "", "has a subject with an empty word"
+	}
+	return name, ""
+}
+
+// Obstacle says why nothing is published now.
+func (p *Publisher) Obstacle() string {
+	p.mu.Lock()
+	deaf := p.deaf
+	p.mu.Unlock()
+	if deaf != "" {
+		return deaf
+	}
+	return p.away.Obstacle()
+}
+
+// Close ends the connection. What is under way on it fails.
+func (p *Publisher) Close() error {
+	p.end()
+	p.uses.Wait()
+	return nil
+}
+
+var _ broker.Publisher = (*Publisher)(nil)

@@ -1,0 +1,182 @@
+package nats
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/sink/broker"
+)
+
+// sent is a message under way.
+type sent struct {
+	flight  *broker.Flight
+	i       int
+	subject string
+	wire    int // number of the connection that it was sent on, or of one before it
+
+	// Of core NATS: those that were published before, and are there if nothing was said of them when the answer to this comes, which
+	// is an echo of the publisher's own.
+	before []uint64
+}
+
+func (s *sent) settle(o rouse.Outcome) {
+	if s.flight != nil {
+		s.flight.Settle(s.i, o)
+	}
+}
+
+// Codes of answers.
+const (
+	noResponders = "503"
+	tooLarge     = 10054 // an error code of JetStream: the message is larger than the stream takes
+)
+
+// Publish publishes messages and waits for their acknowledgements.
+func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *broker.Flight) {
+	numbers := make([]uint64, len(messages)) // 0: not under way
+	var core []uint64
+	there, deaf := p.ready(ctx)
+	for i := range messages {
+		m := &messages[i]
+		name, wrong := subject(&m.Target)
+		switch {
+		case wrong != "":
+			f.Settle(i, broker.Failed(0, "not sent: the target "+wrong))
+		case !there:
+			f.Settle(i, p.away.Outcome(m.Fire))
+		case deaf != "":
+			f.Settle(i, broker.Unsent(longestWait, deaf))
+		default:
+			numbers[i] = p.send(&sent{flight: f, i: i, subject: name}, message(m, name))
+			if numbers[i] != 0 && m.Target.Core {
+				core = append(core, numbers[i])
+			}
+		}
+	}
+	var echo uint64
+	if len(core) > 0 {
+		echo = p.echo(core)
+	}
+	f.Await(ctx, func(i int) { p.forget(numbers[i]) })
+	p.forget(echo)
+}
+
+// ready says whether there is a connection, and whether nothing can be heard on it.
+func (p *Publisher) ready(ctx context.Context) (there bool, deaf string) {
+	there = p.away.Await(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return there && p.conn != nil, p.deaf
+}
+
+// send publishes one message, or settles it. It returns its number, 0 if it is not under way.
+func (p *Publisher) send(s *sent, m *natsgo.Msg) uint64 {
+	number, conn := p.add(s)
+	m.Reply = p.inbox + strconv.FormatUint(number, 36)
+	err := conn.PublishMsg(m)
+	if err == nil {
+		return number
+	}
+	p.forget(number)
+	switch {
+	case errors.Is(err, natsgo.ErrMaxPayload):
+		s.settle(broker.Rejected(0, fmt.Sprintf("not sent: the message has %d bytes with its headers, and NATS takes %d", m.Size(), conn.MaxPayload())))
+	case errors.Is(err, natsgo.ErrReconnectBufExceeded), errors.Is(err, natsgo.ErrConnectionClosed), errors.Is(err, natsgo.ErrConnectionReconnecting):
+		s.settle(broker.Unsent(broker.Soon, "the connection has just gone"))
+	default:
+		s.settle(broker.Failed(0, "NATS did not get the message: "+err.Error()))
+	}
+	return 0
+}
+
+// add gives a message its number, and returns the client to send it by.
+func (p *Publisher) add(s *sent) (uint64, *natsgo.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last++
+	s.wire = p.wire
+	if s.before != nil {
+		s.subject = p.inbox + strconv.FormatUint(p.last, 36)
+	}
+	p.pending[p.last] = s
+	return p.last, p.conn
+}
+
+// forget drops what nobody waits for any more.
+func (p *Publisher) forget(number uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pending, number)
+}
+
+// echo publishes a message to the publisher itself. When it comes back, the server has had those before it, and has told of those for
+// which nobody was subscribed.
+func (p *Publisher) echo(before []uint64) uint64 {
+	s := &sent{before: before}
+	number, conn := p.add(s)
+	if err := conn.Publish(s.subject, nil); err != nil {
+		p.forget(number) // the connection is gone, and with it what was before
+	}
+	return number
+}
+
+// answered is called with each answer, in their order.
+func (p *Publisher) answered(m *natsgo.Msg) {
+	number, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, p.inbox), 36, 64)
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	s := p.pending[number]
+	p.mu.Unlock()
+	if s == nil {
+		return // it comes too late
+	}
+	if s.before != nil {
+		p.forget(number)
+		for _, b := range p.takeAll(s.before) {
+			b.settle(broker.Done)
+		}
+		return
+	}
+	p.judge(number, s, m)
+}
+
+// acknowledgement is what JetStream answers.
+type acknowledgement struct {
+	Stream string
+	Error  *struct {
+		Code        int
+		ErrCode     int `json:"err_code"`
+		Description string
+	}
+}
+
+// judge says what an answer means. One that is not of the server or of JetStream means nothing: whoever is subscribed may answer too.
+func (p *Publisher) judge(number uint64, s *sent, m *natsgo.Msg) {
+	if len(m.Data) == 0 && m.Header.Get("Status") == noResponders {
+		p.forget(number)
+		s.settle(broker.Failed(503, "503: no stream of JetStream has the subject "+s.subject+", and nobody is subscribed"))
+		return
+	}
+	var a acknowledgement
+	if json.Unmarshal(m.Data, &a) != nil || a.Error == nil && a.Stream == "" {
+		return
+	}
+	p.forget(number)
+	switch e := a.Error; {
+	case e == nil:
+		s.settle(broker.Done)
+	case e.ErrCode == tooLarge:
+		s.settle(broker.Rejected(e.Code, fmt.Sprintf("JetStream refused the message: %s (%d)", e.Description, e.ErrCode)))
+	default:
+		s.settle(broker.Failed(e.Code, fmt.Sprintf("JetStream refused the message: %s (%d)", e.Description, e.ErrCode)))
+	}
+}

@@ -1,0 +1,39 @@
+package redis
+
+import (
+	"github.com/rousehq/rouse/sink/broker"
+	"github.com/rousehq/rouse/sink/cloudevent"
+)
+
+// entry is a message as a command.
+type entry struct {
+	i    int // of the message
+	args []any
+}
+
+// entry returns the command that adds a message to the stream of a key.
+func (p *Publisher) entry(i int, key string, m *broker.Message) entry {
+	f := m.Fire
+	args := make([]any, 0, 36)
+	args = append(args, "XADD", key)
+	if p.c.MaxLength > 0 {
+		args = append(args, "MAXLEN", "~", p.c.MaxLength)
+	}
+	args = append(args, "*")
+	if m.Target.Structured {
+		return entry{i, append(args, "id", f.ID, "event", cloudevent.Append(make([]byte, 0, cloudevent.Size(f)), f))}
+	}
+	args = append(args, "specversion", "1.0", "id", f.ID, "source", cloudevent.Source(f), "type", cloudevent.Type, "time", f.Due.String(), "subject", f.Name)
+	if kind := cloudevent.ContentType(f.Spec); kind != "" {
+		args = append(args, "datacontenttype", kind)
+	}
+	return entry{i, append(args, "attempt", f.Attempt, "token", f.Token, "generation", f.Generation, "namespace", f.Namespace,
+		"manual", truth(f.Manual), "last", truth(f.Last), "data", f.Spec.Payload)}
+}
+
+func truth(yes bool) string {
+	if yes {
+		return "true"
+	}
+	return "false"
+}

@@ -1,0 +1,138 @@
+// Package redis adds fires to streams of Redis (5 or later), with XADD.
+//
+// # Targets
+//
+//	redis:CONNECTION/STREAM    the key of the stream, which is made with the first entry
+//
+// Keys that begin with "rouse:" or "{rouse" are refused: a store or a queue of rouse's own may be there.
+//
+// # Messages
+//
+// CloudEvents has no binding to Redis, so this is rouse's own: an entry has the attributes of the event as fields, under their names,
+//
+//	specversion, id, source, type, time, subject, datacontenttype, attempt, token, generation, namespace, manual, last
+//
+// and the payload, as it is, in the field data. In structured mode an entry has the fields id and event, which is the event as JSON.
+//
+// # Outcomes
+//
+// Done is what Redis has answered, and, with Connection.Replicas, so many replicas have: it is as durable as Redis' append-only file
+// and its replicas are. Redis does not know of messages that it has already: what is sent again is another entry with the same id.
+// With Connection.MaxLength a stream is cut to about so many entries, whether they were read or not. A key that is no stream, or that the
+// user may not write to, is a failure. While Redis takes no writes at all, as its memory is full, its disk is broken, or it is a
+// replica, fires wait as if it were away.
+//
+//	redis.go     the publisher, targets     link.go     whether Redis can be reached
+//	publish.go   publishing, answers        entry.go    fires as entries
+package redis
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/sink/broker"
+)
+
+// maxKey bounds the key of a stream, in bytes.
+const maxKey = 1024
+
+// Publisher adds to the streams of one Redis. It is safe for concurrent use.
+type Publisher struct {
+	c       broker.Connection
+	client  *goredis.Client
+	away    broker.Away   // it cannot be reached
+	refuses broker.Away   // it can, and takes no writes
+	suspect chan struct{} // signalled when it may not be reached any more
+
+	life context.Context // until Close
+	end  context.CancelFunc
+	uses sync.WaitGroup // goroutines
+	mu   sync.Mutex     // guards gone, and uses against it
+	gone bool
+}
+
+// Open returns a publisher, which connects by itself, and again whenever that is needed. changed is told why the broker is away, and with
+// nil that it is back.
+func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
+	c = c.WithDefaults()
+	o, err := goredis.ParseURL(c.URL)
+	if err != nil {
+		return nil, rouse.Refuse("url", "", "is no URL of a Redis: "+withoutSecrets(err), "write one such as rediss://user:password@host:6379/0")
+	}
+	// A command that is sent again may be done twice: what is sent again is decided by the timer.
+	o.MaxRetries, o.DialerRetries = -1, 1
+	o.ContextTimeoutEnabled = true
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
+	o.PoolSize = poolSize
+	o.ClientName = "rouse-broker-" + c.Name
+	p := &Publisher{c: c, suspect: make(chan struct{}, 1)}
+	p.away = broker.Away{Broker: "Redis at " + o.Addr, Patience: c.Patience, Changed: changed}
+	p.refuses = broker.Away{Broker: p.away.Broker, Patience: c.Patience, Changed: changed}
+	p.life, p.end = context.WithCancel(context.Background())
+	o.Dialer = p.dial
+	p.client = goredis.NewClient(o)
+	p.uses.Go(p.run)
+	return p, nil
+}
+
+// poolSize is how many connections there are at most: one delivery has one.
+const poolSize = 32
+
+// withoutSecrets is the text of an error about a URL, which may hold a password, without the URL.
+func withoutSecrets(err error) string {
+	text := err.Error()
+	return text[strings.LastIndex(text, ": ")+1:]
+}
+
+// Check says what is wrong with the key of a stream.
+func (p *Publisher) Check(t *broker.Target) (wrong, cure string) {
+	_, wrong = key(t)
+	return wrong, "write redis:" + t.Connection + "/STREAM, with the key of a stream, such as orders-due"
+}
+
+// key reads the key of a target's stream.
+func key(t *broker.Target) (name, wrong string) {
+	name, wrong = broker.Name(t.Path)
+	switch {
+	case wrong != "":
+		return "", wrong
+	case len(name) > maxKey:
+		return "", fmt.Sprintf("has a key of %d bytes, and %d is the most", len(name), maxKey)
+	case strings.HasPrefix(name, "rouse:") || strings.HasPrefix(name, "{rouse"):
+		return "", "has a key as rouse's own are"
+	}
+	return name, ""
+}
+
+// Obstacle says why nothing is published now.
+func (p *Publisher) Obstacle() string { return cmp.Or(p.away.Obstacle(), p.refuses.Obstacle()) }
+
+// Close ends the connections. What is under way on them fails.
+func (p *Publisher) Close() error {
+	p.mu.Lock()
+	p.gone = true
+	p.mu.Unlock()
+	p.end()
+	err := p.client.Close() // breaks off what waits for an answer
+	p.uses.Wait()
+	return err
+}
+
+// begin runs f in a goroutine that Close waits for, unless the publisher was closed.
+func (p *Publisher) begin(f func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return false
+	}
+	p.uses.Go(f)
+	return true
+}
+
+var _ broker.Publisher = (*Publisher)(nil)

@@ -1,0 +1,152 @@
+package broker
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rousehq/rouse"
+)
+
+// Target is a target in its parts.
+type Target struct {
+	Scheme     string // amqp, nats or redis
+	Connection string
+	Path       string // what follows the connection, as it was written
+	Structured bool   // "?mode=structured": the event as JSON
+	Core       bool   // "?via=core", of nats: without JetStream
+}
+
+// located is a target with its connection.
+type located struct {
+	Target
+	connection *connection
+}
+
+// examples are the shapes of targets by scheme.
+var examples = map[string]string{
+	"amqp":  "amqp:CONNECTION/EXCHANGE/ROUTING.KEY",
+	"nats":  "nats:CONNECTION/SUBJECT",
+	"redis": "redis:CONNECTION/STREAM",
+}
+
+// Schemes are those of the sink's targets.
+func Schemes() []string { return slices.Sorted(maps.Keys(examples)) }
+
+// Check refuses a target that leads to no place at a broker of this server, and options that only webhooks have.
+func (s *Sink) Check(spec *rouse.Spec) error {
+	t, err := s.target(spec.Target)
+	if err != nil {
+		return err
+	}
+	if wrong, cure := t.connection.publisher.Check(&t.Target); wrong != "" {
+		return rouse.Refuse("target", spec.Target, wrong, cure)
+	}
+	w := &spec.Webhook
+	if w.Method != "" || len(w.Headers) > 0 || w.Structured || w.Batch != 0 || w.Accept != 0 {
+		return rouse.Refuse("webhook", "", "has no meaning for a target at a broker",
+			"leave it out; for an event as JSON put ?mode=structured at the end of the target")
+	}
+	return nil
+}
+
+// target reads a target and finds its connection. Its errors are *rouse.Invalid, and show no password.
+func (s *Sink) target(text string) (located, error) {
+	refuse := func(wrong, cure string) (located, error) {
+		return located{}, rouse.Refuse("target", hide(text), wrong, cure)
+	}
+	scheme, rest, ok := strings.Cut(text, ":")
+	example := examples[scheme]
+	switch {
+	case !ok || example == "":
+		return refuse("is no target at a broker", "give one such as "+examples["amqp"])
+	case strings.HasPrefix(rest, "/"):
+		return refuse("is the address of a broker, and targets name connections of the server instead", s.offer(scheme))
+	}
+	rest, options, _ := strings.Cut(rest, "?")
+	name, path, ok := strings.Cut(rest, "/")
+	if !ok || path == "" {
+		return refuse("names a connection and no place at its broker", "write "+example)
+	}
+	t := located{Target: Target{Scheme: scheme, Connection: name, Path: path}, connection: s.connections[name]}
+	switch c := t.connection; {
+	case c == nil:
+		return refuse(fmt.Sprintf("names the connection %q, which this server does not have", rouse.Shorten(name, 64)), s.offer(scheme))
+	case c.kind != scheme:
+		return refuse("names the connection "+name+", which is not one of that kind", "write "+strings.Replace(examples[c.kind], "CONNECTION", name, 1))
+	case !c.allows(path):
+		return refuse("leads to a place that the connection "+name+" is not for", "use a place that begins as the operator allows: "+strings.Join(c.Allow, ", "))
+	}
+	if wrong := t.read(options); wrong != "" {
+		return refuse(wrong, "use mode=structured, mode=binary and, with nats:, via=core and via=jetstream, with & between; write a question mark of a name as %3F")
+	}
+	return t, nil
+}
+
+// read reads the options of a target, and says what is wrong with them.
+func (t *Target) read(options string) (wrong string) {
+	if options == "" {
+		return ""
+	}
+	for word := range strings.SplitSeq(options, "&") {
+		switch {
+		case word == "mode=structured":
+			t.Structured = true
+		case word == "mode=binary":
+			t.Structured = false
+		case word == "via=core" && t.Scheme == "nats":
+			t.Core = true
+		case word == "via=jetstream" && t.Scheme == "nats":
+			t.Core = false
+		default:
+			return fmt.Sprintf("has the option %q, which there is not", rouse.Shorten(word, 64))
+		}
+	}
+	return ""
+}
+
+// offer lists what a target of a scheme can begin with here.
+func (s *Sink) offer(scheme string) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(s.connections)) {
+		if s.connections[name].kind == scheme {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return "write " + examples[scheme] + ", with a connection that the operator describes in the file of the setting brokers: there is none of this kind"
+	}
+	return "write " + examples[scheme] + ", with one of the connections " + strings.Join(names, ", ")
+}
+
+// hide leaves out what may be a password.
+func hide(target string) string {
+	if i := strings.LastIndexByte(target, '@'); i >= 0 {
+		if scheme, rest, ok := strings.Cut(target, "//"); ok && strings.Contains(rest, "@") {
+			return scheme + "//…" + target[i:]
+		}
+	}
+	return target
+}
+
+// Name decodes a part of a target's path, which is the name of something at a broker, and says what is wrong with it.
+func Name(part string) (name, wrong string) {
+	name = part
+	if strings.IndexByte(part, '%') >= 0 {
+		var err error
+		if name, err = url.PathUnescape(part); err != nil {
+			return "", "has a percent sign that begins no code such as %2F"
+		}
+	}
+	if !utf8.ValidString(name) {
+		return "", "stands for what is not UTF-8"
+	}
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return "", "stands for a control character"
+	}
+	return name, ""
+}
