@@ -82,6 +82,9 @@ func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what s
 		return func() {
 			c.busy, c.since, l.relist = false, l.lists, true
 			if err == nil {
+				if what == "start" && l.plans[key] == run {
+					l.ensured[key] = true
+				}
 				return
 			}
 			c.retry = time.Now().Add(l.timing.Interval)

@@ -36,6 +36,7 @@ type groupLoop struct {
 	asleep    map[string]time.Time  // keys to be looked at when their time has come
 	awake     time.Time             // the earliest of these; zero if there is none
 	unsettled map[string]*groupCall // keys with a call in flight, or whose last call did not bring them where they should be
+	ensured   map[string]bool       // keys that the driver has ensured since their plan is to run
 
 	mu      sync.Mutex // guards what follows for readers
 	have    bool       // there was a list in this term
@@ -52,7 +53,7 @@ type groupState struct {
 
 func newGroupLoop(d driver.Driver, size int, t Timing) *groupLoop {
 	return &groupLoop{loop: newLoop(t), driver: d, size: size, relist: true, plans: map[string]plan{}, pending: map[string]bool{},
-		asleep: map[string]time.Time{}, unsettled: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}}
+		asleep: map[string]time.Time{}, ensured: map[string]bool{}, unsettled: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}}
 }
 
 // listen passes on what the driver says of changes, until ctx ends.
@@ -75,6 +76,7 @@ func (l *groupLoop) pass(ctx context.Context, now time.Time) time.Time {
 	for key, p := range l.news() {
 		if l.plans[key] = p; p == end {
 			delete(l.plans, key)
+			delete(l.ensured, key)
 		}
 		l.pending[key] = true
 	}
@@ -125,7 +127,7 @@ func (l *groupLoop) step(ctx context.Context, key string, now time.Time) {
 	switch plan := l.plans[key]; {
 	case plan == run && l.isStalled(key):
 		l.replace(ctx, key, now)
-	case plan == run && settled != l.size:
+	case plan == run && (settled != l.size || !l.ensured[key]): // those who were there before may not be as they should be
 		l.start(ctx, key, now, "start", func(ctx context.Context) error { return l.driver.Ensure(ctx, l.group(key)) })
 	case plan == end && settled > 0:
 		l.start(ctx, key, now, "drain", func(ctx context.Context) error { return l.driver.Drain(ctx, key) })

@@ -131,6 +131,23 @@ func TestDriversThatDoNothingAreAskedSeldom(t *testing.T) {
 	})
 }
 
+// TestWorkersOfAnEarlierProcessAreEnsuredOnce holds that a driver hears of groups whose workers are there already, once: they may be of
+// older settings.
+func TestWorkersOfAnEarlierProcessAreEnsuredOnce(t *testing.T) {
+	lazy(t, time.Second, func(t *testing.T, d *lazyDriver, term *Term) {
+		d.mu.Lock()
+		d.workers["k"] = driver.Running
+		d.mu.Unlock()
+		if err := term.Await(t.Context(), "k", false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if n := len(d.times("ensure k")); n != 1 {
+			t.Errorf("Ensure was called %d times", n)
+		}
+	})
+}
+
 // TestDriversThatAreSlowAreAskedAtOnceAgain holds that a group is started again without a pause once its worker came and went,
 // however long its driver took before, and that nothing is remembered of keys that are where they should be.
 func TestDriversThatAreSlowAreAskedAtOnceAgain(t *testing.T) {

@@ -45,7 +45,8 @@ type Worker struct {
 // bounded number of times.
 type Driver interface {
 	// Ensure makes it so that the group has its number of workers that are not draining. Those that drain go on doing so, beside
-	// the others. More workers than that are drained.
+	// the others. More workers than that are drained. It is called once at least for each key that is to have workers, also when
+	// they are there already: a driver whose workers outlive the process replaces those that its settings want otherwise by now.
 	Ensure(ctx context.Context, g Group) error
 
 	// Drain asks all workers of a key to end: to take no more work, finish what they have, and exit. Those that do not within the
