@@ -57,9 +57,14 @@ test-dapr-suite: dapr ## Dapr's own integration tests of its scheduler, with thi
 	DAPR_PROGRAMS=$(CURDIR)/bin/dapr DAPR_SUITE=1 $(GO) test -count=1 -v -timeout 60m -run Suite ./daprtest
 
 .PHONY: kube
-kube: ## the API server of Kubernetes and its etcd, built as tools, and the test of leaders that needs them (minutes)
-	cd tools/kube && $(GO) build -o ../../bin/ k8s.io/kubernetes/cmd/kube-apiserver && $(GO) build -o ../../bin/etcd go.etcd.io/etcd/server/v3
-	ROUSE_KUBE_APISERVER=$(CURDIR)/bin/kube-apiserver ROUSE_ETCD=$(CURDIR)/bin/etcd $(GO) test -run Kubernetes ./claim/kubelease
+kube: ## the API server of Kubernetes, its controllers and its etcd, built as tools (ten minutes and more, and some GB of cache)
+	cd tools/kube && $(GO) build -ldflags=-s -o ../../bin/ k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager && \
+		$(GO) build -ldflags=-s -o ../../bin/etcd go.etcd.io/etcd/server/v3
+
+.PHONY: test-kubernetes
+test-kubernetes: kube ## the election of leaders and the driver of pools, with a real API server
+	ROUSE_KUBE_APISERVER=$(CURDIR)/bin/kube-apiserver ROUSE_KUBE_CONTROLLERS=$(CURDIR)/bin/kube-controller-manager ROUSE_ETCD=$(CURDIR)/bin/etcd \
+		$(GO) test -count=1 -run Kubernetes ./claim/kubelease ./pool/driver/kubernetes
 
 .PHONY: bench
 bench: build ## every scenario of rouse bench, one after another

@@ -10,6 +10,7 @@
 // and closes the store. Calls after that fail with rouse.ErrClosed.
 //
 //	store ◄── engine ──► breaker ──► webhook          server ──► engine
+//	             ├─────► broker ──► RabbitMQ, NATS, Redis
 //	             ├─────► stream ◄────── subscribers ──────┘
 //	             └─────► function ──► what Handle registered
 //
@@ -189,7 +190,7 @@ func (n *Node) assemble() {
 	if !cfg.embedded {
 		functions = elsewhere{n.functions}
 	}
-	var direct rouse.Sink = sink.Mux{"http": http, "https": http, "stream": n.streams, "func": functions, "dapr": n.daprSink(), "reminder": n.reminderSink(), "pool": n.pools.sink}
+	var direct rouse.Sink = sink.Mux{"http": http, "https": http, "stream": n.streams, "func": functions, "dapr": n.daprSink(), "reminder": n.reminderSink(), "pool": n.pools.target()}
 	for _, scheme := range broker.Schemes() {
 		direct.(sink.Mux)[scheme] = n.brokers
 	}
@@ -346,7 +347,7 @@ func (n *Node) Run(ctx context.Context) error {
 	<-executing // its last reports go through the engine
 	n.dapr.sink.Drain()
 	n.reminders.calls.Drain()
-	n.pools.sink.Drain()
+	n.pools.drain()
 	n.endEngine()
 	<-n.ended
 	poolsErr = errors.Join(poolsErr, n.pools.close()) // workers leave while they are still served
@@ -407,7 +408,7 @@ func (n *Node) close() error {
 	if n.endEngine != nil {
 		n.dapr.sink.Drain()
 		n.reminders.calls.Drain()
-		n.pools.sink.Drain()
+		n.pools.drain()
 		n.endEngine()
 		<-n.ended
 	}

@@ -14,7 +14,7 @@ func (n *Node) tables() (list []func(context.Context) (server.Table, error)) {
 	if n.reminders != nil && n.reminders.service != nil {
 		list = append(list, n.remindersTable)
 	}
-	if len(n.pools.list) > 0 {
+	if len(n.pools.drivers) > 0 {
 		list = append(list, n.poolsTable)
 	}
 	return list

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,15 +18,20 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/engine"
 	"github.com/rousehq/rouse/pool"
+	"github.com/rousehq/rouse/pool/amqp"
 	"github.com/rousehq/rouse/pool/driver"
 	"github.com/rousehq/rouse/pool/local"
 	"github.com/rousehq/rouse/server"
 	"github.com/rousehq/rouse/sink/stream"
 )
 
-// Pool is a pool of workers whose requests are timers of this node: those with the target "pool:NAME/KEY".
+// Pool is a pool of workers that this node manages. The fires of timers with the target "pool:NAME/KEY" are requests for it.
 type Pool struct {
 	pool.Config // without its Driver, Log and Metrics, which are the node's to give
+
+	// AMQP is set for a pool whose requests go through RabbitMQ, those of other clients included. Without it they are timers of the store,
+	// and workers take them from this node.
+	AMQP *amqp.Config
 
 	// Prewarm is how long before its time the group of a timer's key is started; 0 is when the time has come.
 	Prewarm time.Duration
@@ -39,11 +45,13 @@ type pools struct {
 	sink    *local.Sink
 	calls   *server.Calls // nil: there are no pools
 	list    []*local.Pool
+	remote  []remotePool // through RabbitMQ
 	drivers []driver.Driver
 	grace   time.Duration
 	prewarm time.Duration  // the longest of all
 	life    sync.WaitGroup // of what manages them
 	stop    context.CancelFunc
+	now     func() rouse.Instant
 }
 
 // checkPools looks at what concerns pools.
@@ -53,7 +61,7 @@ func (c *Config) checkPools() (errs []error) {
 	}
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	switch {
-	case c.Listen == "" || !c.has("api"):
+	case slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.AMQP == nil }) && (c.Listen == "" || !c.has("api")):
 		bad("pools are set, and there is no API at which their workers could connect: give listen and the role api, or leave them out")
 	case !c.has("executor"):
 		bad("pools are for nodes that deliver, and roles leaves out executor: give both, or neither")
@@ -76,39 +84,65 @@ const (
 
 // openPools makes the pools, which do nothing before the node runs.
 func (n *Node) openPools() (err error) {
-	n.pools = &pools{grace: n.cfg.Grace, stop: func() {}}
-	o := local.Options{MaxHeld: n.cfg.Window / 2, Now: func() rouse.Instant { return n.engine.Now() }}
+	n.pools = &pools{grace: n.cfg.Grace, stop: func() {}, now: func() rouse.Instant { return n.engine.Now() }}
+	o := local.Options{MaxHeld: n.cfg.Window / 2, Now: n.pools.now}
 	if len(n.cfg.Pools) > 0 {
 		n.pools.calls = server.NewCalls(local.CheckedTarget)
 		o.Answered = n.pools.calls.Answered
 	}
+	sinks := 1 // that hold requests, and share half of what the engine has in memory
+	for i := range n.cfg.Pools {
+		if n.cfg.Pools[i].AMQP != nil {
+			sinks++
+		}
+	}
+	o.MaxHeld /= sinks
 	n.pools.sink = local.New(o)
 	if len(n.cfg.Pools) == 0 {
 		return nil
 	}
 	registry := pool.NewRegistry(n.metrics.registry)
-	for _, c := range n.cfg.Pools {
-		d, err := c.Open(n.cfg.Log)
-		if err != nil {
+	for i := range n.cfg.Pools {
+		if err := n.openPool(&n.cfg.Pools[i], registry, o); err != nil {
 			return err
 		}
-		n.pools.drivers = append(n.pools.drivers, d)
-		if err := pool.CheckName(c.Name); err != nil {
-			return fmt.Errorf("pool %q: %w", c.Name, err)
-		}
-		c.Timing.Settle, c.Timing.Rest = cmp.Or(c.Timing.Settle, localSettle), cmp.Or(c.Timing.Rest, localRest)
-		c.Driver, c.Log, c.Metrics = d, n.cfg.Log, registry.Pool(c.Name)
-		m, err := pool.NewManager(c.Config)
-		if err != nil {
-			return err
-		}
-		p, err := n.pools.sink.Add(m, n.workerAddress, c.Prewarm)
-		if err != nil {
-			return fmt.Errorf("pool %q: %w", c.Name, err)
-		}
-		n.pools.list = append(n.pools.list, p)
-		n.pools.prewarm = max(n.pools.prewarm, c.Prewarm)
 	}
+	return nil
+}
+
+func (n *Node) openPool(of *Pool, registry *pool.Registry, o local.Options) error {
+	c := *of
+	d, err := c.Open(n.cfg.Log)
+	if err != nil {
+		return err
+	}
+	n.pools.drivers = append(n.pools.drivers, d)
+	if err := pool.CheckName(c.Name); err != nil {
+		return fmt.Errorf("pool %q: %w", c.Name, err)
+	}
+	if c.AMQP == nil {
+		c.Timing.Settle, c.Timing.Rest = cmp.Or(c.Timing.Settle, localSettle), cmp.Or(c.Timing.Rest, localRest)
+	}
+	c.Driver, c.Log, c.Metrics = d, n.cfg.Log, registry.Pool(c.Name)
+	m, err := pool.NewManager(c.Config)
+	if err != nil {
+		return err
+	}
+	n.pools.prewarm = max(n.pools.prewarm, c.Prewarm)
+	if c.AMQP != nil {
+		ctl, err := amqp.New(*c.AMQP, m)
+		if err != nil {
+			return err
+		}
+		n.pools.remote = append(n.pools.remote, remotePool{c.Name, m, ctl,
+			amqp.NewCaller(ctl, amqp.CallerOptions{MaxWaiting: o.MaxHeld, Prewarm: c.Prewarm, Answered: o.Answered})})
+		return nil
+	}
+	p, err := n.pools.sink.Add(m, n.workerAddress, c.Prewarm)
+	if err != nil {
+		return fmt.Errorf("pool %q: %w", c.Name, err)
+	}
+	n.pools.list = append(n.pools.list, p)
 	return nil
 }
 
@@ -133,6 +167,10 @@ func (n *Node) runPools(ctx context.Context) error {
 			return err
 		}
 		n.pools.life.Go(run)
+	}
+	for _, r := range n.pools.remote {
+		n.pools.life.Go(func() { r.lead(ctx, n.cfg.Log) })
+		n.pools.life.Go(func() { r.caller.Run(ctx) })
 	}
 	return nil
 }
@@ -174,7 +212,7 @@ func (p *pools) events(e engine.Events) engine.Events {
 
 // handler tells operators of the pools; nil if there are none.
 func (p *pools) handler() http.Handler {
-	if len(p.list) == 0 {
+	if len(p.drivers) == 0 {
 		return nil
 	}
 	return pool.NewHandler(p.served())
@@ -185,14 +223,17 @@ func (p *pools) served() []pool.Served {
 	for i, one := range p.list {
 		served[i] = pool.Served{Manager: one.Manager(), Transport: one}
 	}
+	for _, r := range p.remote {
+		served = append(served, pool.Served{Manager: r.manager, Transport: r.controller})
+	}
 	return served
 }
 
 // Pools returns what the node's pools look like.
 func (n *Node) Pools() []pool.View {
-	views := make([]pool.View, len(n.pools.list))
-	for i, p := range n.pools.list {
-		views[i] = p.Manager().View()
+	var views []pool.View
+	for _, p := range n.pools.served() {
+		views = append(views, p.Manager.View())
 	}
 	return views
 }
@@ -237,7 +278,7 @@ func (p *pools) near() func(target string, visible rouse.Instant) {
 	if p.prewarm == 0 {
 		return nil
 	}
-	return p.sink.Near
+	return p.target().Near
 }
 
 // ahead is how far ahead timers are read into memory: far enough for groups to be started before. Nodes that hold what they read keep

@@ -85,13 +85,16 @@ const (
 	Ready           = "ready"            // it takes requests
 	RequestReceived = "request-received" // it has taken one
 	RequestDone     = "request-done"     // it has answered one
+
+	// Wanted is reported by no worker, but by who knows of a request to come: the group is to be there for it.
+	Wanted = "wanted"
 )
 
 // Note takes a worker's report. All that it says makes the group of the key Active, except that a group that is there does not
 // live longer because its workers start: those that die at once do so again and again.
 func (t *Term) Note(key, event string) {
 	switch event {
-	case Started, Ready, RequestReceived, RequestDone:
+	case Started, Ready, RequestReceived, RequestDone, Wanted:
 	default:
 		return // of a later version of the protocol
 	}
@@ -99,6 +102,10 @@ func (t *Term) Note(key, event string) {
 		return
 	}
 	t.metrics.reports.WithLabelValues(event).Inc()
+	if event == Wanted {
+		t.require(key, 0)
+		return
+	}
 	now := time.Now()
 	t.mu.Lock()
 	since, waits := t.cold[key]

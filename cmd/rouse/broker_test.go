@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -9,10 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	amqp091 "github.com/rabbitmq/amqp091-go"
+	goredis "github.com/redis/go-redis/v9"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/sink/broker"
 )
 
 // TestBrokerScripts runs the scripts of testdata/brokers, beside real brokers: their URLs are in $AMQP, $NATS and $REDIS. A script
@@ -35,6 +41,8 @@ func TestBrokerScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("AMQP", places.amqp)
+			env.Setenv("NATS", places.nats)
+			env.Setenv("REDIS", places.redis)
 			env.Values[backgroundKey{}] = &background{processes: map[string]*process{}}
 			return nil
 		},
@@ -47,12 +55,33 @@ func TestBrokerScripts(t *testing.T) {
 
 // places are the brokers of the scripts, with what the scripts name at them.
 type places struct {
-	amqp    string
+	amqp, nats, redis string
+
 	channel *amqp091.Channel
+	stream  jetstream.Stream
+	client  *goredis.Client
 }
 
 func newPlaces(t *testing.T) *places {
-	p := &places{amqp: servers.RabbitMQ(t)}
+	p := &places{amqp: servers.RabbitMQ(t), nats: servers.NATS(t), redis: servers.Redis(t)}
+	o, err := goredis.ParseURL(p.redis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.client = goredis.NewClient(o)
+	t.Cleanup(func() { _ = p.client.Close() })
+	nc, err := nats.Connect(p.nats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.stream, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "orders", Subjects: []string{"orders.>"}}); err != nil {
+		t.Fatal(err)
+	}
 	conn, err := amqp091.Dial(p.amqp)
 	if err != nil {
 		t.Fatal(err)
@@ -104,11 +133,28 @@ func (p *places) arrives(ts *testscript.TestScript, _ bool, args []string) {
 
 // take takes the oldest message at a place.
 func (p *places) take(target string) (text string, ok bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
+	defer cancel()
 	scheme, place, _ := strings.Cut(target, ":")
 	switch scheme {
 	case "amqp":
 		d, ok, err := p.channel.Get(place, true)
 		return fmt.Sprint(d.Headers, " ", d.ContentType, " ", string(d.Body)), ok, err
+	case "nats":
+		m, err := p.stream.GetLastMsgForSubject(ctx, place)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return "", false, nil
+		}
+		if err != nil {
+			return "", false, err
+		}
+		return fmt.Sprint(m.Header, " ", string(m.Data)), true, nil
+	case "redis":
+		list, err := p.client.XRange(ctx, place, "-", "+").Result()
+		if err != nil || len(list) == 0 {
+			return "", false, err
+		}
+		return fmt.Sprint(list[0].Values), true, nil
 	}
 	return "", false, fmt.Errorf("no place is %s", target)
 }
@@ -142,10 +188,15 @@ func TestBrokerSettingsAreDocumented(t *testing.T) {
 	if err := os.WriteFile(name, []byte(example), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("RABBITMQ_PASSWORD", "100%")
+	t.Setenv("RABBITMQ_PASSWORD", "$ecret")
+	t.Setenv("REDIS_PASSWORD", "")
 	c := Config{Brokers: name}
 	list, err := c.brokers()
-	if err != nil || len(list) == 0 {
+	if err != nil || len(list) != 3 {
 		t.Fatalf("the example is read as %v, %v", list, err)
+	}
+	want := broker.Connection{Name: "orders", URL: "amqps://rouse:$ecret@rabbitmq.example.com/shop", Allow: []string{"events/order.", "/mail$"}}
+	if !reflect.DeepEqual(list[2], want) {
+		t.Errorf("a connection of the example is read as %+v", list[2])
 	}
 }

@@ -68,7 +68,7 @@ func (c *poolRunCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if err := file.only(""); err != nil {
+	if err := file.withoutTimers(); err != nil {
 		return err
 	}
 	log := a.logger(&Config{LogLevel: c.LogLevel, LogFormat: c.LogFormat})

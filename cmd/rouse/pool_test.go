@@ -1,12 +1,14 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -23,7 +25,7 @@ func TestPoolSettingsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := map[string]bool{}
-	for _, v := range []any{poolsFile{}, poolEntry{}, driverEntry{}, subprocessEntry{}} {
+	for _, v := range []any{poolsFile{}, poolEntry{}, driverEntry{}, subprocessEntry{}, dockerEntry{}, dockerMount{}, systemdEntry{}, kubernetesEntry{}, scalingEntry{}, hpaEntry{}, kedaEntry{}} {
 		for f := range reflect.TypeOf(v).Fields() {
 			name := f.Tag.Get("yaml")
 			settings[name] = true
@@ -98,6 +100,8 @@ func TestBadPoolsFiles(t *testing.T) {
 		head:                           "driver: is not exactly one",
 		head + "    driver: {noop: {}, subprocess: {command: [sh]}}\n":            "driver: is not exactly one",
 		head + "    driver: {subprocess: {comand: [sh]}}\n":                       `pools.yaml:4: unknown field "comand"`,
+		head + "    driver: {docker: {instance: a, imag: b}}\n":                   `pools.yaml:4: unknown field "imag"`,
+		head + "    driver: {docker: {mounts: [{src: b}]}}\n":                     `pools.yaml:4: unknown field "src"`,
 		head + "    queue_type: fast\n    driver: {noop: {}}\n":                   "pool 1 (core): queue_type",
 		"pools:\n  - name: core\n    amqp: amqp://${NO_SUCH_VARIABLE}/":           "NO_SUCH_VARIABLE, which is not set",
 		head + "    driver: {noop: {}}\n" + head[7:] + "    driver: {noop: {}}\n": "is the name of two pools",
@@ -119,5 +123,52 @@ func TestPoolURLsHaveVariables(t *testing.T) {
 	f, err := readPools(poolsFileOf(t, "pools:\n  - name: core\n    amqp: amqp://u:${SECRET_OF_THE_TEST}@h/\n    driver: {noop: {}}\n"))
 	if err != nil || f.Pools[0].AMQP != "amqp://u:s3cret@h/" {
 		t.Errorf("it reads %+v, %v", f, err)
+	}
+}
+
+// TestDockerSettings holds that what a pools file says of containers is taken, and what is wrong of it is told.
+func TestDockerSettings(t *testing.T) {
+	const head = "pools:\n  - name: core\n    amqp: amqp://guest:guest@127.0.0.1:1/\n    driver:\n      docker:\n"
+	t.Setenv("INSTANCE_OF_THE_TEST", "blue")
+	open := func(text string) error {
+		f, err := readPools(poolsFileOf(t, head+text))
+		if err != nil {
+			return err
+		}
+		if strings.Contains(text, "drain_timeout: 1m") && f.Pools[0].drain() != time.Minute {
+			t.Errorf("workers are given %v to end", f.Pools[0].drain())
+		}
+		d, err := f.Pools[0].newDriver(slog.New(slog.DiscardHandler))
+		if err != nil {
+			return f.in("pools.yaml", 0, err)
+		}
+		return d.Close(t.Context())
+	}
+	whole := "        {instance: \"${INSTANCE_OF_THE_TEST}\", image: w, memory: 512m, cpus: 1.5, drain_timeout: 1m, networks: [a, b], " +
+		"mounts: [{type: bind, source: /a, target: /b, read_only: true}], extra_hosts: [\"db:10.0.0.1\"], pull: always, log_driver: local}\n"
+	if err := open(whole); err != nil {
+		t.Error(err)
+	}
+	for text, says := range map[string]string{
+		"image: w":                  "pool 1 (core): instance:",
+		"{instance: a}":             "image: is missing",
+		"{instance: a/b, image: w}": "cannot begin the names of containers",
+		"{instance: \"${NO_SUCH_VARIABLE}\", image: w}":                           "NO_SUCH_VARIABLE, which is not set",
+		"{instance: a, image: w, memory: lots}":                                   "memory",
+		"{instance: a, image: w, memory: 1k}":                                     "less than engines allow",
+		"{instance: a, image: w, pull: daily}":                                    "no policy of pulling",
+		"{instance: a, image: w, host: \"ssh://h\"}":                              "no address of an engine",
+		"{instance: a, image: w, networks: [host, a]}":                            "goes with no other network",
+		"{instance: a, image: w, drain_timeout: -1s}":                             "is negative",
+		"{instance: a, image: w, labels: {rouse.key: x}}":                         "no label for workers",
+		"{instance: a, image: w, mounts: [{type: bind, target: /b}]}":             "no absolute path",
+		"{instance: a, image: w, log_options: {max-size: 1m}}":                    "without a log driver",
+		"{instance: a, image: w, extra_hosts: [db]}":                              "no name and address",
+		"{instance: a, image: w, mounts: [{type: disk, target: /b}]}":             "no type of mounts",
+		"{instance: a, image: w, mounts: [{type: tmpfs, source: a, target: /b}]}": "is given for memory",
+	} {
+		if err := open("        " + text + "\n"); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("of %s it says %v, not %q", text, err, says)
+		}
 	}
 }

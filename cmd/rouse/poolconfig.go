@@ -51,7 +51,21 @@ type poolEntry struct {
 // driverEntry has exactly one member.
 type driverEntry struct {
 	Subprocess *subprocessEntry `yaml:"subprocess"`
+	Docker     *dockerEntry     `yaml:"docker"`
+	Systemd    *systemdEntry    `yaml:"systemd"`
+	Kubernetes *kubernetesEntry `yaml:"kubernetes"`
 	Noop       *struct{}        `yaml:"noop"`
+}
+
+// count returns how many drivers there are.
+func (e *driverEntry) count() int {
+	n := 0
+	for _, there := range []bool{e.Subprocess != nil, e.Docker != nil, e.Systemd != nil, e.Kubernetes != nil, e.Noop != nil} {
+		if there {
+			n++
+		}
+	}
+	return n
 }
 
 type subprocessEntry struct {
@@ -132,16 +146,9 @@ func (e *poolEntry) complete() error {
 		name  string
 		value *string
 	}{{"amqp", &e.AMQP}, {"management", &e.Management}, {"worker_amqp", &e.WorkerAMQP}} {
-		var missing string
-		*u.value = os.Expand(*u.value, func(name string) string {
-			value, ok := os.LookupEnv(name)
-			if !ok {
-				missing = name
-			}
-			return value
-		})
-		if missing != "" {
-			return rouse.Refuse(u.name, "", "names the variable "+missing+", which is not set", "set it")
+		var err error
+		if *u.value, err = expandSetting(u.name, *u.value); err != nil {
+			return err
 		}
 	}
 	if err := e.checkTransport(); err != nil {
@@ -152,8 +159,8 @@ func (e *poolEntry) complete() error {
 		return rouse.Refuse("amqp", "", "is missing", "give the URL of a RabbitMQ, such as amqp://user:password@host:5672/vhost")
 	case e.QueueType != "" && e.QueueType != "quorum" && e.QueueType != "classic":
 		return rouse.Refuse("queue_type", e.QueueType, "is no type of request queues", "write quorum or classic")
-	case (e.Driver.Subprocess == nil) == (e.Driver.Noop == nil):
-		return rouse.Refuse("driver", "", "is not exactly one", "write subprocess: with a command below it, or noop: {}")
+	case e.Driver.count() != 1:
+		return rouse.Refuse("driver", "", "is not exactly one", "write subprocess: with a command below it, or another one of docs/pools.md")
 	}
 	for _, d := range []*time.Duration{&e.UnbindDelay, &e.StopDelay} {
 		if *d == 0 {
@@ -166,19 +173,45 @@ func (e *poolEntry) complete() error {
 	return nil
 }
 
+// expandSetting puts the variables of the environment that a setting names in.
+func expandSetting(setting, value string) (string, error) {
+	var missing string
+	value = os.Expand(value, func(name string) string {
+		value, ok := os.LookupEnv(name)
+		if !ok {
+			missing = name
+		}
+		return value
+	})
+	if missing != "" {
+		return "", rouse.Refuse(setting, "", "names the variable "+missing+", which is not set", "set it")
+	}
+	return value, nil
+}
+
 // drain is how long the workers of a pool may take to end.
 func (e *poolEntry) drain() time.Duration {
 	if e.Driver.Subprocess != nil {
 		return e.Driver.Subprocess.DrainTimeout
 	}
+	if e.Driver.Docker != nil {
+		return e.Driver.Docker.drain()
+	}
 	return 0
 }
 
 func (e *poolEntry) newDriver(log *slog.Logger) (driver.Driver, error) {
-	s := e.Driver.Subprocess
-	if s == nil {
+	switch {
+	case e.Driver.Docker != nil:
+		return e.Driver.Docker.newDriver(e.Name, log)
+	case e.Driver.Systemd != nil:
+		return e.Driver.Systemd.newDriver(e.Name, log)
+	case e.Driver.Kubernetes != nil:
+		return e.Driver.Kubernetes.newDriver(e, log)
+	case e.Driver.Noop != nil:
 		return noop.Driver{}, nil
 	}
+	s := e.Driver.Subprocess
 	return subprocess.New(subprocess.Config{Pool: e.Name, Command: s.Command, Dir: s.Dir, Env: s.Env, PassEnv: s.PassEnv, Drain: s.DrainTimeout,
 		FirstPause: s.FirstPause, LongestPause: s.LongestPause, Stable: s.StableAfter, Log: log})
 }

@@ -15,11 +15,11 @@ const storeTransport = "store"
 
 // checkTransport refuses what the entry's transport does not have.
 func (e *poolEntry) checkTransport() error {
+	if e.Prewarm < 0 || e.Prewarm > maxPrewarm {
+		return rouse.Refuse("prewarm", e.Prewarm.String(), "is out of bounds", "give up to "+maxPrewarm.String())
+	}
 	switch e.Transport {
 	case "", "rabbitmq":
-		if e.Prewarm != 0 {
-			return rouse.Refuse("prewarm", e.Prewarm.String(), "is of pools whose requests rouse knows ahead", "leave it out, or write transport: store")
-		}
 		return nil
 	case storeTransport:
 	default:
@@ -35,23 +35,20 @@ func (e *poolEntry) checkTransport() error {
 			return rouse.Refuse(given.name, "", "is of pools on RabbitMQ", "leave it out: each request says such things for itself")
 		}
 	}
-	if e.Prewarm < 0 || e.Prewarm > maxPrewarm {
-		return rouse.Refuse("prewarm", e.Prewarm.String(), "is out of bounds", "give up to "+maxPrewarm.String())
-	}
 	return nil
 }
 
 const maxPrewarm = time.Hour
 
-// only refuses pools of other transports than the one that is given, "" for RabbitMQ.
-func (f *poolsFile) only(transport string) error {
+// withoutTimers refuses what needs rouse serve, which rouse pool is not: it has no timers.
+func (f *poolsFile) withoutTimers() error {
 	for i := range f.Pools {
 		e := &f.Pools[i]
-		switch store := e.Transport == storeTransport; {
-		case store && transport == "":
+		switch {
+		case e.Transport == storeTransport:
 			return rouse.Refuse("transport", e.Transport, "of pool "+e.Name+" is that of rouse serve", "run rouse serve --pools with the file, or leave transport out")
-		case !store && transport == storeTransport:
-			return rouse.Refuse("transport", e.Transport, "of pool "+e.Name+" is not the store", "write transport: store, or run rouse pool --config with the file")
+		case e.Prewarm != 0:
+			return rouse.Refuse("prewarm", e.Prewarm.String(), "of pool "+e.Name+" is about timers, which rouse serve has", "run rouse serve --pools with the file, or leave it out")
 		}
 	}
 	return nil
@@ -66,15 +63,16 @@ func (c *Config) pools() ([]node.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := file.only(storeTransport); err != nil {
-		return nil, err
-	}
 	list := make([]node.Pool, len(file.Pools))
 	for i := range file.Pools {
 		e := &file.Pools[i]
 		list[i] = node.Pool{Config: pool.Config{Name: e.Name, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay},
 			ExtraLifetime: e.ExtraLifetime, Workers: e.Workers}, Prewarm: e.Prewarm,
 			Open: func(log *slog.Logger) (driver.Driver, error) { return e.newDriver(log) }}
+		if e.Transport != storeTransport {
+			transport := e.transport()
+			list[i].AMQP = &transport
+		}
 	}
 	return list, nil
 }

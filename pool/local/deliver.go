@@ -38,7 +38,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		return
 	}
 	d := &delivery{ctx, fires, settle}
-	name, key, err := parse(fires[0].Spec.Target)
+	name, key, err := Parse(fires[0].Spec.Target)
 	if err != nil {
 		d.all(rouse.Outcome{Verdict: rouse.Rejected, Code: CodeRejected, Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)})
 		return

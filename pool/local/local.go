@@ -93,13 +93,18 @@ func (s *Sink) pool(name string) *Pool {
 
 // Check refuses what is no target of a pool that is here.
 func (s *Sink) Check(spec *rouse.Spec) error {
-	name, _, err := parse(spec.Target)
+	name, _, err := Parse(spec.Target)
 	if err != nil {
 		return err
 	}
 	if s.pool(name) == nil {
 		return rouse.Refuse("target", spec.Target, fmt.Sprintf("names the pool %s, which this node does not have", name), "name one of its pools, or set pools")
 	}
+	return CheckOptions(spec)
+}
+
+// CheckOptions refuses options that mean nothing to a pool, whatever its transport.
+func CheckOptions(spec *rouse.Spec) error {
 	w := &spec.Webhook
 	if w.Method != "" || len(w.Headers) > 0 || w.Structured || w.Batch != 0 || w.Accept != 0 {
 		return rouse.Refuse("webhook", "", "has no meaning for a pool", "leave it out, or give an http or https target")
@@ -117,7 +122,7 @@ const maxBatch = 256
 
 // Obstacle says that there is no such pool, or that no worker of the key has come.
 func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
-	name, key, err := parse(spec.Target)
+	name, key, err := Parse(spec.Target)
 	if err != nil {
 		return err.Error()
 	}

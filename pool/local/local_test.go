@@ -408,13 +408,13 @@ func TestPrewarm(t *testing.T) {
 // TestTargets: keys of all kinds have one form in targets, and what is no target is refused.
 func TestTargets(t *testing.T) {
 	for _, key := range []string{"42", "", "a/b", "../x", "a b%", "\x00", "日本", strings.Repeat("ü", 127)} {
-		name, got, err := parse(Target("core", key))
+		name, got, err := Parse(Target("core", key))
 		if err != nil || name != "core" || got != key {
 			t.Errorf("%q becomes %q of %q, %v", key, got, name, err)
 		}
 	}
 	for _, c := range []struct{ target, key string }{{"pool:core/a/b", "a/b"}, {"pool:core/%61", "a"}, {"pool:core/a b", "a b"}} {
-		if _, got, err := parse(c.target); err != nil || got != c.key {
+		if _, got, err := Parse(c.target); err != nil || got != c.key {
 			t.Errorf("%s is the key %q, %v", c.target, got, err)
 		}
 	}

@@ -53,7 +53,7 @@ func (s *Sink) Near(target string, at rouse.Instant) {
 	if p == nil || p.prewarm == 0 {
 		return
 	}
-	_, key, err := parse(target)
+	_, key, err := Parse(target)
 	if err != nil {
 		return
 	}

@@ -17,7 +17,7 @@ func (s *Sink) Subscribe(to rousev1.Fires_SubscribeServer) error { return s.stre
 
 // channel returns the queue that a worker wants, by pool and key. Requests of all namespaces come to it.
 func (s *Sink) channel(open *rousev1.Open) (namespace, name string, err error) {
-	name, key, err := parse(open.Channel)
+	name, key, err := Parse(open.Channel)
 	if err != nil {
 		return "", "", rouse.Refuse("open.channel", open.Channel, "names no queue of a pool", "give what WORKER_REQUESTS_QUEUE says")
 	}

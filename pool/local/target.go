@@ -21,9 +21,9 @@ func split(target string) (name, escaped string, ok bool) {
 	return name, escaped, ok && is
 }
 
-// parse returns the pool and the key that a target names. What is not escaped stands for itself, whatever Encode would write, and
+// Parse returns the pool and the key that a target names. What is not escaped stands for itself, whatever Encode would write, and
 // slashes behind the first are the key's.
-func parse(target string) (name, key string, err error) {
+func Parse(target string) (name, key string, err error) {
 	name, escaped, ok := split(target)
 	if !ok {
 		return "", "", rouse.Refuse("target", target, "is no target of a pool", "use pool:NAME/KEY, such as pool:core/42")

@@ -1,0 +1,108 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/pool"
+	"github.com/rousehq/rouse/pool/amqp"
+	"github.com/rousehq/rouse/pool/local"
+)
+
+// remotePool is a pool whose requests go through RabbitMQ.
+type remotePool struct {
+	name       string
+	manager    *pool.Manager
+	controller *amqp.Controller
+	caller     *amqp.Caller
+}
+
+// refusedPause is how long a broker that will not have this node is left alone.
+const refusedPause = 30 * time.Second
+
+// lead manages the pool, or stands by, until ctx ends. A broker that refuses it is no reason for the node to end, as timers go on.
+func (r *remotePool) lead(ctx context.Context, log *slog.Logger) {
+	for ctx.Err() == nil {
+		if err := r.controller.Run(ctx); err != nil {
+			log.Error("a pool cannot be managed; it is tried again", "pool", r.name, "after", refusedPause, "error", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(refusedPause):
+			}
+		}
+	}
+}
+
+// poolSink is the sink of targets "pool:NAME/KEY": it gives each to the transport of its pool.
+type poolSink struct {
+	*local.Sink
+	remote map[string]*amqp.Caller // by the names of pools
+	now    func() rouse.Instant
+}
+
+// target is the sink of all pools.
+func (p *pools) target() poolSink {
+	s := poolSink{Sink: p.sink, remote: map[string]*amqp.Caller{}, now: p.now}
+	for _, r := range p.remote {
+		s.remote[r.name] = r.caller
+	}
+	return s
+}
+
+// caller returns who makes requests to the pool of a target, and their key; nil if it is a pool on the store, or no target of a pool.
+func (s poolSink) caller(target string) (*amqp.Caller, string) {
+	if len(s.remote) == 0 {
+		return nil, ""
+	}
+	name, key, err := local.Parse(target)
+	if err != nil {
+		return nil, ""
+	}
+	return s.remote[name], key
+}
+
+// Check refuses what is no target of a pool that is here.
+func (s poolSink) Check(spec *rouse.Spec) error {
+	if c, _ := s.caller(spec.Target); c != nil {
+		return local.CheckOptions(spec)
+	}
+	return s.Sink.Check(spec)
+}
+
+// Deliver makes requests.
+func (s poolSink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
+	if len(fires) > 0 {
+		if c, key := s.caller(fires[0].Spec.Target); c != nil {
+			c.Deliver(ctx, key, fires, settle)
+			return
+		}
+	}
+	s.Sink.Deliver(ctx, fires, settle)
+}
+
+// Obstacle says what keeps requests from their workers.
+func (s poolSink) Obstacle(namespace string, spec *rouse.Spec) string {
+	if c, _ := s.caller(spec.Target); c != nil {
+		return c.Obstacle()
+	}
+	return s.Sink.Obstacle(namespace, spec)
+}
+
+// Near tells of a fire that comes.
+func (s poolSink) Near(target string, at rouse.Instant) {
+	if c, key := s.caller(target); c != nil {
+		c.Near(key, at.Sub(s.now()))
+		return
+	}
+	s.Sink.Near(target, at)
+}
+
+// drain puts off all requests, and what comes from now on.
+func (p *pools) drain() {
+	p.sink.Drain()
+	for _, r := range p.remote {
+		r.caller.Drain()
+	}
+}

@@ -1,0 +1,197 @@
+package amqp
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse"
+)
+
+// wait is a request whose answer is waited for.
+type wait struct {
+	fire   *rouse.Fire
+	batch  *calls
+	index  int
+	ending *time.Timer
+}
+
+// calls are the requests of one Deliver.
+type calls struct {
+	settle func(i int, o rouse.Outcome)
+	mu     sync.Mutex
+	left   int         // that are not settled
+	stop   func() bool // when all are
+}
+
+// report settles a request that was taken out of those that wait.
+func (w *wait) report(o rouse.Outcome) {
+	w.ending.Stop()
+	w.batch.settle(w.index, o)
+	w.batch.mu.Lock()
+	defer w.batch.mu.Unlock()
+	if w.batch.left--; w.batch.left == 0 {
+		w.batch.stop()
+	}
+}
+
+// failure is the outcome of an attempt after which another may succeed.
+func failure(code int, detail string) rouse.Outcome {
+	return rouse.Outcome{Verdict: rouse.Failed, Code: code, Detail: rouse.Shorten(detail, rouse.MaxDetail)}
+}
+
+// putOff is the outcome of a request that was not made.
+func putOff(after time.Duration, why string) rouse.Outcome {
+	return rouse.Outcome{Verdict: rouse.Deferred, After: after, Detail: rouse.Shorten("not sent: "+why, rouse.MaxDetail)}
+}
+
+// Why requests were not made, or are given up with the process.
+const (
+	stopping = "the service is stopping"
+	tooMany  = "too many requests are without an answer"
+)
+
+// Deliver makes a request for a key of each fire. It returns before they are answered. A fire waits for its answer as long as requests may
+// wait for a worker, and its attempt may take beside that.
+func (a *Caller) Deliver(ctx context.Context, key string, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
+	a.mu.Lock()
+	l, why, away := a.link, a.why, time.Since(a.since)
+	free := a.opts.MaxWaiting - len(a.waits)
+	a.mu.Unlock()
+	var put rouse.Outcome
+	switch {
+	case a.life.Err() != nil || ctx.Err() != nil:
+		put = putOff(time.Second, stopping)
+	case l == nil:
+		put = putOff(min(max(away/4, 250*time.Millisecond), 30*time.Second), "RabbitMQ is away: "+why)
+	case l.blocked.Load():
+		put = putOff(time.Second, "RabbitMQ takes no messages, as it is short of memory or disk")
+	case free < len(fires):
+		put = putOff(time.Second, tooMany)
+	}
+	if put.Verdict != 0 {
+		for i := range fires {
+			settle(i, put)
+		}
+		return
+	}
+	batch := &calls{settle: settle, left: len(fires) + 1, stop: func() bool { return true }} // one for the loop
+	for i := range fires {
+		a.call(l, key, &fires[i], batch, i)
+	}
+	giveUp := func() {
+		for i := range fires {
+			a.settle(fires[i].ID, putOff(time.Second, stopping), batch)
+		}
+	}
+	ended, drained := context.AfterFunc(ctx, giveUp), context.AfterFunc(a.life, giveUp)
+	batch.mu.Lock()
+	batch.stop = func() bool { ended(); return drained() }
+	batch.left--
+	over := batch.left == 0
+	batch.mu.Unlock()
+	if over {
+		batch.stop()
+	}
+}
+
+// call makes one request.
+func (a *Caller) call(l *link, key string, f *rouse.Fire, batch *calls, i int) {
+	w := &wait{fire: f, batch: batch, index: i}
+	patience := a.c.config.MessageTTL + f.Spec.Retry.Effective().Timeout
+	a.mu.Lock()
+	_, twice := a.waits[f.ID]
+	broken := a.link != l
+	w.ending = time.AfterFunc(patience, func() { a.settle(f.ID, failure(0, fmt.Sprintf("no answer within %v", patience)), batch) })
+	if !twice && !broken {
+		a.waits[f.ID] = w
+	}
+	a.mu.Unlock()
+	switch {
+	case twice:
+		w.report(putOff(time.Second, "an earlier attempt waits for its answer still"))
+		return
+	case broken:
+		w.report(putOff(time.Second, "RabbitMQ is away"))
+		return
+	}
+	if err := l.publish(a.c.names.requestExchange(), key, request(f)); err != nil {
+		a.settle(f.ID, failure(0, err.Error()), batch)
+		l.conn.cut() // the session ends, and another one follows
+	}
+}
+
+// request is the message of a fire.
+func request(f *rouse.Fire) amqp091.Publishing {
+	return amqp091.Publishing{ContentType: f.Spec.ContentType, DeliveryMode: amqp091.Persistent, CorrelationId: f.ID, ReplyTo: directReply, MessageId: f.ID,
+		AppId: "rouse", Body: f.Spec.Payload, Headers: amqp091.Table{"rouse-namespace": f.Namespace, "rouse-timer": f.Name,
+			"rouse-due": f.Due.String(), "rouse-attempt": int64(f.Attempt), "rouse-token": strconv.FormatUint(f.Token, 10)}}
+}
+
+// publish sends a request, and notes whose its confirm will be.
+func (l *link) publish(exchange, key string, m amqp091.Publishing) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	tag := l.ch.GetNextPublishSeqNo()
+	if err := l.ch.Publish(exchange, key, true, false, m); err != nil {
+		return fmt.Errorf("send the request: %w", err)
+	}
+	if m.CorrelationId != "" {
+		l.tags[tag] = m.CorrelationId
+	}
+	return nil
+}
+
+// confirmed takes a confirm: the broker has the request, or has refused it.
+func (a *Caller) confirmed(l *link, c amqp091.Confirmation) {
+	l.mu.Lock()
+	id, ok := l.tags[c.DeliveryTag]
+	delete(l.tags, c.DeliveryTag)
+	l.mu.Unlock()
+	if ok && !c.Ack {
+		a.settle(id, failure(0, "RabbitMQ has refused the request"))
+	}
+}
+
+// settle reports the outcome of a request, if it is waited for; with a batch, only if it is of that one.
+func (a *Caller) settle(id string, o rouse.Outcome, of ...*calls) {
+	a.mu.Lock()
+	w := a.waits[id]
+	if w == nil || len(of) > 0 && w.batch != of[0] {
+		a.mu.Unlock()
+		return
+	}
+	delete(a.waits, id)
+	a.mu.Unlock()
+	if o.Verdict == rouse.Done {
+		a.opts.Answered(w.fire, o.Answer)
+	}
+	w.report(o)
+}
+
+// answered takes an answer, of a worker or of who gave the request up. One that nobody waits for came too late.
+func (a *Caller) answered(d *amqp091.Delivery) {
+	status, _ := d.Headers[statusHeader].(string)
+	switch status {
+	case "ok", "": // a worker that leaves it out has answered all the same
+		o := rouse.Outcome{Verdict: rouse.Done}
+		if len(d.Body) <= rouse.MaxPayload {
+			o.Answer = &rouse.Answer{ContentType: d.ContentType, Payload: d.Body}
+		} else {
+			o.Detail = fmt.Sprintf("the answer has %d bytes and is not kept: at most %d are", len(d.Body), rouse.MaxPayload)
+		}
+		a.settle(d.CorrelationId, o)
+	case "rejected":
+		a.settle(d.CorrelationId, rouse.Outcome{Verdict: rouse.Rejected, Code: http.StatusUnprocessableEntity, Detail: "a worker has refused it for good"})
+	case reasonPoison:
+		a.settle(d.CorrelationId, rouse.Outcome{Verdict: rouse.Rejected, Code: http.StatusBadGateway,
+			Detail: "workers had it as often as delivery_limit says, and gave it back or died each time; it is in the pool's poison, too"})
+	default:
+		a.settle(d.CorrelationId, failure(http.StatusGatewayTimeout, "no worker has answered: "+status))
+	}
+}

@@ -1,0 +1,121 @@
+package docker
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// agenda is what the keeper has to do, and when.
+type agenda struct {
+	wake chan struct{}
+
+	mu    sync.Mutex
+	due   map[string]task
+	sweep bool // all keys are to be looked at
+}
+
+type task struct {
+	at   time.Time
+	mode mode
+}
+
+func newAgenda() *agenda { return &agenda{wake: make(chan struct{}, 1), due: map[string]task{}} }
+
+// add has a key seen to at a time, unless that is zero. What is more than a look replaces looks.
+func (a *agenda) add(key string, at time.Time, m mode) {
+	if at.IsZero() {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t, ok := a.due[key]
+	switch {
+	case !ok:
+		t = task{at, m}
+	default:
+		t.at, t.mode = earlier(t.at, at), max(t.mode, m)
+	}
+	a.due[key] = t
+	a.send()
+}
+
+// addAll has all keys looked at soon.
+func (a *agenda) addAll() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sweep = true
+	a.send()
+}
+
+func (a *agenda) send() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// all says once whether all keys are to be looked at.
+func (a *agenda) all() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	is := a.sweep
+	a.sweep = false
+	return is
+}
+
+// take takes what is due, and says when something else will be.
+func (a *agenda) take(now time.Time) (due map[string]mode, next time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	due = map[string]mode{}
+	for key, t := range a.due {
+		if t.at.After(now) {
+			next = earlier(next, t.at)
+			continue
+		}
+		due[key] = t.mode
+		delete(a.due, key)
+	}
+	return due, next
+}
+
+// keyLocks lets one goroutine at a time change the containers of a key.
+type keyLocks struct {
+	mu   sync.Mutex
+	held map[string]*keyLock
+}
+
+type keyLock struct {
+	free  chan struct{} // has a value when nobody has the lock
+	users int           // who have it or wait for it
+}
+
+func newKeyLocks() *keyLocks { return &keyLocks{held: map[string]*keyLock{}} }
+
+// lock waits for the lock of a key, until ctx ends.
+func (l *keyLocks) lock(ctx context.Context, key string) (unlock func(), err error) {
+	l.mu.Lock()
+	k := l.held[key]
+	if k == nil {
+		k = &keyLock{free: make(chan struct{}, 1)}
+		k.free <- struct{}{}
+		l.held[key] = k
+	}
+	k.users++
+	l.mu.Unlock()
+	leave := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if k.users--; k.users == 0 {
+			delete(l.held, key)
+		}
+	}
+	select {
+	case <-k.free:
+		return func() { k.free <- struct{}{}; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
+}

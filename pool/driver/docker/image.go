@@ -1,0 +1,94 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/client"
+)
+
+// image is what is known of the pulls of the image. There is one at a time.
+type image struct {
+	mu      sync.Mutex
+	since   time.Time       // of the pull that goes on; zero if none does
+	keys    map[string]bool // that wait for it
+	pulled  time.Time       // when one last succeeded
+	failed  error           // why the last one failed
+	retry   time.Time       // no other before
+	pausing time.Duration   // between failures; doubles
+}
+
+// fresh says whether it was pulled so lately that it need not be again.
+func (i *image) fresh() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return !i.pulled.IsZero() && time.Since(i.pulled) < time.Minute
+}
+
+// pulling says whether a pull goes on, and since when.
+func (i *image) pulling() (since time.Time, busy bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.since, !i.since.IsZero()
+}
+
+// pull has the image pulled beside everything else, after which the workers of the key are started. It returns errPulling, or why
+// the last pull failed if that is not long ago.
+func (d *Driver) pull(key string) error {
+	i := &d.image
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case !i.since.IsZero():
+	case time.Now().Before(i.retry):
+		return i.failed
+	default:
+		i.since, i.keys = time.Now(), map[string]bool{}
+		d.life.Go(d.pullNow)
+	}
+	i.keys[key] = true
+	d.tell()
+	return errPulling
+}
+
+func (d *Driver) pullNow() {
+	d.config.Log.Info("the image is pulled", "image", d.config.Image)
+	err := d.pullOnce()
+	i := &d.image
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	keys := i.keys
+	i.since, i.keys = time.Time{}, nil
+	if err != nil {
+		i.pausing = min(max(2*i.pausing, time.Second), d.config.LongestPause)
+		i.failed, i.retry = err, time.Now().Add(i.pausing)
+		if d.ctx.Err() == nil {
+			d.config.Log.Warn("the image cannot be pulled", "image", d.config.Image, "error", err, "again_in", i.pausing)
+		}
+	} else {
+		i.failed, i.retry, i.pausing, i.pulled = nil, time.Time{}, 0, time.Now()
+		for key := range keys {
+			d.agenda.add(key, i.pulled, ensure)
+		}
+	}
+	d.tell()
+}
+
+func (d *Driver) pullOnce() error {
+	ctx, cancel := context.WithTimeout(d.ctx, d.config.PullTimeout)
+	defer cancel()
+	answer, err := d.engine.api.ImagePull(ctx, d.config.Image, client.ImagePullOptions{})
+	if err == nil {
+		err = errors.Join(answer.Wait(ctx), answer.Close())
+	}
+	if err != nil && d.ctx.Err() == nil && ctx.Err() != nil {
+		err = fmt.Errorf("it takes longer than %v", d.config.PullTimeout)
+	}
+	if err != nil {
+		return fmt.Errorf("pull the image %s: %w", d.config.Image, err)
+	}
+	return nil
+}

@@ -1,0 +1,457 @@
+package kubernetes
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// cluster is as much of a Kubernetes as the driver speaks to: an API server that keeps objects, their versions and a history of events,
+// and below it what makes pods of workloads and deletes those whose workload is gone (controllers_test.go). It shows how the driver deals with
+// the protocol; what a Kubernetes does, only a real one shows: see real_linux_test.go.
+type cluster struct {
+	url string
+
+	mu      sync.Mutex
+	version int
+	objects map[string]entry // by path
+	history []event          // since forgotten
+	oldest  int              // versions before this are forgotten
+	moved   chan struct{}    // closed and made anew with each event
+	end     chan struct{}    // closed to end watches, and made anew
+	refuse  func(r *http.Request) (status int, message string)
+	calls   map[string]int // by method
+	idle    bool           // controllers do nothing
+}
+
+// obj is an object of Kubernetes.
+type obj = map[string]any
+
+type entry struct {
+	body    obj
+	applied obj // what was applied last
+	uid     string
+}
+
+type event struct {
+	version int
+	what    string
+	path    string
+	body    obj
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{objects: map[string]entry{}, moved: make(chan struct{}), end: make(chan struct{}), calls: map[string]int{}}
+	s := httptest.NewServer(c)
+	t.Cleanup(func() { c.cut(); s.CloseClientConnections(); s.Close() })
+	c.url = s.URL
+	return c
+}
+
+// cut ends all watches.
+func (c *cluster) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.end)
+	c.end = make(chan struct{})
+}
+
+// forget forgets what has happened, and ends all watches.
+func (c *cluster) forget() {
+	c.mu.Lock()
+	c.version++
+	c.history, c.oldest = nil, c.version
+	c.mu.Unlock()
+	c.cut()
+}
+
+// refusing has requests refused by what f says; nil ends that.
+func (c *cluster) refusing(f func(r *http.Request) (int, string)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refuse = f
+}
+
+// rest has controllers do nothing, until they go on.
+func (c *cluster) rest(idle bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idle = idle
+	c.control()
+}
+
+func (c *cluster) count(call string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[call]
+}
+
+func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Path
+	isCollection := strings.Count(path, "/") == 6 && strings.HasPrefix(path, "/apis/") || strings.Count(path, "/") == 5 && strings.HasPrefix(path, "/api/")
+	what := strings.ToLower(r.Method)
+	switch {
+	case r.URL.Query().Get("watch") != "":
+		what = "watch"
+	case isCollection && what == "get":
+		what = "list"
+	}
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	c.calls[what]++
+	refuse := c.refuse
+	c.mu.Unlock()
+	if refuse != nil {
+		if status, message := refuse(r); status != 0 {
+			fail(w, status, message)
+			return
+		}
+	}
+	var body obj
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &body); err != nil {
+			fail(w, http.StatusBadRequest, err.Error())
+			return
+		}
+	}
+	if what == "watch" {
+		c.watch(w, r)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	status, answer := http.StatusOK, any(nil)
+	switch what {
+	case "list":
+		status, answer = c.list(r)
+	case "get":
+		status, answer = c.get(path)
+	case "patch":
+		status, answer = c.patch(r, path, body)
+	case "post":
+		status, answer = c.bind(path, body)
+	case "delete":
+		status, answer = c.delete(path, body)
+	default:
+		status, answer = http.StatusMethodNotAllowed, "no such method"
+	}
+	if text, ok := answer.(string); ok {
+		fail(w, status, text)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+func fail(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(obj{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": status})
+}
+
+// at returns what is under a path of members.
+func at(o obj, path ...string) any {
+	var v any = o
+	for _, p := range path {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = m[p]
+	}
+	return v
+}
+
+func meta(o obj) obj { m, _ := o["metadata"].(map[string]any); return m }
+
+func clone(o obj) obj {
+	text, err := json.Marshal(o)
+	var copied obj
+	if err == nil {
+		err = json.Unmarshal(text, &copied)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return copied
+}
+
+// write makes an object what it is now, and tells watches.
+func (c *cluster) write(path string, e entry) obj {
+	_, there := c.objects[path]
+	c.version++
+	meta(e.body)["resourceVersion"] = strconv.Itoa(c.version)
+	if there && meta(e.body)["deletionTimestamp"] != nil && len(finalizers(e.body)) == 0 && at(e.body, "spec", "nodeName") == nil {
+		c.remove(path)
+		return e.body
+	}
+	c.objects[path] = e
+	c.tell(map[bool]string{true: "MODIFIED", false: "ADDED"}[there], path, e.body)
+	return e.body
+}
+
+func (c *cluster) remove(path string) {
+	c.version++
+	body := clone(c.objects[path].body)
+	meta(body)["resourceVersion"] = strconv.Itoa(c.version)
+	delete(c.objects, path)
+	c.tell("DELETED", path, body)
+}
+
+func (c *cluster) tell(what, path string, body obj) {
+	c.history = append(c.history, event{c.version, what, path, clone(body)})
+	close(c.moved)
+	c.moved = make(chan struct{})
+}
+
+func finalizers(o obj) []any { f, _ := meta(o)["finalizers"].([]any); return f }
+
+func (c *cluster) get(path string) (int, any) {
+	e, ok := c.objects[path]
+	if !ok {
+		return http.StatusNotFound, path + " is not there"
+	}
+	return http.StatusOK, e.body
+}
+
+// selects says whether a selector, which is a number of equations, selects an object.
+func selects(selector string, o obj) bool {
+	for term := range strings.SplitSeq(selector, ",") {
+		name, value, _ := strings.Cut(term, "=")
+		if term != "" && at(o, "metadata", "labels", name) != value {
+			return false
+		}
+	}
+	return true
+}
+
+// list serves a page. All of one list are of the version of the first, as far as that is known still.
+func (c *cluster) list(r *http.Request) (int, any) {
+	query := r.URL.Query()
+	limit, _ := strconv.Atoi(query.Get("limit"))
+	after, version := "", c.version
+	if token := query.Get("continue"); token != "" {
+		text, err := base64.URLEncoding.DecodeString(token)
+		if _, err2 := fmt.Sscanf(string(text), "%d %s", &version, &after); err != nil || err2 != nil {
+			return http.StatusBadRequest, "continue token not valid"
+		}
+		if version < c.oldest {
+			return http.StatusGone, "The provided continue parameter is too old"
+		}
+	}
+	items := []obj{}
+	next := ""
+	for _, path := range slices.Sorted(maps.Keys(c.objects)) {
+		o := c.objects[path].body
+		if !strings.HasPrefix(path, r.URL.Path+"/") || path <= after || !selects(query.Get("labelSelector"), o) {
+			continue
+		}
+		if limit > 0 && len(items) == limit {
+			next = base64.URLEncoding.EncodeToString([]byte(fmt.Sprintf("%d %s", version, r.URL.Path+"/"+meta(items[limit-1])["name"].(string))))
+			break
+		}
+		items = append(items, o)
+	}
+	return http.StatusOK, obj{"kind": "List", "metadata": obj{"resourceVersion": strconv.Itoa(version), "continue": next}, "items": items}
+}
+
+func (c *cluster) watch(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	version, err := strconv.Atoi(query.Get("resourceVersion"))
+	if err != nil {
+		fail(w, http.StatusBadRequest, "no version")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	flusher := w.(http.Flusher)
+	flusher.Flush()
+	send := func(what string, body obj) bool {
+		return json.NewEncoder(w).Encode(obj{"type": what, "object": body}) == nil
+	}
+	for {
+		c.mu.Lock()
+		moved, end, now, oldest := c.moved, c.end, c.version, c.oldest
+		var list []event
+		for _, e := range c.history {
+			if e.version > version && strings.HasPrefix(e.path, r.URL.Path+"/") && selects(query.Get("labelSelector"), e.body) {
+				list = append(list, e)
+			}
+		}
+		c.mu.Unlock()
+		if version < oldest {
+			send("ERROR", obj{"kind": "Status", "code": http.StatusGone, "message": "too old resource version"})
+			return
+		}
+		for _, e := range list {
+			if !send(e.what, e.body) {
+				return
+			}
+		}
+		if version = now; !send("BOOKMARK", obj{"metadata": obj{"resourceVersion": strconv.Itoa(now)}}) {
+			return
+		}
+		flusher.Flush()
+		select {
+		case <-r.Context().Done():
+			return
+		case <-end:
+			return
+		case <-moved:
+		}
+	}
+}
+
+// patch applies an object, or merges something into one.
+func (c *cluster) patch(r *http.Request, path string, body obj) (int, any) {
+	if r.Header.Get("Content-Type") == "application/merge-patch+json" {
+		path = strings.TrimSuffix(path, "/status")
+		e, there := c.objects[path]
+		if !there {
+			return http.StatusNotFound, path + " is not there"
+		}
+		e.body = overlay(clone(e.body), body, nil)
+		o := c.write(path, e)
+		c.control()
+		return http.StatusOK, o
+	}
+	if r.Header.Get("Content-Type") != "application/apply-patch+yaml" || r.URL.Query().Get("fieldManager") == "" {
+		return http.StatusUnsupportedMediaType, "no apply"
+	}
+	if wrong := unknownField(body); wrong != "" {
+		return http.StatusBadRequest, "strict decoding error: unknown field " + wrong
+	}
+	e, there := c.objects[path]
+	if uid, ok := meta(body)["uid"]; ok && (!there || uid != e.uid) {
+		return http.StatusConflict, "Precondition failed: UID in precondition"
+	}
+	status := http.StatusOK
+	if !there {
+		e = entry{body: obj{}, uid: fmt.Sprintf("uid-%d", c.version)}
+		status = http.StatusCreated
+	}
+	if there && at(e.body, "spec", "selector") != nil && !reflect.DeepEqual(at(e.body, "spec", "selector"), at(body, "spec", "selector")) {
+		return http.StatusUnprocessableEntity, "spec.selector: Invalid value: field is immutable"
+	}
+	before := clone(e.body)
+	e.body = overlay(clone(e.body), body, e.applied)
+	e.applied = body
+	meta(e.body)["uid"] = e.uid
+	if !there {
+		meta(e.body)["creationTimestamp"] = time.Now().UTC().Format(time.RFC3339)
+	}
+	if k := e.body["kind"]; (k == Deployment || k == StatefulSet) && at(e.body, "spec", "replicas") == nil {
+		e.body["spec"].(obj)["replicas"] = 1
+	}
+	if !there || !reflect.DeepEqual(before, clone(e.body)) {
+		c.write(path, e)
+		c.control()
+	}
+	return status, e.body
+}
+
+// unknownField returns a field that no object has; there is one word for it here.
+func unknownField(o obj) string {
+	if at(o, "spec", "template", "spec", "unknownHere") != nil {
+		return `"spec.template.spec.unknownHere"`
+	}
+	return ""
+}
+
+func asObj(v any) obj { o, _ := v.(map[string]any); return o }
+
+// overlay gives an object the fields of another, and takes from it those that were given to it before and are not any more.
+func overlay(o, given, before obj) obj {
+	if o == nil {
+		o = obj{}
+	}
+	for name := range before {
+		if _, ok := given[name]; !ok {
+			delete(o, name)
+		}
+	}
+	for name, v := range given {
+		if deeper, ok := v.(map[string]any); ok {
+			o[name] = overlay(asObj(o[name]), deeper, asObj(before[name]))
+		} else {
+			o[name] = v
+		}
+	}
+	return o
+}
+
+// bind gives a pod a node.
+func (c *cluster) bind(path string, body obj) (int, any) {
+	path, ok := strings.CutSuffix(path, "/binding")
+	e, there := c.objects[path]
+	switch {
+	case !ok || !there:
+		return http.StatusNotFound, path + " is not there"
+	case at(e.body, "spec", "nodeName") != nil || meta(e.body)["deletionTimestamp"] != nil:
+		return http.StatusConflict, "it has a node, or is being deleted"
+	}
+	e.body = clone(e.body)
+	e.body["spec"].(obj)["nodeName"] = at(body, "target", "name")
+	c.write(path, e)
+	return http.StatusCreated, obj{"kind": "Status", "status": "Success"}
+}
+
+// delete deletes an object: pods with a node when that says so, or with a grace of zero.
+func (c *cluster) delete(path string, how obj) (int, any) {
+	e, there := c.objects[path]
+	uid := at(how, "preconditions", "uid")
+	switch {
+	case !there:
+		return http.StatusNotFound, path + " is not there"
+	case uid != nil && uid != e.uid:
+		return http.StatusConflict, "Precondition failed: UID in precondition"
+	}
+	grace, given := how["gracePeriodSeconds"].(float64)
+	if !given {
+		grace = 30
+		if own, ok := at(e.body, "spec", "terminationGracePeriodSeconds").(float64); ok {
+			grace = own
+		}
+	}
+	if len(finalizers(e.body)) == 0 && (at(e.body, "spec", "nodeName") == nil || given && grace == 0) {
+		c.remove(path)
+		c.control()
+		return http.StatusOK, obj{"kind": "Status", "status": "Success"}
+	}
+	if meta(e.body)["deletionTimestamp"] == nil {
+		e.body = clone(e.body)
+		meta(e.body)["deletionTimestamp"] = time.Now().UTC().Add(time.Duration(grace) * time.Second).Format(time.RFC3339)
+		meta(e.body)["deletionGracePeriodSeconds"] = grace
+		c.write(path, e)
+	}
+	return http.StatusOK, e.body
+}
+
+// copies writes so many objects that are like one but for their key, turn and name, and that have no pods.
+func (c *cluster) copies(path string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range n {
+		e := entry{body: clone(c.objects[path].body), uid: fmt.Sprintf("copy-%d", i)}
+		m := meta(e.body)
+		m["uid"], m["name"] = e.uid, fmt.Sprintf("copy-%d", i)
+		e.body["spec"].(obj)["replicas"] = 0
+		m["labels"].(obj)[labelTurn], m["annotations"].(obj)[annotationKey] = e.uid, e.uid
+		c.write(path[:strings.LastIndex(path, "/")+1]+m["name"].(string), e)
+	}
+}

@@ -1,0 +1,306 @@
+package kubernetes
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// cache has what there is of a kind in a namespace, as far as a watch tells. What this process itself writes is in it at once: see
+// put and drop.
+type cache struct {
+	api      *api
+	name     string // of the kind, for messages
+	at       string // address of the objects
+	selector string
+	tell     func() // something may have changed
+	log      *slog.Logger
+
+	mu      sync.Mutex
+	objects map[string]*object // by uid; they are not changed
+	dropped map[string]bool    // uids of objects that are gone, though a watch that is behind may still tell of them
+	synced  bool               // there was a list
+	err     error              // why what is here may be of long ago; nil while a watch goes on
+	moved   chan struct{}      // closed and made anew when synced or err changes
+}
+
+func newCache(a *api, r resource, namespace, selector string, tell func(), log *slog.Logger) *cache {
+	return &cache{api: a, name: strings.TrimSuffix(r.plural+"."+r.group, "."), at: a.collection(r, namespace), selector: selector, tell: tell, log: log, objects: map[string]*object{}, dropped: map[string]bool{},
+		moved: make(chan struct{})}
+}
+
+// Pauses before what failed is tried again double from the first to the last.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 10 * time.Second
+)
+
+// errExpired says that the API server does not know any more what has happened since a version: everything is to be listed.
+var errExpired = errors.New("the version is too old")
+
+// run lists and watches until ctx ends.
+func (c *cache) run(ctx context.Context) {
+	version, fails := "", 0
+	for ctx.Err() == nil {
+		began := time.Now()
+		var err error
+		if version == "" {
+			version, err = c.list(ctx)
+		}
+		if err == nil {
+			version, err = c.watch(ctx, version)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errExpired):
+			version = ""
+		case err != nil:
+			c.failed(err)
+		}
+		if err == nil && time.Since(began) > time.Second {
+			fails = 0
+			continue
+		}
+		pause := min(lastPause, firstPause<<min(fails, 10))
+		fails++
+		timer := time.NewTimer(pause - rand.N(pause/4))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+func (c *cache) failed(err error) {
+	c.mu.Lock()
+	again := c.err != nil && c.err.Error() == err.Error()
+	c.set(c.synced, err)
+	c.mu.Unlock()
+	if !again {
+		c.log.Warn("Kubernetes cannot be watched; it is tried again", "resource", c.name, "error", err)
+	}
+}
+
+// set changes what callers of wait look at.
+func (c *cache) set(synced bool, err error) {
+	if synced == c.synced && err == c.err {
+		return
+	}
+	c.synced, c.err = synced, err
+	close(c.moved)
+	c.moved = make(chan struct{})
+}
+
+// wait returns when what is here is as new as a watch makes it, or with the reason why it is not.
+func (c *cache) wait(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		synced, err, moved := c.synced, c.err, c.moved
+		c.mu.Unlock()
+		switch {
+		case err != nil:
+			return err
+		case synced:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the API server has not answered yet: %w", ctx.Err())
+		case <-moved:
+		}
+	}
+}
+
+// follows says whether what is here is as new as a watch makes it.
+func (c *cache) follows() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.synced && c.err == nil
+}
+
+// list makes what is listed what there is.
+func (c *cache) list(ctx context.Context) (version string, err error) {
+	listed := map[string]*object{}
+	for next := ""; ; {
+		var page []*object
+		page, version, next, err = c.api.list(ctx, c.at, c.selector, next)
+		if isStatus(err, http.StatusGone) {
+			return "", errExpired
+		}
+		if err != nil {
+			return "", err
+		}
+		for _, o := range page {
+			listed[o.Metadata.UID] = o
+		}
+		if next == "" {
+			break
+		}
+	}
+	c.mu.Lock()
+	var at object
+	at.Metadata.ResourceVersion = version
+	for uid, o := range c.objects { // what this process has written since the list was made
+		if at.olderThan(o) && (listed[uid] == nil || listed[uid].olderThan(o)) {
+			listed[uid] = o
+		}
+	}
+	for uid := range c.dropped {
+		if listed[uid] == nil {
+			delete(c.dropped, uid)
+		}
+		delete(listed, uid)
+	}
+	c.objects = listed
+	c.set(true, nil)
+	c.mu.Unlock()
+	c.tell()
+	return version, nil
+}
+
+// longestWatch is how long one request watches; the API server ends it after a time near that.
+const longestWatch = 5 * time.Minute
+
+// watch takes what changes from a version on, and returns the last version that it has heard of. It ends without an error when the API
+// server ends it.
+func (c *cache) watch(ctx context.Context, version string) (string, error) {
+	lasts := longestWatch - rand.N(longestWatch/4)
+	ctx, cancel := context.WithTimeout(ctx, lasts+callTimeout)
+	defer cancel()
+	impatient := time.AfterFunc(callTimeout, cancel) // with an answer that does not begin
+	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "labelSelector": {c.selector}, "resourceVersion": {version},
+		"timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))}}
+	res, err := c.api.open(ctx, http.MethodGet, c.at+"?"+query.Encode(), "", nil)
+	if !impatient.Stop() && err == nil {
+		err = context.DeadlineExceeded
+		_ = res.Body.Close()
+	}
+	if isStatus(err, http.StatusGone) {
+		return "", errExpired
+	}
+	if err != nil {
+		return version, err
+	}
+	defer res.Body.Close()
+	c.mu.Lock()
+	c.set(true, nil)
+	c.mu.Unlock()
+	limited := &io.LimitedReader{R: bufio.NewReader(res.Body)}
+	for decoder := json.NewDecoder(limited); ; {
+		limited.N = longestAnswer
+		var event struct {
+			Type   string
+			Object json.RawMessage
+		}
+		if err := decoder.Decode(&event); err != nil {
+			if errors.Is(err, io.EOF) || ctx.Err() != nil {
+				err = nil // it has had its time
+			}
+			return version, err
+		}
+		next, err := c.take(event.Type, event.Object)
+		if err != nil {
+			return version, err
+		}
+		version = next
+	}
+}
+
+// take takes an event of a watch, and returns its version.
+func (c *cache) take(what string, text []byte) (version string, err error) {
+	if what == "ERROR" {
+		var status struct {
+			Code    int
+			Message string
+		}
+		if err := json.Unmarshal(text, &status); err != nil {
+			return "", err
+		}
+		if status.Code == http.StatusGone {
+			return "", errExpired
+		}
+		return "", &statusError{status.Code, status.Message}
+	}
+	o := &object{}
+	if err := json.Unmarshal(text, o); err != nil {
+		return "", fmt.Errorf("an event of the API server is none: %w", err)
+	}
+	switch what {
+	case "ADDED", "MODIFIED":
+		c.put(o)
+	case "DELETED":
+		c.mu.Lock()
+		delete(c.objects, o.Metadata.UID)
+		delete(c.dropped, o.Metadata.UID)
+		c.mu.Unlock()
+		c.tell()
+	}
+	return o.Metadata.ResourceVersion, nil
+}
+
+// put takes a state of an object, unless a later one is known.
+func (c *cache) put(o *object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	uid := o.Metadata.UID
+	if was := c.objects[uid]; c.dropped[uid] || was != nil && o.olderThan(was) {
+		return
+	}
+	c.objects[uid] = o
+	c.tell()
+}
+
+// drop takes an object out that this process has deleted. No event that is late brings it back.
+func (c *cache) drop(uid string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.objects[uid] != nil { // if not, its end was heard of already
+		c.dropped[uid] = true
+		delete(c.objects, uid)
+	}
+	c.tell()
+}
+
+// forget takes an object out that seems to be another one by now.
+func (c *cache) forget(uid string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.objects, uid)
+	c.tell()
+}
+
+// all returns what there is, in no order.
+func (c *cache) all() []*object {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]*object, 0, len(c.objects))
+	for _, o := range c.objects {
+		list = append(list, o)
+	}
+	return list
+}
+
+// named returns the object of a name, nil if there is none.
+func (c *cache) named(name string) *object {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range c.objects {
+		if o.Metadata.Name == name {
+			return o
+		}
+	}
+	return nil
+}

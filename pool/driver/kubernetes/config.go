@@ -1,0 +1,258 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/rousehq/rouse"
+)
+
+// The kinds of workloads.
+const (
+	Deployment  = "Deployment"
+	StatefulSet = "StatefulSet" // its pods keep their names, and there are never two of one name: a fresh one waits for the end of the last
+)
+
+// Config says what workers are, and where.
+type Config struct {
+	Pool string
+
+	Kubeconfig string // where the API server is and who asks; the service account of this pod if empty
+	Namespace  string // of all that is made; that of the kubeconfig, or of this pod, if empty
+
+	// Instance tells this rouse from others whose pools in the namespace may have the same names; a label of DNS. Managers of one pool
+	// have the same one.
+	Instance string
+
+	Kind string // Deployment if empty
+
+	// Template is a PodTemplateSpec of Kubernetes, as its JSON would be decoded. Container is the name of the container that is the
+	// worker; the first if empty.
+	Template  map[string]any
+	Container string
+
+	Labels      map[string]string // of workloads and their pods, beside the driver's own
+	Annotations map[string]string
+
+	// The worker gets WORKER_ID, which is the name of its pod, the variables of its group, and these. What the template itself gives
+	// the container under the same name counts instead.
+	Env     map[string]string
+	PassEnv []string // names of variables of this process
+	OmitEnv []string // names of variables of the group that it does not get, as the template has them from a Secret by envFrom
+
+	Scaling Scaling // by nothing if zero: a group has as many workers as it is to have
+
+	Log *slog.Logger // slog.Default if nil
+}
+
+// Scaling says what scales workloads; at most one of its members is there.
+type Scaling struct {
+	HPA  *HPA
+	KEDA *KEDA
+}
+
+// HPA has a HorizontalPodAutoscaler scale each workload by the processor time of its pods, of which their template must request some.
+type HPA struct {
+	Min, Max  int // workers; Min is 1 if zero
+	TargetCPU int // percent of what is requested; 80 if zero
+}
+
+// KEDA has KEDA scale each workload by the length of the group's queue in RabbitMQ.
+type KEDA struct {
+	Min, Max int // workers; Min may be zero
+
+	Value           float64       // how many requests there are for each worker, or how many a second with the mode MessageRate; 1 if zero
+	ActivationValue float64       // more than so many wake the first worker, if Min is zero
+	Mode            string        // QueueLength if empty, or MessageRate, which needs the protocol http
+	Protocol        string        // amqp, http or auto; auto if empty. With amqp, requests that workers hold are not counted
+	PollingInterval time.Duration // in whole seconds; KEDA's own, 30 s, if zero
+	Cooldown        time.Duration // from the last request to zero workers, in whole seconds; KEDA's own, 5 min, if zero
+
+	// Authentication is the name of a TriggerAuthentication that has the address of RabbitMQ as its parameter host; a
+	// ClusterTriggerAuthentication if Cluster is set. Without one, it is the variable of the worker that HostFromEnv names;
+	// WORKER_AMQP_URI if empty.
+	Authentication string
+	Cluster        bool
+	HostFromEnv    string
+}
+
+const (
+	modeLength = "QueueLength"
+	modeRate   = "MessageRate"
+)
+
+// mostWorkers bounds how many workers a group can be scaled to.
+const mostWorkers = 10_000
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Kind == "" {
+		c.Kind = Deployment
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	t, err := c.decodeTemplate()
+	if err != nil {
+		return c, err
+	}
+	if c.Container == "" {
+		c.Container = t.Spec.Containers[0].Name
+	}
+	i := slices.IndexFunc(t.Spec.Containers, func(o corev1.Container) bool { return o.Name == c.Container })
+	if i < 0 {
+		return c, rouse.Refuse("container", c.Container, "is none of the template's containers", "name one, or leave it out for the first")
+	}
+	if slices.ContainsFunc(t.Spec.Containers[i].Env, func(e corev1.EnvVar) bool { return e.Name == "WORKER_ID" }) {
+		return c, rouse.Refuse("template", "WORKER_ID", "is given to the worker by the driver", "leave it out")
+	}
+	if h := c.Scaling.HPA; h != nil {
+		copied := *h
+		copied.Min, copied.TargetCPU = or(h.Min, 1), or(h.TargetCPU, 80)
+		c.Scaling.HPA = &copied
+	}
+	if k := c.Scaling.KEDA; k != nil {
+		copied := *k
+		copied.Value, copied.Mode, copied.Protocol = or(k.Value, 1), or(k.Mode, modeLength), or(k.Protocol, "auto")
+		if k.Authentication == "" {
+			copied.HostFromEnv = or(k.HostFromEnv, "WORKER_AMQP_URI")
+		}
+		c.Scaling.KEDA = &copied
+	}
+	return c, nil
+}
+
+func or[T comparable](v, def T) T {
+	if v == *new(T) {
+		return def
+	}
+	return v
+}
+
+// decodeTemplate reads the template as Kubernetes would, and refuses what it does not know.
+func (c Config) decodeTemplate() (*corev1.PodTemplateSpec, error) {
+	const cure = "write the template of a pod as in a Deployment: metadata, and a spec with containers"
+	if len(c.Template) == 0 {
+		return nil, rouse.Refuse("template", "", "is missing", cure)
+	}
+	text, err := json.Marshal(c.Template)
+	if err != nil {
+		return nil, rouse.Refuse("template", "", "cannot be written as JSON: "+err.Error(), cure)
+	}
+	t := &corev1.PodTemplateSpec{}
+	strict, err := kjson.UnmarshalStrict(text, t)
+	if err == nil && len(strict) > 0 {
+		err = strict[0]
+	}
+	switch {
+	case err != nil:
+		return nil, rouse.Refuse("template", "", "is no template of a pod: "+err.Error(), cure)
+	case len(t.Spec.Containers) == 0:
+		return nil, rouse.Refuse("template", "", "has no containers", cure)
+	case t.Spec.RestartPolicy != "" && t.Spec.RestartPolicy != corev1.RestartPolicyAlways:
+		return nil, rouse.Refuse("template", string(t.Spec.RestartPolicy), "is no restart policy for workers", "leave restartPolicy out: they are always started again")
+	}
+	for _, m := range []map[string]string{t.Labels, t.Annotations} {
+		if err := notOurs("template", m); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// notOurs refuses labels or annotations that the driver gives itself.
+func notOurs(field string, m map[string]string) error {
+	for name := range m {
+		if strings.HasPrefix(name, ownPrefix) || name == labelManagedBy {
+			return rouse.Refuse(field, name, "is given by the driver itself", "use another name")
+		}
+	}
+	return nil
+}
+
+// check refuses what cannot be; c has its defaults.
+func (c Config) check() error {
+	if wrong := validation.IsDNS1123Label(c.Namespace); len(wrong) > 0 {
+		return rouse.Refuse("namespace", c.Namespace, "is no name of a namespace: "+wrong[0], "write one such as workers")
+	}
+	if c.Instance == "" {
+		return rouse.Refuse("instance", "", "is missing", "give this rouse a name that no other in the namespace has")
+	}
+	if wrong := validation.IsDNS1123Label(c.Instance); len(wrong) > 0 {
+		return rouse.Refuse("instance", c.Instance, "is no label of DNS: "+wrong[0], "write one such as rouse")
+	}
+	if c.Kind != Deployment && c.Kind != StatefulSet {
+		return rouse.Refuse("kind", c.Kind, "is no kind of workloads", "write Deployment or StatefulSet")
+	}
+	for name, value := range c.Labels {
+		if wrong := validation.IsValidLabelValue(value); len(wrong) > 0 {
+			return rouse.Refuse("labels", name+": "+value, "is no label: "+wrong[0], "write a shorter or simpler value")
+		}
+	}
+	for field, m := range map[string]map[string]string{"labels": c.Labels, "annotations": c.Annotations} {
+		if err := notOurs(field, m); err != nil {
+			return err
+		}
+		for name := range m {
+			if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
+				return rouse.Refuse(field, name, "is no name of a label or an annotation: "+wrong[0], "write one such as team")
+			}
+		}
+	}
+	for name, value := range c.Env {
+		if name == "WORKER_ID" || name == "" || strings.Contains(name, "=") || strings.Contains(value, "\x00") {
+			return rouse.Refuse("env", name, "cannot be given to workers", "use another name, and a value without a NUL")
+		}
+	}
+	return c.Scaling.check()
+}
+
+func (s Scaling) check() error {
+	h, k := s.HPA, s.KEDA
+	switch {
+	case h != nil && k != nil:
+		return rouse.Refuse("scaling", "", "has both hpa and keda", "choose one")
+	case h != nil && (h.Min < 1 || h.Min > h.Max || h.Max > mostWorkers):
+		return rouse.Refuse("hpa", fmt.Sprintf("min %d, max %d", h.Min, h.Max), "is no range of workers", fmt.Sprintf("give 1 <= min <= max <= %d", mostWorkers))
+	case h != nil && (h.TargetCPU < 1 || h.TargetCPU > 10_000):
+		return rouse.Refuse("target_cpu", fmt.Sprint(h.TargetCPU), "is no percentage of the requested processor time", "give 1 to 10000")
+	case k == nil:
+		return nil
+	case k.Min < 0 || k.Max < 1 || k.Min > k.Max || k.Max > mostWorkers:
+		return rouse.Refuse("keda", fmt.Sprintf("min %d, max %d", k.Min, k.Max), "is no range of workers", fmt.Sprintf("give 0 <= min <= max <= %d, with max at least 1", mostWorkers))
+	case !(k.Value > 0) || math.IsInf(k.Value, 0):
+		return rouse.Refuse("value", fmt.Sprint(k.Value), "is no number of requests for a worker", "give a number above 0")
+	case !(k.ActivationValue >= 0) || math.IsInf(k.ActivationValue, 0):
+		return rouse.Refuse("activation_value", fmt.Sprint(k.ActivationValue), "is no number of requests", "give 0 or more")
+	case k.Mode != modeLength && k.Mode != modeRate:
+		return rouse.Refuse("mode", k.Mode, "is no mode of KEDA's trigger", "write QueueLength or MessageRate")
+	case k.Protocol != "auto" && k.Protocol != "amqp" && k.Protocol != "http":
+		return rouse.Refuse("protocol", k.Protocol, "is no protocol of KEDA's trigger", "write auto, amqp or http")
+	case k.Mode == modeRate && k.Protocol == "amqp":
+		return rouse.Refuse("protocol", k.Protocol, "does not tell rates", "write http, with an address of the management plugin")
+	case k.Authentication != "" && k.HostFromEnv != "":
+		return rouse.Refuse("host_from_env", k.HostFromEnv, "is there beside an authentication, which has the address", "leave one of them out")
+	case k.Cluster && k.Authentication == "":
+		return rouse.Refuse("authentication_cluster", "true", "is there without an authentication", "name the ClusterTriggerAuthentication")
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"polling_interval", k.PollingInterval}, {"cooldown", k.Cooldown}} {
+		if d.value < 0 || d.value%time.Second != 0 || d.value > 24*time.Hour {
+			return rouse.Refuse(d.name, d.value.String(), "is no number of whole seconds up to a day", "give one such as 30s")
+		}
+	}
+	if wrong := validation.IsDNS1123Subdomain(k.Authentication); k.Authentication != "" && len(wrong) > 0 {
+		return rouse.Refuse("authentication", k.Authentication, "is no name of an object: "+wrong[0], "name a TriggerAuthentication of the namespace")
+	}
+	return nil
+}

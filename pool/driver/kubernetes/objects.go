@@ -1,0 +1,111 @@
+package kubernetes
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// object is what counts here of a workload, a pod or a scaler.
+type object struct {
+	Kind     string
+	Metadata struct {
+		Name                       string
+		UID                        string
+		ResourceVersion            string
+		Labels                     map[string]string
+		Annotations                map[string]string
+		CreationTimestamp          time.Time
+		DeletionTimestamp          *time.Time
+		DeletionGracePeriodSeconds int64
+		OwnerReferences            []struct {
+			Kind       string
+			UID        string
+			Controller bool
+		}
+	}
+	Spec struct {
+		Replicas *int // of a workload; the API server always has a number
+	}
+	Status struct {
+		Phase             string // of a pod
+		Conditions        []condition
+		ContainerStatuses []containerStatus
+	}
+}
+
+type condition struct{ Type, Status, Message string }
+
+type containerStatus struct {
+	Name         string
+	RestartCount int
+	State        containerState
+	LastState    containerState
+}
+
+// containerState has one member at most.
+type containerState struct {
+	Waiting    *struct{ Reason, Message string }
+	Running    *struct{ StartedAt time.Time }
+	Terminated *terminated
+}
+
+type terminated struct {
+	ExitCode   int
+	Signal     int
+	Reason     string
+	FinishedAt time.Time
+}
+
+// key returns the key that an object is for.
+func (o *object) key() (string, bool) {
+	text, ok := o.Metadata.Annotations[annotationKey]
+	if !ok {
+		return "", false
+	}
+	return decodeKey(text)
+}
+
+// replicas is how many pods a workload is to have.
+func (o *object) replicas() int {
+	if o.Spec.Replicas == nil {
+		return 1
+	}
+	return *o.Spec.Replicas
+}
+
+// version is where in the history of the API server an object belongs; ok says that it can be compared.
+func (o *object) version() (v uint64, ok bool) {
+	v, err := strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64)
+	return v, err == nil
+}
+
+// olderThan says that an object is certainly an earlier state than another.
+func (o *object) olderThan(other *object) bool {
+	a, ok := o.version()
+	b, too := other.version()
+	return ok && too && a < b
+}
+
+// otherKind returns the kind of workload that a pod belongs to, if it is another one than kind.
+func (o *object) otherKind(kind string) string {
+	for _, owner := range o.Metadata.OwnerReferences {
+		of := map[string]string{"ReplicaSet": Deployment, "StatefulSet": StatefulSet}[owner.Kind]
+		if owner.Controller && of != "" && of != kind {
+			return of
+		}
+	}
+	return ""
+}
+
+// words says how a container ended.
+func (t *terminated) words() string {
+	text := fmt.Sprintf("exit status %d", t.ExitCode)
+	if t.Signal != 0 {
+		text = fmt.Sprintf("signal %d", t.Signal)
+	}
+	if t.Reason != "" && t.Reason != "Error" && t.Reason != "Completed" {
+		text += ": " + t.Reason
+	}
+	return text
+}

@@ -1,0 +1,123 @@
+package systemd
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Places where systemd is, beside any address of D-Bus.
+const (
+	System = "system" // the one of the machine
+	User   = "user"   // the one of the user of this process
+)
+
+// Config says what workers are.
+type Config struct {
+	Pool string // begins the names of instances
+	Unit string // the template, such as core-worker@.service
+	Bus  string // System, User, or an address of D-Bus; System if empty
+
+	// Dir is where the files with the variables of workers are. It is %t/rouse/%p if empty, as systemd calls it: such as
+	// /run/rouse/core-worker.
+	Dir string
+
+	Drain        time.Duration // from SIGTERM to SIGKILL, if the unit's TimeoutStopSec does not come first; never if zero
+	FirstPause   time.Duration // before a worker that systemd has given up is started again; 200ms if zero
+	LongestPause time.Duration // the pause doubles up to this; 1m if zero
+	Stable       time.Duration // a worker that ran so long ends the doubling; 10s if zero
+
+	Log *slog.Logger // slog.Default if nil
+}
+
+// names checks the names of unit and pool.
+func (c Config) names() (names, error) {
+	prefix, ok := strings.CutSuffix(c.Unit, "@.service")
+	if !ok || prefix == "" || strings.ContainsFunc(prefix, func(r rune) bool {
+		return r > 0x7f || !isAlphanumeric(byte(r)) && !strings.ContainsRune(":-_.", r)
+	}) {
+		return names{}, rouse.Refuse("unit", c.Unit, "is no template of services", "name one such as core-worker@.service")
+	}
+	n := names{prefix: prefix, pool: encode(c.Pool)}
+	if n.room() < shortestRoom {
+		return names{}, rouse.Refuse("unit", c.Unit, "is too long together with the name of the pool", "choose shorter names, as those of units have at most 255 bytes")
+	}
+	return n, nil
+}
+
+func (c Config) withDefaults(n names) (Config, error) {
+	if c.Bus == "" {
+		c.Bus = System
+	}
+	if c.Bus != System && c.Bus != User && !strings.Contains(c.Bus, ":") {
+		return c, rouse.Refuse("bus", c.Bus, "is no bus", "write system, user, or an address such as unix:path=/run/dbus/system_bus_socket")
+	}
+	if c.Dir == "" {
+		c.Dir = filepath.Join(runtimeDir(c.Bus), "rouse", n.prefix)
+	}
+	if !filepath.IsAbs(c.Dir) {
+		return c, rouse.Refuse("dir", c.Dir, "is no absolute path", "give one, as systemd reads the files in it")
+	}
+	if strings.ContainsAny(c.Dir, `*?[\%`) {
+		return c, rouse.Refuse("dir", c.Dir, "is a pattern for systemd", "name one without any of *, ?, [, \\ and %")
+	}
+	for _, d := range []struct {
+		name  string
+		value *time.Duration
+		def   time.Duration
+	}{{"drain_timeout", &c.Drain, 0}, {"first_pause", &c.FirstPause, 200 * time.Millisecond},
+		{"longest_pause", &c.LongestPause, time.Minute}, {"stable_after", &c.Stable, 10 * time.Second}} {
+		if *d.value < 0 {
+			return c, rouse.Refuse(d.name, d.value.String(), "is negative", "give a duration such as 30s")
+		}
+		if *d.value == 0 {
+			*d.value = d.def
+		}
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	c.Log = c.Log.With("pool", c.Pool)
+	return c, nil
+}
+
+// address returns where the bus is: of the system, of the user, or as it is given.
+func address(bus string) string {
+	first := func(candidates ...string) string {
+		for _, c := range candidates {
+			if path, ok := strings.CutPrefix(c, "unix:path="); ok {
+				if _, err := os.Stat(path); err != nil {
+					continue
+				}
+			}
+			if c != "" {
+				return c
+			}
+		}
+		return candidates[1] // which the error shall name
+	}
+	switch bus {
+	case System:
+		return first(os.Getenv("DBUS_SYSTEM_BUS_ADDRESS"), "unix:path=/run/dbus/system_bus_socket", "unix:path=/run/systemd/private")
+	case User:
+		dir := runtimeDir(User)
+		return first(os.Getenv("DBUS_SESSION_BUS_ADDRESS"), "unix:path="+dir+"/bus", "unix:path="+dir+"/systemd/private")
+	}
+	return bus
+}
+
+// runtimeDir is what systemd calls %t.
+func runtimeDir(bus string) string {
+	if bus == User || bus != System && os.Geteuid() != 0 {
+		if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+			return dir
+		}
+		return fmt.Sprintf("/run/user/%d", os.Geteuid())
+	}
+	return "/run"
+}

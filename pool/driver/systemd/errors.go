@@ -1,0 +1,46 @@
+package systemd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// explain says what is wrong and what would be right, of errors that people can do something about.
+func explain(err error, address string) error {
+	e, ok := errors.AsType[dbus.Error](err)
+	if !ok {
+		return err
+	}
+	switch e.Name {
+	case "org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired":
+		return fmt.Errorf("systemd at %s does not let user %s do that: allow it the action %s.manage-units by a rule of polkit, or use the systemd of the user: %w",
+			address, me(), service, err)
+	case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner":
+		return fmt.Errorf("there is no systemd on the D-Bus at %s: %w", address, err)
+	}
+	return fmt.Errorf("systemd: %w", err)
+}
+
+// isNotLoaded says whether an error says that there is no such unit now.
+func isNotLoaded(err error) bool {
+	e, ok := errors.AsType[dbus.Error](err)
+	return ok && (e.Name == service+".NoSuchUnit" || e.Name == "org.freedesktop.DBus.Error.UnknownObject")
+}
+
+// isRefusal says whether an error is systemd's answer: what was asked for was not done.
+func isRefusal(err error) bool {
+	e, ok := errors.AsType[dbus.Error](err)
+	return ok && e.Name != "org.freedesktop.DBus.Error.NoReply" && e.Name != "org.freedesktop.DBus.Error.Timeout"
+}
+
+// me names the user of this process.
+func me() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return fmt.Sprint(os.Geteuid())
+}

@@ -1,0 +1,279 @@
+package systemd
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+)
+
+// files is the directory in which it is written down which workers there should be. It is what outlives this process, beside
+// the units.
+//
+//	core-42-1.env    the worker is wanted; the variables that its unit reads whenever it starts
+//	core-42-1.drain  it was asked to end, at the time in it. The other file stays until the unit has ended
+//	core.lock        is locked, for sharing, by processes that look after the workers of the pool
+type files struct {
+	dir   string
+	names names
+	keys  map[string]string // of instances whose files were read
+	lock  *os.File          // nil while this process does not look after the workers
+}
+
+// entry is a worker that is written down.
+type entry struct {
+	instance string
+	key      string
+	number   int
+	asked    time.Time // when it was asked to end; zero if it was not
+}
+
+// header begins the first line of the file of a worker, which says whose it is.
+const header = "# a worker of rouse: "
+
+// partial begins the names of files that are being written.
+const partial = ".part-"
+
+func (f *files) path(instance string) string { return filepath.Join(f.dir, instance+".env") }
+func (f *files) mark(instance string) string { return filepath.Join(f.dir, instance+".drain") }
+
+// entries returns what is written down of instances whose names begin so, in the order of names.
+func (f *files) entries(prefix string) ([]entry, error) {
+	there, err := os.ReadDir(f.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []entry
+	keys := map[string]string{}
+	for _, one := range there {
+		instance, ok := strings.CutSuffix(one.Name(), ".env")
+		if !ok || !strings.HasPrefix(instance, prefix) {
+			continue
+		}
+		e := entry{instance: instance}
+		if e.key, ok = f.key(instance); !ok {
+			continue
+		}
+		if e.number, err = strconv.Atoi(instance[strings.LastIndexByte(instance, '-')+1:]); err != nil || f.names.instance(e.key, e.number) != instance {
+			continue // not ours
+		}
+		if e.asked, err = f.asked(instance); err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+		keys[instance] = e.key
+	}
+	if prefix == f.names.all() {
+		f.keys = keys
+	} else {
+		maps.Copy(f.keys, keys)
+	}
+	return list, nil
+}
+
+// key returns the key of an instance, if its file is a worker's. The file of an instance never changes in that.
+func (f *files) key(instance string) (string, bool) {
+	if key, ok := f.keys[instance]; ok {
+		return key, true
+	}
+	file, err := os.Open(f.path(instance))
+	if err != nil {
+		return "", false // it has gone
+	}
+	defer file.Close() //nolint:errcheck // it is read
+	line, err := bufio.NewReader(io.LimitReader(file, 1<<20)).ReadString('\n')
+	name, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), header)
+	pool, name, cut := strings.Cut(name, "/")
+	if err != nil || !ok || !cut || pool != f.names.pool {
+		return "", false
+	}
+	return decode(name)
+}
+
+// asked returns when a worker was asked to end.
+func (f *files) asked(instance string) (time.Time, error) {
+	body, err := os.ReadFile(f.mark(instance))
+	if errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	at, err := time.Parse(time.RFC3339Nano, strings.TrimSpace(string(body)))
+	if err != nil { // a crash of the machine in the middle of a write, if it is no memory
+		at = time.Now()
+	}
+	return at, nil
+}
+
+// body is what the file of a worker has in it.
+func (f *files) body(instance, key string, vars map[string]string) string {
+	vars = maps.Clone(vars)
+	if vars == nil {
+		vars = map[string]string{}
+	}
+	vars["WORKER_ID"] = instance // unless the unit says that it is another one each time it starts
+	return header + f.names.pool + "/" + encode(key) + "\n" + variables(vars)
+}
+
+// want writes a worker down, with its variables.
+func (f *files) want(instance, key string, vars map[string]string) error {
+	if err := f.prepare(); err != nil {
+		return err
+	}
+	if err := os.Remove(f.mark(instance)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // of one before, whom a process that was killed had half forgotten
+	}
+	return f.write(f.path(instance), f.body(instance, key, vars))
+}
+
+// like says whether a worker has the variables that it should have.
+func (f *files) like(instance, key string, vars map[string]string) bool {
+	body, err := os.ReadFile(f.path(instance))
+	return err != nil || string(body) == f.body(instance, key, vars)
+}
+
+// ask writes down that a worker was asked to end.
+func (f *files) ask(instance string, at time.Time) error {
+	return f.write(f.mark(instance), at.Format(time.RFC3339Nano)+"\n")
+}
+
+// forget is for workers that have ended for good. The mark goes last, as the other file alone means that the worker is wanted.
+func (f *files) forget(instance string) error {
+	for _, name := range []string{f.path(instance), f.mark(instance)} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// write puts a file there as a whole, for this user alone.
+func (f *files) write(name, body string) error {
+	file, err := os.CreateTemp(f.dir, partial+"*") // with mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(body)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+	}
+	return err
+}
+
+// prepare makes the directory. Others must not write to it: who does could have workers run anything.
+func (f *files) prepare() error {
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return fmt.Errorf("make the directory for the variables of workers: %w; let this user have %s, or set dir to another one", err, f.dir)
+	}
+	info, err := os.Stat(f.dir)
+	if err != nil {
+		return err
+	}
+	if own, ok := info.Sys().(*syscall.Stat_t); ok && (int(own.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0) {
+		return fmt.Errorf("the directory %s for the variables of workers may be written to by others (it has mode %v and user %d): "+
+			"make it this user's own, with mode 0700", f.dir, info.Mode().Perm(), own.Uid)
+	}
+	return nil
+}
+
+// lead says that this process looks after the workers.
+func (f *files) lead() error {
+	if err := f.prepare(); err != nil {
+		return err
+	}
+	file, err := f.locked(syscall.LOCK_SH)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return errors.New("another process is about to let the workers of the pool go")
+	}
+	if err != nil {
+		return err
+	}
+	f.lock = file
+	return f.sweep()
+}
+
+// sweep removes parts of files that processes have left that were killed. Nobody writes one for as long as a minute.
+func (f *files) sweep() error {
+	there, err := os.ReadDir(f.dir)
+	if err != nil {
+		return err
+	}
+	for _, one := range there {
+		if info, err := one.Info(); err == nil && strings.HasPrefix(one.Name(), partial) && time.Since(info.ModTime()) > time.Minute {
+			_ = os.Remove(filepath.Join(f.dir, one.Name())) // another process may have done so
+		}
+	}
+	return nil
+}
+
+// locked opens the lock file, locked.
+func (f *files) locked(how int) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(f.dir, f.names.pool+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
+		if err == nil {
+			return file, nil
+		}
+		if !errors.Is(err, syscall.EINTR) {
+			_ = file.Close()
+			return nil, fmt.Errorf("lock %s: %w", file.Name(), err)
+		}
+	}
+}
+
+// leave says that this process does not look after the workers any more.
+func (f *files) leave() {
+	if f.lock != nil {
+		_ = f.lock.Close() // which unlocks it
+		f.lock = nil
+	}
+}
+
+// alone calls what is to be done if no other process of this machine looks after the workers.
+func (f *files) alone(do func() error) error {
+	file, err := f.locked(syscall.LOCK_EX)
+	if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, fs.ErrNotExist) {
+		return nil // there is one, or there never was any
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(), file.Close())
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// variables writes variables as systemd reads them. A value that is not UTF-8, or has a NUL in it, systemd refuses with the
+// whole file; it is left out.
+func variables(vars map[string]string) string {
+	var b strings.Builder
+	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`)
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		value := vars[name]
+		if variableName.MatchString(name) && utf8.ValidString(value) && !strings.Contains(value, "\x00") {
+			b.WriteString(name + `="` + quote.Replace(value) + "\"\n")
+		}
+	}
+	return b.String()
+}
