@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/pool"
+	"github.com/rousehq/rouse/pool/driver/noop"
 )
 
 // TestPoison holds that a request that kills its worker is tried so often as the limit says and once more, is answered and kept,
@@ -220,4 +222,41 @@ func TestQueueDeletedByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.call("k", "y", "ok", "y")
+}
+
+// TestDeadLettersAreNotLost holds that what a request queue gave up is kept in it until the queue of dead letters has it, and that a
+// request queue is not deleted before.
+func TestDeadLettersAreNotLost(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, slow)
+	h.driver = noop.Driver{}
+	h.start()
+	c := h.client()
+	c.send("k", "x")
+	if err := h.try(func(ch *amqp091.Channel) error {
+		if err := ch.QueueUnbind("core-dl", "", "core-dl-xchg", nil); err != nil {
+			return err
+		}
+		h.eventually("there is a request", func() bool { q, _ := h.queue("core-req-k"); return q.Messages == 1 })
+		d, ok, err := ch.Get("core-req-k", false)
+		if err != nil || !ok {
+			return fmt.Errorf("the request is there: %v, %w", ok, err)
+		}
+		return d.Reject(false)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually("the dead letter is counted", func() bool {
+		q, err := h.ctl.api.queue(t.Context(), h.vhost(), "core-req-k")
+		return err == nil && q.Leaving == 1
+	})
+	conn, err := h.ctl.dial(t.Context(), "look")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.cut()
+	control := &queues{c: h.ctl, conn: conn}
+	if lost, err := control.Delete(t.Context(), "k"); !errors.Is(err, pool.ErrInUse) {
+		t.Errorf("a queue with a dead letter is deleted: %d lost, %v", lost, err)
+	}
 }

@@ -158,6 +158,7 @@ type described struct {
 	Arguments map[string]any `json:"arguments"`
 	Ready     *int           `json:"messages_ready"`
 	Held      *int           `json:"messages_unacknowledged"`
+	Leaving   int            `json:"messages_dlx"` // dead letters on their way
 }
 
 // queues lists the queues whose names match a pattern, page by page.
@@ -191,7 +192,7 @@ func (m *management) queues(ctx context.Context, vhost, pattern string, counts b
 
 func (m *management) queue(ctx context.Context, vhost, name string) (described, error) {
 	var d described
-	query := url.Values{"columns": {"name,messages_ready,messages_unacknowledged"}}
+	query := url.Values{"columns": {"name,messages_ready,messages_unacknowledged,messages_dlx"}}
 	err := m.call(ctx, http.MethodGet, "queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(name), query, nil, &d)
 	return d, err
 }

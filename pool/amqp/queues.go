@@ -130,7 +130,7 @@ func missing(err error) error {
 
 // Delete deletes a queue in which, as the queue loop has seen for a while, nothing is ready and which nobody consumes. It makes
 // sure that no request is held either, as by a worker that has cancelled its consumer and works on the last one: deleting would
-// lose that if the worker fails.
+// lose that if the worker fails. Nor may a dead letter be on its way.
 func (q *queues) Delete(ctx context.Context, key string) (lost int, err error) {
 	name := q.c.names.requests(key)
 	d, err := q.c.api.queue(ctx, q.c.vhost, name)
@@ -139,7 +139,7 @@ func (q *queues) Delete(ctx context.Context, key string) (lost int, err error) {
 		return 0, nil
 	case err != nil:
 		return 0, err
-	case d.Held != nil && *d.Held > 0 || d.Ready != nil && *d.Ready > 0:
+	case d.Held != nil && *d.Held > 0 || d.Ready != nil && *d.Ready > 0 || d.Leaving > 0:
 		return 0, pool.ErrInUse
 	}
 	err = q.on(ctx, func(ch *amqp091.Channel) error {

@@ -62,12 +62,19 @@ func (c *Controller) policies(v version) []policy {
 	poison := map[string]any{"max-length": c.config.PoisonLimit}
 	// Reports that nobody reads say nothing any more.
 	activity := map[string]any{"message-ttl": time.Minute.Milliseconds(), "max-length": 100_000}
+	// What a quorum queue gives up it keeps until the queue of dead letters has it; otherwise a dead letter would be lost that comes
+	// while that queue has no leader yet, as when the broker starts. RabbitMQ does so only where nothing is given up for its length.
+	const strategy, certain = "dead-letter-strategy", "at-least-once"
+	orphans[strategy], orphans["overflow"] = certain, "reject-publish"
 	if !c.config.Classic {
 		requests["delivery-limit"] = c.config.DeliveryLimit
 	}
-	if c.config.MaxLength > 0 {
+	switch {
+	case c.config.MaxLength > 0:
 		requests["max-length"] = c.config.MaxLength
 		requests["overflow"] = "drop-head" // which are dead-lettered, and so answered
+	case !c.config.Classic:
+		requests[strategy], requests["overflow"] = certain, "reject-publish"
 	}
 	if c.config.ConsumerTimeout > 0 {
 		requests["consumer-timeout"] = c.config.ConsumerTimeout.Milliseconds()

@@ -136,7 +136,7 @@ func TestSetupHolds(t *testing.T) {
 	defer m.client.CloseIdleConnections()
 	for queue, want := range map[string]string{
 		"core-req-k":    `map[dead-letter-exchange:core-dl-xchg delivery-limit:2 max-length:7 message-ttl:60000 overflow:drop-head] quorum`,
-		"core-orphan":   `map[dead-letter-exchange:core-dl-xchg message-ttl:60000] quorum`,
+		"core-orphan":   `map[dead-letter-exchange:core-dl-xchg dead-letter-strategy:at-least-once message-ttl:60000 overflow:reject-publish] quorum`,
 		"core-poison":   `map[max-length:10000] quorum`,
 		"core-activity": `map[max-length:100000 message-ttl:60000] classic`,
 		"core-dl":       `map[] quorum`,

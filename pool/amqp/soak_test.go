@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -72,9 +73,17 @@ type soak struct {
 
 	mu          sync.Mutex
 	controllers [2]*exec.Cmd
-	sent        map[string]bool           // bodies, by whether the request is poison
+	sent        map[string]soakRequest    // that the broker has confirmed, by body
 	answers     map[string]map[string]int // how often each was answered, by status
 	ended       map[string]int            // what was, how often
+	restarts    []time.Time               // of the broker
+}
+
+// soakRequest is a request that the broker has confirmed.
+type soakRequest struct {
+	key       string
+	poison    bool
+	confirmed time.Time
 }
 
 // TestSoak asks for two hundred keys for ROUSE_MINUTES, while workers, controllers, connections and the broker are ended by chance.
@@ -85,7 +94,7 @@ func TestSoak(t *testing.T) {
 		t.Skip("it takes long: say how long by ROUSE_MINUTES")
 	}
 	broker, api := servers.StartManagedRabbitMQ(t)
-	s := &soak{house: houseAt(t, broker.URL(), api, slow), broker: broker, logs: t.TempDir(), sent: map[string]bool{}, answers: map[string]map[string]int{},
+	s := &soak{house: houseAt(t, broker.URL(), api, slow), broker: broker, logs: t.TempDir(), sent: map[string]soakRequest{}, answers: map[string]map[string]int{},
 		ended: map[string]int{}}
 	defer s.tell()
 	if err := s.try(func(ch *amqp091.Channel) error {
@@ -141,7 +150,7 @@ func TestSoak(t *testing.T) {
 	for body, statuses := range s.answers {
 		for status, n := range statuses {
 			ok := status == "ok" || status == "expired" || status == "delivery_limit"
-			if poison := s.sent[body]; !ok || poison && status == "ok" {
+			if poison := s.sent[body].poison; !ok || poison && status == "ok" {
 				t.Errorf("the request %q (poison: %v) was answered %q %d times", body, poison, status, n)
 			}
 		}
@@ -240,6 +249,9 @@ func (s *soak) trouble(ctx context.Context) {
 		}
 		select {
 		case <-restarts.C:
+			s.mu.Lock()
+			s.restarts = append(s.restarts, time.Now())
+			s.mu.Unlock()
 			if os.Getenv("ROUSE_SOAK_KILL") != "" {
 				s.broker.Kill()
 			} else {
@@ -283,7 +295,8 @@ func (s *soak) ask(ctx, life context.Context, n int) {
 				if poison {
 					body = fmt.Sprintf("crash %d/%d", n, i)
 				}
-				confirm, err := ch.PublishWithDeferredConfirm("core-req-xchg", fmt.Sprint("key ", rand.IntN(200)), true, false, amqp091.Publishing{
+				key := fmt.Sprint("key ", rand.IntN(200))
+				confirm, err := ch.PublishWithDeferredConfirm("core-req-xchg", key, true, false, amqp091.Publishing{
 					DeliveryMode: amqp091.Persistent, CorrelationId: body, ReplyTo: "answers", Body: []byte(body)})
 				if err != nil {
 					return err
@@ -295,7 +308,7 @@ func (s *soak) ask(ctx, life context.Context, n int) {
 					return fmt.Errorf("not confirmed: %w", err)
 				}
 				s.mu.Lock()
-				s.sent[body] = poison
+				s.sent[body] = soakRequest{key, poison, time.Now()}
 				s.mu.Unlock()
 			}
 			return nil
@@ -366,20 +379,23 @@ func (s *soak) tell() {
 		}
 	}
 	s.t.Logf("%d requests, %v, %d answered more than once; ended were %v", len(s.sent), statuses, twice, s.ended)
-	if !s.t.Failed() {
-		return
-	}
-	for body := range s.sent {
-		if s.answers[body] == nil {
-			s.t.Logf("not answered: %q", body)
-		}
-	}
 	for i := range s.controllers {
 		log, _ := os.ReadFile(filepath.Join(s.logs, fmt.Sprint("controller", i)))
-		keep := os.Getenv("SOAK_LOGS")
-		if keep != "" {
+		if keep := os.Getenv("ROUSE_SOAK_LOGS"); keep != "" {
 			_ = os.WriteFile(filepath.Join(keep, fmt.Sprint("controller", i, ".log")), log, 0o644)
 		}
-		s.t.Logf("the last that controller %d said:\n%s", i, log[max(0, len(log)-4000):])
+		if s.t.Failed() {
+			s.t.Logf("the last that controller %d said:\n%s", i, log[max(0, len(log)-4000):])
+		}
+	}
+	for body, r := range s.sent {
+		if s.answers[body] != nil {
+			continue
+		}
+		after := "never"
+		if i := slices.IndexFunc(s.restarts, r.confirmed.Before); i >= 0 {
+			after = s.restarts[i].Sub(r.confirmed).String() + " later"
+		}
+		s.t.Logf("not answered: %q for %q, confirmed at %s; the broker was ended %s", body, r.key, r.confirmed.Format(time.StampMilli), after)
 	}
 }
