@@ -97,7 +97,7 @@ func (a *Away) Outcome(f *rouse.Fire) rouse.Outcome {
 	why, since := a.why, a.since
 	a.mu.Unlock()
 	var away time.Duration
-	text := "no connection to " + a.Broker + " yet"
+	text := a.notYet()
 	if !since.IsZero() {
 		away = time.Since(since)
 		text = fmt.Sprintf("%s is away: %v", a.Broker, why)
@@ -111,12 +111,17 @@ func (a *Away) Outcome(f *rouse.Fire) rouse.Outcome {
 	return Unsent(wait+time.Duration(h.Sum32())%wait, text) // fires that wait for one broker come back spread
 }
 
-// Obstacle says since when the broker has been away; empty if it is there.
+func (a *Away) notYet() string { return "no connection to " + a.Broker + " yet" }
+
+// Obstacle says since when the broker has been away, or that it was not reached yet; empty if it is there.
 func (a *Away) Obstacle() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.since.IsZero() {
+	switch {
+	case a.there:
 		return ""
+	case a.since.IsZero():
+		return a.notYet()
 	}
-	return printable(fmt.Sprintf("%s has been away for %v: %v", a.Broker, time.Since(a.since).Round(time.Second), a.why))
+	return printable(fmt.Sprintf("%s is away, for %v: %v", a.Broker, time.Since(a.since).Round(time.Second), a.why))
 }

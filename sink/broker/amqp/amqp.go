@@ -78,6 +78,7 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	p := &Publisher{c: c}
 	p.away = broker.Away{Broker: "RabbitMQ at " + net.JoinHostPort(u.Host, fmt.Sprint(u.Port)), Patience: c.Patience, Changed: changed}
 	p.blocks = broker.Away{Broker: p.away.Broker, Patience: c.Patience, Changed: changed}
+	p.blocks.Back()
 	p.life, p.end = context.WithCancel(context.Background())
 	p.uses.Go(p.run)
 	return p, nil

@@ -75,8 +75,26 @@ func deliver(t testing.TB, s *broker.Sink, f rouse.Fire) (o rouse.Outcome) {
 	return o
 }
 
-func TestFaults(t *testing.T) {
+// TestRabbitMQ is all that needs one: its start takes seconds.
+func TestRabbitMQ(t *testing.T) {
 	s := servers.StartRabbitMQ(t)
+	for _, c := range []struct {
+		name string
+		run  func(t *testing.T, url string)
+	}{
+		{"contract", contract},
+		{"messages", messages},
+		{"messages that no queue takes fail", unroutable},
+		{"a queue that is full fails", full},
+		{"certificates", certificates},
+		{"an exchange that is missing fails its own fires only", missing},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, s.URL()) })
+	}
+	t.Run("faults", func(t *testing.T) { faults(t, s) })
+}
+
+func faults(t *testing.T, s *servers.Server) {
 	var places atomic.Int64
 	brokertest.Run(t, brokertest.Harness{
 		Broker:   s,
@@ -120,8 +138,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-func TestUnroutableMessagesFail(t *testing.T) {
-	url := servers.RabbitMQ(t)
+func unroutable(t *testing.T, url string) {
 	ch := dial(t, url)
 	if err := ch.ExchangeDeclare("events", "topic", true, false, false, false, nil); err != nil {
 		t.Fatal(err)
@@ -147,8 +164,7 @@ func TestUnroutableMessagesFail(t *testing.T) {
 	}
 }
 
-func TestAFullQueueFails(t *testing.T) {
-	url := servers.RabbitMQ(t)
+func full(t *testing.T, url string) {
 	ch := dial(t, url)
 	declare(t, ch, "small", amqp091.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"})
 	s := newSink(t, url)
@@ -161,11 +177,10 @@ func TestAFullQueueFails(t *testing.T) {
 }
 
 // RabbitMQ closes the channel of who publishes to an exchange that does not exist. That must not touch what others publish meanwhile.
-func TestAMissingExchangeFailsItsOwnFiresOnly(t *testing.T) {
-	url := servers.RabbitMQ(t)
-	declare(t, dial(t, url), "orders", nil)
+func missing(t *testing.T, url string) {
+	declare(t, dial(t, url), "steady", nil)
 	s := newSink(t, url)
-	deliver(t, s, newFire("good", "first", "amqp:there//orders"))
+	deliver(t, s, newFire("good", "first", "amqp:there//steady"))
 	var sending sync.WaitGroup
 	sending.Go(func() {
 		for i := range 50 {
@@ -177,7 +192,7 @@ func TestAMissingExchangeFailsItsOwnFiresOnly(t *testing.T) {
 	})
 	sending.Go(func() {
 		for i := range 200 {
-			f := newFire("good", fmt.Sprint(i), "amqp:there//orders")
+			f := newFire("good", fmt.Sprint(i), "amqp:there//steady")
 			s.Deliver(t.Context(), []rouse.Fire{f}, func(_ int, o rouse.Outcome) {
 				if o.Verdict != rouse.Done {
 					t.Errorf("another's fire: %v %s", o.Verdict, o.Detail)
@@ -188,13 +203,12 @@ func TestAMissingExchangeFailsItsOwnFiresOnly(t *testing.T) {
 	sending.Wait()
 }
 
-func TestMessages(t *testing.T) {
-	url := servers.RabbitMQ(t)
+func messages(t *testing.T, url string) {
 	ch := dial(t, url)
-	declare(t, ch, "orders", nil)
+	declare(t, ch, "messages", nil)
 	s := newSink(t, url)
 	for target, check := range map[string]func(d amqp091.Delivery){
-		"amqp:there//orders": func(d amqp091.Delivery) {
+		"amqp:there//messages": func(d amqp091.Delivery) {
 			if d.ContentType != "application/json" || string(d.Body) != `{"cups":2}` {
 				t.Errorf("%s %s", d.ContentType, d.Body)
 			}
@@ -206,7 +220,7 @@ func TestMessages(t *testing.T) {
 				}
 			}
 		},
-		"amqp:there//orders?mode=structured": func(d amqp091.Delivery) {
+		"amqp:there//messages?mode=structured": func(d amqp091.Delivery) {
 			if d.ContentType != "application/cloudevents+json" || !strings.Contains(string(d.Body), `"data":{"cups":2}`) || d.Headers["cloudEvents_id"] != nil {
 				t.Errorf("%s %s %v", d.ContentType, d.Body, d.Headers)
 			}
@@ -216,7 +230,7 @@ func TestMessages(t *testing.T) {
 		if o := deliver(t, s, f); o.Verdict != rouse.Done {
 			t.Fatalf("%v %s", o.Verdict, o.Detail)
 		}
-		d, ok, err := ch.Get("orders", true)
+		d, ok, err := ch.Get("messages", true)
 		if err != nil || !ok {
 			t.Fatalf("nothing arrived: %v", err)
 		}
@@ -225,6 +239,22 @@ func TestMessages(t *testing.T) {
 		}
 		check(d)
 	}
+}
+
+func certificates(t *testing.T, url string) {
+	declare(t, dial(t, url), "certified", nil)
+	u, err := amqp091.ParseURI(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := brokertest.NewFiles(t)
+	front := brokertest.Front(t, f, fmt.Sprintf("%s:%d", u.Host, u.Port))
+	open := func(c broker.Connection) (broker.Publisher, error) { return Open(c, nil) }
+	brokertest.TLS(t, f, "amqps://guest:guest@"+front+"/", open, func(t *testing.T, s *broker.Sink) {
+		if o := deliver(t, s, newFire("a", "first", "amqp:there//certified")); o.Verdict != rouse.Done {
+			t.Errorf("%v %s", o.Verdict, o.Detail)
+		}
+	})
 }
 
 func TestWhatTheEndOfAChannelMeans(t *testing.T) {

@@ -69,6 +69,7 @@ func Run(t *testing.T, h Harness) {
 		{"does not take a lost confirm for a confirm", lostConfirm},
 		{"spends no attempt while the broker is away", away},
 		{"gives up a broker that does not come back", lost},
+		{"fails at once what is under way when the connection breaks", breaks},
 		{"ends while fires are under way", ends},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -276,6 +277,34 @@ func lost(t *testing.T, h bench) {
 		o := deliver(t.Context(), s, fires(1, target, 5*time.Second))[0]
 		return o.Verdict == rouse.Failed && strings.Contains(o.Detail, "is away")
 	})
+}
+
+func breaks(t *testing.T, h bench) {
+	target := h.Place(t)
+	s := h.open(t, time.Hour)
+	defer closeIt(t, s)
+	list := fires(10, target, 20*time.Minute) // longer than a test may take
+	insist(t, s, list[:1])
+	h.Proxy.CutToClient()
+	ended := make(chan []rouse.Outcome, 1)
+	go func() { ended <- deliver(t.Context(), s, list[1:]) }()
+	await(t, "the messages arrive", func() bool { return len(h.Arrived(t, target)) >= len(list) })
+	h.Proxy.Reset()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case outcomes := <-ended:
+		for i, o := range outcomes {
+			if o.Verdict != rouse.Failed || !strings.Contains(o.Detail, "may have") {
+				t.Errorf("fire %d: %v %s", i, o.Verdict, o.Detail)
+			}
+		}
+	case <-limit.C:
+		t.Errorf("still under way %v after the connection broke", patience)
+	}
+	h.Proxy.Heal()
+	insist(t, s, list)
+	h.has(t, target, list)
 }
 
 func ends(t *testing.T, h bench) {

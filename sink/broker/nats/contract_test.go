@@ -67,6 +67,8 @@ func openPeer(t *testing.T, server, options string) *sinktest.Peer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for !p.away.Await(t.Context()) { // the contract has no time for one that connects
+	}
 	s := broker.New()
 	s.Add(c, p)
 	return &sinktest.Peer{

@@ -43,7 +43,7 @@ func (p *Publisher) run() {
 		p.conn = conn
 		p.mu.Unlock()
 		if conn.IsConnected() {
-			p.away.Back()
+			p.back()
 		} else {
 			p.away.Lost(orUnknown(conn.LastError()))
 		}
@@ -71,8 +71,8 @@ func (p *Publisher) options(closed chan struct{}) []natsgo.Option {
 		natsgo.RetryOnFailedConnect(true), natsgo.IgnoreAuthErrorAbort(), natsgo.MaxReconnects(-1), natsgo.CustomReconnectDelay(delay),
 		natsgo.PingInterval(pings), natsgo.FlusherTimeout(p.c.Timeout),
 		natsgo.ReconnectBufSize(-1), // what cannot be sent now is said to be unsent
-		natsgo.ConnectHandler(func(*natsgo.Conn) { p.away.Back() }),
-		natsgo.ReconnectHandler(func(*natsgo.Conn) { p.away.Back() }),
+		natsgo.ConnectHandler(func(*natsgo.Conn) { p.back() }),
+		natsgo.ReconnectHandler(func(*natsgo.Conn) { p.back() }),
 		natsgo.DisconnectErrHandler(func(c *natsgo.Conn, err error) { p.lost(c, err) }),
 		natsgo.ReconnectErrHandler(func(c *natsgo.Conn, err error) { p.lost(c, err) }),
 		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { p.refused(err) }),
@@ -121,6 +121,16 @@ func (p *Publisher) files() natsgo.Option {
 func delay(attempts int) time.Duration {
 	wait := firstWait << min(attempts, 10)
 	return min(wait, longestWait)/2 + rand.N(min(wait, longestWait)/2)
+}
+
+// back notes that there is a connection, once answers can be heard on it.
+func (p *Publisher) back() {
+	p.mu.Lock()
+	heard := p.conn != nil
+	p.mu.Unlock()
+	if heard {
+		p.away.Back()
+	}
 }
 
 // lost notes why there is no connection, unless there is one again.

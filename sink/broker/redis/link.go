@@ -70,12 +70,12 @@ func (p *Publisher) dial(ctx context.Context, network, addr string) (net.Conn, e
 	config, err := p.c.TLS()
 	if err != nil {
 		_ = raw.Close()
-		return nil, err
+		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
 	conn := tls.Client(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
-		return nil, err
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: raw.RemoteAddr(), Err: err} // nothing was sent
 	}
 	return conn, nil
 }

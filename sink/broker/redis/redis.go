@@ -68,12 +68,14 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	// A command that is sent again may be done twice: what is sent again is decided by the timer.
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.ContextTimeoutEnabled = true
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
+	o.DialTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout
+	o.ReadTimeout = -1 // an answer has as long as the attempts
 	o.PoolSize = poolSize
 	o.ClientName = "rouse-broker-" + c.Name
 	p := &Publisher{c: c, suspect: make(chan struct{}, 1)}
 	p.away = broker.Away{Broker: "Redis at " + o.Addr, Patience: c.Patience, Changed: changed}
 	p.refuses = broker.Away{Broker: p.away.Broker, Patience: c.Patience, Changed: changed}
+	p.refuses.Back()
 	p.life, p.end = context.WithCancel(context.Background())
 	o.Dialer = p.dial
 	p.client = goredis.NewClient(o)
