@@ -4,7 +4,7 @@
 //
 // A block marked sh is run by bash, all of a page in one directory and one shell, and must succeed. If the next block is
 // marked text or json, it says what that prints: … stands for anything, JSON may leave members out. Pages begin with the server and the
-// listener of the README; a PostgreSQL or Redis is there for those that name one (servers_test.go). A block marked go is a program, which is built, and run if a text follows that says what it prints, or a
+// listener of the README; a PostgreSQL, Redis or RabbitMQ is there for those that name one (servers_test.go). A block marked go is a program, which is built, and run if a text follows that says what it prints, or a
 // file of tests, which are run.
 package docs_test
 
@@ -58,7 +58,7 @@ func TestCommands(t *testing.T) {
 					t.Skipf("the page uses %s, which is not here", tool)
 				}
 			}
-			s := newShell(t, stores(t, list)...)
+			s := newShell(t, taken(t, list)...)
 			if page != readme {
 				begin(t, s)
 			}

@@ -3,6 +3,9 @@
 package docs_test
 
 import (
+	"net/url"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,15 +15,21 @@ import (
 	"github.com/rousehq/rouse/internal/servers"
 )
 
-// Where the PostgreSQL and the Redis of the pages are.
+// Where the PostgreSQL, the Redis and the RabbitMQ of the pages are.
 const (
-	postgresPlace = "127.0.0.1:5432"
-	redisPlace    = "127.0.0.1:6379"
+	postgresPlace   = "127.0.0.1:5432"
+	redisPlace      = "127.0.0.1:6379"
+	rabbitPlace     = "127.0.0.1:5672/" // with the virtual host /
+	managementPlace = "127.0.0.1:15672"
+	rabbitHost      = "/%2F/" // the virtual host in a path
 )
 
-// stores starts what the commands of a page take for granted, a PostgreSQL with the database rouse that belongs to the role rouse, and
-// an empty Redis, and returns pairs of what the page says and where it is.
-func stores(t *testing.T, list []block) (places []string) {
+// buildsWorker is a command of the pages that needs rouse's sources.
+const buildsWorker = "go build -o bin/poolworker ./examples/poolworker"
+
+// taken starts what the commands of a page take for granted, a PostgreSQL with the database rouse that belongs to the role rouse, an
+// empty Redis, and a RabbitMQ with its management plugin, and returns pairs of what the page says and where it is.
+func taken(t *testing.T, list []block) (places []string) {
 	t.Helper()
 	name := func(what string) bool {
 		return slices.ContainsFunc(list, func(b block) bool { return b.lang == "sh" && strings.Contains(b.text, what) })
@@ -43,6 +52,25 @@ func stores(t *testing.T, list []block) (places []string) {
 	}
 	if name(redisPlace) {
 		places = append(places, redisPlace, servers.StartRedis(t).Addr())
+	}
+	if name(rabbitPlace) {
+		address, api := servers.ManagedRabbitMQ(t)
+		broker, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		management, err := url.Parse(api)
+		if err != nil {
+			t.Fatal(err)
+		}
+		places = append(places, rabbitPlace, broker.Host+broker.Path, managementPlace, management.Host, rabbitHost, broker.Path+"/")
+	}
+	if name(buildsWorker) {
+		worker := filepath.Join(t.TempDir(), "poolworker")
+		if out, err := exec.Command("go", "build", "-o", worker, "../examples/poolworker").CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", buildsWorker, err, out)
+		}
+		places = append(places, buildsWorker, "ln -s "+worker+" bin/poolworker")
 	}
 	return places
 }

@@ -46,10 +46,10 @@ func newShell(t *testing.T, places ...string) *shell {
 	if err != nil {
 		t.Skip("the pages are written for bash, which is not here")
 	}
-	addresses := free(t, 6)
+	addresses := free(t, 7)
 	s := &shell{t: t, api: addresses[0], admin: addresses[1], hook: addresses[2], out: t.TempDir()}
 	s.ports = strings.NewReplacer(append(places, "127.0.0.1:7411", s.api, "127.0.0.1:7412", s.admin, "127.0.0.1:7413", s.hook,
-		"127.0.0.1:7421", addresses[3], "127.0.0.1:7422", addresses[4], "127.0.0.1:50006", addresses[5],
+		"127.0.0.1:7421", addresses[3], "127.0.0.1:7422", addresses[4], "127.0.0.1:50006", addresses[5], "127.0.0.1:7414", addresses[6],
 		"rouse listen", "rouse listen --address "+s.hook, "rouse dev ", "rouse dev --listen "+s.api+" --admin "+s.admin+" ", "make build", "true")...)
 	dir := t.TempDir()
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "bin"), 0o755), os.Symlink(binary, filepath.Join(dir, "bin", "rouse"))); err != nil {

@@ -43,8 +43,8 @@ func TestPoolSettingsAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	_, example, _ := strings.Cut(string(body), "```yml\n")
-	example, _, _ = strings.Cut(example, "```")
+	_, example, _ := strings.Cut(string(body), "cat > pools.yaml <<'EOF'\n")
+	example, _, _ = strings.Cut(example, "EOF\n")
 	if f, err := readPools(poolsFileOf(t, example)); err != nil || len(f.Pools) != 1 || f.Listen != defaultPoolListen {
 		t.Errorf("the example is read as %+v, %v", f, err)
 	}

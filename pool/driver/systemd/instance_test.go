@@ -79,6 +79,9 @@ func newInstance(t *testing.T) *instance {
 	if err := os.Mkdir(i.group, 0o755); err != nil {
 		t.Skip("no systemd can be started here: ", err)
 	}
+	if _, err := os.Stat(filepath.Join(i.group, "cgroup.kill")); err != nil {
+		t.Skip("the kernel is older than 5.14: ", errors.Join(err, os.Remove(i.group)))
+	}
 	if i.dir, err = os.MkdirTemp("", "rouse"); err != nil { // not t.TempDir, which is too long for sockets
 		t.Fatal(err)
 	}

@@ -95,6 +95,7 @@ func (l leaving) Close(ctx context.Context) error {
 func TestContract(t *testing.T) {
 	for _, way := range []string{"bus", "private"} {
 		t.Run(way, func(t *testing.T) {
+			t.Parallel()
 			i := newInstance(t)
 			address := i.private()
 			if way == "bus" {
