@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,34 +22,43 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
-	"github.com/opencontainers/go-digest"
 
 	"github.com/rousehq/rouse/internal/servers"
 )
 
-// realPlace is the Docker Engine that ROUSE_DOCKER names, or one of the test's own, with an image of the contract's worker.
+// Tests on a Docker Engine are asked for by ROUSE_DOCKER, which names one that runs, or is own: then one is started for the tests, which
+// takes root and a dockerd that is installed.
+const own = "own"
+
+// realPlace is a Docker Engine with an image of the contract's worker.
 func realPlace(t *testing.T) place {
 	t.Helper()
-	host := os.Getenv("ROUSE_DOCKER")
-	if host == "" {
-		p, _ := ownPlace(t)
-		return p
+	var p place
+	switch host := os.Getenv("ROUSE_DOCKER"); host {
+	case "":
+		t.Skip("ROUSE_DOCKER is not set: give it the address of a Docker Engine, or the word own to have one started")
+	case own:
+		p, _ = ownPlace(t)
+	default:
+		p = place{host: host, image: "rouse-drivertest:" + newSlot()}
+		load(t, p)
 	}
-	p := place{host: host, image: "rouse-drivertest:" + newSlot()}
-	load(t, p)
 	return p
 }
 
 // ownPlace is a Docker Engine of the test's own.
 func ownPlace(t *testing.T) (place, *servers.Server) {
 	t.Helper()
+	if os.Getenv("ROUSE_DOCKER") != own {
+		t.Skip("ROUSE_DOCKER is not the word own, which has a Docker Engine started for the tests")
+	}
 	s := servers.StartDocker(t)
 	p := place{host: s.URL(), image: "rouse-drivertest:" + newSlot()}
 	load(t, p)
 	return p, s
 }
 
-// layer builds the worker, and returns what the file system of its image has: that alone.
+// layer is what the file system of the worker's image has: the worker alone.
 func layer(t *testing.T) []byte {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "worker")
@@ -107,7 +118,7 @@ func TestReal(t *testing.T) { runCases(t, realPlace(t)) }
 
 // TestRealPull has an engine of the test's own pull the image from a registry, which engines trust on this machine.
 func TestRealPull(t *testing.T) {
-	p := place{host: servers.StartDocker(t).URL()}
+	p, _ := ownPlace(t)
 	registry := httptest.NewServer(registry(t))
 	defer registry.Close()
 	c := p.config(t)
@@ -131,6 +142,11 @@ func TestRealPull(t *testing.T) {
 	until(t, d, "it runs", second(runs(1, w)))
 }
 
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
 // registry serves the image of the worker, as worker:1.
 func registry(t *testing.T) http.Handler {
 	t.Helper()
@@ -145,16 +161,16 @@ func registry(t *testing.T) http.Handler {
 		return b
 	}
 	config := encode(map[string]any{"architecture": runtime.GOARCH, "os": "linux", "config": map[string]any{"Entrypoint": []string{"/worker"}},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []any{digest.FromBytes(files)}}})
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []any{digest(files)}}})
 	const manifestType = "application/vnd.docker.distribution.manifest.v2+json"
 	blob := func(kind string, b []byte) map[string]any {
-		return map[string]any{"mediaType": kind, "size": len(b), "digest": digest.FromBytes(b)}
+		return map[string]any{"mediaType": kind, "size": len(b), "digest": digest(b)}
 	}
 	manifest := encode(map[string]any{"schemaVersion": 2, "mediaType": manifestType,
 		"config": blob("application/vnd.docker.container.image.v1+json", config),
 		"layers": []any{blob("application/vnd.docker.image.rootfs.diff.tar.gzip", packed.Bytes())}})
-	bodies := map[string][]byte{"blobs/" + digest.FromBytes(config).String(): config, "blobs/" + digest.FromBytes(packed.Bytes()).String(): packed.Bytes(),
-		"manifests/1": manifest, "manifests/" + digest.FromBytes(manifest).String(): manifest}
+	bodies := map[string][]byte{"blobs/" + digest(config): config, "blobs/" + digest(packed.Bytes()): packed.Bytes(),
+		"manifests/1": manifest, "manifests/" + digest(manifest): manifest}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v2/{$}", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/v2/worker/{what...}", func(w http.ResponseWriter, r *http.Request) {
@@ -167,7 +183,7 @@ func registry(t *testing.T) http.Handler {
 		if strings.HasPrefix(r.PathValue("what"), "manifests/") {
 			w.Header().Set("Content-Type", manifestType)
 		}
-		w.Header().Set("Docker-Content-Digest", digest.FromBytes(body).String())
+		w.Header().Set("Docker-Content-Digest", digest(body))
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {

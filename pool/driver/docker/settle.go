@@ -82,21 +82,30 @@ func (d *Driver) settle(ctx context.Context, key string, m mode) (next time.Time
 		again(t)
 		try(err)
 	case !leads.IsZero():
-		for _, b := range stay {
-			if !b.over() {
-				continue
-			}
-			e, err := d.end(ctx, &b)
-			if errors.Is(err, errRuns) || settled(err) {
-				continue
-			}
-			if forgotten := latest(leads, e.at).Add(d.forsaken); err == nil && time.Now().Before(forgotten) {
-				again(forgotten)
-			} else if err == nil {
-				err = d.remove(ctx, &b)
-			}
-			try(err)
+		t, err := d.tidy(ctx, stay, leads)
+		again(t)
+		try(err)
+	}
+	return next, errors.Join(errs...)
+}
+
+// tidy removes ended containers of a key that nobody asks for, some time after this process began to lead.
+func (d *Driver) tidy(ctx context.Context, boxes []box, leads time.Time) (next time.Time, err error) {
+	var errs []error
+	for _, b := range boxes {
+		if !b.over() {
+			continue
 		}
+		e, err := d.end(ctx, &b)
+		if errors.Is(err, errRuns) || settled(err) {
+			continue // since it was listed; events tell of it
+		}
+		if until := latest(leads, e.at).Add(d.forsaken); err == nil && time.Now().Before(until) {
+			next = earlier(next, until)
+		} else if err == nil {
+			err = d.remove(ctx, &b)
+		}
+		errs = append(errs, err)
 	}
 	return next, errors.Join(errs...)
 }

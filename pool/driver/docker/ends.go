@@ -1,0 +1,123 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+)
+
+// end is what is known of a container that ended by itself.
+type end struct {
+	key      string
+	at       time.Time
+	due      time.Time // when its worker is started again
+	how      string    // it ended, in words
+	failures int       // how many lives in a row were short, with this one
+}
+
+// errRuns is what is returned of the end of a container that has not ended.
+var errRuns = errors.New("the container runs")
+
+// end returns how a container ended.
+func (d *Driver) end(ctx context.Context, b *box) (end, error) {
+	d.mu.Lock()
+	e, ok := d.ends[b.id]
+	d.mu.Unlock()
+	if ok {
+		return e, nil
+	}
+	var info client.ContainerInspectResult
+	err := d.engine.call(ctx, "inspect container "+b.id, func(ctx context.Context) (err error) {
+		info, err = d.engine.api.ContainerInspect(ctx, b.id, client.ContainerInspectOptions{})
+		return err
+	})
+	if err != nil {
+		return end{}, err
+	}
+	st := info.Container.State
+	if st == nil {
+		return end{}, fmt.Errorf("inspect container %s: the Docker Engine at %s does not tell its state", b.id, d.engine.host)
+	}
+	if st.Running {
+		return end{}, errRuns // since it was listed
+	}
+	began, _ := time.Parse(time.RFC3339Nano, st.StartedAt) // the year 1 if it never did
+	at, err := time.Parse(time.RFC3339Nano, st.FinishedAt)
+	if err != nil || at.Year() < 1970 {
+		// A manager has made it and not started it: one that ended in between, or another one that is about to.
+		at, began = b.made.Add(d.config.CallTimeout), b.made.Add(d.config.CallTimeout)
+		if time.Now().Before(at) {
+			return end{key: b.key, at: b.made, due: at, how: howItEnded(st), failures: b.life.failures}, nil
+		}
+	}
+	return d.ended(b, at, at.Sub(began), howItEnded(st)), nil
+}
+
+// ended takes note of the end of a container, and of when its worker is to be started again.
+func (d *Driver) ended(b *box, at time.Time, ran time.Duration, how string) end {
+	now := time.Now()
+	failures := b.life.failures
+	if ran >= d.config.Stable {
+		failures = 0
+	}
+	e := end{key: b.key, at: at, how: how, failures: failures + 1}
+	pause := d.pause(e.failures)
+	if e.due = at.Add(pause); e.due.After(now.Add(pause)) {
+		e.due = now.Add(pause) // the engine's clock is another one
+	}
+	d.mu.Lock()
+	d.ends[b.id] = e
+	d.mu.Unlock()
+	d.agenda.add(b.key, e.due, look)
+	d.tell()
+	d.config.Log.Warn("a worker ended by itself", "key", b.key, "worker", b.life.id(d.config.Pool), "how", how, "again_in", max(0, e.due.Sub(now)))
+	return e
+}
+
+// pause is how long a worker waits that has failed so often in a row.
+func (d *Driver) pause(failures int) time.Duration {
+	pause := min(d.config.FirstPause, d.config.LongestPause)
+	for n := 1; n < failures && pause < d.config.LongestPause; n++ {
+		pause = min(2*pause, d.config.LongestPause)
+	}
+	return pause/2 + rand.N(pause/2+1)
+}
+
+// postpone has an ended worker wait for longer, as it cannot be started again.
+func (d *Driver) postpone(b *box, e end, err error) time.Time {
+	e.failures++
+	pause := d.pause(e.failures)
+	e.due = time.Now().Add(pause)
+	d.mu.Lock()
+	d.ends[b.id] = e
+	d.mu.Unlock()
+	d.config.Log.Warn("a worker cannot be started again", "key", b.key, "worker", b.life.id(d.config.Pool), "error", err, "again_in", pause)
+	return e.due
+}
+
+// runs forgets how a container ended that runs after all.
+func (d *Driver) runs(b *box) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.ends, b.id)
+}
+
+// howItEnded says in words how a container ended.
+func howItEnded(st *container.State) string {
+	how := fmt.Sprintf("exit status %d", st.ExitCode)
+	switch {
+	case st.Status == container.StateCreated:
+		how = "was never started"
+	case st.OOMKilled:
+		how += ", out of memory"
+	}
+	if st.Error != "" {
+		how += ": " + st.Error
+	}
+	return how
+}
