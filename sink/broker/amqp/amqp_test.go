@@ -87,6 +87,8 @@ func TestRabbitMQ(t *testing.T) {
 		{"messages that no queue takes fail", unroutable},
 		{"a queue that is full fails", full},
 		{"certificates", certificates},
+		{"fires wait while publishers are blocked", blocked},
+		{"a channel that retires leaves its place to another", retires},
 		{"an exchange that is missing fails its own fires only", missing},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, s.URL()) })
@@ -238,6 +240,83 @@ func messages(t *testing.T, url string) {
 			t.Errorf("%+v", d)
 		}
 		check(d)
+	}
+}
+
+func blocked(t *testing.T, url string) {
+	declare(t, dial(t, url), "blocked", nil)
+	r := newRelay(t, url)
+	defer r.close()
+	c := broker.Connection{Name: "there", URL: r.url(url)}
+	p, err := Open(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := broker.New()
+	s.Add(c, p)
+	defer s.Close() //nolint:errcheck // of a test
+	for !p.away.Await(t.Context()) {
+	}
+	const low, reason = "low on memory", "blocks publishers: low on memory"
+	r.say(60, append([]byte{byte(len(low))}, low...)...) // connection.blocked
+	f := newFire("a", "first", "amqp:there//blocked")
+	brokertest.Obstacle(t, p, reason)
+	s.Deliver(t.Context(), []rouse.Fire{f}, func(_ int, o rouse.Outcome) {
+		if o.Verdict != rouse.Deferred || !strings.Contains(o.Detail, reason) {
+			t.Errorf("%v %s", o.Verdict, o.Detail)
+		}
+	})
+	r.say(61) // connection.unblocked
+	for end := time.Now().Add(time.Minute); p.Obstacle() != ""; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(p.Obstacle())
+		}
+	}
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		if o := deliver(t, s, f); o.Verdict != rouse.Done {
+			t.Errorf("%v %s", o.Verdict, o.Detail)
+		}
+	})
+	r.answerWhenSent(f.ID)
+	sending.Wait()
+}
+
+func retires(t *testing.T, url string) {
+	declare(t, dial(t, url), "retired", nil)
+	c := broker.Connection{Name: "there", URL: url}
+	p, err := Open(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := broker.New()
+	s.Add(c, p)
+	defer s.Close() //nolint:errcheck // of a test
+	key := channelKey{namespace: "a"}
+	channels := func() (l *link, c *channel, open int) {
+		l = p.get(t.Context())
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l, l.channels[key], l.open
+	}
+	deliver(t, s, newFire("a", "first", "amqp:there//retired"))
+	_, first, _ := channels()
+	first.retire()
+	if o := deliver(t, s, newFire("a", "second", "amqp:there//retired")); o.Verdict != rouse.Done {
+		t.Errorf("%v %s", o.Verdict, o.Detail)
+	}
+	l, second, open := channels()
+	if second == nil || second == first {
+		t.Error("the channel that retired is still used")
+	}
+	for end := time.Now().Add(time.Minute); open != 1; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d channels are open", open)
+		}
+		_, _, open = channels()
+	}
+	if l.conn.IsClosed() {
+		t.Error("the connection ended with the channel")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+	"time"
 )
 
 // relay stands between a publisher and a RabbitMQ. It passes on the frames of both, but keeps the confirms back until somebody says
@@ -189,6 +190,34 @@ func (r *relay) answer(id string, take bool) {
 		}
 	}
 	r.tell()
+}
+
+// answerWhenSent confirms a fire once it was published.
+func (r *relay) answerWhenSent(id string) {
+	end := time.Now().Add(time.Minute)
+	for sent := false; !sent; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Error("the fire is not published")
+			return
+		}
+		r.mu.Lock()
+		for _, p := range r.waiting {
+			sent = sent || bytes.Contains(p.header, []byte(id))
+		}
+		r.mu.Unlock()
+	}
+	r.answer(id, true)
+}
+
+// say sends a method of the connection to all publishers, as if it were the broker's.
+func (r *relay) say(number byte, arguments ...byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := binary.BigEndian.AppendUint32([]byte{frameMethod, 0, 0}, uint32(4+len(arguments)))
+	f = append(append(f, 0, 10, 0, number), arguments...)
+	for i := 0; i < len(r.conns); i += 2 { // each second one is the broker's
+		_, _ = r.conns[i].Write(append(f, 0xCE)) // the publisher may be gone
+	}
 }
 
 // tell passes on the confirms that may be.

@@ -155,7 +155,11 @@ func TLS(t *testing.T, f Files, url string, open func(c broker.Connection) (brok
 				publish(t, s)
 				return
 			}
-			Obstacle(t, p, "certificate")
+			words := "certificate"
+			if name == "no certificate" {
+				words = "is away" // the broker may have gone before it has said why
+			}
+			Obstacle(t, p, words)
 		})
 	}
 }

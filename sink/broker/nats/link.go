@@ -25,36 +25,65 @@ const (
 
 // run keeps a client until the publisher is closed. The client connects again by itself; a new one is needed only if it gives up.
 func (p *Publisher) run() {
-	for p.life.Err() == nil {
+	for wait := firstWait; p.life.Err() == nil; {
 		closed := make(chan struct{})
-		conn, err := natsgo.Connect(p.c.URL, p.options(closed)...)
-		if err == nil {
-			_, err = conn.Subscribe(p.inbox+"*", p.answered)
-		}
+		conn, err := p.connect(closed)
 		if err != nil {
 			p.away.Lost(err)
-			if conn != nil {
-				conn.Close()
-			}
-			pause(p.life, longestWait/2+rand.N(longestWait/2))
+			pause(p.life, wait/2+rand.N(wait/2))
+			wait = min(2*wait, longestWait)
 			continue
 		}
+		wait = firstWait
 		p.mu.Lock()
 		p.conn = conn
 		p.mu.Unlock()
 		if conn.IsConnected() {
-			p.back()
-		} else {
-			p.away.Lost(orUnknown(conn.LastError()))
+			p.away.Back()
 		}
+		p.watch(conn, closed)
+		p.broke(p.last())
+	}
+}
+
+// connect returns a client that hears answers.
+func (p *Publisher) connect(closed chan struct{}) (*natsgo.Conn, error) {
+	conn, err := natsgo.Connect(p.c.URL, p.options(closed)...)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Subscribe(p.inbox+"*", p.answered); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// watch waits until a client has ended. Meanwhile it asks it why it does not connect, as it does not tell of everything by itself.
+func (p *Publisher) watch(conn *natsgo.Conn, closed <-chan struct{}) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
 		select {
 		case <-closed:
+			return
 		case <-p.life.Done():
 			conn.Close()
 			<-closed
+			return
+		case <-tick.C:
+			if err := conn.LastError(); err != nil {
+				p.lost(conn, err)
+			}
 		}
-		p.broke(p.wire)
 	}
+}
+
+// last is the number of the connection to a server that was made last.
+func (p *Publisher) last() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wire
 }
 
 func orUnknown(err error) error {
@@ -68,11 +97,10 @@ func orUnknown(err error) error {
 func (p *Publisher) options(closed chan struct{}) []natsgo.Option {
 	o := []natsgo.Option{
 		natsgo.Name("rouse broker " + p.c.Name), natsgo.Timeout(p.c.Timeout), natsgo.SetCustomDialer(dialer{p}), natsgo.SkipHostLookup(),
-		natsgo.RetryOnFailedConnect(true), natsgo.IgnoreAuthErrorAbort(), natsgo.MaxReconnects(-1), natsgo.CustomReconnectDelay(delay),
+		natsgo.IgnoreAuthErrorAbort(), natsgo.MaxReconnects(-1), natsgo.CustomReconnectDelay(delay),
 		natsgo.PingInterval(pings), natsgo.FlusherTimeout(p.c.Timeout),
 		natsgo.ReconnectBufSize(-1), // what cannot be sent now is said to be unsent
-		natsgo.ConnectHandler(func(*natsgo.Conn) { p.back() }),
-		natsgo.ReconnectHandler(func(*natsgo.Conn) { p.back() }),
+		natsgo.ReconnectHandler(func(*natsgo.Conn) { p.away.Back() }),
 		natsgo.DisconnectErrHandler(func(c *natsgo.Conn, err error) { p.lost(c, err) }),
 		natsgo.ReconnectErrHandler(func(c *natsgo.Conn, err error) { p.lost(c, err) }),
 		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { p.refused(err) }),
@@ -121,16 +149,6 @@ func (p *Publisher) files() natsgo.Option {
 func delay(attempts int) time.Duration {
 	wait := firstWait << min(attempts, 10)
 	return min(wait, longestWait)/2 + rand.N(min(wait, longestWait)/2)
-}
-
-// back notes that there is a connection, once answers can be heard on it.
-func (p *Publisher) back() {
-	p.mu.Lock()
-	heard := p.conn != nil
-	p.mu.Unlock()
-	if heard {
-		p.away.Back()
-	}
 }
 
 // lost notes why there is no connection, unless there is one again.

@@ -57,7 +57,7 @@ type Publisher struct {
 	mu      sync.Mutex
 	conn    *natsgo.Conn // nil before the first
 	wire    int          // number of the connection to a server that was made last
-	last    uint64       // number of the message that was published last
+	sent    uint64       // number of the message that was published last
 	pending map[uint64]*sent
 	deaf    string // why no answers come on the connection that there is; empty if they do
 }

@@ -100,13 +100,13 @@ func (p *Publisher) send(s *sent, m *natsgo.Msg) uint64 {
 func (p *Publisher) add(s *sent) (uint64, *natsgo.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.last++
+	p.sent++
 	s.wire = p.wire
 	if s.before != nil {
-		s.subject = p.inbox + strconv.FormatUint(p.last, 36)
+		s.subject = p.inbox + strconv.FormatUint(p.sent, 36)
 	}
-	p.pending[p.last] = s
-	return p.last, p.conn
+	p.pending[p.sent] = s
+	return p.sent, p.conn
 }
 
 // forget drops what nobody waits for any more.
