@@ -120,7 +120,11 @@ func (c *poolStatusCmd) Run(a *app) error {
 			var states []string
 			for _, w := range g.Workers {
 				states = append(states, string(w.State))
-				if trouble == "" && w.LastExit != "" {
+				switch {
+				case trouble != "" || w.LastExit == "":
+				case w.Starts == 0:
+					trouble = "a worker does not start: " + w.LastExit
+				default:
 					trouble = "a worker ended: " + w.LastExit
 				}
 			}

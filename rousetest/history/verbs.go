@@ -128,7 +128,7 @@ func (c *checker) judgePause(g *generation, d *delivery) {
 	slack := micros(c.cfg.ClockErr)
 	for i := range g.timer.pauses {
 		p := g.timer.pauses[i].sure
-		onItsWay := p.from + slack + micros(c.cfg.MaxLate) // until then it may have been
+		onItsWay := p.from + slack + micros(c.cfg.MaxLate)              // until then it may have been
 		if g.put.Spec.Overlap == OverlapAllow && d.lo <= p.from+slack { // it went its own way when it came due, and waited for the end of a fault
 			onItsWay = c.faults.push(p.from, onItsWay, c.cfg.MaxLate)
 		}
