@@ -65,6 +65,8 @@ func (l *link) channel(key channelKey) *channel {
 	if l.open >= maxChannels {
 		return nil
 	}
+	// Clones, because a namespace and a target may be parts of a timer's row, all of which they would keep in memory.
+	key = channelKey{strings.Clone(key.namespace), strings.Clone(key.exchange)}
 	c := &channel{l: l, key: key, ready: make(chan struct{}), pending: map[uint64]sent{}, nudge: make(chan struct{}, 1), returned: map[attempt]string{}}
 	l.channels[key] = c
 	l.open++
