@@ -133,10 +133,13 @@ func (a *app) logger(c *Config) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.LogLevel))
 	o := &slog.HandlerOptions{Level: level}
+	var h slog.Handler = slog.NewTextHandler(a.errOut, o)
 	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(a.errOut, o))
+		h = slog.NewJSONHandler(a.errOut, o)
 	}
-	return slog.New(slog.NewTextHandler(a.errOut, o))
+	log := slog.New(h)
+	logRedis(log)
+	return log
 }
 
 // warnOfVariables tells of variables that look like misspelt settings. Others are nobody's business: a host may set
