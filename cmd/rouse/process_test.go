@@ -218,9 +218,14 @@ func untilPrintedCommand(ts *testscript.TestScript, _ bool, args []string) {
 
 func exitCommand(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := command(ts, args[2:])
-	out, _ := cmd.CombinedOutput() // the code is what counts
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	ts.Check(cmd.Start())
+	late := time.AfterFunc(scriptPatience, func() { _ = cmd.Process.Kill() }) // one that was to be refused, and runs
+	defer late.Stop()
+	_ = cmd.Wait() // the code is what counts
 	if code := strconv.Itoa(cmd.ProcessState.ExitCode()); code != args[0] {
-		ts.Fatalf("exit code %s: %s", code, out)
+		ts.Fatalf("exit code %s: %s", code, out.String())
 	}
 }
 
