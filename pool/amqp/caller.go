@@ -11,6 +11,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/pool"
 )
 
 // Caller is a client of the pool: it makes requests of the fires of timers, and the answers are their outcomes.
@@ -33,7 +34,8 @@ type Caller struct {
 	why   string // there is none
 	since time.Time
 	waits map[string]*wait // by fire id
-	warm  warmth
+
+	ahead pool.Ahead
 }
 
 // CallerOptions say how a caller works. Zero fields have the defaults that their comments name.

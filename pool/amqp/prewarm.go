@@ -1,10 +1,7 @@
 package amqp
 
 import (
-	"container/heap"
 	"context"
-	"strings"
-	"sync"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -13,38 +10,6 @@ import (
 	"github.com/rousehq/rouse/pool"
 )
 
-// maxComing bounds the fires of a pool that are known to come; groups of others start when the time has come.
-const maxComing = 1 << 16
-
-// warmth is the fires that come, by when their groups are next to be asked for.
-type warmth struct {
-	mu   sync.Mutex
-	list byStart
-}
-
-// coming is a fire that comes.
-type coming struct {
-	key   string
-	start time.Time // when its group is to be asked for
-	fire  time.Time
-}
-
-// byStart is a heap.
-type byStart []coming
-
-func (b byStart) Len() int           { return len(b) }
-func (b byStart) Less(i, j int) bool { return b[i].start.Before(b[j].start) }
-func (b byStart) Swap(i, j int)      { b[i], b[j] = b[j], b[i] }
-func (b *byStart) Push(x any)        { *b = append(*b, x.(coming)) }
-
-func (b *byStart) Pop() any {
-	old := *b
-	n := old[len(old)-1]
-	old[len(old)-1] = coming{}
-	*b = old[:len(old)-1]
-	return n
-}
-
 // Near tells of a fire for a key that comes in a while, if nothing happens to it: its group is there so long before. It is quick, and
 // calls nobody back.
 func (a *Caller) Near(key string, in time.Duration) {
@@ -52,11 +17,7 @@ func (a *Caller) Near(key string, in time.Duration) {
 		return
 	}
 	fire := time.Now().Add(in)
-	a.warm.mu.Lock()
-	defer a.warm.mu.Unlock()
-	if len(a.warm.list) < maxComing {
-		heap.Push(&a.warm.list, coming{strings.Clone(key), fire.Add(-a.opts.Prewarm), fire})
-	}
+	a.ahead.Add(pool.Coming{Key: key, Start: fire.Add(-a.opts.Prewarm), Fire: fire})
 }
 
 // keepWarm asks for the groups of fires that are near, until ctx ends. It does so by the reports that workers make, so that it reaches
@@ -73,7 +34,7 @@ func (a *Caller) keepWarm(ctx context.Context, l *link) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			for _, key := range a.warm.due(now, again) {
+			for _, key := range a.due(now, again) {
 				report := amqp091.Publishing{Headers: amqp091.Table{eventHeader: pool.Wanted}}
 				if l.publish(a.c.names.activityExchange(), key, report) != nil {
 					return // the session ends
@@ -84,22 +45,19 @@ func (a *Caller) keepWarm(ctx context.Context, l *link) {
 }
 
 // due returns the keys whose groups are to be asked for now. Those whose fires come later than again from now are asked for then once more.
-func (w *warmth) due(now time.Time, again time.Duration) (keys []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (a *Caller) due(now time.Time, again time.Duration) (keys []string) {
 	asked := map[string]bool{}
-	for len(w.list) > 0 && !w.list[0].start.After(now) {
-		c := heap.Pop(&w.list).(coming)
-		if c.fire.Before(now.Add(-rouse.MisfireGrace)) {
+	for _, c := range a.ahead.Due(now) {
+		if c.Fire.Before(now.Add(-rouse.MisfireGrace)) {
 			continue // there was no connection for long
 		}
-		if !asked[c.key] {
-			asked[c.key] = true
-			keys = append(keys, c.key)
+		if !asked[c.Key] {
+			asked[c.Key] = true
+			keys = append(keys, c.Key)
 		}
-		if next := now.Add(again); next.Before(c.fire) {
-			c.start = next
-			heap.Push(&w.list, c)
+		if next := now.Add(again); next.Before(c.Fire) {
+			c.Start = next
+			a.ahead.Add(c)
 		}
 	}
 	return keys

@@ -17,7 +17,7 @@ type Pool struct {
 	manager *pool.Manager
 	address func() string
 	prewarm time.Duration
-	coming  coming
+	ahead   pool.Ahead
 
 	mu     sync.Mutex
 	term   *pool.Term // nil while it is not managed
