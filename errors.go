@@ -1,6 +1,7 @@
 package rouse
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,6 +24,29 @@ var (
 	// ErrUnavailable: the store does not answer.
 	ErrUnavailable = errors.New("store unavailable")
 )
+
+// StoreError is the failure of a call to a store. It is ErrUnavailable. Its text is for logs and for programs that embed rouse: it can
+// contain the address of a server, so clients of the API get that of ErrUnavailable.
+type StoreError struct{ Err error }
+
+func (e *StoreError) Error() string {
+	return ErrUnavailable.Error() + ": " + Shorten(e.Err.Error(), MaxDetail)
+}
+func (e *StoreError) Unwrap() []error { return []error{ErrUnavailable, e.Err} }
+
+// Unavailable returns the error of a call to a store as callers get it: a *StoreError, unless it is an error with a meaning of its own,
+// as are those of this package, or the caller canceled the call. A deadline that passed is a store that did not answer in time.
+func Unavailable(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.As(err, new(*Invalid)) {
+		return err
+	}
+	for _, known := range []error{ErrUnavailable, ErrNotFound, ErrExists, ErrConflict, ErrFull, ErrOverloaded, ErrClosed} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	return &StoreError{Err: err}
+}
 
 // Problem is one thing wrong with an input: which field, what its value was, what is wrong with it, and what would be right.
 type Problem struct {

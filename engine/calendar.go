@@ -28,27 +28,22 @@ const (
 	maxCalendars = 1024
 )
 
-// calendar returns how a schedule of the namespace finds its calendars.
-func (c *compiled) calendar(namespace string) func(name string) ([]rouse.Date, bool) {
-	return func(name string) ([]rouse.Date, bool) {
-		dates, there := c.days(rouse.CalendarKey(namespace, name))
-		return dates, there
-	}
-}
-
-// days returns the days of a calendar. If the store does not answer, what was known before counts.
-func (c *compiled) days(key rouse.Key) ([]rouse.Date, bool) {
+// days returns the days of a calendar. If the store does not answer, what was known before counts; err is why nothing is known.
+func (c *compiled) days(key rouse.Key) (dates []rouse.Date, there bool, err error) {
 	c.calendars.mu.Lock()
 	k, ok := c.calendars.known[key]
 	c.calendars.mu.Unlock()
 	if ok && time.Since(k.read) < c.calendarAge() {
-		return k.dates, k.there
+		return k.dates, k.there, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	rows, err := c.store.Get(ctx, []rouse.Key{key})
+	if err != nil && ok {
+		return k.dates, k.there, nil
+	}
 	if err != nil {
-		return k.dates, k.there
+		return nil, false, err
 	}
 	k = knownCalendar{read: time.Now()}
 	if rows[0].Revision != 0 {
@@ -65,7 +60,7 @@ func (c *compiled) days(key rouse.Key) ([]rouse.Date, bool) {
 	}
 	c.calendars.known[key] = k
 	c.calendars.mu.Unlock()
-	return k.dates, k.there
+	return k.dates, k.there, nil
 }
 
 // forget makes the next look at a calendar read it.

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -49,8 +48,8 @@ func (w *write) size() int {
 	return n
 }
 
-// flushTimeout bounds one commit, so that a store that hangs turns into an error, which is tried again.
-const flushTimeout = time.Minute
+// flushTimeout bounds one commit, so that a store that hangs turns into an error before the server has to answer; settles are tried again.
+const flushTimeout = storeTimeout
 
 // flush applies a batch. A full store refuses what would make it grow; the rest of the batch goes through.
 func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
@@ -142,7 +141,7 @@ func (e *Engine) doubt(items []*write, err error) error {
 		}
 	}
 	signal(e.room)
-	return fmt.Errorf("%w: %w", rouse.ErrUnavailable, err)
+	return rouse.Unavailable(err)
 }
 
 // committed brings the window up to date with a commit. The committing goroutine calls it after each commit, in their order,

@@ -176,6 +176,8 @@ func (e *Engine) schedule(t *rouse.Timer) (rouse.Schedule, error) {
 		return s, nil
 	case errors.Is(err, errNoSchedule) || t.Key.Fire != "": // no other occurrence follows
 		return nil, nil
+	case errors.Is(err, rouse.ErrUnavailable):
+		return nil, err
 	}
 	return nil, fmt.Errorf("the schedule of %s/%s cannot be read now: %w: %v", t.Key.Namespace, t.Key.Name, rouse.ErrUnavailable, err)
 }

@@ -140,6 +140,7 @@ type Engine struct {
 
 	grain  rouse.Instant         // see ownEnd
 	others rouse.Shared          // the store, if other nodes write to it; nil otherwise
+	hints  rouse.Watcher         // the store, if it can report what others write; nil otherwise
 	grant  atomic.Pointer[grant] // what the strategy granted last; never nil
 	serves atomic.Bool           // it has granted something: until then this node fires nothing
 	looks  *batch.Writer[rouse.Key, uint64]
@@ -160,6 +161,8 @@ type Engine struct {
 // New returns an engine that does nothing until Run.
 func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) *Engine {
 	o = o.withDefaults()
+	direct := store
+	store = Available(store)
 	e := &Engine{store: store, strategy: strategy, sink: sink, opts: o,
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), began: make(chan struct{}),
 		grown: make(chan rouse.Key, 1024), gone: make(chan rouse.Key, 1024), holding: map[rouse.Key]int{}}
@@ -168,13 +171,14 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	e.clock.direct = o.Direct
 	e.clock.store = store
 	e.outcomes.signal = make(chan struct{}, 1)
+	e.hints, _ = direct.(rouse.Watcher)
 	e.compiled.compile = o.Compile
 	e.compiled.store, e.compiled.shared = store, o.Shared
 	e.grant.Store(&grant{})
 	e.grain = newGrain()
 	e.swept.leaving = map[uint32]bool{}
 	if o.Shared {
-		e.others = store.(rouse.Shared)
+		e.others = direct.(rouse.Shared)
 		e.looks = batch.New(batch.Options{MaxItems: o.MaxCommit, MaxBytes: 8 << 20, Queue: o.Queue},
 			func(k rouse.Key) int { return len(k.Namespace) + len(k.Name) + len(k.Fire) }, e.lookAt, nil)
 	}

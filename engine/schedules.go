@@ -111,11 +111,22 @@ func (c *timers) forget() {
 
 // parse compiles a spec's schedule; a plain cron expression is compiled once for all timers that have it.
 func (c *compiled) parse(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
+	var away error // of a calendar that cannot be read: it must not pass for one that does not exist
 	if in.Calendar == nil {
-		in.Calendar = c.calendar(in.Key.Namespace)
+		in.Calendar = func(name string) ([]rouse.Date, bool) {
+			dates, there, err := c.days(rouse.CalendarKey(in.Key.Namespace, name))
+			if err != nil {
+				away = err
+			}
+			return dates, there
+		}
 	}
 	if text := spec.Schedule; !spec.Plain() || !common(text) {
-		return c.compile(spec, in)
+		s, err := c.compile(spec, in)
+		if err != nil && away != nil {
+			return nil, away
+		}
+		return s, err
 	}
 	return c.cache.get(spec.Schedule, spec.Timezone, func() (rouse.Schedule, error) { return c.compile(spec, in) })
 }

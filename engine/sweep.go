@@ -21,8 +21,8 @@ type sweeps struct {
 
 // hintLoop lets the store say when there is something to find.
 func (e *Engine) hintLoop(ctx context.Context) {
-	w, ok := e.store.(rouse.Watcher)
-	if !ok {
+	w := e.hints
+	if w == nil {
 		return
 	}
 	for {

@@ -264,7 +264,7 @@ func (cl *cluster) list(self string) func(context.Context) ([]server.Node, error
 	return func(ctx context.Context) ([]server.Node, error) {
 		nodes, err := cl.nodes(ctx)
 		if err != nil {
-			return nil, err
+			return nil, rouse.Unavailable(err)
 		}
 		list := make([]server.Node, len(nodes))
 		for i, n := range nodes {

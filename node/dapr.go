@@ -97,7 +97,7 @@ func (n *Node) serveDapr() {
 					list = append(list, s.Dapr)
 				}
 			}
-			return list, err
+			return list, rouse.Unavailable(err)
 		}
 	}
 	n.dapr.server = scheduler.New(o)

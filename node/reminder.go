@@ -12,6 +12,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/engine"
 	"github.com/rousehq/rouse/reminder/actor"
 	"github.com/rousehq/rouse/reminder/call"
 	"github.com/rousehq/rouse/reminder/keep"
@@ -100,7 +101,7 @@ func (n *Node) makeReminders() func(grpc.ServiceRegistrar) {
 	if !cfg.Reminders {
 		return nil
 	}
-	o := service.Options{Timers: n.engine, Calls: n.reminders.calls, Keeper: keep.New(n.store, reminderNamespace, n.cluster.buckets),
+	o := service.Options{Timers: n.engine, Calls: n.reminders.calls, Keeper: keep.New(engine.Available(n.store), reminderNamespace, n.cluster.buckets),
 		Namespace: reminderNamespace, Address: n.reminderAddress(), Node: cfg.Node, Leader: n.cluster.leader, Size: cfg.ReminderBucketSize,
 		Metadata: cfg.ReminderMetadata, Capacity: cfg.ReminderCapacity, Pending: cfg.Window / 4, Log: cfg.Log}
 	if nodes := n.cluster.nodes; nodes != nil {
@@ -117,7 +118,7 @@ func (n *Node) makeReminders() func(grpc.ServiceRegistrar) {
 		}
 	}
 	n.reminders.service = service.New(o)
-	n.reminders.actors = actor.New(actor.Options{Store: n.store, Timers: n.engine, Buckets: n.cluster.buckets, Namespace: reminderNamespace,
+	n.reminders.actors = actor.New(actor.Options{Store: engine.Available(n.store), Timers: n.engine, Buckets: n.cluster.buckets, Namespace: reminderNamespace,
 		Address: o.Address, Heartbeat: cfg.ReminderHeartbeat, Log: cfg.Log, Instances: func(ctx context.Context) ([]string, error) {
 			if o.Instances == nil {
 				return []string{o.Address}, nil

@@ -68,7 +68,7 @@ func ErrorToStatus(err error) *status.Status {
 	var details []protoadapt.MessageV1
 	var st *status.Status
 	var inv *rouse.Invalid
-	message := rouse.Shorten(valid(err.Error()), maxMessage)
+	message := told(err)
 	if errors.As(err, &inv) {
 		st = status.New(codes.InvalidArgument, message)
 		details = append(details, badRequest(inv), reason(invalid))
@@ -117,6 +117,14 @@ func badRequest(inv *rouse.Invalid) *errdetails.BadRequest {
 		br.FieldViolations = append(br.FieldViolations, v)
 	}
 	return br
+}
+
+// told returns what clients read of an error that is known. The failure of a store is for the log: it may name a server.
+func told(err error) string {
+	if errors.As(err, new(*rouse.StoreError)) {
+		return rouse.ErrUnavailable.Error() + "; try again"
+	}
+	return rouse.Shorten(valid(err.Error()), maxMessage)
 }
 
 // valid returns text that a message can carry: protobuf takes UTF-8 only, and an input may be refused for not being it.
@@ -241,7 +249,7 @@ func ErrorToProblem(err error) *Problem {
 		return p
 	}
 	if k := kindOf(err); k != nil {
-		return &Problem{Code: strings.ToLower(k.reason), Wrong: rouse.Shorten(valid(err.Error()), maxMessage)}
+		return &Problem{Code: strings.ToLower(k.reason), Wrong: told(err)}
 	}
 	return &Problem{Code: "internal", Wrong: "internal error"}
 }
