@@ -13,3 +13,14 @@ func BucketOf(k Key, buckets uint32) uint32 {
 	h.Write([]byte(k.Name))
 	return h.Sum32() % buckets
 }
+
+// Placed returns the bucket of a timer of a target: of the name that route gives all timers that one node is to fire, or of its key if
+// route is nil or gives none.
+func Placed(k Key, target string, route func(target string) (name string, ok bool), buckets uint32) uint32 {
+	if route != nil {
+		if name, ok := route(target); ok {
+			k = Key{Name: name}
+		}
+	}
+	return BucketOf(k, buckets)
+}

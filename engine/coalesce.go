@@ -46,7 +46,7 @@ func (e *Engine) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c
 			busy = !e.hands(old).mine // with another node
 		}
 		t := c.Merge(key, spec, old, busy, e.clock.latest())
-		t.Bucket = e.bucket(key)
+		t.Bucket = e.placed(key, spec.Target)
 		row := t.Row()
 		w := &write{change: rouse.Change{Key: key, If: rows[0].Revision, To: &row}}
 		if old != nil {

@@ -39,7 +39,7 @@ func (e *Engine) made(row *rouse.Row, json []byte) (t rouse.Timer, err error) {
 	if t, err = rouse.NewTimer(row.Key, p.Spec, row.Due, row.Due, s); err != nil {
 		return t, err
 	}
-	t.Bucket, t.Generation, t.Revision = row.Bucket, row.Generation, row.Revision
+	t.Bucket, t.Generation, t.Revision = e.placed(row.Key, p.Spec.Target), row.Generation, row.Revision
 	return t, nil
 }
 

@@ -78,6 +78,11 @@ type Options struct {
 	// Leader says whether this node does what one node does for all, such as forgetting old records. Nil is yes.
 	Leader func() bool
 
+	// Route names what the timers of a target have in common that one node is to fire: they are in the bucket of that name instead of their
+	// own, and a node that neither owns nor claims the bucket leaves what it writes of them to the one that does. It is pure, and the same
+	// on all nodes of a store. Nil, or false, leaves timers in the buckets of their names.
+	Route func(target string) (name string, ok bool)
+
 	// Near is told of each row that begins to wait in memory: its target, and when it needs attention. The engine is locked meanwhile,
 	// so it is quick and calls nothing of the engine's. Nil is told nothing.
 	Near func(target string, visible rouse.Instant)

@@ -18,9 +18,10 @@ type grant struct {
 }
 
 // owns says whether this node owns a bucket, by what it knew last.
-func (h *grant) owns(bucket uint32) bool {
-	return h.span == 0 && int(bucket) < len(h.of) && h.of[bucket]
-}
+func (h *grant) owns(bucket uint32) bool { return h.span == 0 && h.has(bucket) }
+
+// has says whether a bucket is owned, or may be claimed.
+func (h *grant) has(bucket uint32) bool { return int(bucket) < len(h.of) && h.of[bucket] }
 
 // lapsed says whether ownership has ended unless it was renewed.
 func (h *grant) lapsed(now time.Time) bool { return !h.until.IsZero() && !now.Before(h.until) }

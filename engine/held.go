@@ -79,6 +79,9 @@ func (e *Engine) holdRow(row *rouse.Row, renews bool, h *grant, asked time.Time)
 	if !renews && len(e.opts.Namespaces) > 0 && !slices.Contains(e.opts.Namespaces, row.Key.Namespace) {
 		return nil, time.Time{}, false
 	}
+	if !renews && !h.has(row.Bucket) && e.routed(row) {
+		return nil, time.Time{}, false // all of its route are fired by one node, which is not this one
+	}
 	span := h.span
 	if span == 0 {
 		span = e.opts.Hold

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -126,6 +127,30 @@ func TestANodeKeepsWhatItWritesOfAnothersBucket(t *testing.T) {
 		}
 		if row, _ := store.Get(t.Context(), []rouse.Key{key(name)}); row[0].Revision != 0 {
 			t.Error("it was not settled")
+		}
+	})
+}
+
+// TestRoutedTimersAreFiredByOneNode: timers whose targets have a route in common are fired by the node that has the bucket of the route,
+// whichever node wrote them, and whatever they are named.
+func TestRoutedTimersAreFiredByOneNode(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		o := Options{Route: func(target string) (string, bool) { return target, target == "test:one" || target == "test:two" }}
+		sinks := []*recorder{{}, {}}
+		nodes := []*house{join(t, store, newSeat(0), sinks[0], o), join(t, store, newSeat(1), sinks[1], o)}
+		want := [2]int{}
+		for _, target := range []string{"test:one", "test:two"} {
+			want[rouse.BucketOf(rouse.Key{Name: target}, 2)] += 40
+			for i := range 40 {
+				nodes[i/2%2].put(fmt.Sprint(target, i), []string{"@after 0s", "@after 3s"}[i%2], func(p *Put) { p.Spec.Target = target })
+			}
+		}
+		time.Sleep(10 * time.Second)
+		for i, s := range sinks {
+			if n := len(s.got()); n != want[i] {
+				t.Errorf("node %d fired %d; want %d", i, n, want[i])
+			}
 		}
 	})
 }

@@ -235,7 +235,7 @@ func (e *Engine) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *write, 
 	if *t, err = rouse.NewTimer(p.Key, p.Spec, e.Now(), now, s); err != nil {
 		return err
 	}
-	t.Bucket = e.bucket(p.Key)
+	t.Bucket = e.placed(p.Key, p.Spec.Target)
 	row := t.Row()
 	w.change = rouse.Change{Key: p.Key, To: &row}
 	if p.Given {
@@ -274,9 +274,27 @@ func (e *Engine) check(p *Put) error {
 	return e.sink.Check(&p.Spec)
 }
 
-// bucket hashes a timer to its bucket: the same on every node.
+// bucket hashes a key to its bucket: the same on every node.
 func (e *Engine) bucket(k rouse.Key) uint32 {
 	return rouse.BucketOf(k, e.opts.Buckets)
+}
+
+// placed returns the bucket of a timer: that of its key, unless its target is routed.
+func (e *Engine) placed(k rouse.Key, target string) uint32 {
+	return rouse.Placed(k, target, e.opts.Route, e.opts.Buckets)
+}
+
+// routed says whether a row is a timer whose target is routed.
+func (e *Engine) routed(row *rouse.Row) bool {
+	if e.opts.Route == nil || row.State == rouse.StateNote {
+		return false
+	}
+	t, err := e.readTimer(row)
+	if err != nil {
+		return false
+	}
+	_, ok := e.opts.Route(t.Spec.Target)
+	return ok
 }
 
 // Preview returns the next due times of a spec's schedule after from (0: now), and the schedule in words. The key says whose

@@ -49,7 +49,7 @@ func (e *Engine) imported(ctx context.Context, t rouse.Timer, mode Mode) (rouse.
 	} else if id := rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, t.Due, t.Manual); id != t.Key.Fire {
 		return t, nil, rouse.Refuse("fire_id", t.Key.Fire, "is not the id of this fire, "+id, "export it again, with its generation and due time")
 	}
-	t.Bucket, t.Revision, t.Token = e.bucket(t.Key), 0, 0
+	t.Bucket, t.Revision, t.Token = e.placed(t.Key, t.Spec.Target), 0, 0
 	if err := t.Settle(e.clock.latest()); err != nil {
 		return t, nil, err
 	}

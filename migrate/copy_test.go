@@ -113,7 +113,7 @@ func TestACopyFollowsItsSource(t *testing.T) {
 func TestRowsGoToTheTargetsBuckets(t *testing.T) {
 	from, to := open(t, "mem"), open(t, "pebble")
 	fill(t, from)
-	o := migrate.Options{Final: true, Bucket: func(k rouse.Key) uint32 { return uint32(len(k.Name)) }}
+	o := migrate.Options{Final: true, Bucket: func(row *rouse.Row) uint32 { return uint32(len(row.Key.Name)) }}
 	for range 2 {
 		r, err := migrate.Copy(t.Context(), from, to, o)
 		if err != nil && !strings.Contains(err.Error(), "no copy into it is under way") || err == nil && !r.Finished {

@@ -152,7 +152,7 @@ func (c *copying) mark(ctx context.Context, m marker, log ...rouse.Record) error
 		return err
 	}
 	if c.o.Bucket != nil {
-		row.Bucket = c.o.Bucket(markerKey)
+		row.Bucket = c.o.Bucket(row)
 	}
 	results, err := c.to.apply(ctx, rouse.Change{Key: markerKey, If: m.revision, To: row, Log: log})
 	if err != nil {

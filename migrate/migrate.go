@@ -46,8 +46,8 @@ type Options struct {
 	Passes  int           // at most; default 8
 	Timeout time.Duration // of one call to a store; default 1 minute
 
-	// Bucket is the bucket of a key in the target; nil leaves rows in the buckets that they have in the source.
-	Bucket func(k rouse.Key) uint32
+	// Bucket is the bucket of a row in the target; nil leaves rows in the buckets that they have in the source.
+	Bucket func(row *rouse.Row) uint32
 
 	// Progress is called from time to time, by the goroutine that called Copy or Verify.
 	Progress func(p Progress)

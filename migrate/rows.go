@@ -128,7 +128,7 @@ func (c *copying) row(ctx context.Context, want, have *rouse.Row) error {
 	}
 	to := *want
 	if c.o.Bucket != nil {
-		to.Bucket = c.o.Bucket(to.Key)
+		to.Bucket = c.o.Bucket(&to)
 	}
 	wrong := difference(&to, have)
 	if wrong == "" {

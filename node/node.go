@@ -36,6 +36,7 @@ import (
 	"github.com/rousehq/rouse/backup"
 	"github.com/rousehq/rouse/engine"
 	"github.com/rousehq/rouse/migrate"
+	"github.com/rousehq/rouse/pool/local"
 	"github.com/rousehq/rouse/queue"
 	"github.com/rousehq/rouse/relay"
 	"github.com/rousehq/rouse/schedule"
@@ -222,6 +223,7 @@ func (n *Node) assemble() {
 		Namespaces:      cfg.Claims,
 		Leader:          n.cluster.leader,
 		Near:            n.pools.near(),
+		Route:           local.Route,
 		Events:          n.pools.events(n.metrics.events(cfg.Log)),
 	})
 	n.metrics.watch(n.engine, n.store)

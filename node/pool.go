@@ -63,6 +63,8 @@ func (c *Config) checkPools() (errs []error) {
 	switch {
 	case slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.AMQP == nil }) && (c.Listen == "" || !c.has("api")):
 		bad("pools are set, and there is no API at which their workers could connect: give listen and the role api, or leave them out")
+	case c.Strategy == "tick" && slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.AMQP == nil }):
+		bad("pools are set, and with the strategy tick any node fires any timer, so that a key would have workers on each: set the strategy bucket or lease")
 	case !c.has("executor"):
 		bad("pools are for nodes that deliver, and roles leaves out executor: give both, or neither")
 	case c.Queue != "":

@@ -32,8 +32,14 @@ const (
 	// lastLook is how long the end of a request is waited for that has ended just as it was given up.
 	lastLook = time.Second
 
-	// lookElsewhere is how often a request is looked at that waits where several nodes share a store.
+	// A request that waits where several nodes share a store is looked at after firstLook, as another node may be the one that ends it, and
+	// then after pauses that double up to lookElsewhere.
+	firstLook     = 20 * time.Millisecond
 	lookElsewhere = time.Second
+
+	// elsewhereKeep is how long the outcome of a request of which nothing is to be kept is there all the same where several nodes share a
+	// store: the node at which the caller waits reads it from there, answer included.
+	elsewhereKeep = 10 * lookElsewhere
 
 	// callRejected is the code of the record of a request that a worker has refused.
 	callRejected = 422
@@ -62,9 +68,13 @@ type called struct {
 }
 
 // spec returns what the request is as a timer.
-func (r *poolRequest) spec(target string) rouse.Spec {
+func (r *poolRequest) spec(target string, shared bool) rouse.Spec {
+	keep := r.keep
+	if shared && r.wait > 0 {
+		keep = max(keep, elsewhereKeep)
+	}
 	return rouse.Spec{Schedule: "@after 0s", Target: target, Payload: r.payload, ContentType: r.contentType, Labels: r.labels,
-		Deadline: r.deadline, Keep: r.keep, Retry: rouse.Retry{Attempts: r.attempts, Timeout: r.timeout}}
+		Deadline: r.deadline, Keep: keep, Retry: rouse.Retry{Attempts: r.attempts, Timeout: r.timeout}}
 }
 
 // complete checks the request and fills in what it does not say.
@@ -121,7 +131,7 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 		w = calls.expect(key)
 		defer calls.forget(key, w)
 	}
-	_, err = s.create(ctx, engine.Put{Key: key, Spec: r.spec(target), Given: true})
+	_, err = s.create(ctx, engine.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
 	switch {
 	case named && errors.Is(err, rouse.ErrExists): // it was sent before
 		return s.fetch(ctx, key, r.wait)
@@ -144,12 +154,12 @@ func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	var look <-chan time.Time
-	if s.opts.Nodes != nil { // another node may be the one that ends it
-		tick := time.NewTicker(lookElsewhere)
-		defer tick.Stop()
-		look = tick.C
+	pause := time.NewTimer(firstLook)
+	defer pause.Stop()
+	if s.opts.Nodes != nil {
+		look = pause.C
 	}
-	for {
+	for next := 2 * firstLook; ; next = min(2*next, lookElsewhere) {
 		select {
 		case <-w.ended:
 			out := calledOf(key.Name, &w.record, w.answer)
@@ -165,6 +175,7 @@ func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience
 			if out, err := s.became(ctx, key); err == nil && out.status != rousev1.CallStatus_CALL_STATUS_PENDING {
 				return out, nil
 			}
+			pause.Reset(next)
 		}
 	}
 }
@@ -173,6 +184,9 @@ func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience
 func (s *service) giveUp(ctx context.Context, key rouse.Key, w *wait, why error) (called, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
+	if out, err := s.became(ctx, key); why == nil && err == nil && out.status != rousev1.CallStatus_CALL_STATUS_PENDING {
+		return out, nil // its row is there for a while, for other nodes
+	}
 	gone, err := s.timers.Delete(ctx, key, 0)
 	switch {
 	case why != nil:

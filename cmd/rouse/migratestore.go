@@ -8,6 +8,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/migrate"
 	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/pool/local"
 )
 
 // migrateStoreCmd copies a store into another.
@@ -83,7 +84,13 @@ func (c *migrateStoreCmd) Run(a *app) (err error) {
 	}
 	bar := &migrateBar{a: a}
 	o := migrate.Options{From: redact(c.From), To: redact(c.To), Origin: redact(storePlace(c.From)), Final: c.Final, Dry: c.DryRun, Batch: c.Batch, Progress: bar.at,
-		Bucket: func(k rouse.Key) uint32 { return rouse.BucketOf(k, buckets) }}
+		Bucket: func(row *rouse.Row) uint32 {
+			t, err := rouse.DecodeTimer(row)
+			if err != nil || row.State == rouse.StateNote { // a node places what only it can read
+				t.Spec.Target = ""
+			}
+			return rouse.Placed(row.Key, t.Spec.Target, local.Route, buckets)
+		}}
 	do := migrate.Copy
 	if c.VerifyOnly {
 		do = migrate.Verify

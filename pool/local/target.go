@@ -40,6 +40,15 @@ func Parse(target string) (name, key string, err error) {
 	return name, key, nil
 }
 
+// Route names the key that a target is of, however it is written: its requests are fired by one node, so that the key has one group.
+func Route(target string) (name string, ok bool) {
+	if !strings.HasPrefix(target, Scheme) {
+		return "", false
+	}
+	pool, key, err := Parse(target)
+	return Target(pool, key), err == nil
+}
+
 // clone lets go of the timer's row, which a target may be a part of.
 func clone(target string) string { return strings.Clone(target) }
 
