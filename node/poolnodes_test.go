@@ -21,7 +21,9 @@ func TestOneGroupOfAKeyOverAllNodes(t *testing.T) {
 	var clients [3]*client.Client
 	var ran sync.WaitGroup
 	for i := range nodes {
-		n, err := Open(t.Context(), store, WithAPI("127.0.0.1:0"), func(c *Config) { c.Unsafe, c.Poll, c.Lease, c.Pools = true, 50*time.Millisecond, 2*time.Second, []Pool{testPool("core", nil)} })
+		n, err := Open(t.Context(), store, WithAPI("127.0.0.1:0"), func(c *Config) {
+			c.Unsafe, c.Poll, c.Lease, c.Pools = true, 50*time.Millisecond, 2*time.Second, []Pool{testPool("core", nil)}
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
