@@ -268,6 +268,29 @@ type Watcher interface {
 	Watch(ctx context.Context, f func()) error
 }
 
+// Presence is a store that notices when a node's process ends: each node keeps a connection to it for that alone.
+type Presence interface {
+	// Attend connects as a member. The store knows the member until the connection closes, which the end of its process does. The error is
+	// an errors.ErrUnsupported where the way to the store is one that keeps connections after the process.
+	Attend(ctx context.Context, member string) (Attendance, error)
+}
+
+// Attendance is a member's connection. All methods may be called concurrently.
+type Attendance interface {
+	// Server names the run of the server that the connection leads to: a restart or a failover ends it, and all connections.
+	Server() string
+
+	// Absent returns those of the members that have no connection to the server now. It fails if this one is closed.
+	Absent(ctx context.Context, members []string) ([]string, error)
+
+	// Announce signals Heard of every member that has a connection.
+	Announce(ctx context.Context) error
+	Heard() <-chan struct{}
+
+	Done() <-chan struct{} // closed when the connection is
+	Close()
+}
+
 // Raiser is a store that can be told where its revisions go on.
 type Raiser interface {
 	// Raise makes every revision that is given from now on greater than the given one.

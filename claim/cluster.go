@@ -33,6 +33,9 @@ type Node struct {
 	Load    map[uint32]float64 // fires a second of its buckets
 	Buckets []uint32           // that it owns, ascending; none if nodes do not share buckets
 	Aside   bool               // it takes no buckets: others do the work, or nodes go by another strategy
+	Attends string             // the run of the store's server that it keeps a connection to; "" if it does not
+	Address string             // where it listens, "" if that is not known
+	Host    string             // the name of its machine
 }
 
 // said is what a node's lease says.
@@ -41,6 +44,11 @@ type said struct {
 	Load map[uint32]float64 `json:"load,omitempty"`
 	// Aside keeps the others from leaving buckets to a node that would not take them.
 	Aside bool `json:"aside,omitempty"`
+	// Attends and Address let the others find out that the node is dead.
+	Attends string `json:"attends,omitempty"`
+	Address string `json:"address,omitempty"`
+	Host    string `json:"host,omitempty"`
+	Left    bool   `json:"left,omitempty"` // it has stopped in order
 }
 
 // Nodes returns the nodes of a store that live, in the order of their names: for the cluster page, and for whoever has to find
@@ -60,6 +68,7 @@ type view struct {
 	nodes   []Node // that live, by name
 	buckets map[uint32]rouse.Lease
 	layout  Layout
+	left    []string      // owners that stopped in order
 	ends    rouse.Instant // the first end of a lease of a node or bucket that has not ended; Never if there is none
 }
 
@@ -104,8 +113,14 @@ func look(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) 
 			_ = json.Unmarshal(l.Data, &s) // what another version says is not worth less than that it lives
 			v.nodes = append(v.nodes, Node{
 				ID: l.Name[len(nodePrefix):], Owner: l.Owner, Epoch: l.Epoch, Until: l.Until, Data: s.Data, Load: s.Load, Aside: s.Aside,
+				Attends: s.Attends, Address: s.Address, Host: s.Host,
 			})
 			v.ends = min(v.ends, l.Until)
+		case strings.HasPrefix(l.Name, nodePrefix):
+			var s said
+			if json.Unmarshal(l.Data, &s) == nil && s.Left {
+				v.left = append(v.left, l.Owner)
+			}
 		}
 	}
 	for i := range v.nodes {

@@ -20,6 +20,31 @@ type wire struct {
 	rouse.Locks
 	fault atomic.Int32
 	calls atomic.Int64
+
+	store   rouse.Presence
+	mu      sync.Mutex
+	present rouse.Attendance
+}
+
+// Attend connects, if the way to the store is there.
+func (w *wire) Attend(ctx context.Context, member string) (rouse.Attendance, error) {
+	if w.fault.Load() != fine {
+		return nil, errDown
+	}
+	a, err := w.store.Attend(ctx, member)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.present = a
+	return a, err
+}
+
+// detach closes the connection, as the end of the process or of the network does.
+func (w *wire) detach() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.present != nil {
+		w.present.Close()
+	}
 }
 
 const (
@@ -90,10 +115,13 @@ type fleet struct {
 	store *mem.Store
 	o     ShareOptions
 
-	mu    sync.Mutex
-	nodes map[string]*peer
-	uses  map[uint32]map[string]time.Time // until when a node may use a bucket, by its last grant with it
-	wrong []string
+	mu      sync.Mutex
+	nodes   map[string]*peer
+	attends bool                            // nodes keep a connection to the store
+	refuses map[string]bool                 // the addresses where nothing listens
+	died    []string                        // who was found dead, by whom
+	uses    map[uint32]map[string]time.Time // until when a node may use a bucket, by its last grant with it
+	wrong   []string
 }
 
 // peer is a node of a fleet: its share, and what stands for its engine.
@@ -106,7 +134,7 @@ type peer struct {
 }
 
 func newFleet(o ShareOptions) *fleet {
-	return &fleet{store: mem.New(), o: o, nodes: map[string]*peer{}, uses: map[uint32]map[string]time.Time{}}
+	return &fleet{store: mem.New(), o: o, nodes: map[string]*peer{}, refuses: map[string]bool{}, uses: map[uint32]map[string]time.Time{}}
 }
 
 func (f *fleet) complain(format string, args ...any) {
@@ -119,7 +147,21 @@ func (f *fleet) complain(format string, args ...any) {
 func (f *fleet) join(name string) *peer {
 	o := f.o
 	o.Node = name
-	w := &wire{Locks: f.store}
+	w := &wire{Locks: f.store, store: f.store}
+	if f.attends {
+		o.Presence, o.Address = w, name+":80"
+		o.Refuses = func(_ context.Context, address string) bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return f.refuses[address]
+		}
+		o.Died = func(n Node) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.died = append(f.died, n.ID+" by "+name)
+		}
+		f.refuse(name, false)
+	}
 	p := &peer{Share: NewShare(w, o), wire: w}
 	running, stopRun := context.WithCancel(context.Background())
 	firing, stopFiring := context.WithCancel(context.Background())
@@ -136,6 +178,7 @@ func (f *fleet) join(name string) *peer {
 	}
 	p.cut = func() {
 		p.wire.fault.Store(refused)
+		p.wire.detach()
 		stopFiring()
 		stopRun()
 		engine.Wait()
@@ -147,6 +190,13 @@ func (f *fleet) join(name string) *peer {
 	f.nodes[name] = p
 	f.mu.Unlock()
 	return p
+}
+
+// refuse says whether nothing listens at a node's address.
+func (f *fleet) refuse(name string, so bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refuses[name+":80"] = so
 }
 
 func (f *fleet) forget(p *peer) {

@@ -26,9 +26,10 @@ type keeper struct {
 // Run keeps this node's leases, and takes and gives buckets as nodes come and go, until ctx ends. Then it gives all of them
 // back: whoever ends ctx has stopped firing before.
 func (s *Share) Run(ctx context.Context) {
+	defer s.member.join(ctx)()
 	for ctx.Err() == nil {
 		next := s.round(ctx)
-		pause(ctx, time.Until(next), s.wake)
+		pause(ctx, time.Until(next), s.member.wake)
 	}
 	s.mu.Lock()
 	s.renewed, s.owned = time.Time{}, map[uint32]tenure{}
@@ -44,10 +45,13 @@ func (s *Share) Run(ctx context.Context) {
 // round does what is due, and returns when the next one is.
 func (s *Share) round(ctx context.Context) time.Time {
 	k := &s.keep
-	if !time.Now().Before(k.renew) {
+	s.mu.Lock()
+	s.tell(false) // the connection by which the node is known may have closed
+	s.mu.Unlock()
+	if s.member.renewSoon.Swap(false) || !time.Now().Before(k.renew) {
 		k.renew = s.renew(ctx)
 	}
-	if now := time.Now(); !now.Before(k.look) && ctx.Err() == nil {
+	if now := time.Now(); (s.member.lookSoon.Swap(false) || !now.Before(k.look)) && ctx.Err() == nil {
 		k.look = s.look(ctx)
 	}
 	s.release(ctx)
@@ -120,6 +124,7 @@ func (s *Share) look(ctx context.Context) time.Time {
 	if err != nil {
 		return time.Now().Add(s.o.again())
 	}
+	s.member.seen(&v)
 	next := v.heard.Add(s.o.TTL / 3)
 	take, waits := s.plan(&v)
 	if len(take) > 0 && !s.take(ctx, take) {
@@ -234,5 +239,7 @@ func (s *Share) release(ctx context.Context) {
 	defer cancel()
 	if err := s.locks.Unlock(ctx, s.Owner(), names); err != nil {
 		maps.Copy(s.keep.unsure, ends)
+		return
 	}
+	s.member.announce(ctx)
 }

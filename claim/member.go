@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -28,6 +30,21 @@ type MemberOptions struct {
 	// nil says nothing.
 	Data func() []byte
 
+	// Presence lets nodes find at once that another one has died, instead of when its leases end: its connection to the store is closed,
+	// and nothing listens at its Address. Nil: leases alone tell.
+	Presence rouse.Presence
+
+	// Address is where this node listens, as the others reach it; "" says nothing, and makes others wait a second longer.
+	Address string
+
+	// Refuses says whether nothing listens at an address of a host that answers; nil dials.
+	Refuses func(ctx context.Context, address string) bool
+
+	// Died is told of each process that was found dead, by every node that finds it, and Unattended why there is no connection by which
+	// the others would find this one; nil tells nobody.
+	Died       func(n Node)
+	Unattended func(err error)
+
 	// Leads says whether this node leads, where the nodes do not elect the leader by a lease of the store; nil: they do.
 	Leads func() bool
 }
@@ -41,6 +58,9 @@ func (o MemberOptions) withDefaults() MemberOptions {
 	}
 	if o.Renew <= 0 || o.Renew > o.TTL/3 {
 		o.Renew = o.TTL / 3
+	}
+	if o.Refuses == nil {
+		o.Refuses = refuses
 	}
 	return o
 }
@@ -63,18 +83,31 @@ type Member struct {
 	locks  rouse.Locks
 	o      MemberOptions
 	owner  string
-	shares bool // it belongs to a Share
+	host   string // the name of the machine
+	shares bool   // it belongs to a Share
+
+	buckets   uint32        // of the store, if nodes share them
+	wake      chan struct{} // ends the pause of Run
+	changed   chan struct{} // another node came, left, or gave something back
+	renewSoon atomic.Bool   // the leases are to be renewed at once,
+	lookSoon  atomic.Bool   // or looked at
 
 	mu      sync.Mutex
-	renewed time.Time // when the last renewal that succeeded was asked for; zero if there is none
-	leading time.Time // the same for the lease of the leader; zero if another has it
-	err     error     // of the last renewal
+	present rouse.Attendance    // nil: there is none
+	told    rouse.Attendance    // that of which the last renewal told the others
+	others  map[string]*suspect // by owner
+	going   bool                // it stops in order
+	renewed time.Time           // when the last renewal that succeeded was asked for; zero if there is none
+	leading time.Time           // the same for the lease of the leader; zero if another has it
+	err     error               // of the last renewal
 }
 
 // NewMember returns a member that is not there yet: see Run.
 func NewMember(locks rouse.Locks, o MemberOptions) *Member {
 	o = o.withDefaults()
-	return &Member{locks: locks, o: o, owner: o.Node + "#" + rand.Text()[:10]}
+	host, _ := os.Hostname() // without one, addresses of loopback prove nothing
+	return &Member{locks: locks, o: o, owner: o.Node + "#" + rand.Text()[:10], host: host, others: map[string]*suspect{},
+		wake: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 }
 
 // Node returns the node's name.
@@ -85,15 +118,50 @@ func (m *Member) Owner() string { return m.owner }
 
 // Run keeps the node's lease until ctx ends, and then gives it back.
 func (m *Member) Run(ctx context.Context) {
+	defer m.join(ctx)()
+	var renew time.Time
 	for ctx.Err() == nil {
-		wait := m.o.Renew
-		if _, _, err := m.renew(ctx, nil, nil); err != nil {
-			wait = m.o.again()
+		if m.renewSoon.Swap(false) || !time.Now().Before(renew) {
+			wait := m.o.Renew
+			if _, _, err := m.renew(ctx, nil, nil); err != nil {
+				wait = m.o.again()
+			}
+			renew = time.Now().Add(wait)
+			m.lookSoon.Store(true)
 		}
-		pause(ctx, wait, nil)
+		if m.o.Presence != nil && m.lookSoon.Swap(false) && ctx.Err() == nil {
+			m.look(ctx)
+		}
+		pause(ctx, time.Until(renew), m.wake)
 	}
 	m.leave(ctx, nil)
 }
+
+// join begins what goes on next to Run, and returns what ends it.
+func (m *Member) join(ctx context.Context) (end func()) {
+	if m.o.Presence == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var attending sync.WaitGroup
+	attending.Go(func() { m.attend(ctx) })
+	return func() {
+		cancel()
+		attending.Wait()
+	}
+}
+
+// look reads which nodes there are.
+func (m *Member) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, m.o.patience())
+	defer cancel()
+	if v, err := look(ctx, m.locks, 1); err == nil {
+		m.seen(&v)
+	}
+}
+
+// Changed is signalled when another node came, left, or gave something back.
+func (m *Member) Changed() <-chan struct{} { return m.changed }
 
 // pause waits, but not beyond the end of ctx or a signal.
 func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
@@ -110,7 +178,11 @@ func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 // which they last: when they were asked for.
 func (m *Member) renew(ctx context.Context, load map[uint32]float64, more []rouse.Want) (
 	leases []rouse.Lease, asked time.Time, err error) {
-	wants := []rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.says(load)}}
+	m.mu.Lock()
+	present, attests := m.connected()
+	tell := m.renewed.IsZero() || present != m.told
+	m.mu.Unlock()
+	wants := []rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.says(load, attests)}}
 	if m.o.Leads == nil {
 		wants = append(wants, rouse.Want{Name: leaderName})
 	}
@@ -118,12 +190,16 @@ func (m *Member) renew(ctx context.Context, load map[uint32]float64, more []rous
 	wants = append(wants, more...)
 	asked = time.Now()
 	leases, err = m.lock(ctx, wants)
+	if err == nil && tell {
+		defer m.announce(ctx)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.err = err
 	if err != nil {
 		return nil, asked, err
 	}
+	m.told = present
 	if m.renewed = asked; leases[0].Owner != m.owner {
 		m.renewed = time.Time{}
 		m.err = fmt.Errorf("another process has the node's name %q; give each node a name of its own", m.o.Node)
@@ -146,8 +222,8 @@ func (m *Member) lock(ctx context.Context, wants []rouse.Want) ([]rouse.Lease, e
 	return leases, err
 }
 
-func (m *Member) says(load map[uint32]float64) []byte {
-	s := said{Load: load, Aside: !m.shares}
+func (m *Member) says(load map[uint32]float64, attests string) []byte {
+	s := said{Load: load, Aside: !m.shares, Attends: attests, Address: m.o.Address, Host: m.host, Left: m.going}
 	if m.o.Data != nil {
 		if data := m.o.Data(); json.Valid(data) {
 			s.Data = data
@@ -155,7 +231,7 @@ func (m *Member) says(load map[uint32]float64) []byte {
 	}
 	data, err := json.Marshal(s)
 	if err != nil { // a load that is no number
-		data, _ = json.Marshal(said{Data: s.Data, Aside: s.Aside})
+		data, _ = json.Marshal(said{Data: s.Data, Aside: s.Aside, Attends: attests, Address: m.o.Address, Host: m.host, Left: m.going})
 	}
 	return data
 }
@@ -163,11 +239,15 @@ func (m *Member) says(load map[uint32]float64) []byte {
 // leave gives back the node's leases and others, when the context has ended. What the store does not hear of ends by itself.
 func (m *Member) leave(ctx context.Context, more []string) {
 	m.mu.Lock()
-	m.renewed, m.leading, m.err = time.Time{}, time.Time{}, errors.New("the node has left")
+	m.renewed, m.leading, m.err, m.going = time.Time{}, time.Time{}, errors.New("the node has left"), true
 	m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.o.patience())
 	defer cancel()
+	if m.o.Presence != nil { // a process that ends after this has not died
+		_, _ = m.locks.Lock(ctx, m.owner, m.o.TTL, []rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.says(nil, "")}})
+	}
 	_ = m.locks.Unlock(ctx, m.owner, append(more, leaderName, nodePrefix+m.o.Node))
+	m.announce(ctx)
 }
 
 // lives says whether the node's lease is its own: it was at the last renewal, and has not ended since.

@@ -38,11 +38,9 @@ type ShareOptions struct {
 // A node at rest asks the store for 3 renewals and 3 looks at the leases in each TTL, 0.6 queries a second with the TTL of 10 s.
 // While buckets are on their way it asks twenty times as often as TTL.
 type Share struct {
-	locks   rouse.Locks
-	o       ShareOptions
-	member  *Member
-	changed chan struct{}
-	wake    chan struct{} // ends the pause of Run
+	locks  rouse.Locks
+	o      ShareOptions
+	member *Member
 
 	mu      sync.Mutex
 	renewed time.Time         // when the last renewal of the owned leases that succeeded was asked for; zero if there is none
@@ -77,9 +75,9 @@ func NewShare(locks rouse.Locks, o ShareOptions) *Share {
 	}
 	o.Balance = o.Balance.withDefaults()
 	member := NewMember(locks, o.MemberOptions)
-	member.shares = true
+	member.shares, member.buckets = true, o.Buckets
 	return &Share{
-		locks: locks, o: o, member: member, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		locks: locks, o: o, member: member,
 		owned: map[uint32]tenure{}, out: map[uint32]handed{}, keep: keeper{unsure: map[uint32]uint64{}},
 	}
 }
@@ -112,7 +110,7 @@ func (s *Share) until() time.Time { return s.renewed.Add(s.o.trust()) }
 // granted returns what may be granted now, ascending: buckets whose leases are this node's, are to stay here, and are not still in
 // the engine's hands from an earlier tenure.
 func (s *Share) granted(now time.Time) []uint32 {
-	if s.renewed.IsZero() || !now.Before(s.until()) {
+	if s.renewed.IsZero() || !now.Before(s.until()) || !s.member.surely() {
 		return nil
 	}
 	var out []uint32
@@ -151,7 +149,7 @@ func (s *Share) tell(renewed bool) {
 		return
 	}
 	s.told = g
-	signal(s.changed)
+	signal(s.member.changed)
 }
 
 func signal(c chan struct{}) {
@@ -162,7 +160,7 @@ func signal(c chan struct{}) {
 }
 
 // Changed is signalled when Grant would answer otherwise: other buckets, or, at each renewal, a later end.
-func (s *Share) Changed() <-chan struct{} { return s.changed }
+func (s *Share) Changed() <-chan struct{} { return s.member.changed }
 
 // Left says that nothing of the buckets is in progress here any more. What the last Grant had is not given up by it.
 func (s *Share) Left(buckets []uint32) {
@@ -174,7 +172,7 @@ func (s *Share) Left(buckets []uint32) {
 		}
 	}
 	s.tell(false)
-	signal(s.wake)
+	signal(s.member.wake)
 }
 
 // Healthy returns why the node cannot be sure of what it was granted, or nil. It fails before a Grant's Until: when the leases were

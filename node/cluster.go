@@ -118,7 +118,14 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	member := claim.MemberOptions{Node: c.Node, TTL: c.Lease, Data: func() []byte { return data }}
+	member := claim.MemberOptions{Node: c.Node, TTL: c.Lease, Data: func() []byte { return data }, Address: c.advertised(n.Addr()),
+		Died: func(dead claim.Node) {
+			c.Log.Warn("a node has died: its connection to the store is closed, and nothing listens at its address", "node", dead.ID, "address", dead.Address)
+		},
+		Unattended: func(err error) {
+			c.Log.Warn("no connection to the store by which other nodes would find at once that this one has died: they wait for its lease", "error", err)
+		}}
+	member.Presence, _ = n.store.(rouse.Presence)
 	cl := &cluster{buckets: uint32(c.Buckets), shared: true}
 	if cl.election, err = n.election(); err != nil {
 		return nil, err

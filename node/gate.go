@@ -87,8 +87,8 @@ func (a *attending) Run(ctx context.Context) {
 	both.Wait()
 }
 
-// Changed never is.
-func (a *attending) Changed() <-chan struct{} { return nil }
+// Changed is signalled when other nodes may have left something to claim.
+func (a *attending) Changed() <-chan struct{} { return a.member.Changed() }
 
 // Left is nothing to a strategy that owns no buckets.
 func (a *attending) Left([]uint32) {}

@@ -21,6 +21,8 @@ type Store struct {
 	rows     map[rouse.Key]rouse.Row
 	records  []kept // in the order of (Ended, seq)
 	leases   map[string]rouse.Lease
+	members  map[*attendance]struct{} // that are there
+	server   int                      // how often NextServer was called
 	revision uint64
 	closed   bool
 	clock    func() time.Time
@@ -36,7 +38,8 @@ func New() *Store { return NewWithClock(time.Now) }
 
 // NewWithClock returns an empty store on a clock, which may be read at any time, from any goroutine.
 func NewWithClock(clock func() time.Time) *Store {
-	return &Store{rows: map[rouse.Key]rouse.Row{}, leases: map[string]rouse.Lease{}, clock: clock}
+	return &Store{rows: map[rouse.Key]rouse.Row{}, leases: map[string]rouse.Lease{}, members: map[*attendance]struct{}{},
+		clock: clock}
 }
 
 // Now returns the store's clock.

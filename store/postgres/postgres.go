@@ -28,9 +28,9 @@ import (
 type Options struct {
 	Schema   string // that everything lies in: 1 to 48 of a to z, 0 to 9 and _, no digit first; default "rouse"
 	Name     string // what the server shows of the connections (application_name); default "rouse"
-	MaxConns int    // for timers and history; two more are kept for leases and the clock, and Watch has one; default 8
+	MaxConns int    // for timers and history; two more are kept for leases and the clock, and Watch and Attend have one each; default 8
 
-	// ListenURL is where Watch listens. It leads to the server itself, where the store's URL leads to a pooler in transaction mode,
+	// ListenURL is where Watch and Attend connect. It leads to the server itself, where the store's URL leads to a pooler in transaction mode,
 	// which passes on no notifications. Default: the store's URL.
 	ListenURL string
 
@@ -98,9 +98,10 @@ type Store struct {
 }
 
 var (
-	_ rouse.Shared  = (*Store)(nil)
-	_ rouse.Watcher = (*Store)(nil)
-	_ rouse.Raiser  = (*Store)(nil)
+	_ rouse.Shared   = (*Store)(nil)
+	_ rouse.Watcher  = (*Store)(nil)
+	_ rouse.Presence = (*Store)(nil)
+	_ rouse.Raiser   = (*Store)(nil)
 )
 
 // Open opens the store that a postgres:// URL leads to. It brings the schema to this version if it is missing or older, unless

@@ -66,33 +66,11 @@ func (s *Store) Watch(ctx context.Context, f func()) error {
 
 // listen listens on one connection until it breaks. heard says whether anything came.
 func (s *Store) listen(ctx context.Context, f func()) (heard bool, err error) {
-	url := s.o.ListenURL
-	if url == "" {
-		url = s.url
-	}
-	c, err := pgconn.ParseConfig(url)
+	on, hints, err := s.session(ctx, " watch")
 	if err != nil {
 		return false, err
 	}
-	o := s.o
-	o.Name += " watch"
-	configure(c, &o)
-	hints := make(chan struct{}, 1)
-	c.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {
-		select {
-		case hints <- struct{}{}:
-		default: // one is waiting already
-		}
-	}
-	on, err := pgconn.ConnectConfig(ctx, c)
-	if err != nil {
-		return false, err
-	}
-	defer func() {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = on.Close(end)
-	}()
+	defer closeSession(on)
 	channel := quote(s.o.Schema)
 	if err := prove(ctx, on, channel, s.o.Schema, hints); err != nil {
 		return false, err
@@ -143,4 +121,34 @@ func prove(ctx context.Context, on *pgconn.PgConn, channel, schema string, hints
 		return fmt.Errorf("no notifications come through this address, as through a pooler in transaction mode; give the server's own: %w", err)
 	}
 	return nil
+}
+
+// session makes a connection that hears notifications, past a pooler if the store knows a way.
+func (s *Store) session(ctx context.Context, name string) (on *pgconn.PgConn, hints chan struct{}, err error) {
+	url := s.o.ListenURL
+	if url == "" {
+		url = s.url
+	}
+	c, err := pgconn.ParseConfig(url)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := s.o
+	o.Name += name
+	configure(c, &o)
+	hints = make(chan struct{}, 1)
+	c.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {
+		select {
+		case hints <- struct{}{}:
+		default: // one is waiting already
+		}
+	}
+	on, err = pgconn.ConnectConfig(ctx, c)
+	return on, hints, err
+}
+
+func closeSession(on *pgconn.PgConn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = on.Close(ctx)
 }

@@ -15,7 +15,7 @@ import (
 // returns an empty store, and how to open it once more, as another node does; each is closed here. Leases are short here, and waited
 // for by the store's clock.
 func RunShared(t *testing.T, open func(t *testing.T) (s rouse.Shared, again func() rouse.Shared)) {
-	for _, c := range slices.Concat(locks, raises, revisions, tokens, nodes) {
+	for _, c := range slices.Concat(locks, presences, raises, revisions, tokens, nodes) {
 		t.Run(c.says, func(t *testing.T) {
 			s, again := open(t)
 			closeLater(t, s)

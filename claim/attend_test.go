@@ -1,0 +1,139 @@
+package claim
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// nobody is a store that nobody can attend.
+type nobody struct{}
+
+func (nobody) Attend(context.Context, string) (rouse.Attendance, error) { return nil, errDown }
+
+// attended runs a test in a bubble, with three nodes that keep connections to the store.
+func attended(t *testing.T, test func(t *testing.T, f *fleet, a, b, c *peer)) {
+	inFleet(t, func(t *testing.T, f *fleet) {
+		f.attends = true
+		a, b, c := f.join("a"), f.join("b"), f.join("c")
+		eventually(t, time.Second, "all have their shares", func() bool { return f.has(a) > 16 && f.has(b) > 16 && f.has(c) > 16 })
+		time.Sleep(5 * time.Second)
+		test(t, f, a, b, c)
+	})
+}
+
+// die kills a node: its connections close, and nothing listens at its address.
+func (f *fleet) die(p *peer) {
+	p.cut()
+	f.refuse(p.Node(), true)
+}
+
+func TestADeadNodeIsReplacedAtOnce(t *testing.T) {
+	attended(t, func(t *testing.T, f *fleet, a, b, c *peer) {
+		f.die(a)
+		took := eventually(t, 800*time.Millisecond, "the others have all buckets", func() bool { return f.has(b)+f.has(c) == 64 })
+		t.Logf("after %v", took)
+		f.balanced()
+		if slices.Sort(f.died); !slices.Equal(f.died, []string{"a by b", "a by c"}) {
+			t.Errorf("%v were found dead", f.died)
+		}
+		f.die(c)
+		eventually(t, 800*time.Millisecond, "the last one has all buckets", func() bool { return f.has(b) == 64 })
+		eventually(t, 4*time.Second, "it leads", b.Leader)
+	})
+}
+
+func TestANodeThatWasJustRestartedTakesItsShare(t *testing.T) {
+	attended(t, func(t *testing.T, f *fleet, a, b, c *peer) {
+		a.cut()
+		a = f.join("a") // before the others have noticed; its address is that of the one before
+		eventually(t, time.Second, "it has its share again", func() bool { return f.has(a) > 16 && f.has(a)+f.has(b)+f.has(c) == 64 })
+		f.die(b)
+		eventually(t, 800*time.Millisecond, "two have all", func() bool { return f.has(a) > 16 && f.has(a)+f.has(c) == 64 })
+	})
+}
+
+func TestWhereDeathIsNotCertainTheLeaseDecides(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		how  func(f *fleet, a *peer)
+	}{
+		{"its address answers", func(_ *fleet, a *peer) { a.wire.fault.Store(hung); a.wire.detach() }},
+		{"it is connected", func(f *fleet, a *peer) { a.wire.fault.Store(frozen); f.refuse("a", true) }},
+		{"it could not be found by its connection", func(f *fleet, a *peer) {
+			a.wire.store = nobody{}
+			a.wire.detach()
+			time.Sleep(time.Second)
+			a.cut()
+			f.refuse("a", true)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			attended(t, func(t *testing.T, f *fleet, a, b, other *peer) {
+				c.how(f, a)
+				time.Sleep(4 * time.Second)
+				if len(f.died) > 0 || f.has(b)+f.has(other) == 64 {
+					t.Errorf("%v were found dead, and the others have %d buckets", f.died, f.has(b)+f.has(other))
+				}
+				eventually(t, 7*time.Second, "they have all when the leases have ended", func() bool { return f.has(b)+f.has(other) == 64 })
+			})
+		})
+	}
+}
+
+func TestAServerThatRestartsMakesNobodyDead(t *testing.T) {
+	attended(t, func(t *testing.T, f *fleet, a, b, c *peer) {
+		for _, p := range []*peer{a, b, c} {
+			f.refuse(p.Node(), true) // as a host with a wall before it does
+			p.wire.fault.Store(refused)
+			p.wire.detach()
+		}
+		time.Sleep(time.Second)
+		for _, p := range []*peer{a, b} {
+			p.wire.fault.Store(fine)
+		}
+		f.store.NextServer()
+		time.Sleep(2 * time.Second)
+		if len(f.died) > 0 {
+			t.Errorf("%v were found dead", f.died)
+		}
+		c.wire.fault.Store(fine)
+		eventually(t, 4*time.Second, "all have their shares again", func() bool { return f.has(a) > 16 && f.has(b) > 16 && f.has(c) > 16 })
+	})
+}
+
+// A node that was taken for dead uses nothing any more that another one may have: the closed connection, by which the others were misled,
+// ends its grant, and the next renewal tells it what it still has.
+func TestANodeThatIsWronglyFoundDeadGivesWayAtOnce(t *testing.T) {
+	attended(t, func(t *testing.T, f *fleet, a, b, c *peer) {
+		f.refuse("a", true)
+		a.wire.fault.Store(late)
+		a.wire.detach()
+		synctest.Wait()
+		if n := f.has(a); n > 0 {
+			t.Errorf("it uses %d buckets", n)
+		}
+		eventually(t, 800*time.Millisecond, "the others have all", func() bool { return f.has(b)+f.has(c) == 64 })
+		a.wire.fault.Store(fine)
+		f.refuse("a", false)
+		eventually(t, 8*time.Second, "it has its share again", func() bool { return f.has(a) > 16 && f.has(a)+f.has(b)+f.has(c) == 64 })
+	})
+}
+
+func TestNodesThatComeAndGoInOrderAreNoticedAtOnce(t *testing.T) {
+	attended(t, func(t *testing.T, f *fleet, a, b, c *peer) {
+		a.stop()
+		eventually(t, 50*time.Millisecond, "the others have all", func() bool { return f.has(b)+f.has(c) == 64 })
+		f.refuse("a", true)
+		time.Sleep(5 * time.Second)
+		a = f.join("a")
+		eventually(t, 50*time.Millisecond, "it has its share again", func() bool { return f.has(a) > 16 && f.has(a)+f.has(b)+f.has(c) == 64 })
+		if len(f.died) > 0 {
+			t.Errorf("%v were found dead", f.died)
+		}
+	})
+}

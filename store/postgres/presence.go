@@ -1,0 +1,206 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rousehq/rouse"
+)
+
+// attendance is a session of its own that holds an advisory lock named after the member: the server frees the lock when the session
+// ends, and sessions end when their client's process does. Other members try that lock. It is taken last, when it is known that this is a
+// session: one of a pooler would keep the lock after the node had gone.
+type attendance struct {
+	on       *pgconn.PgConn
+	member   string
+	schema   string
+	channel  string
+	server   string
+	timeout  time.Duration
+	heard    chan struct{}
+	requests chan *request
+	done     chan struct{}
+	cancel   context.CancelFunc
+	ended    sync.WaitGroup
+}
+
+// request is a statement for the goroutine that has the connection.
+type request struct {
+	sql  string
+	rows [][][]byte
+	err  error
+	done chan struct{}
+}
+
+// Attend keeps a session for the member. See Options.ListenURL: it has to lead to the server itself.
+func (s *Store) Attend(ctx context.Context, member string) (rouse.Attendance, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.life.RUnlock()
+	on, heard, err := s.session(ctx, " presence")
+	if err != nil {
+		return nil, err
+	}
+	a := &attendance{on: on, member: member, schema: s.o.Schema, channel: s.o.Schema + " nodes", timeout: s.o.LeaseTimeout, heard: heard,
+		requests: make(chan *request), done: make(chan struct{})}
+	if err := a.enter(ctx); err != nil {
+		closeSession(on)
+		return nil, fmt.Errorf("attend: %w", explain(err))
+	}
+	running, cancel := context.WithCancel(context.Background())
+	a.cancel = cancel
+	a.ended.Go(func() { a.run(running) })
+	s.watches.Go(func() { // ends with the store
+		select {
+		case <-s.closing:
+			a.Close()
+		case <-a.done:
+		}
+	})
+	return a, nil
+}
+
+// enter listens, makes sure that this is a session, and takes the lock.
+func (a *attendance) enter(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, watchProof)
+	defer cancel()
+	rows, err := a.query(ctx, `SELECT pg_backend_pid(), floor(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint`)
+	if err != nil {
+		return err
+	}
+	if len(rows) != 1 || len(rows[0]) != 2 {
+		return errShort
+	}
+	// A pooler gives its clients process numbers of its own.
+	if string(rows[0][0]) != strconv.FormatUint(uint64(a.on.PID()), 10) {
+		return fmt.Errorf("the store's address leads to a pooler, whose sessions are not a node's: give the server's own address as direct: %w", errors.ErrUnsupported)
+	}
+	a.server = string(rows[0][1])
+	if _, err = a.query(ctx, `LISTEN `+quote(a.channel)); err != nil {
+		return err
+	}
+	_, err = a.query(ctx, fmt.Sprintf(`SELECT pg_advisory_lock(%d)`, a.key(a.member)))
+	return err
+}
+
+// key returns the number of the lock that stands for a member.
+func (a *attendance) key(member string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte("rouse member\x00" + a.schema + "\x00" + member))
+	return int64(h.Sum64())
+}
+
+func (a *attendance) query(ctx context.Context, sql string) ([][][]byte, error) {
+	results, err := a.on.Exec(ctx, sql).ReadAll()
+	if err != nil || len(results) == 0 {
+		return nil, err
+	}
+	return results[0].Rows, nil
+}
+
+// run has the connection: it makes requests, and waits for notifications in between.
+func (a *attendance) run(ctx context.Context) {
+	defer close(a.done)
+	defer closeSession(a.on)
+	for {
+		waiting, stop := context.WithCancel(ctx)
+		next := make(chan *request, 1)
+		go func() { // is waited for by the receive from next
+			select {
+			case r := <-a.requests:
+				stop()
+				next <- r
+			case <-waiting.Done():
+				next <- nil
+			}
+		}()
+		err := a.on.WaitForNotification(waiting) // OnNotification has signalled what came
+		stop()
+		r := <-next
+		if r != nil {
+			a.make(ctx, r)
+		}
+		if ctx.Err() != nil || a.on.IsClosed() || err != nil && r == nil {
+			return
+		}
+	}
+}
+
+func (a *attendance) make(ctx context.Context, r *request) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	r.rows, r.err = a.query(ctx, r.sql)
+	close(r.done)
+}
+
+// do has a request made.
+func (a *attendance) do(ctx context.Context, sql string) ([][][]byte, error) {
+	r := &request{sql: sql, done: make(chan struct{})}
+	select {
+	case a.requests <- r:
+	case <-a.done:
+		return nil, errDetached
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case <-r.done:
+		return r.rows, r.err
+	case <-ctx.Done(): // it ends by its own timeout
+		return nil, ctx.Err()
+	}
+}
+
+var errDetached = errors.New("the connection by which the node is known to the store is closed")
+
+// Absent tries the members' locks.
+func (a *attendance) Absent(ctx context.Context, members []string) (out []string, err error) {
+	if len(members) == 0 {
+		return nil, nil
+	}
+	list := ""
+	for i, m := range members {
+		if i > 0 {
+			list += ","
+		}
+		list += fmt.Sprintf("(%d,%d::bigint)", i, a.key(m))
+	}
+	rows, err := a.do(ctx, `SELECT i FROM (VALUES `+list+`) m(i, k) WHERE pg_try_advisory_xact_lock_shared(k)`)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		var i int
+		if _, err := fmt.Sscan(string(row[0]), &i); err != nil || i < 0 || i >= len(members) {
+			return nil, errShort
+		}
+		if members[i] != a.member { // a session does not wait for its own lock
+			out = append(out, members[i])
+		}
+	}
+	return out, nil
+}
+
+// Announce notifies all members.
+func (a *attendance) Announce(ctx context.Context) error {
+	_, err := a.do(ctx, `SELECT pg_notify(`+literal(a.channel)+`, '')`)
+	return err
+}
+
+func (a *attendance) Server() string         { return a.server }
+func (a *attendance) Heard() <-chan struct{} { return a.heard }
+func (a *attendance) Done() <-chan struct{}  { return a.done }
+
+// Close ends the session.
+func (a *attendance) Close() {
+	a.cancel()
+	a.ended.Wait()
+}
