@@ -117,7 +117,29 @@ type Batch struct {
 	// Token is a Window.Since for later: what is not visible to this claim, and what is written from now on, comes after it. 0 if the
 	// store cannot tell.
 	Token uint64
+
+	// Missing are the parts of a store on several servers that did not answer. Rows of the window that are there are not in Rows, and
+	// Token does not cover them: once such a part answers again, its part of the window has to be read whole.
+	Missing []Missing
 }
+
+// Missing is a part of a store that does not answer.
+type Missing struct {
+	Part string // its name, the same in every answer
+	Err  error
+}
+
+// Partial is the error of Apply and Revisions when only some parts of a store answered: the results returned with it count, except
+// those at the places Unknown, whose outcome is unknown.
+type Partial struct {
+	Unknown []int // ascending
+	Err     error
+}
+
+func (p *Partial) Error() string { return "a part of the store does not answer: " + p.Err.Error() }
+
+// Unwrap returns why the part does not answer.
+func (p *Partial) Unwrap() error { return p.Err }
 
 // AnyRevision and NoRow are values of Change.If beside real revisions, which start at 1.
 const (
@@ -222,7 +244,8 @@ type Timers interface {
 
 	// Apply makes the changes, each on its own condition and in their order, in one durable step: when it returns without
 	// error, what was applied survives a crash of process and machine, as far as the store's settings promise. A condition
-	// that does not hold is no error. Several changes of one key in one call see each other.
+	// that does not hold is no error. Several changes of one key in one call see each other. A store on several servers may return
+	// results with a *Partial.
 	Apply(ctx context.Context, changes []Change) ([]Result, error)
 }
 
@@ -257,7 +280,7 @@ type Shared interface {
 	Locks
 
 	// Revisions returns the revisions of the rows of the keys, in their order; 0 where there is no row. It sees every change that
-	// was acknowledged before the call.
+	// was acknowledged before the call. A store on several servers may return revisions with a *Partial.
 	Revisions(ctx context.Context, keys []Key) ([]uint64, error)
 }
 

@@ -34,7 +34,7 @@ type write struct {
 // written is what became of a write.
 type written struct {
 	rouse.Result
-	err error // the store refused this one: rouse.ErrFull
+	err error // the store refused this one: rouse.ErrFull; or its outcome is unknown: rouse.ErrUnavailable
 }
 
 func (w *write) size() int {
@@ -77,16 +77,10 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 	if !errors.Is(err, rouse.ErrFull) {
 		e.health.commit(err)
 	}
-	out := make([]written, len(items))
-	if err == nil {
-		for i, r := range results {
-			out[i].Result = r
-		}
-		return out, nil
-	}
 	if !errors.Is(err, rouse.ErrFull) {
-		return nil, e.doubt(items, err)
+		return e.outcome(items, results, err)
 	}
+	out := make([]written, len(items))
 	var rest []rouse.Change
 	var at []int
 	for i := range changes {
@@ -101,11 +95,40 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 	}
 	results, err = e.store.Apply(ctx, rest)
 	e.health.commit(err) // what does not grow has to go through
+	kept := make([]*write, len(at))
+	for i, n := range at {
+		kept[i] = items[n]
+	}
+	written, err := e.outcome(kept, results, err)
 	if err != nil {
+		return nil, err
+	}
+	for i, w := range written {
+		out[at[i]] = w
+	}
+	return out, nil
+}
+
+// outcome returns what became of each write of one Apply. When only a part of the store answered, the writes of the other parts
+// have an error of their own.
+func (e *Engine) outcome(items []*write, results []rouse.Result, err error) ([]written, error) {
+	var partial *rouse.Partial
+	if err != nil && !errors.As(err, &partial) {
 		return nil, e.doubt(items, err)
 	}
+	out := make([]written, len(items))
 	for i, r := range results {
-		out[at[i]].Result = r
+		out[i].Result = r
+	}
+	if partial != nil {
+		unknown := make([]*write, len(partial.Unknown))
+		for i, n := range partial.Unknown {
+			unknown[i] = items[n]
+		}
+		err = e.doubt(unknown, err)
+		for _, n := range partial.Unknown {
+			out[n] = written{err: err}
+		}
 	}
 	return out, nil
 }

@@ -108,8 +108,9 @@ func (f *flights) oldest() (oldest int64) {
 
 // commit notes how a commit went.
 func (h *health) commit(err error) {
+	var partial *rouse.Partial // which part does not answer, claims report
 	switch {
-	case err == nil:
+	case err == nil || errors.As(err, &partial):
 		h.failing.Store(0)
 	case h.failing.Load() == 0:
 		h.failing.Store(time.Now().UnixNano())
@@ -135,6 +136,12 @@ func (e *Engine) Healthy() error {
 	if at := e.health.commits.oldest(); at != 0 {
 		err = errors.Join(err, late("the commit", at, 10*time.Second))
 	}
+	e.mu.Lock()
+	missing := e.swept.missing
+	e.mu.Unlock()
+	for _, p := range missing {
+		err = errors.Join(err, fmt.Errorf("%s, a part of the store, does not answer: timers in it wait", p.Part))
+	}
 	if r, ok := e.strategy.(rouse.Runner); ok {
 		err = errors.Join(err, r.Healthy())
 	}
@@ -149,13 +156,15 @@ type Stats struct {
 	Out     int // with sinks
 	Running int // running deliveries
 	Lanes   int
+	Missing int // parts of the store that did not answer the last claim
 }
 
 // Stats returns what is in memory now.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := Stats{Window: len(e.window.entries) + e.window.orphans, Bytes: e.window.bytes, Out: e.lanes.out, Running: e.lanes.running, Lanes: len(e.lanes.byName)}
+	s := Stats{Window: len(e.window.entries) + e.window.orphans, Bytes: e.window.bytes, Out: e.lanes.out, Running: e.lanes.running,
+		Lanes: len(e.lanes.byName), Missing: len(e.swept.missing)}
 	for _, ln := range e.lanes.byName {
 		s.Queued += ln.queued
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -40,7 +41,7 @@ func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 			continue
 		}
 		switch {
-		case revisions[i] == 0 && err != nil:
+		case revisions[i] == notSeen || revisions[i] == 0 && err != nil:
 			en.lane = nil
 			e.window.placeAt(en, e.Now().Add(lookAgain))
 		case en.row.Revision != en.token: // it was changed here meanwhile
@@ -99,11 +100,22 @@ func (e *Engine) revisionsOf(taken []*entry) (revisions []uint64, err error) {
 	return revisions, nil
 }
 
+// notSeen is the revision of a row whose part of the store did not answer.
+const notSeen = rouse.AnyRevision
+
 // lookAt asks the store for the revisions that several deliveries want to know of.
 func (e *Engine) lookAt(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	return e.others.Revisions(ctx, keys)
+	revisions, err := e.others.Revisions(ctx, keys)
+	var partial *rouse.Partial
+	if errors.As(err, &partial) {
+		for _, n := range partial.Unknown {
+			revisions[n] = notSeen
+		}
+		return revisions, nil
+	}
+	return revisions, err
 }
 
 // lost says whether this node may not send an entry any more: too little of its hold is left, or the node's ownership may have ended. The

@@ -150,6 +150,7 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 		return 0, err
 	}
 	e.heard(asked, batch.Now)
+	e.missed(batch.Missing)
 	w.cursor = rouse.Position{Visible: min(reading, batch.Now.Add(e.opts.Ahead)) + 1} // before all rows of that time
 	if batch.More {
 		if last := batch.Rows[len(batch.Rows)-1].Position(); last.Compare(w.cursor) < 0 {
@@ -216,6 +217,7 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.heard(asked, batch.Now)
+	e.missed(batch.Missing)
 	now := e.Now()
 	for i := range batch.Rows {
 		row := &batch.Rows[i]

@@ -94,6 +94,7 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 		failpoint("after-settle")
 		refused, unknown := parted(list, items)
 		if list = e.conflicts(writing, refused); err == nil {
+			e.later(unknown)
 			continue
 		}
 		// The fires are done, only the word of it is not written: try for as long as the engine lives. What stays
@@ -107,6 +108,14 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 	}
 }
 
+// later settles outcomes again after a while: those of a part of the store that does not answer, which does not delay the others'.
+func (e *Engine) later(list []reported) {
+	for _, r := range list {
+		r.counted = true
+		time.AfterFunc(postponed, func() { e.outcomes.add(r) })
+	}
+}
+
 // refusal is an outcome whose write the store refused.
 type refusal struct {
 	reported
@@ -117,7 +126,7 @@ type refusal struct {
 func parted(list []reported, items []*write) (refused []refusal, unknown []reported) {
 	for i, w := range items {
 		switch r := list[i]; {
-		case w.result == nil:
+		case w.result == nil || w.result.err != nil:
 			r.doubt = true
 			unknown = append(unknown, r)
 		case !w.result.Applied:
@@ -176,8 +185,8 @@ func (e *Engine) steps(list []reported) ([]reported, []*write) {
 		r := list[i]
 		c, err := e.change(&r, bases[i].t, bases[i].orphan, bases[i].logged, now)
 		if err != nil {
-			failed, r.counted = err, true
-			time.AfterFunc(postponed, func() { e.outcomes.add(r) })
+			failed = err
+			e.later([]reported{r})
 			continue
 		}
 		backing[i] = write{change: c, settles: r.en}

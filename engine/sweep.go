@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -17,6 +19,27 @@ type sweeps struct {
 	hinted  bool            // somebody said that there is something to find
 	again   bool            // somebody asked for a sweep of everything since the last one began
 	leaving map[uint32]bool // buckets that were lost, with attempts that may still be out
+	missing []rouse.Missing // parts of the store that did not answer the last claim
+}
+
+// missed notes which parts of the store a claim is without. When one of them answers again, the next sweep reads everything, because
+// no cursor and no token covers what that part has. The mutex is held.
+func (e *Engine) missed(now []rouse.Missing) {
+	among := func(p rouse.Missing, list []rouse.Missing) bool {
+		return slices.ContainsFunc(list, func(o rouse.Missing) bool { return o.Part == p.Part })
+	}
+	for _, p := range e.swept.missing {
+		if !among(p, now) {
+			e.swept.since, e.swept.again, e.swept.hinted = 0, true, true
+			signal(e.room)
+		}
+	}
+	for _, p := range now {
+		if !among(p, e.swept.missing) {
+			e.opts.Events.failed("claim", fmt.Errorf("%s does not answer: %w", p.Part, p.Err))
+		}
+	}
+	e.swept.missing = now
 }
 
 // hintLoop lets the store say when there is something to find.
@@ -119,6 +142,7 @@ func (e *Engine) found(batch *rouse.Batch, err error, asked time.Time) (more boo
 		return false
 	}
 	e.heard(asked, batch.Now)
+	e.missed(batch.Missing)
 	now := e.Now()
 	more = batch.More
 	for i := range batch.Rows {

@@ -102,6 +102,8 @@ func (m *metrics) watch(e *engine.Engine, store rouse.Store) {
 	gauge("rouse_fires_outstanding", "Fires with sinks.", func(s engine.Stats) float64 { return float64(s.Out) })
 	gauge("rouse_deliveries_running", "Running deliveries.", func(s engine.Stats) float64 { return float64(s.Running) })
 	gauge("rouse_lanes", "Lanes with something to do.", func(s engine.Stats) float64 { return float64(s.Lanes) })
+	gauge("rouse_store_parts_missing", "Parts of a store on several servers that did not answer the last claim. Should be 0.",
+		func(s engine.Stats) float64 { return float64(s.Missing) })
 	violated := func(kind string, read func(engine.Violations) int) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_invariant_violations",
 			Help:        "What must be zero, at the last look: overdue rows that memory does not know of, that do not move, or that are held past their hold.",

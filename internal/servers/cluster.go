@@ -24,17 +24,7 @@ func StartRedisCluster(t testing.TB) []*Server {
 		}
 	}
 	for i := range nodes {
-		p, err := launch("cluster", 2, nil, func(p *process) error {
-			describeRedis(p, path, append(durable(),
-				[2]string{"cluster-enabled", "yes"},
-				[2]string{"cluster-port", fmt.Sprint(p.ports[1].port)},
-				[2]string{"cluster-node-timeout", "2000"},
-				[2]string{"cluster-require-full-coverage", "no"}))
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := launchClusterNode(t, path)
 		addr := p.ports[0].addr()
 		nodes[i], buses[i] = newServer(t, p, redisURL(addr), addr), p.ports[1].port
 		do(i, "CLUSTER", "SET-CONFIG-EPOCH", i+1) // different from the beginning, otherwise they have to agree on that first
@@ -62,4 +52,74 @@ func StartRedisCluster(t testing.TB) []*Server {
 		t.Fatalf("the cluster is not complete within %v: %v", patience, err)
 	}
 	return nodes
+}
+
+// launchClusterNode starts a server that is ready to be a member of a Cluster.
+func launchClusterNode(t testing.TB, path string) *process {
+	t.Helper()
+	p, err := launch("cluster", 2, nil, func(p *process) error {
+		describeRedis(p, path, append(durable(),
+			[2]string{"cluster-enabled", "yes"},
+			[2]string{"cluster-port", fmt.Sprint(p.ports[1].port)},
+			[2]string{"cluster-node-timeout", "2000"},
+			[2]string{"cluster-require-full-coverage", "no"},
+			[2]string{"repl-diskless-sync-delay", "0"}))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// AddRedisReplicas gives each master of a Cluster a replica, and returns the replicas when they have what their masters have.
+func AddRedisReplicas(t testing.TB, masters []*Server) (replicas []*Server) {
+	t.Helper()
+	path := find(t, "redis-server")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, master := range masters {
+		p := launchClusterNode(t, path)
+		addr := p.ports[0].addr()
+		replica := newServer(t, p, redisURL(addr), addr)
+		replicas = append(replicas, replica)
+		host, port, _ := strings.Cut(addr, ":")
+		if err := redisCall(ctx, master.Addr(), "CLUSTER", "MEET", host, port, p.ports[1].port).Err(); err != nil {
+			t.Fatal(err)
+		}
+		id, err := redisCall(ctx, master.Addr(), "CLUSTER", "MYID").Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = poll(ctx, func(ctx context.Context) error { return redisCall(ctx, addr, "CLUSTER", "REPLICATE", id).Err() })
+		if err == nil {
+			err = poll(ctx, func(ctx context.Context) error {
+				info, err := redisCall(ctx, addr, "INFO", "replication").Text()
+				if err == nil && !strings.Contains(info, "master_link_status:up") {
+					err = fmt.Errorf("%s", info)
+				}
+				return err
+			})
+		}
+		if err != nil {
+			t.Fatalf("a replica of %s: %v", master.Addr(), err)
+		}
+	}
+	// A master that dies before the others know its replica is not replaced.
+	err := poll(ctx, func(ctx context.Context) error {
+		for _, n := range append(masters[:len(masters):len(masters)], replicas...) {
+			nodes, err := redisCall(ctx, n.Addr(), "CLUSTER", "NODES").Text()
+			if err != nil {
+				return err
+			}
+			if strings.Count(nodes, " slave ")+strings.Count(nodes, "myself,slave ") < len(masters) {
+				return fmt.Errorf("%s knows %s", n.Addr(), nodes)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return replicas
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -25,121 +26,178 @@ const (
 
 // address is where a store is.
 type address struct {
-	kind     kind
-	single   []*goredis.Options // of a single server, or of several
+	kind    kind
+	servers []server // a single server, or several, each alone or behind Sentinels
+	cluster *goredis.ClusterOptions
+	names   []string // of servers, without passwords
+	text    string   // without passwords
+}
+
+// server is one server, or one that Sentinels know.
+type server struct {
+	alone    *goredis.Options
 	failover *goredis.FailoverOptions
-	cluster  *goredis.ClusterOptions
-	text     string // without passwords
 }
 
 func (a address) String() string { return a.text }
 
-const addressCure = "use redis://host:6379/0, several of them with commas between them, redis+sentinel://h1:26379,h2:26379/name or redis+cluster://h1:6379,h2:6379"
+const addressCure = "use redis://host:6379/0, redis+sentinel://h1:26379,h2:26379/name, several of these with commas between them, or redis+cluster://h1:6379,h2:6379"
 
 // parseAddress reads an address; the package comment has the forms.
 func parseAddress(text string) (a address, err error) {
-	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok {
+	if !strings.Contains(text, "://") {
 		return a, rouse.Refuse("store", redacted(text), "is no address of a Redis", addressCure)
 	}
-	switch scheme {
-	case "redis", "rediss":
-		return parseServers(scheme, text)
-	case "redis+sentinel", "rediss+sentinel":
-		a.kind = sentinel
-	case "redis+cluster", "rediss+cluster":
-		a.kind = cluster
-	default:
-		return a, rouse.Refuse("store", redacted(text), "has a scheme that is none of Redis'", addressCure)
+	parts := splitAddress(text)
+	if len(parts) > maxShards {
+		return a, rouse.Refuse("store", "", fmt.Sprintf("names %d servers", len(parts)), fmt.Sprintf("use at most %d", maxShards))
 	}
-	return a, a.parseMany(strings.TrimSuffix(strings.TrimSuffix(scheme, "+sentinel"), "+cluster"), scheme, rest)
-}
-
-// parseServers reads the addresses of one server, or of several.
-func parseServers(scheme, text string) (a address, err error) {
-	var shown []string
-	for _, part := range strings.Split(text, ",") {
-		if !strings.Contains(part, "://") {
-			part = scheme + "://" + part
+	for _, part := range parts {
+		scheme, rest, _ := strings.Cut(part, "://")
+		base, form, _ := strings.Cut(scheme, "+")
+		var one server
+		switch {
+		case base != "redis" && base != "rediss":
+			return a, rouse.Refuse("store", redacted(part), "has a scheme that is none of Redis'", addressCure)
+		case form == "" && scheme == base:
+			if one.alone, err = goredis.ParseURL(part); err != nil {
+				return a, rouse.Refuse("store", redacted(part), unquoted(err), addressCure)
+			}
+			a.names = append(a.names, one.alone.Addr)
+		case form == "sentinel":
+			a.kind = sentinel
+			if one.failover, err = parseSentinel(base, redacted(part), rest); err != nil {
+				return a, err
+			}
+			a.names = append(a.names, one.failover.MasterName)
+		case form == "cluster" && len(parts) == 1:
+			a.kind, a.text = cluster, redacted(part)
+			a.cluster, err = parseCluster(base, a.text, rest)
+			return a, err
+		case form == "cluster":
+			return a, rouse.Refuse("store", redacted(part), "is a Cluster in a list of servers", addressCure)
+		default:
+			return a, rouse.Refuse("store", redacted(part), "has a scheme that is none of Redis'", addressCure)
 		}
-		o, err := goredis.ParseURL(part)
-		if err != nil {
-			return a, rouse.Refuse("store", redacted(part), unquoted(err), addressCure)
-		}
-		same := func(other *goredis.Options) bool { return other.Addr == o.Addr && other.DB == o.DB }
-		if slices.ContainsFunc(a.single, same) {
+		if slices.ContainsFunc(a.servers, one.same) {
 			return a, rouse.Refuse("store", redacted(part), "is there twice", "name each server once")
 		}
-		a.single, shown = append(a.single, o), append(shown, redacted(part))
+		a.servers = append(a.servers, one)
 	}
-	if len(a.single) > 1 {
+	if len(a.servers) > 1 {
 		a.kind = several
 	}
-	if len(a.single) > maxShards {
-		return a, rouse.Refuse("store", "", fmt.Sprintf("names %d servers", len(a.single)), fmt.Sprintf("use at most %d", maxShards))
-	}
-	a.text = strings.Join(shown, ",")
+	a.text = redactedList(parts)
 	return a, nil
 }
 
-// parseMany reads the address of a Cluster or of Sentinels: several hosts of one server, in the words of go-redis.
-func (a *address) parseMany(scheme, whole, rest string) (err error) {
-	query := ""
-	rest, query, _ = strings.Cut(rest, "?")
-	user := ""
+// splitAddress returns the addresses of a list. The hosts of a Cluster are one address, those of Sentinels up to the one with a path.
+// An address without a scheme has that of the one before it.
+func splitAddress(text string) (parts []string) {
+	for _, piece := range strings.Split(text, ",") {
+		if len(parts) > 0 && !strings.Contains(piece, "://") {
+			last := &parts[len(parts)-1]
+			scheme, rest, _ := strings.Cut(*last, "://")
+			if strings.HasSuffix(scheme, "+cluster") || strings.HasSuffix(scheme, "+sentinel") && !strings.Contains(rest, "/") {
+				*last += "," + piece
+				continue
+			}
+			piece = scheme + "://" + piece
+		}
+		parts = append(parts, piece)
+	}
+	return parts
+}
+
+// same reports whether two addresses lead to the same database.
+func (s server) same(o server) bool {
+	if s.alone != nil {
+		return o.alone != nil && s.alone.Addr == o.alone.Addr && s.alone.DB == o.alone.DB
+	}
+	return o.failover != nil && s.failover.MasterName == o.failover.MasterName && s.failover.DB == o.failover.DB &&
+		slices.Equal(s.failover.SentinelAddrs, o.failover.SentinelAddrs)
+}
+
+// hosts are the parts of an address that names several hosts: those of Sentinels, or of a Cluster.
+type hosts struct {
+	user       string // with the @, or empty
+	names      []string
+	path       string
+	parameters url.Values
+	refuse     func(wrong string) error
+}
+
+func parseHosts(shown, rest string) (h hosts, err error) {
+	h.refuse = func(wrong string) error { return rouse.Refuse("store", shown, wrong, addressCure) }
+	rest, query, _ := strings.Cut(rest, "?")
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-		user, rest = rest[:at+1], rest[at+1:]
+		h.user, rest = rest[:at+1], rest[at+1:]
 	}
-	hosts, path, _ := strings.Cut(rest, "/")
-	a.text = whole + "://" + hosts
-	refuse := func(wrong string) error { return rouse.Refuse("store", a.text, wrong, addressCure) }
-	names := strings.Split(hosts, ",")
-	if slices.Contains(names, "") {
-		return refuse("has no host")
+	names, path, _ := strings.Cut(rest, "/")
+	h.names, h.path = strings.Split(names, ","), path
+	if slices.Contains(h.names, "") {
+		return h, h.refuse("has no host")
 	}
-	parameters, err := url.ParseQuery(query)
+	if h.parameters, err = url.ParseQuery(query); err != nil {
+		return h, h.refuse("has parameters that cannot be read")
+	}
+	for _, name := range h.names[1:] {
+		h.parameters.Add("addr", name)
+	}
+	return h, nil
+}
+
+// own takes out a parameter that go-redis does not read.
+func (h *hosts) own(name string) string {
+	v := h.parameters.Get(name)
+	h.parameters.Del(name)
+	return v
+}
+
+func parseCluster(scheme, shown, rest string) (*goredis.ClusterOptions, error) {
+	h, err := parseHosts(shown, rest)
 	if err != nil {
-		return refuse("has parameters that cannot be read")
+		return nil, err
 	}
-	own := func(name string) string { // what go-redis does not read from an address
-		v := parameters.Get(name)
-		parameters.Del(name)
-		return v
+	if h.path != "" && h.path != "0" {
+		return nil, h.refuse("has a database, and a Cluster has none")
 	}
-	login, password, skip := own("sentinel_username"), own("sentinel_password"), own("skip_verify") == "true"
-	for _, h := range names[1:] {
-		parameters.Add("addr", h)
-	}
-	if a.kind == cluster {
-		if path != "" && path != "0" {
-			return refuse("has a database, and a Cluster has none")
-		}
-		a.cluster, err = goredis.ParseClusterURL(scheme + "://" + user + names[0] + "?" + parameters.Encode())
-	} else {
-		master, db, _ := strings.Cut(path, "/")
-		if master == "" {
-			return refuse("does not name the master that Sentinel knows")
-		}
-		a.text += "/" + path
-		parameters.Set("master_name", master)
-		a.failover, err = goredis.ParseFailoverURL(scheme + "://" + user + names[0] + "/" + db + "?" + parameters.Encode())
-	}
+	skip := h.own("skip_verify") == "true"
+	o, err := goredis.ParseClusterURL(scheme + "://" + h.user + h.names[0] + "?" + h.parameters.Encode())
 	if err != nil {
-		return refuse(unquoted(err))
+		return nil, h.refuse(unquoted(err))
 	}
-	var secure *tls.Config
-	if a.kind == cluster {
-		secure = a.cluster.TLSConfig
-	} else {
-		// For go-redis, the user of such an address is Sentinel's; here it is that of the server, as everywhere.
-		a.failover.Username, a.failover.Password = a.failover.SentinelUsername, a.failover.SentinelPassword
-		a.failover.SentinelUsername, a.failover.SentinelPassword = login, password
-		secure = a.failover.TLSConfig
+	ownName(o.TLSConfig, skip)
+	return o, nil
+}
+
+func parseSentinel(scheme, shown, rest string) (*goredis.FailoverOptions, error) {
+	h, err := parseHosts(shown, rest)
+	if err != nil {
+		return nil, err
 	}
-	if secure != nil {
-		secure.ServerName, secure.InsecureSkipVerify = "", skip // each server by its own name, not by the first one's
+	master, db, _ := strings.Cut(h.path, "/")
+	if master == "" {
+		return nil, h.refuse("does not name the master that Sentinel knows")
 	}
-	return nil
+	login, password, skip := h.own("sentinel_username"), h.own("sentinel_password"), h.own("skip_verify") == "true"
+	h.parameters.Set("master_name", master)
+	o, err := goredis.ParseFailoverURL(scheme + "://" + h.user + h.names[0] + "/" + db + "?" + h.parameters.Encode())
+	if err != nil {
+		return nil, h.refuse(unquoted(err))
+	}
+	// For go-redis, the user of such an address is Sentinel's; here it is that of the server, as everywhere.
+	o.Username, o.Password = o.SentinelUsername, o.SentinelPassword
+	o.SentinelUsername, o.SentinelPassword = login, password
+	ownName(o.TLSConfig, skip)
+	return o, nil
+}
+
+// ownName makes TLS verify each server by its own name, not by that of the first one.
+func ownName(c *tls.Config, skip bool) {
+	if c != nil {
+		c.ServerName, c.InsecureSkipVerify = "", skip
+	}
 }
 
 // connect makes a client for each server; it does not wait for connections.
@@ -147,30 +205,44 @@ func (a *address) parseMany(scheme, whole, rest string) (err error) {
 // Nothing is retried by the clients: only the caller knows whether a write may be sent twice. RESP2 and no announcements keep a
 // connection's start to the login, which every kind of server and the least privileged user have.
 func (a address) connect(o Options) []goredis.UniversalClient {
-	switch a.kind {
-	case cluster:
+	if a.kind == cluster {
 		c := *a.cluster
 		c.MaxRetries, c.ContextTimeoutEnabled, c.Protocol, c.DisableIdentity, c.DisableRoutingPolicies = -1, true, 2, true, true
 		c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout, o.Timeout, o.Timeout
 		c.ReadOnly, c.RouteByLatency, c.RouteRandomly = false, false, false // a replica is behind
+		c.ClusterStateReloadInterval = time.Second                          // a new master is found by nothing else, as no call is sent again
 		c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		return []goredis.UniversalClient{goredis.NewClusterClient(&c)}
-	case sentinel:
-		c := *a.failover
+	}
+	clients := make([]goredis.UniversalClient, len(a.servers))
+	for i, s := range a.servers {
+		clients[i] = s.connect(o)
+	}
+	return clients
+}
+
+func (s server) connect(o Options) goredis.UniversalClient {
+	if s.failover != nil {
+		c := *s.failover
 		c.MaxRetries, c.ContextTimeoutEnabled, c.Protocol, c.DisableIdentity = -1, true, 2, true
 		c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout, o.Timeout, o.Timeout
 		c.ReplicaOnly, c.RouteByLatency, c.RouteRandomly, c.UseDisconnectedReplicas = false, false, false, false
-		return []goredis.UniversalClient{goredis.NewFailoverClient(&c)}
+		return goredis.NewFailoverClient(&c)
 	}
-	clients := make([]goredis.UniversalClient, len(a.single))
-	for i, of := range a.single {
-		c := *of
-		c.MaxRetries, c.ContextTimeoutEnabled, c.Protocol, c.DisableIdentity = -1, true, 2, true
-		c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout, o.Timeout, o.Timeout
-		c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-		clients[i] = goredis.NewClient(&c)
+	c := *s.alone
+	c.MaxRetries, c.ContextTimeoutEnabled, c.Protocol, c.DisableIdentity = -1, true, 2, true
+	c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout, o.Timeout, o.Timeout
+	c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return goredis.NewClient(&c)
+}
+
+// redactedList returns a list of addresses without users, passwords and parameters.
+func redactedList(parts []string) string {
+	shown := make([]string, len(parts))
+	for i, part := range parts {
+		shown[i] = redacted(part)
 	}
-	return clients
+	return strings.Join(shown, ",")
 }
 
 // redacted returns an address without its user, password and parameters.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -56,9 +57,33 @@ func (s *Store) apply(ctx context.Context, st stamp, changes []rouse.Change) ([]
 		})
 	}
 	if err := group.Wait(); err != nil {
+		if part := partial(work, errs); part != nil {
+			return results, part
+		}
 		return nil, outcome(work, errs)
 	}
 	return results, nil
+}
+
+// partial is the error of a call that some shards carried out, and others did not answer. It is nil if that is not what happened.
+func partial(work []*writer, errs []error) error {
+	var p rouse.Partial
+	failed := 0
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, errAnswer) || errors.Is(err, rouse.ErrFull) {
+			return nil
+		}
+		failed++
+		p.Unknown, p.Err = append(p.Unknown, work[i].at...), err
+	}
+	if failed == len(work) {
+		return nil
+	}
+	slices.Sort(p.Unknown)
+	return &p
 }
 
 // outcome is the error of a call. It is rouse.ErrFull only if nothing was changed, which is what that says.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/rousehq/rouse"
 )
@@ -60,6 +61,13 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 	if err != nil {
 		return rouse.Batch{}, err
 	}
+	for n := range c.s.shards {
+		p := rouse.Missing{Part: c.s.part(n), Err: c.away[n]}
+		same := func(o rouse.Missing) bool { return o.Part == p.Part }
+		if p.Err != nil && !slices.ContainsFunc(c.batch.Missing, same) {
+			c.batch.Missing = append(c.batch.Missing, p)
+		}
+	}
 	return c.batch, nil
 }
 
@@ -69,6 +77,40 @@ type claim struct {
 	w     rouse.Window
 	now   string // in ms; empty: the one server's, whatever it is
 	batch rouse.Batch
+
+	mu   sync.Mutex
+	away map[int]error // the shards that did not answer; the claim goes on without them
+}
+
+// everyShard calls work for all shards that have answered so far, at the same time. A shard that fails is left out from then on. The first
+// one cannot be left out: its server has the clock.
+func (c *claim) everyShard(ctx context.Context, work func(n int, sh *shard) error) error {
+	return c.s.everyShard(func(n int, sh *shard) error {
+		if c.isAway(n) {
+			return nil
+		}
+		return c.without(ctx, n, work(n, sh))
+	})
+}
+
+func (c *claim) isAway(n int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.away[n] != nil
+}
+
+// without leaves out a shard that failed with an error. It returns the error if the claim cannot go on without the shard.
+func (c *claim) without(ctx context.Context, n int, err error) error {
+	if err == nil || n == 0 || ctx.Err() != nil || errors.Is(err, errAnswer) || errors.Is(err, errCrowded) {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away == nil {
+		c.away = map[int]error{}
+	}
+	c.away[n] = err
+	return nil
 }
 
 // read fills the batch with the first rows of the window.
@@ -152,7 +194,7 @@ func (c *claim) holdSome(ctx context.Context, w rouse.Window) (more bool, err er
 		found++
 	}
 	held := make([][]rouse.Row, len(c.s.shards))
-	err = c.s.everyShard(func(n int, sh *shard) (err error) {
+	err = c.everyShard(ctx, func(n int, sh *shard) (err error) {
 		var sources []*source
 		for _, src := range q.of(n) {
 			if src.want > 0 {
@@ -239,6 +281,9 @@ func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, sources []*
 func (c *claim) heard(answers [][]any) error {
 	token := uint64(math.MaxUint64)
 	for n, answer := range answers {
+		if c.isAway(n) {
+			continue
+		}
 		if len(answer) < 2 {
 			return errAnswer
 		}

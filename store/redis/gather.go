@@ -70,7 +70,7 @@ func (c *claim) blobs(ctx context.Context, spots []spot) ([]string, error) {
 		places[at.shard] = append(places[at.shard], i)
 	}
 	out := make([]string, len(spots))
-	return out, c.s.everyShard(func(n int, sh *shard) error {
+	return out, c.everyShard(ctx, func(n int, sh *shard) error {
 		if len(places[n]) == 0 {
 			return nil
 		}

@@ -3,7 +3,10 @@ package redis
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -53,7 +56,16 @@ func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, erro
 	}
 	defer end()
 	out := make([]uint64, len(keys))
-	err = s.eachShard(keys, func(sh *shard, at []int, members []any) error {
+	var mu sync.Mutex
+	var away rouse.Partial
+	err = s.eachShard(keys, func(sh *shard, at []int, members []any) (err error) {
+		defer func() {
+			if err != nil && !errors.Is(err, errAnswer) {
+				mu.Lock()
+				defer mu.Unlock()
+				away.Unknown, away.Err, err = append(away.Unknown, at...), err, nil
+			}
+		}()
 		v, err := sh.run(ctx, revisionScript, members...)
 		if err != nil {
 			return err
@@ -67,10 +79,16 @@ func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, erro
 		}
 		return nil
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case len(away.Unknown) == 0:
+		return out, nil
+	case len(away.Unknown) == len(keys):
+		return nil, away.Err
 	}
-	return out, nil
+	slices.Sort(away.Unknown)
+	return out, &away
 }
 
 // eachShard calls read for the keys of each shard, in parts, and at the same time for all shards. at are the places of the keys.

@@ -70,7 +70,7 @@ func (c *claim) queues(ctx context.Context, w rouse.Window) (*queues, error) {
 		}
 	}
 	answers := make([][]any, len(c.s.shards))
-	err := c.s.everyShard(func(n int, sh *shard) (err error) {
+	err := c.everyShard(ctx, func(n int, sh *shard) (err error) {
 		answers[n], err = c.look(ctx, sh, w, q.of(n))
 		return err
 	})
@@ -81,6 +81,9 @@ func (c *claim) queues(ctx context.Context, w rouse.Window) (*queues, error) {
 		return nil, err
 	}
 	for n, answer := range answers {
+		if c.isAway(n) {
+			continue
+		}
 		if err := q.fill(q.of(n), answer); err != nil {
 			return nil, err
 		}
@@ -195,8 +198,13 @@ func (q *queues) next(ctx context.Context) (it item, ok bool, err error) {
 			return it, true, nil
 		}
 		answer, err := q.c.look(ctx, &q.c.s.shards[src.shard], q.w, []*source{src})
-		if err != nil {
+		if err = q.c.without(ctx, src.shard, err); err != nil {
 			return it, false, err
+		}
+		if q.c.isAway(src.shard) { // what it had further on is missing
+			src.more = false
+			q.settle(src)
+			continue
 		}
 		if err := q.fill([]*source{src}, answer); err != nil {
 			return it, false, err

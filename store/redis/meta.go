@@ -126,10 +126,18 @@ func (s *Store) meta(ctx context.Context, i int, values ...any) (map[string]stri
 	return m, nil
 }
 
-// name says which server is meant.
+// name returns how messages name a server.
 func (s *Store) name(i int) string {
-	if len(s.addr.single) > i {
-		return "server " + s.addr.single[i].Addr
+	if len(s.addr.names) > i {
+		return "server " + s.addr.names[i]
 	}
 	return "the server"
+}
+
+// part returns how messages name a shard: by its server, if that is one of several.
+func (s *Store) part(shard int) string {
+	if s.addr.kind == several {
+		return s.name(shard % len(s.servers))
+	}
+	return fmt.Sprintf("shard %d", shard)
 }

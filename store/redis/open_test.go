@@ -120,6 +120,11 @@ func TestAddresses(t *testing.T) {
 		{"redis+sentinel://u:secret@h1:1,h2:2/main", "redis+sentinel://h1:1,h2:2/main"},
 		{"redis+sentinel://h1:1/main/4?sentinel_password=secret", "redis+sentinel://h1:1/main/4"},
 		{"rediss+cluster://u:secret@h1:1,h2:2?skip_verify=true", "rediss+cluster://h1:1,h2:2"},
+		{"redis+sentinel://u:secret@h1:1,h2:2/a,redis+sentinel://h1:1,h2:2/b/1", "redis+sentinel://h1:1,h2:2/a,redis+sentinel://h1:1,h2:2/b/1"},
+		{"redis+sentinel://h1:1,h2:2/a,h1:1,h2:2/b,redis://h3:3/0", "redis+sentinel://h1:1,h2:2/a,redis+sentinel://h1:1,h2:2/b,redis://h3:3/0"},
+		{"redis+sentinel://h1:1/a,redis+sentinel://h1:1/a", "!twice"},
+		{"redis://u:secret@h1:1/0,redis+cluster://h2:2", "!is a Cluster in a list"},
+		{"redis+what://u:secret@h1:1/0", "!scheme"},
 		{"localhost:6379", "!is no address of a Redis"},
 		{"http://localhost", "!scheme"},
 		{"redis://h1:1/0,redis://h1:1/0", "!twice"},
@@ -144,7 +149,7 @@ func TestAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := a.failover; f.MasterName != "main" || f.DB != 4 || f.Username != "u" || f.Password != "p/w" || f.SentinelPassword != "sp" ||
+	if f := a.servers[0].failover; f.MasterName != "main" || f.DB != 4 || f.Username != "u" || f.Password != "p/w" || f.SentinelPassword != "sp" ||
 		f.SentinelUsername != "" || strings.Join(f.SentinelAddrs, " ") != "h1:1 h2:2" || f.TLSConfig == nil || f.TLSConfig.ServerName != "" ||
 		f.TLSConfig.InsecureSkipVerify {
 		t.Errorf("%+v", f)

@@ -10,13 +10,14 @@
 // # Addresses
 //
 //	redis://[user:password@]host:port[/db]                       one server; rediss:// is with TLS
-//	redis://h1:6379/0,redis://h2:6379/0                          several servers, each with a share of the timers
-//	redis+sentinel://[user:password@]h1:26379,h2:26379/name[/db]  the server that Sentinel says is the master of that name
+//	redis+sentinel://[user:password@]h1:26379,h2:26379/name[/db]  the server that Sentinel reports as the master of that name
+//	redis://h1:6379/0,redis://h2:6379/0                          several servers of either kind, each with a share of the timers
 //	redis+cluster://[user:password@]h1:6379,h2:6379              a Cluster, found from any of its servers
 //
 // rediss+sentinel:// and rediss+cluster:// are with TLS. What is special in a user or password, such as @ / : and , is written
 // as %40 %2F %3A and %2C. Several servers are named in the same order by all nodes, and for ever: the rule that finds a timer's
-// server is kept in each of them, and Open refuses a list that differs. Leases, and the clock, are those of the first.
+// server is kept in each of them, and Open refuses a list that differs. Leases, and the clock, are those of the first: while it is
+// away, nothing fires, so put it behind Sentinel. While another one is away, its timers wait and the others' fire.
 // Parameters of the address are go-redis', such as ?skip_verify=true, and for Sentinel's own login
 // sentinel_username and sentinel_password.
 //
@@ -130,6 +131,11 @@ func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
 		return nil, err
 	}
 	s := &Store{opts: o, addr: a, servers: a.connect(o), writes: newWrites()}
+	if len(s.servers) > 1 {
+		for i, c := range s.servers {
+			s.servers[i] = newGuard(c)
+		}
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("store %s: %w", a, err), s.disconnect())

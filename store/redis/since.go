@@ -20,7 +20,7 @@ func (c *claim) readSince(ctx context.Context) (done bool, err error) {
 		args = append(args, bucket)
 	}
 	answers, noted := make([][]any, len(c.s.shards)), make([][]spot, len(c.s.shards))
-	err = c.s.everyShard(func(n int, sh *shard) (err error) {
+	err = c.everyShard(ctx, func(n int, sh *shard) (err error) {
 		if answers[n], err = list(sh.run(ctx, sinceScript, args...)); err != nil {
 			return err
 		}
@@ -36,8 +36,8 @@ func (c *claim) readSince(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for _, answer := range answers {
-		if answer[2] != int64(1) {
+	for n, answer := range answers {
+		if !c.isAway(n) && answer[2] != int64(1) {
 			return false, nil
 		}
 	}

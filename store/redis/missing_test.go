@@ -1,0 +1,176 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/servers"
+)
+
+func keysOf(names []string) (keys []rouse.Key) {
+	for _, n := range names {
+		keys = append(keys, rowOf(n).Key)
+	}
+	return keys
+}
+
+// A list of servers of which one is away: the timers of the others are served whole, and what is missing is reported.
+func TestAServerThatIsAwayKeepsNothingOfTheOthers(t *testing.T) {
+	a, b := servers.StartRedis(t), servers.StartRedis(t)
+	s := openTest(t, a.URL()+","+b.URL(), Options{Timeout: 2 * time.Second})
+	defer s.Close()
+	var names []string
+	for i := range 60 {
+		names = append(names, fmt.Sprint("t", i))
+		create(t, s, names[i])
+	}
+	on := func(shard int) (of []string) {
+		return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return s.shardOf(&rowOf(n).Key) != shard })
+	}
+	claim := func(w rouse.Window) rouse.Batch {
+		t.Helper()
+		w.Buckets, w.Limit = []uint32{0}, 1000
+		batch, err := s.Claim(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return batch
+	}
+	all := claim(rouse.Window{})
+	if len(all.Rows) != 60 || all.Missing != nil {
+		t.Fatalf("%d rows, missing %v", len(all.Rows), all.Missing)
+	}
+	b.Kill()
+	for what, w := range map[string]rouse.Window{"a read": {}, "a hold": {Hold: time.Millisecond}} {
+		batch := claim(w)
+		if len(batch.Rows) < len(on(0)) || slices.ContainsFunc(batch.Rows, func(r rouse.Row) bool { return s.shardOf(&r.Key) != 0 }) {
+			t.Errorf("%s: %d rows of %d", what, len(batch.Rows), len(on(0)))
+		}
+		if len(batch.Missing) != 1 || !strings.Contains(batch.Missing[0].Part, b.Addr()) || batch.Missing[0].Err == nil {
+			t.Errorf("%s: missing %v", what, batch.Missing)
+		}
+	}
+	if batch := claim(rouse.Window{Since: all.Token}); len(batch.Missing) != 1 {
+		t.Errorf("a sweep: missing %v", batch.Missing)
+	}
+
+	keys := keysOf(names)
+	revisions, err := s.Revisions(t.Context(), keys)
+	var partial *rouse.Partial
+	if !errors.As(err, &partial) || len(partial.Unknown) != len(on(1)) {
+		t.Fatalf("revisions: %v", err)
+	}
+	var changes []rouse.Change
+	for i, k := range keys {
+		unknown := slices.Contains(partial.Unknown, i)
+		if unknown != (s.shardOf(&k) == 1) || unknown != (revisions[i] == 0) {
+			t.Errorf("%s: revision %d, unknown %v", k.Name, revisions[i], unknown)
+		}
+		changes = append(changes, rouse.Change{Key: k, If: max(revisions[i], 1)})
+	}
+	results, err := s.Apply(t.Context(), changes)
+	if !errors.As(err, &partial) || len(partial.Unknown) != len(on(1)) {
+		t.Fatalf("apply: %v", err)
+	}
+	for i, r := range results {
+		if r.Applied == slices.Contains(partial.Unknown, i) {
+			t.Errorf("%s: %+v", names[i], r)
+		}
+	}
+	// What cannot be told apart from the whole is refused.
+	if _, err := s.List(t.Context(), rouse.Query{Limit: 100}); err == nil {
+		t.Error("a list without the rows of a server is given out as the whole")
+	}
+	if _, err := s.Count(t.Context(), rouse.Query{}); err == nil {
+		t.Error("a count, too")
+	}
+	_, err = s.Get(t.Context(), keysOf(on(1)[:1]))
+	if err == nil {
+		t.Error("a row of the server that is away is given out as not there")
+	}
+	b.Start()
+	eventually(t, "all of the other server is there again", func() error {
+		batch := claim(rouse.Window{})
+		if len(batch.Missing) > 0 || len(batch.Rows) != len(on(1)) {
+			return fmt.Errorf("%d rows, missing %v", len(batch.Rows), batch.Missing)
+		}
+		return nil
+	})
+}
+
+// A server that hangs costs one timeout, not one for each call: the guard asks alone whether it answers.
+func TestAServerThatHangsIsWaitedForOnce(t *testing.T) {
+	a, b := servers.StartRedis(t), servers.StartRedis(t)
+	s := openTest(t, a.URL()+","+b.URL(), Options{Timeout: time.Second})
+	defer s.Close()
+	b.Pause()
+	defer b.Resume()
+	waited := 0
+	for range 20 {
+		_, err := s.Claim(t.Context(), rouse.Window{Buckets: []uint32{0}, Limit: 10})
+		if err == nil {
+			continue
+		}
+		waited++ // its own time was over when the server's was
+	}
+	if waited > 2 {
+		t.Errorf("%d of 20 claims waited for a server that hangs", waited)
+	}
+	guard := s.servers[1].(*guard)
+	if err := guard.away(); err == nil {
+		t.Error("the server that hangs is not known to be away")
+	}
+	b.Resume()
+	eventually(t, "the server is back", guard.away)
+}
+
+// When a master of a Cluster dies, its replica takes over within seconds; rouse follows it as soon.
+func TestADeadMasterOfAClusterIsFollowed(t *testing.T) {
+	masters := servers.StartRedisCluster(t)
+	servers.AddRedisReplicas(t, masters)
+	s := openTest(t, "redis+cluster://"+masters[0].Addr(), Options{Timeout: 2 * time.Second})
+	defer s.Close()
+	var names []string
+	for i := range 60 {
+		names = append(names, fmt.Sprint("t", i))
+		create(t, s, names[i])
+	}
+	tell(t, masters[1].Addr(), "wait", 1, 5000)
+	masters[1].Kill()
+	began := time.Now()
+	eventually(t, "all rows are there", func() error {
+		batch, err := s.Claim(t.Context(), rouse.Window{Buckets: []uint32{0}, Limit: 1000})
+		if err == nil && (len(batch.Rows) != 60 || len(batch.Missing) > 0) {
+			err = fmt.Errorf("%d rows, missing %v", len(batch.Rows), batch.Missing)
+		}
+		if err != nil && time.Since(began) > 25*time.Second { // the client's own interval is a minute
+			t.Fatalf("not within %v: %v", time.Since(began), err)
+		}
+		return err
+	})
+}
+
+// Sentinel masters may be in a list of servers.
+func TestAMasterInAListOfServersIsFollowed(t *testing.T) {
+	sentinel, other := servers.StartSentinel(t), servers.StartRedis(t)
+	s := openTest(t, "redis+sentinel://"+sentinel.Watcher.Addr()+"/"+sentinel.Name+","+other.URL(), Options{Timeout: 2 * time.Second})
+	defer s.Close()
+	for i := range 20 {
+		create(t, s, fmt.Sprint("t", i))
+	}
+	tell(t, sentinel.Master.Addr(), "wait", 1, 5000)
+	sentinel.Master.Kill()
+	sentinel.AwaitMaster(t, sentinel.Replica)
+	eventually(t, "all rows are there", func() error {
+		batch, err := s.Claim(t.Context(), rouse.Window{Buckets: []uint32{0}, Limit: 1000})
+		if err == nil && (len(batch.Rows) != 20 || len(batch.Missing) > 0) {
+			err = fmt.Errorf("%d rows, missing %v", len(batch.Rows), batch.Missing)
+		}
+		return err
+	})
+}
