@@ -407,6 +407,9 @@ type Lane struct {
 	Burst   int     // fires that may go at once under Rate; 0 is a second's worth, at least 1
 	CatchUp float64 // fires a second, at most, of those that are more than CatchUpAfter late at their first attempt; 0 is no limit
 
+	// Paced means that receivers take fires at their own pace, by what they acknowledge: no rate of catching up applies.
+	Paced bool
+
 	// Spend asks that an attempt is written down as spent before it is delivered: where a delivery may kill the process, the
 	// attempts of a fire that does so each time run out, and it ends as a dead letter.
 	Spend bool

@@ -132,11 +132,11 @@ func (e *Engine) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant)
 	en := e.window.entries[t.Key]
 	var sent rouse.Instant
 	var attempt uint32
-	at, waiting, limit := nowhere, 0, 0
+	at, waiting, limit, rates := nowhere, 0, 0, ""
 	if en != nil {
 		at, sent, attempt = en.state, en.sent, en.occ.Attempt
 		if en.lane != nil {
-			waiting, limit = en.lane.queued, en.lane.limit
+			waiting, limit, rates = en.lane.queued, en.lane.limit, en.lane.rates(en.kind)
 		}
 	}
 	e.mu.Unlock()
@@ -150,7 +150,7 @@ func (e *Engine) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant)
 	case t.Token != 0:
 		x.say("accepted", t.Visible, "The receiver has accepted the occurrence of %s and has until %s to report; then the attempt counts as failed.", x.when(occ.Due), x.when(t.Visible))
 	case at == queued && current:
-		x.say("waiting", occ.Due, "The occurrence of %s is due and waits for its turn: %d fires wait for this target, of which %d may be out at a time.", x.when(occ.Due), waiting, limit)
+		x.say("waiting", occ.Due, "The occurrence of %s is due and waits for its turn: %d fires wait for this target, of which %d may be out at a time%s.", x.when(occ.Due), waiting, limit, rates)
 	case t.Paused:
 		x.say("paused", t.Until, "It is paused%s%s.", because(t.Reason), until(x, t.Until))
 	case t.Attempts != 0:

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -297,6 +298,17 @@ func (ln *lane) sendableIn(now time.Time) time.Duration {
 		wait = max(wait, ln.catchUp.wait())
 	}
 	return wait
+}
+
+// rates describes, as the end of a sentence, the rates that bound fires of a kind.
+func (ln *lane) rates(kind uint8) (text string) {
+	if ln.all.rate != 0 {
+		text = fmt.Sprintf(", and %g may go in a second (limits)", ln.all.rate)
+	}
+	if kind == late && ln.catchUp.rate != 0 {
+		text += fmt.Sprintf("; as it is more than %v late, it goes at the rate of catching up, %g a second (catch-up-rate)", rouse.CatchUpAfter, ln.catchUp.rate)
+	}
+	return text
 }
 
 // pop takes up to n queued entries: high ones before normal ones before low ones, each up to its share of the round.

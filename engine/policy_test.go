@@ -451,7 +451,12 @@ func TestCatchingUpDoesNotFloodNorDelayTheRest(t *testing.T) {
 		for i := range 20 {
 			h.put(fmt.Sprint("new", i), "@after 2s")
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(5 * time.Second)
+		x, err := h.Explain(t.Context(), key("old99"), 0)
+		if err != nil || !strings.Contains(x.Summary, "10 a second (catch-up-rate)") {
+			t.Errorf("what waits for the rate is explained as %q, %v", x.Summary, err)
+		}
+		time.Sleep(55 * time.Second)
 		var old, fresh time.Duration
 		for _, a := range h.sink.got() {
 			if at := a.at.Sub(from); strings.HasPrefix(a.Name, "old") {

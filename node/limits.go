@@ -51,7 +51,8 @@ func (l *Limit) covers(namespace, target string) bool {
 	return (l.Namespace == "" || l.Namespace == namespace) && len(target) >= len(l.Target) && strings.EqualFold(target[:len(l.Target)], l.Target)
 }
 
-// limiter returns what the configuration makes of a lane: the rate of catching up, and the first limit that covers its target.
+// limiter returns what the configuration makes of a lane: the rate of catching up, if its receivers do not pace
+// themselves, and the first limit that covers its target.
 func (c *Config) limiter() func(namespace string, spec *rouse.Spec, lane rouse.Lane) rouse.Lane {
 	catchUp, limits := c.CatchUpRate, c.Limits
 	// No lane of a sink has a space in front of its colon. Fires that are written down before they are sent, and those that are
@@ -62,7 +63,9 @@ func (c *Config) limiter() func(namespace string, spec *rouse.Spec, lane rouse.L
 		names[i] = [2]string{name, "spending " + name}
 	}
 	return func(namespace string, spec *rouse.Spec, lane rouse.Lane) rouse.Lane {
-		lane.CatchUp = catchUp
+		if !lane.Paced {
+			lane.CatchUp = catchUp
+		}
 		for i := range limits {
 			l := &limits[i]
 			if !l.covers(namespace, spec.Target) {

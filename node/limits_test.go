@@ -37,6 +37,10 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s, %s: %+v, want %+v", x.namespace, x.target, got, x.want)
 		}
 	}
+	paced := rouse.Lane{Name: "lane", Limit: 64, Batch: 256, Paced: true}
+	if got := limit("other", &rouse.Spec{Target: "stream:mai"}, paced); got != paced {
+		t.Errorf("receivers that pace themselves: %+v", got)
+	}
 	lane.Spend = true
 	if got := limit("acme", &rouse.Spec{Target: "stream:mail"}, lane); !got.Spend || got.Name != "spending limit 1 stream:mail" {
 		t.Errorf("spending: %+v", got)
@@ -44,6 +48,34 @@ func TestLimits(t *testing.T) {
 	spec := &rouse.Spec{Target: "stream:mail"}
 	if n := testing.AllocsPerRun(100, func() { limit("acme", spec, lane) }); n != 0 {
 		t.Errorf("a limit costs %v allocations a fire", n)
+	}
+}
+
+// What acknowledges each fire takes a backlog as fast as it can; what is called is spared.
+func TestRateOfCatchingUp(t *testing.T) {
+	c := config(t, "mem:")
+	c.DaprListen, c.Reminders = "127.0.0.1:0", true
+	n, err := start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run(t, n)()
+	limit := c.limiter()
+	for target, x := range map[string]struct {
+		sink rouse.Sink
+		want float64
+	}{
+		"https://example.com/": {n.hooks, c.CatchUpRate},
+		"func:f":               {n.functions, c.CatchUpRate},
+		"dapr:job/a":           {n.daprSink(), 0},
+		"reminder:a":           {n.reminderSink(), 0},
+		"stream:a":             {n.streams, 0},
+		"pool:a/b":             {n.pools.target(), 0},
+	} {
+		spec := &rouse.Spec{Target: target}
+		if got := limit("a", spec, x.sink.Lane("a", spec)).CatchUp; got != x.want {
+			t.Errorf("%s is caught up with at %v a second, want %v", target, got, x.want)
+		}
 	}
 }
 

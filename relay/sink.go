@@ -68,9 +68,12 @@ func NewSink(checks rouse.Sink, q queue.Publisher, o SinkOptions) *Sink {
 // Check is the other sink's.
 func (s *Sink) Check(spec *rouse.Spec) error { return s.checks.Check(spec) }
 
-// Lane is one for all fires: how many a target takes at a time is for the executors to heed. No attempt is spent before it is
+// Lane is one for all fires whose rate of catching up is bounded, and one for those that receivers pace: how many a target takes at a time is for the executors to heed. No attempt is spent before it is
 // published, as publishing ends no process.
-func (s *Sink) Lane(string, *rouse.Spec) rouse.Lane {
+func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
+	if s.checks.Lane(namespace, spec).Paced {
+		return rouse.Lane{Name: "queue paced", Limit: s.opts.Limit, Batch: s.opts.Batch, Paced: true}
+	}
 	return rouse.Lane{Name: "queue", Limit: s.opts.Limit, Batch: s.opts.Batch}
 }
 

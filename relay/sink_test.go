@@ -40,7 +40,9 @@ func (checks) Check(spec *rouse.Spec) error {
 	}
 	return nil
 }
-func (checks) Lane(string, *rouse.Spec) rouse.Lane { panic("the queue's lane counts") }
+func (checks) Lane(_ string, spec *rouse.Spec) rouse.Lane {
+	return rouse.Lane{Name: "other", Limit: 1, Batch: 1, Paced: spec.Target == "paced:"}
+}
 func (checks) Deliver(context.Context, []rouse.Fire, func(int, rouse.Outcome)) {
 	panic("executors deliver")
 }
@@ -94,8 +96,11 @@ func TestWhatIsConfirmedIsAccepted(t *testing.T) {
 	if err := s.Check(&rouse.Spec{Target: "bad:"}); err == nil {
 		t.Error("the other sink's check is not made")
 	}
-	if l := s.Lane("n", list[0].Spec); l.Limit < l.Batch || l.Batch < 2 || l.Spend {
+	if l := s.Lane("n", list[0].Spec); l.Limit < l.Batch || l.Batch < 2 || l.Spend || l.Paced {
 		t.Errorf("lane %+v", l)
+	}
+	if a, b := s.Lane("n", list[0].Spec), s.Lane("n", &rouse.Spec{Target: "paced:"}); !b.Paced || b.Name == a.Name || b.Limit != a.Limit {
+		t.Errorf("lanes %+v and %+v", a, b)
 	}
 }
 

@@ -111,7 +111,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 
 // Lane returns one lane for each app, and for each actor type, of a namespace.
 func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
-	return rouse.Lane{Name: s.lanes.name(namespace, spec.Target), Limit: s.opts.outstanding(), Batch: batch}
+	return rouse.Lane{Name: s.lanes.name(namespace, spec.Target), Limit: s.opts.outstanding(), Batch: batch, Paced: true}
 }
 
 // Obstacle says that nobody watches.

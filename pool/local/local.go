@@ -114,7 +114,7 @@ func CheckOptions(spec *rouse.Spec) error {
 
 // Lane returns a lane for each key, so that keys do not delay each other.
 func (s *Sink) Lane(_ string, spec *rouse.Spec) rouse.Lane {
-	return rouse.Lane{Name: clone(spec.Target), Limit: s.opts.PerKey, Batch: maxBatch}
+	return rouse.Lane{Name: clone(spec.Target), Limit: s.opts.PerKey, Batch: maxBatch, Paced: true}
 }
 
 // maxBatch is how many requests come in one Deliver.

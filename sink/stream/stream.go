@@ -156,7 +156,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 
 // Lane has room for many messages on their way: how much each subscriber gets is a matter of its credits.
 func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
-	return rouse.Lane{Name: s.lanes.name(namespace, spec.Target), Limit: s.opts.Outstanding, Batch: maxFires}
+	return rouse.Lane{Name: s.lanes.name(namespace, spec.Target), Limit: s.opts.Outstanding, Batch: maxFires, Paced: true}
 }
 
 // Obstacle says that nobody takes the fires of the spec's channel.
