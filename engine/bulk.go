@@ -159,6 +159,9 @@ func contains(states []rouse.State, s rouse.State) bool {
 
 // bulkPage does the action to rows, at most many at a time: their writes share commits.
 func (e *Engine) bulkPage(ctx context.Context, r *BulkRequest, timers []rouse.Timer) []error {
+	if r.Action == "delete" {
+		return e.DeleteMany(ctx, timers)
+	}
 	errs := make([]error, len(timers))
 	turns := make(chan struct{}, 64)
 	for i := range timers {
@@ -176,8 +179,6 @@ func (e *Engine) bulkPage(ctx context.Context, r *BulkRequest, timers []rouse.Ti
 
 func (e *Engine) bulkOne(ctx context.Context, r *BulkRequest, t *rouse.Timer) (err error) {
 	switch key := t.Key; r.Action {
-	case "delete":
-		_, err = e.Delete(ctx, key, 0)
 	case "pause":
 		_, err = e.Pause(ctx, key, r.Reason, r.Until)
 	case "resume":

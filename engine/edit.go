@@ -58,7 +58,7 @@ func (e *Engine) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (
 	defer e.hold(key)()
 	out, err := e.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
 		d.Generation = t.Generation
-		return rouse.Step{Log: e.cutOffTimer(t, "deleted while it was being tried")}, nil
+		return e.deletion(t), nil
 	})
 	d.InFlight = out.inFlight
 	if (err == nil || errors.Is(err, rouse.ErrNotFound)) && key.Fire == "" { // an earlier call may have been cut off between the two
@@ -72,6 +72,11 @@ func (e *Engine) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (
 		}
 	}
 	return d, err
+}
+
+// deletion is the step that removes a timer, with the records of the occurrences that it ends.
+func (e *Engine) deletion(t *rouse.Timer) rouse.Step {
+	return rouse.Step{Log: e.cutOffTimer(t, "deleted while it was being tried")}
 }
 
 // sweep removes the occurrences of a timer that are on their way beside it, of generations before the given one, but for those

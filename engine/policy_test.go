@@ -616,6 +616,10 @@ func answerBy(f func(rouse.Fire) rouse.Outcome) func(context.Context, rouse.Fire
 func TestAnOccurrenceThatIsCutOffIsRecordedOnce(t *testing.T) {
 	for name, cut := range map[string]func(*house) error{
 		"delete": func(h *house) error { _, err := h.Delete(context.Background(), key("a"), 0); return err },
+		"delete many": func(h *house) error {
+			list, _, err := h.List(context.Background(), rouse.Query{Namespace: "n", Limit: 10})
+			return errors.Join(append(h.DeleteMany(context.Background(), list), err)...)
+		},
 		"replace": func(h *house) error {
 			r, err := h.Put(context.Background(), []Put{{Key: key("a"), Mode: CreateOrReplace, Spec: rouse.Spec{Schedule: "@after 24h", Target: "test:a"}}})
 			return errors.Join(err, r[0].Err)

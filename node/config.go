@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/dapr/scheduler"
 	"github.com/rousehq/rouse/sink/broker"
 )
 
@@ -42,6 +43,8 @@ type Config struct {
 	DaprTrustDomain      string // of Dapr's control plane
 	DaprNamespace        string // of Dapr's control plane
 	DaprWorkloadAPI      string // unix:PATH or tcp://IP:PORT
+
+	DaprConnections int // connections of sidecars at a time, and watches; others are refused
 
 	Reminders          bool          // serve the reminder service with the API
 	ReminderBucketSize int           // tokens of a bucket; the first node that makes one decides for that one
@@ -113,7 +116,7 @@ func Defaults() Config {
 		Strategy: "bucket", Buckets: 64, Lease: 10 * time.Second, Hold: 10 * time.Second, Poll: time.Second, Tick: time.Second,
 		TickDelay: 10 * time.Minute, ClaimBatch: 4096, Leader: "store", IndexCriticality: 5, QueueName: "rouse",
 		ReminderBucketSize: 100_000, ReminderHeartbeat: 2 * time.Second, ReminderTimeout: 30 * time.Second, ReminderMetadata: 128, ReminderCapacity: 10_000,
-		DaprTrustDomain: "localhost", DaprNamespace: "default",
+		DaprTrustDomain: "localhost", DaprNamespace: "default", DaprConnections: scheduler.MaxConns,
 	}
 }
 

@@ -44,6 +44,9 @@ func (c *Config) checkDapr() (errs []error) {
 			bad("dapr-advertise %q is no address: give HOST:PORT as sidecars reach this node, or nothing", c.DaprAdvertise)
 		}
 	}
+	if c.DaprConnections < 1 {
+		bad("dapr-connections is %d: give 1 or more", c.DaprConnections)
+	}
 	if c.Queue != "" {
 		bad("dapr-listen does not go with a queue: a trigger waits for its answer as long as that takes, and brokers do not; leave one of them out")
 	}
@@ -67,7 +70,7 @@ func (n *Node) listenDapr() (err error) {
 
 // daprSink makes the sink of jobs. It holds up to half of what the engine has in memory.
 func (n *Node) daprSink() rouse.Sink {
-	n.dapr.sink = watch.New(watch.Options{MaxHeld: n.cfg.Window / 2})
+	n.dapr.sink = watch.New(watch.Options{MaxHeld: n.cfg.Window / 2, MaxStreams: n.cfg.DaprConnections})
 	if n.dapr.listener == nil {
 		return unwatched{n.dapr.sink}
 	}
@@ -86,7 +89,8 @@ func (n *Node) serveDapr() {
 	if n.dapr.listener == nil {
 		return
 	}
-	o := scheduler.Options{Timers: n.engine, Watch: n.dapr.sink, Address: n.daprAddress(), Identity: n.dapr.identity, Log: n.cfg.Log, Grace: n.cfg.Grace}
+	o := scheduler.Options{Timers: n.engine, Watch: n.dapr.sink, Address: n.daprAddress(), Identity: n.dapr.identity, Log: n.cfg.Log, Grace: n.cfg.Grace,
+		MaxConns: n.cfg.DaprConnections}
 	if nodes := n.cluster.nodes; nodes != nil {
 		o.Hosts = func(ctx context.Context) (list []string, err error) {
 			all, err := nodes(ctx)

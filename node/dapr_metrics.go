@@ -36,10 +36,16 @@ var (
 	daprThrottled     = daprMetric("concurrency_throttled_total", "Triggers that had to wait for a concurrency limit when they came.", "concurrency_key")
 )
 
+// What is rouse's own.
+var (
+	daprConns   = prometheus.NewDesc("rouse_dapr_connections", "Connections of Dapr's sidecars that are open.", nil, nil)
+	daprRefused = prometheus.NewDesc("rouse_dapr_refused_total", "Connections and watches that were refused because as many were open as dapr-connections allows.", []string{"what"}, nil)
+)
+
 // Describe sends all that there are.
 func (daprMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{daprSidecars, daprCreated, daprCreatedFailed, daprDeleted, daprBulkDeleted, daprTriggered, daprFailed,
-		daprUndelivered, daprLatency, daprErrors, daprInflight, daprPending, daprThrottled} {
+		daprUndelivered, daprLatency, daprErrors, daprInflight, daprPending, daprThrottled, daprConns, daprRefused} {
 		to <- d
 	}
 }
@@ -54,6 +60,9 @@ func (m daprMetrics) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 	}
 	gauge(daprSidecars, w.Streams)
+	gauge(daprConns, c.Conns)
+	count(daprRefused, c.RefusedConns, "connection")
+	count(daprRefused, w.Refused, "watch")
 	for _, k := range []struct {
 		name     string
 		calls    scheduler.Calls

@@ -32,6 +32,7 @@ type Config struct {
 	DaprCert            string        `name:"dapr-cert" default:"" placeholder:"FILE" help:"Certificate by which sidecars know this node, in PEM, in place of one from Sentry."`
 	DaprKey             string        `name:"dapr-key" default:"" placeholder:"FILE" help:"Key of that certificate."`
 	DaprWorkloadAPI     string        `name:"dapr-workload-api" default:"" placeholder:"ADDRESS" help:"SPIFFE's Workload API, such as unix:/run/spire/agent.sock, which gives certificate, key and trust anchors."`
+	DaprConnections     int           `name:"dapr-connections" default:"65536" placeholder:"N" help:"Connections of Dapr's sidecars at a time, and watches, at most; a sidecar has five."`
 	Reminders           bool          `name:"reminders" default:"false" help:"Serve the reminder service, for sidecars, with the API."`
 	ReminderBucketSize  int           `name:"reminder-bucket-size" default:"100000" placeholder:"N" help:"Tokens of a bucket of the reminder service."`
 	ReminderHeartbeat   time.Duration `name:"reminder-heartbeat" default:"2s" placeholder:"DURATION" help:"How often sidecars of the reminder service, and its instances, say something at least."`
@@ -188,7 +189,7 @@ func (c *Config) node() node.Config {
 	return node.Config{
 		Listen: c.Listen, Admin: c.Admin, DaprListen: c.DaprListen, DaprAdvertise: c.DaprAdvertise,
 		DaprCert: c.DaprCert, DaprKey: c.DaprKey, DaprTrustAnchors: c.DaprTrustAnchors, DaprSentry: c.DaprSentry, DaprSentryToken: c.DaprSentryToken,
-		DaprSentryKubernetes: c.DaprSentryKube, DaprTrustDomain: c.DaprTrustDomain, DaprNamespace: c.DaprNamespace, DaprWorkloadAPI: c.DaprWorkloadAPI, Data: c.Data, Store: c.Store, Insecure: c.Insecure, AllowPrivate: c.allowPrivate(),
+		DaprSentryKubernetes: c.DaprSentryKube, DaprTrustDomain: c.DaprTrustDomain, DaprNamespace: c.DaprNamespace, DaprWorkloadAPI: c.DaprWorkloadAPI, DaprConnections: c.DaprConnections, Data: c.Data, Store: c.Store, Insecure: c.Insecure, AllowPrivate: c.allowPrivate(),
 		SecretFile: c.WebhookSecretFile, Grace: c.Grace, Ahead: c.Ahead, Window: c.Window, WindowBytes: int64(c.WindowBytes),
 		MaxDeliveries: c.MaxDeliveries, HostConcurrency: c.HostConcurrency, CatchUpRate: c.CatchUpRate, Limits: c.Limits, Shares: c.Shares,
 		HistoryAge: c.HistoryAge, HistoryMax: c.HistoryMax, HistoryPerTimer: c.HistoryPerTimer, DeadAge: c.DeadAge, Version: version(),

@@ -130,8 +130,9 @@ func (f *daprFlags) adaptIdentity(in *inForce, set func(name, text string)) {
 		return
 	}
 	set("dapr-sentry", cmp.Or(f.SentryAddress, "dapr-sentry."+namespace+".svc:443"))
-	set("dapr-sentry-token", os.Getenv("DAPR_SENTRY_TOKEN_FILE"))
-	set("dapr-sentry-kubernetes", strconv.FormatBool(f.Mode == "kubernetes"))
+	token := os.Getenv("DAPR_SENTRY_TOKEN_FILE") // which is of another issuer than Kubernetes, in a pod too
+	set("dapr-sentry-token", token)
+	set("dapr-sentry-kubernetes", strconv.FormatBool(f.Mode == "kubernetes" && token == ""))
 	set("dapr-trust-domain", f.TrustDomain)
 	set("dapr-namespace", namespace)
 }

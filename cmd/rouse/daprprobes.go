@@ -14,7 +14,8 @@ import (
 	"github.com/rousehq/rouse/node"
 )
 
-// probes are the ports on which Dapr's scheduler is asked how it is: GET /healthz and GET /metrics. They listen from before the node is
+// probes are the ports on which Dapr's scheduler is asked how it is: GET /healthz, and GET /metrics or, as
+// the annotations of Dapr's chart have it, GET /. They listen from before the node is
 // there until after it has ended.
 type probes struct {
 	ctx              context.Context // of the program: when it ends, the node is not ready any more
@@ -29,11 +30,11 @@ type probes struct {
 // probe opens the ports that the flags name.
 func (f *daprFlags) probe(ctx context.Context) (p *probes, err error) {
 	p = &probes{ctx: ctx}
-	if p.healthz, err = p.serve("health", f.HealthzListenAddress, f.HealthzPort, "GET /healthz", p.health); err != nil {
+	if p.healthz, err = p.serve("health", f.HealthzListenAddress, f.HealthzPort, p.health, "GET /healthz"); err != nil {
 		return nil, err
 	}
 	if f.EnableMetrics {
-		if p.metrics, err = p.serve("metrics", f.MetricsListenAddress, f.MetricsPort, "GET /metrics", p.expose); err != nil {
+		if p.metrics, err = p.serve("metrics", f.MetricsListenAddress, f.MetricsPort, p.expose, "GET /metrics", "GET /{$}"); err != nil {
 			return nil, errors.Join(err, p.close())
 		}
 	}
@@ -41,13 +42,15 @@ func (f *daprFlags) probe(ctx context.Context) (p *probes, err error) {
 }
 
 // serve answers one kind of request on a port of its own.
-func (p *probes) serve(what, host string, port int, pattern string, answer http.HandlerFunc) (addr string, err error) {
+func (p *probes) serve(what, host string, port int, answer http.HandlerFunc, patterns ...string) (addr string, err error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		return "", fmt.Errorf("listen for %s: %w", what, err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc(pattern, answer)
+	for _, pattern := range patterns {
+		mux.HandleFunc(pattern, answer)
+	}
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	p.servers = append(p.servers, s)
 	p.running.Go(func() {

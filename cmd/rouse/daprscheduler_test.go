@@ -169,6 +169,37 @@ func TestStandInEndsThoughAStreamIsStuck(t *testing.T) {
 	}
 }
 
+// The chart's annotations name no path of the metrics, so they are at / too.
+func TestStandInHasMetricsAtTheRoot(t *testing.T) {
+	s := runStandIn(t)
+	for path, want := range map[string]int{"/": http.StatusOK, "/metrics": http.StatusOK, "/other": http.StatusNotFound} {
+		r, err := http.Get("http://" + s.at["metrics"] + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || r.StatusCode != want || strings.Contains(string(body), "dapr_scheduler_sidecars_connected") != (want == http.StatusOK) {
+			t.Errorf("GET %s: %d, %v", path, r.StatusCode, err)
+		}
+	}
+}
+
+// The program is Dapr's scheduler where it has that name, as in the images that Dapr's chart runs.
+func TestProgramCalledScheduler(t *testing.T) {
+	for line, want := range map[string]string{
+		"rouse list":          "list",
+		"/scheduler --port 1": "dapr-scheduler --port 1",
+		"./scheduler.exe --log-level info --id a": "dapr-scheduler --log-level info --id a",
+		"/usr/bin/myscheduler x":                  "x",
+		"":                                        "",
+	} {
+		if got := strings.Join(arguments(strings.Fields(line)), " "); got != want {
+			t.Errorf("%q is %q, want %q", line, got, want)
+		}
+	}
+}
+
 // scrape is what GET /metrics says.
 func (s *standIn) scrape() string {
 	s.t.Helper()
@@ -309,7 +340,7 @@ func TestStandInSettings(t *testing.T) {
 		"--tls-enabled": {"dapr-sentry": "dapr-sentry.dapr-system.svc:443", "dapr-trust-anchors": "/var/run/secrets/dapr.io/tls/ca.crt", "dapr-trust-domain": "localhost",
 			"dapr-namespace": "dapr-system", "dapr-sentry-token": "token", "dapr-sentry-kubernetes": "false"},
 		"--mode kubernetes --sentry-address s:1 --trust-anchors-file f --trust-domain td": {"dapr-sentry": "s:1", "dapr-trust-anchors": "f", "dapr-trust-domain": "td",
-			"dapr-sentry-kubernetes": "true"},
+			"dapr-sentry-kubernetes": "false", "dapr-sentry-token": "token"},
 		"--tls-enabled --dapr-workload-api unix:/a":                       {"dapr-sentry": "", "dapr-trust-anchors": ""},
 		"--tls-enabled --trust-anchors-file f --dapr-cert c --dapr-key k": {"dapr-sentry": "", "dapr-trust-anchors": "f", "dapr-cert": "c"},
 	} {

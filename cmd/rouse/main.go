@@ -10,13 +10,27 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/redis/go-redis/v9/logging"
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() { os.Exit(run(arguments(os.Args))) }
+
+// arguments returns those of a command line, without the name of the program. One that is called scheduler, as the program is in images of
+// Dapr's control plane, is "rouse dapr-scheduler", so that a chart needs another image and nothing else.
+func arguments(line []string) []string {
+	if len(line) == 0 {
+		return nil
+	}
+	if name := strings.TrimSuffix(filepath.Base(line[0]), ".exe"); name == "scheduler" {
+		return append([]string{"dapr-scheduler"}, line[1:]...)
+	}
+	return line[1:]
+}
 
 // run is the whole program but for the exit.
 func run(args []string) int {

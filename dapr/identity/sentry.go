@@ -173,30 +173,30 @@ func (s *Sentry) accept(m *material, key ed25519.PrivateKey, text []byte) (*tls.
 // token returns what proves who asks, and to whom that can be proven.
 func (s *Sentry) token(ofPod []string) (string, sentryv1.SignCertificateRequest_TokenValidator, error) {
 	validator := sentryv1.SignCertificateRequest_UNKNOWN
-	files := []string{s.TokenFile}
-	switch {
-	case s.Kubernetes:
-		validator = sentryv1.SignCertificateRequest_KUBERNETES
-		if s.TokenFile == "" {
-			files = ofPod
-		}
-	case s.TokenFile == "":
-		return "", validator, nil
-	default:
-		validator = sentryv1.SignCertificateRequest_JWKS
-	}
-	var first error
-	for _, file := range files {
+	read := func(file string) (string, error) {
 		text, err := os.ReadFile(file)
-		if err == nil {
-			if text = bytes.TrimSpace(text); len(text) > 0 {
-				return string(text), validator, nil
-			}
+		if text = bytes.TrimSpace(text); err == nil && len(text) == 0 {
 			err = fmt.Errorf("%s is empty", file)
 		}
-		if first == nil {
-			first = err
+		return string(text), err
+	}
+	if s.TokenFile != "" {
+		validator = sentryv1.SignCertificateRequest_JWKS
+		if s.Kubernetes {
+			validator = sentryv1.SignCertificateRequest_KUBERNETES
+		}
+		token, err := read(s.TokenFile)
+		if err != nil {
+			return "", validator, fmt.Errorf("the token for Sentry: %w", err)
+		}
+		return token, validator, nil
+	}
+	if s.Kubernetes {
+		for _, file := range ofPod {
+			if token, err := read(file); err == nil {
+				return token, sentryv1.SignCertificateRequest_KUBERNETES, nil
+			}
 		}
 	}
-	return "", validator, fmt.Errorf("the token for Sentry: %w", first)
+	return "", validator, nil // a pod without a token asks as a process outside Kubernetes does: Sentry decides whether that is enough
 }

@@ -132,6 +132,7 @@ func TestTokens(t *testing.T) {
 		{s: Sentry{TokenFile: token}, token: "x", validator: sentryv1.SignCertificateRequest_JWKS},
 		{s: Sentry{TokenFile: token, Kubernetes: true}, token: "x", validator: sentryv1.SignCertificateRequest_KUBERNETES},
 		{s: Sentry{Kubernetes: true}, token: "x", validator: sentryv1.SignCertificateRequest_KUBERNETES},
+		{s: Sentry{TokenFile: empty, Kubernetes: true}, validator: sentryv1.SignCertificateRequest_KUBERNETES, fails: true},
 		{s: Sentry{TokenFile: empty}, validator: sentryv1.SignCertificateRequest_JWKS, fails: true},
 		{s: Sentry{TokenFile: dir + "/none", Kubernetes: true}, validator: sentryv1.SignCertificateRequest_KUBERNETES, fails: true},
 	} {
@@ -139,5 +140,10 @@ func TestTokens(t *testing.T) {
 		if got != c.token || validator != c.validator || (err != nil) != c.fails {
 			t.Errorf("%+v: got %q, %v, %v", c.s, got, validator, err)
 		}
+	}
+	// A pod that mounts no token asks without one, as Dapr's own processes do.
+	pod := Sentry{Kubernetes: true}
+	if got, validator, err := pod.token([]string{dir + "/none", empty}); got != "" || validator != sentryv1.SignCertificateRequest_UNKNOWN || err != nil {
+		t.Errorf("without a token of the pod: %q, %v, %v", got, validator, err)
 	}
 }

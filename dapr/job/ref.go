@@ -62,7 +62,7 @@ func Within(m *schedulerv1.JobMetadata) (r Ref, err error) {
 	case *schedulerv1.JobTargetMetadata_Actor:
 		r.Actor, r.Type, r.ID = true, t.Actor.GetType(), t.Actor.GetId()
 	default:
-		return r, rouse.Refuse("metadata.target", "", "is missing", "give job, or actor with its type and id")
+		return r, rouse.Refuse("metadata.target", "", "is missing, so this is an unknown job type", "give job, or actor with its type and id")
 	}
 	return r, r.check("metadata", strings.Join(r.parts(), separator))
 }

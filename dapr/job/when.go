@@ -159,6 +159,14 @@ func (t *Timer) count(j *schedulerv1.Job, r recurrence, due, now rouse.Instant) 
 	return nil
 }
 
+// zonePrefixes begin a schedule that names its time zone.
+var zonePrefixes = [...]string{"TZ=", "CRON_TZ="}
+
+// Zoned reports whether a schedule names its time zone.
+func Zoned(schedule string) bool {
+	return strings.HasPrefix(schedule, zonePrefixes[0]) || strings.HasPrefix(schedule, zonePrefixes[1])
+}
+
 // readSchedule reads an interval, a word, or cron.
 func readSchedule(text string) (r recurrence, err error) {
 	refuse := func(wrong string) (recurrence, error) {
@@ -166,7 +174,7 @@ func readSchedule(text string) (r recurrence, err error) {
 			`give "@every 90s", "@daily" or another word, or six cron fields such as "0 30 2 * * mon-fri"; "TZ=Europe/Berlin " may stand before cron`)
 	}
 	rest := text
-	for _, prefix := range [...]string{"TZ=", "CRON_TZ="} {
+	for _, prefix := range zonePrefixes {
 		after, ok := strings.CutPrefix(text, prefix)
 		if !ok {
 			continue

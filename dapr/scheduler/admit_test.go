@@ -153,7 +153,7 @@ func TestCounts(t *testing.T) {
 	if _, err := h.DeleteByNamePrefix(t.Context(), &schedulerv1.DeleteByNamePrefixRequest{Metadata: app("a")}); err != nil {
 		t.Fatal(err)
 	}
-	want := Counts{Jobs: Calls{Created: 1, CreateFailed: 2, Deleted: 2}, Actors: Calls{Created: 1}, BulkDeleted: 2, Unauthorized: 1}
+	want := Counts{Jobs: Calls{Created: 1, CreateFailed: 2, Deleted: 2}, Actors: Calls{Created: 1}, BulkDeleted: 2, Unauthorized: 1, Conns: 1}
 	if got := h.server.Counts(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

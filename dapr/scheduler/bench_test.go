@@ -97,3 +97,25 @@ func BenchmarkBurst(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkDeleteByNamePrefix deletes 20,000 jobs by one call on the embedded store.
+func BenchmarkDeleteByNamePrefix(b *testing.B) {
+	for range b.N {
+		b.StopTimer()
+		h := open(b, openPebble(b, b.TempDir()))
+		h.many(b, 256, 20_000, func(int) *schedulerv1.Job {
+			return &schedulerv1.Job{DueTime: proto.String("1h"), Data: &anypb.Any{Value: make([]byte, 64)}}
+		})
+		before := cpu()
+		b.StartTimer()
+		if _, err := h.DeleteByNamePrefix(b.Context(), &schedulerv1.DeleteByNamePrefixRequest{NamePrefix: "job-", Metadata: app("bench")}); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		b.ReportMetric(float64((cpu()-before).Nanoseconds())/20_000, "cpu-ns/job")
+		if n := len(h.list(app("bench"))); n != 0 {
+			b.Errorf("%d are left", n)
+		}
+		h.stop()
+	}
+}

@@ -10,6 +10,8 @@ import (
 type Counts struct {
 	Jobs, Actors Calls
 	BulkDeleted  uint64 // calls that deleted all jobs of a kind
+	Conns        int    // connections that are open
+	RefusedConns uint64 // connections that were refused because as many were open as may be
 	Unauthorized uint64 // calls and watches that were refused because of who asked, or because they did not say for whom
 }
 
@@ -38,7 +40,8 @@ func (c *counters) of(ref job.Ref) *calls {
 // Counts returns what has happened so far.
 func (s *Server) Counts() Counts {
 	c := s.counters
-	return Counts{Jobs: c.jobs.read(), Actors: c.actors.read(), BulkDeleted: c.bulkDeleted.Load(), Unauthorized: c.unauthorized.Load()}
+	return Counts{Jobs: c.jobs.read(), Actors: c.actors.read(), BulkDeleted: c.bulkDeleted.Load(), Unauthorized: c.unauthorized.Load(),
+		Conns: int(s.limited.open.Load()), RefusedConns: s.limited.refused.Load()}
 }
 
 func (c *calls) read() Calls {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/dapr/job"
 	"github.com/rousehq/rouse/engine"
 )
@@ -26,10 +27,21 @@ func (f *face) ScheduleJob(ctx context.Context, r *schedulerv1.ScheduleJobReques
 		if errors.Is(err, rouse.ErrExists) {
 			return nil, status.Error(codes.AlreadyExists, "job already exists: "+r.Name)
 		}
+		if errors.As(err, new(*rouse.Invalid)) && job.Zoned(r.Job.GetSchedule()) {
+			return nil, asUnknown(err)
+		}
 		return nil, err
 	}
 	calls.created.Add(1)
 	return &schedulerv1.ScheduleJobResponse{}, nil
+}
+
+// asUnknown returns the status of a refusal with the code that Dapr's scheduler has for all of them: daprd answers HTTP 500 to a bad time zone
+// then, and applications expect that.
+func asUnknown(err error) error {
+	p := rousev1.ErrorToStatus(err).Proto()
+	p.Code = int32(codes.Unknown)
+	return status.ErrorProto(p)
 }
 
 // scheduleNow makes the timer of a job, and writes it.

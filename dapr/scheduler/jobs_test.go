@@ -170,10 +170,21 @@ func TestRefusals(t *testing.T) {
 		"no job, which ended the process":     {app("a"), "x", nil},
 		"never, which fired all the time":     {app("a"), "x", every("0 0 0 30 2 *")},
 		"backwards, which fired all the time": {app("a"), "x", every("@every -1s")},
-		"a zone alone, which panicked":        {app("a"), "x", every("TZ=UTC")},
+		// daprd answers HTTP 500 to these, as they have no code of their own.
+		"a zone alone, which panicked": {app("a"), "x", every("TZ=UTC")},
+		"a zone that is none":          {app("a"), "x", every("CRON_TZ=Not/AZone 0 0 9 * * *")},
+		"a zone of an interval":        {app("a"), "x", every("CRON_TZ=Europe/Rome @every 1h")},
 	} {
-		wantCode(t, h.schedule(c.m, c.name, c.job, false), codes.InvalidArgument)
-		wantCode(t, h.schedule(c.m, c.name, c.job, true), codes.InvalidArgument)
+		code := codes.InvalidArgument
+		if strings.Contains(name, "zone") {
+			code = codes.Unknown
+		}
+		wantCode(t, h.schedule(c.m, c.name, c.job, false), code)
+		err := h.schedule(c.m, c.name, c.job, true)
+		wantCode(t, err, code)
+		if name == "no target" && !strings.Contains(err.Error(), "unknown job type") { // which Dapr's own tests look for
+			t.Errorf("%s: %v", name, err)
+		}
 		if got := h.list(app("a")); len(got) != 0 {
 			t.Fatalf("%s: there is %q", name, got)
 		}

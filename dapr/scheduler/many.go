@@ -3,7 +3,9 @@ package scheduler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -16,15 +18,15 @@ import (
 
 // Bounds of what is done to many jobs at once.
 const (
-	page     = 256       // timers that are read at a time: each may have 2 MiB
-	deleters = 256       // deletes that are under way at a time: they share commits
-	maxList  = 512 << 20 // bytes of a list
+	page    = 256       // timers that are read at a time, and deleted by one write: each may have 2 MiB
+	maxList = 512 << 20 // bytes of a list
 )
 
 // found is a job that a scan has found.
 type found struct {
 	ref   job.Ref
 	named *schedulerv1.NamedJob
+	timer *rouse.Timer
 }
 
 // scan calls each with the jobs that are meant, page by page.
@@ -42,7 +44,7 @@ func (f *face) scan(ctx context.Context, within job.Ref, m job.Match, each func(
 				continue // it was made by another way than this protocol
 			}
 			if ref, err := job.Of(named.Name, named.Metadata); err == nil && within.Meant(m, ref) {
-				list = append(list, found{ref, named})
+				list = append(list, found{ref, named, &timers[i]})
 			}
 		}
 		if err := each(list); err != nil || next == nil {
@@ -115,12 +117,26 @@ func (f *face) DeleteByNamePrefix(ctx context.Context, r *schedulerv1.DeleteByNa
 
 // removeAll deletes the jobs that are meant. When it fails, some may be gone.
 func (f *face) removeAll(ctx context.Context, within job.Ref, m job.Match) error {
-	return f.scan(ctx, within, m, func(list []found) error {
-		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(deleters)
-		for _, j := range list {
-			group.Go(func() error { return f.remove(ctx, j.ref) })
-		}
-		return group.Wait()
+	deleting, ctx := errgroup.WithContext(ctx)
+	deleting.SetLimit(1) // while one page is deleted, the next is read
+	err := f.scan(ctx, within, m, func(list []found) error {
+		deleting.Go(func() error { return f.removeFound(ctx, list) })
+		return ctx.Err()
 	})
+	return cmp.Or(deleting.Wait(), err)
+}
+
+// removeFound deletes a page of jobs.
+func (f *face) removeFound(ctx context.Context, list []found) error {
+	timers := make([]rouse.Timer, len(list))
+	for i := range list {
+		timers[i] = *list[i].timer
+	}
+	errs := f.timers.DeleteMany(ctx, timers)
+	for i := range list {
+		if errs[i] == nil {
+			f.watch.Forget(list[i].ref, math.MaxUint64)
+		}
+	}
+	return errors.Join(errs...)
 }

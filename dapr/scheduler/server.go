@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -39,6 +38,7 @@ type Timers interface {
 	Get(ctx context.Context, key rouse.Key) (rouse.Timer, error)
 	List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error)
 	Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (engine.Deleted, error)
+	DeleteMany(ctx context.Context, timers []rouse.Timer) []error
 }
 
 // Options say what is served. Timers and Watch are required; zero fields have the defaults that their comments name.
@@ -56,9 +56,12 @@ type Options struct {
 	Identity *identity.Identity
 
 	Log      *slog.Logger  // for what nobody foresaw; default none
-	MaxConns int           // connections at a time, others wait; default 4096
+	MaxConns int           // connections at a time, others are refused; default MaxConns
 	Grace    time.Duration // how long calls may take to end when the server stops; default 10 s
 }
+
+// MaxConns is how many connections there may be at a time by default. A sidecar opens five to each member.
+const MaxConns = 65_536
 
 // Bounds of gRPC. A message is bounded by what a timer may hold, and what is around it.
 const (
@@ -76,6 +79,7 @@ type Server struct {
 	hosts hosts
 
 	counters *counters
+	limited  limited
 	drain    context.CancelFunc // ends what would go on for ever
 }
 
@@ -85,12 +89,12 @@ func New(o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.MaxConns == 0 {
-		o.MaxConns = 4096
+		o.MaxConns = MaxConns
 	}
 	if o.Grace == 0 {
 		o.Grace = 10 * time.Second
 	}
-	s := &Server{opts: o, counters: &counters{}}
+	s := &Server{opts: o, counters: &counters{}, limited: limited{most: o.MaxConns, log: o.Log}}
 	var draining context.Context
 	draining, s.drain = context.WithCancel(context.Background())
 	s.hosts.init(&s.opts)
@@ -129,10 +133,11 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.hosts.self(l.Addr())
+	s.limited.Listener = l
 	var running sync.WaitGroup
 	var broken error
 	running.Go(func() {
-		broken = s.grpc.Serve(netutil.LimitListener(l, s.opts.MaxConns))
+		broken = s.grpc.Serve(&s.limited)
 		cancel()
 	})
 	running.Go(func() { s.hosts.run(ctx) })

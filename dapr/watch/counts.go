@@ -11,6 +11,7 @@ import (
 // Counts is what has happened, for metrics.
 type Counts struct {
 	Streams int    // open now
+	Refused uint64 // watches that were refused because as many were open as may be
 	Held    int    // triggers in memory, now
 	Waiting int    // those of them that no stream is there for
 	Sent    uint64 // triggers handed to streams, those that came again included
@@ -135,8 +136,11 @@ func (c *channel) gateName(key gateKey) string {
 	return c.key.Owner
 }
 
-// waiting is how many triggers wait for a gate: those of its own queue, or of all if it is that of the type.
+// waiting is how many triggers wait for a gate. Each counts once: under the limit of its type if there is one, or else under that of its key.
 func (c *channel) waiting(key gateKey) (n int) {
+	if key.named && c.gates[gateKey{}] != nil {
+		return 0
+	}
 	for line, q := range c.queues {
 		if line == key || !key.named {
 			n += q.length

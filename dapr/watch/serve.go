@@ -11,7 +11,7 @@ import (
 )
 
 func tooMany(n int) error {
-	return fmt.Errorf("%d watches are the most: %w", n, rouse.ErrOverloaded)
+	return fmt.Errorf("%d watches are open, which is the most (setting dapr-connections): %w", n, rouse.ErrOverloaded)
 }
 
 // Serve serves a watch until it ends. Its errors are those of package rouse, or of the stream.

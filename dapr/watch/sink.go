@@ -30,7 +30,7 @@ import (
 
 // Options bound a sink. Zero fields have the defaults that their comments name.
 type Options struct {
-	MaxStreams int // open watches; default 10,000
+	MaxStreams int // open watches; default 65,536
 	MaxUnsent  int // triggers that wait to be written to one stream; default 1024
 
 	// MaxHeld bounds the triggers in memory: those that wait, and those that are with streams. It should be well below the rows
@@ -45,7 +45,7 @@ func (o Options) withDefaults() Options {
 			*p = d
 		}
 	}
-	or(&o.MaxStreams, 10_000)
+	or(&o.MaxStreams, 65_536)
 	or(&o.MaxUnsent, 1024)
 	or(&o.MaxHeld, 131_072)
 	return o

@@ -41,7 +41,7 @@ func newStream(initial *schedulerv1.WatchJobsRequestInitial) (*stream, error) {
 		case accept[t]:
 			return nil, rouse.Refuse("initial.accept_job_types", t.String(), "is given twice", "give it once")
 		case !known:
-			return nil, rouse.Refuse("initial.accept_job_types", t.String(), "is no type", "give JOB, ACTOR_REMINDER, both, or none for both")
+			return nil, rouse.Refuse("initial.accept_job_types", t.String(), "is an unknown job type", "give JOB, ACTOR_REMINDER, both, or none for both")
 		}
 		accept[t] = true
 	}
@@ -82,6 +82,7 @@ func (s *Sink) join(st *stream) error {
 	case s.closed:
 		return rouse.ErrClosed
 	case len(s.streams) >= s.opts.MaxStreams:
+		s.counts.Refused++
 		return tooMany(len(s.streams))
 	}
 	s.streams[st] = struct{}{}

@@ -349,6 +349,9 @@ func TestTooManyWatches(t *testing.T) {
 		if err := <-join(s, jobsOf("a")).over; !errors.Is(err, rouse.ErrOverloaded) {
 			t.Errorf("got %v", err)
 		}
+		if n := s.Counts().Refused; n != 1 {
+			t.Errorf("%d were refused", n)
+		}
 		_ = p.leave()
 		q := join(s, jobsOf("a"))
 		e.deliver(fire(t, app("a"), "1"))
