@@ -23,6 +23,8 @@ var (
 	ErrClosed = errors.New("closed")
 	// ErrUnavailable: the store does not answer.
 	ErrUnavailable = errors.New("store unavailable")
+	// ErrCorrupt: the store has lost or changed something that it had acknowledged. Trying again does not help.
+	ErrCorrupt = errors.New("the store is damaged")
 )
 
 // StoreError is the failure of a call to a store. It is ErrUnavailable. Its text is for logs and for programs that embed rouse: it can

@@ -77,7 +77,7 @@ func (s *Store) commit(ctx context.Context, build func(*write) error, size int) 
 	w.begin(size)
 	if err := build(w); err != nil {
 		w.abandon()
-		return nil, err
+		return nil, s.met(err)
 	}
 	if w.empty() {
 		w.abandon()
@@ -85,9 +85,9 @@ func (s *Store) commit(ctx context.Context, build func(*write) error, size int) 
 	}
 	if err := w.finish(); err != nil {
 		w.abandon()
-		return nil, err
+		return nil, s.met(err)
 	}
-	p := pending{batch: w.batch, began: time.Now(), done: make(chan error, 1)}
+	p := pending{batch: w.batch, revision: w.revision, began: time.Now(), done: make(chan error, 1)}
 	if err := s.db.ApplyNoSyncWait(w.batch, lsm.Sync); err != nil {
 		s.fail(err)
 		return nil, *s.broken.Load()
@@ -99,9 +99,10 @@ func (s *Store) commit(ctx context.Context, build func(*write) error, size int) 
 
 // pending is a batch that is in the log, and perhaps not on disk yet.
 type pending struct {
-	batch *lsm.Batch
-	began time.Time
-	done  chan error
+	batch    *lsm.Batch
+	revision uint64 // that it ends at
+	began    time.Time
+	done     chan error
 }
 
 // syncLoop tells writers when their batches are durable.
@@ -113,6 +114,7 @@ func (s *Store) syncLoop() {
 			s.fail(fmt.Errorf("the log was not written: %w", err))
 			err = *s.broken.Load()
 		} else {
+			s.notes.reached(p.revision) // before anybody is told
 			_ = p.batch.Close()
 		}
 		p.done <- err

@@ -14,11 +14,32 @@ func (s *Store) Checkpoint(ctx context.Context, dir string) error {
 		return err
 	}
 	defer s.life.RUnlock()
-	if err := s.db.Checkpoint(dir, lsm.WithFlushedWAL()); err != nil {
-		return fmt.Errorf("checkpoint to %s: %w", dir, explain(err))
+	must := s.notes.acknowledged()
+	err := s.db.Checkpoint(dir, lsm.WithFlushedWAL())
+	if err == nil {
+		err = s.witnessCopy(dir, must)
 	}
-	if err := writeMarker(s.room.disk, dir, "ready"); err != nil {
-		return fmt.Errorf("checkpoint to %s: %w", dir, explain(err))
+	if err == nil {
+		err = writeMarker(s.room.disk, dir, "ready")
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint to %s: %w", dir, s.met(err))
 	}
 	return nil
+}
+
+// witnessCopy makes the witness of a copy: it must have all that it has.
+func (s *Store) witnessCopy(dir string, revision uint64) error {
+	x := examined{has: noted{revision: revision, logs: map[uint64]bool{}}}
+	if err := x.look(s.room.disk, dir); err != nil {
+		return err
+	}
+	for _, log := range x.logs {
+		x.has.logs[log] = true
+	}
+	w, err := makeWitness(s.room.disk, dir, x.has.note())
+	if err != nil {
+		return err
+	}
+	return w.Close()
 }

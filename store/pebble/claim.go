@@ -57,7 +57,7 @@ func (s *Store) read(w rouse.Window) (b rouse.Batch, err error) {
 		if e := q.close(); err == nil {
 			err = e
 		}
-		err = explain(err)
+		err = s.met(err)
 	}()
 	if err != nil {
 		return b, err

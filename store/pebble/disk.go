@@ -2,17 +2,19 @@ package pebble
 
 import (
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// fs returns the disk as Pebble sees it: without room, writing takes longer instead of failing.
-func (r *room) fs() vfs.FS { return &patientFS{r.disk, r} }
+// fs returns the disk as Pebble sees it: without room, writing takes longer instead of failing, and what becomes durable is noted.
+func (r *room) fs(n *notes) vfs.FS { return &patientFS{r.disk, r, n} }
 
 type patientFS struct {
 	vfs.FS
-	room *room
+	room  *room
+	notes *notes
 }
 
 func (f *patientFS) Unwrap() vfs.FS { return f.FS }
@@ -34,7 +36,8 @@ func (f *patientFS) open(name string, open func() (vfs.File, error)) (vfs.File, 
 	if err != nil {
 		return nil, err
 	}
-	return &patientFile{file, f.room, patience(name)}, nil
+	f.notes.created(name)
+	return &patientFile{File: file, room: f.room, patience: patience(name), name: name, notes: f.notes}, nil
 }
 
 func (f *patientFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
@@ -45,7 +48,17 @@ func (f *patientFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, o
 	return f.open(name, func() (vfs.File, error) { return f.FS.OpenReadWrite(name, category, opts...) })
 }
 
+func (f *patientFS) Remove(name string) error {
+	if err := f.notes.leaving(name); err != nil {
+		return err
+	}
+	return f.FS.Remove(name)
+}
+
 func (f *patientFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := f.notes.leaving(oldname); err != nil {
+		return nil, err
+	}
 	return f.open(newname, func() (vfs.File, error) { return f.FS.ReuseForWrite(oldname, newname, category) })
 }
 
@@ -63,12 +76,17 @@ type patientFile struct {
 	vfs.File
 	room     *room
 	patience time.Duration
+
+	name    string
+	notes   *notes
+	written atomic.Int64
 }
 
 func (f *patientFile) Write(b []byte) (n int, err error) {
 	err = f.room.insist(f.patience, func() error {
 		m, err := f.File.Write(b[n:])
 		n += m
+		f.written.Add(int64(m))
 		return err
 	})
 	return n, err
@@ -81,6 +99,19 @@ func (f *patientFile) WriteAt(b []byte, off int64) (n int, err error) {
 		return err
 	})
 	return n, err
+}
+
+func (f *patientFile) Sync() error { return f.noted(f.written.Load(), f.File.Sync) }
+
+func (f *patientFile) SyncData() error { return f.noted(f.written.Load(), f.File.SyncData) }
+
+// noted notes a sync that succeeds, with what was written before it.
+func (f *patientFile) noted(written int64, sync func() error) error {
+	err := sync()
+	if err == nil {
+		f.notes.synced(f.name, written)
+	}
+	return err
 }
 
 // Preallocate is only a help: without room for it, the writes wait for theirs.

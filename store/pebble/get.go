@@ -23,13 +23,13 @@ func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) 
 		b = appendKeyKey(b[:0], k)
 		p, err := getPlace(snap, b)
 		if err != nil {
-			return nil, err
+			return nil, s.met(err)
 		}
 		if !p.exists {
 			continue
 		}
 		if rows[i], b, err = getRow(snap, k, &p, b); err != nil {
-			return nil, err
+			return nil, s.met(err)
 		}
 	}
 	return rows, nil

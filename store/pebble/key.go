@@ -3,7 +3,6 @@ package pebble
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -37,7 +36,7 @@ const (
 
 var revisionKey = []byte{tagRevision}
 
-var errDamaged = errors.New("a row in the store is damaged; restore the store from a checkpoint")
+var errDamaged = fmt.Errorf("%w: a row in it cannot be read; %s", rouse.ErrCorrupt, restoreCure)
 
 // flip maps signed numbers to unsigned ones of the same order.
 func flip(i int64) uint64   { return uint64(i) ^ 1<<63 }

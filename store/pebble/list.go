@@ -45,7 +45,7 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err e
 		return true, err
 	})
 	if err != nil {
-		return rouse.Page{}, err
+		return rouse.Page{}, s.met(err)
 	}
 	return page, nil
 }
@@ -59,7 +59,8 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 	snap := s.db.NewSnapshot()
 	defer snap.Close()
 	if q.Prefix == "" && q.Name == "" && len(q.Labels) == 0 && q.DueFrom == 0 && q.DueUntil == 0 {
-		return countStates(snap, &q)
+		n, err = countStates(snap, &q)
+		return n, s.met(err)
 	}
 	looks := 0
 	err = scan(snap, &q, rouse.Key{}, func(_ []byte, p *place) (bool, error) {
@@ -71,7 +72,10 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 		}
 		return true, nil
 	})
-	return n, err
+	if err != nil {
+		return 0, s.met(err)
+	}
+	return n, nil
 }
 
 // states returns the states that a query asks for.

@@ -5,20 +5,27 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
 	lsm "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/rousehq/rouse"
 )
 
 // storeFormat is the version of what this package writes. It grows when an older rouse could no longer read it:
 //
 //	1  the first
 //	2  bodies of rows and records of version 2, beside those of version 1; pages of the history may name records that are gone
+//	3  it has a witness
 //
 // A store of an older format is read as it is, and is of this one from its next start on.
-const storeFormat = 2
+const (
+	storeFormat = 3
+	witnessed   = 3 // the first format with a witness
+)
 
 // The marker says that a directory is a store of this package. It is written before anything else, as "new", and again
 // when the store is there, as "ready": a directory that is ready and has lost its files is damaged, not empty.
@@ -30,9 +37,11 @@ const (
 
 // held is a directory that this process has locked.
 type held struct {
-	lock  *lsm.Lock
-	fresh bool // the store has yet to be made
-	older bool // its format is older than what will be written to it
+	lock   *lsm.Lock
+	fresh  bool // the store has yet to be made
+	format int  // of what is there
+
+	witnessed bool // there is a witness, or has to be
 }
 
 // enter checks a directory and locks it. In a directory that is not a store, or is used by somebody else, it makes nothing.
@@ -64,7 +73,7 @@ func enter(disk vfs.FS, dir string) (held, error) {
 // settle marks a store that was just made as ready, and one of an older format as one of this format. Until then nothing that an
 // older rouse cannot read was written to it.
 func (h *held) settle(disk vfs.FS, dir string) error {
-	if !h.fresh && !h.older {
+	if !h.fresh && h.format == storeFormat {
 		return nil
 	}
 	return writeMarker(disk, dir, "ready")
@@ -85,15 +94,23 @@ func inspect(disk vfs.FS, dir string) (held, error) {
 	if err != nil {
 		return held{}, explain(err)
 	}
-	empty := true
+	empty, lost := true, false
+	if slices.Contains(names, markerName) {
+		h, err := readMarker(disk, dir)
+		h.witnessed = h.format >= witnessed || slices.Contains(names, witnessName)
+		return h, err
+	}
 	for _, name := range names {
 		switch name {
-		case markerName:
-			return readMarker(disk, dir)
-		case markerTemp, "LOCK", "lost+found": // what an interrupted first start and a fresh file system leave
+		case witnessName:
+			empty, lost = false, true
+		case markerTemp, witnessTemp, "LOCK", "lost+found": // what an interrupted first start and a fresh file system leave
 		default:
 			empty = false
 		}
+	}
+	if lost {
+		return held{}, fmt.Errorf("%w: its file %s is missing; %s", rouse.ErrCorrupt, markerName, restoreCure)
 	}
 	if !empty {
 		return held{}, errors.New("is not empty, and no store of rouse; name a directory that is empty or does not exist yet")
@@ -115,12 +132,12 @@ func readMarker(disk vfs.FS, dir string) (held, error) {
 	var version int
 	var state string
 	if _, err := fmt.Sscanf(last, "format %d %s", &version, &state); err != nil || state != "new" && state != "ready" {
-		return held{}, fmt.Errorf("is damaged: its file %s is unreadable; restore the directory from a checkpoint, or move it away to begin with an empty store", markerName)
+		return held{}, fmt.Errorf("%w: its file %s is unreadable; %s, or move the directory away to begin with an empty one", rouse.ErrCorrupt, markerName, restoreCure)
 	}
 	if version > storeFormat {
 		return held{}, fmt.Errorf("has format %d, this rouse knows formats up to %d; run the newer rouse that wrote it", version, storeFormat)
 	}
-	return held{fresh: state == "new", older: version < storeFormat}, nil
+	return held{fresh: state == "new", format: version}, nil
 }
 
 // writeMarker replaces the marker in one step that a crash cannot tear.

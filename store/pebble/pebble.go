@@ -23,6 +23,7 @@ package pebble
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -43,6 +44,13 @@ type Options struct {
 
 	// Clock is what Now, claims and holds go by; default time.Now. It is called from many goroutines.
 	Clock func() time.Time
+
+	// AcceptLoss opens a store whose logs have lost something that was acknowledged, without what is lost.
+	AcceptLoss bool
+
+	// Report is told of damage that was accepted when the store was opened, and of damage that is met later, once; default: of none. It
+	// is quick.
+	Report func(error)
 }
 
 func (o Options) withDefaults() Options {
@@ -58,6 +66,9 @@ func (o Options) withDefaults() Options {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
+	if o.Report == nil {
+		o.Report = func(error) {}
+	}
 	return o
 }
 
@@ -72,6 +83,10 @@ type Store struct {
 	life   sync.RWMutex // held for reading by every call, for writing by Close
 	closed bool
 	broken atomic.Pointer[error] // why nothing can be written, or trusted, any more
+
+	notes   *notes
+	report  func(error)
+	damaged atomic.Pointer[error] // the first damage that was met
 
 	turn    chan struct{} // holds a token while a writer checks and builds; guards what follows
 	write   write
@@ -102,40 +117,103 @@ func open(dir string, o Options, fs vfs.FS) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{dir: dir, clock: o.Clock, lock: h.lock, room: newRoom(fs, dir, o.Reserve), turn: make(chan struct{}, 1), trimming: make(chan struct{}, 1),
-		syncing: make(chan pending, 1024)}
-	if s.db, err = lsm.Open(dir, s.tune(o, h.fresh)); err != nil {
-		_ = h.lock.Close()
-		return nil, fmt.Errorf("store %s: %w", dir, explain(err))
-	}
-	if err = s.load(); err == nil {
-		err = h.settle(fs, dir)
-	}
-	if err != nil {
-		_ = s.db.Close()
-		_ = h.lock.Close()
-		return nil, fmt.Errorf("store %s: %w", dir, explain(err))
+		syncing: make(chan pending, 1024), notes: newNotes(), report: o.Report}
+	if err := s.start(o, &h); err != nil {
+		if s.db != nil {
+			err = errors.Join(err, s.db.Close())
+		}
+		return nil, fmt.Errorf("store %s: %w", dir, errors.Join(explain(err), s.notes.close(), h.lock.Close()))
 	}
 	s.write.init(s)
 	s.syncer.Go(s.syncLoop)
 	return s, nil
 }
 
-// load reads what is kept in memory: the last revision and the hours of the history.
-func (s *Store) load() error {
-	value, err := get(s.db, revisionKey)
+// start opens what is in the directory, after a look at it.
+func (s *Store) start(o Options, h *held) (err error) {
+	disk := s.room.disk
+	must := uint64(0) // the last revision that was acknowledged, as far as is known
+	if !h.fresh {
+		if must, err = s.prepare(o, h); err != nil {
+			return err
+		}
+	}
+	if s.db, err = lsm.Open(s.dir, s.tune(o, h.fresh)); err != nil {
+		return err
+	}
+	have, err := s.load(must)
 	if err != nil {
 		return err
 	}
-	if value != nil {
-		last, err := readFixed(value)
-		if err != nil {
+	if have < must {
+		d := &damage{file: "the last log", wrong: fmt.Sprintf("ends at revision %d, and revision %d was acknowledged", have, must), isLog: true}
+		if !o.AcceptLoss {
+			return d
+		}
+		o.Report(fmt.Errorf("accepted: what was written after revision %d, up to revision %d, is lost", have, must))
+	}
+	if err := s.notes.settle(disk, s.dir, have); err != nil {
+		return err
+	}
+	return h.settle(disk, s.dir)
+}
+
+// prepare looks at the files of a store before Pebble changes any of them. It returns the last revision that was acknowledged.
+func (s *Store) prepare(o Options, h *held) (must uint64, err error) {
+	accept := func(err error) error {
+		d, ok := errors.AsType[*damage](err)
+		if !ok || !d.isLog || !o.AcceptLoss {
 			return err
 		}
-		s.last = last + revisionGap
+		o.Report(fmt.Errorf("accepted: %w", err))
+		return d.accept(s.room.disk, s.dir)
+	}
+	var x examined
+	if h.witnessed {
+		if err := accept(x.openWitness(s.room.disk, s.dir)); err != nil {
+			return 0, err
+		}
+	}
+	damaged := x.look(s.room.disk, s.dir)
+	if err := accept(damaged); err != nil {
+		if x.w != nil {
+			err = errors.Join(err, x.w.Close())
+		}
+		return 0, err
+	}
+	if damaged != nil {
+		clear(x.has.logs)
+	}
+	// What Pebble writes down of its options is of no use to a store that has a format, and keeps it from opening when it is damaged.
+	for _, name := range x.options {
+		if err := s.room.disk.Remove(s.room.disk.PathJoin(s.dir, name)); err != nil {
+			return 0, err
+		}
+	}
+	if x.w == nil {
+		return 0, nil
+	}
+	return x.has.revision, s.notes.begin(x.w, x.has, x.highest())
+}
+
+// load reads what is kept in memory: the last revision, which it returns, and the hours of the history. New revisions go on above
+// all that were ever given.
+func (s *Store) load(must uint64) (have uint64, err error) {
+	value, err := get(s.db, revisionKey)
+	if err != nil {
+		return 0, err
+	}
+	if value != nil {
+		if have, err = readFixed(value); err != nil {
+			return 0, err
+		}
+	}
+	if top := max(have, must); top != 0 {
+		s.last = top + revisionGap
 	}
 	s.counts.init(s.db)
 	s.hours, err = loadHours(s.db)
-	return err
+	return have, err
 }
 
 // Now returns the store's clock.
@@ -156,11 +234,7 @@ func (s *Store) Close() error {
 	s.closed = true
 	close(s.syncing)
 	s.syncer.Wait()
-	err := s.db.Close()
-	if e := s.lock.Close(); err == nil {
-		err = e
-	}
-	return err
+	return errors.Join(s.db.Close(), s.notes.close(), s.lock.Close())
 }
 
 // begin starts a call; each one that succeeds is ended with s.life.RUnlock.
@@ -186,6 +260,22 @@ func (s *Store) fail(err error) {
 	s.broken.CompareAndSwap(nil, &err)
 }
 
+// met remembers damage that a call met, and returns what the call returns.
+func (s *Store) met(err error) error {
+	if err = explain(err); errors.Is(err, rouse.ErrCorrupt) && s.damaged.CompareAndSwap(nil, &err) {
+		s.report(fmt.Errorf("store %s: %w", s.dir, err))
+	}
+	return err
+}
+
+// Corrupted returns the first damage that was met since the store was opened.
+func (s *Store) Corrupted() error {
+	if err := s.damaged.Load(); err != nil {
+		return fmt.Errorf("store %s: %w", s.dir, *err)
+	}
+	return nil
+}
+
 // Stats returns figures for metrics, by name.
 func (s *Store) Stats() map[string]float64 {
 	s.life.RLock()
@@ -203,6 +293,10 @@ func (s *Store) Stats() map[string]float64 {
 		"compaction_debt_bytes": float64(m.Compact.EstimatedDebt),
 		"disk_free_bytes":       float64(s.room.free()),
 		"disk_full_waits":       float64(s.room.waits.Load()),
+		"damaged":               0,
+	}
+	if s.damaged.Load() != nil {
+		stats["damaged"] = 1
 	}
 	maps.Copy(stats, s.syncs.stats())
 	return stats

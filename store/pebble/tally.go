@@ -26,7 +26,7 @@ func Tally(ctx context.Context, dir string) (rows map[rouse.State]int64, records
 		}
 		return nil, 0, err
 	}
-	s := &Store{dir: dir, room: newRoom(vfs.Default, dir, -1)}
+	s := &Store{dir: dir, room: newRoom(vfs.Default, dir, -1), notes: newNotes(), report: func(error) {}}
 	opts := s.tune(Options{CacheBytes: 1 << 20, MemTableBytes: 16 << 20}, false)
 	opts.ReadOnly = true
 	db, err := lsm.Open(dir, opts)

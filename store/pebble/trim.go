@@ -98,7 +98,7 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 			return left > 0, nil
 		})
 		if err != nil || left > 0 {
-			return 0, explain(err)
+			return 0, s.met(err)
 		}
 	}
 	for {
@@ -108,7 +108,7 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 			return len(gone) < trimChunk, nil
 		})
 		if err != nil || len(gone) == 0 {
-			return n, explain(err)
+			return n, s.met(err)
 		}
 		done, err := s.commit(ctx, func(w *write) error { return w.forget(namespace, gone) }, len(gone))
 		if err == nil {

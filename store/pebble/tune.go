@@ -10,6 +10,8 @@ import (
 	lsm "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable"
+
+	"github.com/rousehq/rouse"
 )
 
 // format is the format of Pebble's files. It is pinned: a newer rouse decides on purpose when older ones can no longer read
@@ -19,7 +21,7 @@ const format = lsm.FormatWALSyncChunks
 // tune returns Pebble's options for a queue: much is written once, read once in order, and deleted soon.
 func (s *Store) tune(o Options, fresh bool) *lsm.Options {
 	opts := &lsm.Options{
-		FS:                 s.room.fs(),
+		FS:                 s.room.fs(s.notes),
 		Lock:               s.lock,
 		ErrorIfNotExists:   !fresh,
 		FormatMajorVersion: format,
@@ -45,8 +47,10 @@ func (s *Store) tune(o Options, fresh bool) *lsm.Options {
 
 		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
 
-		// A damaged block is an error for whoever reads it; by default it would end the process.
-		EventListener: &lsm.EventListener{DataCorruption: func(lsm.DataCorruptionInfo) {}},
+		// A damaged block is an error for the call that reads it; by default it would end the process.
+		EventListener: &lsm.EventListener{DataCorruption: func(i lsm.DataCorruptionInfo) {
+			s.met(fmt.Errorf("%w: %s: %w", rouse.ErrCorrupt, i.Path, i.Details))
+		}},
 	}
 	for i := range opts.Levels {
 		l := &opts.Levels[i]
@@ -74,9 +78,12 @@ func explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case lsm.IsCorruptionError(err) || errors.Is(err, lsm.ErrDBDoesNotExist) || errors.Is(err, os.ErrNotExist) ||
+	case lsm.IsCorruptionError(err) || errors.Is(err, lsm.ErrDBDoesNotExist) || errors.Is(err, lsm.ErrDBNotPristine) || errors.Is(err, os.ErrNotExist) ||
 		strings.Contains(err.Error(), "object size mismatch"): // a table that was cut short; Pebble has no name for this error
-		return fmt.Errorf("the store is damaged: %w; restore the directory from a checkpoint, or move it away to begin with an empty store", err)
+		if errors.Is(err, rouse.ErrCorrupt) {
+			return err
+		}
+		return fmt.Errorf("%w: %w; %s, or move the directory away to begin with an empty one", rouse.ErrCorrupt, err, restoreCure)
 	case errors.Is(err, syscall.EROFS), errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("the directory cannot be written: %w; make the directory writable for this user, or name another", err)
 	}

@@ -53,6 +53,9 @@ func (w *write) finish() error {
 		return err
 	}
 	w.log.write(&w.ops, s.hours)
+	if w.revision == s.last { // each batch ends at a revision of its own, so that the last one tells which batches are there
+		w.revision++
+	}
 	w.ops.set(func(b []byte) []byte { return append(b, revisionKey...) },
 		func(b []byte) []byte { return binary.BigEndian.AppendUint64(b, w.revision) })
 	if err := w.ops.write(w.batch); err != nil {

@@ -1,0 +1,125 @@
+// Package witness keeps a small file next to an embedded store in which is noted what the store must have, such as the last
+// revision that was acknowledged. A log that was cut short or removed looks like one to which less was written; the witness tells
+// them apart when the store is opened.
+//
+// A note is written after what it tells of is durable, and before that is acknowledged. Writing does not sync: after a kill the file
+// has the last note, after a power cut that one or an earlier one. So a note never claims too much, and costs a write into memory
+// of the system. Sync makes it durable where a note has to be there before the next step, such as the removal of a log.
+//
+// The file has two slots, which are written in turn, so that a write that is torn leaves the note before it.
+package witness
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sync"
+)
+
+// Note is what a store must have.
+type Note struct {
+	Revision uint64   // the last that was acknowledged
+	More     []uint64 // what the store notes besides; MaxMore at most
+}
+
+// MaxMore bounds Note.More: a slot is a sector, which disks write as a whole.
+const MaxMore = (slotSize - headSize) / 8
+
+// The layout of a slot: magic, checksum of what follows, serial number, revision, how many more, these. Numbers are big-endian. The
+// slots are a page apart, so that damage to a page leaves one of them.
+const (
+	slotSize  = 512
+	slotApart = 4096
+	headSize  = 4 + 4 + 8 + 8 + 8
+	magic     = 0x726f7721
+)
+
+// File is what a witness is kept in.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Sync() error
+}
+
+// ErrUnreadable is the error of a file that has no whole note.
+var ErrUnreadable = errors.New("has no whole note")
+
+// Witness writes notes. It is safe for concurrent use.
+type Witness struct {
+	mu     sync.Mutex
+	f      File
+	serial uint64
+	buf    [slotSize]byte
+}
+
+// New returns a witness that begins in an empty file, with a first note, which is synced.
+func New(f File, first Note) (*Witness, error) {
+	w := &Witness{f: f}
+	for range 2 { // both slots, so that the file has its size from now on
+		if err := w.Write(first); err != nil {
+			return nil, err
+		}
+	}
+	return w, f.Sync()
+}
+
+// Open returns the witness in a file, and its last note.
+func Open(f File) (*Witness, Note, error) {
+	w := &Witness{f: f}
+	var last Note
+	for i := range int64(2) {
+		var b [slotSize]byte
+		if n, err := f.ReadAt(b[:], i*slotApart); err != nil && !(errors.Is(err, io.EOF) && n < slotSize) {
+			return nil, last, err
+		}
+		if serial, note, ok := decode(b[:]); ok && serial > w.serial {
+			w.serial, last = serial, note
+		}
+	}
+	if w.serial == 0 {
+		return nil, last, ErrUnreadable
+	}
+	return w, last, nil
+}
+
+func decode(b []byte) (serial uint64, n Note, ok bool) {
+	more := binary.BigEndian.Uint64(b[24:])
+	if binary.BigEndian.Uint32(b) != magic || more > MaxMore || binary.BigEndian.Uint32(b[4:]) != crc32.ChecksumIEEE(b[8:headSize+8*more]) {
+		return 0, n, false
+	}
+	n.Revision = binary.BigEndian.Uint64(b[16:])
+	for i := range more {
+		n.More = append(n.More, binary.BigEndian.Uint64(b[headSize+8*i:]))
+	}
+	return binary.BigEndian.Uint64(b[8:]), n, true
+}
+
+// Write writes a note in place of the one before the last.
+func (w *Witness) Write(n Note) error {
+	if len(n.More) > MaxMore {
+		return fmt.Errorf("a note of %d numbers is too long: at most %d", len(n.More), MaxMore)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.serial++
+	b := w.buf[:headSize+8*len(n.More)]
+	binary.BigEndian.PutUint32(b, magic)
+	binary.BigEndian.PutUint64(b[8:], w.serial)
+	binary.BigEndian.PutUint64(b[16:], n.Revision)
+	binary.BigEndian.PutUint64(b[24:], uint64(len(n.More)))
+	for i, v := range n.More {
+		binary.BigEndian.PutUint64(b[headSize+8*i:], v)
+	}
+	binary.BigEndian.PutUint32(b[4:], crc32.ChecksumIEEE(b[8:]))
+	_, err := w.f.WriteAt(b, int64(w.serial%2)*slotApart)
+	return err
+}
+
+// Sync makes the last note durable.
+func (w *Witness) Sync() error { return w.f.Sync() }
+
+// Close syncs and closes the file.
+func (w *Witness) Close() error { return errors.Join(w.f.Sync(), w.f.Close()) }

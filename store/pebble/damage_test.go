@@ -1,0 +1,229 @@
+package pebble
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store/storetest"
+)
+
+func TestDamage(t *testing.T) {
+	storetest.Damage(t, func(dir string) (rouse.Store, error) {
+		return Open(dir, Options{MemTableBytes: 1 << 19, CacheBytes: 1 << 20})
+	}, func(file string) bool { return file == "LOCK" || strings.HasSuffix(file, ".tmp") })
+}
+
+// logged makes a store with acknowledged rows in its log, each in a batch of its own, and returns the files as a kill leaves them.
+func logged(t *testing.T, rows int) (dir, log string) {
+	t.Helper()
+	from := filepath.Join(t.TempDir(), "store")
+	s := openTest(t, from)
+	for i := range rows {
+		if _, err := s.Apply(t.Context(), []rouse.Change{create(fmt.Sprintf("t%04d-%s", i, strings.Repeat("x", 40)))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir = t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	if err != nil || len(logs) != 1 {
+		t.Fatal(logs, err)
+	}
+	return dir, logs[0]
+}
+
+func countAll(t *testing.T, s *Store) int64 {
+	t.Helper()
+	n, err := s.Count(t.Context(), rouse.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestATornLastWriteIsNoDamage: what a kill leaves of a write that was not acknowledged is passed over.
+func TestATornLastWriteIsNoDamage(t *testing.T) {
+	dir, log := logged(t, 500)
+	whole, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tail := range [][]byte{nil, whole[:100], whole[:19], make([]byte, 5000), bytes.Repeat([]byte{0xa5}, 70_000)} {
+		copied := t.TempDir()
+		if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(copied, filepath.Base(log)), string(whole)+string(tail))
+		s := openTest(t, copied)
+		if n := countAll(t, s); n != 500 {
+			t.Errorf("with %d bytes behind the end there are %d rows", len(tail), n)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLossIsAcceptedOnRequest: a store whose log is damaged is left as it is until its loss is accepted; then it has what was written
+// before, keeps the damaged log, gives no revision again, and opens as any other from then on.
+func TestLossIsAcceptedOnRequest(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		damage func(b []byte) []byte
+		kept   bool
+		least  int64
+	}{
+		{"a changed byte", func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, true, 200},
+		{"a log cut short", func(b []byte) []byte { return b[:len(b)*9/10] }, true, 400},
+		{"an empty log", func([]byte) []byte { return []byte{} }, false, 0},
+		{"no log", func([]byte) []byte { return nil }, false, 0},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			dir, log := logged(t, 500)
+			whole, err := os.ReadFile(log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left := c.damage(whole); left == nil {
+				_ = os.Remove(log)
+			} else {
+				writeFile(t, log, string(left))
+			}
+			for range 2 {
+				if s, err := Open(dir, Options{}); !errors.Is(err, rouse.ErrCorrupt) || !strings.Contains(err.Error(), "--accept-loss") {
+					t.Fatal(s, err)
+				}
+			}
+			var reports []string
+			s, err := Open(dir, Options{AcceptLoss: true, Report: func(err error) { reports = append(reports, err.Error()) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := countAll(t, s)
+			if n < c.least || n >= 500 || len(reports) == 0 || !strings.Contains(strings.Join(reports, "\n"), "revision") {
+				t.Errorf("%d rows, %q", n, reports)
+			}
+			results, err := s.Apply(t.Context(), []rouse.Change{create("after")})
+			if err != nil || results[0].Revision <= 500 {
+				t.Errorf("%+v, %v", results, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "lost-1", filepath.Base(log))); (err == nil) != c.kept {
+				t.Errorf("the damaged log: %v", err)
+			}
+			s = openTest(t, dir)
+			if got := countAll(t, s); got != n+1 {
+				t.Errorf("later there are %d rows, not %d", got, n+1)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestAMissingLogOfSeveralIsDamage: with a log behind it that is whole, a log that is missing, or cut short where a record ends, shows
+// in nothing that is left but the witness.
+func TestAMissingLogOfSeveralIsDamage(t *testing.T) {
+	fs := vfs.NewMem()
+	d := &stuckTables{FS: fs}
+	s, err := open("store", Options{MemTableBytes: 256 << 10, Reserve: -1}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.stuck.Store(true) // no table is written: the logs stay
+	for i := range 400 {
+		r := testRow(fmt.Sprintf("t%04d", i))
+		r.Body = bytes.Repeat([]byte{byte(i)}, 1000)
+		if _, err := s.Apply(t.Context(), []rouse.Change{{Key: r.Key, To: r}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	image := func() vfs.FS {
+		c := vfs.NewMem()
+		if ok, err := vfs.Clone(fs, c, "store", "store"); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		return c
+	}
+	names, err := fs.List("store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logs []string
+	for _, name := range names {
+		if strings.HasSuffix(name, ".log") {
+			logs = append(logs, "store/"+name)
+		}
+	}
+	slices.Sort(logs)
+	if len(logs) < 2 {
+		t.Fatalf("there are only the logs %v", logs)
+	}
+	whole, err := open("store", Options{Reserve: -1}, image())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := countAll(t, whole); n != 400 {
+		t.Errorf("without damage there are %d rows", n)
+	}
+	_ = whole.Close()
+	for _, log := range logs {
+		c := image()
+		if err := c.Remove(log); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := open("store", Options{Reserve: -1}, c); !errors.Is(err, rouse.ErrCorrupt) {
+			t.Errorf("without %s: %v, %v", log, s, err)
+		}
+	}
+	// Cut at the end of a record, a log looks as one to which less was written.
+	c := image()
+	_, number := fileKind(logs[0])
+	all, err := scanFile(c, logs[0], uint32(number))
+	if err != nil || !all.closed {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if err := copyHead(c, logs[0], "store/short", all.end); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Rename("store/short", logs[0]); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := open("store", Options{Reserve: -1}, c); !errors.Is(err, rouse.ErrCorrupt) {
+		t.Errorf("with %s cut short: %v, %v", logs[0], s, err)
+	}
+	d.stuck.Store(false)
+	_ = s.Close()
+}
+
+// stuckTables is a disk that takes no tables while it is stuck.
+type stuckTables struct {
+	vfs.FS
+	stuck atomic.Bool
+}
+
+func (d *stuckTables) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if d.stuck.Load() && strings.HasSuffix(name, ".sst") {
+		return nil, syscall.EIO
+	}
+	return d.FS.Create(name, category)
+}

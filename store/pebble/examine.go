@@ -1,0 +1,248 @@
+package pebble
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/batchrepr"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/witness"
+)
+
+// damage is what is wrong with a file of a store.
+type damage struct {
+	file   string
+	wrong  string
+	cut    int64 // how much of a log can be read
+	isLog  bool  // what is lost was written last: the store can go on without it
+	beyond []uint64
+}
+
+const restoreCure = "restore the store from a backup"
+
+func (d *damage) Error() string {
+	cure := restoreCure
+	if d.isLog {
+		cure += ", or start once with --accept-loss, which goes on without what is lost and keeps the damaged files in a directory next to the others"
+	}
+	return fmt.Sprintf("%v: %s %s; %s", rouse.ErrCorrupt, d.file, d.wrong, cure)
+}
+
+func (d *damage) Unwrap() error { return rouse.ErrCorrupt }
+
+// examined is a store whose files are looked at.
+type examined struct {
+	w       *witness.Witness // nil if the store has none
+	has     noted
+	logs    []uint64
+	options []string
+}
+
+func (x *examined) openWitness(disk vfs.FS, dir string) (err error) {
+	const cure = ": what the logs must have is not known"
+	x.w, x.has, err = openWitness(disk, dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &damage{file: witnessName, wrong: "is missing" + cure, isLog: true}
+	case errors.Is(err, witness.ErrUnreadable):
+		return &damage{file: witnessName, wrong: "cannot be read" + cure, isLog: true}
+	}
+	return err
+}
+
+// look looks at the manifest and the logs. It changes nothing. Damage is a *damage.
+func (x *examined) look(disk vfs.FS, dir string) error {
+	names, err := disk.List(dir)
+	if err != nil {
+		return err
+	}
+	manifest, found := uint64(0), false
+	for _, name := range names {
+		switch kind, number := fileKind(name); kind {
+		case logFile:
+			x.logs = append(x.logs, number)
+		case optionsFile:
+			x.options = append(x.options, name)
+		case markerFile:
+			manifest, found = max(manifest, number), true
+		}
+	}
+	slices.Sort(x.logs)
+	if found { // otherwise Pebble refuses
+		if err := x.manifest(disk, dir, manifest); err != nil {
+			return err
+		}
+	}
+	return x.readLogs(disk, dir)
+}
+
+// highest returns the number of the last log, 0 if there is none.
+func (x *examined) highest() (number uint64) {
+	if len(x.logs) > 0 {
+		number = x.logs[len(x.logs)-1]
+	}
+	return number
+}
+
+// manifest looks at the manifest, which says what tables there are.
+func (x *examined) manifest(disk vfs.FS, dir string, number uint64) error {
+	d := damage{file: fmt.Sprintf("MANIFEST-%06d", number)}
+	if number < x.has.manifest {
+		d.wrong = fmt.Sprintf("is older than MANIFEST-%06d, which is missing", x.has.manifest)
+		return &d
+	}
+	s, err := scanFile(disk, disk.PathJoin(dir, d.file), 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		d.wrong = "is missing"
+		return &d
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.behind > 0:
+		d.wrong = fmt.Sprintf("is damaged at byte %d of %d, and goes on behind that", s.end, s.size)
+	case number == x.has.manifest && s.end < x.has.size:
+		d.wrong = fmt.Sprintf("can be read to byte %d, and had at least %d bytes", s.end, x.has.size)
+	default:
+		x.has.manifest, x.has.size = number, s.end
+		return nil
+	}
+	return &d
+}
+
+// readLogs looks at the logs that are replayed.
+func (x *examined) readLogs(disk vfs.FS, dir string) error {
+	logs := x.logs
+	for i, number := range logs {
+		if number > x.has.opened { // those up to there were sorted into tables before this one was made
+			logs = logs[i:]
+			break
+		}
+	}
+	if len(logs) == 0 || logs[0] > x.has.opened {
+		for number := range x.has.logs {
+			if number > x.has.opened && !slices.Contains(logs, number) {
+				beyond := slices.DeleteFunc(slices.Clone(logs), func(n uint64) bool { return n < number })
+				return &damage{file: logName(number), wrong: "is missing", isLog: true, beyond: beyond}
+			}
+		}
+	}
+	var last scanned
+	var revision uint64
+	for i, number := range logs {
+		s, err := scanFile(disk, disk.PathJoin(dir, logName(number)), uint32(number))
+		if err != nil {
+			return err
+		}
+		d := &damage{file: logName(number), cut: s.end, isLog: true, beyond: logs[i:]}
+		switch {
+		case s.behind > 0 && s.synced > s.end:
+			d.wrong = fmt.Sprintf("is damaged at byte %d of %d: behind it are %d whole parts that were written after it was safe on the disk", s.end, s.size, s.behind)
+			return d
+		case i < len(logs)-1 && !s.closed && x.w != nil:
+			d.wrong = fmt.Sprintf("ends at byte %d of %d without its end, and %s goes on behind it", s.end, s.size, logName(logs[i+1]))
+			return d
+		}
+		if r, ok := revisionOf(s.last); ok {
+			revision = r
+		}
+		last = s
+	}
+	if len(logs) > 0 && revision != 0 && revision < x.has.revision {
+		n := len(logs) - 1
+		return &damage{file: logName(logs[n]), cut: last.end, isLog: true, beyond: logs[n:], wrong: fmt.Sprintf(
+			"can be read to byte %d of %d, up to revision %d, and revision %d was acknowledged; behind it are %d whole parts",
+			last.end, last.size, revision, x.has.revision, last.behind)}
+	}
+	return nil
+}
+
+func logName(number uint64) string { return fmt.Sprintf("%06d.log", number) }
+
+// revisionOf returns the revision that a batch of the log ends at.
+func revisionOf(record []byte) (uint64, bool) {
+	if len(record) < batchrepr.HeaderLen {
+		return 0, false
+	}
+	r := batchrepr.Read(record)
+	for {
+		_, key, value, ok, err := r.Next()
+		if !ok || err != nil {
+			return 0, false
+		}
+		if bytes.Equal(key, revisionKey) {
+			revision, err := readFixed(value)
+			return revision, err == nil
+		}
+	}
+}
+
+// accept goes on without what a log has lost: the log and those behind it are moved into a directory, and of the log what can be
+// read is put back in its place. Of a witness that is missing nothing is left to do.
+func (d *damage) accept(disk vfs.FS, dir string) error {
+	if len(d.beyond) == 0 {
+		return nil
+	}
+	kept := ""
+	for i := 1; ; i++ {
+		kept = disk.PathJoin(dir, fmt.Sprintf("lost-%d", i))
+		if _, err := disk.Stat(kept); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
+			return err
+		}
+	}
+	if err := disk.MkdirAll(kept, 0o700); err != nil {
+		return err
+	}
+	for i, number := range d.beyond {
+		name := logName(number)
+		var err error
+		if from := disk.PathJoin(dir, name); name == d.file {
+			err = d.shorten(disk, dir, disk.PathJoin(kept, name))
+		} else {
+			err = disk.Rename(from, disk.PathJoin(kept, name))
+		}
+		if err != nil {
+			return fmt.Errorf("keep log %d of %d: %w", i+1, len(d.beyond), err)
+		}
+	}
+	return errors.Join(syncDir(disk, kept), syncDir(disk, dir))
+}
+
+// shorten copies a log to where it is kept, and puts what can be read of it in its place.
+func (d *damage) shorten(disk vfs.FS, dir, kept string) error {
+	from, temp := disk.PathJoin(dir, d.file), disk.PathJoin(dir, "cut.tmp")
+	if err := copyHead(disk, from, kept, math.MaxInt64); err != nil {
+		return err
+	}
+	if err := copyHead(disk, from, temp, d.cut); err != nil {
+		return err
+	}
+	return disk.Rename(temp, from)
+}
+
+func copyHead(disk vfs.FS, from, to string, size int64) error {
+	in, err := disk.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := disk.Create(to, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, io.NewSectionReader(in, 0, size))
+	if err == nil {
+		err = out.Sync()
+	}
+	return errors.Join(err, out.Close())
+}

@@ -1,0 +1,238 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/rousehq/rouse/internal/witness"
+)
+
+// notes keep the witness of a store (package witness) up to date: the last revision that was acknowledged, and by watching what
+// Pebble does on the disk, the logs that must be there and how long the manifest is at least. All of it is noted after it is durable:
+// a log when it was synced for the first time, as Pebble syncs the directory before; a manifest when it is synced after it became
+// the current one. What is to be removed is taken out before, and that is synced.
+type notes struct {
+	mu      sync.Mutex
+	w       *witness.Witness // nil until the store is open for the first time
+	has     noted
+	current uint64           // the manifest that a marker of Pebble names
+	sizes   map[uint64]int64 // of manifests, as far as they are synced
+}
+
+// noted is what a witness of this store has.
+type noted struct {
+	revision uint64
+	opened   uint64 // the highest log when the store was opened: if there is a higher one, this one and those below are not needed any more
+	manifest uint64
+	size     int64           // of the manifest, at least
+	logs     map[uint64]bool // that must be there
+}
+
+const (
+	witnessName = "WITNESS"
+	witnessTemp = "WITNESS.tmp"
+	mostLogs    = witness.MaxMore - 3
+)
+
+func (n *noted) note() witness.Note {
+	logs := slices.Sorted(maps.Keys(n.logs))
+	return witness.Note{Revision: n.revision, More: append([]uint64{n.opened, n.manifest, uint64(n.size)}, logs[:min(len(logs), mostLogs)]...)}
+}
+
+func readNote(n witness.Note) (noted, error) {
+	if len(n.More) < 3 {
+		return noted{}, witness.ErrUnreadable
+	}
+	out := noted{revision: n.Revision, opened: n.More[0], manifest: n.More[1], size: int64(n.More[2]), logs: map[uint64]bool{}}
+	for _, log := range n.More[3:] {
+		out.logs[log] = true
+	}
+	return out, nil
+}
+
+func newNotes() *notes { return &notes{has: noted{logs: map[uint64]bool{}}, sizes: map[uint64]int64{}} }
+
+// begin goes on with the witness of a store that is about to be opened; highest is its highest log.
+func (n *notes) begin(w *witness.Witness, has noted, highest uint64) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.w, n.has, n.current = w, has, has.manifest
+	n.has.opened = max(n.has.opened, highest)
+	return errors.Join(n.write(), w.Sync())
+}
+
+// settle notes what is there when the store is open, and makes its witness if it has none.
+func (n *notes) settle(disk vfs.FS, dir string, revision uint64) (err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.has.revision = revision
+	n.has.manifest, n.has.size = n.current, n.sizes[n.current]
+	if n.w == nil {
+		n.w, err = makeWitness(disk, dir, n.has.note())
+		return err
+	}
+	return errors.Join(n.write(), n.w.Sync())
+}
+
+// reached notes that all up to a revision is durable.
+func (n *notes) reached(revision uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.has.revision = revision
+	_ = n.write() // the note before this one is true as well
+}
+
+func (n *notes) acknowledged() uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.has.revision
+}
+
+func (n *notes) write() error {
+	if n.w == nil {
+		return nil
+	}
+	return n.w.Write(n.has.note())
+}
+
+// synced notes that a file was synced, with at least so many bytes.
+func (n *notes) synced(name string, size int64) {
+	kind, number := fileKind(name)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case kind == logFile && !n.has.logs[number]:
+		n.has.logs[number] = true
+	case kind == manifestFile:
+		n.sizes[number] = size
+		if number != n.current || n.w == nil {
+			return
+		}
+		n.has.manifest, n.has.size = number, size
+	default:
+		return
+	}
+	_ = n.write()
+}
+
+// created notes that a file was made: perhaps the one that names the current manifest.
+func (n *notes) created(name string) {
+	if kind, number := fileKind(name); kind == markerFile {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.current = number
+	}
+}
+
+// leaving notes that a file is about to be removed, or used as another one.
+func (n *notes) leaving(name string) error {
+	kind, number := fileKind(name)
+	if kind != logFile {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.has.logs[number] {
+		return nil
+	}
+	delete(n.has.logs, number)
+	if n.w == nil {
+		return nil
+	}
+	return errors.Join(n.write(), n.w.Sync())
+}
+
+func (n *notes) close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.w == nil {
+		return nil
+	}
+	err := n.w.Close()
+	n.w = nil
+	return err
+}
+
+// The files of Pebble that matter here.
+const (
+	otherFile = iota
+	logFile
+	manifestFile
+	optionsFile
+	markerFile // whose name says which manifest is the current one
+)
+
+// fileKind tells what a file is by its name, and its number; of a marker, the number of the manifest that it names.
+func fileKind(name string) (kind int, number uint64) {
+	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
+	var turn uint64
+	whole := func(format string, args ...any) bool {
+		n, err := fmt.Sscanf(name, format, args...)
+		return err == nil && n == len(args)
+	}
+	switch {
+	case strings.HasSuffix(name, ".log") && whole("%d.log", &number):
+		return logFile, number
+	case whole("MANIFEST-%d", &number):
+		return manifestFile, number
+	case whole("OPTIONS-%d", &number):
+		return optionsFile, number
+	case whole("marker.manifest.%d.MANIFEST-%d", &turn, &number):
+		return markerFile, number
+	}
+	return otherFile, 0
+}
+
+// makeWitness makes a witness in one step that a crash cannot tear.
+func makeWitness(disk vfs.FS, dir string, first witness.Note) (*witness.Witness, error) {
+	temp, name := disk.PathJoin(dir, witnessTemp), disk.PathJoin(dir, witnessName)
+	f, err := disk.Create(temp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	if f, err = disk.OpenReadWrite(temp, vfs.WriteCategoryUnspecified); err != nil {
+		return nil, err
+	}
+	w, err := witness.New(f, first)
+	if err == nil {
+		err = disk.Rename(temp, name)
+	}
+	if err == nil {
+		err = syncDir(disk, dir)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// openWitness opens the witness of a store.
+func openWitness(disk vfs.FS, dir string) (*witness.Witness, noted, error) {
+	name := disk.PathJoin(dir, witnessName)
+	if _, err := disk.Stat(name); err != nil { // opening it would make it
+		return nil, noted{}, err
+	}
+	f, err := disk.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, noted{}, err
+	}
+	w, note, err := witness.Open(f)
+	if err == nil {
+		var has noted
+		if has, err = readNote(note); err == nil {
+			return w, has, nil
+		}
+	}
+	return nil, noted{}, errors.Join(err, f.Close())
+}

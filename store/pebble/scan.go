@@ -1,0 +1,164 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Logs and manifests are files of blocks, and blocks are rows of chunks: checksum 4, size 2, type 1, in logs also the number of the
+// log 4 and the offset 8 up to which the log was synced when the chunk was written, then the data. A record is one full chunk, or a
+// first one, middle ones and a last one. Numbers are little-endian.
+//
+// Pebble ends at the first chunk that it cannot read, as that is how a log ends whose writer was killed. What lies behind says more:
+// it is read here before Pebble changes anything.
+const (
+	blockBytes      = 32 << 10
+	chunkHead       = 7
+	logChunkHead    = 11
+	syncedChunkHead = 19
+)
+
+// scanned is how far a log or manifest can be read, and what is behind that.
+type scanned struct {
+	size   int64  // of the file
+	end    int64  // of the last whole record
+	last   []byte // the last whole record
+	closed bool   // it ends as its writer ends it
+	torn   bool   // there is something behind the end that is no record
+	behind int    // whole chunks behind the end
+	synced int64  // how far the log was synced, as those chunks tell
+}
+
+// scanner reads one file.
+type scanner struct {
+	scanned
+	number uint32 // of a log; 0 is a manifest
+	at     int64  // offset of what comes next
+	begun  bool   // a record has begun and not ended
+	record []byte
+}
+
+// scanFile reads a log, or with number 0 a manifest.
+func scanFile(disk vfs.FS, path string, number uint32) (scanned, error) {
+	f, err := disk.Open(path)
+	if err != nil {
+		return scanned{}, err
+	}
+	defer f.Close()
+	s := scanner{number: number}
+	block := make([]byte, blockBytes)
+	for {
+		n, err := io.ReadFull(f, block)
+		s.at = s.size
+		s.size += int64(n)
+		s.block(block[:n])
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			s.torn = s.torn || s.begun
+			return s.scanned, nil
+		}
+		if err != nil {
+			return scanned{}, err
+		}
+	}
+}
+
+// block reads a block: record by record up to the end, and then whatever chunks there are behind it.
+func (s *scanner) block(b []byte) {
+	for !s.torn && !s.closed && len(b) > 0 {
+		n := s.next(b)
+		b, s.at = b[n:], s.at+int64(n)
+	}
+	if s.closed { // a log that is used again has chunks of the one before behind its end
+		return
+	}
+	for ; len(b) >= chunkHead; b = b[1:] {
+		c, ok := s.chunk(b)
+		if !ok || c.size == c.head {
+			continue
+		}
+		s.behind++
+		if c.head == syncedChunkHead {
+			s.synced = max(s.synced, int64(binary.LittleEndian.Uint64(b[logChunkHead:])))
+		}
+		b = b[c.size-1:]
+	}
+}
+
+// next takes the chunk at the beginning of what is left of a block, and returns its size. 0 is the end.
+func (s *scanner) next(b []byte) int {
+	if len(b) < chunkHead || s.number != 0 && len(b) < syncedChunkHead && zero(b) {
+		return len(b) // too little room for a chunk
+	}
+	if s.trailer(b) && !s.begun {
+		s.closed = true
+		return 0
+	}
+	c, ok := s.chunk(b)
+	if begins := c.part == fullChunk || c.part == firstChunk; !ok || begins == s.begun {
+		s.torn = true
+		return 0
+	} else if begins {
+		s.record = s.record[:0]
+	}
+	s.record = append(s.record, b[c.head:c.size]...)
+	s.begun = c.part == firstChunk || c.part == middleChunk
+	if !s.begun {
+		s.last, s.record = s.record, s.last
+		s.end = s.at + int64(c.size)
+	}
+	return c.size
+}
+
+// chunk is what the beginning of a chunk tells.
+type chunk struct {
+	part       int // of a record
+	head, size int // in bytes; the size includes the head
+}
+
+const (
+	fullChunk = iota
+	firstChunk
+	middleChunk
+	lastChunk
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// chunk reads the chunk that begins at b, if a whole one does.
+func (s *scanner) chunk(b []byte) (c chunk, ok bool) {
+	kind := int(b[6])
+	switch {
+	case s.number == 0 && kind >= 1 && kind <= 4:
+		c = chunk{part: kind - 1, head: chunkHead}
+	case s.number != 0 && kind >= 5 && kind <= 8:
+		c = chunk{part: kind - 5, head: logChunkHead}
+	case s.number != 0 && kind >= 9 && kind <= 12:
+		c = chunk{part: kind - 9, head: syncedChunkHead}
+	default:
+		return c, false
+	}
+	c.size = c.head + int(binary.LittleEndian.Uint16(b[4:]))
+	if c.size > len(b) || s.number != 0 && binary.LittleEndian.Uint32(b[chunkHead:]) != s.number {
+		return c, false
+	}
+	sum := crc32.Checksum(b[6:c.size], castagnoli)
+	return c, binary.LittleEndian.Uint32(b) == (sum>>15|sum<<17)+0xa282ead8
+}
+
+// trailer says whether a log's writer ended it here: with an empty chunk of the next log.
+func (s *scanner) trailer(b []byte) bool {
+	return s.number != 0 && len(b) >= logChunkHead && zero(b[:6]) && b[6] == 5 && binary.LittleEndian.Uint32(b[chunkHead:]) == s.number+1
+}
+
+func zero(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}
