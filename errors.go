@@ -42,7 +42,7 @@ func Unavailable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.As(err, new(*Invalid)) {
 		return err
 	}
-	for _, known := range []error{ErrUnavailable, ErrNotFound, ErrExists, ErrConflict, ErrFull, ErrOverloaded, ErrClosed} {
+	for _, known := range []error{ErrUnavailable, ErrNotFound, ErrExists, ErrConflict, ErrFull, ErrOverloaded, ErrClosed, ErrCorrupt} {
 		if errors.Is(err, known) {
 			return err
 		}

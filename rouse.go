@@ -274,6 +274,12 @@ type Checkpointer interface {
 	Checkpoint(ctx context.Context, dir string) error
 }
 
+// Checked is a store that knows whether its files are as it wrote them. What meets damage fails with ErrCorrupt.
+type Checked interface {
+	// Corrupted returns the first damage that was met since the store was opened, or nil.
+	Corrupted() error
+}
+
 // Shared is a store that several nodes use at a time.
 type Shared interface {
 	Store

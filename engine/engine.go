@@ -177,6 +177,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	e.clock.store = store
 	e.outcomes.signal = make(chan struct{}, 1)
 	e.hints, _ = direct.(rouse.Watcher)
+	e.health.store, _ = direct.(rouse.Checked)
 	e.compiled.compile = o.Compile
 	e.compiled.store, e.compiled.shared = store, o.Shared
 	e.grant.Store(&grant{})

@@ -67,6 +67,7 @@ func (ev *Events) conflicted(n int) {
 
 // health is when the engine's loops last made progress, in Unix nanoseconds.
 type health struct {
+	store      rouse.Checked // nil if it cannot tell of damage
 	read, fire atomic.Int64
 	commits    flights
 	failing    atomic.Int64 // since when commits have failed, 0 if the last one did not
@@ -144,6 +145,9 @@ func (e *Engine) Healthy() error {
 	}
 	if r, ok := e.strategy.(rouse.Runner); ok {
 		err = errors.Join(err, r.Healthy())
+	}
+	if e.health.store != nil {
+		err = errors.Join(err, e.health.store.Corrupted())
 	}
 	return err
 }

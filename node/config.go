@@ -19,14 +19,15 @@ import (
 // Config is what a node is made of: plain values, checked by Check. The command line fills it; docs/configuration.md says what
 // each setting means. Defaults has the values that a node has when nobody says otherwise.
 type Config struct {
-	Listen   string // address of the API; "" for none, which only Open takes
-	Admin    string // address of metrics, health and profiles; "" for none
-	Data     string // directory of everything that the node keeps
-	Store    string // "" is pebble in Data; pebble:DIR, sqlite:FILE, mem:, or the URL of a PostgreSQL or Redis
-	Direct   string // URL of the PostgreSQL itself, where Store leads to a pooler in transaction mode: notifications come from there
-	Unsafe   bool   // take a store whose settings can lose what it acknowledged
-	Index    string // URL of a Redis that has an index of the due times of a store in PostgreSQL; "" is none
-	Insecure bool   // serve anybody who reaches a Listen that is not on loopback
+	Listen     string // address of the API; "" for none, which only Open takes
+	Admin      string // address of metrics, health and profiles; "" for none
+	Data       string // directory of everything that the node keeps
+	Store      string // "" is pebble in Data; pebble:DIR, sqlite:FILE, mem:, or the URL of a PostgreSQL or Redis
+	Direct     string // URL of the PostgreSQL itself, where Store leads to a pooler in transaction mode: notifications come from there
+	AcceptLoss bool   // open a store of files that has lost something that it had acknowledged, without what is lost
+	Unsafe     bool   // take a store whose settings can lose what it acknowledged
+	Index      string // URL of a Redis that has an index of the due times of a store in PostgreSQL; "" is none
+	Insecure   bool   // serve anybody who reaches a Listen that is not on loopback
 
 	DaprListen    string // address for Dapr's sidecars; "" for none
 	DaprAdvertise string // where sidecars reach this node; "" is where it listens, or an address of the machine if that is every one

@@ -114,6 +114,15 @@ func (m *metrics) watch(e *engine.Engine, store rouse.Store) {
 	violated("held-over", func(v engine.Violations) int { return v.HeldOver })
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_invariant_looks_total", Help: "Looks at the invariants."},
 		func() float64 { return float64(e.Violations().Looks) }))
+	if c, ok := store.(rouse.Checked); ok {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_store_damaged",
+			Help: "1 if damage of the store's files was met since the start."}, func() float64 {
+			if c.Corrupted() != nil {
+				return 1
+			}
+			return 0
+		}))
+	}
 	for _, st := range []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateEnded, rouse.StateFiring, rouse.StateDead} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_timers", Help: "Timers by state.",
 			ConstLabels: prometheus.Labels{"state": st.String()}}, func() float64 {

@@ -27,6 +27,10 @@ func WithSecrets(file string) Option { return func(c *Config) { c.SecretFile = f
 // WithClock makes the node go by a clock that Advance moves.
 func WithClock(clock *Clock) Option { return func(c *Config) { c.Clock = clock } }
 
+// WithAcceptLoss opens a store of files that has lost something that it had acknowledged, without what is lost. Without it such a store
+// is refused with rouse.ErrCorrupt.
+func WithAcceptLoss() Option { return func(c *Config) { c.AcceptLoss = true } }
+
 // Open opens a node with its timers in a store: "pebble:DIR", "sqlite:FILE", or "mem:", which forgets all in the end. One
 // process at a time has a store. The node takes calls at once and fires from Run on. It must be run or closed. ctx is for
 // opening only.

@@ -74,9 +74,14 @@ func (c *Config) open(ctx context.Context) (rouse.Store, error) {
 	if c.Clock != nil {
 		clock = c.Clock.Now
 	}
+	report := func(err error) {
+		if c.Log != nil {
+			c.Log.Error("the store is damaged", "error", err)
+		}
+	}
 	switch scheme {
 	case "pebble":
-		return pebble.Open(rest, pebble.Options{Clock: clock})
+		return pebble.Open(rest, pebble.Options{Clock: clock, AcceptLoss: c.AcceptLoss, Report: report})
 	case "sqlite":
 		return sqlite.Open(rest, sqlite.Options{Clock: clock})
 	case "postgres":

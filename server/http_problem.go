@@ -38,6 +38,7 @@ var statuses = map[string]struct {
 	"delivery_limit":      {http.StatusBadGateway, "No worker has answered"},
 	"rejected":            {http.StatusBadGateway, "A worker has refused the request"},
 	"deleted":             {http.StatusGone, "The request was deleted"},
+	"damaged":             {http.StatusInternalServerError, "The store is damaged"},
 	"internal":            {http.StatusInternalServerError, "Internal error"},
 
 	"malformed":              {http.StatusBadRequest, "Malformed request"},

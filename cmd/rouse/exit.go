@@ -23,6 +23,7 @@ const (
 	exitConflict    = 4
 	exitUnavailable = 5
 	exitTimeout     = 6
+	exitDamaged     = 7
 	exitSignal      = 128 // plus the signal's number: 130 for SIGINT
 )
 
@@ -38,6 +39,7 @@ var exitCodes = []struct {
 	{exitConflict, "it exists already, has changed since the revision that was given, or its state does not allow it"},
 	{exitUnavailable, "the server cannot be reached, is shutting down, is overloaded or has no room; try again later"},
 	{exitTimeout, "no answer within the timeout; what was asked for may still happen"},
+	{exitDamaged, "the store, or what was read of it, is damaged: [what to do](operations.md#a-damaged-store)"},
 	{exitSignal + int(syscall.SIGINT), "interrupted by SIGINT (`serve` and `listen` end with 0)"},
 	{exitSignal + int(syscall.SIGTERM), "ended by SIGTERM (`serve` and `listen` end with 0)"},
 }
@@ -53,6 +55,7 @@ var kinds = []struct {
 	{rousev1.ErrFailedPrecondition, exitConflict, http.StatusConflict, "failed_precondition", "Not as it is now"}, // these two before what is behind them
 	{rousev1.ErrBusy, exitUnavailable, http.StatusTooManyRequests, "busy", "Busy"},
 	{rousev1.ErrUnimplemented, exitFailure, http.StatusNotImplemented, "unimplemented", "Not offered"},
+	{rouse.ErrCorrupt, exitDamaged, http.StatusInternalServerError, "damaged", "The store is damaged"},
 	{rouse.ErrNotFound, exitNotFound, http.StatusNotFound, "not_found", "Not found"},
 	{rouse.ErrExists, exitConflict, http.StatusConflict, "already_exists", "Already exists"},
 	{rouse.ErrConflict, exitConflict, http.StatusConflict, "conflict", "Conflict"},

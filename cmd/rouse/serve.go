@@ -14,6 +14,7 @@ import (
 // serveCmd runs a server until a signal ends it.
 type serveCmd struct {
 	configFlags
+	AcceptLoss  bool   `help:"Start on a pebble: or sqlite: store that has lost something that it had acknowledged, without what is lost, which the log tells. For one start: it is no setting."`
 	AddressFile string `help:"Write the addresses to this file once the server listens, for scripts that let it choose its ports." placeholder:"FILE"`
 }
 
@@ -43,6 +44,7 @@ func (c *serveCmd) Run(a *app) error {
 	stopped := context.AfterFunc(a.ctx, func() { a.note("stopping: what is on its way may end; a second signal ends it at once") })
 	defer stopped()
 	cfg := in.node()
+	cfg.AcceptLoss = c.AcceptLoss
 	if cfg.Pools, err = in.pools(); err != nil {
 		return err
 	}

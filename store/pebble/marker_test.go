@@ -57,7 +57,12 @@ func TestWhatIsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
 		{"another Pebble", func(t *testing.T, dir string) {
 			makeStore(t, dir)
 			_ = os.Remove(filepath.Join(dir, markerName))
+			_ = os.Remove(filepath.Join(dir, witnessName))
 		}, []string{"not empty", "no store of rouse"}},
+		{"a store without its marker", func(t *testing.T, dir string) {
+			makeStore(t, dir)
+			_ = os.Remove(filepath.Join(dir, markerName))
+		}, []string{"damaged", markerName, "restore"}},
 		{"an unreadable marker", func(t *testing.T, dir string) {
 			_ = os.Mkdir(dir, 0o700)
 			writeFile(t, filepath.Join(dir, markerName), "\x00\x00")

@@ -21,6 +21,7 @@ var kinds = []kind{
 	{ErrFailedPrecondition, codes.FailedPrecondition, "FAILED_PRECONDITION"}, // these two before what is behind them
 	{ErrBusy, codes.ResourceExhausted, "BUSY"},
 	{ErrUnimplemented, codes.Unimplemented, "UNIMPLEMENTED"},
+	{rouse.ErrCorrupt, codes.DataLoss, "DAMAGED"},
 	{rouse.ErrNotFound, codes.NotFound, "NOT_FOUND"},
 	{rouse.ErrExists, codes.AlreadyExists, "ALREADY_EXISTS"},
 	{rouse.ErrConflict, codes.Aborted, "CONFLICT"},

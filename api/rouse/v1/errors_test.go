@@ -123,7 +123,7 @@ func TestStatusesOfOthers(t *testing.T) {
 		is   error
 	}{
 		{codes.Unavailable, rouse.ErrUnavailable}, {codes.ResourceExhausted, rouse.ErrOverloaded}, {codes.NotFound, rouse.ErrNotFound},
-		{codes.FailedPrecondition, rouse.ErrConflict}, {codes.Canceled, context.Canceled},
+		{codes.FailedPrecondition, rouse.ErrConflict}, {codes.Canceled, context.Canceled}, {codes.DataLoss, rouse.ErrCorrupt},
 	} {
 		if err := StatusToError(status.New(c.code, "x")); !errors.Is(err, c.is) {
 			t.Errorf("%v came as %v", c.code, err)
@@ -133,7 +133,7 @@ func TestStatusesOfOthers(t *testing.T) {
 	if err := StatusToError(status.New(codes.InvalidArgument, "x")); !errors.As(err, &inv) || inv.Problems[0].Wrong != "x" {
 		t.Errorf("came as %v", err)
 	}
-	if err := StatusToError(status.New(codes.DataLoss, "x")); err == nil || status.Code(err) != codes.DataLoss || err.Error() != "DataLoss: x" {
+	if err := StatusToError(status.New(codes.Unknown, "x")); err == nil || status.Code(err) != codes.Unknown || err.Error() != "Unknown: x" {
 		t.Errorf("came as %v", err)
 	}
 }
