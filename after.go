@@ -36,10 +36,10 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 		case Deferred, Accepted, Failed, Expired:
 			return Step{Keep: true}
 		}
-		return Step{Keep: true, Log: []Record{t.record(occ, endingOf(o), o, sent, now)}}
+		return Step{Keep: true, Log: []Record{t.ended(occ, o, sent, now)}}
 	}
 	if o.Verdict == Done && !occ.Manual && len(t.Runs) == 0 && t.Spec.Keep == 0 && !t.Spec.Recurring() {
-		return Step{Log: []Record{t.record(occ, EndFired, o, sent, now)}} // most timers: not worth a copy
+		return Step{Log: []Record{t.ended(occ, o, sent, now)}} // most timers: not worth a copy
 	}
 	to := *t
 	to.Token = 0
@@ -50,6 +50,13 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	case Deferred:
 		to.Attempts = occ.Attempt - 1 // one that was written down as spent before it was sent is not
 		to.Visible = now.Add(max(o.After, time.Millisecond))
+		if to.Attempts == 0 {
+			from := sent
+			if from == 0 { // it did not get as far as its sink
+				from = t.at(occ)
+			}
+			to.Waited(max(o.Cause, CauseBacklog), from, to.Visible)
+		}
 		if to.Paused && to.Attempts == 0 && !occ.Manual {
 			if to.Began == 0 {
 				to.Began = sent // it is in progress: a pause does not skip it
@@ -80,20 +87,23 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 			}
 			return Step{To: &to}
 		}
+		cause := CauseAttemptsExhausted
 		if late {
+			cause = CauseGiveUp
 			o.Detail = fmt.Sprintf("given up %v after the first attempt: %s", r.GiveUp, o.Detail)
 		}
-		return to.die(occ, o, sent, now, s)
+		return to.die(occ, cause, o, sent, now, s)
 	case Rejected:
-		return to.die(occ, o, sent, now, s)
+		return to.die(occ, CauseRejected, o, sent, now, s)
 	case Expired:
 		occ.Attempt = t.Attempts // the one that did not start does not count
 		o.Detail = fmt.Sprintf("the deadline of %v has passed: %s", t.Spec.Deadline, t.LastError)
-		return to.die(occ, o, sent, now, s)
+		return to.die(occ, CauseDeadline, o, sent, now, s)
 	case Gone:
-		return Step{Log: []Record{to.record(occ, EndDead, o, sent, now)}}
+		return Step{Log: []Record{to.ended(occ, o, sent, now)}}
 	}
-	record := to.record(occ, EndFired, o, sent, now)
+	record := to.ended(occ, o, sent, now)
+	to.Fired++
 	step := to.advance(occ, now, s)
 	if step.To != nil && step.To.Over() {
 		step.To.Answer = o.Answer
@@ -116,8 +126,8 @@ func (t *Timer) noteFailure(o Outcome, sent, now Instant) {
 }
 
 // die ends the occurrence as a dead letter.
-func (t *Timer) die(occ Occurrence, o Outcome, sent, now Instant, s Schedule) Step {
-	record := t.record(occ, EndDead, o, sent, now)
+func (t *Timer) die(occ Occurrence, c Cause, o Outcome, sent, now Instant, s Schedule) Step {
+	record := t.record(occ, EndDead, c, o, sent, now)
 	dead := *t
 	dead.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, occ.Due, occ.Manual)
 	dead.Due, dead.Runs, dead.Manual, dead.Skips = occ.Due, nil, occ.Manual, 0
@@ -126,11 +136,12 @@ func (t *Timer) die(occ Occurrence, o Outcome, sent, now Instant, s Schedule) St
 		dead.Runs = []Instant{occ.Due}
 	}
 	dead.Attempts, dead.Token, dead.Visible, dead.Updated = occ.Attempt, 0, Never, now
-	dead.Live, dead.Asked = false, false
+	dead.Live, dead.Asked, dead.Waits = false, false, nil
 	dead.LastError = detail(o)
 	if t.Key.Fire != "" { // an occurrence beside its timer already
 		return Step{To: &dead, Log: []Record{record}}
 	}
+	t.Dead++
 	step := t.advance(occ, now, s)
 	step.Beside = &dead
 	step.Log = append([]Record{record}, step.Log...)
@@ -152,6 +163,7 @@ func (t *Timer) waitsFor(occ Occurrence) bool {
 // advance moves on to what comes after occ, which has ended.
 func (t *Timer) advance(occ Occurrence, now Instant, s Schedule) Step {
 	began := t.Began
+	b := t.streak(occ, now)
 	t.Attempts, t.Manual, t.Token, t.Began, t.LastError, t.Failures = 0, false, 0, 0, "", nil
 	t.Ended++
 	if t.Key.Fire != "" {
@@ -171,10 +183,32 @@ func (t *Timer) advance(occ Occurrence, now Instant, s Schedule) Step {
 			t.PassTo = 0
 		}
 		if t.Spec.Overlap == OverlapSkip && began != 0 {
-			log = append(log, t.skipOverlapped(began, now, s)...)
+			log = append(log, t.skipOverlapped(began, now, s, b)...)
 		}
 	}
-	return t.settled(now, s, log)
+	step := t.settled(now, s, log, b)
+	if !occ.Manual { // an occurrence that waits longer than this one was in progress waited for the ones before, too
+		t.Waits = nil
+		if t.Spec.Overlap != OverlapSkip {
+			t.Backlog = Span{}
+			if t.Due <= now {
+				t.Backlog = b.Span
+			}
+		}
+	}
+	return step
+}
+
+// streak returns since when occurrences of the timer have been in progress without a break, until occ ended.
+func (t *Timer) streak(occ Occurrence, now Instant) streak {
+	if t.Began == 0 {
+		return streak{}
+	}
+	b := streak{Span{t.Began, now}, occ}
+	if t.Backlog != (Span{}) && t.Began <= t.Backlog.To.Add(unbroken) {
+		b.From = t.Backlog.From
+	}
+	return b
 }
 
 // unbroken is how soon an occurrence begins after the one before has ended if it was only waiting for that.
@@ -182,22 +216,22 @@ const unbroken = time.Second
 
 // skipOverlapped gives up what came due while an occurrence that began then was in progress. What was due before it began waits, as
 // the misfire policy says; while such a backlog is worked off, one right after another, the time from its first on counts.
-func (t *Timer) skipOverlapped(began, now Instant, s Schedule) (log []Record) {
+func (t *Timer) skipOverlapped(began, now Instant, s Schedule, b streak) (log []Record) {
 	if t.Backlog == (Span{}) || began > t.Backlog.To.Add(unbroken) {
 		t.Backlog.From = began
 	}
 	t.Backlog.To = now
 	skip := func() {
-		log = append(log, t.pass(now, now, EndSkipped, s, func(cur, _ Instant) string {
-			if cur < t.Backlog.From || cur > now {
-				return ""
+		log = append(log, t.pass(now, now, EndSkipped, s, func(cur, _ Instant) (why why) {
+			if cur >= t.Backlog.From && cur <= now {
+				why.text, why.cause, why.other = "overlap: an earlier occurrence was in progress", CauseOverlapped, b.occ
 			}
-			return "overlap: an earlier occurrence was in progress"
+			return why
 		})...)
 	}
 	skip()
 	if !t.Paused && t.Due < t.Backlog.From {
-		log = append(log, t.catchUp(now, s)...)
+		log = append(log, t.catchUp(now, s, b)...)
 		skip() // what the misfire policy has kept may be one of them
 	}
 	if t.Due >= t.Backlog.From {
@@ -207,9 +241,9 @@ func (t *Timer) skipOverlapped(began, now Instant, s Schedule) (log []Record) {
 }
 
 // settled is the step to a timer with no attempt in progress, after the misfire policy has looked at it.
-func (t *Timer) settled(now Instant, s Schedule, log []Record) Step {
+func (t *Timer) settled(now Instant, s Schedule, log []Record, b streak) Step {
 	if !t.Paused && t.Due < now {
-		log = append(log, t.catchUp(now, s)...)
+		log = append(log, t.catchUp(now, s, b)...)
 	}
 	if t.Over() {
 		if t.Spec.Keep == 0 || t.Key.Fire != "" {
@@ -282,7 +316,7 @@ func (t *Timer) CanMisfire(late time.Duration) bool {
 // CatchUp applies the misfire policy and the deadline to a timer for which Misfired holds.
 func (t *Timer) CatchUp(now Instant, s Schedule) Step {
 	to := *t
-	return to.settled(now, s, nil)
+	return to.settled(now, s, nil, streak{})
 }
 
 // gone returns why the occurrence cur, with next after it, is given up at now; empty if it is not.
@@ -300,7 +334,7 @@ func (t *Timer) gone(now, cur, next Instant) string {
 }
 
 // catchUp moves Due past the occurrences that the misfire policy or the deadline gives up, and returns their records.
-func (t *Timer) catchUp(now Instant, s Schedule) []Record {
+func (t *Timer) catchUp(now Instant, s Schedule, b streak) []Record {
 	// near is before all occurrences that may be kept: too many to count are jumped over up to there.
 	near := now
 	if t.Spec.Misfire == MisfireWithin {
@@ -308,28 +342,39 @@ func (t *Timer) catchUp(now Instant, s Schedule) []Record {
 	} else if t.Spec.Misfire == MisfireAll {
 		near = now.Add(-t.Spec.Deadline - t.Spec.Jitter)
 	}
-	return t.pass(now, near, EndMissed, s, func(cur, next Instant) string {
+	return t.pass(now, near, EndMissed, s, func(cur, next Instant) (why why) {
 		if cur > now {
-			return ""
+			return why
 		}
-		return t.gone(now, cur, next)
+		if why.text = t.gone(now, cur, next); why.text != "" {
+			why.cause, why.other = t.late(cur, now, b)
+		}
+		return why
 	})
+}
+
+// why is why an occurrence is given up; the zero why keeps it.
+type why struct {
+	text  string
+	cause Cause
+	other Occurrence // of CauseOverlapped
 }
 
 // pass moves Due past the occurrences for which gone says why, and returns their records: one for each run with the same
 // reason. What lies before near is all gone, so that too many to count can be jumped over.
-func (t *Timer) pass(now, near Instant, e Ending, s Schedule, gone func(cur, next Instant) string) []Record {
+func (t *Timer) pass(now, near Instant, e Ending, s Schedule, gone func(cur, next Instant) why) []Record {
 	var log []Record
+	var last why
 	for n := 0; t.Due != Never; {
 		next := t.following(t.Due, t.Passed+1, s)
 		why := gone(t.Due, next)
-		if why == "" {
+		if why.text == "" {
 			break
 		}
-		if len(log) == 0 || log[len(log)-1].Reason != why {
-			log = append(log, Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e,
-				Due: t.Due, Reason: why, Ended: now})
-			n = 0
+		if len(log) == 0 || why != last {
+			log = append(log, Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Cause: why.cause,
+				Other: why.other.Due, OtherManual: why.other.Manual, Due: t.Due, Reason: why.text, Ended: now})
+			n, last = 0, why
 		}
 		run := &log[len(log)-1]
 		run.LastDue = t.Due
@@ -338,6 +383,9 @@ func (t *Timer) pass(now, near Instant, e Ending, s Schedule, gone func(cur, nex
 			run.Count = uint32(n)
 			t.Passed++
 			t.Ended++
+			if e == EndMissed {
+				t.Missed++
+			}
 		} else if run.Count != 0 {
 			run.Count = 0
 			if far := jump(next, near, s); next != Never {
@@ -372,7 +420,8 @@ func (t *Timer) Detach(now Instant, s Schedule) Step {
 	to.Passed++
 	to.Ended++
 	to.Updated = t.Updated
-	step := to.settled(now, s, nil)
+	to.Waits = nil
+	step := to.settled(now, s, nil, streak{})
 	step.Beside = &side
 	return step
 }
@@ -384,7 +433,7 @@ func (t *Timer) beside(due, now Instant) Timer {
 	side.Due, side.Runs, side.Skips = due, nil, 0
 	side.Paused, side.Reason, side.Until = false, "", 0
 	side.Attempts, side.Manual, side.Token, side.Began, side.LastError, side.Failures = 0, false, 0, 0, "", nil
-	side.Live, side.Asked = true, false
+	side.Live, side.Asked, side.Waits, side.Backlog = true, false, nil, Span{}
 	side.Visible, side.Updated = now, now
 	return side
 }
@@ -395,39 +444,41 @@ func (t *Timer) Expired(occ Occurrence, now Instant) bool {
 }
 
 // Ending is the record of an occurrence that ended with its generation while an attempt was out: what the attempt came to, or
-// skipped for the given reason if another attempt would have followed.
-func (t *Timer) Ending(occ Occurrence, o Outcome, sent, now Instant, why string) Record {
+// skipped for the given cause and reason if another attempt would have followed.
+func (t *Timer) Ending(occ Occurrence, o Outcome, sent, now Instant, c Cause, why string) Record {
 	switch o.Verdict {
-	case Done:
-		return t.record(occ, EndFired, o, sent, now)
-	case Rejected, Gone:
-		return t.record(occ, EndDead, o, sent, now)
+	case Done, Rejected, Gone:
+		return t.ended(occ, o, sent, now)
 	}
 	if o.Detail != "" {
 		why += ": " + o.Detail
 	}
 	o.Detail = why
-	return t.record(occ, EndSkipped, o, sent, now)
+	return t.record(occ, EndSkipped, c, o, sent, now)
 }
 
-func (t *Timer) record(occ Occurrence, e Ending, o Outcome, sent, now Instant) Record {
+// ended is the record of an occurrence that its attempt ended, whatever the timer's policies.
+func (t *Timer) ended(occ Occurrence, o Outcome, sent, now Instant) Record {
+	switch o.Verdict {
+	case Done:
+		return t.record(occ, EndFired, CauseDelivered, o, sent, now)
+	case Gone:
+		return t.record(occ, EndDead, CauseGone, o, sent, now)
+	}
+	return t.record(occ, EndDead, CauseRejected, o, sent, now)
+}
+
+func (t *Timer) record(occ Occurrence, e Ending, c Cause, o Outcome, sent, now Instant) Record {
 	began := t.Began
 	if began == 0 {
 		began = sent
 	}
-	return Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Manual: occ.Manual,
+	return Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Cause: c, Manual: occ.Manual,
 		Due: occ.Due, Attempts: occ.Attempt, Code: o.Code, Reason: detail(o), Began: began, Sent: sent, Ended: now, Failures: t.Failures}
 }
 
 // detail is the text of an outcome as it is kept: what a receiver answered may be anything, what is kept is UTF-8.
 func detail(o Outcome) string { return Shorten(strings.ToValidUTF8(o.Detail, "\uFFFD"), MaxDetail) }
-
-func endingOf(o Outcome) Ending {
-	if o.Verdict == Done {
-		return EndFired
-	}
-	return EndDead
-}
 
 // jitterSeed is stable for an attempt of an occurrence, so that After stays pure.
 func (t *Timer) jitterSeed(occ Occurrence) uint64 {

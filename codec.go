@@ -16,6 +16,9 @@ import (
 // the reader keeps the old ones.
 const bodyVersion = 2
 
+// recordVersion is the same for records.
+const recordVersion = 3
+
 // The parts of a body that most timers do not have, each with its bit, written in this order behind the rest.
 const (
 	partWhen     = 1 << iota // what decides when, beside schedule and timezone
@@ -27,6 +30,8 @@ const (
 	partBeside               // Live, Asked
 	partCritical             // Criticality
 	partAnswer               // Answer
+	partWaits                // Waits
+	partCounts               // Fired, Dead, Missed
 	partAll      = 1<<iota - 1
 )
 
@@ -116,6 +121,8 @@ func (t *Timer) parts() (parts uint64) {
 	has(partBeside, t.Live || t.Asked)
 	has(partCritical, s.Criticality != 0)
 	has(partAnswer, t.Answer != nil)
+	has(partWaits, len(t.Waits) > 0)
+	has(partCounts, t.Fired != 0 || t.Dead != 0 || t.Missed != 0)
 	return parts
 }
 
@@ -169,6 +176,19 @@ func (t *Timer) appendParts(b []byte) []byte {
 		b = binary.AppendUvarint(b, uint64(len(t.Answer.Payload)))
 		b = append(b, t.Answer.Payload...)
 	}
+	if parts&partWaits != 0 {
+		b = binary.AppendUvarint(b, uint64(len(t.Waits)))
+		for _, w := range t.Waits {
+			b = append(b, byte(w.Cause))
+			b = binary.AppendVarint(b, int64(w.From))
+			b = binary.AppendVarint(b, int64(w.To))
+		}
+	}
+	if parts&partCounts != 0 {
+		for _, n := range [...]uint64{t.Fired, t.Dead, t.Missed} {
+			b = binary.AppendUvarint(b, n)
+		}
+	}
 	return b
 }
 
@@ -210,6 +230,15 @@ func (t *Timer) readParts(d *decoder) {
 	}
 	if parts&partAnswer != 0 {
 		t.Answer = &Answer{ContentType: d.text(), Payload: d.bytes()}
+	}
+	if parts&partWaits != 0 {
+		t.Waits = make([]Wait, d.count(3))
+		for i := range t.Waits {
+			t.Waits[i] = Wait{Cause(d.byte()), Instant(d.varint()), Instant(d.varint())}
+		}
+	}
+	if parts&partCounts != 0 {
+		t.Fired, t.Dead, t.Missed = d.uvarint(), d.uvarint(), d.uvarint()
 	}
 }
 
@@ -292,7 +321,7 @@ func DecodeTimer(row *Row) (Timer, error) {
 
 // AppendRecord appends the record without namespace and name, which a store keeps in its key.
 func AppendRecord(b []byte, r *Record) []byte {
-	b = append(b, bodyVersion, byte(r.Ending))
+	b = append(b, recordVersion, byte(r.Ending))
 	if r.Manual {
 		b = append(b, 1)
 	} else {
@@ -307,15 +336,23 @@ func AppendRecord(b []byte, r *Record) []byte {
 	b = binary.AppendVarint(b, int64(r.Code))
 	b = appendText(b, r.Reason)
 	b = binary.AppendVarint(b, int64(r.Began))
-	return appendFailures(b, r.Failures)
+	b = append(appendFailures(b, r.Failures), byte(r.Cause))
+	if r.Cause != CauseOverlapped {
+		return b
+	}
+	other := int64(r.Other) << 1
+	if r.OtherManual {
+		other |= 1
+	}
+	return binary.AppendVarint(b, other)
 }
 
 // DecodeRecord reads what AppendRecord wrote; namespace and name are left empty.
 func DecodeRecord(b []byte) (Record, error) {
 	d := decoder{b: b}
 	v := d.byte()
-	if v != 1 && v != bodyVersion {
-		return Record{}, fmt.Errorf("record version %d, this rouse reads %d", v, bodyVersion)
+	if v < 1 || v > recordVersion {
+		return Record{}, fmt.Errorf("record version %d, this rouse reads %d", v, recordVersion)
 	}
 	r := Record{Ending: Ending(d.byte()), Manual: d.byte() != 0, Generation: d.uvarint()}
 	for _, p := range [...]*Instant{&r.Due, &r.LastDue, &r.Sent, &r.Ended} {
@@ -325,6 +362,12 @@ func DecodeRecord(b []byte) (Record, error) {
 	r.Reason = d.text()
 	if v > 1 {
 		r.Began, r.Failures = Instant(d.varint()), d.failures()
+	}
+	if v > 2 {
+		if r.Cause = Cause(d.byte()); r.Cause == CauseOverlapped {
+			other := d.varint()
+			r.Other, r.OtherManual = Instant(other>>1), other&1 != 0
+		}
 	}
 	if d.bad || len(d.b) != 0 {
 		return Record{}, errors.New("the record is damaged")

@@ -46,6 +46,10 @@ func drawTimer(t *rapid.T) Timer {
 			tm.Failures = append(tm.Failures, Attempt{Sent: inst("sent"), Took: time.Duration(rapid.Int32().Draw(t, "took")) * time.Millisecond,
 				Code: int(rapid.Int32().Draw(t, "code")), Detail: text("detail")})
 		}
+		for range rapid.IntRange(0, MaxWaits).Draw(t, "waits") {
+			tm.Waits = append(tm.Waits, Wait{Cause(rapid.Uint8().Draw(t, "cause")), inst("from"), inst("to")})
+		}
+		tm.Fired, tm.Dead, tm.Missed = rapid.Uint64().Draw(t, "fired"), rapid.Uint64().Draw(t, "dead"), rapid.Uint64().Draw(t, "missed")
 		s.Criticality = rapid.Uint8().Draw(t, "criticality")
 		if rapid.Bool().Draw(t, "answered") {
 			tm.Answer = &Answer{ContentType: text("answer's type"), Payload: append([]byte(nil), rapid.SliceOf(rapid.Byte()).Draw(t, "answer")...)}
@@ -105,9 +109,15 @@ func TestCriticalityIsAPartOfItsOwn(t *testing.T) {
 func TestARecordComesBack(t *testing.T) {
 	want := Record{Generation: 7, Ending: EndDead, Manual: true, Due: 5, LastDue: 9, Count: 3, Attempts: 2, Code: -1, Reason: "boom", Began: 4, Sent: 6, Ended: 8,
 		Failures: []Attempt{{Sent: 4, Took: time.Second, Code: 503, Detail: "busy"}}}
-	got, err := DecodeRecord(AppendRecord(nil, &want))
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %v", got, err)
+	for c := CauseUnknown; c <= lastCause; c++ {
+		want.Cause, want.Other, want.OtherManual = c, 0, false
+		if c == CauseOverlapped {
+			want.Other, want.OtherManual = t0, true
+		}
+		got, err := DecodeRecord(AppendRecord(nil, &want))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, %v", got, err)
+		}
 	}
 }
 

@@ -149,16 +149,16 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if t.Attempts != 0 { // a run in progress goes on
 		return Step{To: t, Log: log}
 	}
-	return t.settled(now, s, log)
+	return t.settled(now, s, log, streak{})
 }
 
 // passPause gives up what came due until the end of a pause.
 func (t *Timer) passPause(until, now Instant, s Schedule) []Record {
-	return t.pass(now, until, EndSkipped, s, func(cur, _ Instant) string {
-		if cur > until {
-			return ""
+	return t.pass(now, until, EndSkipped, s, func(cur, _ Instant) (why why) {
+		if cur <= until {
+			why.text, why.cause = "paused", CausePaused
 		}
-		return "paused"
+		return why
 	})
 }
 
@@ -185,19 +185,19 @@ func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy 
 	if t.Attempts != 0 { // a run in progress goes on
 		return Step{To: &to, Log: log}, nil
 	}
-	return to.settled(now, s, log), nil
+	return to.settled(now, s, log, streak{}), nil
 }
 
 // skip gives up the next *n occurrences, and counts them down.
-func (t *Timer) skip(n *uint32, why string, now Instant, s Schedule) []Record {
+func (t *Timer) skip(n *uint32, text string, now Instant, s Schedule) []Record {
 	left := *n
 	*n = 0
-	return t.pass(now, 0, EndSkipped, s, func(Instant, Instant) string {
-		if left == 0 {
-			return ""
+	return t.pass(now, 0, EndSkipped, s, func(Instant, Instant) (gone why) {
+		if left > 0 {
+			left--
+			gone.text, gone.cause = text, CauseSkippedByRequest
 		}
-		left--
-		return why
+		return gone
 	})
 }
 
@@ -230,7 +230,7 @@ func (t *Timer) Run(now Instant) (Instant, error) {
 // once. Its key stays the dead letter's.
 func (t *Timer) Redrive(now Instant) Timer {
 	to := *t
-	to.Attempts, to.Began, to.Failures, to.Visible, to.Updated = 0, 0, nil, now, now
+	to.Attempts, to.Began, to.Failures, to.Waits, to.Visible, to.Updated = 0, 0, nil, nil, now, now
 	to.Live, to.Asked = true, true
 	return to
 }
@@ -253,7 +253,8 @@ func (t *Timer) Reschedule(spec Spec, now Instant, s Schedule) (Timer, error) {
 	if err != nil {
 		return Timer{}, err
 	}
-	to.Bucket, to.Created, to.Ended = t.Bucket, t.Created, t.Ended
+	to.Bucket, to.Created = t.Bucket, t.Created
+	to.Ended, to.Fired, to.Dead, to.Missed = t.Ended, t.Fired, t.Dead, t.Missed
 	if t.Paused {
 		to.Paused, to.Reason, to.Until = true, t.Reason, t.Until
 		to.Visible = to.rest()
@@ -336,6 +337,8 @@ func (t *Timer) checkState() error {
 		return Refuse("runs", strconv.Itoa(len(t.Runs)), "are too many", "at most "+strconv.Itoa(MaxRuns)+" runs wait at a time")
 	case t.Skips > MaxSkips:
 		return Refuse("skips", strconv.FormatUint(uint64(t.Skips), 10), "are too many", "skip at most "+strconv.Itoa(MaxSkips))
+	case len(t.Waits) > MaxWaits:
+		return Refuse("waits", strconv.Itoa(len(t.Waits)), "are too many", "give the latest "+strconv.Itoa(MaxWaits))
 	case len(t.Failures) > MaxFailures:
 		return Refuse("failures", strconv.Itoa(len(t.Failures)), "are too many", "give the latest "+strconv.Itoa(MaxFailures))
 	case !beside && t.Manual && len(t.Runs) == 0:
@@ -430,7 +433,7 @@ func (c Coalesce) Merge(key Key, spec Spec, old *Timer, busy bool, now Instant) 
 	spec.Schedule, spec.Timezone = t.Due.String(), ""
 	t.Spec = spec
 	if old != nil {
-		t.Ended = old.Ended
+		t.Ended, t.Fired, t.Dead, t.Missed = old.Ended, old.Fired, old.Dead, old.Missed
 		if old.Paused {
 			t.Paused, t.Reason, t.Until = true, old.Reason, old.Until
 		}

@@ -6,8 +6,8 @@ type Ending uint8
 const (
 	EndFired   Ending = iota + 1 // the target has it
 	EndDead                      // out of attempts, or rejected
-	EndSkipped                   // on purpose: Reason says why
-	EndMissed                    // too late by the misfire policy: Reason says why
+	EndSkipped                   // on purpose: see Cause
+	EndMissed                    // too late by the misfire policy or the deadline: see Cause
 )
 
 var endingNames = [...]string{EndFired: "fired", EndDead: "dead", EndSkipped: "skipped", EndMissed: "missed"}
@@ -25,6 +25,7 @@ type Record struct {
 	Name       string
 	Generation uint64
 	Ending     Ending
+	Cause      Cause // why it ended so, for programs; Reason has the details, for people
 	Manual     bool
 	Due        Instant // of the occurrence; of the first of a run
 	LastDue    Instant // of the last of a run; 0 for a single occurrence
@@ -36,9 +37,22 @@ type Record struct {
 	Sent       Instant   // when the last attempt began; 0 if none did
 	Ended      Instant   // store's clock at the settle
 	Failures   []Attempt // attempts that failed before the last one, oldest first, at most MaxFailures
+
+	// Other is the due time of the occurrence that CauseOverlapped is about: the one in progress when this one was due or, of several
+	// that followed one another, the last one that this one waited for. OtherManual says that it was a run. Otherwise 0.
+	Other       Instant
+	OtherManual bool
 }
 
 // FireID returns the id that the occurrence's fire carried.
 func (r *Record) FireID() string {
 	return FireID(r.Namespace, r.Name, r.Generation, r.Due, r.Manual)
+}
+
+// OtherID returns the id of the fire of Other; empty if there is none.
+func (r *Record) OtherID() string {
+	if r.Other == 0 {
+		return ""
+	}
+	return FireID(r.Namespace, r.Name, r.Generation, r.Other, r.OtherManual)
 }

@@ -65,7 +65,8 @@ type Timer struct {
 	Runs    []Instant // runs asked for and not ended, oldest first
 	Skips   uint32    // how many occurrences after the one in progress are to be skipped
 	PassTo  Instant   // those due until then came due in a pause: they are skipped when the one in progress has ended; 0 is none
-	Backlog Span      // under OverlapSkip: what is due in it came due while one was in progress
+	Backlog Span      // what is due in it came due while one was in progress, as long as something due in it is left
+	Waits   []Wait    // what has kept the scheduled occurrence that is next from beginning, oldest first, at most MaxWaits
 
 	// The occurrence in progress, if Attempts is not 0: the scheduled one at Due, or Runs[0] if Manual.
 	Attempts  uint32 // spent
@@ -77,6 +78,10 @@ type Timer struct {
 
 	Ended  uint64 // how many occurrences have ended, however they did
 	Passed uint64 // how many of them the schedule made: what Spec.MaxOccurrences counts
+
+	// How many of the ended ones fired, ended as dead letters and were missed; the others were skipped. Occurrences that went their own
+	// way (OverlapAllow) are in none of these.
+	Fired, Dead, Missed uint64
 
 	Answer *Answer // of a timer that is kept after its schedule has ended: what its last occurrence was answered, if anything
 

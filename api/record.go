@@ -9,18 +9,38 @@ type Record struct {
 	Generation uint64 `json:"generation"`
 	FireID     string `json:"fire_id"`
 	Ending     string `json:"ending"` // fired, dead, skipped or missed
+	Cause      string `json:"cause"`  // why, one of a closed set; unknown in records that were written before there were causes
 	Manual     bool   `json:"manual,omitzero"`
 	Due        Time   `json:"due,omitzero"`
 	LastDue    Time   `json:"last_due,omitzero"` // of the last of a run
 	Count      uint32 `json:"count,omitzero"`    // occurrences in a run; left out with a last_due: too many to count
 	Attempts   uint32 `json:"attempts,omitzero"`
 	Code       int    `json:"code,omitzero"`
-	Reason     string `json:"reason,omitzero"`
-	Began      Time   `json:"began,omitzero"` // when the first attempt was sent
-	Sent       Time   `json:"sent,omitzero"`  // when the last one was
+	Reason     string `json:"reason,omitzero"` // details of the cause, for people
+	Began      Time   `json:"began,omitzero"`  // when the first attempt was sent
+	Sent       Time   `json:"sent,omitzero"`   // when the last one was
 	Ended      Time   `json:"ended,omitzero"`
 
 	Failures []Attempt `json:"failures,omitempty"` // attempts before the last one, the latest eight
+
+	// Of cause overlapped: the occurrence that was in progress.
+	OtherDue    Time   `json:"other_due,omitzero"`
+	OtherManual bool   `json:"other_manual,omitzero"` // it was asked for by run
+	OtherFireID string `json:"other_fire_id,omitzero"`
+}
+
+// Wait is a time in which the occurrence that is next was due and could not begin, or be settled.
+type Wait struct {
+	Cause string `json:"cause"`
+	From  Time   `json:"from,omitzero"`
+	To    Time   `json:"to,omitzero"`
+}
+
+func waitsOf(list []rouse.Wait) (out []Wait) {
+	for _, w := range list {
+		out = append(out, Wait{w.Cause.String(), TimeOf(w.From), TimeOf(w.To)})
+	}
+	return out
 }
 
 // Attempt is how one attempt of an occurrence failed.
@@ -41,7 +61,7 @@ func attemptsOf(list []rouse.Attempt) (out []Attempt) {
 // RecordOf returns the JSON form of a record.
 func RecordOf(r *rouse.Record) Record {
 	return Record{Namespace: r.Namespace, Name: r.Name, Generation: r.Generation, FireID: r.FireID(), Ending: r.Ending.String(),
-		Manual: r.Manual, Due: TimeOf(r.Due), LastDue: TimeOf(r.LastDue), Count: r.Count, Attempts: r.Attempts, Code: r.Code,
+		Cause: r.Cause.String(), OtherDue: TimeOf(r.Other), OtherManual: r.OtherManual, OtherFireID: r.OtherID(), Manual: r.Manual, Due: TimeOf(r.Due), LastDue: TimeOf(r.LastDue), Count: r.Count, Attempts: r.Attempts, Code: r.Code,
 		Reason: r.Reason, Began: TimeOf(r.Began), Sent: TimeOf(r.Sent), Ended: TimeOf(r.Ended), Failures: attemptsOf(r.Failures)}
 }
 

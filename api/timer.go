@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -32,7 +33,11 @@ type Timer struct {
 	Began       Time      `json:"began,omitzero"`  // when the first attempt of the occurrence in progress was sent
 	LastError   string    `json:"last_error,omitzero"`
 	Failures    []Attempt `json:"failures,omitempty"` // attempts of the occurrence in progress, the latest eight
+	Waits       []Wait    `json:"waits,omitempty"`    // what has kept the occurrence that is next from beginning
 	Ended       uint64    `json:"ended"`
+	Fired       uint64    `json:"fired,omitzero"`  // of the ended ones; those that overlap each other are not counted here
+	Dead        uint64    `json:"dead,omitzero"`   // as fired
+	Missed      uint64    `json:"missed,omitzero"` // as fired
 	Passed      uint64    `json:"passed,omitzero"` // occurrences of the schedule that have ended: what max_occurrences counts
 	FireID      string    `json:"fire_id,omitzero"`
 
@@ -46,7 +51,7 @@ func TimerOf(t *rouse.Timer) Timer {
 		State: t.State().String(), PauseReason: t.Reason, PauseUntil: TimeOf(t.Until), Created: TimeOf(t.Created), Updated: TimeOf(t.Updated),
 		Anchor: TimeOf(t.Anchor), Due: TimeOf(t.Due), SentAt: TimeOf(t.SentAt(t.Due)), Visible: TimeOf(t.Visible), Skips: t.Skips,
 		Attempts: t.Attempts, Manual: t.Manual, Asked: t.Asked, Began: TimeOf(t.Began), LastError: t.LastError, Failures: attemptsOf(t.Failures),
-		Ended: t.Ended, Passed: t.Passed, FireID: t.Key.Fire}
+		Waits: waitsOf(t.Waits), Ended: t.Ended, Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, Passed: t.Passed, FireID: t.Key.Fire}
 	for _, r := range t.Runs {
 		o.Runs = append(o.Runs, TimeOf(r))
 	}
@@ -71,12 +76,19 @@ func (o *Timer) Words() (rouse.Timer, error) {
 		Spec: spec, Paused: state == rouse.StatePaused, Reason: o.PauseReason, Until: o.PauseUntil.Instant(), Created: o.Created.Instant(),
 		Updated: o.Updated.Instant(), Anchor: o.Anchor.Instant(), Due: o.Due.orNever(), Visible: o.Visible.orNever(), Skips: o.Skips,
 		Attempts: o.Attempts, Manual: o.Manual, Asked: o.Asked, Began: o.Began.Instant(), LastError: o.LastError, Ended: o.Ended,
-		Passed: o.Passed, Live: state == rouse.StateFiring}
+		Fired: o.Fired, Dead: o.Dead, Missed: o.Missed, Passed: o.Passed, Live: state == rouse.StateFiring}
 	for _, r := range o.Runs {
 		t.Runs = append(t.Runs, r.Instant())
 	}
 	for _, a := range o.Failures {
 		t.Failures = append(t.Failures, rouse.Attempt{Sent: a.Sent.Instant(), Took: time.Duration(a.Took), Code: a.Code, Detail: a.Detail})
+	}
+	for i, w := range o.Waits {
+		cause, ok := rouse.ParseCause(w.Cause)
+		if !ok {
+			return rouse.Timer{}, rouse.Refuse(fmt.Sprintf("waits[%d].cause", i), w.Cause, "is no cause", "send what a list returned")
+		}
+		t.Waits = append(t.Waits, rouse.Wait{Cause: cause, From: w.From.Instant(), To: w.To.Instant()})
 	}
 	if state == rouse.StateAccepted {
 		t.Token = 1

@@ -169,7 +169,7 @@ func TestMetrics(t *testing.T) {
 	var exposed string
 	s.until(block{page: "operations.md"}, func() (bool, string) {
 		exposed = get(t, "http://"+s.admin+"/metrics")
-		return strings.Contains(exposed, `rouse_occurrences_total{ending="fired"} 1`), "no fire is counted:\n" + exposed
+		return strings.Contains(exposed, `rouse_occurrences_total{cause="delivered",ending="fired"} 1`), "no fire is counted:\n" + exposed
 	})
 	documented := documentedMetrics(t)
 	there := map[string]bool{}

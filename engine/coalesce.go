@@ -50,7 +50,7 @@ func (e *Engine) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c
 		row := t.Row()
 		w := &write{change: rouse.Change{Key: key, If: rows[0].Revision, To: &row}}
 		if old != nil {
-			w.change.Log = e.cutOffTimer(old, "replaced by a newer call while it was being tried")
+			w.change.Log = e.cutOffTimer(old, rouse.CauseReplaced, "replaced by a newer call while it was being tried")
 		}
 		out, err := e.writer.Do(ctx, []*write{w})
 		if err != nil {

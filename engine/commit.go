@@ -292,7 +292,11 @@ func (e *Engine) changeEntry(en *entry, to *rouse.Row, held time.Time, now rouse
 			return false
 		}
 		inFlight = en.state == sending
-		e.window.orphan(en)
+		cause := rouse.CauseReplaced
+		if to == nil {
+			cause = rouse.CauseDeleted
+		}
+		e.window.orphan(en, cause)
 	} else {
 		e.window.drop(en)
 	}

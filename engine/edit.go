@@ -76,7 +76,7 @@ func (e *Engine) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (
 
 // deletion is the step that removes a timer, with the records of the occurrences that it ends.
 func (e *Engine) deletion(t *rouse.Timer) rouse.Step {
-	return rouse.Step{Log: e.cutOffTimer(t, "deleted while it was being tried")}
+	return rouse.Step{Log: e.cutOffTimer(t, rouse.CauseDeleted, "deleted while it was being tried")}
 }
 
 // sweep removes the occurrences of a timer that are on their way beside it, of generations before the given one, but for those
@@ -247,7 +247,7 @@ func (e *Engine) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec,
 			return rouse.Step{}, err
 		}
 		res.Timer = to
-		step := rouse.Step{To: &to, Log: e.cutOffTimer(t, "rescheduled while it was being tried")}
+		step := rouse.Step{To: &to, Log: e.cutOffTimer(t, rouse.CauseReplaced, "rescheduled while it was being tried")}
 		return step, nil
 	})
 	if err != nil {

@@ -162,7 +162,7 @@ func (e *Engine) replaces(w *write, row *rouse.Row) *rouse.Timer {
 		return nil
 	}
 	if slices.Contains(inProgress, row.State) {
-		if w.change.Log = e.cutOffTimer(&t, "replaced while it was being tried"); w.change.Log != nil {
+		if w.change.Log = e.cutOffTimer(&t, rouse.CauseReplaced, "replaced while it was being tried"); w.change.Log != nil {
 			w.change.If = row.Revision // the record is of this version
 		}
 	}
@@ -171,14 +171,14 @@ func (e *Engine) replaces(w *write, row *rouse.Row) *rouse.Timer {
 
 // cutOffTimer returns the records of what ends with the timer: the occurrence that is in progress, or that is beside its timer as
 // it has come due, and the runs that were asked for; but not of one whose attempt is out here: that is recorded when it has ended.
-func (e *Engine) cutOffTimer(t *rouse.Timer, why string) (log []rouse.Record) {
+func (e *Engine) cutOffTimer(t *rouse.Timer, c rouse.Cause, why string) (log []rouse.Record) {
 	out, sending := e.sending(t.Key)
 	now := e.clock.latest()
 	current, ok := t.Current()
 	if ok = ok && (t.Attempts != 0 || t.Key.Fire != ""); ok && (!sending || out.Due != current.Due || out.Manual != current.Manual) {
 		occ := current
 		occ.Attempt = t.Attempts
-		log = append(log, t.Ending(occ, rouse.Outcome{Verdict: rouse.Failed, Detail: t.LastError}, 0, now, why))
+		log = append(log, t.Ending(occ, rouse.Outcome{Verdict: rouse.Failed, Detail: t.LastError}, 0, now, c, why))
 	}
 	if t.Key.Fire != "" {
 		return log
@@ -188,7 +188,7 @@ func (e *Engine) cutOffTimer(t *rouse.Timer, why string) (log []rouse.Record) {
 			continue
 		}
 		run := rouse.Timer{Key: t.Key, Generation: t.Generation}
-		log = append(log, run.Ending(rouse.Occurrence{Due: due, Manual: true}, rouse.Outcome{Verdict: rouse.Failed}, 0, now, why))
+		log = append(log, run.Ending(rouse.Occurrence{Due: due, Manual: true}, rouse.Outcome{Verdict: rouse.Failed}, 0, now, c, why))
 	}
 	return log
 }

@@ -204,7 +204,7 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 	if orphan { // its timer was deleted or replaced: only the record of the fire is left to write
 		var log []rouse.Record
 		if r.fire && !logged {
-			log = []rouse.Record{t.Ending(r.en.occ, r.o, r.en.sent, now, "deleted or replaced meanwhile")}
+			log = []rouse.Record{t.Ending(r.en.occ, r.o, r.en.sent, now, r.en.cut, "deleted or replaced meanwhile")}
 		}
 		r.doubt = r.doubt || e.others != nil // who deleted it may have recorded it, with another node
 		log, err := e.unrecorded(r, log)

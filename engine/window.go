@@ -56,10 +56,11 @@ type entry struct {
 	handle wheel.Handle
 	slot   uint32
 	state  state
-	kind   uint8     // which of its lane's queues it is in
-	orphan bool      // its generation ended while it was sending
-	looked time.Time // when its row was last known to be the latest version and due; zero if it was not yet
-	logged bool      // a change that came while it was sending recorded its occurrence
+	kind   uint8       // which of its lane's queues it is in
+	orphan bool        // its generation ended while it was sending
+	cut    rouse.Cause // of an orphan: what ended it
+	looked time.Time   // when its row was last known to be the latest version and due; zero if it was not yet
+	logged bool        // a change that came while it was sending recorded its occurrence
 	lane   *lane
 
 	// the attempt in progress, while sending
@@ -207,8 +208,8 @@ func (w *window) drop(en *entry) {
 }
 
 // orphan takes a busy entry whose generation has ended out of the map; it counts until its outcome is settled.
-func (w *window) orphan(en *entry) {
-	en.orphan = true
+func (w *window) orphan(en *entry, c rouse.Cause) {
+	en.orphan, en.cut = true, c
 	w.orphans++
 	delete(w.entries, en.row.Key)
 	w.bytes -= weight(&en.row)

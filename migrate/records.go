@@ -184,7 +184,7 @@ func sameRecord(a, b rouse.Record) bool {
 	a.Failures, b.Failures = nil, nil
 	return a.Namespace == b.Namespace && a.Name == b.Name && a.Generation == b.Generation && a.Ending == b.Ending && a.Manual == b.Manual &&
 		a.Due == b.Due && a.LastDue == b.LastDue && a.Count == b.Count && a.Attempts == b.Attempts && a.Code == b.Code &&
-		a.Reason == b.Reason && a.Began == b.Began && a.Sent == b.Sent && a.Ended == b.Ended
+		a.Cause == b.Cause && a.Other == b.Other && a.OtherManual == b.OtherManual && a.Reason == b.Reason && a.Began == b.Began && a.Sent == b.Sent && a.Ended == b.Ended
 }
 
 // recordText is the same for records that are the same.

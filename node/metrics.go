@@ -55,7 +55,7 @@ func newMetrics(version string) *metrics {
 	m.attempts = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_attempts_total", Help: "Attempts by sink and verdict."}, []string{"sink", "verdict"})
 	m.attemptTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rouse_attempt_seconds", Buckets: seconds,
 		Help: "How long attempts took."}, []string{"sink"})
-	m.occurrences = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_occurrences_total", Help: "Occurrences by how they ended."}, []string{"ending"})
+	m.occurrences = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_occurrences_total", Help: "Occurrences by how they ended and why."}, []string{"ending", "cause"})
 	m.commitSize = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rouse_commit_changes", Help: "Changes in a commit.", Buckets: prometheus.ExponentialBuckets(1, 4, 8)})
 	m.commitTime = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rouse_commit_seconds", Help: "How long commits took.", Buckets: seconds})
 	m.failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_failures_total", Help: "Things that failed and are tried again."}, []string{"what"})
@@ -68,8 +68,10 @@ func newMetrics(version string) *metrics {
 	build.Set(1)
 	m.registry.MustRegister(m.lag, m.early, m.attempts, m.attemptTime, m.occurrences, m.commitSize, m.commitTime, m.failures, m.shed,
 		m.conflicts, m.missed, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	for _, e := range []rouse.Ending{rouse.EndFired, rouse.EndDead, rouse.EndSkipped, rouse.EndMissed} {
-		m.occurrences.WithLabelValues(e.String())
+	for e := rouse.EndFired; e <= rouse.EndMissed; e++ {
+		for _, c := range rouse.Causes(e) {
+			m.occurrences.WithLabelValues(e.String(), c.String())
+		}
 	}
 	for _, what := range []string{"claim", "clock", "decode", "get", "inspect", "invariants", "look", "renew", "settle", "trim", "watch"} {
 		m.failures.WithLabelValues(what)
@@ -182,14 +184,17 @@ func (m *metrics) sent(fires []rouse.Fire, now rouse.Instant) {
 
 // recorded counts occurrences; a run that nobody counted is one.
 func (m *metrics) recorded(records []rouse.Record) {
-	var ended [rouse.EndMissed + 1]float64
+	delivered := 0 // most of them
 	for i := range records {
-		ended[records[i].Ending] += float64(max(1, records[i].Count))
-	}
-	for e, n := range ended {
-		if n > 0 {
-			m.occurrences.WithLabelValues(rouse.Ending(e).String()).Add(n)
+		r := &records[i]
+		if r.Cause == rouse.CauseDelivered {
+			delivered++
+			continue
 		}
+		m.occurrences.WithLabelValues(r.Ending.String(), r.Cause.String()).Add(float64(max(1, r.Count)))
+	}
+	if delivered > 0 {
+		m.occurrences.WithLabelValues(rouse.EndFired.String(), rouse.CauseDelivered.String()).Add(float64(delivered))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -258,7 +257,7 @@ func calledOf(id string, r *rouse.Record, a *rouse.Answer) called {
 		out.status = rousev1.CallStatus_CALL_STATUS_DELETED
 	case r.Code == callRejected:
 		out.status = rousev1.CallStatus_CALL_STATUS_REJECTED
-	case strings.HasPrefix(r.Reason, "the deadline of "): // the engine's word for an attempt that did not start
+	case r.Cause == rouse.CauseDeadline:
 		out.status = rousev1.CallStatus_CALL_STATUS_EXPIRED
 	default:
 		out.status = rousev1.CallStatus_CALL_STATUS_DELIVERY_LIMIT

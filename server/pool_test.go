@@ -165,7 +165,7 @@ func TestEndingsOfCalls(t *testing.T) {
 	}{
 		{rouse.Record{Ending: rouse.EndFired}, rousev1.CallStatus_CALL_STATUS_OK},
 		{rouse.Record{Ending: rouse.EndMissed, Reason: "deadline of 1s passed"}, rousev1.CallStatus_CALL_STATUS_EXPIRED},
-		{rouse.Record{Ending: rouse.EndDead, Reason: "the deadline of 1s has passed: x", Attempts: 1}, rousev1.CallStatus_CALL_STATUS_EXPIRED},
+		{rouse.Record{Ending: rouse.EndDead, Cause: rouse.CauseDeadline, Reason: "the deadline of 1s has passed: x", Attempts: 1}, rousev1.CallStatus_CALL_STATUS_EXPIRED},
 		{rouse.Record{Ending: rouse.EndDead, Reason: "it failed", Attempts: 3}, rousev1.CallStatus_CALL_STATUS_DELIVERY_LIMIT},
 		{rouse.Record{Ending: rouse.EndDead, Code: callRejected}, rousev1.CallStatus_CALL_STATUS_REJECTED},
 		{rouse.Record{Ending: rouse.EndSkipped}, rousev1.CallStatus_CALL_STATUS_DELETED},

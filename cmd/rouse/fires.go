@@ -19,7 +19,8 @@ type firesCmd struct {
 }
 
 func (firesCmd) Help() string {
-	return `Newest first; with --follow in the order in which they end. LAG is how long after its due time the last attempt began.
+	return `Newest first; with --follow in the order in which they end. LAG is how long after its due time the first attempt began.
+CAUSE is why it ended so: docs/policies.md lists the causes.
 
 Examples:
 
@@ -41,7 +42,7 @@ func (c *firesCmd) Run(a *app) error {
 	})
 }
 
-var fireColumns = []string{"ENDED", "NAME", "ENDING", "DUE", "LAG", "ATTEMPTS", "REASON"}
+var fireColumns = []string{"ENDED", "NAME", "ENDING", "CAUSE", "DUE", "LAG", "ATTEMPTS", "REASON"}
 
 func (c *firesCmd) list(a *app, s *client.Client) error {
 	t := newTable(a, fireColumns...)
@@ -82,7 +83,7 @@ func (c *firesCmd) follow(a *app, s *client.Client) error {
 	t := newTable(a, fireColumns...)
 	t.paint[2] = a.style.word
 	// A line is printed as it comes, so columns begin as wide as what is usual.
-	copy(t.widths, []int{24, 24, 7, 24, 6, 8})
+	copy(t.widths, []int{24, 24, 7, 18, 24, 6, 8})
 	n := 0
 	err := s.Follow(a.ctx, a.cli.Namespace, c.Name, func(records []rouse.Record, dropped uint64) error {
 		if dropped > 0 {
@@ -136,12 +137,12 @@ func fireRow(r *rouse.Record) []string {
 		}
 	}
 	lag := "-"
-	if r.Sent != 0 {
-		lag = roughly(r.Sent.Sub(r.Due))
+	if r.Began != 0 {
+		lag = roughly(r.Began.Sub(r.Due))
 	}
 	reason := r.Reason
 	if r.Code != 0 && r.Ending == rouse.EndFired {
 		reason = strconv.Itoa(r.Code)
 	}
-	return []string{stamp(r.Ended), r.Name, r.Ending.String(), due, lag, strconv.Itoa(int(r.Attempts)), rouse.Shorten(reason, 80)}
+	return []string{stamp(r.Ended), r.Name, r.Ending.String(), r.Cause.String(), due, lag, strconv.Itoa(int(r.Attempts)), rouse.Shorten(reason, 80)}
 }

@@ -122,7 +122,11 @@ func TestTimersSurviveTheWire(t *testing.T) {
 			Due: instants.Draw(t, "due"), Visible: rapid.OneOf(instants, rapid.Just(rouse.Never)).Draw(t, "visible"),
 			Skips: rapid.Uint32().Draw(t, "skips"), Attempts: rapid.Uint32().Draw(t, "attempts"), Manual: rapid.Bool().Draw(t, "manual"),
 			LastError: text.Draw(t, "error"), Failures: attempts.Draw(t, "failures"), Ended: rapid.Uint64().Draw(t, "ended"),
-			Passed: rapid.Uint64().Draw(t, "passed"), Asked: rapid.Bool().Draw(t, "asked")}
+			Passed: rapid.Uint64().Draw(t, "passed"), Asked: rapid.Bool().Draw(t, "asked"),
+			Fired: rapid.Uint64().Draw(t, "fired"), Dead: rapid.Uint64().Draw(t, "dead"), Missed: rapid.Uint64().Draw(t, "missed")}
+		for range rapid.IntRange(0, rouse.MaxWaits).Draw(t, "waits") {
+			timer.Waits = append(timer.Waits, rouse.Wait{Cause: causes.Draw(t, "cause"), From: instants.Draw(t, "from"), To: instants.Draw(t, "to")})
+		}
 		if runs := rapid.SliceOfN(instants, 0, 3).Draw(t, "runs"); len(runs) > 0 {
 			timer.Runs = runs
 		}
@@ -155,6 +159,9 @@ func TestTimersSurviveTheWire(t *testing.T) {
 	})
 }
 
+var causes = rapid.SampledFrom(slices.Concat([]rouse.Cause{rouse.CauseUnknown}, rouse.Causes(rouse.EndFired), rouse.Causes(rouse.EndDead),
+	rouse.Causes(rouse.EndSkipped), rouse.Causes(rouse.EndMissed)))
+
 func TestRecordsSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rouse.Record{Namespace: text.Draw(t, "ns"), Name: text.Draw(t, "name"), Generation: rapid.Uint64().Draw(t, "generation"),
@@ -162,7 +169,7 @@ func TestRecordsSurviveTheWire(t *testing.T) {
 			Manual: rapid.Bool().Draw(t, "manual"), Due: instants.Draw(t, "due"), LastDue: instants.Draw(t, "last"),
 			Count: rapid.Uint32().Draw(t, "count"), Attempts: rapid.Uint32().Draw(t, "attempts"), Code: int(rapid.Int32().Draw(t, "code")),
 			Reason: text.Draw(t, "reason"), Began: instants.Draw(t, "began"), Sent: instants.Draw(t, "sent"), Ended: instants.Draw(t, "ended"),
-			Failures: attempts.Draw(t, "failures")}
+			Failures: attempts.Draw(t, "failures"), Cause: causes.Draw(t, "cause"), Other: instants.Draw(t, "other"), OtherManual: rapid.Bool().Draw(t, "run")}
 		p := wire(t, RecordToProto(&r), &Record{})
 		if p.FireId != r.FireID() {
 			t.Fatalf("fire id %q, want %q", p.FireId, r.FireID())
@@ -250,8 +257,9 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		Criticality: 9}
 	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: 3, Created: 4,
 		Updated: 5, Anchor: 6, Visible: 7, Due: 8, Runs: []rouse.Instant{9}, Skips: 10, Attempts: 11, Manual: true, Began: 12, LastError: "e",
-		Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true}
-	record := rouse.Record{Namespace: "ns", Name: "n", Generation: 1, Ending: rouse.EndDead, Manual: true, Due: 2, LastDue: 3, Count: 4, Attempts: 5, Code: 6,
+		Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: 15, To: 16}}, Fired: 17, Dead: 18,
+		Missed: 19}
+	record := rouse.Record{Namespace: "ns", Name: "n", Generation: 1, Ending: rouse.EndMissed, Cause: rouse.CauseOverlapped, Other: 1, OtherManual: true, Manual: true, Due: 2, LastDue: 3, Count: 4, Attempts: 5, Code: 6,
 		Reason: "r", Began: 7, Sent: 8, Ended: 9, Failures: failures}
 	calendar := rouse.Calendar{Namespace: "ns", Name: "n", Days: []rouse.Day{{Date: 1, Text: "t"}}, Revision: 1, Updated: 2}
 	filter := rouse.Query{Namespace: "ns", Prefix: "p", Name: "n", States: []rouse.State{rouse.StateDead}, Labels: map[string]string{"k": "v"}, DueFrom: 1, DueUntil: 2}

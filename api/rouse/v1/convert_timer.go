@@ -1,6 +1,7 @@
 package rousev1
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -12,7 +13,11 @@ func TimerToProto(t *rouse.Timer) *Timer {
 		Revision: t.Revision, State: t.State().String(), PauseReason: t.Reason, PauseUntilMs: int64(t.Until), CreatedMs: int64(t.Created),
 		UpdatedMs: int64(t.Updated), AnchorMs: int64(t.Anchor), DueMs: InstantToProto(t.Due), SentAtMs: InstantToProto(t.SentAt(t.Due)),
 		VisibleMs: InstantToProto(t.Visible), Skips: t.Skips, Attempts: t.Attempts, Manual: t.Manual, BeganMs: int64(t.Began),
-		LastError: t.LastError, Failures: attemptsToProto(t.Failures), Ended: t.Ended, Passed: t.Passed, FireId: t.Key.Fire, Asked: t.Asked}
+		LastError: t.LastError, Failures: attemptsToProto(t.Failures), Ended: t.Ended, Passed: t.Passed, FireId: t.Key.Fire, Asked: t.Asked,
+		Fired: t.Fired, Dead: t.Dead, Missed: t.Missed}
+	for _, w := range t.Waits {
+		p.Waits = append(p.Waits, &Wait{Cause: w.Cause.String(), FromMs: int64(w.From), ToMs: int64(w.To)})
+	}
 	if len(t.Runs) > 0 {
 		p.RunsMs = make([]int64, len(t.Runs))
 		for i, r := range t.Runs {
@@ -44,7 +49,14 @@ func TimerFromProto(p *Timer) (rouse.Timer, error) {
 		Created: rouse.Instant(p.CreatedMs), Updated: rouse.Instant(p.UpdatedMs), Anchor: rouse.Instant(p.AnchorMs),
 		Due: InstantFromProto(p.DueMs), Visible: InstantFromProto(p.VisibleMs), Skips: p.Skips, Attempts: p.Attempts, Manual: p.Manual,
 		Began: rouse.Instant(p.BeganMs), LastError: p.LastError, Failures: attemptsFromProto(p.Failures), Ended: p.Ended, Passed: p.Passed,
-		Live: state == rouse.StateFiring, Asked: p.Asked}
+		Live: state == rouse.StateFiring, Asked: p.Asked, Fired: p.Fired, Dead: p.Dead, Missed: p.Missed}
+	for i, w := range p.Waits {
+		cause, ok := rouse.ParseCause(w.GetCause())
+		if !ok {
+			return rouse.Timer{}, rouse.Refuse(fmt.Sprintf("waits[%d].cause", i), w.GetCause(), "is no cause", "send what a list returned")
+		}
+		t.Waits = append(t.Waits, rouse.Wait{Cause: cause, From: rouse.Instant(w.GetFromMs()), To: rouse.Instant(w.GetToMs())})
+	}
 	if len(p.RunsMs) > 0 {
 		t.Runs = make([]rouse.Instant, len(p.RunsMs))
 		for i, ms := range p.RunsMs {

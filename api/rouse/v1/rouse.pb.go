@@ -169,6 +169,10 @@ type Timer struct {
 	Asked         bool       `protobuf:"varint,24,opt,name=asked,proto3" json:"asked,omitempty"`                                     // of a row beside a timer: redriven or backfilled
 	BeganMs       int64      `protobuf:"varint,25,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`                  // when the first attempt of the occurrence in progress was sent
 	Failures      []*Attempt `protobuf:"bytes,26,rep,name=failures,proto3" json:"failures,omitempty"`                                // attempts of the occurrence in progress that failed, the latest eight
+	Waits         []*Wait    `protobuf:"bytes,27,rep,name=waits,proto3" json:"waits,omitempty"`                                      // what has kept the occurrence that is next from beginning
+	Fired         uint64     `protobuf:"varint,28,opt,name=fired,proto3" json:"fired,omitempty"`                                     // of the ended ones; those that overlap each other are not counted here
+	Dead          uint64     `protobuf:"varint,29,opt,name=dead,proto3" json:"dead,omitempty"`                                       // as fired
+	Missed        uint64     `protobuf:"varint,30,opt,name=missed,proto3" json:"missed,omitempty"`                                   // as fired
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -385,6 +389,95 @@ func (x *Timer) GetFailures() []*Attempt {
 	return nil
 }
 
+func (x *Timer) GetWaits() []*Wait {
+	if x != nil {
+		return x.Waits
+	}
+	return nil
+}
+
+func (x *Timer) GetFired() uint64 {
+	if x != nil {
+		return x.Fired
+	}
+	return 0
+}
+
+func (x *Timer) GetDead() uint64 {
+	if x != nil {
+		return x.Dead
+	}
+	return 0
+}
+
+func (x *Timer) GetMissed() uint64 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+// Wait is a time in which an occurrence was due and could not begin, or be settled.
+type Wait struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cause         string                 `protobuf:"bytes,1,opt,name=cause,proto3" json:"cause,omitempty"` // as in Record
+	FromMs        int64                  `protobuf:"varint,2,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`
+	ToMs          int64                  `protobuf:"varint,3,opt,name=to_ms,json=toMs,proto3" json:"to_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Wait) Reset() {
+	*x = Wait{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Wait) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Wait) ProtoMessage() {}
+
+func (x *Wait) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Wait.ProtoReflect.Descriptor instead.
+func (*Wait) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Wait) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *Wait) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *Wait) GetToMs() int64 {
+	if x != nil {
+		return x.ToMs
+	}
+	return 0
+}
+
 type Attempt struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SentMs        int64                  `protobuf:"varint,1,opt,name=sent_ms,json=sentMs,proto3" json:"sent_ms,omitempty"`
@@ -397,7 +490,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -409,7 +502,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -422,7 +515,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{1}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Attempt) GetSentMs() int64 {
@@ -484,7 +577,7 @@ type Spec struct {
 
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -496,7 +589,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -509,7 +602,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{2}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Spec) GetSchedule() string {
@@ -684,7 +777,7 @@ type CalendarRule struct {
 
 func (x *CalendarRule) Reset() {
 	*x = CalendarRule{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -696,7 +789,7 @@ func (x *CalendarRule) String() string {
 func (*CalendarRule) ProtoMessage() {}
 
 func (x *CalendarRule) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -709,7 +802,7 @@ func (x *CalendarRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarRule.ProtoReflect.Descriptor instead.
 func (*CalendarRule) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{3}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CalendarRule) GetOff() []string {
@@ -748,7 +841,7 @@ type Retry struct {
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -760,7 +853,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -773,7 +866,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{4}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Retry) GetAttempts() uint32 {
@@ -838,7 +931,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -850,7 +943,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -863,7 +956,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{5}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Webhook) GetMethod() string {
@@ -922,7 +1015,7 @@ type CreateRequest struct {
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -934,7 +1027,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -947,7 +1040,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{6}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CreateRequest) GetNamespace() string {
@@ -1037,7 +1130,7 @@ type Debounce struct {
 
 func (x *Debounce) Reset() {
 	*x = Debounce{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1049,7 +1142,7 @@ func (x *Debounce) String() string {
 func (*Debounce) ProtoMessage() {}
 
 func (x *Debounce) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1062,7 +1155,7 @@ func (x *Debounce) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Debounce.ProtoReflect.Descriptor instead.
 func (*Debounce) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{7}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Debounce) GetQuiet() *durationpb.Duration {
@@ -1089,7 +1182,7 @@ type Throttle struct {
 
 func (x *Throttle) Reset() {
 	*x = Throttle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1101,7 +1194,7 @@ func (x *Throttle) String() string {
 func (*Throttle) ProtoMessage() {}
 
 func (x *Throttle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1114,7 +1207,7 @@ func (x *Throttle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttle.ProtoReflect.Descriptor instead.
 func (*Throttle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{8}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Throttle) GetEvery() *durationpb.Duration {
@@ -1135,7 +1228,7 @@ type BatchCreateRequest struct {
 
 func (x *BatchCreateRequest) Reset() {
 	*x = BatchCreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1147,7 +1240,7 @@ func (x *BatchCreateRequest) String() string {
 func (*BatchCreateRequest) ProtoMessage() {}
 
 func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1160,7 +1253,7 @@ func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateRequest.ProtoReflect.Descriptor instead.
 func (*BatchCreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{9}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *BatchCreateRequest) GetNamespace() string {
@@ -1194,7 +1287,7 @@ type NewTimer struct {
 
 func (x *NewTimer) Reset() {
 	*x = NewTimer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1206,7 +1299,7 @@ func (x *NewTimer) String() string {
 func (*NewTimer) ProtoMessage() {}
 
 func (x *NewTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1219,7 +1312,7 @@ func (x *NewTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewTimer.ProtoReflect.Descriptor instead.
 func (*NewTimer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{10}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *NewTimer) GetName() string {
@@ -1245,7 +1338,7 @@ type BatchCreateResponse struct {
 
 func (x *BatchCreateResponse) Reset() {
 	*x = BatchCreateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1257,7 +1350,7 @@ func (x *BatchCreateResponse) String() string {
 func (*BatchCreateResponse) ProtoMessage() {}
 
 func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1270,7 +1363,7 @@ func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateResponse.ProtoReflect.Descriptor instead.
 func (*BatchCreateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{11}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *BatchCreateResponse) GetCreated() []*Created {
@@ -1294,7 +1387,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1306,7 +1399,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1319,7 +1412,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{12}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Created) GetName() string {
@@ -1377,7 +1470,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1482,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1495,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{13}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Problem) GetCode() string {
@@ -1451,7 +1544,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1463,7 +1556,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1476,7 +1569,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{14}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -1515,7 +1608,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1527,7 +1620,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1540,7 +1633,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{15}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Filter) GetNamespace() string {
@@ -1603,7 +1696,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1708,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +1721,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{16}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListRequest) GetFilter() *Filter {
@@ -1662,7 +1755,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1674,7 +1767,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1687,7 +1780,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{17}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListResponse) GetTimers() []*Timer {
@@ -1713,7 +1806,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1725,7 +1818,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1738,7 +1831,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{18}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CountRequest) GetFilter() *Filter {
@@ -1757,7 +1850,7 @@ type CountResponse struct {
 
 func (x *CountResponse) Reset() {
 	*x = CountResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1769,7 +1862,7 @@ func (x *CountResponse) String() string {
 func (*CountResponse) ProtoMessage() {}
 
 func (x *CountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1782,7 +1875,7 @@ func (x *CountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
 func (*CountResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{19}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CountResponse) GetCount() int64 {
@@ -1803,7 +1896,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1815,7 +1908,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1828,7 +1921,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{20}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -1862,7 +1955,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1874,7 +1967,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1887,7 +1980,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{21}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeleteResponse) GetInFlight() bool {
@@ -1916,7 +2009,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1928,7 +2021,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1941,7 +2034,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{22}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -1982,7 +2075,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2087,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2100,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{23}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ResumeRequest) GetNamespace() string {
@@ -2034,7 +2127,7 @@ type RunRequest struct {
 
 func (x *RunRequest) Reset() {
 	*x = RunRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2046,7 +2139,7 @@ func (x *RunRequest) String() string {
 func (*RunRequest) ProtoMessage() {}
 
 func (x *RunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2059,7 +2152,7 @@ func (x *RunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRequest.ProtoReflect.Descriptor instead.
 func (*RunRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{24}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RunRequest) GetNamespace() string {
@@ -2086,7 +2179,7 @@ type RunResponse struct {
 
 func (x *RunResponse) Reset() {
 	*x = RunResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2098,7 +2191,7 @@ func (x *RunResponse) String() string {
 func (*RunResponse) ProtoMessage() {}
 
 func (x *RunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2111,7 +2204,7 @@ func (x *RunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResponse.ProtoReflect.Descriptor instead.
 func (*RunResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{25}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RunResponse) GetFireId() string {
@@ -2140,7 +2233,7 @@ type SkipRequest struct {
 
 func (x *SkipRequest) Reset() {
 	*x = SkipRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2152,7 +2245,7 @@ func (x *SkipRequest) String() string {
 func (*SkipRequest) ProtoMessage() {}
 
 func (x *SkipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2165,7 +2258,7 @@ func (x *SkipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipRequest.ProtoReflect.Descriptor instead.
 func (*SkipRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{26}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SkipRequest) GetNamespace() string {
@@ -2208,7 +2301,7 @@ type RescheduleRequest struct {
 
 func (x *RescheduleRequest) Reset() {
 	*x = RescheduleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2220,7 +2313,7 @@ func (x *RescheduleRequest) String() string {
 func (*RescheduleRequest) ProtoMessage() {}
 
 func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2233,7 +2326,7 @@ func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescheduleRequest.ProtoReflect.Descriptor instead.
 func (*RescheduleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{27}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RescheduleRequest) GetNamespace() string {
@@ -2284,7 +2377,7 @@ type When struct {
 
 func (x *When) Reset() {
 	*x = When{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2296,7 +2389,7 @@ func (x *When) String() string {
 func (*When) ProtoMessage() {}
 
 func (x *When) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2309,7 +2402,7 @@ func (x *When) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use When.ProtoReflect.Descriptor instead.
 func (*When) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{28}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *When) GetSchedule() string {
@@ -2402,7 +2495,7 @@ type BackfillRequest struct {
 
 func (x *BackfillRequest) Reset() {
 	*x = BackfillRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2414,7 +2507,7 @@ func (x *BackfillRequest) String() string {
 func (*BackfillRequest) ProtoMessage() {}
 
 func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2427,7 +2520,7 @@ func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{29}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *BackfillRequest) GetNamespace() string {
@@ -2476,7 +2569,7 @@ type BackfillResponse struct {
 
 func (x *BackfillResponse) Reset() {
 	*x = BackfillResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2488,7 +2581,7 @@ func (x *BackfillResponse) String() string {
 func (*BackfillResponse) ProtoMessage() {}
 
 func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2501,7 +2594,7 @@ func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillResponse.ProtoReflect.Descriptor instead.
 func (*BackfillResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{30}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BackfillResponse) GetCount() uint64 {
@@ -2536,7 +2629,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2548,7 +2641,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2561,7 +2654,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{31}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -2599,7 +2692,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2611,7 +2704,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2624,7 +2717,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{32}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ExplainResponse) GetSummary() string {
@@ -2682,7 +2775,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2694,7 +2787,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2707,7 +2800,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{33}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Reason) GetCode() string {
@@ -2746,7 +2839,7 @@ type Coming struct {
 
 func (x *Coming) Reset() {
 	*x = Coming{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2758,7 +2851,7 @@ func (x *Coming) String() string {
 func (*Coming) ProtoMessage() {}
 
 func (x *Coming) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2771,7 +2864,7 @@ func (x *Coming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coming.ProtoReflect.Descriptor instead.
 func (*Coming) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{34}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Coming) GetDueMs() int64 {
@@ -2835,7 +2928,7 @@ type SimulateRequest struct {
 
 func (x *SimulateRequest) Reset() {
 	*x = SimulateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2847,7 +2940,7 @@ func (x *SimulateRequest) String() string {
 func (*SimulateRequest) ProtoMessage() {}
 
 func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2860,7 +2953,7 @@ func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateRequest.ProtoReflect.Descriptor instead.
 func (*SimulateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{35}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SimulateRequest) GetFilter() *Filter {
@@ -2902,7 +2995,7 @@ type SimulateResponse struct {
 
 func (x *SimulateResponse) Reset() {
 	*x = SimulateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2914,7 +3007,7 @@ func (x *SimulateResponse) String() string {
 func (*SimulateResponse) ProtoMessage() {}
 
 func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2927,7 +3020,7 @@ func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateResponse.ProtoReflect.Descriptor instead.
 func (*SimulateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{36}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SimulateResponse) GetFires() []*Coming {
@@ -2967,7 +3060,7 @@ type BulkRequest struct {
 
 func (x *BulkRequest) Reset() {
 	*x = BulkRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2979,7 +3072,7 @@ func (x *BulkRequest) String() string {
 func (*BulkRequest) ProtoMessage() {}
 
 func (x *BulkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2992,7 +3085,7 @@ func (x *BulkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkRequest.ProtoReflect.Descriptor instead.
 func (*BulkRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{37}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BulkRequest) GetFilter() *Filter {
@@ -3065,7 +3158,7 @@ type BulkProgress struct {
 
 func (x *BulkProgress) Reset() {
 	*x = BulkProgress{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3077,7 +3170,7 @@ func (x *BulkProgress) String() string {
 func (*BulkProgress) ProtoMessage() {}
 
 func (x *BulkProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3090,7 +3183,7 @@ func (x *BulkProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkProgress.ProtoReflect.Descriptor instead.
 func (*BulkProgress) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{38}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *BulkProgress) GetMatched() uint64 {
@@ -3147,7 +3240,7 @@ type BulkFailure struct {
 
 func (x *BulkFailure) Reset() {
 	*x = BulkFailure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3159,7 +3252,7 @@ func (x *BulkFailure) String() string {
 func (*BulkFailure) ProtoMessage() {}
 
 func (x *BulkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3172,7 +3265,7 @@ func (x *BulkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
 func (*BulkFailure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{39}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *BulkFailure) GetName() string {
@@ -3214,7 +3307,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3226,7 +3319,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3239,7 +3332,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{40}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -3272,7 +3365,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3284,7 +3377,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3297,7 +3390,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{41}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -3320,7 +3413,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3332,7 +3425,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3345,7 +3438,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{42}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -3393,7 +3486,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3405,7 +3498,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3418,7 +3511,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{43}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Day) GetDate() string {
@@ -3447,7 +3540,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3459,7 +3552,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3472,7 +3565,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{44}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -3515,7 +3608,7 @@ type PutCalendarResponse struct {
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3527,7 +3620,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3540,7 +3633,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{45}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -3581,7 +3674,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3593,7 +3686,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3606,7 +3699,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{46}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -3632,7 +3725,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3644,7 +3737,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3657,7 +3750,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{47}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -3676,7 +3769,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3688,7 +3781,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3701,7 +3794,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{48}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -3721,7 +3814,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3733,7 +3826,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3746,7 +3839,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{49}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -3771,7 +3864,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3783,7 +3876,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3796,7 +3889,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{50}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{51}
 }
 
 type BackupRequest struct {
@@ -3807,7 +3900,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3819,7 +3912,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3832,7 +3925,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{51}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{52}
 }
 
 type BackupChunk struct {
@@ -3844,7 +3937,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3856,7 +3949,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3869,7 +3962,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{52}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -3887,7 +3980,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3899,7 +3992,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3912,7 +4005,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{53}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{54}
 }
 
 type AdvanceClockRequest struct {
@@ -3926,7 +4019,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3938,7 +4031,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3951,7 +4044,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{54}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -3987,7 +4080,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3999,7 +4092,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4012,7 +4105,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{55}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -4051,7 +4144,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4063,7 +4156,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4076,7 +4169,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
 }
 
 type ListNodesResponse struct {
@@ -4088,7 +4181,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4100,7 +4193,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4113,7 +4206,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -4141,7 +4234,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4153,7 +4246,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4166,7 +4259,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Node) GetId() string {
@@ -4247,7 +4340,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4259,7 +4352,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4272,7 +4365,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -4336,7 +4429,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4348,7 +4441,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4361,7 +4454,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -4405,18 +4498,22 @@ type Record struct {
 	Count         uint32                 `protobuf:"varint,9,opt,name=count,proto3" json:"count,omitempty"`                            // occurrences in a run; 0 with a last_due_ms: too many to count
 	Attempts      uint32                 `protobuf:"varint,10,opt,name=attempts,proto3" json:"attempts,omitempty"`
 	Code          int32                  `protobuf:"varint,11,opt,name=code,proto3" json:"code,omitempty"`
-	Reason        string                 `protobuf:"bytes,12,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason        string                 `protobuf:"bytes,12,opt,name=reason,proto3" json:"reason,omitempty"` // details of the cause, for people
 	SentMs        int64                  `protobuf:"varint,13,opt,name=sent_ms,json=sentMs,proto3" json:"sent_ms,omitempty"`
 	EndedMs       int64                  `protobuf:"varint,14,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`
-	BeganMs       int64                  `protobuf:"varint,15,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"` // when the first attempt was sent
-	Failures      []*Attempt             `protobuf:"bytes,16,rep,name=failures,proto3" json:"failures,omitempty"`               // attempts before the last one, at most eight
+	BeganMs       int64                  `protobuf:"varint,15,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`             // when the first attempt was sent
+	Failures      []*Attempt             `protobuf:"bytes,16,rep,name=failures,proto3" json:"failures,omitempty"`                           // attempts before the last one, at most eight
+	Cause         string                 `protobuf:"bytes,17,opt,name=cause,proto3" json:"cause,omitempty"`                                 // why it ended so, one of a closed set; unknown in records that were written before there were causes
+	OtherDueMs    int64                  `protobuf:"varint,18,opt,name=other_due_ms,json=otherDueMs,proto3" json:"other_due_ms,omitempty"`  // of cause overlapped: the occurrence that was in progress
+	OtherManual   bool                   `protobuf:"varint,19,opt,name=other_manual,json=otherManual,proto3" json:"other_manual,omitempty"` // it was asked for by run
+	OtherFireId   string                 `protobuf:"bytes,20,opt,name=other_fire_id,json=otherFireId,proto3" json:"other_fire_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4428,7 +4525,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4441,7 +4538,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Record) GetNamespace() string {
@@ -4556,6 +4653,34 @@ func (x *Record) GetFailures() []*Attempt {
 	return nil
 }
 
+func (x *Record) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *Record) GetOtherDueMs() int64 {
+	if x != nil {
+		return x.OtherDueMs
+	}
+	return 0
+}
+
+func (x *Record) GetOtherManual() bool {
+	if x != nil {
+		return x.OtherManual
+	}
+	return false
+}
+
+func (x *Record) GetOtherFireId() string {
+	if x != nil {
+		return x.OtherFireId
+	}
+	return ""
+}
+
 type ListRecordsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -4568,7 +4693,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4580,7 +4705,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4593,7 +4718,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -4634,7 +4759,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4646,7 +4771,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4659,7 +4784,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -4686,7 +4811,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4698,7 +4823,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4711,7 +4836,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -4738,7 +4863,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4750,7 +4875,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4763,7 +4888,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -4791,7 +4916,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4803,7 +4928,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4816,7 +4941,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -4848,7 +4973,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4860,7 +4985,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4873,7 +4998,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
 }
 
 type PurgeRequest struct {
@@ -4887,7 +5012,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4899,7 +5024,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4912,7 +5037,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -4944,7 +5069,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4956,7 +5081,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4969,7 +5094,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
 }
 
 type SubscribeRequest struct {
@@ -4987,7 +5112,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4999,7 +5124,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5012,7 +5137,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -5096,7 +5221,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5108,7 +5233,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5121,7 +5246,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -5155,7 +5280,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5167,7 +5292,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5180,7 +5305,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -5278,7 +5403,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5290,7 +5415,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5303,7 +5428,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -5341,7 +5466,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5353,7 +5478,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5366,7 +5491,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Called) GetId() string {
@@ -5425,7 +5550,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5437,7 +5562,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5450,7 +5575,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Open) GetNamespace() string {
@@ -5500,7 +5625,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5512,7 +5637,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5525,7 +5650,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -5568,7 +5693,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5580,7 +5705,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5593,7 +5718,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -5629,7 +5754,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5641,7 +5766,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5654,7 +5779,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -5695,7 +5820,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5707,7 +5832,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5720,7 +5845,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -5749,7 +5874,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5761,7 +5886,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5774,7 +5899,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -5802,7 +5927,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5814,7 +5939,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5827,7 +5952,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -5854,7 +5979,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5866,7 +5991,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5879,7 +6004,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Peer) GetId() string {
@@ -5918,7 +6043,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5930,7 +6055,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5943,7 +6068,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -6062,7 +6187,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6074,7 +6199,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6087,7 +6212,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -6183,7 +6308,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6195,7 +6320,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6208,7 +6333,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -6222,7 +6347,7 @@ var File_rouse_v1_rouse_proto protoreflect.FileDescriptor
 
 const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\n" +
-	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xed\x05\n" +
+	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xd5\x06\n" +
 	"\x05Timer\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -6257,7 +6382,15 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06manual\x18\x17 \x01(\bR\x06manual\x12\x14\n" +
 	"\x05asked\x18\x18 \x01(\bR\x05asked\x12\x19\n" +
 	"\bbegan_ms\x18\x19 \x01(\x03R\abeganMs\x12-\n" +
-	"\bfailures\x18\x1a \x03(\v2\x11.rouse.v1.AttemptR\bfailures\"g\n" +
+	"\bfailures\x18\x1a \x03(\v2\x11.rouse.v1.AttemptR\bfailures\x12$\n" +
+	"\x05waits\x18\x1b \x03(\v2\x0e.rouse.v1.WaitR\x05waits\x12\x14\n" +
+	"\x05fired\x18\x1c \x01(\x04R\x05fired\x12\x12\n" +
+	"\x04dead\x18\x1d \x01(\x04R\x04dead\x12\x16\n" +
+	"\x06missed\x18\x1e \x01(\x04R\x06missed\"J\n" +
+	"\x04Wait\x12\x14\n" +
+	"\x05cause\x18\x01 \x01(\tR\x05cause\x12\x17\n" +
+	"\afrom_ms\x18\x02 \x01(\x03R\x06fromMs\x12\x13\n" +
+	"\x05to_ms\x18\x03 \x01(\x03R\x04toMs\"g\n" +
 	"\aAttempt\x12\x17\n" +
 	"\asent_ms\x18\x01 \x01(\x03R\x06sentMs\x12\x17\n" +
 	"\atook_ms\x18\x02 \x01(\x03R\x06tookMs\x12\x12\n" +
@@ -6570,7 +6703,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\anext_ms\x18\x01 \x03(\x03R\x06nextMs\x12$\n" +
 	"\x04next\x18\x02 \x03(\v2\x10.rouse.v1.ComingR\x04next\x12\x14\n" +
 	"\x05words\x18\x03 \x01(\tR\x05words\x12\x1a\n" +
-	"\btimezone\x18\x04 \x01(\tR\btimezone\"\xb6\x03\n" +
+	"\btimezone\x18\x04 \x01(\tR\btimezone\"\xb5\x04\n" +
 	"\x06Record\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1e\n" +
@@ -6590,7 +6723,12 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\asent_ms\x18\r \x01(\x03R\x06sentMs\x12\x19\n" +
 	"\bended_ms\x18\x0e \x01(\x03R\aendedMs\x12\x19\n" +
 	"\bbegan_ms\x18\x0f \x01(\x03R\abeganMs\x12-\n" +
-	"\bfailures\x18\x10 \x03(\v2\x11.rouse.v1.AttemptR\bfailures\"\x82\x01\n" +
+	"\bfailures\x18\x10 \x03(\v2\x11.rouse.v1.AttemptR\bfailures\x12\x14\n" +
+	"\x05cause\x18\x11 \x01(\tR\x05cause\x12 \n" +
+	"\fother_due_ms\x18\x12 \x01(\x03R\n" +
+	"otherDueMs\x12!\n" +
+	"\fother_manual\x18\x13 \x01(\bR\votherManual\x12\"\n" +
+	"\rother_fire_id\x18\x14 \x01(\tR\votherFireId\"\x82\x01\n" +
 	"\x12ListRecordsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
@@ -6793,265 +6931,267 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 92)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 93)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                      // 0: rouse.v1.Mode
 	(CallStatus)(0),                // 1: rouse.v1.CallStatus
 	(*Timer)(nil),                  // 2: rouse.v1.Timer
-	(*Attempt)(nil),                // 3: rouse.v1.Attempt
-	(*Spec)(nil),                   // 4: rouse.v1.Spec
-	(*CalendarRule)(nil),           // 5: rouse.v1.CalendarRule
-	(*Retry)(nil),                  // 6: rouse.v1.Retry
-	(*Webhook)(nil),                // 7: rouse.v1.Webhook
-	(*CreateRequest)(nil),          // 8: rouse.v1.CreateRequest
-	(*Debounce)(nil),               // 9: rouse.v1.Debounce
-	(*Throttle)(nil),               // 10: rouse.v1.Throttle
-	(*BatchCreateRequest)(nil),     // 11: rouse.v1.BatchCreateRequest
-	(*NewTimer)(nil),               // 12: rouse.v1.NewTimer
-	(*BatchCreateResponse)(nil),    // 13: rouse.v1.BatchCreateResponse
-	(*Created)(nil),                // 14: rouse.v1.Created
-	(*Problem)(nil),                // 15: rouse.v1.Problem
-	(*GetRequest)(nil),             // 16: rouse.v1.GetRequest
-	(*Filter)(nil),                 // 17: rouse.v1.Filter
-	(*ListRequest)(nil),            // 18: rouse.v1.ListRequest
-	(*ListResponse)(nil),           // 19: rouse.v1.ListResponse
-	(*CountRequest)(nil),           // 20: rouse.v1.CountRequest
-	(*CountResponse)(nil),          // 21: rouse.v1.CountResponse
-	(*DeleteRequest)(nil),          // 22: rouse.v1.DeleteRequest
-	(*DeleteResponse)(nil),         // 23: rouse.v1.DeleteResponse
-	(*PauseRequest)(nil),           // 24: rouse.v1.PauseRequest
-	(*ResumeRequest)(nil),          // 25: rouse.v1.ResumeRequest
-	(*RunRequest)(nil),             // 26: rouse.v1.RunRequest
-	(*RunResponse)(nil),            // 27: rouse.v1.RunResponse
-	(*SkipRequest)(nil),            // 28: rouse.v1.SkipRequest
-	(*RescheduleRequest)(nil),      // 29: rouse.v1.RescheduleRequest
-	(*When)(nil),                   // 30: rouse.v1.When
-	(*BackfillRequest)(nil),        // 31: rouse.v1.BackfillRequest
-	(*BackfillResponse)(nil),       // 32: rouse.v1.BackfillResponse
-	(*ExplainRequest)(nil),         // 33: rouse.v1.ExplainRequest
-	(*ExplainResponse)(nil),        // 34: rouse.v1.ExplainResponse
-	(*Reason)(nil),                 // 35: rouse.v1.Reason
-	(*Coming)(nil),                 // 36: rouse.v1.Coming
-	(*SimulateRequest)(nil),        // 37: rouse.v1.SimulateRequest
-	(*SimulateResponse)(nil),       // 38: rouse.v1.SimulateResponse
-	(*BulkRequest)(nil),            // 39: rouse.v1.BulkRequest
-	(*BulkProgress)(nil),           // 40: rouse.v1.BulkProgress
-	(*BulkFailure)(nil),            // 41: rouse.v1.BulkFailure
-	(*ImportRequest)(nil),          // 42: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),         // 43: rouse.v1.ImportResponse
-	(*Calendar)(nil),               // 44: rouse.v1.Calendar
-	(*Day)(nil),                    // 45: rouse.v1.Day
-	(*PutCalendarRequest)(nil),     // 46: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),    // 47: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),     // 48: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),   // 49: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),  // 50: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),  // 51: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil), // 52: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),          // 53: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),            // 54: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),        // 55: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),    // 56: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                  // 57: rouse.v1.Clock
-	(*ListNodesRequest)(nil),       // 58: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),      // 59: rouse.v1.ListNodesResponse
-	(*Node)(nil),                   // 60: rouse.v1.Node
-	(*PreviewRequest)(nil),         // 61: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),        // 62: rouse.v1.PreviewResponse
-	(*Record)(nil),                 // 63: rouse.v1.Record
-	(*ListRecordsRequest)(nil),     // 64: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 65: rouse.v1.ListRecordsResponse
-	(*FollowRecordsRequest)(nil),   // 66: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),  // 67: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),         // 68: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),        // 69: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),           // 70: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),          // 71: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),       // 72: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                  // 73: rouse.v1.Leave
-	(*CallRequest)(nil),            // 74: rouse.v1.CallRequest
-	(*FetchRequest)(nil),           // 75: rouse.v1.FetchRequest
-	(*Called)(nil),                 // 76: rouse.v1.Called
-	(*Open)(nil),                   // 77: rouse.v1.Open
-	(*Settle)(nil),                 // 78: rouse.v1.Settle
-	(*Answer)(nil),                 // 79: rouse.v1.Answer
-	(*Failure)(nil),                // 80: rouse.v1.Failure
-	(*Extension)(nil),              // 81: rouse.v1.Extension
-	(*SubscribeResponse)(nil),      // 82: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                  // 83: rouse.v1.Peers
-	(*Peer)(nil),                   // 84: rouse.v1.Peer
-	(*Fire)(nil),                   // 85: rouse.v1.Fire
-	(*ReportRequest)(nil),          // 86: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),         // 87: rouse.v1.ReportResponse
-	nil,                            // 88: rouse.v1.Spec.LabelsEntry
-	nil,                            // 89: rouse.v1.Webhook.HeadersEntry
-	nil,                            // 90: rouse.v1.Filter.LabelsEntry
-	nil,                            // 91: rouse.v1.CallRequest.LabelsEntry
-	nil,                            // 92: rouse.v1.Open.LabelsEntry
-	nil,                            // 93: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),    // 94: google.protobuf.Duration
+	(*Wait)(nil),                   // 3: rouse.v1.Wait
+	(*Attempt)(nil),                // 4: rouse.v1.Attempt
+	(*Spec)(nil),                   // 5: rouse.v1.Spec
+	(*CalendarRule)(nil),           // 6: rouse.v1.CalendarRule
+	(*Retry)(nil),                  // 7: rouse.v1.Retry
+	(*Webhook)(nil),                // 8: rouse.v1.Webhook
+	(*CreateRequest)(nil),          // 9: rouse.v1.CreateRequest
+	(*Debounce)(nil),               // 10: rouse.v1.Debounce
+	(*Throttle)(nil),               // 11: rouse.v1.Throttle
+	(*BatchCreateRequest)(nil),     // 12: rouse.v1.BatchCreateRequest
+	(*NewTimer)(nil),               // 13: rouse.v1.NewTimer
+	(*BatchCreateResponse)(nil),    // 14: rouse.v1.BatchCreateResponse
+	(*Created)(nil),                // 15: rouse.v1.Created
+	(*Problem)(nil),                // 16: rouse.v1.Problem
+	(*GetRequest)(nil),             // 17: rouse.v1.GetRequest
+	(*Filter)(nil),                 // 18: rouse.v1.Filter
+	(*ListRequest)(nil),            // 19: rouse.v1.ListRequest
+	(*ListResponse)(nil),           // 20: rouse.v1.ListResponse
+	(*CountRequest)(nil),           // 21: rouse.v1.CountRequest
+	(*CountResponse)(nil),          // 22: rouse.v1.CountResponse
+	(*DeleteRequest)(nil),          // 23: rouse.v1.DeleteRequest
+	(*DeleteResponse)(nil),         // 24: rouse.v1.DeleteResponse
+	(*PauseRequest)(nil),           // 25: rouse.v1.PauseRequest
+	(*ResumeRequest)(nil),          // 26: rouse.v1.ResumeRequest
+	(*RunRequest)(nil),             // 27: rouse.v1.RunRequest
+	(*RunResponse)(nil),            // 28: rouse.v1.RunResponse
+	(*SkipRequest)(nil),            // 29: rouse.v1.SkipRequest
+	(*RescheduleRequest)(nil),      // 30: rouse.v1.RescheduleRequest
+	(*When)(nil),                   // 31: rouse.v1.When
+	(*BackfillRequest)(nil),        // 32: rouse.v1.BackfillRequest
+	(*BackfillResponse)(nil),       // 33: rouse.v1.BackfillResponse
+	(*ExplainRequest)(nil),         // 34: rouse.v1.ExplainRequest
+	(*ExplainResponse)(nil),        // 35: rouse.v1.ExplainResponse
+	(*Reason)(nil),                 // 36: rouse.v1.Reason
+	(*Coming)(nil),                 // 37: rouse.v1.Coming
+	(*SimulateRequest)(nil),        // 38: rouse.v1.SimulateRequest
+	(*SimulateResponse)(nil),       // 39: rouse.v1.SimulateResponse
+	(*BulkRequest)(nil),            // 40: rouse.v1.BulkRequest
+	(*BulkProgress)(nil),           // 41: rouse.v1.BulkProgress
+	(*BulkFailure)(nil),            // 42: rouse.v1.BulkFailure
+	(*ImportRequest)(nil),          // 43: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),         // 44: rouse.v1.ImportResponse
+	(*Calendar)(nil),               // 45: rouse.v1.Calendar
+	(*Day)(nil),                    // 46: rouse.v1.Day
+	(*PutCalendarRequest)(nil),     // 47: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),    // 48: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),     // 49: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),   // 50: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),  // 51: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),  // 52: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil), // 53: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),          // 54: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),            // 55: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),        // 56: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),    // 57: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                  // 58: rouse.v1.Clock
+	(*ListNodesRequest)(nil),       // 59: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),      // 60: rouse.v1.ListNodesResponse
+	(*Node)(nil),                   // 61: rouse.v1.Node
+	(*PreviewRequest)(nil),         // 62: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),        // 63: rouse.v1.PreviewResponse
+	(*Record)(nil),                 // 64: rouse.v1.Record
+	(*ListRecordsRequest)(nil),     // 65: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 66: rouse.v1.ListRecordsResponse
+	(*FollowRecordsRequest)(nil),   // 67: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),  // 68: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),         // 69: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),        // 70: rouse.v1.RedriveResponse
+	(*PurgeRequest)(nil),           // 71: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),          // 72: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),       // 73: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                  // 74: rouse.v1.Leave
+	(*CallRequest)(nil),            // 75: rouse.v1.CallRequest
+	(*FetchRequest)(nil),           // 76: rouse.v1.FetchRequest
+	(*Called)(nil),                 // 77: rouse.v1.Called
+	(*Open)(nil),                   // 78: rouse.v1.Open
+	(*Settle)(nil),                 // 79: rouse.v1.Settle
+	(*Answer)(nil),                 // 80: rouse.v1.Answer
+	(*Failure)(nil),                // 81: rouse.v1.Failure
+	(*Extension)(nil),              // 82: rouse.v1.Extension
+	(*SubscribeResponse)(nil),      // 83: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                  // 84: rouse.v1.Peers
+	(*Peer)(nil),                   // 85: rouse.v1.Peer
+	(*Fire)(nil),                   // 86: rouse.v1.Fire
+	(*ReportRequest)(nil),          // 87: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),         // 88: rouse.v1.ReportResponse
+	nil,                            // 89: rouse.v1.Spec.LabelsEntry
+	nil,                            // 90: rouse.v1.Webhook.HeadersEntry
+	nil,                            // 91: rouse.v1.Filter.LabelsEntry
+	nil,                            // 92: rouse.v1.CallRequest.LabelsEntry
+	nil,                            // 93: rouse.v1.Open.LabelsEntry
+	nil,                            // 94: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),    // 95: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
-	4,   // 0: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
-	3,   // 1: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
-	88,  // 2: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
-	6,   // 3: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
-	7,   // 4: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
-	5,   // 5: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	94,  // 6: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	94,  // 7: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	94,  // 8: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	94,  // 9: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
-	94,  // 10: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	94,  // 11: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	94,  // 12: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	94,  // 13: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	94,  // 14: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	89,  // 15: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	94,  // 16: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
-	4,   // 17: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
-	0,   // 18: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
-	9,   // 19: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
-	10,  // 20: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	94,  // 21: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	94,  // 22: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	94,  // 23: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
-	0,   // 24: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
-	12,  // 25: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
-	4,   // 26: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
-	14,  // 27: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
-	15,  // 28: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	90,  // 29: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
-	17,  // 30: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
-	2,   // 31: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
-	17,  // 32: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	30,  // 33: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
-	5,   // 34: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	94,  // 35: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	94,  // 36: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
-	36,  // 37: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
-	35,  // 38: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
-	2,   // 39: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	63,  // 40: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
-	36,  // 41: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
-	17,  // 42: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
-	36,  // 43: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
-	17,  // 44: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
-	30,  // 45: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	41,  // 46: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	15,  // 47: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	2,   // 48: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	44,  // 49: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
-	0,   // 50: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	14,  // 51: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	45,  // 52: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	45,  // 53: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	44,  // 54: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	44,  // 55: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	94,  // 56: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	94,  // 57: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	60,  // 58: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	4,   // 59: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	36,  // 60: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	3,   // 61: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	63,  // 62: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	63,  // 63: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	77,  // 64: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	78,  // 65: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	73,  // 66: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	94,  // 67: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	94,  // 68: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	94,  // 69: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	94,  // 70: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	91,  // 71: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	94,  // 72: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
-	1,   // 73: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	92,  // 74: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	80,  // 75: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	81,  // 76: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	79,  // 77: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	94,  // 78: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	94,  // 79: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	85,  // 80: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	83,  // 81: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	84,  // 82: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	84,  // 83: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	93,  // 84: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	80,  // 85: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	94,  // 86: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	8,   // 87: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	11,  // 88: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	11,  // 89: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	16,  // 90: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	18,  // 91: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	20,  // 92: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	22,  // 93: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	24,  // 94: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	25,  // 95: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	26,  // 96: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	28,  // 97: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	29,  // 98: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	31,  // 99: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	33,  // 100: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	37,  // 101: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	39,  // 102: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	42,  // 103: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	61,  // 104: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	64,  // 105: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	66,  // 106: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	68,  // 107: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	70,  // 108: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	46,  // 109: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	48,  // 110: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	49,  // 111: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	51,  // 112: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	53,  // 113: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	55,  // 114: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	56,  // 115: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	58,  // 116: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	72,  // 117: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	86,  // 118: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	74,  // 119: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	75,  // 120: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	2,   // 121: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	13,  // 122: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	13,  // 123: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	2,   // 124: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	19,  // 125: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	21,  // 126: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	23,  // 127: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	2,   // 128: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	2,   // 129: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	27,  // 130: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	2,   // 131: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	2,   // 132: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	32,  // 133: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	34,  // 134: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	38,  // 135: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	40,  // 136: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	43,  // 137: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	62,  // 138: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	65,  // 139: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	67,  // 140: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	69,  // 141: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	71,  // 142: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	47,  // 143: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	44,  // 144: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	50,  // 145: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	52,  // 146: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	54,  // 147: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	57,  // 148: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	57,  // 149: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	59,  // 150: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	82,  // 151: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	87,  // 152: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	76,  // 153: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	76,  // 154: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	121, // [121:155] is the sub-list for method output_type
-	87,  // [87:121] is the sub-list for method input_type
-	87,  // [87:87] is the sub-list for extension type_name
-	87,  // [87:87] is the sub-list for extension extendee
-	0,   // [0:87] is the sub-list for field type_name
+	5,   // 0: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
+	4,   // 1: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
+	3,   // 2: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
+	89,  // 3: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	7,   // 4: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
+	8,   // 5: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
+	6,   // 6: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
+	95,  // 7: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	95,  // 8: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	95,  // 9: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	95,  // 10: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	95,  // 11: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	95,  // 12: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	95,  // 13: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	95,  // 14: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	95,  // 15: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	90,  // 16: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	95,  // 17: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	5,   // 18: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
+	0,   // 19: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
+	10,  // 20: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
+	11,  // 21: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
+	95,  // 22: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	95,  // 23: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	95,  // 24: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	0,   // 25: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
+	13,  // 26: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
+	5,   // 27: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
+	15,  // 28: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
+	16,  // 29: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
+	91,  // 30: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	18,  // 31: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
+	2,   // 32: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
+	18,  // 33: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
+	31,  // 34: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	6,   // 35: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
+	95,  // 36: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	95,  // 37: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	37,  // 38: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	36,  // 39: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	2,   // 40: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
+	64,  // 41: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	37,  // 42: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	18,  // 43: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
+	37,  // 44: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	18,  // 45: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
+	31,  // 46: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	42,  // 47: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	16,  // 48: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	2,   // 49: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	45,  // 50: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	0,   // 51: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
+	15,  // 52: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	46,  // 53: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	46,  // 54: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	45,  // 55: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	45,  // 56: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	95,  // 57: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	95,  // 58: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	61,  // 59: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	5,   // 60: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	37,  // 61: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	4,   // 62: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	64,  // 63: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	64,  // 64: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	78,  // 65: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	79,  // 66: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	74,  // 67: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	95,  // 68: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	95,  // 69: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	95,  // 70: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	95,  // 71: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	92,  // 72: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	95,  // 73: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 74: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	93,  // 75: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	81,  // 76: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	82,  // 77: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	80,  // 78: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	95,  // 79: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	95,  // 80: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	86,  // 81: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	84,  // 82: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	85,  // 83: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	85,  // 84: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	94,  // 85: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	81,  // 86: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	95,  // 87: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	9,   // 88: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	12,  // 89: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	12,  // 90: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	17,  // 91: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	19,  // 92: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	21,  // 93: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	23,  // 94: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	25,  // 95: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	26,  // 96: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	27,  // 97: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	29,  // 98: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	30,  // 99: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	32,  // 100: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	34,  // 101: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	38,  // 102: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	40,  // 103: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	43,  // 104: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	62,  // 105: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	65,  // 106: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	67,  // 107: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	69,  // 108: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	71,  // 109: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	47,  // 110: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	49,  // 111: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	50,  // 112: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	52,  // 113: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	54,  // 114: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	56,  // 115: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	57,  // 116: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	59,  // 117: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	73,  // 118: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	87,  // 119: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	75,  // 120: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	76,  // 121: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	2,   // 122: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	14,  // 123: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	14,  // 124: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	2,   // 125: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	20,  // 126: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	22,  // 127: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	24,  // 128: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	2,   // 129: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	2,   // 130: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	28,  // 131: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	2,   // 132: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	2,   // 133: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	33,  // 134: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	35,  // 135: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	39,  // 136: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	41,  // 137: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	44,  // 138: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	63,  // 139: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	66,  // 140: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	68,  // 141: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	70,  // 142: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	72,  // 143: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	48,  // 144: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	45,  // 145: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	51,  // 146: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	53,  // 147: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	55,  // 148: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	58,  // 149: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	58,  // 150: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	60,  // 151: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	83,  // 152: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	88,  // 153: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	77,  // 154: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	77,  // 155: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	122, // [122:156] is the sub-list for method output_type
+	88,  // [88:122] is the sub-list for method input_type
+	88,  // [88:88] is the sub-list for extension type_name
+	88,  // [88:88] is the sub-list for extension extendee
+	0,   // [0:88] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -7059,17 +7199,17 @@ func file_rouse_v1_rouse_proto_init() {
 	if File_rouse_v1_rouse_proto != nil {
 		return
 	}
-	file_rouse_v1_rouse_proto_msgTypes[6].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[7].OneofWrappers = []any{
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[70].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[71].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[84].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[85].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -7080,7 +7220,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   92,
+			NumMessages:   93,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

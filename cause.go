@@ -1,0 +1,149 @@
+package rouse
+
+import "slices"
+
+// Cause is why an occurrence ended as its record says: one of a closed set. It is set where the end is decided, and kept in records
+// by its number, so that numbers are never used again; people and programs read its name.
+type Cause uint8
+
+// The causes. Next to each are the endings that it goes with.
+const (
+	CauseUnknown Cause = 0 // any: the record was written before records had causes, or by a later version
+
+	CauseDelivered Cause = 1 // fired: the target has it
+
+	CauseRejected          Cause = 2 // dead: the target refused it for good
+	CauseAttemptsExhausted Cause = 3 // dead: its last attempt failed
+	CauseGiveUp            Cause = 4 // dead: the next attempt would have come after the retry policy's give_up
+	CauseGone              Cause = 5 // dead: the target wants no more of the timer
+	CauseDeadline          Cause = 6 // dead: it had begun, and its deadline passed before the next attempt
+
+	CausePaused            Cause = 7  // skipped: the timer was paused when it was due
+	CauseSkippedByRequest  Cause = 8  // skipped: a client asked for it
+	CauseDeleted           Cause = 9  // skipped: the timer was deleted while it was in progress
+	CauseReplaced          Cause = 10 // skipped: the timer was replaced, rescheduled or merged with a newer call while it was in progress
+	CauseOverlapped        Cause = 11 // skipped, missed: another occurrence of the timer was in progress when it was due; the record names it
+	CauseServerDown        Cause = 12 // missed: no server ran that could send it, or the node that had it went down or stood still
+	CauseStoreUnavailable  Cause = 13 // missed: the store did not answer
+	CauseClockMoved        Cause = 14 // missed: the store's clock was set forward, or its machine was suspended
+	CauseNoSubscriber      Cause = 15 // missed: nothing was there to take it: no subscriber, worker, sidecar or function
+	CauseCircuitOpen       Cause = 16 // missed: its target kept failing, so that nothing was sent to it
+	CauseBrokerUnavailable Cause = 17 // missed: the broker or queue that leads to its target could not be reached
+	CauseRateLimited       Cause = 18 // missed: it waited for a rate: its target's, its namespace's or that of catching up
+	CauseBacklog           Cause = 19 // missed: it waited for its turn: behind other fires of its target, or in a node that was behind
+	CauseDeferred          Cause = 20 // missed: the sink of its target put it off and gave no cause
+	lastCause                    = CauseDeferred
+)
+
+// causes are the names of the causes, and the endings that they go with.
+var causes = [lastCause + 1]struct {
+	name    string
+	endings []Ending
+}{
+	CauseUnknown:           {"unknown", []Ending{EndFired, EndDead, EndSkipped, EndMissed}},
+	CauseDelivered:         {"delivered", []Ending{EndFired}},
+	CauseRejected:          {"rejected", []Ending{EndDead}},
+	CauseAttemptsExhausted: {"attempts_exhausted", []Ending{EndDead}},
+	CauseGiveUp:            {"give_up", []Ending{EndDead}},
+	CauseGone:              {"gone", []Ending{EndDead}},
+	CauseDeadline:          {"deadline", []Ending{EndDead}},
+	CausePaused:            {"paused", []Ending{EndSkipped}},
+	CauseSkippedByRequest:  {"skipped_by_request", []Ending{EndSkipped}},
+	CauseDeleted:           {"deleted", []Ending{EndSkipped}},
+	CauseReplaced:          {"replaced", []Ending{EndSkipped}},
+	CauseOverlapped:        {"overlapped", []Ending{EndSkipped, EndMissed}},
+	CauseServerDown:        {"server_down", []Ending{EndMissed}},
+	CauseStoreUnavailable:  {"store_unavailable", []Ending{EndMissed}},
+	CauseClockMoved:        {"clock_moved", []Ending{EndMissed}},
+	CauseNoSubscriber:      {"no_subscriber", []Ending{EndMissed}},
+	CauseCircuitOpen:       {"circuit_open", []Ending{EndMissed}},
+	CauseBrokerUnavailable: {"broker_unavailable", []Ending{EndMissed}},
+	CauseRateLimited:       {"rate_limited", []Ending{EndMissed}},
+	CauseBacklog:           {"backlog", []Ending{EndMissed}},
+	CauseDeferred:          {"deferred", []Ending{EndMissed}},
+}
+
+func (c Cause) String() string {
+	if c > lastCause {
+		return causes[CauseUnknown].name
+	}
+	return causes[c].name
+}
+
+// ParseCause reads the name of a cause.
+func ParseCause(name string) (c Cause, ok bool) {
+	for c := range causes {
+		if causes[c].name == name {
+			return Cause(c), true
+		}
+	}
+	return CauseUnknown, false
+}
+
+// Causes returns the causes that go with an ending, but for CauseUnknown.
+func Causes(e Ending) (list []Cause) {
+	for c := CauseUnknown + 1; c <= lastCause; c++ {
+		if slices.Contains(causes[c].endings, e) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// Wait is a time in which the next occurrence of a timer was due and could not begin, or be settled, and what prevented it.
+type Wait struct {
+	Cause    Cause
+	From, To Instant
+}
+
+// MaxWaits bounds the waits of a timer that are kept: the latest ones.
+const MaxWaits = 4
+
+// Waited notes that the timer's next occurrence could not begin, or be settled, between two times. A wait that goes on from the last
+// one for the same cause extends that one. The list that t had is left as it is.
+func (t *Timer) Waited(c Cause, from, to Instant) {
+	if n := len(t.Waits); n > 0 {
+		last := t.Waits[n-1]
+		from = max(from, last.To)
+		if last.Cause == c && from.Sub(last.To) <= unbroken {
+			t.Waits = slices.Clone(t.Waits)
+			t.Waits[n-1].To = max(last.To, to)
+			return
+		}
+	}
+	if to <= from {
+		return
+	}
+	kept := t.Waits
+	if len(kept) >= MaxWaits {
+		kept = kept[len(kept)-MaxWaits+1:]
+	}
+	t.Waits = append(slices.Clip(slices.Clone(kept)), Wait{c, from, to})
+}
+
+// streak is the time in which occurrences of a timer were in progress, one right after another, and the last of them. The zero streak is
+// none.
+type streak struct {
+	Span
+	occ Occurrence
+}
+
+// late returns why the occurrence that was due then is given up at now although nobody asked for it: another one was in progress at
+// its due time, or what it waited for longest.
+func (t *Timer) late(due, now Instant, b streak) (c Cause, other Occurrence) {
+	c = CauseBacklog
+	var longest Instant
+	during := b.From != 0 && due >= b.From
+	for _, w := range t.Waits {
+		if during && (due < w.From || due > w.To) {
+			continue // it is not what kept the occurrence from beginning when it was due
+		}
+		if d := min(w.To, now) - max(w.From, due); d > longest || d == longest && c == CauseBacklog {
+			c, longest = w.Cause, d
+		}
+	}
+	if during && c == CauseBacklog {
+		return CauseOverlapped, b.occ
+	}
+	return c, other
+}
