@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -106,7 +105,7 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	to.Fired++
 	step := to.advance(occ, now, s)
 	if step.To != nil && step.To.Over() {
-		step.To.Answer = o.Answer
+		step.To.Answer = o.Answer.clean()
 	}
 	step.Log = append([]Record{record}, step.Log...)
 	return step
@@ -477,8 +476,8 @@ func (t *Timer) record(occ Occurrence, e Ending, c Cause, o Outcome, sent, now I
 		Due: occ.Due, Attempts: occ.Attempt, Code: o.Code, Reason: detail(o), Began: began, Sent: sent, Ended: now, Failures: t.Failures}
 }
 
-// detail is the text of an outcome as it is kept: what a receiver answered may be anything, what is kept is UTF-8.
-func detail(o Outcome) string { return Shorten(strings.ToValidUTF8(o.Detail, "\uFFFD"), MaxDetail) }
+// detail is the text of an outcome as it is kept: what a receiver answered may be anything, what is kept is printable.
+func detail(o Outcome) string { return CleanText(o.Detail, MaxDetail) }
 
 // jitterSeed is stable for an attempt of an occurrence, so that After stays pure.
 func (t *Timer) jitterSeed(occ Occurrence) uint64 {

@@ -1,6 +1,7 @@
 package rouse
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,6 +93,24 @@ func ParseShift(name string) (Shift, error) {
 	return 0, Refuse("calendar.shift", name, "is no shift", "give one of skip, next, previous")
 }
 
+// Ordered returns the calendar with its days in order. It refuses, with an *Invalid, a calendar that cannot be kept, and one that has
+// a day twice.
+func (c Calendar) Ordered() (Calendar, error) {
+	if len(c.Days) > MaxDays {
+		return c, c.Check()
+	}
+	at := make(map[Date]int, len(c.Days))
+	for i, d := range c.Days {
+		if first, twice := at[d.Date]; twice {
+			return c, Refuse(fmt.Sprintf("days[%d].date", i), d.Date.String(), fmt.Sprintf("is that of days[%d], too", first), "give each day once")
+		}
+		at[d.Date] = i
+	}
+	c.Days = slices.Clone(c.Days)
+	slices.SortFunc(c.Days, func(a, b Day) int { return cmp.Compare(a.Date, b.Date) })
+	return c, c.Check()
+}
+
 // Check refuses, with an *Invalid, a calendar that cannot be kept.
 func (c *Calendar) Check() error {
 	if err := CheckNamespace(c.Namespace); err != nil {
@@ -99,6 +118,9 @@ func (c *Calendar) Check() error {
 	}
 	if err := CheckCalendarName("name", c.Name); err != nil {
 		return err
+	}
+	if wrong, cure := nameFault(c.Name); wrong != "" {
+		return Refuse("name", c.Name, wrong, cure)
 	}
 	if c.Name == Weekends {
 		return Refuse("name", c.Name, "is the calendar that every namespace has", "give another name")

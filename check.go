@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 )
 
 // Limits on what one timer may hold, in bytes unless named otherwise.
@@ -33,46 +31,6 @@ const (
 	MaxCriticality = 9    // the highest Spec.Criticality
 )
 
-// CheckNamespace refuses what cannot be a namespace: 1 to 64 characters of a-z, 0-9, '-', '_' and '.', starting with a
-// letter or digit.
-func CheckNamespace(ns string) error {
-	ok := ns != "" && len(ns) <= MaxNamespace
-	for i, c := range []byte(ns) {
-		ok = ok && ('a' <= c && c <= 'z' || '0' <= c && c <= '9' || i > 0 && (c == '-' || c == '_' || c == '.'))
-	}
-	if !ok {
-		return Refuse("namespace", ns, "is no namespace", "use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
-	}
-	return nil
-}
-
-// CheckName refuses what cannot be a timer's name: 1 to 256 bytes of printable UTF-8, without a space at either end.
-func CheckName(name string) error {
-	if wrong := textFault(name, MaxName); name == "" || wrong != "" || strings.TrimSpace(name) != name {
-		if wrong == "" {
-			wrong = "is empty, or begins or ends with a space"
-		}
-		return Refuse("name", name, wrong, fmt.Sprintf("use 1 to %d bytes of printable UTF-8", MaxName))
-	}
-	return nil
-}
-
-// textFault says what is wrong with a text that should be printable UTF-8 of at most limit bytes, or nothing.
-func textFault(s string, limit int) string {
-	if len(s) > limit {
-		return fmt.Sprintf("has %d bytes, more than %d", len(s), limit)
-	}
-	if !utf8.ValidString(s) {
-		return "is not UTF-8"
-	}
-	for _, r := range s {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '\uFFFD' || unicode.Is(unicode.Bidi_Control, r) {
-			return fmt.Sprintf("contains the control character %U", r)
-		}
-	}
-	return ""
-}
-
 // Check refuses, with an *Invalid that names every problem, a spec whose sizes and values are out of bounds. Whether its
 // schedule and target can be understood is for others to say.
 func (s *Spec) Check() error {
@@ -88,7 +46,7 @@ func (s *Spec) Check() error {
 			add(field, "", "is missing", "every timer needs one")
 		}
 	}
-	text("schedule", s.Schedule, MaxSchedule, true)
+	text("schedule", untabbed(s.Schedule), MaxSchedule, true)
 	text("timezone", s.Timezone, 64, false)
 	text("target", s.Target, MaxTarget, true)
 	text("content_type", s.ContentType, MaxContentType, false)
@@ -106,7 +64,7 @@ func (s *Spec) Check() error {
 		add("labels", "", fmt.Sprintf("are %d", len(s.Labels)), fmt.Sprintf("use at most %d", MaxLabels))
 	} else if len(s.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
-			if wrong := textFault(k, MaxLabelKey); k == "" || wrong != "" || strings.ContainsAny(k, "=,! ") {
+			if labelFault(k) {
 				add("labels", k, "is no label name", fmt.Sprintf("use 1 to %d bytes of printable UTF-8 without '=', ',', '!' and space", MaxLabelKey))
 			}
 			text("labels."+k, s.Labels[k], MaxLabelValue, false)
@@ -115,17 +73,23 @@ func (s *Spec) Check() error {
 	s.checkWhen(add, text)
 	s.checkPolicies(add)
 	s.Retry.check(add)
-	s.Webhook.check(add, text)
+	s.Webhook.check(add)
 	if len(ps) > 0 {
 		return &Invalid{ps}
 	}
 	return nil
 }
 
+// untabbed returns a schedule without the tabs that may stand between its fields, as lines of a crontab have them.
+func untabbed(schedule string) string { return strings.ReplaceAll(schedule, "\t", " ") }
+
 // span returns a check that a duration which is set lies within bounds.
 func span(add func(field, value, wrong, cure string)) func(field string, d, least, most time.Duration) {
 	return func(field string, d, least, most time.Duration) {
-		if d != 0 && (d < least || d > most) {
+		switch {
+		case d < 0:
+			add(field, d.String(), "is negative", "give a positive duration")
+		case d != 0 && (d < least || d > most):
 			add(field, d.String(), "is out of bounds", fmt.Sprintf("use %v to %v", least, most))
 		}
 	}
@@ -140,13 +104,13 @@ func (s *Spec) checkWhen(add func(field, value, wrong, cure string), text func(f
 		add("also", "", fmt.Sprintf("are %d", len(s.Also)), fmt.Sprintf("use at most %d", MaxAlso))
 	}
 	for i, a := range s.Also[:min(len(s.Also), MaxAlso)] {
-		text(fmt.Sprintf("also[%d]", i), a, MaxSchedule, true)
+		text(fmt.Sprintf("also[%d]", i), untabbed(a), MaxSchedule, true)
 	}
 	if len(s.Except) > MaxExcept {
 		add("except", "", fmt.Sprintf("are %d", len(s.Except)), fmt.Sprintf("use at most %d", MaxExcept))
 	}
 	for i, a := range s.Except[:min(len(s.Except), MaxExcept)] {
-		text(fmt.Sprintf("except[%d]", i), a, MaxSchedule, true)
+		text(fmt.Sprintf("except[%d]", i), untabbed(a), MaxSchedule, true)
 	}
 	text("dst", s.DST, 64, false)
 	for _, at := range [...]struct {
@@ -154,7 +118,7 @@ func (s *Spec) checkWhen(add func(field, value, wrong, cure string), text func(f
 		at    Instant
 	}{{"start", s.Start}, {"end", s.End}} {
 		if at.at != 0 && (at.at < MinInstant || at.at > MaxInstant) {
-			add(at.field, at.at.String(), "lies outside the years 2000 to 9998", "give another time, or none")
+			add(at.field, at.at.String(), outside, outsideCure)
 		}
 	}
 	switch {
@@ -241,7 +205,7 @@ func (r *Retry) check(add func(field, value, wrong, cure string)) {
 	}
 }
 
-func (w *Webhook) check(add func(field, value, wrong, cure string), text func(field, value string, limit int, required bool)) {
+func (w *Webhook) check(add func(field, value, wrong, cure string)) {
 	switch w.Method {
 	case "", "POST", "PUT", "PATCH", "GET", "DELETE":
 	default:
@@ -250,9 +214,7 @@ func (w *Webhook) check(add func(field, value, wrong, cure string), text func(fi
 	if len(w.Headers) > MaxHeaders {
 		add("webhook.headers", "", fmt.Sprintf("are %d", len(w.Headers)), fmt.Sprintf("use at most %d", MaxHeaders))
 	} else if len(w.Headers) > 0 {
-		for _, k := range slices.Sorted(maps.Keys(w.Headers)) {
-			text("webhook.headers."+k, w.Headers[k], MaxHeaderValue, false)
-		}
+		w.checkHeaders(add)
 	}
 	if w.Batch > 1000 {
 		add("webhook.batch", fmt.Sprint(w.Batch), "is too many", "use at most 1000")

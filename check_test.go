@@ -61,12 +61,13 @@ func TestSpecsThatAreRefused(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for _, ok := range []string{"a", "a/b:c", "späßchen", "||app||1", "日本", strings.Repeat("x", MaxName)} {
+	for _, ok := range []string{"a", "a/b:c", "späßchen", "||app||1", "日本", "...", "a..b", "é", strings.Repeat("x", MaxName)} {
 		if err := CheckName(ok); err != nil {
 			t.Errorf("%q: %v", ok, err)
 		}
 	}
-	for _, bad := range []string{"", " a", "a\n", "a\x00b", "a\u202eb", "\xff", strings.Repeat("x", MaxName+1)} {
+	for _, bad := range []string{"", " a", "a\n", "a\x00b", "a\u202eb", "\xff", strings.Repeat("x", MaxName+1), ".", "..", "a/../b", "./a", "a/.", "a\u200bb", "\ufeffa", "a\u00ad",
+		"a\ufe0f", "a\ufdd0", "\U0001fffe", "e\u0301", "\u212b"} {
 		if fieldOf(CheckName(bad)) != "name" {
 			t.Errorf("%q was accepted", bad)
 		}

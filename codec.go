@@ -293,7 +293,7 @@ func DecodeTimer(row *Row) (Timer, error) {
 			s.Webhook.Headers[k] = d.text()
 		}
 	}
-	t.Reason = d.text()
+	t.Reason = d.prose()
 	for _, p := range [...]*Instant{&t.Created, &t.Updated, &t.Anchor} {
 		*p = Instant(d.varint())
 	}
@@ -305,7 +305,7 @@ func DecodeTimer(row *Row) (Timer, error) {
 	}
 	t.Attempts = uint32(d.uvarint())
 	t.Token = d.uvarint()
-	t.LastError = d.text()
+	t.LastError = d.prose()
 	t.Ended = d.uvarint()
 	if v > 1 {
 		t.readParts(&d)
@@ -359,7 +359,7 @@ func DecodeRecord(b []byte) (Record, error) {
 		*p = Instant(d.varint())
 	}
 	r.Count, r.Attempts, r.Code = uint32(d.uvarint()), uint32(d.uvarint()), int(d.varint())
-	r.Reason = d.text()
+	r.Reason = d.prose()
 	if v > 1 {
 		r.Began, r.Failures = Instant(d.varint()), d.failures()
 	}
@@ -452,7 +452,7 @@ func (d *decoder) failures() []Attempt {
 	}
 	list := make([]Attempt, n)
 	for i := range list {
-		list[i] = Attempt{Sent: Instant(d.varint()), Took: time.Duration(d.varint()) * time.Millisecond, Code: int(d.varint()), Detail: d.text()}
+		list[i] = Attempt{Sent: Instant(d.varint()), Took: time.Duration(d.varint()) * time.Millisecond, Code: int(d.varint()), Detail: d.prose()}
 	}
 	return list
 }
@@ -462,6 +462,10 @@ func (d *decoder) text() string {
 	b := d.bytes()
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
+
+// prose is text for people. Earlier versions kept texts that cannot be shown: those are cleaned, so that one of them does not break
+// the list that it is in.
+func (d *decoder) prose() string { return CleanText(d.text(), math.MaxInt) }
 
 // calendarName begins the names of rows that are no timers: no timer's name has a control character.
 const calendarName = "\x01calendar/"

@@ -10,6 +10,7 @@ import (
 
 func drawTimer(t *rapid.T) Timer {
 	text := func(label string) string { return rapid.String().Draw(t, label) }
+	prose := func(label string) string { return CleanText(text(label), 1000) } // texts for people come back clean
 	inst := func(label string) Instant { return Instant(rapid.Int64().Draw(t, label)) }
 	span := func(label string) time.Duration { return time.Duration(rapid.Int64().Draw(t, label)) }
 	tm := Timer{
@@ -19,9 +20,9 @@ func drawTimer(t *rapid.T) Timer {
 			Retry:   Retry{Attempts: rapid.Uint32().Draw(t, "attempts"), Interval: span("i"), Max: span("m"), Jitter: span("j"), Timeout: span("t")},
 			Misfire: Misfire(rapid.IntRange(0, 2).Draw(t, "misfire")),
 			Webhook: Webhook{Method: text("method"), Structured: rapid.Bool().Draw(t, "structured"), Batch: rapid.Uint32().Draw(t, "batch"), Accept: span("accept")}},
-		Paused: rapid.Bool().Draw(t, "paused"), Reason: text("reason"), Created: inst("created"), Updated: inst("updated"), Anchor: inst("anchor"),
+		Paused: rapid.Bool().Draw(t, "paused"), Reason: prose("reason"), Created: inst("created"), Updated: inst("updated"), Anchor: inst("anchor"),
 		Visible: inst("visible"), Due: inst("due"), Attempts: rapid.Uint32().Draw(t, "spent"), Manual: rapid.Bool().Draw(t, "manual"),
-		Token: rapid.Uint64().Draw(t, "token"), LastError: text("error"), Ended: rapid.Uint64().Draw(t, "ended"),
+		Token: rapid.Uint64().Draw(t, "token"), LastError: prose("error"), Ended: rapid.Uint64().Draw(t, "ended"),
 	}
 	if p := rapid.SliceOf(rapid.Byte()).Draw(t, "payload"); len(p) > 0 {
 		tm.Spec.Payload = p
@@ -44,7 +45,7 @@ func drawTimer(t *rapid.T) Timer {
 		tm.Until, tm.Skips, tm.Began, tm.Passed = inst("until"), rapid.Uint32().Draw(t, "skips"), inst("began"), uint64(rapid.Uint32().Draw(t, "passed"))
 		for range rapid.IntRange(0, 3).Draw(t, "failures") {
 			tm.Failures = append(tm.Failures, Attempt{Sent: inst("sent"), Took: time.Duration(rapid.Int32().Draw(t, "took")) * time.Millisecond,
-				Code: int(rapid.Int32().Draw(t, "code")), Detail: text("detail")})
+				Code: int(rapid.Int32().Draw(t, "code")), Detail: prose("detail")})
 		}
 		for range rapid.IntRange(0, MaxWaits).Draw(t, "waits") {
 			tm.Waits = append(tm.Waits, Wait{Cause(rapid.Uint8().Draw(t, "cause")), inst("from"), inst("to")})

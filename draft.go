@@ -22,11 +22,14 @@ func DraftSpec(row *Row) ([]byte, bool) {
 	return row.Body[1:], true
 }
 
-// Unreadable is a draft that no timer can be made of: a paused timer whose reason says why, for people to look at, replace or
-// delete.
+// Unreadable is a draft that no timer can be made of, or a row that this version cannot read: a paused timer whose reason tells why, for
+// people to look at, replace or delete.
 func Unreadable(row *Row, why error) Timer {
-	spec, _ := DraftSpec(row)
-	return Timer{Key: row.Key, Bucket: row.Bucket, Generation: row.Generation, Revision: row.Revision, Paused: true, Reason: Shorten(why.Error(), MaxDetail),
-		Created: row.Due, Updated: row.Due, Anchor: row.Due, Due: Never, Visible: Never,
-		Spec: Spec{Target: "draft:", ContentType: "application/json", Payload: slices.Clone(spec)}}
+	t := Timer{Key: row.Key, Bucket: row.Bucket, Generation: row.Generation, Revision: row.Revision, Paused: true, Reason: CleanText(why.Error(), MaxDetail),
+		Due: Never, Visible: Never, Live: row.State == StateFiring, Spec: Spec{Target: "unreadable:", Labels: row.Labels}}
+	if spec, ok := DraftSpec(row); ok {
+		t.Created, t.Updated, t.Anchor = row.Due, row.Due, row.Due
+		t.Spec = Spec{Target: "draft:", ContentType: "application/json", Payload: slices.Clone(spec)}
+	}
+	return t
 }

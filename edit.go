@@ -263,8 +263,13 @@ func (t *Timer) Reschedule(spec Spec, now Instant, s Schedule) (Timer, error) {
 }
 
 // Settle brings a timer that comes from elsewhere, or a row beside one, into a state that fires: its Visible time follows from
-// the rest of it. It refuses, with an *Invalid, what no timer comes to.
+// the rest of it. It refuses, with an *Invalid, what no timer comes to. Texts that earlier versions kept as they came are cleaned.
 func (t *Timer) Settle(now Instant) error {
+	t.Reason, t.LastError = CleanText(t.Reason, MaxDetail), CleanText(t.LastError, MaxDetail)
+	t.Failures = slices.Clone(t.Failures)
+	for i := range t.Failures {
+		t.Failures[i].Detail = CleanText(t.Failures[i].Detail, MaxFailureDetail)
+	}
 	if t.Created == 0 {
 		t.Created = now
 	}

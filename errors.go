@@ -61,9 +61,12 @@ type Problem struct {
 func (p Problem) String() string {
 	s := p.Field
 	if p.Value != "" {
-		s += fmt.Sprintf(" %q", p.Value)
+		s = strings.TrimPrefix(fmt.Sprintf("%s %q", s, p.Value), " ")
 	}
-	s += ": " + p.Wrong
+	if s != "" {
+		s += ": "
+	}
+	s += p.Wrong
 	if p.Cure != "" {
 		s += "; " + p.Cure
 	}

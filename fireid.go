@@ -6,7 +6,12 @@ import (
 	"encoding/binary"
 )
 
-var fireIDEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+const (
+	fireIDDigits = "0123456789abcdefghjkmnpqrstvwxyz"
+	fireIDLength = 26
+)
+
+var fireIDEncoding = base32.NewEncoding(fireIDDigits).WithPadding(base32.NoPadding)
 
 // FireID returns the id of an occurrence's fire: 26 characters, the first 130 bits of a SHA-256 over namespace, name,
 // generation and due time, and over whether it was asked for by run. Nothing else is in it, no attempt and no node, so every
@@ -25,5 +30,5 @@ func FireID(namespace, name string, generation uint64, due Instant, manual bool)
 	sum := sha256.Sum256(buf)
 	var out [28]byte
 	fireIDEncoding.Encode(out[:], sum[:17])
-	return string(out[:26])
+	return string(out[:fireIDLength])
 }

@@ -1,8 +1,9 @@
 package rouse
 
 import (
-	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -73,16 +74,118 @@ func (i Instant) String() string {
 	return i.Time().Format(instantLayout)
 }
 
-// ParseInstant reads an RFC 3339 time with any offset and rounds it up to a millisecond. Times outside MinInstant and
-// MaxInstant are refused.
+// ParseInstant reads an RFC 3339 time with any offset, whose fraction of a second may follow a comma as in ISO 8601, and rounds it up to
+// a millisecond. It is the one form of times in every field and through every door. What it refuses, it refuses with an *Invalid
+// without a field: see Under.
 func ParseInstant(s string) (Instant, error) {
-	t, err := time.Parse(time.RFC3339Nano, s)
+	const cure = "give RFC 3339, such as 2027-01-31T09:00:00Z or 2027-01-31T09:00:00.250+01:00"
+	if wrong := instantFault(s); wrong != "" {
+		return 0, Refuse("", s, wrong, cure)
+	}
+	t, err := time.Parse(time.RFC3339Nano, strings.Replace(s, ",", ".", 1))
 	if err != nil {
-		return 0, fmt.Errorf("%q is no RFC 3339 time such as 2027-01-31T09:00:00Z", s)
+		return 0, Refuse("", s, "names a date or a time of day that does not exist", cure)
 	}
 	i := At(t)
 	if i < MinInstant || i > MaxInstant {
-		return 0, fmt.Errorf("%q lies outside the years 2000 to 9998", s)
+		return 0, Refuse("", s, outside, outsideCure)
 	}
 	return i, nil
+}
+
+const outside, outsideCure = "lies outside the years 2000 to 9998", "give a time between them"
+
+// CheckInstant refuses a time that is set and that no schedule can have.
+func CheckInstant(field string, i Instant) error {
+	if i == 0 || MinInstant <= i && i <= MaxInstant {
+		return nil
+	}
+	value := strconv.FormatInt(int64(i), 10)
+	if -1e14 < i && i < 1e15 { // a year that the format shows
+		value = i.String()
+	}
+	return Refuse(field, value, outside, outsideCure)
+}
+
+// CheckRange refuses a range of time that is not given, or is empty.
+func CheckRange(from, until Instant) error {
+	for _, bound := range [...]struct {
+		field string
+		at    Instant
+	}{{"from", from}, {"until", until}} {
+		if bound.at == 0 {
+			return Refuse(bound.field, "", "is missing", "give the range of time that is meant")
+		}
+		if err := CheckInstant(bound.field, bound.at); err != nil {
+			return err
+		}
+	}
+	if until <= from {
+		return Refuse("until", until.String(), "is not after from, "+from.String(), "give a later time")
+	}
+	return nil
+}
+
+// instantFault returns what keeps a text from having the shape YYYY-MM-DDThh:mm:ss[.fraction](Z|±hh:mm), or nothing. Package time
+// lets hours of one digit pass, and cuts long fractions. Whether the numbers make a time is not looked at.
+func instantFault(s string) string {
+	const shape = "0000-00-00T00:00:00"
+	for i := range len(shape) {
+		if i == len(s) {
+			switch i {
+			case 0:
+				return "is missing"
+			case len("0000-00-00"):
+				return "is a date without a time of day"
+			}
+			return "is no RFC 3339 time: it ends too early"
+		}
+		switch c := s[i]; {
+		case shape[i] == '0' && (c < '0' || c > '9'), shape[i] != '0' && c != shape[i]:
+			return "is no RFC 3339 time from " + quoted(s[i:]) + " on"
+		}
+	}
+	rest := s[len(shape):]
+	if rest != "" && (rest[0] == '.' || rest[0] == ',') {
+		n := 1
+		for n < len(rest) && rest[n] >= '0' && rest[n] <= '9' {
+			n++
+		}
+		if n == 1 || n > 10 {
+			return "is no RFC 3339 time: a fraction of a second has one to nine digits"
+		}
+		rest = rest[n:]
+	}
+	switch {
+	case rest == "":
+		return "has no offset from UTC"
+	case rest == "Z":
+		return ""
+	case len(rest) == 6 && (rest[0] == '+' || rest[0] == '-') && strings.Trim(rest[1:3]+rest[4:], "0123456789") == "" && rest[3] == ':' &&
+		rest[1:3] < "24" && rest[4:] < "60":
+		return ""
+	}
+	return "is no RFC 3339 time from " + quoted(rest) + " on"
+}
+
+// quoted shows a part of a text in an error.
+func quoted(s string) string { return strconv.Quote(Shorten(s, 64)) }
+
+// ParseDuration reads a span of time as package time does, such as "90s", "1h30m" or "0": the one form of durations in every field and
+// through every door. Whether it is within the bounds of its field is not looked at. What it refuses, it refuses with an *Invalid
+// without a field: see Under.
+func ParseDuration(s string) (time.Duration, error) {
+	const cure = "write a number and a unit of ms, s, m or h, such as 1h30m"
+	d, err := time.ParseDuration(s)
+	switch days, number := strings.CutSuffix(s, "d"); {
+	case s == "":
+		return 0, Refuse("", s, "is no duration", cure)
+	case err != nil && number && days != "" && strings.Trim(days, "0123456789") == "":
+		return 0, Refuse("", s, "is no duration", "write a day as 24h")
+	case err != nil && strings.Trim(s, "0123456789.") == "":
+		return 0, Refuse("", s, "is no duration", "add a unit, such as "+Shorten(s, 16)+"s")
+	case err != nil, s[0] == '+':
+		return 0, Refuse("", s, "is no duration", cure)
+	}
+	return d, nil
 }

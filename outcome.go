@@ -43,6 +43,14 @@ type Answer struct {
 	Payload     []byte // at most MaxPayload bytes
 }
 
+// clean returns the answer with a content type that can be shown; what a target sends there may be anything.
+func (a *Answer) clean() *Answer {
+	if a == nil || textFault(a.ContentType, MaxContentType) == "" {
+		return a
+	}
+	return &Answer{ContentType: CleanText(a.ContentType, MaxContentType), Payload: a.Payload}
+}
+
 // MaxDetail bounds the text of an outcome that is kept, in bytes.
 const MaxDetail = 256
 

@@ -139,7 +139,7 @@ func ParseMisfire(text string) (m Misfire, within time.Duration, err error) {
 		return MisfireLatest, 0, nil
 	}
 	if d, ok := strings.CutPrefix(text, "within "); ok {
-		within, err := time.ParseDuration(strings.TrimSpace(d))
+		within, err := ParseDuration(strings.TrimSpace(d))
 		if err != nil || within < time.Second || within > MaxWithin {
 			return 0, 0, Refuse("misfire", text, "has no duration of 1s to "+MaxWithin.String(), `write one such as "within 1h"`)
 		}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -34,14 +33,11 @@ func (t Time) String() string { return rouse.Instant(t).String() }
 // MarshalText writes RFC 3339.
 func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText reads RFC 3339 with any offset, rounded up to a millisecond.
+// UnmarshalText reads what rouse.ParseInstant does.
 func (t *Time) UnmarshalText(text []byte) error {
 	i, err := rouse.ParseInstant(string(text))
-	if err != nil {
-		return rouse.Refuse("", string(text), "is no time between the years 2000 and 9998", "give RFC 3339, such as 2027-01-31T09:00:00Z")
-	}
 	*t = Time(i)
-	return nil
+	return err
 }
 
 // Duration is a span of time as JSON has it: "90s", "1h30m", "250ms".
@@ -52,16 +48,12 @@ func (d Duration) String() string { return time.Duration(d).String() }
 // MarshalText writes the form that time.Duration prints.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what time.ParseDuration does, without negative ones.
+// UnmarshalText reads what rouse.ParseDuration does, without negative ones.
 func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
+	v, err := rouse.ParseDuration(string(text))
 	switch {
 	case err != nil:
-		cure := "give one such as 90s or 1h30m"
-		if _, err := strconv.ParseFloat(string(text), 64); err == nil {
-			cure = "add a unit, such as " + rouse.Shorten(string(text), 16) + "s"
-		}
-		return rouse.Refuse("", string(text), "is no duration", cure)
+		return err
 	case v < 0:
 		return rouse.Refuse("", string(text), "is negative", "give a positive duration")
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -25,13 +26,14 @@ const MaxBackfill = 10_000
 // alone. A backfill that was cut off can be asked for again. With dryRun it only counts.
 func (e *Engine) Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (Backfilled, error) {
 	var b Backfilled
+	if err := cmp.Or(forTimers(key), rouse.CheckRange(from, until)); err != nil {
+		return b, err
+	}
 	if err := e.awake(ctx); err != nil {
 		return b, err
 	}
 	now := e.clock.latest()
 	switch {
-	case from <= 0 || until <= from:
-		return b, rouse.Refuse("until", until.String(), "is not after from, "+from.String(), "give a range of past times")
 	case until > now+1:
 		return b, rouse.Refuse("until", until.String(), "is not past: now is "+now.String(), "give a range of past times; what is to come fires by itself")
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,6 +127,13 @@ func (r *BulkRequest) check() (rouse.Query, error) {
 	states, ok := bulkActions[r.Action]
 	if !ok {
 		return q, rouse.Refuse("action", r.Action, "is no action", "give one of delete, pause, resume, skip, reschedule, redrive, purge")
+	}
+	if r.Reason != "" && r.Action != "pause" && r.Action != "skip" { // it would be lost
+		return q, rouse.Refuse("reason", r.Reason, "does not go with "+r.Action, "leave it out")
+	}
+	if err := cmp.Or(q.Check(), rouse.CheckText("reason", r.Reason, rouse.MaxDetail), rouse.CheckInstant("until", r.Until),
+		rouse.CheckText("error_contains", r.ErrorContains, rouse.MaxDetail)); err != nil {
+		return q, err
 	}
 	for _, s := range q.States {
 		if !contains(states, s) {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -77,7 +78,7 @@ func (e *Engine) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rouse
 	if err := e.awake(ctx); err != nil {
 		return c, 0, err
 	}
-	if err := c.Check(); err != nil {
+	if c, err = c.Ordered(); err != nil {
 		return c, 0, err
 	}
 	c.Updated = e.clock.latest()
@@ -148,8 +149,16 @@ func (e *Engine) each(ctx context.Context, q rouse.Query, do func(*rouse.Timer) 
 	}
 }
 
+// calendarKey refuses what can be no calendar.
+func calendarKey(namespace, name string) error {
+	return cmp.Or(rouse.CheckNamespace(namespace), rouse.CheckCalendarName("name", name))
+}
+
 // Calendar returns a calendar with its days.
 func (e *Engine) Calendar(ctx context.Context, namespace, name string) (rouse.Calendar, error) {
+	if err := calendarKey(namespace, name); err != nil {
+		return rouse.Calendar{}, err
+	}
 	rows, err := e.store.Get(ctx, []rouse.Key{rouse.CalendarKey(namespace, name)})
 	if err != nil {
 		return rouse.Calendar{}, err
@@ -162,6 +171,9 @@ func (e *Engine) Calendar(ctx context.Context, namespace, name string) (rouse.Ca
 
 // Calendars returns the calendars of a namespace, with their days, up to a thousand of them.
 func (e *Engine) Calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error) {
+	if err := rouse.CheckNamespace(namespace); err != nil {
+		return nil, err
+	}
 	q := rouse.CalendarQuery(namespace, 100)
 	var list []rouse.Calendar
 	for len(list) < 1000 {
@@ -186,6 +198,9 @@ func (e *Engine) Calendars(ctx context.Context, namespace string) ([]rouse.Calen
 
 // DeleteCalendar forgets a calendar. One that a timer goes by is rouse.ErrConflict.
 func (e *Engine) DeleteCalendar(ctx context.Context, namespace, name string) error {
+	if err := calendarKey(namespace, name); err != nil {
+		return err
+	}
 	if err := e.awake(ctx); err != nil {
 		return err
 	}

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/rousehq/rouse"
 )
@@ -16,6 +19,9 @@ type Deleted struct {
 
 // Get returns a timer, or the dead letter that key.Fire names.
 func (e *Engine) Get(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
+	if err := key.Check(); err != nil {
+		return rouse.Timer{}, err
+	}
 	rows, err := e.store.Get(ctx, []rouse.Key{key})
 	if err != nil {
 		return rouse.Timer{}, err
@@ -28,14 +34,20 @@ func (e *Engine) Get(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
 
 // List returns the timers that match, in the order of keys, and where to go on.
 func (e *Engine) List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error) {
+	if err := q.Check(); err != nil {
+		return nil, nil, err
+	}
+	if q.Limit < 1 {
+		return nil, nil, rouse.Refuse("limit", strconv.Itoa(q.Limit), "is out of bounds", "use at least 1")
+	}
 	page, err := e.store.List(ctx, q)
 	if err != nil {
 		return nil, nil, err
 	}
 	timers := make([]rouse.Timer, len(page.Rows))
 	for i := range page.Rows {
-		if timers[i], err = e.readTimer(&page.Rows[i]); err != nil {
-			return nil, nil, err
+		if timers[i], err = e.readTimer(&page.Rows[i]); err != nil { // shown as such: the other timers of the list are no worse for it
+			timers[i] = rouse.Unreadable(&page.Rows[i], err)
 		}
 	}
 	return timers, page.Next, nil
@@ -43,11 +55,17 @@ func (e *Engine) List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse
 
 // Count returns how many timers match.
 func (e *Engine) Count(ctx context.Context, q rouse.Query) (int64, error) {
+	if err := q.Check(); err != nil {
+		return 0, err
+	}
 	return e.store.Count(ctx, q)
 }
 
 // Records returns how occurrences ended, newest first.
 func (e *Engine) Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error) {
+	if err := q.Check(); err != nil {
+		return rouse.RecordPage{}, err
+	}
 	return e.store.Records(ctx, q)
 }
 
@@ -55,6 +73,9 @@ func (e *Engine) Records(ctx context.Context, q rouse.RecordQuery) (rouse.Record
 // has that revision. A timer whose schedule has ended is there as long as an occurrence of it is on its way. Dead letters stay.
 func (e *Engine) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (Deleted, error) {
 	var d Deleted
+	if err := cmp.Or(key.Check(), rouse.CheckRevision(ifRevision)); err != nil {
+		return d, err
+	}
 	defer e.hold(key)()
 	out, err := e.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
 		d.Generation = t.Generation
@@ -106,7 +127,7 @@ func (e *Engine) sweep(ctx context.Context, key rouse.Key, generation uint64, ke
 
 // Pause stops a timer's scheduled occurrences until Resume, or until the given time if that is not 0.
 func (e *Engine) Pause(ctx context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error) {
-	if err := forTimers(key); err != nil {
+	if err := cmp.Or(forTimers(key), rouse.CheckText("reason", reason, rouse.MaxDetail), rouse.CheckInstant("until", until)); err != nil {
 		return rouse.Timer{}, err
 	}
 	return e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
@@ -165,12 +186,20 @@ func (e *Engine) underway(t *rouse.Timer) bool {
 	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due || e.dueMayBeOut(t)
 }
 
-// forTimers refuses a row beside a timer where only timers are meant.
+// forTimers refuses what is no key of a timer.
 func forTimers(key rouse.Key) error {
+	if err := key.Check(); err != nil {
+		return err
+	}
 	if key.Fire != "" {
 		return rouse.Refuse("fire_id", key.Fire, "names an occurrence beside its timer", "leave it out: this is done to timers")
 	}
 	return nil
+}
+
+// forFires refuses what is no key of a row beside a timer.
+func forFires(key rouse.Key) error {
+	return cmp.Or(key.Check(), rouse.CheckFireID(key.Fire))
 }
 
 // schedule returns the schedule of a timer that recurs, nil for one that does not.
@@ -207,7 +236,7 @@ func (e *Engine) busy(t *rouse.Timer) bool {
 
 // Skip gives up the next count occurrences of a timer.
 func (e *Engine) Skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error) {
-	if err := forTimers(key); err != nil {
+	if err := cmp.Or(forTimers(key), rouse.CheckText("reason", reason, rouse.MaxDetail)); err != nil {
 		return rouse.Timer{}, err
 	}
 	defer e.hold(key)()
@@ -224,7 +253,7 @@ func (e *Engine) Skip(ctx context.Context, key rouse.Key, count uint32, reason s
 // 0, only if the timer has that revision. A new generation begins, as when a timer is replaced.
 func (e *Engine) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (PutResult, error) {
 	res := PutResult{Replaced: true}
-	if err := forTimers(key); err != nil {
+	if err := cmp.Or(forTimers(key), rouse.CheckRevision(ifRevision)); err != nil {
 		return res, err
 	}
 	if err := e.awake(ctx); err != nil {
@@ -282,9 +311,39 @@ type Report struct {
 	Outcome rouse.Outcome
 }
 
+// MaxReportSpan bounds the durations that a receiver may ask for.
+const MaxReportSpan = 7 * 24 * time.Hour
+
+// Check refuses a report that makes no sense. What it tells of a failure is cleaned where it is kept: a receiver may have anything to tell.
+func (r *Report) Check() error {
+	after := r.Outcome.After
+	field := "retry_after"
+	if r.Outcome.Verdict == 0 {
+		field = "extend"
+	}
+	switch err := rouse.CheckFireID(r.FireID); {
+	case err != nil:
+		return err
+	case r.Token == 0:
+		return rouse.Refuse("token", "", "is missing", "give the fencing token that the fire carried")
+	case after < 0:
+		return rouse.Refuse(field, after.String(), "is negative", "give a positive duration")
+	case after > MaxReportSpan:
+		return rouse.Refuse(field, after.String(), "is out of bounds", "use at most "+MaxReportSpan.String())
+	case field == "extend" && after == 0:
+		return rouse.Refuse(field, "", "is missing", "say how much longer you need, such as 5m")
+	case field == "extend" && after < time.Millisecond:
+		return rouse.Refuse(field, after.String(), "is out of bounds", "use 1ms to "+MaxReportSpan.String())
+	}
+	return nil
+}
+
 // Report settles or extends an accepted fire; it returns the deadline in force after it (0 when settled). A fire that is not
 // the one in progress, or a token that is not its, is rouse.ErrConflict.
 func (e *Engine) Report(ctx context.Context, key rouse.Key, r Report) (deadline rouse.Instant, err error) {
+	if err := cmp.Or(key.Check(), r.Check()); err != nil {
+		return 0, err
+	}
 	_, err = e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
 		occ, ok := t.Current()
 		if !ok || t.Token == 0 || t.Token != r.Token || t.Fire(occ).ID != r.FireID {
@@ -309,8 +368,8 @@ func (e *Engine) Report(ctx context.Context, key rouse.Key, r Report) (deadline 
 // Redrive gives the dead letter that key.Fire names a new set of attempts, with the same fire id. One that is on its way already
 // is left alone.
 func (e *Engine) Redrive(ctx context.Context, key rouse.Key) error {
-	if key.Fire == "" {
-		return rouse.Refuse("fire_id", "", "is missing", "name the dead letter by the id of its fire")
+	if err := forFires(key); err != nil {
+		return err
 	}
 	_, err := e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
 		if t.Live {
@@ -324,6 +383,9 @@ func (e *Engine) Redrive(ctx context.Context, key rouse.Key) error {
 
 // Purge forgets the dead letter that key.Fire names.
 func (e *Engine) Purge(ctx context.Context, key rouse.Key) error {
+	if err := forFires(key); err != nil {
+		return err
+	}
 	_, err := e.Delete(ctx, key, 0)
 	return err
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,9 @@ const (
 // that there are none either.
 func (e *Engine) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (Explanation, error) {
 	x := Explanation{Zone: time.UTC}
+	if err := cmp.Or(key.Check(), rouse.CheckInstant("at", at)); err != nil {
+		return x, err
+	}
 	if err := e.awake(ctx); err != nil {
 		return x, err
 	}

@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -268,10 +271,17 @@ func (e *Engine) check(p *Put) error {
 	if err := rouse.CheckName(p.Key.Name); err != nil {
 		return err
 	}
-	if err := p.Spec.Check(); err != nil {
+	if err := rouse.CheckRevision(p.IfRevision); err != nil {
 		return err
 	}
-	return e.sink.Check(&p.Spec)
+	return e.checkSpec(&p.Spec)
+}
+
+func (e *Engine) checkSpec(s *rouse.Spec) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	return e.sink.Check(s)
 }
 
 // bucket hashes a key to its bucket: the same on every node.
@@ -297,10 +307,27 @@ func (e *Engine) routed(row *rouse.Row) bool {
 	return ok
 }
 
+// MaxPreview bounds the due times of one preview.
+const MaxPreview = 1000
+
+// previewed refuses what is no key of a timer, which needs no name as it need not be there.
+func previewed(key rouse.Key) error {
+	if key.Name == "" {
+		return rouse.CheckNamespace(key.Namespace)
+	}
+	return forTimers(key)
+}
+
 // Preview returns the next due times of a spec's schedule after from (0: now), and the schedule in words. The key says whose
 // calendars are meant, and by which name H and jitter spread. Nothing is stored. It needs a running engine for the default of
 // from only.
 func (e *Engine) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error) {
+	if err := cmp.Or(previewed(key), rouse.CheckInstant("from", from)); err != nil {
+		return rouse.Preview{}, err
+	}
+	if count < 1 || count > MaxPreview {
+		return rouse.Preview{}, rouse.Refuse("count", strconv.Itoa(count), "is out of bounds", fmt.Sprintf("use 1 to %d", MaxPreview))
+	}
 	anchor := from
 	if anchor == 0 {
 		if anchor = e.Now(); anchor == 0 {

@@ -18,7 +18,7 @@ func (e *Engine) Relabel(ctx context.Context, key rouse.Key, ifRevision uint64, 
 	out, err := e.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
 		t.Spec.Target, t.Spec.Labels, t.Updated = target, maps.Clone(labels), e.clock.latest()
 		last = *t
-		return rouse.Step{To: t}, e.check(&Put{Key: key, Spec: t.Spec})
+		return rouse.Step{To: t}, e.checkSpec(&t.Spec)
 	})
 	last.Revision = out.revision
 	return last, err

@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -34,17 +36,20 @@ const (
 // It goes by schedules alone: what waits for a retry or was asked for by run is not in it. Nothing is changed.
 func (e *Engine) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (Simulated, error) {
 	var sim Simulated
+	if err := q.Check(); err != nil {
+		return sim, err
+	}
 	if err := e.awake(ctx); err != nil {
 		return sim, err
 	}
 	if from == 0 {
 		from = e.Now()
 	}
-	switch {
-	case until <= from:
-		return sim, rouse.Refuse("until", until.String(), "is not after from, "+from.String(), "give a later time")
-	case limit < 1 || limit > MaxSimulated:
-		return sim, rouse.Refuse("limit", "", "is out of bounds", "use 1 to 10000")
+	if err := rouse.CheckRange(from, until); err != nil {
+		return sim, err
+	}
+	if limit < 1 || limit > MaxSimulated {
+		return sim, rouse.Refuse("limit", strconv.Itoa(limit), "is out of bounds", fmt.Sprintf("use 1 to %d", MaxSimulated))
 	}
 	var earliest latestFirst
 	steps := 0

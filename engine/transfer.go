@@ -41,7 +41,10 @@ func (e *Engine) Import(ctx context.Context, timers []rouse.Timer, mode Mode) ([
 
 // imported checks a timer from elsewhere, and makes its change.
 func (e *Engine) imported(ctx context.Context, t rouse.Timer, mode Mode) (rouse.Timer, *write, error) {
-	if err := e.check(&Put{Key: t.Key, Spec: t.Spec}); err != nil {
+	if err := t.Key.Check(); err != nil {
+		return t, nil, err
+	}
+	if err := e.checkSpec(&t.Spec); err != nil {
 		return t, nil, err
 	}
 	if t.Key.Fire == "" {

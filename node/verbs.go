@@ -17,9 +17,6 @@ func (n *Node) key(name string) rouse.Key {
 	return rouse.Key{Namespace: n.cfg.Namespace, Name: name}
 }
 
-// named returns the key of a timer, or what is wrong with its name.
-func (n *Node) named(name string) (rouse.Key, error) { return n.key(name), rouse.CheckName(name) }
-
 // Create makes a timer, and refuses a name that is taken with rouse.ErrExists: a program that makes its timers each time that
 // it starts takes that for success.
 func (n *Node) Create(ctx context.Context, name string, spec rouse.Spec) (rouse.Timer, error) {
@@ -42,11 +39,7 @@ func (n *Node) put(ctx context.Context, p engine.Put) (rouse.Timer, error) {
 
 // Get returns a timer.
 func (n *Node) Get(ctx context.Context, name string) (rouse.Timer, error) {
-	key, err := n.named(name)
-	if err != nil {
-		return rouse.Timer{}, err
-	}
-	return n.engine.Get(ctx, key)
+	return n.engine.Get(ctx, n.key(name))
 }
 
 // pageSize is how many timers or records are read at a time.
@@ -85,66 +78,38 @@ func (n *Node) List(ctx context.Context, q rouse.Query) iter.Seq2[rouse.Timer, e
 
 // Delete deletes a timer. An attempt that has begun may still arrive, as the answer says; none begins afterwards.
 func (n *Node) Delete(ctx context.Context, name string) (engine.Deleted, error) {
-	key, err := n.named(name)
-	if err != nil {
-		return engine.Deleted{}, err
-	}
-	return n.engine.Delete(ctx, key, 0)
+	return n.engine.Delete(ctx, n.key(name), 0)
 }
 
 // Pause stops a timer's scheduled occurrences until Resume, or until a time if that is not 0.
 func (n *Node) Pause(ctx context.Context, name, reason string, until rouse.Instant) (rouse.Timer, error) {
-	key, err := n.named(name)
-	if err != nil {
-		return rouse.Timer{}, err
-	}
-	return n.engine.Pause(ctx, key, reason, until)
+	return n.engine.Pause(ctx, n.key(name), reason, until)
 }
 
 // Resume ends a pause.
 func (n *Node) Resume(ctx context.Context, name string) (rouse.Timer, error) {
-	key, err := n.named(name)
-	if err != nil {
-		return rouse.Timer{}, err
-	}
-	return n.engine.Resume(ctx, key)
+	return n.engine.Resume(ctx, n.key(name))
 }
 
 // RunNow asks for a fire now, beside the schedule, and returns its id and due time.
 func (n *Node) RunNow(ctx context.Context, name string) (fireID string, due rouse.Instant, err error) {
-	key, err := n.named(name)
-	if err != nil {
-		return "", 0, err
-	}
-	return n.engine.RunNow(ctx, key)
+	return n.engine.RunNow(ctx, n.key(name))
 }
 
 // Skip gives up the next count occurrences of a timer.
 func (n *Node) Skip(ctx context.Context, name string, count uint32, reason string) (rouse.Timer, error) {
-	key, err := n.named(name)
-	if err != nil {
-		return rouse.Timer{}, err
-	}
-	return n.engine.Skip(ctx, key, count, reason)
+	return n.engine.Skip(ctx, n.key(name), count, reason)
 }
 
 // Reschedule changes when a timer fires, to what when says of that, and nothing else of it. A new generation begins.
 func (n *Node) Reschedule(ctx context.Context, name string, when rouse.Spec) (rouse.Timer, error) {
-	key, err := n.named(name)
-	if err != nil {
-		return rouse.Timer{}, err
-	}
-	r, err := n.engine.Reschedule(ctx, key, when, 0)
+	r, err := n.engine.Reschedule(ctx, n.key(name), when, 0)
 	return r.Timer, errors.Join(err, r.Err)
 }
 
 // Explain says why a timer did or did not fire, and what comes next; with at, about the occurrence of that time.
 func (n *Node) Explain(ctx context.Context, name string, at rouse.Instant) (engine.Explanation, error) {
-	key, err := n.named(name)
-	if err != nil {
-		return engine.Explanation{}, err
-	}
-	return n.engine.Explain(ctx, key, at)
+	return n.engine.Explain(ctx, n.key(name), at)
 }
 
 // Simulate returns what the timers of the namespace that a query matches would fire in a range of time, at most limit fires.
@@ -162,13 +127,7 @@ func (n *Node) DeadLetters(ctx context.Context, name string) iter.Seq2[rouse.Tim
 
 // Redrive gives a dead letter a new set of attempts, with the same fire id.
 func (n *Node) Redrive(ctx context.Context, name, fireID string) error {
-	key, err := n.named(name)
-	if err != nil {
-		return err
-	}
-	if fireID == "" {
-		return rouse.Refuse("fire_id", "", "is missing", "give the id of a dead letter, its Key.Fire")
-	}
+	key := n.key(name)
 	key.Fire = fireID
 	return n.engine.Redrive(ctx, key)
 }

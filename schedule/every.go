@@ -87,22 +87,20 @@ func parseEvery(expr, arg string, o Options) (rouse.Schedule, error) {
 // readDuration reads the duration after @every or @after.
 func readDuration(expr, word, arg string) (time.Duration, error) {
 	arg = strings.TrimSpace(arg)
-	d, err := time.ParseDuration(arg)
-	var wrong string
-	switch {
+	d, err := rouse.ParseDuration(arg)
+	switch inv, _ := err.(*rouse.Invalid); {
 	case arg == "":
-		wrong = word + " has no duration"
-	case err != nil && strings.HasSuffix(arg, "d") && digits(arg[:len(arg)-1]):
-		return 0, refuse(expr, quote(arg)+" is no duration",
-			"write a day as 24h; "+quote("P"+strings.ToUpper(arg))+" repeats by days of the calendar")
-	case err != nil, arg[0] == '+', arg == "0":
-		wrong = quote(arg) + " is no duration"
-	case arg[0] == '-':
-		wrong = "the duration " + quote(arg) + " is negative"
-	default:
-		return d, nil
+		return 0, refuse(expr, word+" has no duration", "write a number and a unit of ms, s, m or h, as in "+quote(word+" 1h30m"))
+	case inv != nil && strings.HasSuffix(arg, "d"):
+		return 0, refuse(expr, quote(arg)+" is no duration", inv.Problems[0].Cure+"; "+quote("P"+strings.ToUpper(arg))+" repeats by days of the calendar")
+	case inv != nil:
+		return 0, refuse(expr, quote(arg)+" is no duration", inv.Problems[0].Cure)
+	case d < 0:
+		return 0, refuse(expr, "the duration "+quote(arg)+" is negative", "give a positive duration")
+	case d > 0 && d < time.Millisecond:
+		return 0, refuse(expr, "the duration "+quote(arg)+" is less than a millisecond", "use 1ms or more")
 	}
-	return 0, refuse(expr, wrong, "write a number and a unit of ms, s, m or h, as in "+quote(word+" 1h30m"))
+	return d, nil
 }
 
 // every is a fixed interval: anchor + k·step, k = first, first + 1, …

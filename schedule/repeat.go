@@ -193,7 +193,7 @@ var units = [...]struct {
 	{'S', true, period{millis: 1000}},
 }
 
-// parsePeriod reads P[nY][nM][nW][nD][T[nH][nM][n[.fff]S]].
+// parsePeriod reads P[nY][nM][nW][nD][T[nH][nM][n[.fff]S]], with a comma or a point before a fraction.
 func parsePeriod(text string) (period, *fault) {
 	wrong := func(why string) (period, *fault) {
 		return period{}, &fault{"the interval " + quote(text) + " " + why, `write one such as "P1D", "P1M", "PT30M" or "P1DT12H"`}
@@ -208,11 +208,11 @@ func parsePeriod(text string) (period, *fault) {
 		if rest[0] == 'T' && !clock {
 			rest, clock = rest[1:], true
 		}
-		end := strings.IndexFunc(rest, func(c rune) bool { return c != '.' && (c < '0' || c > '9') })
+		end := strings.IndexFunc(rest, func(c rune) bool { return c != '.' && c != ',' && (c < '0' || c > '9') })
 		if end < 0 {
 			return wrong("ends without a unit")
 		}
-		whole, fraction, fractional := strings.Cut(rest[:end], ".")
+		whole, fraction, fractional := strings.Cut(strings.Replace(rest[:end], ",", ".", 1), ".") // ISO 8601 has both
 		n, ok := integer(whole)
 		if !ok {
 			return wrong("is no ISO 8601 duration from " + quote(rest) + " on, where a number of one to nine digits should be")

@@ -163,6 +163,15 @@ func refuse(expr, wrong, cure string) error {
 	return rouse.Refuse("schedule", expr, wrong, cure)
 }
 
+// of returns an error about a value as one about the schedule that it is in.
+func of(expr string, err error) error {
+	inv, ok := err.(*rouse.Invalid)
+	if !ok {
+		return err
+	}
+	return refuse(expr, inv.Problems[0].Wrong, inv.Problems[0].Cure)
+}
+
 // refuseZone returns the error for a time zone beside a form that has none.
 func refuseZone(o Options, form string) error {
 	return rouse.Refuse("timezone", o.Timezone, "does not go with "+form+", which is the same in every time zone",

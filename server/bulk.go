@@ -1,28 +1,15 @@
 package server
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/engine"
 )
 
-// checkBulk refuses what the engine does not look at.
-func checkBulk(r *engine.BulkRequest) error {
-	if r.Reason != "" && r.Action != "pause" && r.Action != "skip" { // it would be lost
-		return rouse.Refuse("reason", r.Reason, "does not go with "+r.Action, "leave it out")
-	}
-	return cmp.Or(checkQuery(&r.Query), checkText("reason", r.Reason, rouse.MaxDetail), checkInstant("until", r.Until),
-		checkText("error_contains", r.ErrorContains, rouse.MaxDetail))
-}
-
 // bulk does one thing to all rows that match, and reports how far it has come, until it is done, ctx ends, the server begins
 // to stop, or progress fails. What was changed until then stays changed.
 func (s *service) bulk(ctx context.Context, r engine.BulkRequest, progress func(engine.BulkProgress) error) error {
-	if err := checkBulk(&r); err != nil {
-		return err
-	}
 	if !s.bulks.TryAcquire(1) {
 		return overloaded("bulk changes")
 	}

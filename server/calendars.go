@@ -33,33 +33,12 @@ func (s *service) parseCalendar(icalendar []byte) (days []rouse.Day, warnings []
 		return nil, nil, rouse.Refuse("icalendar", "", "cannot be read: "+rouse.Shorten(err.Error(), rouse.MaxDetail), "send an iCalendar file, as RFC 5545 has it")
 	}
 	days = slices.Clone(days)
-	slices.SortStableFunc(days, byDate)
+	slices.SortStableFunc(days, func(a, b rouse.Day) int { return cmp.Compare(a.Date, b.Date) })
 	return slices.CompactFunc(days, func(a, b rouse.Day) bool { return a.Date == b.Date }), warnings, nil // several events of a day
-}
-
-func byDate(a, b rouse.Day) int { return cmp.Compare(a.Date, b.Date) }
-
-// checkCalendar refuses a calendar that cannot be kept, and brings its days in order.
-func (s *service) checkCalendar(c *rouse.Calendar) error {
-	c.Days = slices.Clone(c.Days)
-	if len(c.Days) <= rouse.MaxDays { // else Check says that there are too many
-		at := make(map[rouse.Date]int, len(c.Days))
-		for i, d := range c.Days {
-			if first, twice := at[d.Date]; twice {
-				return rouse.Refuse(fmt.Sprintf("days[%d].date", i), d.Date.String(), fmt.Sprintf("is that of days[%d], too", first), "give each day once")
-			}
-			at[d.Date] = i
-		}
-		slices.SortFunc(c.Days, byDate)
-	}
-	return c.Check()
 }
 
 // putCalendar keeps a calendar, and returns it and how many timers are due at another time now.
 func (s *service) putCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, err error) {
-	if err := s.checkCalendar(&c); err != nil {
-		return saved, 0, err
-	}
 	if !s.bulks.TryAcquire(1) { // it may move many timers
 		return saved, 0, overloaded("bulk changes")
 	}
@@ -67,18 +46,8 @@ func (s *service) putCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	return s.timers.PutCalendar(ctx, c)
 }
 
-func (s *service) calendar(ctx context.Context, namespace, name string) (rouse.Calendar, error) {
-	if err := cmp.Or(rouse.CheckNamespace(namespace), rouse.CheckCalendarName("name", name)); err != nil {
-		return rouse.Calendar{}, err
-	}
-	return s.timers.Calendar(ctx, namespace, name)
-}
-
 // calendars returns all calendars of a namespace, without their days.
 func (s *service) calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error) {
-	if err := rouse.CheckNamespace(namespace); err != nil {
-		return nil, err
-	}
 	if !s.reads.TryAcquire(1) {
 		return nil, overloaded("lists are being read")
 	}
@@ -88,11 +57,4 @@ func (s *service) calendars(ctx context.Context, namespace string) ([]rouse.Cale
 		list[i].Days = nil
 	}
 	return list, err
-}
-
-func (s *service) deleteCalendar(ctx context.Context, namespace, name string) error {
-	if err := cmp.Or(rouse.CheckNamespace(namespace), rouse.CheckCalendarName("name", name)); err != nil {
-		return err
-	}
-	return s.timers.DeleteCalendar(ctx, namespace, name)
 }

@@ -44,7 +44,7 @@ func (s *service) advance(ctx context.Context, by time.Duration, to rouse.Instan
 	case (by == 0) == (to == 0):
 		return clockState{}, rouse.Refuse("by", "", "and to are both given, or neither is", "say how far the clock moves, or to what time")
 	}
-	if err := checkInstant("to", to); err != nil {
+	if err := rouse.CheckInstant("to", to); err != nil {
 		return clockState{}, err
 	}
 	if !s.moving.TryAcquire(1) {

@@ -87,7 +87,7 @@ func (f *fake) Put(_ context.Context, puts []engine.Put) ([]engine.PutResult, er
 }
 
 func (f *fake) put(p *engine.Put) (rouse.Timer, error) {
-	if err := cmp.Or(rouse.CheckNamespace(p.Key.Namespace), rouse.CheckName(p.Key.Name), p.Spec.Check()); err != nil {
+	if err := cmp.Or(rouse.CheckNamespace(p.Key.Namespace), rouse.CheckName(p.Key.Name), rouse.CheckRevision(p.IfRevision), p.Spec.Check()); err != nil {
 		return rouse.Timer{}, err
 	}
 	if !strings.HasPrefix(p.Spec.Target, "https:") && !strings.HasPrefix(p.Spec.Target, "stream:") {
@@ -120,7 +120,7 @@ func (f *fake) store(t rouse.Timer, generation bool) rouse.Timer {
 }
 
 func (f *fake) Get(_ context.Context, key rouse.Key) (rouse.Timer, error) {
-	err := f.lock()
+	err := cmp.Or(f.lock(), key.Check())
 	defer f.mu.Unlock()
 	t, ok := f.rows[key]
 	if err == nil && !ok {
@@ -147,7 +147,7 @@ func (f *fake) match(q *rouse.Query) []rouse.Timer {
 }
 
 func (f *fake) List(_ context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error) {
-	err := f.lock()
+	err := cmp.Or(f.lock(), q.Check())
 	defer f.mu.Unlock()
 	if err != nil {
 		return nil, nil, err
@@ -160,12 +160,15 @@ func (f *fake) List(_ context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key
 }
 
 func (f *fake) Count(_ context.Context, q rouse.Query) (int64, error) {
-	err := f.lock()
+	err := cmp.Or(f.lock(), q.Check())
 	defer f.mu.Unlock()
 	return int64(len(f.match(&q))), err
 }
 
 func (f *fake) edit(key rouse.Key, change func(t *rouse.Timer) error) (rouse.Timer, error) {
+	if err := key.Check(); err != nil {
+		return rouse.Timer{}, err
+	}
 	err := f.lock()
 	defer f.mu.Unlock()
 	if err != nil {
@@ -182,6 +185,9 @@ func (f *fake) edit(key rouse.Key, change func(t *rouse.Timer) error) (rouse.Tim
 }
 
 func (f *fake) Delete(_ context.Context, key rouse.Key, ifRevision uint64) (engine.Deleted, error) {
+	if err := rouse.CheckRevision(ifRevision); err != nil {
+		return engine.Deleted{}, err
+	}
 	t, err := f.edit(key, func(t *rouse.Timer) error {
 		if ifRevision != 0 && t.Revision != ifRevision {
 			return rouse.ErrConflict
@@ -196,6 +202,9 @@ func (f *fake) Delete(_ context.Context, key rouse.Key, ifRevision uint64) (engi
 }
 
 func (f *fake) Pause(_ context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error) {
+	if err := cmp.Or(rouse.CheckText("reason", reason, rouse.MaxDetail), rouse.CheckInstant("until", until)); err != nil {
+		return rouse.Timer{}, err
+	}
 	return f.edit(key, func(t *rouse.Timer) error { return t.Pause(reason, until, epoch) })
 }
 
@@ -209,7 +218,10 @@ func (f *fake) RunNow(_ context.Context, key rouse.Key) (id string, due rouse.In
 }
 
 func (f *fake) Report(_ context.Context, key rouse.Key, r engine.Report) (deadline rouse.Instant, err error) {
-	_, err = f.edit(key, func(t *rouse.Timer) error {
+	if err := cmp.Or(key.Check(), r.Check()); err != nil {
+		return 0, err
+	}
+	_, err = f.edit(rouse.Key{Namespace: key.Namespace, Name: key.Name}, func(t *rouse.Timer) error {
 		if r.Token != t.Token {
 			return rouse.ErrConflict
 		}
@@ -223,6 +235,9 @@ func (f *fake) Report(_ context.Context, key rouse.Key, r engine.Report) (deadli
 }
 
 func (f *fake) Redrive(_ context.Context, key rouse.Key) error {
+	if err := rouse.CheckFireID(key.Fire); err != nil {
+		return err
+	}
 	_, err := f.edit(key, func(t *rouse.Timer) error { *t = t.Redrive(epoch); return nil })
 	return err
 }
@@ -259,7 +274,15 @@ func upcoming(from rouse.Instant, count int) []rouse.Coming {
 }
 
 func (f *fake) Preview(_ context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error) {
-	if err := checkSchedule(&spec); err != nil {
+	if count > engine.MaxPreview {
+		return rouse.Preview{}, rouse.Refuse("count", "", "is out of bounds", "use fewer")
+	}
+	if key.Name != "" {
+		if err := key.Check(); err != nil {
+			return rouse.Preview{}, err
+		}
+	}
+	if err := cmp.Or(rouse.CheckNamespace(key.Namespace), rouse.CheckInstant("from", from), checkSchedule(&spec)); err != nil {
 		return rouse.Preview{}, err
 	}
 	f.set(func() { f.previewed, f.spec = key, spec })
@@ -291,6 +314,10 @@ func (f *fake) Import(_ context.Context, timers []rouse.Timer, mode engine.Mode)
 	}
 	results := make([]engine.PutResult, len(timers))
 	for i, t := range timers {
+		settled := t
+		if results[i].Err = cmp.Or(t.Key.Check(), settled.Settle(epoch)); results[i].Err != nil {
+			continue
+		}
 		if _, ok := f.rows[t.Key]; ok && mode == engine.CreateOnly {
 			results[i].Err = rouse.ErrExists
 			continue
@@ -301,6 +328,9 @@ func (f *fake) Import(_ context.Context, timers []rouse.Timer, mode engine.Mode)
 }
 
 func (f *fake) Skip(_ context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error) {
+	if err := rouse.CheckText("reason", reason, rouse.MaxDetail); err != nil {
+		return rouse.Timer{}, err
+	}
 	return f.edit(key, func(t *rouse.Timer) error {
 		t.Skips += count
 		t.LastError = reason // for want of a record
@@ -309,7 +339,7 @@ func (f *fake) Skip(_ context.Context, key rouse.Key, count uint32, reason strin
 }
 
 func (f *fake) Reschedule(_ context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (engine.PutResult, error) {
-	if err := checkSchedule(&when); err != nil {
+	if err := cmp.Or(rouse.CheckRevision(ifRevision), checkSchedule(&when)); err != nil {
 		return engine.PutResult{}, err
 	}
 	t, err := f.edit(key, func(t *rouse.Timer) error {
@@ -323,7 +353,10 @@ func (f *fake) Reschedule(_ context.Context, key rouse.Key, when rouse.Spec, ifR
 	return engine.PutResult{Timer: t, Replaced: true, InFlight: t.Attempts > 0}, err
 }
 
-func (f *fake) Backfill(_ context.Context, key rouse.Key, from, _ rouse.Instant, dryRun bool) (engine.Backfilled, error) {
+func (f *fake) Backfill(_ context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (engine.Backfilled, error) {
+	if err := rouse.CheckRange(from, until); err != nil {
+		return engine.Backfilled{}, err
+	}
 	first := upcoming(from, 2)
 	out := engine.Backfilled{Count: 300, Waiting: 1, First: first, Zone: zone}
 	change := func(t *rouse.Timer) error {
@@ -341,7 +374,7 @@ func (f *fake) Backfill(_ context.Context, key rouse.Key, from, _ rouse.Instant,
 }
 
 func (f *fake) Explain(_ context.Context, key rouse.Key, at rouse.Instant) (engine.Explanation, error) {
-	err := f.lock()
+	err := cmp.Or(f.lock(), key.Check(), rouse.CheckInstant("at", at))
 	defer f.mu.Unlock()
 	t, ok := f.rows[key]
 	if err != nil {
@@ -360,6 +393,15 @@ func (f *fake) Explain(_ context.Context, key rouse.Key, at rouse.Instant) (engi
 func (f *fake) Simulate(_ context.Context, q rouse.Query, from, until rouse.Instant, limit int) (engine.Simulated, error) {
 	err := f.lock()
 	defer f.mu.Unlock()
+	if from == 0 {
+		from = epoch
+	}
+	if err := cmp.Or(err, q.Check(), rouse.CheckRange(from, until)); err != nil {
+		return engine.Simulated{}, err
+	}
+	if limit > engine.MaxSimulated {
+		return engine.Simulated{}, rouse.Refuse("limit", "", "is out of bounds", "use less")
+	}
 	out := engine.Simulated{}
 	for _, t := range f.match(&q) {
 		out.Timers++
@@ -382,6 +424,14 @@ func (f *fake) Bulk(ctx context.Context, r engine.BulkRequest, progress func(eng
 		return err
 	}
 	q := r.Query
+	err := cmp.Or(q.Check(), rouse.CheckText("reason", r.Reason, rouse.MaxDetail), rouse.CheckInstant("until", r.Until), rouse.CheckText("error_contains", r.ErrorContains, rouse.MaxDetail))
+	if r.Reason != "" && r.Action != "pause" {
+		err = rouse.Refuse("reason", r.Reason, "does not go with "+r.Action, "leave it out")
+	}
+	if err != nil {
+		f.mu.Unlock()
+		return err
+	}
 	switch r.Action {
 	case "redrive", "purge":
 		q.States = []rouse.State{rouse.StateDead}
@@ -429,7 +479,8 @@ func (f *fake) Bulk(ctx context.Context, r engine.BulkRequest, progress func(eng
 func (f *fake) PutCalendar(_ context.Context, c rouse.Calendar) (rouse.Calendar, uint64, error) {
 	err := f.lock()
 	defer f.mu.Unlock()
-	if err := cmp.Or(err, c.Check()); err != nil {
+	c, ordered := c.Ordered()
+	if err := cmp.Or(err, ordered); err != nil {
 		return rouse.Calendar{}, 0, err
 	}
 	f.revision++
@@ -439,7 +490,7 @@ func (f *fake) PutCalendar(_ context.Context, c rouse.Calendar) (rouse.Calendar,
 }
 
 func (f *fake) Calendar(_ context.Context, namespace, name string) (rouse.Calendar, error) {
-	err := f.lock()
+	err := cmp.Or(f.lock(), rouse.CheckNamespace(namespace), rouse.CheckCalendarName("name", name))
 	defer f.mu.Unlock()
 	c, ok := f.days[rouse.CalendarKey(namespace, name)]
 	if err == nil && !ok {
@@ -449,7 +500,7 @@ func (f *fake) Calendar(_ context.Context, namespace, name string) (rouse.Calend
 }
 
 func (f *fake) Calendars(_ context.Context, namespace string) (list []rouse.Calendar, err error) {
-	err = f.lock()
+	err = cmp.Or(f.lock(), rouse.CheckNamespace(namespace))
 	defer f.mu.Unlock()
 	for _, k := range slices.SortedFunc(maps.Keys(f.days), rouse.Key.Compare) {
 		if k.Namespace == namespace {
@@ -461,7 +512,7 @@ func (f *fake) Calendars(_ context.Context, namespace string) (list []rouse.Cale
 
 // DeleteCalendar says that the calendar "used" is gone by.
 func (f *fake) DeleteCalendar(_ context.Context, namespace, name string) error {
-	err := f.lock()
+	err := cmp.Or(f.lock(), rouse.CheckNamespace(namespace), rouse.CheckCalendarName("name", name))
 	defer f.mu.Unlock()
 	key := rouse.CalendarKey(namespace, name)
 	switch _, ok := f.days[key]; {
@@ -480,7 +531,7 @@ func (f *fake) DeleteCalendar(_ context.Context, namespace, name string) error {
 func (f *fake) Now() rouse.Instant { return epoch }
 
 func (f *fake) Records(_ context.Context, q rouse.RecordQuery) (rouse.RecordPage, error) {
-	err := f.lock()
+	err := cmp.Or(f.lock(), q.Check())
 	defer f.mu.Unlock()
 	var page rouse.RecordPage
 	for i := len(f.history) - 1; i >= 0; i-- {

@@ -40,7 +40,7 @@ func (f *calendarsFace) PutCalendar(ctx context.Context, r *rousev1.PutCalendarR
 
 func (f *calendarsFace) GetCalendar(ctx context.Context, r *rousev1.GetCalendarRequest) (*rousev1.Calendar, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
-	c, err := f.calendar(ctx, key.Namespace, key.Name)
+	c, err := f.timers.Calendar(ctx, key.Namespace, key.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (f *calendarsFace) ListCalendars(ctx context.Context, r *rousev1.ListCalend
 
 func (f *calendarsFace) DeleteCalendar(ctx context.Context, r *rousev1.DeleteCalendarRequest) (*rousev1.DeleteCalendarResponse, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
-	if err := f.deleteCalendar(ctx, key.Namespace, key.Name); err != nil {
+	if err := f.timers.DeleteCalendar(ctx, key.Namespace, key.Name); err != nil {
 		return nil, err
 	}
 	return &rousev1.DeleteCalendarResponse{}, nil

@@ -36,7 +36,6 @@ func (f *firesFace) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 
 func (f *firesFace) Report(ctx context.Context, r *rousev1.ReportRequest) (*rousev1.ReportResponse, error) {
 	report := engine.Report{FireID: r.FireId, Token: r.Token}
-	field := ""
 	var err error
 	switch what := r.Report.(type) {
 	case *rousev1.ReportRequest_Done:
@@ -45,28 +44,26 @@ func (f *firesFace) Report(ctx context.Context, r *rousev1.ReportRequest) (*rous
 		}
 		report.Outcome.Verdict = rouse.Done
 	case *rousev1.ReportRequest_Failed:
-		field = "failed.retry_after"
 		report.Outcome = rouse.Outcome{Verdict: rouse.Failed, Detail: what.Failed.GetDetail()}
 		if what.Failed.GetPermanent() {
 			report.Outcome.Verdict = rouse.Rejected
 		}
 		if after := what.Failed.GetRetryAfter(); after != nil {
-			if report.Outcome.After, err = rousev1.DurationFromProto(field, after); err != nil {
+			if report.Outcome.After, err = rousev1.DurationFromProto("failed.retry_after", after); err != nil {
 				return nil, err
 			}
 			report.Outcome.After = max(report.Outcome.After, rouse.AtOnce)
 		}
 	case *rousev1.ReportRequest_Heartbeat:
-		field = "heartbeat"
-		if report.Outcome.After, err = rousev1.DurationFromProto(field, what.Heartbeat); err != nil {
+		if report.Outcome.After, err = rousev1.DurationFromProto("heartbeat", what.Heartbeat); err != nil {
 			return nil, err
 		}
 	default:
 		return nil, rouse.Refuse("report", "", "is missing", "set one of done, failed, heartbeat")
 	}
-	deadline, err := f.report(ctx, keyFrom(r.Namespace, r.Name, ""), report, field)
+	deadline, err := f.timers.Report(ctx, keyFrom(r.Namespace, r.Name, ""), report)
 	if err != nil {
-		return nil, err
+		return nil, renamed(err, reportMessage)
 	}
 	return &rousev1.ReportResponse{DeadlineMs: rousev1.InstantToProto(deadline)}, nil
 }

@@ -160,16 +160,16 @@ func created(c *rousev1.Created, r *engine.PutResult) {
 }
 
 func (f *timersFace) Get(ctx context.Context, r *rousev1.GetRequest) (*rousev1.Timer, error) {
-	return timerOr(f.get(ctx, keyFrom(r.Namespace, r.Name, r.FireId)))
+	return timerOr(f.timers.Get(ctx, keyFrom(r.Namespace, r.Name, r.FireId)))
 }
 
 func (f *timersFace) Pause(ctx context.Context, r *rousev1.PauseRequest) (*rousev1.Timer, error) {
-	t, err := f.pause(ctx, keyFrom(r.Namespace, r.Name, ""), r.Reason, rouse.Instant(r.UntilMs))
+	t, err := f.timers.Pause(ctx, keyFrom(r.Namespace, r.Name, ""), r.Reason, rouse.Instant(r.UntilMs))
 	return timerOr(t, renamed(err, plainNames))
 }
 
 func (f *timersFace) Resume(ctx context.Context, r *rousev1.ResumeRequest) (*rousev1.Timer, error) {
-	return timerOr(f.resume(ctx, keyFrom(r.Namespace, r.Name, "")))
+	return timerOr(f.timers.Resume(ctx, keyFrom(r.Namespace, r.Name, "")))
 }
 
 func timerOr(t rouse.Timer, err error) (*rousev1.Timer, error) {
@@ -208,7 +208,7 @@ func (f *timersFace) Count(ctx context.Context, r *rousev1.CountRequest) (*rouse
 }
 
 func (f *timersFace) Delete(ctx context.Context, r *rousev1.DeleteRequest) (*rousev1.DeleteResponse, error) {
-	d, err := f.delete(ctx, keyFrom(r.Namespace, r.Name, ""), r.ExpectedRevision)
+	d, err := f.timers.Delete(ctx, keyFrom(r.Namespace, r.Name, ""), r.ExpectedRevision)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (f *timersFace) Delete(ctx context.Context, r *rousev1.DeleteRequest) (*rou
 }
 
 func (f *timersFace) Run(ctx context.Context, r *rousev1.RunRequest) (*rousev1.RunResponse, error) {
-	id, due, err := f.run(ctx, keyFrom(r.Namespace, r.Name, ""))
+	id, due, err := f.timers.RunNow(ctx, keyFrom(r.Namespace, r.Name, ""))
 	if err != nil {
 		return nil, err
 	}
@@ -241,14 +241,14 @@ func recordsToProto(records []rouse.Record) []*rousev1.Record {
 }
 
 func (f *timersFace) Redrive(ctx context.Context, r *rousev1.RedriveRequest) (*rousev1.RedriveResponse, error) {
-	if err := f.redrive(ctx, keyFrom(r.Namespace, r.Name, r.FireId)); err != nil {
+	if err := f.timers.Redrive(ctx, keyFrom(r.Namespace, r.Name, r.FireId)); err != nil {
 		return nil, err
 	}
 	return &rousev1.RedriveResponse{}, nil
 }
 
 func (f *timersFace) Purge(ctx context.Context, r *rousev1.PurgeRequest) (*rousev1.PurgeResponse, error) {
-	if err := f.purge(ctx, keyFrom(r.Namespace, r.Name, r.FireId)); err != nil {
+	if err := f.timers.Purge(ctx, keyFrom(r.Namespace, r.Name, r.FireId)); err != nil {
 		return nil, err
 	}
 	return &rousev1.PurgeResponse{}, nil

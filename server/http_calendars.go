@@ -58,7 +58,7 @@ func (f *httpFace) getCalendar(c *call) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	found, err := f.calendar(ctx, c.namespace(), c.name())
+	found, err := f.timers.Calendar(ctx, c.namespace(), c.name())
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (f *httpFace) dropCalendar(c *call) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	if err := f.deleteCalendar(ctx, c.namespace(), c.name()); err != nil {
+	if err := f.timers.DeleteCalendar(ctx, c.namespace(), c.name()); err != nil {
 		return err
 	}
 	c.w.WriteHeader(http.StatusNoContent)

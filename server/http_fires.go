@@ -14,7 +14,7 @@ func (f *httpFace) completeFire(c *call) error {
 	if err := c.whole(&body); err != nil {
 		return err
 	}
-	return c.report(body.Token, rouse.Outcome{Verdict: rouse.Done}, "")
+	return c.report(body.Token, rouse.Outcome{Verdict: rouse.Done})
 }
 
 func (f *httpFace) failFire(c *call) error {
@@ -29,7 +29,7 @@ func (f *httpFace) failFire(c *call) error {
 	if body.RetryAfter != nil {
 		o.After = max(time.Duration(*body.RetryAfter), rouse.AtOnce)
 	}
-	return c.report(body.Token, o, "retry_after")
+	return c.report(body.Token, o)
 }
 
 func (f *httpFace) heartbeatFire(c *call) error {
@@ -37,7 +37,7 @@ func (f *httpFace) heartbeatFire(c *call) error {
 	if err := c.whole(&body); err != nil {
 		return err
 	}
-	return c.report(body.Token, rouse.Outcome{After: time.Duration(body.Extend)}, "extend")
+	return c.report(body.Token, rouse.Outcome{After: time.Duration(body.Extend)})
 }
 
 // whole reads a request that is its body and has no parameters.
@@ -48,10 +48,10 @@ func (c *call) whole(body any) error {
 	return c.decode(maxBody, false, body)
 }
 
-func (c *call) report(token uint64, o rouse.Outcome, field string) error {
+func (c *call) report(token uint64, o rouse.Outcome) error {
 	ctx, cancel := c.context()
 	defer cancel()
-	deadline, err := c.face.report(ctx, c.key(), engine.Report{FireID: c.fire(), Token: token, Outcome: o}, field)
+	deadline, err := c.face.timers.Report(ctx, c.key(), engine.Report{FireID: c.fire(), Token: token, Outcome: o})
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (f *httpFace) redriveDead(c *call) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	if err := f.redrive(ctx, c.deadKey()); err != nil {
+	if err := f.timers.Redrive(ctx, c.deadKey()); err != nil {
 		return err
 	}
 	c.w.WriteHeader(http.StatusNoContent)
@@ -77,7 +77,7 @@ func (f *httpFace) purgeDead(c *call) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	if err := f.purge(ctx, c.deadKey()); err != nil {
+	if err := f.timers.Purge(ctx, c.deadKey()); err != nil {
 		return err
 	}
 	c.w.WriteHeader(http.StatusNoContent)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"net/url"
 	"slices"
 	"strconv"
@@ -62,10 +63,11 @@ func (p params) instant(name string) (rouse.Instant, error) {
 		return 0, nil
 	}
 	i, err := rouse.ParseInstant(s)
-	if err != nil {
-		return 0, malformed(name, s, "is no time between the years 2000 and 9998", "give RFC 3339, such as 2027-01-31T09:00:00Z, with + written %2B")
+	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
+		p := inv.Problems[0]
+		return 0, malformed(name, shown(s), p.Wrong, p.Cure+", with + written %2B")
 	}
-	return i, nil
+	return i, err
 }
 
 // page reads the parameters that all lists have.

@@ -152,7 +152,7 @@ func (c *call) show(key rouse.Key) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	t, err := c.face.get(ctx, key)
+	t, err := c.face.timers.Get(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (f *httpFace) deleteTimer(c *call) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	d, err := f.delete(ctx, c.key(), max(expected, revision))
+	d, err := f.timers.Delete(ctx, c.key(), max(expected, revision))
 	switch {
 	case err != nil && (some || revision != 0):
 		return asked(err)
@@ -194,7 +194,7 @@ func (f *httpFace) pauseTimer(c *call) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	t, err := f.pause(ctx, c.key(), body.Reason, body.Until.Instant())
+	t, err := f.timers.Pause(ctx, c.key(), body.Reason, body.Until.Instant())
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (f *httpFace) resumeTimer(c *call) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	t, err := f.resume(ctx, c.key())
+	t, err := f.timers.Resume(ctx, c.key())
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (f *httpFace) runTimer(c *call) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	id, due, err := f.run(ctx, c.key())
+	id, due, err := f.timers.RunNow(ctx, c.key())
 	if err != nil {
 		return err
 	}

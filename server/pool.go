@@ -208,7 +208,7 @@ func (s *service) fetch(ctx context.Context, key rouse.Key, patience time.Durati
 	if calls == nil {
 		return called{}, rousev1.ErrUnimplemented
 	}
-	if err := checkKey(key); err != nil {
+	if err := key.Check(); err != nil {
 		return called{}, err
 	}
 	if patience < 0 || patience > maxCallWait {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -87,11 +88,11 @@ func (p params) duration(name string, to *time.Duration) error {
 	if text == "" {
 		return nil
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return malformed(name, shown(text), "is no duration", "write it like 30s or 5m")
+	var d api.Duration
+	if inv, ok := errors.AsType[*rouse.Invalid](d.UnmarshalText([]byte(text))); ok {
+		return malformed(name, shown(text), inv.Problems[0].Wrong, inv.Problems[0].Cure)
 	}
-	*to = d
+	*to = time.Duration(d)
 	return nil
 }
 

@@ -35,9 +35,6 @@ func (s *service) list(ctx context.Context, q rouse.Query, asked uint32, token s
 	if err != nil {
 		return nil, "", err
 	}
-	if err := checkQuery(&q); err != nil {
-		return nil, "", err
-	}
 	if q.After, err = keyOf(token, &q); err != nil {
 		return nil, "", err
 	}
@@ -91,9 +88,6 @@ func weigh(t *rouse.Timer) int {
 }
 
 func (s *service) count(ctx context.Context, q rouse.Query) (int64, error) {
-	if err := checkQuery(&q); err != nil {
-		return 0, err
-	}
 	if !s.reads.TryAcquire(1) {
 		return 0, overloaded("lists are being read")
 	}
@@ -105,9 +99,6 @@ func (s *service) count(ctx context.Context, q rouse.Query) (int64, error) {
 func (s *service) records(ctx context.Context, namespace, name string, asked uint32, token string) ([]rouse.Record, string, error) {
 	size, err := pageSize(asked)
 	if err != nil {
-		return nil, "", err
-	}
-	if err := checkHistory(namespace, name); err != nil {
 		return nil, "", err
 	}
 	q := rouse.RecordQuery{Namespace: namespace, Name: name, Limit: size}
@@ -125,17 +116,10 @@ func (s *service) records(ctx context.Context, namespace, name string, asked uin
 	return page.Records, cursorToken(*page.Next, &q), nil
 }
 
-func checkHistory(namespace, name string) error {
-	if name == "" {
-		return rouse.CheckNamespace(namespace)
-	}
-	return checkKey(rouse.Key{Namespace: namespace, Name: name})
-}
-
 // following calls f with the records of a namespace, or of one timer, as occurrences end, until ctx ends, the server begins
 // to stop, or f fails. begin is called before, when nothing can be refused any more.
 func (s *service) following(ctx context.Context, namespace, name string, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
-	if err := checkHistory(namespace, name); err != nil {
+	if err := (&rouse.RecordQuery{Namespace: namespace, Name: name}).Check(); err != nil {
 		return err
 	}
 	if !s.follow.TryAcquire(1) {

@@ -11,6 +11,8 @@ import (
 var (
 	plainNames = map[string]string{"from": "from_ms", "until": "until_ms", "at": "at_ms", "to": "to_ms"}
 
+	reportMessage = map[string]string{"retry_after": "failed.retry_after", "extend": "heartbeat"}
+
 	filterMessage = map[string]string{"namespace": "filter.namespace", "name": "filter.name", "prefix": "filter.name_prefix", "label": "filter.labels",
 		"states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "from": "from_ms", "until": "until_ms"}
 

@@ -139,9 +139,6 @@ func (s *service) put(ctx context.Context, puts []engine.Put, weight int64) ([]e
 
 // create writes one timer.
 func (s *service) create(ctx context.Context, p engine.Put) (engine.PutResult, error) {
-	if err := checkRevision(p.IfRevision); err != nil {
-		return engine.PutResult{}, err
-	}
 	puts := []engine.Put{p}
 	weight, err := s.admit(ctx, puts, false)
 	if err != nil {
@@ -175,96 +172,6 @@ func checkBatch(namespace string, n int) error {
 		return rouse.Refuse("timers", strconv.Itoa(n), "are too many", fmt.Sprintf("send at most %d at a time", rouse.MaxBatch))
 	}
 	return nil
-}
-
-// checkRevision refuses the revision that no row has and that would mean any.
-func checkRevision(expected uint64) error {
-	if expected == rouse.AnyRevision {
-		return rouse.Refuse("expected_revision", strconv.FormatUint(expected, 10), "is no revision", "give the one that you read, or leave it out")
-	}
-	return nil
-}
-
-func (s *service) get(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
-	if err := checkKey(key); err != nil {
-		return rouse.Timer{}, err
-	}
-	return s.timers.Get(ctx, key)
-}
-
-func (s *service) delete(ctx context.Context, key rouse.Key, expected uint64) (engine.Deleted, error) {
-	if err := checkKey(key); err != nil {
-		return engine.Deleted{}, err
-	}
-	if err := checkRevision(expected); err != nil {
-		return engine.Deleted{}, err
-	}
-	return s.timers.Delete(ctx, key, expected)
-}
-
-func (s *service) pause(ctx context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error) {
-	if err := checkKey(key); err != nil {
-		return rouse.Timer{}, err
-	}
-	if err := checkText("reason", reason, rouse.MaxDetail); err != nil {
-		return rouse.Timer{}, err
-	}
-	if err := checkInstant("until", until); err != nil {
-		return rouse.Timer{}, err
-	}
-	return s.timers.Pause(ctx, key, reason, until)
-}
-
-func (s *service) resume(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
-	if err := checkKey(key); err != nil {
-		return rouse.Timer{}, err
-	}
-	return s.timers.Resume(ctx, key)
-}
-
-func (s *service) run(ctx context.Context, key rouse.Key) (string, rouse.Instant, error) {
-	if err := checkKey(key); err != nil {
-		return "", 0, err
-	}
-	return s.timers.RunNow(ctx, key)
-}
-
-func (s *service) redrive(ctx context.Context, key rouse.Key) error {
-	if err := checkDead(key); err != nil {
-		return err
-	}
-	return s.timers.Redrive(ctx, key)
-}
-
-func (s *service) purge(ctx context.Context, key rouse.Key) error {
-	if err := checkDead(key); err != nil {
-		return err
-	}
-	return s.timers.Purge(ctx, key)
-}
-
-// maxSpan bounds the durations that a receiver asks for, like those of a timer's spec.
-const maxSpan = 7 * 24 * time.Hour
-
-// report takes what the receiver of an accepted fire says. The field names the duration in the words of the caller's face.
-func (s *service) report(ctx context.Context, key rouse.Key, r engine.Report, field string) (rouse.Instant, error) {
-	if err := checkKey(rouse.Key{Namespace: key.Namespace, Name: key.Name, Fire: r.FireID}); err != nil {
-		return 0, err
-	}
-	switch {
-	case r.FireID == "":
-		return 0, rouse.Refuse("fire_id", "", "is missing", "give the id that the fire carried")
-	case r.Token == 0:
-		return 0, rouse.Refuse("token", "", "is missing", "give the fencing token that the fire carried")
-	case r.Outcome.After > maxSpan:
-		return 0, rouse.Refuse(field, r.Outcome.After.String(), "is out of bounds", "use at most "+maxSpan.String())
-	case r.Outcome.Verdict == 0 && r.Outcome.After < time.Millisecond:
-		return 0, rouse.Refuse(field, "", "is missing", "say how much longer you need, such as 5m")
-	}
-	if err := checkText("detail", r.Outcome.Detail, 4*rouse.MaxDetail); err != nil {
-		return 0, err
-	}
-	return s.timers.Report(ctx, key, r)
 }
 
 // madeUpName returns 20 characters: 45 bits of the time in milliseconds, and 55 random ones. Names that are made up one after

@@ -1,6 +1,7 @@
 package transact
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -12,7 +13,7 @@ import (
 // a node can know: which calendars there are, and which targets can be reached. A timer that names others is made, and paused with the
 // reason when a node looks at it.
 func check(namespace, name string, spec *rouse.Spec, mode Mode) (form string, err error) {
-	if err := checkKey(namespace, name); err != nil {
+	if err := cmp.Or(rouse.CheckNamespace(namespace), rouse.CheckName(name)); err != nil {
 		return "", err
 	}
 	switch mode {
@@ -34,13 +35,6 @@ func check(namespace, name string, spec *rouse.Spec, mode Mode) (form string, er
 		}
 	}
 	return encode(spec)
-}
-
-func checkKey(namespace, name string) error {
-	if err := rouse.CheckNamespace(namespace); err != nil {
-		return err
-	}
-	return rouse.CheckName(name)
 }
 
 // anyCalendar takes every calendar for one without days.

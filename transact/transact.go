@@ -104,7 +104,7 @@ func (t *Timers) DeleteSQL(ctx context.Context, tx *sql.Tx, namespace, name stri
 }
 
 func (t *Timers) remove(namespace, name string, query func(to *bool) error) (existed bool, err error) {
-	if err := checkKey(namespace, name); err != nil {
+	if err := (rouse.Key{Namespace: namespace, Name: name}).Check(); err != nil {
 		return false, err
 	}
 	if err := query(&existed); err != nil {

@@ -45,11 +45,6 @@ func (c *nextCmd) Run(a *app) error {
 	if c.Count < 1 || c.Count > maxNext {
 		return rouse.Refuse("count", strconv.Itoa(c.Count), "is out of bounds", fmt.Sprintf("use 1 to %d", maxNext))
 	}
-	if c.Name != "" {
-		if err := rouse.CheckName(c.Name); err != nil {
-			return err
-		}
-	}
 	now := time.Now()
 	from := c.From.or(now)
 	spec, err := c.whenOf(c.Schedule)

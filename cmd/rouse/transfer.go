@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -179,12 +180,7 @@ func (l *exportLine) timer() (rouse.Timer, error) {
 	if err != nil {
 		return t, err
 	}
-	for _, err := range []error{rouse.CheckNamespace(t.Key.Namespace), rouse.CheckName(t.Key.Name), t.Spec.Check()} {
-		if err != nil {
-			return t, err
-		}
-	}
-	return t, nil
+	return t, cmp.Or(t.Key.Check(), t.Spec.Check())
 }
 
 // readCalendar reads the line of a calendar.

@@ -8,6 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 )
@@ -149,7 +151,7 @@ const (
 func (r Ref) name() string {
 	full := r.kind()
 	for _, p := range r.parts() {
-		full += "/" + escape(p)
+		full += "/" + whole(p)
 	}
 	if len(full) <= rouse.MaxName {
 		return full
@@ -186,8 +188,32 @@ func escape(part string) string {
 	return b.String()
 }
 
+// escaped reports whether a character may not be in a timer's name, or would depend there on the one before it: each is written by
+// itself, so what a part begins with is what its escaped form begins with.
 func escaped(c rune) bool {
-	return unicode.IsSpace(c) || c == '\u2028' || c == '\u2029' || c == utf8.RuneError || unicode.Is(unicode.Bidi_Control, c)
+	if c < utf8.RuneSelf {
+		return c == ' '
+	}
+	return unicode.IsSpace(c) || rouse.CheckName("x"+string(c)+"x") != nil || !norm.NFC.PropertiesString(string(c)).BoundaryBefore()
+}
+
+// dots reports whether a part is one that paths lose, and no timer's name has.
+func dots(part string) bool { return part == "." || part == ".." }
+
+// whole is escape for all of a part.
+func whole(part string) string {
+	if dots(part) {
+		return strings.ReplaceAll(part, ".", `\2E`)
+	}
+	return escape(part)
+}
+
+// beginning is escape for what a part begins with. The parts "." and ".." do not begin with a dot when they are escaped.
+func beginning(prefix string) string {
+	if dots(prefix) {
+		return ""
+	}
+	return escape(prefix)
 }
 
 // Match says which jobs of a ref without a name are meant.
@@ -201,20 +227,21 @@ const (
 
 // Scan returns the beginning that the timers' names have of all jobs that are meant. Others may have it too: see Meant.
 func (r Ref) Scan(m Match) string {
-	p := r.kind() + "/" + escape(r.owner())
-	switch {
-	case !r.Actor && m == Similar:
-		return cut(p, scanMost)
-	case r.Actor && r.ID == "":
-		return cut(p+"/", scanMost)
-	case r.Actor && m == Similar:
-		return cut(p+"/"+escape(r.ID), scanMost)
-	case r.Actor:
-		p += "/" + escape(r.ID)
+	p := r.kind() + "/"
+	if !r.Actor && m == Similar {
+		return cut(p+beginning(r.owner()), scanMost)
 	}
-	p += "/"
+	p += whole(r.owner()) + "/"
+	switch {
+	case r.Actor && r.ID == "":
+		return cut(p, scanMost)
+	case r.Actor && m == Similar:
+		return cut(p+beginning(r.ID), scanMost)
+	case r.Actor:
+		p += whole(r.ID) + "/"
+	}
 	if m == Begins {
-		p += escape(r.Name)
+		p += beginning(r.Name)
 	}
 	return cut(p, scanMost)
 }

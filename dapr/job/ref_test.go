@@ -83,7 +83,7 @@ func TestRefusedNames(t *testing.T) {
 
 // part draws what may be a part of a ref: short and of few characters, so that refs are often near each other, or long.
 func part(t *rapid.T, label string) string {
-	alphabet := []rune{'a', 'b', '|', ' ', '~', '.', 'é', '\u2028', '2', '0'}
+	alphabet := []rune{'a', 'b', '|', ' ', '~', '.', 'é', '\u2028', '2', '0', '\u200b', '\u0301', '\u212b', '\ufdd0', '\u2003'}
 	if rapid.IntRange(0, 9).Draw(t, label+" is long") == 0 {
 		return strings.Repeat(string(rapid.SampledFrom(alphabet).Draw(t, label+" of")), rapid.IntRange(40, 160).Draw(t, label+" length"))
 	}

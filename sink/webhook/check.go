@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -23,7 +22,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	if value, wrong, cure := s.targetFault(spec.Target); wrong != "" {
 		add("target", value, wrong, cure)
 	}
-	if !isHeaderValue(spec.ContentType) {
+	if !rouse.IsHeaderValue(spec.ContentType) {
 		add("content_type", spec.ContentType, "cannot be sent as a header", "use printable ASCII, without spaces at the ends")
 	}
 	switch m := method(spec); m {
@@ -40,7 +39,6 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	default:
 		add("webhook.method", m, "is not offered", "use POST, PUT, PATCH, GET or DELETE")
 	}
-	headerFaults(spec.Webhook.Headers, add)
 	if len(ps) > 0 {
 		return &rouse.Invalid{Problems: ps}
 	}
@@ -73,11 +71,19 @@ func (s *Sink) targetFault(target string) (value, wrong, cure string) {
 	if i := strings.LastIndexByte(u.Host, ':'); i > strings.LastIndexByte(u.Host, ']') {
 		if n, err := strconv.ParseUint(u.Host[i+1:], 10, 16); err != nil || n == 0 || u.Host[i+1] == '0' {
 			return target, "has no valid port", "use a port from 1 to 65535, or none"
+		} else if slices.Contains(blocked, uint16(n)) {
+			return target, fmt.Sprintf("has the port %d, of a service that could take a request for commands of its own", n), "use another port, such as 8080"
 		}
 	}
 	wrong, cure = s.hostFault(u.Hostname(), strings.HasPrefix(u.Host, "["))
 	return target, wrong, cure
 }
+
+// blocked are the ports that browsers block, as the Fetch standard lists them, and those of Redis and Memcached: what listens there reads
+// lines of text, and may do what a line of a request tells it.
+var blocked = []uint16{1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110, 111, 113, 115, 117, 119,
+	123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995,
+	1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6379, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080, 11211}
 
 // hide leaves out what may be a password.
 func hide(target string) string {
@@ -116,56 +122,4 @@ func (s *Sink) hostFault(host string, bracketed bool) (wrong, cure string) {
 		return "leads to this machine, and this server delivers to public addresses only", named
 	}
 	return "", ""
-}
-
-// headerFaults adds what is wrong with the headers of a spec.
-func headerFaults(headers map[string]string, add func(field, value, wrong, cure string)) {
-	seen := map[string]string{}
-	for _, k := range slices.Sorted(maps.Keys(headers)) {
-		field := "webhook.headers." + rouse.Shorten(k, rouse.MaxHeaderName)
-		canonical := http.CanonicalHeaderKey(k)
-		switch other, twice := seen[canonical]; {
-		case len(k) > rouse.MaxHeaderName || !isToken(k):
-			add("webhook.headers", k, "is no header name", fmt.Sprintf("use 1 to %d letters, digits and '-'", rouse.MaxHeaderName))
-		case twice:
-			add(field, "", "is the same header as "+other, "give it once")
-		case isReserved(canonical):
-			add(field, "", "is set by rouse", "leave it out; the payload's type is content_type")
-		case !isHeaderValue(headers[k]):
-			add(field, "", "has a value that cannot be sent", "use printable ASCII, without spaces at the ends")
-		}
-		seen[canonical] = k
-	}
-}
-
-var reserved = []string{"Host", "Content-Length", "Content-Type", "Connection", "Transfer-Encoding", "Trailer", "Te", "Upgrade", "Keep-Alive", "Expect", "Http2-Settings"}
-
-func isReserved(canonical string) bool {
-	for _, p := range []string{"Webhook-", "Ce-", "Rouse-", "Proxy-", "Sec-"} {
-		if strings.HasPrefix(canonical, p) {
-			return true
-		}
-	}
-	return slices.Contains(reserved, canonical)
-}
-
-// isToken says whether s can be the name of a header.
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// isHeaderValue says whether s can be the value of a header, and arrives as it was.
-func isHeaderValue(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] >= 0x7f {
-			return false
-		}
-	}
-	return strings.TrimSpace(s) == s
 }

@@ -21,11 +21,11 @@ var wrongTargets = []string{
 	"https://127.0.0.1./", "https://ex%61mple.com/", "https://%31%32%37.0.0.1/", "https://[fe80::1%25eth0]/", "https://exam..ple.com/", "https://.example.com/",
 	"https://" + strings.Repeat("a", 64) + ".com/", "https://example.com/" + strings.Repeat("a", 2048), "https://exa$mple.com/", "https://example.com,evil.com/",
 	"https://169.254.169.254/latest/meta-data", "http://[fe80::1]/", "http://[fd00:ec2::254]/", "http://[::ffff:169.254.169.254]/", "http://[64:ff9b::169.254.169.254]/",
-	"https://example.com?a=\"b\"",
+	"https://example.com?a=\"b\"", "http://example.com:22/", "https://example.com:25/", "http://example.com:6379/", "http://127.0.0.1:6000/", "http://[::1]:11211/",
 }
 
 var privateTargets = []string{
-	"http://127.0.0.1:8080/", "http://localhost/", "http://LocalHost:1/", "http://a.localhost/", "http://localhost./", "http://[::1]:9/", "http://10.0.0.1/", "http://192.168.1.1/",
+	"http://127.0.0.1:8080/", "http://localhost/", "http://LocalHost:81/", "http://a.localhost/", "http://localhost./", "http://[::1]:8081/", "http://10.0.0.1/", "http://192.168.1.1/",
 	"http://0.0.0.0/", "http://[::]/", "http://[::ffff:127.0.0.1]/", "http://[fd12::1]/", "http://224.0.0.1/",
 }
 
@@ -58,38 +58,13 @@ func TestCheckTargets(t *testing.T) {
 	}
 }
 
-func TestCheckHeaders(t *testing.T) {
-	s := webhook.New(webhook.Options{})
-	defer s.Close()
-	for _, c := range []struct {
-		name, value string
-		ok          bool
-	}{
-		{"Authorization", "Bearer x", true}, {"x-team", "a b", true}, {"User-Agent", "mine", true}, {"X-Empty", "", true},
-		{"", "x", false}, {"X Y", "x", false}, {"X:Y", "x", false}, {"X\r\nY", "x", false}, {"Ünï", "x", false}, {strings.Repeat("x", 65), "x", false},
-		{"X-A", "a\r\nb", false}, {"X-A", "a\x00b", false}, {"X-A", " a", false}, {"X-A", "a\t", false}, {"X-A", "ü", false}, {"X-A", "\x7f", false},
-		{"host", "x", false}, {"Content-Length", "1", false}, {"content-type", "x", false}, {"Connection", "x", false}, {"Transfer-Encoding", "x", false},
-		{"webhook-id", "x", false}, {"Webhook-Other", "x", false}, {"CE-ID", "x", false}, {"rouse-x", "x", false}, {"Expect", "100-continue", false},
-		{"Upgrade", "h2c", false}, {"TE", "x", false}, {"Trailer", "x", false}, {"Proxy-Authorization", "x", false},
-	} {
-		err := s.Check(&rouse.Spec{Target: "https://example.com", Webhook: rouse.Webhook{Headers: map[string]string{c.name: c.value}}})
-		if (err == nil) != c.ok {
-			t.Errorf("%q: %q: %v", c.name, c.value, err)
-		}
-	}
-	err := s.Check(&rouse.Spec{Target: "https://example.com", Webhook: rouse.Webhook{Headers: map[string]string{"X-A": "1", "x-a": "2"}}})
-	if err == nil || !strings.Contains(err.Error(), "X-A") {
-		t.Errorf("one header by two names: %v", err)
-	}
-}
-
 func TestCheckNamesEveryProblem(t *testing.T) {
 	s := webhook.New(webhook.Options{})
 	defer s.Close()
-	err := s.Check(&rouse.Spec{Target: "gopher://x", ContentType: "a\nb", Payload: []byte("x"), Webhook: rouse.Webhook{Method: "DELETE", Structured: true, Headers: map[string]string{"Host": "x"}}})
+	err := s.Check(&rouse.Spec{Target: "gopher://x", ContentType: "a\nb", Payload: []byte("x"), Webhook: rouse.Webhook{Method: "DELETE", Structured: true}})
 	var inv *rouse.Invalid
-	if !errors.As(err, &inv) || len(inv.Problems) != 5 {
-		t.Errorf("want 5 problems: %v", err)
+	if !errors.As(err, &inv) || len(inv.Problems) != 4 {
+		t.Errorf("want 4 problems: %v", err)
 	}
 }
 

@@ -45,7 +45,7 @@ func DurationFromProto(field string, p *durationpb.Duration) (time.Duration, err
 	}
 	switch s, n := p.Seconds, p.Nanos; {
 	case s < 0 || n < 0:
-		return 0, rouse.Refuse(field, durationText(p), "is negative", "use a positive duration")
+		return 0, rouse.Refuse(field, durationText(p), "is negative", "give a positive duration")
 	case n >= 1e9:
 		return 0, rouse.Refuse(field, durationText(p), "is malformed", "use fewer than 1,000,000,000 nanoseconds")
 	case s >= math.MaxInt64/int64(time.Second):

@@ -1,0 +1,220 @@
+package rouse
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// CheckNamespace refuses what cannot be a namespace: 1 to 64 characters of a-z, 0-9, '-', '_' and '.', starting with a
+// letter or digit.
+func CheckNamespace(ns string) error {
+	ok := ns != "" && len(ns) <= MaxNamespace
+	for i, c := range []byte(ns) {
+		ok = ok && ('a' <= c && c <= 'z' || '0' <= c && c <= '9' || i > 0 && (c == '-' || c == '_' || c == '.'))
+	}
+	if !ok {
+		return Refuse("namespace", ns, "is no namespace", "use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
+	}
+	return nil
+}
+
+// CheckName refuses what cannot be the name of a new timer: 1 to 256 bytes of printable UTF-8, without a space at either end, that
+// every program shows alike and every path keeps.
+func CheckName(name string) error {
+	if err := checkOldName(name); err != nil {
+		return err
+	}
+	if wrong, cure := nameFault(name); wrong != "" {
+		return Refuse("name", name, wrong, cure)
+	}
+	return nil
+}
+
+// checkOldName refuses what is the name of no timer. Earlier versions took names that CheckName refuses: timers that have them can
+// be read, changed, deleted and imported.
+func checkOldName(name string) error {
+	wrong := ""
+	switch {
+	case name == "":
+		wrong = "is missing"
+	case strings.TrimSpace(name) != name && utf8.ValidString(name):
+		wrong = "begins or ends with a space"
+	default:
+		wrong = textFault(name, MaxName)
+	}
+	if wrong != "" {
+		return Refuse("name", name, wrong, fmt.Sprintf("use 1 to %d bytes of printable UTF-8, without a space at either end", MaxName))
+	}
+	return nil
+}
+
+// nameFault returns what keeps two names from being told apart, or a path from keeping a name, and the cure; or nothing.
+func nameFault(name string) (wrong, cure string) {
+	for _, r := range name {
+		if r >= utf8.RuneSelf && invisible(r) {
+			return fmt.Sprintf("contains %U, which cannot be seen", r), "leave it out"
+		}
+	}
+	if !norm.NFC.IsNormalString(name) {
+		return "is not in Unicode's normal form NFC, so another name can look the same", fmt.Sprintf("write %q", norm.NFC.String(name))
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "." || part == ".." {
+			return fmt.Sprintf("has the part %q, which paths lose", part), `leave out "." and ".." between slashes`
+		}
+	}
+	return "", ""
+}
+
+// invisible reports whether a character shows nothing by itself, as a zero-width space.
+func invisible(r rune) bool {
+	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
+}
+
+// textFault returns what is wrong with a text that should be printable UTF-8 of at most limit bytes, or nothing.
+func textFault(s string, limit int) string {
+	if len(s) > limit {
+		return fmt.Sprintf("has %d bytes, more than %d", len(s), limit)
+	}
+	if !utf8.ValidString(s) {
+		return "is not UTF-8"
+	}
+	for _, r := range s {
+		switch {
+		case unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r):
+			return fmt.Sprintf("contains the control character %U", r)
+		case unicode.Is(unicode.Noncharacter_Code_Point, r):
+			return fmt.Sprintf("contains %U, which is no character", r)
+		}
+	}
+	return ""
+}
+
+// CheckText refuses a text for people that is not printable UTF-8 of at most limit bytes. Line ends and tabs are printable.
+func CheckText(field, s string, limit int) error {
+	if wrong := textFault(s, limit); wrong != "" && (len(s) > limit || !utf8.ValidString(s) || strings.ContainsFunc(s, unfit)) {
+		return Refuse(field, s, wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", limit))
+	}
+	return nil
+}
+
+// unfit reports whether a text for people cannot have a character. U+FFFD it can: it stands for what was cleaned away.
+func unfit(r rune) bool {
+	return !spaced(r) && r != utf8.RuneError && textFault(string(r), utf8.UTFMax) != ""
+}
+
+func spaced(r rune) bool { return r == '\n' || r == '\t' || r == '\r' }
+
+// CleanText returns a text that no check has seen, such as one from a target, as CheckText takes it: U+FFFD is in the place of each
+// character that it refuses, and what is longer than limit bytes is cut.
+func CleanText(s string, limit int) string {
+	if !plainASCII(s) {
+		s = strings.Map(func(r rune) rune {
+			if unfit(r) {
+				return utf8.RuneError
+			}
+			return r
+		}, s)
+	}
+	return Shorten(s, limit)
+}
+
+func plainASCII(s string) bool {
+	for i := range len(s) {
+		if (s[i] < ' ' || s[i] >= 0x7f) && !spaced(rune(s[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// CheckFireID refuses what is no fire id. The value is not looked up.
+func CheckFireID(id string) error {
+	if id == "" {
+		return Refuse("fire_id", "", "is missing", "give the 26 characters that the fire carried")
+	}
+	if len(id) != fireIDLength || strings.Trim(id, fireIDDigits) != "" {
+		return Refuse("fire_id", id, "is no fire id", "give the 26 characters that the fire carried")
+	}
+	return nil
+}
+
+// Check refuses what can be the key of no row, so that a caller with a wrong name is told what is wrong with it and not only that
+// there is no such timer.
+func (k Key) Check() error {
+	if err := CheckNamespace(k.Namespace); err != nil {
+		return err
+	}
+	if err := checkOldName(k.Name); err != nil {
+		return err
+	}
+	if k.Fire != "" {
+		return CheckFireID(k.Fire)
+	}
+	return nil
+}
+
+// Check refuses, with an *Invalid, a query that no timer can match, or that is too large to be meant.
+func (q *Query) Check() error {
+	if q.Namespace != "" {
+		if err := CheckNamespace(q.Namespace); err != nil {
+			return err
+		}
+	}
+	if q.Name != "" {
+		if err := checkOldName(q.Name); err != nil {
+			return err
+		}
+	}
+	if wrong := textFault(q.Prefix, MaxName); wrong != "" {
+		return Refuse("prefix", q.Prefix, wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", MaxName))
+	}
+	for _, s := range q.States {
+		if s == 0 || s >= StateNote {
+			return Refuse("states", s.String(), "is no state of a timer", "give one of scheduled, retrying, accepted, paused, ended, firing, dead")
+		}
+	}
+	if len(q.Labels) > MaxLabels {
+		return Refuse("label", fmt.Sprint(len(q.Labels)), "are more than a timer can have", fmt.Sprintf("give at most %d", MaxLabels))
+	}
+	for k, v := range q.Labels {
+		if labelFault(k) || textFault(v, MaxLabelValue) != "" {
+			return Refuse("label", k+"="+v, "is a label that no timer can have", "give NAME=VALUE")
+		}
+	}
+	if err := CheckInstant("due_from", q.DueFrom); err != nil {
+		return err
+	}
+	if err := CheckInstant("due_until", q.DueUntil); err != nil {
+		return err
+	}
+	if q.DueUntil != 0 && q.DueFrom > q.DueUntil {
+		return Refuse("due_until", q.DueUntil.String(), "lies before due_from", "give a later time")
+	}
+	return nil
+}
+
+// labelFault reports whether a text cannot be the name of a label.
+func labelFault(name string) bool {
+	return name == "" || textFault(name, MaxLabelKey) != "" || strings.ContainsAny(name, "=,! ")
+}
+
+// Check refuses, with an *Invalid, a query of no history.
+func (q *RecordQuery) Check() error {
+	if q.Name == "" {
+		return CheckNamespace(q.Namespace)
+	}
+	return Key{Namespace: q.Namespace, Name: q.Name}.Check()
+}
+
+// CheckRevision refuses, as the revision that a caller expects, the one that no row has and that would mean any.
+func CheckRevision(expected uint64) error {
+	if expected == AnyRevision {
+		return Refuse("expected_revision", fmt.Sprint(expected), "is no revision", "give the one that you read, or leave it out")
+	}
+	return nil
+}
