@@ -54,7 +54,11 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 			if from == 0 { // it did not get as far as its sink
 				from = t.at(occ)
 			}
-			to.Waited(max(o.Cause, CauseBacklog), from, to.Visible)
+			cause := o.Cause
+			if !cause.missed() {
+				cause = CauseDeferred
+			}
+			to.Waited(cause, from, to.Visible)
 		}
 		if to.Paused && to.Attempts == 0 && !occ.Manual {
 			if to.Began == 0 {
@@ -414,12 +418,15 @@ func jump(cur, near Instant, s Schedule) Instant {
 // occurrences do not wait for each other. The occurrence becomes a row beside the timer, keyed by its fire id.
 func (t *Timer) Detach(now Instant, s Schedule) Step {
 	side := t.beside(t.Due, now)
+	side.Waits = t.Waits
 	to := *t
 	to.Due = t.following(t.Due, t.Passed+1, s)
 	to.Passed++
 	to.Ended++
 	to.Updated = t.Updated
-	to.Waits = nil
+	if to.Due > now {
+		to.Waits = nil
+	}
 	step := to.settled(now, s, nil, streak{})
 	step.Beside = &side
 	return step

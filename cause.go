@@ -32,7 +32,8 @@ const (
 	CauseRateLimited       Cause = 18 // missed: it waited for a rate: its target's, its namespace's or that of catching up
 	CauseBacklog           Cause = 19 // missed: it waited for its turn: behind other fires of its target, or in a node that was behind
 	CauseDeferred          Cause = 20 // missed: the sink of its target put it off and gave no cause
-	lastCause                    = CauseDeferred
+	CauseCreatedLate       Cause = 21 // missed: the timer was created or imported after it was due
+	lastCause                    = CauseCreatedLate
 )
 
 // causes are the names of the causes, and the endings that they go with.
@@ -61,6 +62,7 @@ var causes = [lastCause + 1]struct {
 	CauseRateLimited:       {"rate_limited", []Ending{EndMissed}},
 	CauseBacklog:           {"backlog", []Ending{EndMissed}},
 	CauseDeferred:          {"deferred", []Ending{EndMissed}},
+	CauseCreatedLate:       {"created_late", []Ending{EndMissed}},
 }
 
 func (c Cause) String() string {
@@ -78,6 +80,11 @@ func ParseCause(name string) (c Cause, ok bool) {
 		}
 	}
 	return CauseUnknown, false
+}
+
+// missed says that the cause is one of EndMissed, and so one that a deferral may have.
+func (c Cause) missed() bool {
+	return c <= lastCause && c != CauseUnknown && slices.Contains(causes[c].endings, EndMissed)
 }
 
 // Causes returns the causes that go with an ending, but for CauseUnknown.

@@ -17,7 +17,8 @@ type clock struct {
 	at     atomic.Pointer[bounds]
 	direct bool
 	store  rouse.Timers
-	last   rouse.Instant // what the last look came to; guarded by the engine's mutex
+	jumped func(from, to rouse.Instant) // told when the clock was set forward; nil tells nothing
+	last   rouse.Instant                // what the last look came to; guarded by the engine's mutex
 
 	mu sync.Mutex // held by who changes at
 }
@@ -73,6 +74,8 @@ func (c *clock) note(store rouse.Instant, sent, heard time.Time, force bool) {
 		least, limit := max(new.least, old.least+since-drift), min(new.limit, old.limit+since+drift)
 		if least < limit { // otherwise the clock was moved, and the answer counts alone
 			new.least, new.limit = least, limit
+		} else if was := old.least + since; new.least-was > time.Second && c.jumped != nil && !c.direct {
+			c.jumped(rouse.Instant(was/time.Millisecond), rouse.Instant(new.least/time.Millisecond))
 		}
 	}
 	c.at.Store(&new)
@@ -160,7 +163,7 @@ func (e *Engine) unqueue(now rouse.Instant) {
 	}
 }
 
-// ClockMoved reads the store's clock again and brings the window up to date with it at once: for a clock that somebody moves,
+// ClockMoved reads the store's clock again and brings the window up to date with it at once: for a clock that is moved on purpose,
 // which would be noticed a little later anyway.
 func (e *Engine) ClockMoved(ctx context.Context) error {
 	if err := e.awake(ctx); err != nil {
@@ -171,6 +174,18 @@ func (e *Engine) ClockMoved(ctx context.Context) error {
 	}
 	signal(e.room)
 	return nil
+}
+
+// ClockJumped is ClockMoved for a clock that has passed times at which timers were due: they are late because of that.
+func (e *Engine) ClockJumped(ctx context.Context) error {
+	if err := e.awake(ctx); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	last := e.clock.last
+	e.mu.Unlock()
+	e.hindered(rouse.CauseClockMoved, last, e.Now())
+	return e.ClockMoved(ctx)
 }
 
 // Idle says whether nothing is left to do by the store's clock: nothing is due, queued, out with a sink, or not settled. next is

@@ -70,12 +70,13 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 			changes[i] = e.holdWrites(w, h, asked, full)
 		}
 	}
-	began := time.Now()
+	began, asked := time.Now(), e.Now()
 	failpoint("before-commit")
 	results, err := e.store.Apply(ctx, changes)
 	e.opts.Events.committed(len(changes), time.Since(began), err)
 	if !errors.Is(err, rouse.ErrFull) {
 		e.health.commit(err)
+		e.answered(err == nil, asked)
 	}
 	if !errors.Is(err, rouse.ErrFull) {
 		return e.outcome(items, results, err)
@@ -207,7 +208,7 @@ func (e *Engine) absorb(w *write, r rouse.Result, now rouse.Instant) {
 			en.logged = en.logged || ends(c, en)
 			w.inFlight = e.changeEntry(en, c.To, w.held, now)
 		} else if c.To != nil {
-			e.takeKnown(c.To, e.knownSoon(w, revision, now), w.held, now)
+			e.takeKnown(c.To, e.knownSoon(w, revision, now), w.held, fromClient, now)
 		}
 	}
 	if en := e.window.entries[c.Key]; en != nil {
@@ -363,11 +364,11 @@ func (e *Engine) belongs(row *rouse.Row, held time.Time) bool {
 
 // take puts a row that is in no map into memory, if it belongs there.
 func (e *Engine) take(row *rouse.Row, held time.Time, now rouse.Instant) {
-	e.takeKnown(row, nil, held, now)
+	e.takeKnown(row, nil, held, fromStore, now)
 }
 
 // takeKnown is take with what the row says, nil if that is to be read from it.
-func (e *Engine) takeKnown(row *rouse.Row, t *rouse.Timer, held time.Time, now rouse.Instant) {
+func (e *Engine) takeKnown(row *rouse.Row, t *rouse.Timer, held time.Time, how origin, now rouse.Instant) {
 	if !e.belongs(row, held) {
 		return
 	}
@@ -378,7 +379,7 @@ func (e *Engine) takeKnown(row *rouse.Row, t *rouse.Timer, held time.Time, now r
 	en.held, en.timer = held, t
 	if row.Visible <= now {
 		e.window.lift(en)
-		e.enqueue(en, now)
+		e.arrived(en, how, now)
 	} else {
 		e.near(row)
 	}

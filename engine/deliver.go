@@ -14,6 +14,7 @@ func (e *Engine) fireLoop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var due []*entry
+	var last time.Time // when the loop last went round
 	for {
 		select {
 		case <-ctx.Done():
@@ -21,11 +22,16 @@ func (e *Engine) fireLoop(ctx context.Context) {
 		case <-e.wake:
 		case <-timer.C:
 		}
+		began := time.Now()
 		e.mu.Lock()
 		now := e.Now()
+		if d := began.Sub(last); d >= standstill && !last.IsZero() {
+			e.hindered(rouse.CauseServerDown, now.Add(-d), now)
+		}
+		last = began
 		due = e.window.expire(now, due[:0])
 		for _, en := range due {
-			e.enqueue(en, now)
+			e.woken(en, now)
 		}
 		sleep := longest
 		if wait, ok := e.lanes.refill(time.Now()); ok {
@@ -201,6 +207,9 @@ func (e *Engine) nextDelivery() (d delivery, ok bool) {
 		return d, false
 	}
 	d.at, d.spend = e.Now(), d.lane.spend
+	for _, en := range d.taken {
+		e.taken(d.lane, en, d.at)
+	}
 	d.taken = e.unexpired(d.lane, d.taken, d.at)
 	d.taken = e.unheld(d.lane, d.taken)
 	d.fires = make([]rouse.Fire, len(d.taken))

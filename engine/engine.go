@@ -151,6 +151,8 @@ type Engine struct {
 	looks  *batch.Writer[rouse.Key, uint64]
 	swept  sweeps
 
+	hindrances hindrances
+
 	outcomes outcomes       // reported by sinks, not settled yet
 	gone     chan rouse.Key // timers whose target wants no more of them
 	grown    chan rouse.Key // timers that may have more records than are kept
@@ -175,6 +177,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	e.lanes.init(o.MaxDeliveries, o.Weight)
 	e.clock.direct = o.Direct
 	e.clock.store = store
+	e.clock.jumped = func(from, to rouse.Instant) { e.hindered(rouse.CauseClockMoved, from, to) }
 	e.outcomes.signal = make(chan struct{}, 1)
 	e.hints, _ = direct.(rouse.Watcher)
 	e.health.store, _ = direct.(rouse.Checked)

@@ -58,6 +58,7 @@ type lane struct {
 	round   [kinds]int // what each kind may still send in this round
 	all     bucket     // what the lane's rate allows
 	catchUp bucket     // what the rate of catching up allows
+	slowed  bool       // its rates have held up what is queued
 	queued  int        // entries that are queued
 	out     int        // fires outstanding
 	running int        // deliveries running
@@ -184,7 +185,7 @@ func (l *lanes) enqueue(en *entry, want rouse.Lane, behind bool) {
 		en.kind = low
 	}
 	if ln.queued == 0 {
-		ln.busy = now
+		ln.busy, ln.slowed = now, false
 	}
 	q := &ln.queues[en.kind]
 	if left := len(q.fifo) - q.head - q.queued; left > 1024 && left > q.queued {
@@ -239,7 +240,7 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 					l.running++
 					l.out += len(take)
 				} else if ln.queued > 0 { // its rates do not allow more now
-					l.waiting[ln] = struct{}{}
+					l.waiting[ln], ln.slowed = struct{}{}, true
 					continue
 				}
 				l.ready(ln)

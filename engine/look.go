@@ -30,6 +30,7 @@ func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 	revisions, err := e.revisionsOf(taken)
 	if err != nil {
 		e.opts.Events.failed("look", err)
+		e.answered(false, e.Now())
 	}
 	now := time.Now()
 	var stale []*entry

@@ -38,7 +38,14 @@ func (e *Engine) readLoop(ctx context.Context) {
 			return
 		}
 		var err error
-		if wait, err = e.readOnce(ctx); err != nil {
+		asked := e.Now()
+		if wait, err = e.readOnce(ctx); ctx.Err() == nil {
+			e.mu.Lock()
+			whole := len(e.swept.missing) == 0
+			e.mu.Unlock()
+			e.answered(err == nil && whole, asked)
+		}
+		if err != nil {
 			if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 				return
 			}
@@ -116,6 +123,7 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 		w.evict(w.spilled.Visible, e.Now()) // what did not fit may be due before what did
 	}
 	if w.filled() {
+		w.crowded = e.Now()
 		e.shed()
 		e.mu.Unlock()
 		return 20 * time.Millisecond, nil
@@ -180,7 +188,7 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 			en.lookedAt(asked, batch.Now)
 			if row.Visible <= now {
 				w.lift(en)
-				e.enqueue(en, now)
+				e.arrived(en, fromStore, now)
 			} else {
 				e.near(row)
 			}
@@ -202,6 +210,7 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 	e.mu.Lock()
 	limit := e.window.maxRows - len(e.window.entries) - e.window.orphans
 	if e.window.full() {
+		e.window.crowded = e.Now()
 		e.shed()
 	}
 	e.mu.Unlock()
@@ -252,7 +261,7 @@ func (e *Engine) shed() {
 	least := min(max(drain, 2*time.Second), 30*time.Second)
 	for i, en := range taken {
 		after := least + least*time.Duration(i)/time.Duration(len(taken))
-		e.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Deferred, After: after}})
+		e.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: after}})
 	}
 	e.opts.Events.shed(len(taken))
 }

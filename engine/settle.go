@@ -18,6 +18,8 @@ type reported struct {
 	step step   // not nil: no outcome, but this moves the timer on
 	of   uint64 // if no fire was out: the revision of the row that was looked at
 
+	away rouse.Instant // since when the store does not take it; 0 if that was not tried
+
 	counted bool // its place in its lane is free already
 	doubt   bool // a write of it may have been made, though it failed
 }
@@ -90,9 +92,10 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 			return
 		}
 		failpoint("before-settle")
+		asked := e.Now()
 		_, err := e.writer.Do(writing, items)
 		failpoint("after-settle")
-		refused, unknown := parted(list, items)
+		refused, unknown := parted(list, items, asked)
 		if list = e.conflicts(writing, refused); err == nil {
 			e.later(unknown)
 			continue
@@ -123,11 +126,14 @@ type refusal struct {
 }
 
 // parted returns the outcomes whose writes were refused, and those of whose writes nothing is known: not all go through one commit.
-func parted(list []reported, items []*write) (refused []refusal, unknown []reported) {
+func parted(list []reported, items []*write, asked rouse.Instant) (refused []refusal, unknown []reported) {
 	for i, w := range items {
 		switch r := list[i]; {
 		case w.result == nil || w.result.err != nil:
 			r.doubt = true
+			if r.away == 0 {
+				r.away = asked
+			}
 			unknown = append(unknown, r)
 		case !w.result.Applied:
 			refused = append(refused, refusal{r, w.change.Key})
@@ -216,6 +222,11 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 	s, err := e.schedule(t)
 	if err != nil {
 		return rouse.Change{}, err // a step without it would end the timer
+	}
+	if r.away != 0 {
+		held := *t
+		held.Waited(rouse.CauseStoreUnavailable, r.away, now)
+		t = &held
 	}
 	var step rouse.Step
 	if r.step != nil {

@@ -30,6 +30,8 @@ type window struct {
 	touched map[rouse.Key]struct{}
 	// spilled is the earliest row that did not fit, if any: the cursor goes back to it when there is room.
 	spilled rouse.Position
+	// crowded is when reading was last held up because memory was full.
+	crowded rouse.Instant
 	// evictAgain is before when making room is not worth another try.
 	evictAgain rouse.Instant
 	due        []uint64 // scratch for the wheel's answers

@@ -93,7 +93,11 @@ func (n *Node) Advance(ctx context.Context, to rouse.Instant, jump bool) (fired 
 			next = to
 		}
 		c.set(next.Time())
-		if err := n.engine.ClockMoved(ctx); err != nil {
+		moved := n.engine.ClockMoved
+		if jump {
+			moved = n.engine.ClockJumped
+		}
+		if err := moved(ctx); err != nil {
 			return n.metrics.done.Load() - before, err
 		}
 	}

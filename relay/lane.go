@@ -203,7 +203,7 @@ func (x *Executor) relieve(ln *lane, now time.Time) {
 	for _, j := range ln.waiting[keep:] {
 		ln.next = ln.next.Add(time.Duration(float64(time.Second) / max(rate, 0.1)))
 		after := min(max(ln.next.Sub(now), time.Second), j.Allowance)
-		x.conclude(j, rouse.Outcome{Verdict: rouse.Deferred, After: after, Detail: "its target takes longer than others may wait"})
+		x.conclude(j, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: after, Detail: "its target takes longer than others may wait"})
 	}
 	if limit := now.Add(time.Hour); ln.next.After(limit) {
 		ln.next = limit

@@ -145,7 +145,7 @@ func (s *Sink) parcel(f *rouse.Fire) parcel {
 
 // putOff is the outcome of a fire that is not known to be in the queue. No attempt is spent.
 func putOff(err error) rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, After: time.Second + rand.N(time.Second), Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)}
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable, After: time.Second + rand.N(time.Second), Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)}
 }
 
 func (s *Sink) note(err error) {

@@ -141,7 +141,7 @@ func (b *Breaker) allow(key circuitKey, now time.Time) (pass, probe bool, o rous
 	case c.lost(now, &b.opts):
 		o = rouse.Outcome{Verdict: rouse.Failed, Detail: fmt.Sprintf("not sent: the target has been failing for %v", now.Sub(c.since).Round(time.Minute))}
 	default:
-		o = rouse.Outcome{Verdict: rouse.Deferred, After: max(wait, time.Millisecond), Detail: "not sent: the target keeps failing"}
+		o = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseCircuitOpen, After: max(wait, time.Millisecond), Detail: "not sent: the target keeps failing"}
 	}
 	return pass, probe, o, c.period(&b.opts)
 }

@@ -56,8 +56,8 @@ func finish(reports []report) {
 
 // Outcomes of triggers that were not sent, or of which nothing will be known.
 var (
-	stopping = rouse.Outcome{Verdict: rouse.Deferred, After: time.Second, Detail: "the service is stopping"}
-	again    = rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "a sidecar has come that watches for it"}
+	stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Second, Detail: "the service is stopping"}
+	again    = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "a sidecar has come that watches for it"}
 )
 
 // Deliver hands triggers to the streams that watch for them, or lets them wait. It returns before they are answered, but for
@@ -112,7 +112,7 @@ func (s *Sink) take(ctx context.Context, triggers []trigger) (keeper *watching, 
 		c.held++
 		if s.held++; s.held > s.opts.MaxHeld && c.held > s.opts.few() {
 			s.kind(c.key).Undelivered++
-			out = append(out, s.put(t, rouse.Outcome{Verdict: rouse.Deferred, After: putOff(t.fire()), Detail: "too many wait"}))
+			out = append(out, s.put(t, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: putOff(t.fire()), Detail: "too many wait"}))
 			continue
 		}
 		if len(c.streams) == 0 {

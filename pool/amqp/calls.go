@@ -47,7 +47,7 @@ func failure(code int, detail string) rouse.Outcome {
 
 // putOff is the outcome of a request that was not made.
 func putOff(after time.Duration, why string) rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, After: after, Detail: rouse.Shorten("not sent: "+why, rouse.MaxDetail)}
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable, After: after, Detail: rouse.Shorten("not sent: "+why, rouse.MaxDetail)}
 }
 
 // Why requests were not made, or are given up with the process.
@@ -67,12 +67,14 @@ func (a *Caller) Deliver(ctx context.Context, key string, fires []rouse.Fire, se
 	switch {
 	case a.life.Err() != nil || ctx.Err() != nil:
 		put = putOff(time.Second, stopping)
+		put.Cause = rouse.CauseServerDown
 	case l == nil:
 		put = putOff(min(max(away/4, 250*time.Millisecond), 30*time.Second), "RabbitMQ is away: "+why)
 	case l.blocked.Load():
 		put = putOff(time.Second, "RabbitMQ takes no messages, as it is short of memory or disk")
 	case free < len(fires):
 		put = putOff(time.Second, tooMany)
+		put.Cause = rouse.CauseBacklog
 	}
 	if put.Verdict != 0 {
 		for i := range fires {
@@ -85,8 +87,10 @@ func (a *Caller) Deliver(ctx context.Context, key string, fires []rouse.Fire, se
 		a.call(l, key, &fires[i], batch, i)
 	}
 	giveUp := func() {
+		o := putOff(time.Second, stopping)
+		o.Cause = rouse.CauseServerDown
 		for i := range fires {
-			a.settle(fires[i].ID, putOff(time.Second, stopping), batch)
+			a.settle(fires[i].ID, o, batch)
 		}
 	}
 	ended, drained := context.AfterFunc(ctx, giveUp), context.AfterFunc(a.life, giveUp)
@@ -114,7 +118,9 @@ func (a *Caller) call(l *link, key string, f *rouse.Fire, batch *calls, i int) {
 	a.mu.Unlock()
 	switch {
 	case twice:
-		w.report(putOff(time.Second, "an earlier attempt waits for its answer still"))
+		o := putOff(time.Second, "an earlier attempt waits for its answer still")
+		o.Cause = rouse.CauseBacklog
+		w.report(o)
 		return
 	case broken:
 		w.report(putOff(time.Second, "RabbitMQ is away"))

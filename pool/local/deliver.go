@@ -24,11 +24,11 @@ func (d *delivery) all(o rouse.Outcome) {
 
 // Outcomes of requests that no worker was given.
 var (
-	stopping = rouse.Outcome{Verdict: rouse.Deferred, After: time.Second, Detail: "the service is stopping"}
-	idle     = rouse.Outcome{Verdict: rouse.Deferred, After: time.Second, Detail: "the pool is not managed now"}
-	tooMany  = rouse.Outcome{Verdict: rouse.Deferred, After: time.Second, Detail: "too many requests are in memory"}
-	noQueue  = rouse.Outcome{Verdict: rouse.Deferred, After: time.Second, Detail: "the queue of the key is not there yet"}
-	unknown  = rouse.Outcome{Verdict: rouse.Deferred, After: 30 * time.Second, Detail: "this node does not have the pool"}
+	stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Second, Detail: "the service is stopping"}
+	idle     = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "the pool is not managed now"}
+	tooMany  = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Second, Detail: "too many requests are in memory"}
+	noQueue  = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "the queue of the key is not there yet"}
+	unknown  = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: 30 * time.Second, Detail: "this node does not have the pool"}
 )
 
 // Deliver brings the requests of one key to its workers, or has them wait until the key has a queue. It returns before they are

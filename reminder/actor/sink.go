@@ -55,7 +55,7 @@ func (p *Placing) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 			defer cancel()
 			app, a := of(&fires[i])
 			if _, _, err := s.locate(within, app, a); err != nil {
-				settle(i, rouse.Outcome{Verdict: rouse.Deferred, After: placeAgain, Detail: rouse.Shorten("the actor has no place: "+err.Error(), rouse.MaxDetail)})
+				settle(i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: placeAgain, Detail: rouse.Shorten("the actor has no place: "+err.Error(), rouse.MaxDetail)})
 				return
 			}
 			mu.Lock()

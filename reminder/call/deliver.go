@@ -56,8 +56,8 @@ func finish(reports []report) {
 
 // Outcomes of executions that were not sent, or of which nothing will be known.
 var (
-	stopping = rouse.Outcome{Verdict: rouse.Deferred, After: time.Second, Detail: "the service is stopping"}
-	again    = rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "a sidecar has come that executes it"}
+	stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Second, Detail: "the service is stopping"}
+	again    = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "a sidecar has come that executes it"}
 )
 
 // Deliver hands executions to streams, or lets them wait. It returns before they are answered: Run sees the end of ctx.
@@ -87,7 +87,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 			out = append(out, report{d, e.i, stopping})
 			continue
 		case f.Token < s.moved[f.Name].token:
-			out = append(out, report{d, e.i, rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "the reminder was moved"}})
+			out = append(out, report{d, e.i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the reminder was moved"}})
 			continue
 		}
 		out = s.take(e, out)
@@ -98,8 +98,8 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 
 // Outcomes of executions whose actor cannot be reached from here now.
 var (
-	apart    = rouse.Outcome{Verdict: rouse.Deferred, After: 500 * time.Millisecond, Detail: "the host of the actor is not connected here"}
-	uprooted = rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "the host of the actor has gone"}
+	apart    = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: 500 * time.Millisecond, Detail: "the host of the actor is not connected here"}
+	uprooted = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "the host of the actor has gone"}
 )
 
 // newExecution reads a fire. One that cannot be executed has an outcome instead.
@@ -133,7 +133,7 @@ func (s *Sink) take(e *execution, out []report) []report {
 	a.inside++
 	if s.inside++; s.inside > s.opts.MaxHeld && a.inside > s.opts.few() {
 		s.counts.Undelivered++
-		return append(out, s.put(e, rouse.Outcome{Verdict: rouse.Deferred, After: putOff(e.fire(), s.opts.Now()), Detail: "too many wait"}))
+		return append(out, s.put(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: putOff(e.fire(), s.opts.Now()), Detail: "too many wait"}))
 	}
 	if e.host != "" && a.at[e.host] == nil {
 		return append(out, s.put(e, apart))

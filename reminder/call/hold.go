@@ -150,7 +150,7 @@ func (s *Sink) unhold(h *hold, timer string, out []report) []report {
 	for e := s.byName[timer]; e != nil; {
 		next := e.namesake
 		if e.list == &h.parked {
-			out = append(out, s.put(e, rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "the reminder was being moved"}))
+			out = append(out, s.put(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the reminder was being moved"}))
 		}
 		e = next
 	}

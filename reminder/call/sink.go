@@ -223,7 +223,7 @@ func (s *Sink) SetTable(t *book.Table, instances []*reminderv1.ReminderInstance)
 // Release gives back what waits for somebody to come: it comes again at once, from here or from another node, which can have it now. It is
 // for when nodes come or go, so that shares of the timers can move although nobody executes anything.
 func (s *Sink) Release() {
-	s.giveBack(rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "the nodes have changed"}, false)
+	s.giveBack(rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "the nodes have changed"}, false)
 }
 
 // Drain puts off what waits, and what comes from now on, so that an engine that stops does not wait for sidecars to come. What was
@@ -278,7 +278,7 @@ func (s *Sink) Forget(timer string) {
 	for e := s.byName[timer]; e != nil; {
 		next := e.namesake
 		if e.list != nil {
-			out = append(out, s.put(e, rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "the reminder was deleted"}))
+			out = append(out, s.put(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the reminder was deleted"}))
 		}
 		e = next
 	}

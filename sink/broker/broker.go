@@ -120,7 +120,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		case ctx.Err() != nil:
 			settle(i, stopping)
 		case c != nil && t.connection != c:
-			settle(i, rouse.Outcome{Verdict: rouse.Deferred, After: rouse.AtOnce, Detail: "not sent: it is for another broker than the rest of its delivery"})
+			settle(i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: rouse.AtOnce, Detail: "not sent: it is for another broker than the rest of its delivery"})
 		default:
 			c = t.connection
 			messages, index = append(messages, Message{&fires[i], t.Target}), append(index, i)
@@ -133,7 +133,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	defer c.under.Add(-n)
 	if c.under.Add(n) > int64(lanes*c.InFlight) {
 		for _, i := range index {
-			settle(i, Unsent(crowded, "as many messages are under way to "+c.Name+" as may be"))
+			settle(i, Crowded(crowded, "as many messages are under way to "+c.Name+" as may be"))
 		}
 		return
 	}

@@ -21,9 +21,16 @@ func Rejected(code int, detail string) rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Rejected, Code: code, Detail: printable(detail)}
 }
 
-// Unsent is the outcome of a message that was not sent, for a reason that is none of its own: it spends no attempt.
+// Unsent is the outcome of a message that was not sent as its broker cannot be reached, or does not take it now: it spends no attempt.
 func Unsent(after time.Duration, why string) rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, After: after, Detail: printable("not sent: " + why)}
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable, After: after, Detail: printable("not sent: " + why)}
+}
+
+// Crowded is the outcome of a message that was not sent as others are under way.
+func Crowded(after time.Duration, why string) rouse.Outcome {
+	o := Unsent(after, why)
+	o.Cause = rouse.CauseBacklog
+	return o
 }
 
 // Soon is when to look again after something that passes at once, such as a channel that was just closed.
@@ -34,7 +41,7 @@ const crowded = time.Second
 
 // stopping is the outcome of attempts that the server's end breaks off. They may have arrived, as when the server crashes, and like
 // then the same attempt is made again.
-var stopping = rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "broken off: the server is stopping"}
+var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: "broken off: the server is stopping"}
 
 // printable returns text that fits a record: shortened, on one line.
 func printable(s string) string {

@@ -33,7 +33,7 @@ func (s *Sink) attempt(ctx context.Context, f *rouse.Fire) rouse.Outcome {
 		return stopping
 	case fn == nil:
 		late := s.opts.Now().Sub(f.Due)
-		return rouse.Outcome{Verdict: rouse.Deferred, After: min(max(late/2, time.Second), 30*time.Second),
+		return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: min(max(late/2, time.Second), 30*time.Second),
 			Detail: printable(unregistered + f.Spec.Target)}
 	}
 	if o, ok := s.place(ctx, fn); !ok {
@@ -42,7 +42,7 @@ func (s *Sink) attempt(ctx context.Context, f *rouse.Fire) rouse.Outcome {
 	return s.call(ctx, fn, *f)
 }
 
-var stopping = rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "not called: the service is stopping"}
+var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: "not called: the service is stopping"}
 
 // place waits for one of the function's places. They are short only while other namespaces call it too, or while calls go on
 // that were left behind.
@@ -60,7 +60,7 @@ func (s *Sink) place(ctx context.Context, fn *registered) (o rouse.Outcome, ok b
 	case <-ctx.Done():
 		return stopping, false
 	case <-limit.C:
-		return rouse.Outcome{Verdict: rouse.Deferred, After: time.Second,
+		return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Second,
 			Detail: fmt.Sprintf("not called: all %d calls of the function that may run at a time are running", cap(fn.places))}, false
 	}
 }
@@ -88,7 +88,7 @@ func (s *Sink) call(ctx context.Context, fn *registered, f rouse.Fire) rouse.Out
 	case <-linger.C:
 	}
 	if ctx.Err() != nil {
-		return rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "left behind: the service is stopping, and the function goes on"}
+		return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: "left behind: the service is stopping, and the function goes on"}
 	}
 	return rouse.Outcome{Verdict: rouse.Failed, Detail: fmt.Sprintf("left behind: the function goes on after its timeout of %v", timeout)}
 }

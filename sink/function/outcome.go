@@ -58,7 +58,7 @@ func judge(ctx, run context.Context, err error, timeout time.Duration) rouse.Out
 	case errors.As(err, &never):
 		return rouse.Outcome{Verdict: rouse.Rejected, Detail: detail}
 	case ctx.Err() != nil:
-		return rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: printable("broken off, as the service is stopping: " + detail)}
+		return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: printable("broken off, as the service is stopping: " + detail)}
 	case errors.As(err, &again):
 		return rouse.Outcome{Verdict: rouse.Failed, After: min(max(again.After, rouse.AtOnce), maxRetryAfter), Detail: detail}
 	case errors.Is(run.Err(), context.DeadlineExceeded):

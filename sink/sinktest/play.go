@@ -3,6 +3,7 @@ package sinktest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -140,6 +141,9 @@ func wellFormed(t *testing.T, o rouse.Outcome) {
 		if r < ' ' || r == 0x7f || r == '\uFFFD' {
 			t.Errorf("%q in the detail %q", r, o.Detail)
 		}
+	}
+	if o.Verdict == rouse.Deferred && !slices.Contains(rouse.Causes(rouse.EndMissed), o.Cause) {
+		t.Errorf("deferred (%s) with cause %v, which is none of a deferral", o.Detail, o.Cause)
 	}
 	if o.Detail == "" && (o.Verdict == rouse.Failed || o.Verdict == rouse.Rejected) {
 		t.Errorf("%v without a reason", o.Verdict)

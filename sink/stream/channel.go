@@ -163,17 +163,29 @@ func (c *channel) overdue(out []report, now moment, lonely lonely, most time.Dur
 			break
 		}
 		c.waiting.remove(at)
+		cause := c.untaken(it)
 		if expires {
-			out = append(out, report{it, rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "no subscriber has taken it"}})
+			out = append(out, report{it, rouse.Outcome{Verdict: rouse.Deferred, Cause: cause, After: time.Millisecond, Detail: "no subscriber has taken it"}})
 			continue
 		}
 		late := now.store.Sub(it.fire().Due)
 		if len(c.subs) == 0 {
 			late = min(late, lonely.since(c.key, now.store))
 		}
-		out = append(out, report{it, deferral(late, most)})
+		out = append(out, report{it, deferral(cause, late, most)})
 	}
 	return out
+}
+
+// untaken returns why a fire that waits was not taken: no subscriber wants it, or those that do have as many as they can.
+func (c *channel) untaken(it item) rouse.Cause {
+	f := it.fire()
+	for _, sub := range c.subs {
+		if sub.wants(f) {
+			return rouse.CauseBacklog
+		}
+	}
+	return rouse.CauseNoSubscriber
 }
 
 // nextOverdue returns when the next fire has waited long enough.

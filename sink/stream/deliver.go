@@ -24,7 +24,7 @@ type report struct {
 }
 
 // stopping is the outcome of fires that the service's end leaves: soon for another node, or for the next start.
-var stopping = rouse.Outcome{Verdict: rouse.Deferred, After: time.Second, Detail: "the service is stopping"}
+var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Second, Detail: "the service is stopping"}
 
 // Deliver hands fires of one channel to its subscribers. It returns before they are settled, but for one Deliver at a time
 // that stays as the keeper.
@@ -119,6 +119,6 @@ func finish(reports []report) {
 const putOff = 30 * time.Second
 
 // deferral is the outcome of a fire that nobody took: the later it is already, the longer until it is tried again.
-func deferral(late, most time.Duration) rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, After: min(max(late/2, time.Second), most), Detail: "no subscriber has taken it"}
+func deferral(cause rouse.Cause, late, most time.Duration) rouse.Outcome {
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: cause, After: min(max(late/2, time.Second), most), Detail: "no subscriber has taken it"}
 }

@@ -52,7 +52,7 @@ func (s *Sink) deliverBatch(ctx context.Context, fires []rouse.Fire, settle func
 		from += n
 		if a == nil || a.code == http.StatusTooManyRequests || a.code >= 500 {
 			for ; from < len(fires); from++ {
-				settle(from, rouse.Outcome{Verdict: rouse.Deferred, After: time.Second, Detail: "not sent: the request before it failed"})
+				settle(from, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseCircuitOpen, After: time.Second, Detail: "not sent: the request before it failed"})
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, build func(ctx co
 
 // stopping is the outcome of attempts that the server's end breaks off. They may have arrived, as when the server crashes, and
 // like then the same attempt is made again.
-var stopping = rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "broken off: the server is stopping"}
+var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: "broken off: the server is stopping"}
 
 func failure(err error) rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Failed, Detail: excerpt("", err.Error())}
