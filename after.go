@@ -14,6 +14,35 @@ type Schedule interface {
 	Next(after Instant) (next Instant, ok bool)
 }
 
+// MaxScheduleSteps bounds what one look for the next due time of a schedule costs: a step is one candidate, and takes about half a
+// microsecond. Timers whose schedules cost more are refused.
+const MaxScheduleSteps = 2000
+
+// Metered is a schedule that counts what a look at it costs.
+type Metered interface {
+	Schedule
+
+	// Look is Next with the number of steps that it took. With more than MaxScheduleSteps it gave up: whether there is a time after
+	// the given one, and which, is not known, and ok is false.
+	Look(after Instant) (next Instant, ok bool, steps int)
+}
+
+// Look is Next of any schedule, with the number of steps that it took.
+func Look(s Schedule, after Instant) (next Instant, ok bool, steps int) {
+	if m, metered := s.(Metered); metered {
+		return m.Look(after)
+	}
+	next, ok = s.Next(after)
+	return next, ok, 1
+}
+
+// Counted is a schedule that may count due times without a look at each.
+type Counted interface {
+	// Between returns how many due times lie after the first time and not after the second, and the last of them. It is false
+	// if it would have to look at each.
+	Between(after, until Instant) (n uint64, last Instant, ok bool)
+}
+
 // Step is what follows from an event in the life of a timer: one conditional write.
 type Step struct {
 	Keep   bool   // the timer stays as it is; only Log is written
@@ -24,6 +53,15 @@ type Step struct {
 
 // missedCount bounds how many missed occurrences are counted one by one before a run's count is left open (0).
 const missedCount = 100_000
+
+// Tiring is a schedule that can have enough of being asked: then occurrences are not counted one by one any more where they can be
+// jumped over, and where they cannot, what is left is for another step.
+type Tiring interface{ Tired() bool }
+
+func tired(s Schedule) bool {
+	t, ok := s.(Tiring)
+	return ok && t.Tired()
+}
 
 // After is the whole life of a timer: it returns what follows when the attempt occ of t, sent at sent with the fencing token
 // token, ended with o at now (all by the store's clock). t is the latest version of the row of that generation; if occ is no
@@ -225,7 +263,7 @@ func (t *Timer) skipOverlapped(began, now Instant, s Schedule, b streak) (log []
 	}
 	t.Backlog.To = now
 	skip := func() {
-		log = append(log, t.pass(now, now, EndSkipped, s, func(cur, _ Instant) (why why) {
+		log = append(log, t.pass(now, now, EndSkipped, s, b, func(cur, _ Instant) (why why) {
 			if cur >= t.Backlog.From && cur <= now {
 				why.text, why.cause, why.other = "overlap: an earlier occurrence was in progress", CauseOverlapped, b.occ
 			}
@@ -247,6 +285,9 @@ func (t *Timer) skipOverlapped(began, now Instant, s Schedule, b streak) (log []
 func (t *Timer) settled(now Instant, s Schedule, log []Record, b streak) Step {
 	if !t.Paused && t.Due < now {
 		log = append(log, t.catchUp(now, s, b)...)
+	}
+	if t.Due == UnknownDue {
+		t.stall()
 	}
 	if t.Over() {
 		if t.Spec.Keep == 0 || t.Key.Fire != "" {
@@ -276,10 +317,24 @@ func (t *Timer) following(cur Instant, passed uint64, s Schedule) Instant {
 	if s == nil || t.Key.Fire != "" || !t.Spec.Recurring() || t.Spec.MaxOccurrences != 0 && passed >= t.Spec.MaxOccurrences {
 		return Never
 	}
-	if next, ok := s.Next(cur); ok {
+	next, ok, steps := Look(s, cur)
+	switch {
+	case ok:
 		return next
+	case steps > MaxScheduleSteps:
+		return UnknownDue
 	}
 	return Never
+}
+
+// UnknownDue is the due time of a timer whose next occurrence costs too much to find. Timers of such schedules are refused, but a
+// calendar may have changed since, or the bound. The timer is paused, and the reason says why.
+var UnknownDue = MaxInstant
+
+// stall pauses a timer whose next due time is not known.
+func (t *Timer) stall() {
+	t.Paused, t.Until = true, 0
+	t.Reason = fmt.Sprintf("its schedule takes more than %d steps to find the next occurrence: replace the timer or reschedule it", MaxScheduleSteps)
 }
 
 // rest returns when a timer with no attempt in progress needs attention.
@@ -345,7 +400,7 @@ func (t *Timer) catchUp(now Instant, s Schedule, b streak) []Record {
 	} else if t.Spec.Misfire == MisfireAll {
 		near = now.Add(-t.Spec.Deadline - t.Spec.Jitter)
 	}
-	return t.pass(now, near, EndMissed, s, func(cur, next Instant) (why why) {
+	return t.pass(now, near, EndMissed, s, b, func(cur, next Instant) (why why) {
 		if cur > now {
 			return why
 		}
@@ -365,10 +420,15 @@ type why struct {
 
 // pass moves Due past the occurrences for which gone says why, and returns their records: one for each run with the same
 // reason. What lies before near is all gone, so that too many to count can be jumped over.
-func (t *Timer) pass(now, near Instant, e Ending, s Schedule, gone func(cur, next Instant) why) []Record {
+func (t *Timer) pass(now, near Instant, e Ending, s Schedule, b streak, gone func(cur, next Instant) why) []Record {
 	var log []Record
 	var last why
-	for n := 0; t.Due != Never; {
+	jumped := false
+	for n := 0; t.Due != Never && t.Due != UnknownDue; {
+		enough := tired(s)
+		if enough && len(log) > 0 && (t.Spec.MaxOccurrences != 0 || near == 0) {
+			break
+		}
 		next := t.following(t.Due, t.Passed+1, s)
 		why := gone(t.Due, next)
 		if why.text == "" {
@@ -377,11 +437,11 @@ func (t *Timer) pass(now, near Instant, e Ending, s Schedule, gone func(cur, nex
 		if len(log) == 0 || why != last {
 			log = append(log, Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Cause: why.cause,
 				Other: why.other.Due, OtherManual: why.other.Manual, Due: t.Due, Reason: why.text, Ended: now})
-			n, last = 0, why
+			n, last, jumped = 0, why, false
 		}
 		run := &log[len(log)-1]
 		run.LastDue = t.Due
-		if n < missedCount || t.Spec.MaxOccurrences != 0 {
+		if n < missedCount && !enough || t.Spec.MaxOccurrences != 0 {
 			n++
 			run.Count = uint32(n)
 			t.Passed++
@@ -389,10 +449,22 @@ func (t *Timer) pass(now, near Instant, e Ending, s Schedule, gone func(cur, nex
 			if e == EndMissed {
 				t.Missed++
 			}
-		} else if run.Count != 0 {
-			run.Count = 0
-			if far := jump(next, near, s); next != Never {
-				next = far
+			if more, until := t.countUntil(next, near, s, b, func(cur, next Instant) bool { return gone(cur, next) == why }); more > 0 {
+				counted := min(more, uint64(max(missedCount-n, 0)))
+				n += int(counted)
+				t.Passed, t.Ended, run.LastDue = t.Passed+counted, t.Ended+counted, until
+				if e == EndMissed {
+					t.Missed += counted
+				}
+				if run.Count = uint32(n); counted < more {
+					run.Count, jumped = 0, true
+				}
+				next = t.following(until, t.Passed+1, s)
+			}
+		} else if !jumped {
+			run.Count, jumped = 0, true
+			if next != Never {
+				next = jump(next, near, s)
 			}
 		}
 		t.Due = next
@@ -400,18 +472,68 @@ func (t *Timer) pass(now, near Instant, e Ending, s Schedule, gone func(cur, nex
 	return log
 }
 
-// jump returns an occurrence that is due at near or before, at most a few doublings of a minute before it if there are any;
-// cur if there is none after it.
-func jump(cur, near Instant, s Schedule) Instant {
-	for back := time.Minute; ; back *= 2 {
-		from := near.Add(-back)
-		if from <= cur {
-			return cur
-		}
-		if n, ok := s.Next(from); ok && n <= near {
-			return n
+// countUntil counts the occurrences from next on that are given up alike and are followed by another one not after near, where the
+// schedule can count them, and returns the last of them. alike reports whether one is, with the one after it.
+func (t *Timer) countUntil(next, near Instant, s Schedule, b streak, alike func(cur, next Instant) bool) (n uint64, last Instant) {
+	c, ok := s.(Counted)
+	if !ok || t.Spec.MaxOccurrences != 0 {
+		return 0, 0
+	}
+	for _, change := range t.changes(b) { // between two changes, those that are given up for one reason are in a row
+		if change >= next {
+			near = min(near, change)
 		}
 	}
+	for next < near {
+		all, end, ok := c.Between(next-1, near)
+		if !ok || all < 2 {
+			return 0, 0
+		}
+		if n, last, _ = c.Between(next-1, end-1); alike(last, end) {
+			return n, last
+		}
+		near = next + (last-next)/2
+	}
+	return 0, 0
+}
+
+// changes are the times at which the reason changes why what was due then is given up.
+func (t *Timer) changes(b streak) []Instant {
+	list := []Instant{b.From - 1}
+	for _, w := range t.Waits {
+		list = append(list, w.From-1, w.To)
+	}
+	return list
+}
+
+// jump returns the last occurrence but one that is due at near or before, so that the last is looked at as any other; cur if there is
+// none after it.
+func jump(cur, near Instant, s Schedule) Instant {
+	last, ok := lastUntil(cur, near, s)
+	if !ok {
+		return cur
+	}
+	if before, ok := lastUntil(cur, last-1, s); ok {
+		return before
+	}
+	return cur
+}
+
+// lastUntil returns the last occurrence after cur that is not after until, by halves.
+func lastUntil(cur, until Instant, s Schedule) (last Instant, ok bool) {
+	last, ok = s.Next(cur)
+	if !ok || last > until {
+		return 0, false
+	}
+	for end := until + 1; end-last > 1; {
+		middle := last + (end-last)/2
+		if n, ok := s.Next(middle - 1); ok && n <= until {
+			last = n
+		} else {
+			end = middle
+		}
+	}
+	return last, true
 }
 
 // Detach splits the scheduled occurrence that is due from its timer, which goes on with the next one: under OverlapAllow

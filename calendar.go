@@ -170,6 +170,23 @@ type Described interface {
 	Location() *time.Location
 }
 
+// MeteredMarks is a Described schedule that counts what a mark costs.
+type MeteredMarks interface {
+	// MarkSteps is Mark with the number of steps that it took; one that takes more than MaxScheduleSteps is left out.
+	MarkSteps(due Instant) (mark string, steps int)
+}
+
+// Mark is Mark of any schedule, with the number of steps that it took.
+func Mark(s Schedule, due Instant) (mark string, steps int) {
+	switch s := s.(type) {
+	case MeteredMarks:
+		return s.MarkSteps(due)
+	case Described:
+		return s.Mark(due), 1
+	}
+	return "", 0
+}
+
 // Preview is what a schedule comes to.
 type Preview struct {
 	Words    string

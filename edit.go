@@ -25,6 +25,9 @@ func NewTimer(key Key, spec Spec, sure, now Instant, s Schedule) (Timer, error) 
 	if !spec.Recurring() {
 		from = 0
 	}
+	if err := spec.CheckCost(from, s); err != nil {
+		return Timer{}, err
+	}
 	due, ok := s.Next(from)
 	if first, begins := s.Next(0); begins && first > sure && from != 0 {
 		due, ok = first, true
@@ -129,6 +132,9 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if !t.Paused {
 		return Step{To: t}
 	}
+	if t.Due == UnknownDue {
+		t.Due = t.following(now, t.Passed, s) // its calendars may have changed since
+	}
 	until := min(now, t.pauseEnds()) // what comes due after the end of a pause fires, however late that end is noticed
 	t.Paused, t.Reason, t.Until, t.Updated = false, "", 0, now
 	if begun := t.Attempts != 0 || t.Began != 0; busy || begun && !t.Manual {
@@ -154,7 +160,7 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 
 // passPause gives up what came due until the end of a pause.
 func (t *Timer) passPause(until, now Instant, s Schedule) []Record {
-	return t.pass(now, until, EndSkipped, s, func(cur, _ Instant) (why why) {
+	return t.pass(now, until, EndSkipped, s, streak{}, func(cur, _ Instant) (why why) {
 		if cur <= until {
 			why.text, why.cause = "paused", CausePaused
 		}
@@ -192,13 +198,17 @@ func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy 
 func (t *Timer) skip(n *uint32, text string, now Instant, s Schedule) []Record {
 	left := *n
 	*n = 0
-	return t.pass(now, 0, EndSkipped, s, func(Instant, Instant) (gone why) {
+	log := t.pass(now, 0, EndSkipped, s, streak{}, func(Instant, Instant) (gone why) {
 		if left > 0 {
 			left--
 			gone.text, gone.cause = text, CauseSkippedByRequest
 		}
 		return gone
 	})
+	if left > 0 && t.Due != Never && len(log) > 0 {
+		log[len(log)-1].Reason = Shorten(fmt.Sprintf("%s; %d more were to be skipped, and cost too much to find", text, left), MaxDetail)
+	}
+	return log
 }
 
 // Run asks for a fire now, beside the schedule: it never uses up an occurrence. It returns the run's due time, which names it. An
@@ -374,7 +384,7 @@ func (t *Timer) besideRuns() []Instant {
 // whether that is another one. A timer that would have none stays as it is.
 func (t *Timer) Replan(now Instant, s Schedule) bool {
 	due := t.following(now, t.Passed, s)
-	if due == Never || due == t.Due {
+	if due == Never || due == UnknownDue || due == t.Due {
 		return false
 	}
 	t.Due = due

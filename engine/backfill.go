@@ -46,7 +46,10 @@ func (e *Engine) Backfill(ctx context.Context, key rouse.Key, from, until rouse.
 		return b, rouse.Refuse("name", key.Name, "has no schedule to go back on", "create a timer that is due now instead")
 	}
 	b.Zone = describe(s).Location
-	due := coming(&t, s, from-1, until, MaxBackfill+1)
+	due, err := coming(ctx, &t, s, from-1, until, MaxBackfill+1)
+	if err != nil {
+		return b, err
+	}
 	if len(due) > MaxBackfill {
 		return b, rouse.Refuse("from", from.String(), fmt.Sprintf("has more than %d occurrences until %v", MaxBackfill, until), "give a shorter range")
 	}

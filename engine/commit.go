@@ -16,6 +16,7 @@ type write struct {
 	// timer is what the row of a put says, so that it need not be read from it. Once it is committed, nobody changes it.
 	timer *rouse.Timer
 
+	spared bool // of the entry that it settles, the misfire policy gives up nothing
 	plain  bool // it gives a hold back: it is not written as held
 	renews bool // the row is held on whatever else speaks against it, as an attempt is out
 	// Set by flush: before it was written, by both clocks.
@@ -317,6 +318,7 @@ func (e *Engine) settledEntry(w *write, revision uint64, now rouse.Instant) {
 	}
 	switch {
 	case c.Keep: // the outcome came too late to matter; the row is what it was
+		en.asked = w.spared
 	case c.To == nil:
 		e.window.drop(en)
 		return

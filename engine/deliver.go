@@ -50,6 +50,10 @@ func (e *Engine) fireLoop(ctx context.Context) {
 
 // enqueue takes an entry that is due, and neither on the wheel nor in a lane, to where it goes next.
 func (e *Engine) enqueue(en *entry, now rouse.Instant) {
+	if _, ok := rouse.DraftSpec(&en.row); ok {
+		e.decide(en, reported{step: finish})
+		return
+	}
 	t, err := e.decoded(en)
 	if err != nil {
 		// Nothing can be said of the row, so nothing is done to it; it stays in the store for people to look at.
@@ -57,8 +61,8 @@ func (e *Engine) enqueue(en *entry, now rouse.Instant) {
 		e.opts.Events.failed("decode", err)
 		return
 	}
-	if step := e.attend(en, t, now); step != nil {
-		e.decide(en, reported{step: step})
+	if look := e.attend(en, t, now); look.step != nil {
+		e.decide(en, look)
 		return
 	}
 	occ, ok := t.Current()
@@ -92,16 +96,13 @@ func (e *Engine) enqueue(en *entry, now rouse.Instant) {
 // step moves a timer on where no attempt has ended.
 type step func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step
 
-// attend returns what a row needs that is not a fire, or nil.
-func (e *Engine) attend(en *entry, t *rouse.Timer, now rouse.Instant) step {
-	if _, ok := rouse.DraftSpec(&en.row); ok {
-		return finish
-	}
+// attend returns what a row needs that is not a fire; without a step that is nothing.
+func (e *Engine) attend(en *entry, t *rouse.Timer, now rouse.Instant) (look reported) {
 	switch {
 	case t.Key.Fire != "" && !t.Live, t.Over(): // a dead letter, or an ended timer, that was kept long enough
-		return e.forget
+		return reported{step: e.forget}
 	case t.PauseOver(now) && (t.Attempts == 0 || !t.Manual):
-		return func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
+		look.step = func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
 			if !t.PauseOver(now) {
 				return rouse.Step{Keep: true}
 			}
@@ -112,24 +113,27 @@ func (e *Engine) attend(en *entry, t *rouse.Timer, now rouse.Instant) step {
 			}
 			return step
 		}
+		return look
 	}
 	if t.Attempts != 0 || len(t.Runs) > 0 || t.Paused {
-		return nil
+		return look
 	}
-	if t.CanMisfire(now.Sub(t.SentAt(t.Due))) {
-		if s, ok := e.compiled.known(t); !ok || t.Misfired(now, s) {
-			return misfire // which looks again, and where it may wait for the store
+	if asked := en.asked; asked {
+		en.asked = false
+	} else if t.CanMisfire(now.Sub(t.SentAt(t.Due))) {
+		if s, ok := e.compiled.known(t); !ok || misfired(t, now, s) {
+			return reported{step: misfire, asks: true} // which looks again, and where it may wait for the store
 		}
 	}
 	if t.Spec.Overlap == rouse.OverlapAllow && t.Key.Fire == "" && t.Spec.Recurring() {
-		return func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
+		look.step = func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
 			if t.Attempts != 0 || len(t.Runs) > 0 || t.Paused || t.Due > now || s == nil {
 				return rouse.Step{Keep: true}
 			}
 			return t.Detach(now, s)
 		}
 	}
-	return nil
+	return look
 }
 
 // forget removes a row that was kept long enough, if it still is such a one.

@@ -202,12 +202,12 @@ func forFires(key rouse.Key) error {
 	return cmp.Or(key.Check(), rouse.CheckFireID(key.Fire))
 }
 
-// schedule returns the schedule of a timer that recurs, nil for one that does not.
+// schedule returns the schedule of a timer that recurs, for one goroutine; nil for one that does not.
 func (e *Engine) schedule(t *rouse.Timer) (rouse.Schedule, error) {
 	s, err := e.compiled.of(t)
 	switch {
 	case err == nil:
-		return s, nil
+		return &meter{Schedule: s}, nil
 	case errors.Is(err, errNoSchedule) || t.Key.Fire != "": // no other occurrence follows
 		return nil, nil
 	case errors.Is(err, rouse.ErrUnavailable):

@@ -153,16 +153,17 @@ type Engine struct {
 
 	hindrances hindrances
 
-	outcomes outcomes       // reported by sinks, not settled yet
-	gone     chan rouse.Key // timers whose target wants no more of them
-	grown    chan rouse.Key // timers that may have more records than are kept
-	watch    watch          // what the invariants came to
-	wake     chan struct{}  // the wheel has something earlier than the firing loop waits for
-	room     chan struct{}  // the window shrank, or something must be read again
-	senders  sync.WaitGroup
-	stopping atomic.Bool
-	deliver  context.Context // lives until deliveries must end
-	began    chan struct{}   // closed when the store's clock is known
+	outcomes    outcomes       // reported by sinks, not settled yet
+	evaluations evaluations    // of them, those that cost more than the settle loop spends
+	gone        chan rouse.Key // timers whose target wants no more of them
+	grown       chan rouse.Key // timers that may have more records than are kept
+	watch       watch          // what the invariants came to
+	wake        chan struct{}  // the wheel has something earlier than the firing loop waits for
+	room        chan struct{}  // the window shrank, or something must be read again
+	senders     sync.WaitGroup
+	stopping    atomic.Bool
+	deliver     context.Context // lives until deliveries must end
+	began       chan struct{}   // closed when the store's clock is known
 }
 
 // New returns an engine that does nothing until Run.
@@ -181,6 +182,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	e.outcomes.signal = make(chan struct{}, 1)
 	e.hints, _ = direct.(rouse.Watcher)
 	e.health.store, _ = direct.(rouse.Checked)
+	e.evaluations.signal = make(chan struct{}, 1)
 	e.compiled.compile = o.Compile
 	e.compiled.store, e.compiled.shared = store, o.Shared
 	e.grant.Store(&grant{})
@@ -209,24 +211,27 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.window.wheel = wheel.New(e.Now())
 	e.mu.Unlock()
 
-	// Four lives, ended one after another: reading and firing; deliveries; settling and commits; what the strategy keeps.
+	// Five lives, ended one after another: reading and firing; deliveries; evaluating; settling and commits; what the strategy keeps.
 	deliver, endDeliveries := context.WithCancel(context.WithoutCancel(ctx))
+	evaluate, endEvaluating := context.WithCancel(context.WithoutCancel(ctx))
 	settle, endSettling := context.WithCancel(context.WithoutCancel(ctx))
 	commit, endCommits := context.WithCancel(context.WithoutCancel(ctx))
 	strategy, endStrategy := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStrategy()
 	defer endCommits()
 	defer endSettling()
+	defer endEvaluating()
 	defer endDeliveries()
 	e.deliver = deliver
 	close(e.began)
 
-	var front, settlers, committers, strategies sync.WaitGroup
+	var front, evaluators, settlers, committers, strategies sync.WaitGroup
 	if r, ok := e.strategy.(rouse.Runner); ok {
 		strategies.Go(func() { r.Run(strategy) })
 	}
 	committers.Go(func() { e.writer.Run(commit) })
 	settlers.Go(func() { e.settleLoop(settle) })
+	evaluators.Go(func() { e.evaluateLoop(evaluate) })
 	if e.others != nil {
 		committers.Go(func() { e.looks.Run(commit) })
 		settlers.Go(func() { e.renewLoop(settle) })
@@ -243,6 +248,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.stopping.Store(true)
 	front.Wait()
 	e.drain(endDeliveries)
+	endEvaluating()
+	evaluators.Wait()
 	endSettling()
 	settlers.Wait()
 	e.release(commit)

@@ -75,7 +75,9 @@ type house struct {
 
 func start(t *testing.T, store rouse.Store, sink *recorder, o Options) *house {
 	t.Helper()
-	o.Compile = schedule.Compile
+	if o.Compile == nil {
+		o.Compile = schedule.Compile
+	}
 	e := New(store, claim.NewSole(o.Buckets), sink, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -69,6 +69,7 @@ func (ev *Events) conflicted(n int) {
 type health struct {
 	store      rouse.Checked // nil if it cannot tell of damage
 	read, fire atomic.Int64
+	settle     atomic.Int64 // 0 while there is nothing to settle
 	commits    flights
 	failing    atomic.Int64 // since when commits have failed, 0 if the last one did not
 }
@@ -131,6 +132,12 @@ func (e *Engine) Healthy() error {
 		return nil
 	}
 	err := errors.Join(late("the firing loop", e.health.fire.Load(), 5*time.Second), late("the reading loop", e.health.read.Load(), 45*time.Second))
+	if at := e.health.settle.Load(); at != 0 {
+		err = errors.Join(err, late("the settling loop", at, 15*time.Second))
+	}
+	if at := e.evaluations.since(); !at.IsZero() {
+		err = errors.Join(err, late("the evaluation of a schedule", at.UnixNano(), 15*time.Second))
+	}
 	if at := e.health.failing.Load(); at != 0 {
 		err = errors.Join(err, late("the store", at, 5*time.Second))
 	}

@@ -66,7 +66,7 @@ func (e *Engine) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (
 		if s, err = e.compiled.parse(&t.Spec, rouse.ScheduleInput{Key: key, Anchor: t.Anchor}); err == nil {
 			p := describe(s)
 			x.Words, x.Zone = p.Words, p.Location
-			x.Next = e.next(&t, s)
+			x.Next = e.next(ctx, &t, s)
 		}
 	}
 	if at != 0 {
@@ -96,7 +96,7 @@ func (x *Explanation) when(i rouse.Instant) string {
 }
 
 // next returns what is to come of a timer.
-func (e *Engine) next(t *rouse.Timer, s rouse.Schedule) []rouse.Coming {
+func (e *Engine) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule) []rouse.Coming {
 	if t.Due == rouse.Never || t.Key.Fire != "" {
 		return nil
 	}
@@ -107,7 +107,8 @@ func (e *Engine) next(t *rouse.Timer, s rouse.Schedule) []rouse.Coming {
 	if !t.Spec.Recurring() {
 		return []rouse.Coming{{Due: t.Due, At: t.SentAt(t.Due)}}
 	}
-	return coming(t, s, t.Due-1, rouse.Never, n)
+	list, _ := coming(ctx, t, s, t.Due-1, rouse.Never, n) // a schedule that costs too much is explained without its next times
+	return list
 }
 
 // explainNow says what the timer is at, then what it did last.

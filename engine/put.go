@@ -347,6 +347,9 @@ func (e *Engine) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, fr
 	if !spec.Recurring() && from == 0 {
 		anchor = 0 // a one-shot timer whose time has passed fires at once
 	}
+	if err := spec.CheckCost(anchor, s); err != nil {
+		return rouse.Preview{}, err
+	}
 	if first, ok := s.Next(anchor); ok {
 		if err := spec.CheckIntervals(first, s); err != nil {
 			return rouse.Preview{}, err
@@ -356,8 +359,8 @@ func (e *Engine) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, fr
 		count = min(count, int(spec.MaxOccurrences))
 	}
 	p := describe(s)
-	p.Next = coming(&rouse.Timer{Key: key, Spec: spec}, s, anchor, rouse.Never, count)
-	return p, nil
+	p.Next, err = coming(ctx, &rouse.Timer{Key: key, Spec: spec}, s, anchor, rouse.Never, count)
+	return p, err
 }
 
 // describe is a preview without times.
@@ -368,19 +371,29 @@ func describe(s rouse.Schedule) rouse.Preview {
 	return rouse.Preview{Location: time.UTC}
 }
 
-// coming returns up to count due times after from and before until.
-func coming(t *rouse.Timer, s rouse.Schedule, from, until rouse.Instant, count int) (list []rouse.Coming) {
-	d, _ := s.(rouse.Described)
-	for len(list) < count {
-		next, ok := s.Next(from)
-		if !ok || next >= until {
-			break
+// maxLookSteps bounds what one request may cost that computes due times, in steps of rouse.MaxScheduleSteps: about a tenth of a second.
+const maxLookSteps = 200_000
+
+// coming returns up to count due times after from and before until. It refuses what costs more than maxLookSteps, and ends with ctx.
+func coming(ctx context.Context, t *rouse.Timer, s rouse.Schedule, from, until rouse.Instant, count int) (list []rouse.Coming, err error) {
+	for spent := 0; len(list) < count; {
+		next, ok, steps := rouse.Look(s, from)
+		spent += steps
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case steps > rouse.MaxScheduleSteps:
+			return nil, rouse.TooCostly(&t.Spec, from)
+		case !ok || next >= until:
+			return list, nil
 		}
 		c := rouse.Coming{Due: next, At: t.SentAt(next)}
-		if d != nil {
-			c.Mark = d.Mark(next)
-		}
+		c.Mark, steps = rouse.Mark(s, next)
 		list, from = append(list, c), next
+		if spent += steps; spent > maxLookSteps && len(list) < count {
+			return nil, rouse.Refuse("count", strconv.Itoa(count), fmt.Sprintf("times of this schedule take more than %d steps, which is all that one call may take", maxLookSteps),
+				fmt.Sprintf("ask for %d or fewer, and go on from the last one", len(list)))
+		}
 	}
-	return list
+	return list, nil
 }

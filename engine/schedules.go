@@ -36,26 +36,28 @@ func (c *compiled) of(t *rouse.Timer) (rouse.Schedule, error) {
 		return nil, errNoSchedule
 	}
 	in := rouse.ScheduleInput{Key: rouse.Key{Namespace: t.Key.Namespace, Name: t.Key.Name}, Anchor: t.Anchor}
-	if t.Spec.Plain() {
+	if t.Spec.Plain() && (common(t.Spec.Schedule) || cheap(t.Spec.Schedule)) {
 		return c.parse(&t.Spec, in)
 	}
 	return c.own.get(timerVersion{in.Key, t.Generation}, t.Spec.Calendar, c.calendarAge(), func() (rouse.Schedule, error) { return c.parse(&t.Spec, in) })
 }
 
-// known returns the schedule of a timer if that takes no look at the store; nil if it does not recur. What it depends on may have
-// changed meanwhile.
+// known returns the schedule of a timer if it is at hand, or cheap to read; nil if the timer does not recur.
 func (c *compiled) known(t *rouse.Timer) (s rouse.Schedule, ok bool) {
 	switch {
 	case t.Key.Fire != "" || !t.Spec.Recurring():
 		return nil, true
-	case t.Spec.Plain():
+	case t.Spec.Plain() && cheap(t.Spec.Schedule):
 		s, err := c.of(t)
 		return s, err == nil
+	case t.Spec.Plain() && common(t.Spec.Schedule):
+		s = c.cache.known(t.Spec.Schedule, t.Spec.Timezone)
+		return s, s != nil
 	}
 	c.own.mu.Lock()
 	defer c.own.mu.Unlock()
 	own, ok := c.own.parsed[timerVersion{rouse.Key{Namespace: t.Key.Namespace, Name: t.Key.Name}, t.Generation}]
-	return own.Schedule, ok
+	return own.Schedule, ok && own.fresh()
 }
 
 // timers is a bounded cache of schedules that belong to one timer each. One that goes by a calendar is compiled again after
@@ -75,11 +77,13 @@ type ownSchedule struct {
 	until time.Time // zero: for ever
 }
 
+func (s *ownSchedule) fresh() bool { return s.until.IsZero() || time.Now().Before(s.until) }
+
 func (c *timers) get(v timerVersion, rule rouse.CalendarRule, age time.Duration, parse func() (rouse.Schedule, error)) (rouse.Schedule, error) {
 	c.mu.Lock()
 	s, ok := c.parsed[v]
 	c.mu.Unlock()
-	if ok && (s.until.IsZero() || time.Now().Before(s.until)) {
+	if ok && s.fresh() {
 		return s.Schedule, nil
 	}
 	parsed, err := parse()
@@ -131,6 +135,11 @@ func (c *compiled) parse(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedu
 	return c.cache.get(spec.Schedule, spec.Timezone, func() (rouse.Schedule, error) { return c.compile(spec, in) })
 }
 
+// cheap reports whether reading a schedule costs about as much as asking it: intervals and the words for cron expressions.
+func cheap(text string) bool {
+	return text != "" && (text[0] == '@' || text[0] == 'P' || text[0] == 'R')
+}
+
 // common says whether a schedule has the same times for every timer: a cron expression of digits, names and signs, without
 // an anchor and without H.
 func common(text string) bool {
@@ -148,12 +157,15 @@ type scheduleKey struct{ text, zone string }
 
 const maxSchedules = 4096
 
-func (c *schedules) get(text, zone string, parse func() (rouse.Schedule, error)) (rouse.Schedule, error) {
-	key := scheduleKey{text, zone}
+// known returns a schedule that is in the cache, or nil.
+func (c *schedules) known(text, zone string) rouse.Schedule {
 	c.mu.RLock()
-	s := c.parsed[key]
-	c.mu.RUnlock()
-	if s != nil {
+	defer c.mu.RUnlock()
+	return c.parsed[scheduleKey{text, zone}]
+}
+
+func (c *schedules) get(text, zone string, parse func() (rouse.Schedule, error)) (rouse.Schedule, error) {
+	if s := c.known(text, zone); s != nil {
 		return s, nil
 	}
 	s, err := parse()

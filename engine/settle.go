@@ -17,6 +17,10 @@ type reported struct {
 	fire bool   // it comes from a sink: the fire was out
 	step step   // not nil: no outcome, but this moves the timer on
 	of   uint64 // if no fire was out: the revision of the row that was looked at
+	asks bool   // the step asks the misfire policy,
+	kept bool   // which gives up nothing
+
+	ready *rouse.Change // not nil: the write that it comes to, from the version of its row that is in it
 
 	away rouse.Instant // since when the store does not take it; 0 if that was not tried
 
@@ -84,10 +88,13 @@ const settleAgain = 500 * time.Millisecond
 // settle writes outcomes until each is written, or is seen to be about a generation that has ended. The end of ctx does not
 // stop a write, as what was delivered should not come again after an orderly end; it stops only the trying again.
 func (e *Engine) settle(ctx context.Context, list []reported) {
+	defer e.health.settle.Store(0)
+	e.health.settle.Store(time.Now().UnixNano())
 	e.countReported(list)
 	writing := context.WithoutCancel(ctx)
 	for wait := 10 * time.Millisecond; len(list) > 0; {
 		var items []*write
+		e.health.settle.Store(time.Now().UnixNano())
 		if list, items = e.steps(list); len(list) == 0 {
 			return
 		}
@@ -95,6 +102,7 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 		asked := e.Now()
 		_, err := e.writer.Do(writing, items)
 		failpoint("after-settle")
+		e.health.settle.Store(time.Now().UnixNano())
 		refused, unknown := parted(list, items, asked)
 		if list = e.conflicts(writing, refused); err == nil {
 			e.later(unknown)
@@ -173,40 +181,76 @@ func (e *Engine) steps(list []reported) ([]reported, []*write) {
 	backing := make([]write, len(list))
 	type base struct {
 		t              *rouse.Timer
+		revision       uint64
 		orphan, logged bool
 	}
 	bases := make([]base, len(list))
 	e.mu.Lock()
 	for i := range list {
-		t, err := e.decoded(list[i].en)
-		if err != nil {
-			t = &rouse.Timer{Key: list[i].en.row.Key, Generation: list[i].en.row.Generation, Revision: list[i].en.row.Revision}
-		}
-		bases[i] = base{t, list[i].en.orphan, list[i].en.logged}
+		en := list[i].en
+		bases[i] = base{e.settled(en), en.row.Revision, en.orphan, en.logged}
 	}
 	e.mu.Unlock()
-	var failed error
 	left := list[:0]
+	var m meter
 	for i := range list {
-		r := list[i]
-		c, err := e.change(&r, bases[i].t, bases[i].orphan, bases[i].logged, now)
-		if err != nil {
-			failed = err
-			e.later([]reported{r})
-			continue
+		r, b := list[i], &bases[i]
+		ready := r.ready
+		r.ready, r.counted = nil, true
+		if ready != nil && !b.orphan && !b.logged && ready.If == b.revision {
+			backing[i].change = *ready
+		} else {
+			m = meter{limit: quickSteps}
+			c, err := e.quickChange(&r, b.t, b.orphan, b.logged, now, &m)
+			switch {
+			case errors.Is(err, errLater):
+				continue
+			case err != nil:
+				e.opts.Events.failed("settle", err)
+				e.later([]reported{r})
+				continue
+			}
+			backing[i].change = c
 		}
-		backing[i] = write{change: c, settles: r.en}
+		backing[i].settles, backing[i].spared = r.en, r.kept
 		left, items = append(left, r), append(items, &backing[i])
-	}
-	if failed != nil {
-		e.opts.Events.failed("settle", failed)
 	}
 	return left, items
 }
 
+// settled returns the timer of an entry to settle, nil of a draft: that is compiled to be read, which takes too long here.
+func (e *Engine) settled(en *entry) *rouse.Timer {
+	if _, draft := rouse.DraftSpec(&en.row); draft && en.timer == nil {
+		return nil
+	}
+	t, err := e.decoded(en)
+	if err != nil {
+		return unreadable(&en.row)
+	}
+	return t
+}
+
+// quickChange is change for what costs little; the rest is evaluated in turn, and errLater returned.
+func (e *Engine) quickChange(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant, m *meter) (c rouse.Change, err error) {
+	if t != nil {
+		c, err = e.change(r, t, orphan, logged, now, m)
+		if err == nil && !m.out || err != nil && !errors.Is(err, errLater) {
+			return c, err
+		}
+	}
+	if e.evaluations.add(*r) {
+		return c, errLater
+	}
+	if t == nil { // the engine stops: what was delivered is settled all the same
+		t = unreadable(&r.en.row)
+	}
+	*m = meter{}
+	return e.change(r, t, orphan, logged, now, m)
+}
+
 // change is the one conditional write that an outcome leads to. logged says that a record of its occurrence was written while it
-// was out.
-func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant) (rouse.Change, error) {
+// was out. With a limit of the meter, a schedule that is not at hand is errLater.
+func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant, m *meter) (rouse.Change, error) {
 	if orphan { // its timer was deleted or replaced: only the record of the fire is left to write
 		var log []rouse.Record
 		if r.fire && !logged {
@@ -219,21 +263,34 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 	if !r.fire && t.Revision != r.of { // the row has changed since it was looked at: it will be looked at anew
 		return rouse.Change{Key: t.Key, If: t.Revision, Keep: true}, nil
 	}
-	s, err := e.schedule(t)
-	if err != nil {
-		return rouse.Change{}, err // a step without it would end the timer
+	s, known := e.compiled.known(t)
+	if !known {
+		if m.limit > 0 {
+			return rouse.Change{}, errLater
+		}
+		var err error
+		if s, err = e.schedule(t); err != nil {
+			return rouse.Change{}, err // a step without it would end the timer
+		}
 	}
 	if r.away != 0 {
 		held := *t
 		held.Waited(rouse.CauseStoreUnavailable, r.away, now)
 		t = &held
 	}
+	s = m.on(s)
+	var err error
 	var step rouse.Step
 	if r.step != nil {
 		step = r.step(t, now, s)
+		r.kept = r.asks && step.Keep
 	} else {
 		step = t.After(r.en.occ, r.en.token, r.o, r.en.sent, now, s)
 	}
+	if m.out {
+		return rouse.Change{}, errLater
+	}
+	e.noteStalled(t, step.To)
 	if step.Keep && logged {
 		step.Log = nil
 	} else if step.Keep {

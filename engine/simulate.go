@@ -26,7 +26,7 @@ type SimulatedFire struct {
 	Zone   *time.Location
 }
 
-// MaxSimulated bounds the fires of one simulation, and maxSimulatedSteps the due times that it computes.
+// MaxSimulated bounds the fires of one simulation, and maxSimulatedSteps the steps of rouse.MaxScheduleSteps that it takes.
 const (
 	MaxSimulated      = 10_000
 	maxSimulatedSteps = 2_000_000
@@ -51,15 +51,14 @@ func (e *Engine) Simulate(ctx context.Context, q rouse.Query, from, until rouse.
 	if limit < 1 || limit > MaxSimulated {
 		return sim, rouse.Refuse("limit", strconv.Itoa(limit), "is out of bounds", fmt.Sprintf("use 1 to %d", MaxSimulated))
 	}
+	if from >= e.Now() && (q.DueUntil == 0 || q.DueUntil > until) {
+		q.DueUntil = until // what is due next later than that fires nothing before
+	}
 	var earliest latestFirst
-	steps := 0
+	m := &meter{limit: maxSimulatedSteps}
 	err := e.each(ctx, q, func(t *rouse.Timer) error {
 		sim.Timers++
-		return e.simulated(t, from, until, func(c rouse.Coming, zone *time.Location) bool {
-			if steps++; steps > maxSimulatedSteps {
-				sim.More = true
-				return false
-			}
+		err := e.simulated(ctx, t, m, from, until, func(c rouse.Coming, zone *time.Location) bool {
 			if len(earliest) == limit {
 				sim.More = true
 				if c.At >= earliest[0].At {
@@ -71,7 +70,14 @@ func (e *Engine) Simulate(ctx context.Context, q rouse.Query, from, until rouse.
 				FireID: rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, c.Due, false)})
 			return true
 		})
+		if m.out {
+			return errSpent
+		}
+		return err
 	})
+	if errors.Is(err, errSpent) {
+		sim.More, err = true, nil
+	}
 	sim.Fires = make([]SimulatedFire, len(earliest))
 	for i := len(earliest) - 1; i >= 0; i-- {
 		sim.Fires[i] = heap.Pop(&earliest).(SimulatedFire)
@@ -79,8 +85,11 @@ func (e *Engine) Simulate(ctx context.Context, q rouse.Query, from, until rouse.
 	return sim, err
 }
 
+// errSpent ends a simulation that has taken all its steps.
+var errSpent = errors.New("no steps are left")
+
 // simulated calls yield for the due times of a timer in a range, until it wants no more.
-func (e *Engine) simulated(t *rouse.Timer, from, until rouse.Instant, yield func(rouse.Coming, *time.Location) bool) error {
+func (e *Engine) simulated(ctx context.Context, t *rouse.Timer, m *meter, from, until rouse.Instant, yield func(rouse.Coming, *time.Location) bool) error {
 	s, err := e.compiled.of(t)
 	if errors.Is(err, errNoSchedule) {
 		if at := t.SentAt(t.Due); at >= from && at < until && !t.Paused {
@@ -112,9 +121,12 @@ func (e *Engine) simulated(t *rouse.Timer, from, until rouse.Instant, yield func
 		}
 	}
 	zone := describe(s).Location
-	d, _ := s.(rouse.Described)
+	m.on(s)
 	for ; left > 0; left-- {
-		due, ok := s.Next(at)
+		due, ok := m.Next(at)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if !ok || due >= until {
 			break
 		}
@@ -124,9 +136,9 @@ func (e *Engine) simulated(t *rouse.Timer, from, until rouse.Instant, yield func
 			continue
 		}
 		c := rouse.Coming{Due: due, At: sent}
-		if d != nil {
-			c.Mark = d.Mark(due)
-		}
+		var steps int
+		c.Mark, steps = rouse.Mark(s, due)
+		m.steps += steps
 		if !yield(c, zone) {
 			break
 		}

@@ -62,6 +62,7 @@ type entry struct {
 	orphan bool        // its generation ended while it was sending
 	cut    rouse.Cause // of an orphan: what ended it
 	looked time.Time   // when its row was last known to be the latest version and due; zero if it was not yet
+	asked  bool        // the misfire policy was asked just now, and gives up nothing
 	logged bool        // a change that came while it was sending recorded its occurrence
 	lane   *lane
 

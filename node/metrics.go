@@ -101,6 +101,7 @@ func (m *metrics) watch(e *engine.Engine, store rouse.Store) {
 	gauge("rouse_window_rows", "Rows in memory.", func(s engine.Stats) float64 { return float64(s.Window) })
 	gauge("rouse_window_bytes", "Bytes of rows in memory.", func(s engine.Stats) float64 { return float64(s.Bytes) })
 	gauge("rouse_queue_rows", "Due rows that wait for their lane.", func(s engine.Stats) float64 { return float64(s.Queued) })
+	m.evaluations(e)
 	gauge("rouse_fires_outstanding", "Fires with sinks.", func(s engine.Stats) float64 { return float64(s.Out) })
 	gauge("rouse_deliveries_running", "Running deliveries.", func(s engine.Stats) float64 { return float64(s.Running) })
 	gauge("rouse_lanes", "Lanes with something to do.", func(s engine.Stats) float64 { return float64(s.Lanes) })
@@ -262,4 +263,16 @@ func (r *repeats) allow(what string) int {
 	n := l.n
 	l.at, l.n = time.Now(), 0
 	return n
+}
+
+// evaluations tells what is evaluated outside of the loops that all timers share.
+func (m *metrics) evaluations(e *engine.Engine) {
+	counter := func(name, help string, read func(engine.Evaluations) uint64) {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(read(e.Evaluations())) }))
+	}
+	counter("rouse_evaluations_total", "Schedules evaluated in turn, because they cost more than the settling loop spends on one.", func(v engine.Evaluations) uint64 { return v.Count })
+	counter("rouse_evaluation_steps_total", "Steps that these took.", func(v engine.Evaluations) uint64 { return v.Steps })
+	counter("rouse_schedules_stalled_total", "Timers paused because their schedules cost too much.", func(v engine.Evaluations) uint64 { return v.Stalled })
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_evaluations_waiting", Help: "Schedules that wait for their turn."},
+		func() float64 { return float64(e.Evaluations().Waiting) }))
 }

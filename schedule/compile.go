@@ -16,7 +16,7 @@ import (
 //
 // No time lies before spec.Start, at spec.End or behind it, or at the TTL after the anchor or behind that. Intervals without a
 // start of their own begin at spec.Start: that is their first time. A schedule of a single time that does not come to be is
-// refused; whether the others have any time is for the caller to ask: Next says so within MaxSteps.
+// refused; whether the others have any time is for the caller to ask: Next tells, or Look that finding it costs too much.
 func Compile(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
 	o := Options{
 		Timezone: spec.Timezone, DST: spec.DST, Anchor: in.Anchor, Start: spec.Start,
@@ -187,12 +187,13 @@ func (c *composed) checkOneShots() error {
 // whyNot says why a single time does not come to be.
 func (c *composed) whyNot(at rouse.Instant) (wrong, cure string) {
 	const out, other = " is taken out by except", "give another time, or leave the exception out"
-	if c.except.end(at, c.zone) > at {
+	b := &budget{left: rouse.MaxScheduleSteps}
+	if c.except.end(at, c.zone, b) > at {
 		return at.String() + out, other
 	}
 	moved := ""
 	if d := dateOf(c.zone.wall(at)); c.days != nil && !c.days.count(d) {
-		target, ok := c.days.target(d)
+		target, ok := c.days.target(d, b)
 		if !ok {
 			wrong := d.String() + " does not count by calendar " + listed(c.days.reasons(d))
 			if c.shifts() {

@@ -7,19 +7,31 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// MaxSteps bounds how many candidates Next of a compiled schedule looks at before it says that there is no further time:
-// stretches that are taken out, days that do not count, and local times that come to nothing. A day, and a range of dates or
-// instants, that is taken out whole is one step, an hour or a minute likewise.
-const MaxSteps = 100_000
+// budget is what is left of rouse.MaxScheduleSteps for one look at a schedule, and what the look has worked out so far.
+type budget struct {
+	left  int
+	looks int // that make no whole step as yet
 
-// budget is what is left of MaxSteps.
-type budget struct{ left int }
+	on     minutes // what is taken out of the date day, if worked is set
+	day    rouse.Date
+	worked bool
+}
 
-// spend takes a step, and says whether there was one left.
+// spend takes a step, and reports whether there was one left.
 func (b *budget) spend() bool {
 	b.left--
 	return b.left >= 0
 }
+
+// spendLooks takes the steps for looks at a month, a day of a calendar or a period of a rule, which are cheaper.
+func (b *budget) spendLooks(n int) {
+	b.looks += n
+	b.left -= b.looks / looksPerStep
+	b.looks %= looksPerStep
+}
+
+// looksPerStep is how many looks cost about as much as a step.
+const looksPerStep = 16
 
 // composed is a schedule of several parts, with exceptions, calendars and bounds.
 //
@@ -39,31 +51,46 @@ type composed struct {
 	ttl     time.Duration // end was given so; for words
 }
 
-// Next returns the first due time strictly after the given one. ok is false when there is none, or none within MaxSteps.
+// Next returns the first due time strictly after the given one. ok is false when there is none, or none that Look finds.
 func (c *composed) Next(after rouse.Instant) (next rouse.Instant, ok bool) {
-	next, ok, _ = c.next(after)
+	next, ok, _ = c.Look(after)
 	return next, ok
 }
 
-// next is Next with the number of steps that it took.
-func (c *composed) next(after rouse.Instant) (next rouse.Instant, ok bool, steps int) {
+// Look is Next with the number of steps that it took: candidates that were looked at, stretches that are taken out, days that do not
+// count. It gives up after rouse.MaxScheduleSteps.
+func (c *composed) Look(after rouse.Instant) (next rouse.Instant, ok bool, steps int) {
 	after = max(after, c.start-1, 0)
 	if after >= rouse.MaxInstant {
 		return 0, false, 0
 	}
-	next = rouse.Never
-	share := MaxSteps / len(c.sources) // so that one source that runs out does not silence the others
+	next = c.end
+	b := budget{left: rouse.MaxScheduleSteps}
+	var late []int // the sources that have no time soon
+	share := rouse.MaxScheduleSteps / 2 / len(c.sources)
 	for i := range c.sources {
-		b := budget{share}
-		if at, found := c.of(&c.sources[i], after, min(next, c.end), &b); found {
+		rest := b.left - share
+		b.left = share
+		if at, found := c.of(&c.sources[i], after, next, &b); b.left < 0 {
+			late = append(late, i)
+		} else if found {
 			next, ok = at, true
 		}
-		steps += share - max(b.left, 0)
+		b.left = rest + max(b.left, 0)
+	}
+	for _, i := range late { // now they need to be searched only up to the time of another one
+		at, found := c.of(&c.sources[i], after, next, &b)
+		switch {
+		case b.left < 0:
+			return 0, false, rouse.MaxScheduleSteps + 1
+		case found:
+			next, ok = at, true
+		}
 	}
 	if !ok {
-		return 0, false, steps
+		next = 0
 	}
-	return next, true, steps
+	return next, ok, rouse.MaxScheduleSteps - b.left
 }
 
 // of returns the first time of one source after the given one, if it lies before the bound.
@@ -73,7 +100,7 @@ func (c *composed) of(s *source, after, bound rouse.Instant, b *budget) (rouse.I
 		if !ok || at >= bound || at > rouse.MaxInstant {
 			return 0, false
 		}
-		end := c.except.end(at, c.zone)
+		end := c.except.end(at, c.zone, b)
 		if end == at {
 			return at, true
 		}
@@ -85,12 +112,13 @@ func (c *composed) of(s *source, after, bound rouse.Instant, b *budget) (rouse.I
 // candidate returns the first time of a source after the given one, of which only exceptions have not been asked as yet. It
 // may give up on what is not before the bound.
 func (c *composed) candidate(s *source, after, bound rouse.Instant, b *budget) (rouse.Instant, bool) {
+	last := c.lastWall(bound)
 	if s.local != nil {
-		return s.zone.due(after, c.moved(c.planned(s, b), b))
+		return s.zone.due(after, c.moved(c.planned(s, last, b), b))
 	}
 	at, ok := c.counting(s.real, after, bound, b)
 	if c.shifts() {
-		others := c.moved(c.shownOff(s.real, b), b)
+		others := c.moved(c.shownOff(s.real, last, b), b)
 		if moved, found := c.zone.due(after, others); found && (!ok || moved < at) {
 			return moved, true
 		}
@@ -100,15 +128,28 @@ func (c *composed) candidate(s *source, after, bound rouse.Instant, b *budget) (
 
 func (c *composed) shifts() bool { return c.days != nil && c.days.shift != rouse.ShiftSkip }
 
-// planned returns the local times of a source that exceptions leave, and that no calendar takes out.
-func (c *composed) planned(s *source, b *budget) walls {
+// lastWall returns a local time after which nothing is planned that is due before the bound.
+func (c *composed) lastWall(bound rouse.Instant) int64 {
+	if bound > rouse.MaxInstant {
+		return math.MaxInt64
+	}
+	const slack = 3 // days: zones differ by less, and so do times before and after a change of the clocks
+	last := int64(bound) + slack*dayMillis
+	if c.days != nil && c.days.shift == rouse.ShiftPrevious {
+		last += maxMove * dayMillis
+	}
+	return last
+}
+
+// planned returns the local times of a source, up to last, that exceptions leave and that no calendar takes out.
+func (c *composed) planned(s *source, last int64, b *budget) walls {
 	return func(from int64) (int64, bool) {
 		for b.spend() {
-			wall, ok := s.local(from)
-			if !ok {
+			wall, ok := s.local(from, b)
+			if !ok || wall > last {
 				return 0, false
 			}
-			if from = c.except.wallEnd(wall); from > wall {
+			if from = c.except.wallEnd(wall, s.clock, b); from > wall {
 				continue
 			}
 			if c.days != nil && c.days.shift == rouse.ShiftSkip {
@@ -176,8 +217,8 @@ func (c *composed) moved(planned walls, b *budget) walls {
 			clock = 0
 		}
 		for b.spend() {
-			first, last := c.days.origins(target)
-			if wall, ok := earliest(planned, first, last, clock, b); ok {
+			first, last := c.days.origins(target, b)
+			if wall, ok := earliest(planned, first, last, clock); ok {
 				return midnight(target) + wall, true
 			}
 			clock = 0
@@ -188,7 +229,7 @@ func (c *composed) moved(planned walls, b *budget) walls {
 					return 0, false
 				}
 				day = dateOf(wall)
-				if target, ok = c.days.target(day); ok {
+				if target, ok = c.days.target(day, b); ok {
 					break
 				}
 				counts, ok := c.days.next(day, b)
@@ -206,9 +247,9 @@ func (c *composed) moved(planned walls, b *budget) walls {
 }
 
 // earliest returns the earliest time of day, not before clock, that is planned for one of the dates from first to last.
-func earliest(planned walls, first, last rouse.Date, clock int64, b *budget) (int64, bool) {
+func earliest(planned walls, first, last rouse.Date, clock int64) (int64, bool) {
 	best := int64(dayMillis)
-	for day := first; day <= last && b.spend(); {
+	for day := first; day <= last; { // what is planned takes the steps
 		wall, ok := planned(midnight(day) + clock)
 		if !ok {
 			break
@@ -230,7 +271,7 @@ func (c *composed) counting(times rouse.Schedule, after, bound rouse.Instant, b 
 		if !ok || at >= bound {
 			return 0, false
 		}
-		end := c.except.end(at, c.zone)
+		end := c.except.end(at, c.zone, b)
 		if end == at && c.days != nil {
 			d := dateOf(c.zone.wall(at))
 			next, ok := c.days.next(d, b)
@@ -249,8 +290,8 @@ func (c *composed) counting(times rouse.Schedule, after, bound rouse.Instant, b 
 	return 0, false
 }
 
-// shownOff returns the local times, on days that do not count, that the clocks show at times of a schedule of instants.
-func (c *composed) shownOff(times rouse.Schedule, b *budget) walls {
+// shownOff returns the local times, up to last and on days that do not count, that the clocks show at times of a schedule of instants.
+func (c *composed) shownOff(times rouse.Schedule, last int64, b *budget) walls {
 	outside := nextFunc(func(after rouse.Instant) (rouse.Instant, bool) {
 		for b.spend() {
 			at, ok := times.Next(after)
@@ -268,10 +309,10 @@ func (c *composed) shownOff(times rouse.Schedule, b *budget) walls {
 	return func(from int64) (int64, bool) {
 		for b.spend() {
 			wall, ok := c.zone.shown(outside, from)
-			if !ok {
+			if !ok || wall > last {
 				return 0, false
 			}
-			if from = c.except.wallEnd(wall); from > wall {
+			if from = c.except.wallEnd(wall, nil, b); from > wall {
 				continue
 			}
 			d := dateOf(wall)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -83,9 +84,35 @@ func (c *calendar) from(d rouse.Date) (rouse.Date, bool) {
 	return c.dates[i], true
 }
 
+// behind returns the first date after d, which is one of the calendar, that is none of it.
+func (c *calendar) behind(d rouse.Date) rouse.Date {
+	if c.name == rouse.Weekends {
+		if d.Weekday() == time.Saturday {
+			return d + 2
+		}
+		return d + 1
+	}
+	i, _ := slices.BinarySearch(c.dates, d)
+	return d + rouse.Date(sort.Search(len(c.dates)-i, func(n int) bool { return c.dates[i+n] != d+rouse.Date(n) }))
+}
+
+// behind returns the first date, from d on, that none of the calendars with d has in one stretch with d; d itself if none has it.
+func behind(list []calendar, d rouse.Date) rouse.Date {
+	end := d
+	for i := range list {
+		if list[i].has(d) {
+			end = max(end, list[i].behind(d))
+		}
+	}
+	return end
+}
+
 func in(list []calendar, d rouse.Date) bool {
 	return slices.ContainsFunc(list, func(c calendar) bool { return c.has(d) })
 }
+
+// looks takes the steps of one look at the calendars.
+func (r *days) looks(b *budget) { b.spendLooks(len(r.off) + len(r.only)) }
 
 // count says whether a date counts.
 func (r *days) count(d rouse.Date) bool {
@@ -94,7 +121,7 @@ func (r *days) count(d rouse.Date) bool {
 
 // next returns the first date that counts and is not before d.
 func (r *days) next(d rouse.Date, b *budget) (rouse.Date, bool) {
-	for ; b.spend(); d++ {
+	for b.spend() {
 		if len(r.only) > 0 {
 			first, ok := rouse.Date(0), false
 			for i := range r.only {
@@ -106,9 +133,11 @@ func (r *days) next(d rouse.Date, b *budget) (rouse.Date, bool) {
 				return 0, false
 			}
 		}
-		if !in(r.off, d) {
+		end := behind(r.off, d)
+		if end == d {
 			return d, true
 		}
+		d = end
 	}
 	return 0, false
 }
@@ -124,22 +153,24 @@ func (r *days) away(d rouse.Date, b *budget) (rouse.Date, bool) {
 	if len(r.only) == 0 {
 		return off, ok
 	}
-	for ; d < off && b.spend(); d++ {
-		if !in(r.only, d) {
+	for d < off && b.spend() {
+		end := behind(r.only, d)
+		if end == d {
 			return d, true
 		}
+		d = end
 	}
 	return off, ok
 }
 
 // target returns the date that an occurrence of the date d is due on by the shift; ok is false if there is none.
-func (r *days) target(d rouse.Date) (rouse.Date, bool) {
+func (r *days) target(d rouse.Date, b *budget) (rouse.Date, bool) {
 	step := rouse.Date(1)
 	if r.shift == rouse.ShiftPrevious {
 		step = -1
 	}
 	for range maxMove + 1 {
-		if r.count(d) {
+		if r.looks(b); r.count(d) {
 			return d, true
 		}
 		if d += step; r.shift == rouse.ShiftSkip {
@@ -151,9 +182,10 @@ func (r *days) target(d rouse.Date) (rouse.Date, bool) {
 
 // origins returns the first and the last of the dates whose occurrences are due on the date d, which counts: d itself and
 // the days beside it that do not count.
-func (r *days) origins(d rouse.Date) (first, last rouse.Date) {
+func (r *days) origins(d rouse.Date, b *budget) (first, last rouse.Date) {
 	first, last = d, d
 	for range maxMove {
+		r.looks(b)
 		switch {
 		case r.shift == rouse.ShiftNext && !r.count(first-1):
 			first--

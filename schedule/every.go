@@ -118,5 +118,15 @@ func (e every) Next(after rouse.Instant) (rouse.Instant, bool) {
 	return next, next <= rouse.MaxInstant
 }
 
+// between counts the times after the first and not after the second, and returns the last of them.
+func (e every) between(after, until rouse.Instant) (n uint64, last rouse.Instant) {
+	first, ok := e.Next(after)
+	if !ok || first > until {
+		return 0, 0
+	}
+	more := (min(until, rouse.MaxInstant) - first) / e.step
+	return uint64(more) + 1, first + more*e.step
+}
+
 // quote shows a part of an expression in an error.
 func quote(s string) string { return fmt.Sprintf("%q", rouse.Shorten(s, 64)) }

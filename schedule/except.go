@@ -13,8 +13,8 @@ import (
 type exceptions struct {
 	dates    []dateRange    // ascending, apart
 	instants []instantRange // ascending, apart
-	minutes  []*cron
-	items    []string // as given, for words
+	minutes  []dayMinutes   // each of other days
+	items    []string       // as given, for words
 }
 
 type dateRange struct{ first, last rouse.Date }
@@ -110,7 +110,7 @@ func (e *exceptions) parseMinutes(item, cure string) error {
 	if c.minutes == allMinutes && c.hours == allHours && wholeWeeks(c) {
 		return refuse(item, "takes out all times", "leave it out, or name an hour, a day or a month")
 	}
-	e.minutes = append(e.minutes, c)
+	e.takeOut(c)
 	return nil
 }
 
@@ -134,40 +134,27 @@ func wholeWeeks(c *cron) bool {
 func (e *exceptions) localTime() bool { return len(e.dates) > 0 || len(e.minutes) > 0 }
 
 // wallEnd returns until when, by the clocks on the wall, everything from the local time on is taken out; the local time
-// itself if it is not. What lies behind may be taken out as well.
-func (e *exceptions) wallEnd(wall int64) int64 {
+// itself if it is not. What lies behind may be taken out as well. Of a source whose times lie in the minutes of clock, if that is
+// not nil, what lies between those minutes counts as taken out, too.
+func (e *exceptions) wallEnd(wall int64, clock *minutes, b *budget) int64 {
 	end := wall
+	d := dateOf(wall)
 	if len(e.dates) > 0 {
-		d := dateOf(wall)
 		i, found := slices.BinarySearchFunc(e.dates, d, func(r dateRange, d rouse.Date) int { return cmp.Compare(r.first, d) })
 		if !found {
 			i--
 		}
 		if i >= 0 && d <= e.dates[i].last {
-			end = midnight(e.dates[i].last + 1)
+			return midnight(e.dates[i].last + 1)
 		}
 	}
-	for _, c := range e.minutes {
-		end = max(end, minutesEnd(c, wall))
+	if len(e.minutes) > 0 {
+		out, now := e.on(d, b), int(mod(wall, dayMillis)/minuteMillis)
+		if next := out.open(now, clock); next > now {
+			end = midnight(d) + int64(next)*minuteMillis
+		}
 	}
 	return end
-}
-
-// minutesEnd is wallEnd for the minutes of one cron expression.
-func minutesEnd(c *cron, wall int64) int64 {
-	const minute, hour = 60_000, 3_600_000
-	var steps int
-	begin := wall - mod(wall, minute)
-	if match, ok := c.match(begin/1000, &steps); !ok || match*1000 != begin {
-		return wall
-	}
-	switch {
-	case c.minutes == allMinutes && c.hours == allHours:
-		return wall - mod(wall, dayMillis) + dayMillis
-	case c.minutes == allMinutes:
-		return wall - mod(wall, hour) + hour
-	}
-	return begin + minute
 }
 
 // instantEnd returns the end of the stretch of time, given as one, that an instant lies in; the instant itself if in none.
@@ -183,11 +170,11 @@ func (e *exceptions) instantEnd(at rouse.Instant) rouse.Instant {
 }
 
 // end returns until when everything from the instant on is taken out; the instant itself if it is not.
-func (e *exceptions) end(at rouse.Instant, z zone) rouse.Instant {
+func (e *exceptions) end(at rouse.Instant, z zone, b *budget) rouse.Instant {
 	end := e.instantEnd(at)
 	if e.localTime() {
 		wall := z.wall(at)
-		if wallEnd := e.wallEnd(wall); wallEnd > wall {
+		if wallEnd := e.wallEnd(wall, nil, b); wallEnd > wall {
 			end = max(end, z.until(at, wallEnd))
 		}
 	}

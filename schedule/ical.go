@@ -357,7 +357,9 @@ func (c *icalendar) follow(rule *recur, e *event, line int, add func(begin, end 
 	horizon := time.Date(c.horizon()+1, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	for wall := e.begin.wall + 1; ; wall++ {
 		var ok bool
-		if wall, ok = rule.next(wall, &c.steps); !ok {
+		l := looks{c.steps, icalSteps}
+		wall, ok = rule.next(wall, &l)
+		if c.steps = l.n; !ok {
 			return
 		}
 		switch {

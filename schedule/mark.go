@@ -9,30 +9,54 @@ import (
 
 // Mark says what a change of the clocks made of a due time; empty mostly.
 func (s *Schedule) Mark(due rouse.Instant) string {
+	mark, _ := s.MarkSteps(due)
+	return mark
+}
+
+// MarkSteps is Mark with the number of steps that it took.
+func (s *Schedule) MarkSteps(due rouse.Instant) (mark string, steps int) {
+	b := &budget{left: rouse.MaxScheduleSteps - 1}
 	for _, src := range s.sources(zone{}) {
 		if src.local == nil {
 			continue
 		}
-		if _, mark, ok := src.zone.explain(due, src.local); ok && mark != "" {
-			return mark
+		local := func(from int64) (int64, bool) { return src.local(from, b) }
+		if _, said, ok := src.zone.explain(due, local); ok && said != "" {
+			mark = said
+			break
 		}
 	}
-	return ""
+	return mark, rouse.MaxScheduleSteps - b.left
 }
 
 // Mark says what a change of the clocks, or a calendar, made of a due time; empty mostly.
 func (c *composed) Mark(due rouse.Instant) string {
+	mark, _ := c.MarkSteps(due)
+	return mark
+}
+
+// MarkSteps is Mark with the number of steps that it took.
+func (c *composed) MarkSteps(due rouse.Instant) (mark string, steps int) {
+	b := &budget{left: rouse.MaxScheduleSteps - 1}
+	mark = c.mark(due, b)
+	if b.left < 0 {
+		return "", rouse.MaxScheduleSteps
+	}
+	return mark, rouse.MaxScheduleSteps - b.left
+}
+
+func (c *composed) mark(due rouse.Instant, b *budget) string {
 	var moved string
 	unmoved := false
 	for i := range c.sources {
 		s := &c.sources[i]
-		mark, ok := c.unmoved(s, due, &budget{MaxSteps})
+		mark, ok := c.unmoved(s, due, b)
 		if ok && mark != "" {
 			return mark
 		}
 		unmoved = unmoved || ok
 		if !ok && moved == "" && c.shifts() {
-			moved = c.movedTo(s, due, &budget{MaxSteps})
+			moved = c.movedTo(s, due, b)
 		}
 	}
 	if unmoved {
@@ -47,7 +71,7 @@ func (c *composed) unmoved(s *source, due rouse.Instant, b *budget) (mark string
 		at, ok := s.real.Next(due - 1)
 		return "", ok && at == due && (c.days == nil || c.days.count(dateOf(c.zone.wall(due))))
 	}
-	planned := c.planned(s, b)
+	planned := c.planned(s, math.MaxInt64, b)
 	if c.shifts() {
 		all, near := planned, midnight(dateOf(s.zone.wall(due))+3) // no change of the clocks reaches farther
 		planned = func(from int64) (int64, bool) {
@@ -69,16 +93,16 @@ func (c *composed) unmoved(s *source, due rouse.Instant, b *budget) (mark string
 
 // movedTo says from which days a source was moved to be due at a time; empty if it was not.
 func (c *composed) movedTo(s *source, due rouse.Instant, b *budget) string {
-	planned, z := c.shownOff(s.real, b), c.zone
+	planned, z := c.shownOff(s.real, math.MaxInt64, b), c.zone
 	if s.local != nil {
-		planned, z = c.planned(s, b), s.zone
+		planned, z = c.planned(s, math.MaxInt64, b), s.zone
 	}
 	wall, mark, ok := z.explain(due, c.moved(planned, b))
 	if !ok {
 		return ""
 	}
 	target := dateOf(wall)
-	first, last := c.days.origins(target)
+	first, last := c.days.origins(target, b)
 	var from []rouse.Date
 	for d := first; d <= last && b.spend(); d++ {
 		origin := midnight(d) + mod(wall, dayMillis)

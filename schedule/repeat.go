@@ -155,7 +155,7 @@ func (r *repeat) wallFrom(from int64) (int64, bool) {
 
 // sources returns what a period of the calendar is made of: its start, which is an instant, and the local times after it.
 func (r *repeat) sources() []source {
-	local := source{zone: r.zone, local: r.wallFrom}
+	local := source{zone: r.zone, local: func(from int64, _ *budget) (int64, bool) { return r.wallFrom(from) }}
 	if r.first == 0 {
 		return []source{{zone: r.zone, real: once(r.start)}, local}
 	}

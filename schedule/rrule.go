@@ -244,15 +244,25 @@ func (r *rrule) stamps(expr string, p property) (local []stamp, utc []int64, err
 
 // Next returns the first due time after the given one.
 func (r *rrule) Next(after rouse.Instant) (rouse.Instant, bool) {
+	next, ok, _ := r.look(after)
+	return next, ok
+}
+
+// look is Next with the number of steps that it took; it gives up after rouse.MaxScheduleSteps.
+func (r *rrule) look(after rouse.Instant) (next rouse.Instant, ok bool, steps int) {
 	after = max(after, 0)
 	if after >= rouse.MaxInstant {
-		return 0, false
+		return 0, false, 0
 	}
-	next, ok := r.real.Next(after)
-	if due, found := r.zone.due(after, r.wallFrom); found && (!ok || due < next) {
+	next, ok = r.real.Next(after)
+	b := budget{left: rouse.MaxScheduleSteps - 1}
+	if due, found := r.zone.due(after, func(from int64) (int64, bool) { return r.wallFrom(from, &b) }); found && (!ok || due < next) {
 		next, ok = due, true
 	}
-	return next, ok && next <= rouse.MaxInstant
+	if b.left < 0 {
+		return 0, false, rouse.MaxScheduleSteps + 1
+	}
+	return next, ok && next <= rouse.MaxInstant, rouse.MaxScheduleSteps - b.left
 }
 
 // sources returns what the set is made of.
@@ -265,17 +275,21 @@ func (r *rrule) sources() []source {
 }
 
 // wallFrom returns the first local time of the set that is not before the given one. Both are in milliseconds.
-func (r *rrule) wallFrom(from int64) (int64, bool) {
-	var steps int
-	wall, ok := r.match(floorDiv(from+999, 1000), &steps)
+func (r *rrule) wallFrom(from int64, b *budget) (int64, bool) {
+	l := looks{most: max(0, b.left) * looksPerStep}
+	wall, ok := r.match(floorDiv(from+999, 1000), &l)
+	if b.spendLooks(l.n); l.out() {
+		b.left, ok = -1, false
+	}
 	return wall * 1000, ok
 }
 
 // match returns the first local time of the set that is not before wall.
-func (r *rrule) match(wall int64, steps *int) (next int64, ok bool) {
+func (r *rrule) match(wall int64, l *looks) (next int64, ok bool) {
 	for {
+		l.n++ // it may be taken out, one after another
 		if ok = false; r.rule != nil {
-			next, ok = r.rule.next(wall, steps)
+			next, ok = r.rule.next(wall, l)
 		}
 		if i, _ := slices.BinarySearch(r.dates, wall); i < len(r.dates) && (!ok || r.dates[i] < next) {
 			next, ok = r.dates[i], true

@@ -8,7 +8,7 @@ func RRuleSteps(s *Schedule, after rouse.Instant) int {
 	if !ok {
 		return 0
 	}
-	steps := 0
-	r.match(r.zone.reached(int64(max(after, 0))/1000)+1, &steps)
-	return steps
+	l := looks{most: 1 << 30}
+	r.match(r.zone.reached(int64(max(after, 0))/1000)+1, &l)
+	return l.n
 }

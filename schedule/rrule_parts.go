@@ -262,14 +262,21 @@ func (p *ruleParts) recur(begin stamp, z zone) (*recur, *fault) {
 				fmt.Sprintf("give one that does so within %d days, such as a multiple of %d, or use FREQ=DAILY", maxPhases, aDay)}
 		}
 	}
-	r.prepare(&p.steps)
-	if f := p.never(r); f != nil {
-		return nil, f
-	}
-	if p.count != 0 {
-		if last, ok := r.nth(p.count, &p.steps); ok {
+	l := looks{most: maxRuleLooks}
+	defer func() { p.steps = l.n }()
+	r.prepare(&l)
+	f := p.never(r, &l)
+	if p.count != 0 && f == nil {
+		if last, ok := r.nth(p.count, &l); ok {
 			r.last = last
 		}
+	}
+	switch {
+	case l.out():
+		return nil, &fault{fmt.Sprintf("takes more than %d looks at months, days and periods to find its first and last time", maxRuleLooks),
+			"use UNTIL instead of COUNT, a smaller COUNT, or parts that meet more often"}
+	case f != nil:
+		return nil, f
 	}
 	return r, nil
 }
@@ -349,7 +356,7 @@ func bitsOf(list []int, otherwise uint64) (set, ends uint64) {
 }
 
 // never refuses a rule that has no time at all.
-func (p *ruleParts) never(r *recur) *fault {
+func (p *ruleParts) never(r *recur, l *looks) *fault {
 	if r.times.size() == 0 || p.freq < daily && !slices.Contains(r.phases, true) {
 		if r.times.size() == 0 {
 			return &fault{"never fires: BYSETPOS picks none of the times that a period of FREQ=" + p.freq.String() + " has", "use a smaller number"}
@@ -357,13 +364,13 @@ func (p *ruleParts) never(r *recur) *fault {
 		return &fault{fmt.Sprintf("never fires: every %d periods of FREQ=%s from %s on never come to the times of BYHOUR, BYMINUTE and BYSECOND",
 			p.interval, p.freq, showStamp(r.begin)), "change INTERVAL, or begin at such a time"}
 	}
-	if _, ok := r.next(r.begin, &p.steps); ok {
+	if _, ok := r.next(r.begin, l); ok {
 		return nil
 	}
 	if r.bounded {
 		unbounded := *r
 		unbounded.last = math.MaxInt64
-		if first, ok := unbounded.next(r.begin, &p.steps); ok {
+		if first, ok := unbounded.next(r.begin, l); ok {
 			return &fault{"never fires: the first time would be " + showStamp(first) + ", after UNTIL", "give a later UNTIL"}
 		}
 	}

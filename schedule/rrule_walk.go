@@ -73,24 +73,39 @@ type recur struct {
 	cycle int64 // days after which the rule repeats, but for begin and last
 }
 
+// looks counts the months, days and periods that a walk looks at. It ends the walk, as if there were nothing more, after most.
+type looks struct{ n, most int }
+
+// take counts a look, and reports whether it may be made.
+func (l *looks) take() bool {
+	l.n++
+	return l.n <= l.most
+}
+
+// out reports that a walk was ended.
+func (l *looks) out() bool { return l.n > l.most }
+
+// maxRuleLooks bounds what reading a rule may cost: whether it has times, and where COUNT ends. It is a few milliseconds.
+const maxRuleLooks = 400_000
+
 // next returns the first time of the rule that is not before wall, and counts the months and days that it looks at.
-func (r *recur) next(wall int64, steps *int) (int64, bool) {
+func (r *recur) next(wall int64, l *looks) (int64, bool) {
 	wall = max(wall, r.begin)
 	day, end := floorDiv(wall, secondsADay), r.end(wall)
 	for wall <= r.last {
-		next, ok := r.nextDay(day, end, steps)
+		next, ok := r.nextDay(day, end, l)
 		if !ok {
 			return 0, false
 		}
 		var at int64
 		if r.positions != nil {
-			at, day, ok = r.pick(next, wall, steps)
+			at, day, ok = r.pick(next, wall, l)
 		} else {
 			from := int64(0)
 			if next == floorDiv(wall, secondsADay) {
 				from = mod(wall, secondsADay)
 			}
-			at, ok = r.timeOf(next, from, steps)
+			at, ok = r.timeOf(next, from, l)
 			at, day = next*secondsADay+at, next+1
 		}
 		if ok {
@@ -106,20 +121,22 @@ func (r *recur) end(wall int64) int64 {
 }
 
 // nextDay returns the first day of the rule that is not before from, up to end.
-func (r *recur) nextDay(from, end int64, steps *int) (int64, bool) {
+func (r *recur) nextDay(from, end int64, l *looks) (int64, bool) {
 	if from > end {
 		return 0, false
 	}
-	m, days, ok := r.nextDays(monthAt(from), from, end, steps)
+	m, days, ok := r.nextDays(monthAt(from), from, end, l)
 	day := m.first + int64(bits.TrailingZeros64(days)) - 1
 	return day, ok && day <= end
 }
 
 // nextDays returns the days of the first month, from m on, that has some of the rule's that are not before from. It gives up
 // behind end.
-func (r *recur) nextDays(m month, from, end int64, steps *int) (month, uint64, bool) {
+func (r *recur) nextDays(m month, from, end int64, l *looks) (month, uint64, bool) {
 	for m.first <= end {
-		*steps++
+		if !l.take() {
+			return m, 0, false
+		}
 		if skip := r.skip(m); skip.first != m.first {
 			m = skip
 			continue
@@ -222,14 +239,16 @@ func (r *recur) meets(m month) uint64 {
 }
 
 // timeOf returns the first time of a day of the rule that is not before from, in seconds.
-func (r *recur) timeOf(day, from int64, steps *int) (int64, bool) {
+func (r *recur) timeOf(day, from int64, l *looks) (int64, bool) {
 	if r.freq >= daily {
 		return r.times.next(from)
 	}
 	unit := r.freq.unit()
 	day *= secondsADay / unit
 	for from < secondsADay {
-		*steps++
+		if !l.take() {
+			return 0, false
+		}
 		period := from / unit
 		if off := mod(floorDiv(r.begin, unit)-day-period, r.interval); off != 0 {
 			if period += off; period >= secondsADay/unit {
@@ -255,12 +274,12 @@ func (r *recur) timeOf(day, from int64, steps *int) (int64, bool) {
 
 // pick returns the first time that is not before wall of those that BYSETPOS picks from the period that a day lies in, and
 // the first day behind the period.
-func (r *recur) pick(day, wall int64, steps *int) (at, behind int64, ok bool) {
+func (r *recur) pick(day, wall int64, l *looks) (at, behind int64, ok bool) {
 	var months [12]month
 	var sets [12]uint64
 	var n, size int
 	add := func(m month, days uint64) {
-		*steps++
+		l.n++
 		months[n], sets[n] = m, days
 		size += bits.OnesCount64(days)
 		n++
@@ -289,7 +308,7 @@ func (r *recur) pick(day, wall int64, steps *int) (at, behind int64, ok bool) {
 			add(m, r.days.days(m))
 		}
 	}
-	*steps += len(r.positions) / 8
+	l.n += len(r.positions) / 8
 	each := r.times.size()
 	for _, p := range r.positions {
 		if p < 0 {
@@ -315,10 +334,10 @@ func (r *recur) pick(day, wall int64, steps *int) (at, behind int64, ok bool) {
 }
 
 // nth returns the n-th time of the rule, from 1; ok is false if there are fewer.
-func (r *recur) nth(n int64, steps *int) (wall int64, ok bool) {
+func (r *recur) nth(n int64, l *looks) (wall int64, ok bool) {
 	if r.positions != nil {
 		for wall = r.begin; ; wall++ {
-			if wall, ok = r.next(wall, steps); !ok || n == 1 {
+			if wall, ok = r.next(wall, l); !ok || n == 1 {
 				return wall, ok
 			}
 			n--
@@ -328,7 +347,7 @@ func (r *recur) nth(n int64, steps *int) (wall int64, ok bool) {
 	from := mod(r.begin, secondsADay) // only the first day is not whole
 	for m := monthAt(day); ; m = m.next() {
 		var days uint64
-		if m, days, ok = r.nextDays(m, day, r.end(m.first*secondsADay), steps); !ok {
+		if m, days, ok = r.nextDays(m, day, r.end(m.first*secondsADay), l); !ok {
 			return 0, false
 		}
 		for ; days != 0; days &= days - 1 {
@@ -340,7 +359,7 @@ func (r *recur) nth(n int64, steps *int) (wall int64, ok bool) {
 				n -= all
 				continue
 			}
-			for at, ok := r.timeOf(d, from, steps); ok; at, ok = r.timeOf(d, at+1, steps) {
+			for at, ok := r.timeOf(d, from, l); ok; at, ok = r.timeOf(d, at+1, l) {
 				if n--; n == 0 {
 					wall = d*secondsADay + at
 					return wall, wall <= r.last
@@ -351,7 +370,7 @@ func (r *recur) nth(n int64, steps *int) (wall int64, ok bool) {
 }
 
 // prepare works out what follows from the parts: the first month, the phases and the cycle.
-func (r *recur) prepare(steps *int) {
+func (r *recur) prepare(l *looks) {
 	r.first = monthAt(floorDiv(r.begin, secondsADay))
 	period, rounds := r.interval, int64(gregorian) // in days
 	switch r.freq {
@@ -367,7 +386,7 @@ func (r *recur) prepare(steps *int) {
 		period = r.interval / gcd(r.interval, aDay)
 		r.phases = make([]bool, period)
 		for day := range period {
-			_, r.phases[day] = r.timeOf(day, 0, steps)
+			_, r.phases[day] = r.timeOf(day, 0, l)
 		}
 	}
 	r.cycle = rounds / gcd(period, rounds) * period

@@ -55,6 +55,7 @@ package schedule
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/rousehq/rouse"
@@ -118,6 +119,34 @@ func parse(expr string, o Options) (rouse.Schedule, error) {
 // Next returns the first due time strictly after the given one. A one-shot schedule has the one time that it names, however
 // long past; the others have times from 1970 to 9998.
 func (s *Schedule) Next(after rouse.Instant) (rouse.Instant, bool) { return s.times.Next(after) }
+
+// Look is Next with the number of steps that it took. A rule's look gives up after rouse.MaxScheduleSteps; the other forms are
+// cheap whatever they are.
+func (s *Schedule) Look(after rouse.Instant) (next rouse.Instant, ok bool, steps int) {
+	switch t := s.times.(type) {
+	case *cron:
+		next, ok, steps = t.next(max(after, 0))
+		return next, ok, 1 + steps/looksPerStep
+	case *rrule:
+		return t.look(after)
+	}
+	next, ok = s.times.Next(after)
+	return next, ok, 1
+}
+
+// Between counts the due times after the first and not after the second, and returns the last of them. It is false but for
+// intervals without an end: the other forms would have to look at each.
+func (s *Schedule) Between(after, until rouse.Instant) (n uint64, last rouse.Instant, ok bool) {
+	e, ok := s.times.(every)
+	if r, is := s.times.(*repeat); is && !r.period.calendar() && r.last == math.MaxInt64 {
+		e, ok = every{r.start, rouse.Instant(r.period.millis), rouse.Instant(r.first)}, true
+	}
+	if !ok {
+		return 0, 0, false
+	}
+	n, last = e.between(after, until)
+	return n, last, true
+}
 
 // OneShot says whether the schedule has exactly one due time: an instant, @after, or aws:at(…).
 func (s *Schedule) OneShot() bool { return s.oneShot }

@@ -19,7 +19,8 @@ type walls func(from int64) (wall int64, ok bool)
 // where there are none, instants that are the same in every zone.
 type source struct {
 	zone  zone
-	local walls
+	local func(from int64, b *budget) (wall int64, ok bool) // as walls, with what it costs
+	clock *minutes                                          // the minutes that local may lie in, if they are the same each day
 	real  rouse.Schedule
 }
 
@@ -27,7 +28,7 @@ type source struct {
 func (s *Schedule) sources(z zone) []source {
 	switch t := s.times.(type) {
 	case *cron:
-		return []source{{zone: t.zone, local: t.wallFrom}}
+		return []source{{zone: t.zone, local: t.wallFrom, clock: t.clockMinutes()}}
 	case *repeat:
 		if t.period.local() {
 			return t.sources()
@@ -41,9 +42,10 @@ func (s *Schedule) sources(z zone) []source {
 }
 
 // wallFrom returns the first matching local time that is not before the given one.
-func (c *cron) wallFrom(from int64) (int64, bool) {
+func (c *cron) wallFrom(from int64, b *budget) (int64, bool) {
 	var steps int
 	wall, ok := c.match(floorDiv(from+999, 1000), &steps)
+	b.spendLooks(steps)
 	return wall * 1000, ok
 }
 

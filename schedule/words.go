@@ -144,7 +144,8 @@ func (e *exceptions) words() (items []string) {
 		case len(one.instants) > 0:
 			items = append(items, sayInstant(one.instants[0].begin, time.UTC)+" to "+sayInstant(one.instants[0].end, time.UTC))
 		case len(one.minutes) > 0:
-			items = append(items, (&Schedule{text: item, times: one.minutes[0]}).words())
+			times, _ := parseCron(item, Options{})
+			items = append(items, (&Schedule{text: item, times: times}).words())
 		}
 	}
 	return items

@@ -87,6 +87,9 @@ func (c *nextCmd) preview(a *app, spec *rouse.Spec, from time.Time) (preview, er
 	if err != nil {
 		return preview{}, err
 	}
+	if err := spec.CheckCost(after, s); err != nil {
+		return preview{}, err
+	}
 	if first, ok := s.Next(after); ok {
 		if err := spec.CheckIntervals(first, s); err != nil {
 			return preview{}, err

@@ -1,0 +1,65 @@
+package rouse
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// How CheckCost looks at a schedule: at costNear times from the beginning, and at costProbes more, costApart apart, which are at
+// all times of the day and days of the week in a year. It stops when that has taken maxCheckSteps.
+const (
+	costNear      = 8
+	costProbes    = 24
+	costApart     = 15*24*time.Hour + 7*time.Hour
+	maxCheckSteps = 8 * MaxScheduleSteps
+)
+
+// CheckCost refuses, with an *Invalid, a schedule whose due times cost too much to find: one look at it, somewhere in the year after
+// from, takes more than MaxScheduleSteps.
+func (spec *Spec) CheckCost(from Instant, s Schedule) error {
+	if spec.Plain() && !strings.HasPrefix(spec.Schedule, "rrule:") {
+		return nil // cheap whatever it says
+	}
+	total := 0
+	look := func(after Instant) (next Instant, ok bool, err error) {
+		next, ok, steps := Look(s, after)
+		if total += steps; steps > MaxScheduleSteps {
+			return 0, false, TooCostly(spec, after)
+		}
+		return next, ok, nil
+	}
+	at := from
+	for range costNear {
+		next, ok, err := look(at)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return nil
+		}
+		at = next
+	}
+	for n := range costProbes {
+		if total >= maxCheckSteps {
+			return nil
+		}
+		if _, ok, err := look(at.Add(time.Duration(n+1) * costApart)); err != nil || !ok {
+			return err
+		}
+	}
+	return nil
+}
+
+// TooCostly is the refusal of a schedule of which a look after the given time gave up.
+func TooCostly(spec *Spec, after Instant) error {
+	cure := "give one with longer intervals, or a rule whose parts meet more often"
+	switch {
+	case len(spec.Except) > 0:
+		cure = `take out whole hours or days in except, such as "* 9-17 * * *" or "* * * * SAT", instead of many single minutes, or give longer intervals`
+	case len(spec.Calendar.Off)+len(spec.Calendar.Only) > 0:
+		cure = "name calendars with fewer days in a row that do not count, or give longer intervals"
+	}
+	return Refuse("schedule", spec.Schedule, fmt.Sprintf("takes more than %d steps, about a millisecond, to find the occurrence after %v",
+		MaxScheduleSteps, after), cure)
+}

@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/schedule"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+// The suite of hostile tenants: the namespace "bad" does its worst with one resource, and the timers of "good" fire on time all the
+// same. Time is virtual, so what a schedule costs is modelled: a look at one takes time by its steps, wherever it is made. (On the
+// real binary, with its memory and CPU: crash/hostile_test.go.)
+
+// stepTakes is what a step takes in these tests; DESIGN: about half a microsecond.
+const stepTakes = 500 * time.Nanosecond
+
+// slow is a schedule whose looks take time.
+type slow struct {
+	rouse.Schedule
+	looks atomic.Int64
+}
+
+func (s *slow) Look(after rouse.Instant) (next rouse.Instant, ok bool, steps int) {
+	next, ok, steps = rouse.Look(s.Schedule, after)
+	switch {
+	case steps > quickSteps: // what is cheaper may be done under the engine's mutex, where nothing sleeps in a bubble
+		time.Sleep(time.Duration(steps) * stepTakes)
+	case s.looks.Add(1)%(2*quickSteps) == 0:
+		time.Sleep(2 * quickSteps * stepTakes)
+	}
+	return next, ok, steps
+}
+
+func (s *slow) Next(after rouse.Instant) (rouse.Instant, bool) {
+	next, ok, _ := s.Look(after)
+	return next, ok
+}
+
+func compileSlow(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
+	s, err := schedule.Compile(spec, in)
+	if err != nil || in.Key.Namespace != "bad" {
+		return s, err
+	}
+	return &slow{Schedule: s}, nil
+}
+
+// hostile starts an engine with a hundred timers of "good", one a second each.
+func hostile(t *testing.T, store rouse.Store, o Options) *house {
+	o.Compile = compileSlow
+	h := start(t, store, &recorder{}, o)
+	for i := range 100 {
+		h.put(fmt.Sprintf("good-%d", i), "@every 1s", in("good"))
+	}
+	return h
+}
+
+func in(namespace string) func(*Put) { return func(p *Put) { p.Key.Namespace = namespace } }
+
+// wantUndelayed fails the test if the timers of "good" were late in the last so many seconds, or did not fire.
+func (h *house) wantUndelayed(last time.Duration) {
+	h.t.Helper()
+	var lags []time.Duration
+	now := time.Now()
+	for _, a := range h.sink.got() {
+		if a.Namespace == "good" && now.Sub(a.Due.Time()) <= last {
+			lags = append(lags, a.at.Sub(a.Due.Time()))
+		}
+	}
+	slices.Sort(lags)
+	if want := 100 * (int(last/time.Second) - 1); len(lags) < want {
+		h.t.Errorf("%d fires of the other namespace in %v, want %d or more", len(lags), last, want)
+	}
+	if len(lags) == 0 {
+		return
+	}
+	if p99 := lags[len(lags)*99/100]; p99 > 10*time.Millisecond {
+		h.t.Errorf("the other namespace's p99 lag is %v", p99)
+	}
+}
+
+// stored writes a timer as an older version may have left it, without the checks of today.
+func (h *house) stored(name string, spec rouse.Spec, due time.Time) {
+	h.t.Helper()
+	at := rouse.At(due)
+	tm := rouse.Timer{Key: rouse.Key{Namespace: "bad", Name: name}, Spec: spec, Due: at, Visible: at, Created: at, Updated: at, Anchor: at}
+	row := tm.Row()
+	if _, err := h.store.Apply(context.Background(), []rouse.Change{{Key: tm.Key, To: &row}}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// costlySpec is a schedule of which each look takes about so many steps, as it passes over so many minutes one by one.
+func costlySpec(steps int) rouse.Spec {
+	return rouse.Spec{Schedule: "@every 1s", Target: "test:bad", Except: []string{"*/2 * * * *", "1-59/2 * 2-31 * *"}, MaxOccurrences: uint64(steps)}
+}
+
+func TestACostlyScheduleIsRefusedWithItsCost(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := hostile(t, mem.New(), Options{})
+		for name, spec := range map[string]rouse.Spec{
+			"at once":        {Schedule: "@every 2m", Except: []string{"*/2 * * * *"}},
+			"later":          {Schedule: "@every 2m", Except: []string{"*/2 * * 6 *"}},
+			"by a calendar":  {Schedule: "0 9 * * *", Also: []string{"@every 2m"}, Except: []string{"*/2 * * * *"}, Calendar: rouse.CalendarRule{Off: []string{rouse.Weekends}, Shift: rouse.ShiftNext}},
+			"of its own due": {Schedule: "@every 2m", Except: []string{"*/2 * * * *"}, End: rouse.At(time.Now().AddDate(20, 0, 0))},
+		} {
+			spec.Target = "test:bad"
+			put := func() error {
+				res, err := h.Put(t.Context(), []Put{{Key: rouse.Key{Namespace: "bad", Name: "x"}, Spec: spec}})
+				if err != nil {
+					return err
+				}
+				return res[0].Err
+			}
+			preview := func() error {
+				_, err := h.Preview(t.Context(), rouse.Key{Namespace: "bad"}, spec, 0, 10)
+				return err
+			}
+			reschedule := func() error {
+				h.put("y", "@every 1m", in("bad"), func(p *Put) { p.Mode = CreateOrReplace })
+				_, err := h.Reschedule(t.Context(), rouse.Key{Namespace: "bad", Name: "y"}, spec, 0)
+				return err
+			}
+			for door, do := range map[string]func() error{"put": put, "preview": preview, "reschedule": reschedule} {
+				err := do()
+				inv, ok := err.(*rouse.Invalid)
+				if !ok || inv.Problems[0].Field != "schedule" || inv.Problems[0].Cure == "" {
+					t.Errorf("%s by %s: %v", name, door, err)
+				}
+			}
+		}
+		h.wantUndelayed(time.Second)
+	})
+}
+
+func TestStoredTimersThatCostTooMuchArePausedAndDelayNobody(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := hostile(t, mem.New(), Options{Poll: time.Second})
+		began := time.Now()
+		for i := range 200 {
+			h.stored(fmt.Sprintf("c%d", i), rouse.Spec{Schedule: "@every 2m", Target: "test:bad", Except: []string{"*/2 * * * *"}}, began.Add(20*time.Second))
+		}
+		time.Sleep(time.Minute)
+		h.wantUndelayed(55 * time.Second)
+		paused, _, err := h.List(t.Context(), rouse.Query{Namespace: "bad", States: []rouse.State{rouse.StatePaused}, Limit: 1000})
+		if err != nil || len(paused) != 200 {
+			t.Fatalf("%d are paused, want 200: %v", len(paused), err)
+		}
+		if tm := paused[0]; tm.Due != rouse.UnknownDue || tm.Reason == "" {
+			t.Errorf("%+v", tm)
+		}
+		if n := h.Evaluations().Stalled; n != 200 {
+			t.Errorf("%d are counted", n)
+		}
+		records := h.recordsIn("bad", "c0")
+		if len(records) != 1 || records[0].Ending != rouse.EndFired {
+			t.Errorf("%+v", records)
+		}
+		resumed, err := h.Resume(t.Context(), paused[0].Key)
+		if err != nil || !resumed.Paused {
+			t.Errorf("resumed: %+v, %v", resumed, err)
+		}
+	})
+}
+
+func (h *house) recordsIn(namespace, name string) []rouse.Record {
+	h.t.Helper()
+	page, err := h.Records(context.Background(), rouse.RecordQuery{Namespace: namespace, Name: name, Limit: 1000})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return page.Records
+}
+
+// TestSchedulesAtTheLimitDelayTheirOwnNamespaceOnly has hundreds of timers whose every look takes most of what is allowed.
+func TestSchedulesAtTheLimitDelayTheirOwnNamespaceOnly(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := hostile(t, mem.New(), Options{})
+		for i := range 300 { // a look passes over a day of minutes, one by one
+			h.put(fmt.Sprintf("b%d", i), "@every 3m", in("bad"), func(p *Put) {
+				p.Spec.Also, p.Spec.Except = []string{"PT1S"}, []string{"1-59/2 * * * *", "0-58/2 0-22 * * *"}
+			})
+			h.put(fmt.Sprintf("a%d", i), "@every 1s", in("bad"), func(p *Put) { p.Spec.Except = []string{"*/2 * * * *", "1-59/2 1-23 * * *"} })
+		}
+		time.Sleep(time.Minute)
+		h.wantUndelayed(55 * time.Second)
+	})
+}
+
+// TestCatchingUpDelaysItsOwnNamespaceOnly starts again after an outage.
+func TestCatchingUpDelaysItsOwnNamespaceOnly(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		h := hostile(t, store, Options{})
+		for i := range 20 {
+			h.put(fmt.Sprintf("s%d", i), "@every 1s", in("bad"))
+			h.put(fmt.Sprintf("x%d", i), "@every 1s", in("bad"), func(p *Put) { p.Spec.Except = []string{"*/7 * * * *", "2024-02-29"} })
+			h.put(fmt.Sprintf("o%d", i), "@every 1s", in("bad"), func(p *Put) { p.Spec.Overlap = rouse.OverlapSkip })
+		}
+		h.put("other", "@every 1s", in("third"), func(p *Put) { p.Spec.Except = []string{"2024-02-29"} })
+		time.Sleep(3 * time.Second)
+		h.stop()
+		const away = 26 * time.Hour
+		time.Sleep(away)
+		sink := h.sink
+		h = start(t, store, sink, Options{Compile: compileSlow})
+		time.Sleep(5 * time.Second)
+		h.wantUndelayed(4 * time.Second)
+		if n := h.Evaluations().Count; n < 40 {
+			t.Errorf("%d evaluations", n)
+		}
+		// The count of what was missed is exact.
+		for _, name := range []string{"s0", "s19", "x7", "o3"} {
+			var missed *rouse.Record
+			for _, r := range h.recordsIn("bad", name) {
+				if r.Ending == rouse.EndMissed {
+					if missed != nil {
+						t.Errorf("%s: more than one record of what was missed", name)
+					}
+					missed = &r
+				}
+			}
+			if missed == nil {
+				t.Fatalf("%s: no record of what was missed", name)
+			}
+			if want := uint32(missed.LastDue.Sub(missed.Due)/time.Second) + 1; name[0] != 'x' && missed.Count != want {
+				t.Errorf("%s: %d were missed from %v to %v, want %d", name, missed.Count, missed.Due, missed.LastDue, want)
+			}
+		}
+	})
+}
