@@ -62,6 +62,9 @@ func Write(ctx context.Context, store rouse.Store, w io.Writer, info Info) (err 
 	}
 	m := Manifest{Format: format, Rouse: info.Version, Store: k.name, Taken: taken.Time()}
 	if m.Rows, m.Records, err = k.tally(ctx, dir); err != nil {
+		if s, ok := store.(interface{ Met(error) error }); ok { // the copy has the store's own blocks
+			err = s.Met(err)
+		}
 		return err
 	}
 	if m.Files, err = describe(ctx, dir); err != nil {

@@ -29,7 +29,7 @@ type kind struct {
 
 var kinds = map[string]kind{
 	Pebble: {name: Pebble, empty: []string{""}, count: pebble.Tally},
-	SQLite: {name: SQLite, file: sqlite.CheckpointFile, empty: []string{"", "-wal", "-shm", "-journal"}, count: sqlite.Tally},
+	SQLite: {name: SQLite, file: sqlite.CheckpointFile, empty: []string{"", "-wal", "-shm", "-journal", ".witness"}, count: sqlite.Tally},
 }
 
 // kindOf returns the kind of a store, and what the names of directories for its copies begin with: they lie where only the

@@ -45,12 +45,25 @@ func Restore(ctx context.Context, r io.Reader, storeKind, path string) (m Manife
 		}
 		return nil
 	}
-	if m, err = read(ctx, r, accept, func(f File) (io.WriteCloser, error) { return create(filepath.Join(dir, f.Name)) }); err != nil {
+	if m, err = unpack(ctx, r, dir, accept); err != nil {
+		return Manifest{}, err
+	}
+	if err := k.move(dir, path); err != nil {
+		return Manifest{}, err
+	}
+	return m, syncDir(parent)
+}
+
+// unpack writes the store of an archive into an empty directory, syncs it, and reads all of it.
+func unpack(ctx context.Context, r io.Reader, dir string, accept func(*Manifest) error) (Manifest, error) {
+	m, err := read(ctx, r, accept, func(f File) (io.WriteCloser, error) { return create(filepath.Join(dir, f.Name)) })
+	if err != nil {
 		return Manifest{}, err
 	}
 	if err := syncDir(dir); err != nil {
 		return Manifest{}, err
 	}
+	k := kinds[m.Store]
 	rows, records, err := k.tally(ctx, dir)
 	if err != nil {
 		return Manifest{}, fmt.Errorf("the store in the archive: %w", err)
@@ -58,10 +71,7 @@ func Restore(ctx context.Context, r io.Reader, storeKind, path string) (m Manife
 	if wrong := m.differs(rows, records); wrong != "" {
 		return Manifest{}, damaged(manifestName, "is of another store: the one here "+wrong)
 	}
-	if err := k.move(dir, path); err != nil {
-		return Manifest{}, err
-	}
-	return m, syncDir(parent)
+	return m, nil
 }
 
 // checkFree refuses a place where something is.

@@ -83,7 +83,7 @@ func (c *Config) open(ctx context.Context) (rouse.Store, error) {
 	case "pebble":
 		return pebble.Open(rest, pebble.Options{Clock: clock, AcceptLoss: c.AcceptLoss, Report: report})
 	case "sqlite":
-		return sqlite.Open(rest, sqlite.Options{Clock: clock})
+		return sqlite.Open(rest, sqlite.Options{Clock: clock, AcceptLoss: c.AcceptLoss, Report: report})
 	case "postgres":
 		o := postgres.Options{Name: "rouse " + c.Node, ListenURL: c.Direct, AllowUnsafe: c.Unsafe}
 		if c.Index != "" {

@@ -22,7 +22,8 @@ import (
 type backupCmd struct {
 	File   string `arg:"" help:"File of the archive, which is replaced if it is there; - is stdout, or stdin with --verify."`
 	Store  string `help:"Take the backup from this store, which no server has open: pebble:DIR or sqlite:FILE." placeholder:"STORE"`
-	Verify bool   `help:"Check the archive, and take none."`
+	Verify bool   `help:"Check the archive and the store in it, and take none."`
+	Temp   string `help:"With --verify: directory in which the archive is unpacked to read it; the system's if not given." placeholder:"DIR" type:"path"`
 }
 
 func (backupCmd) Help() string {
@@ -169,7 +170,7 @@ func (c *backupCmd) verify(a *app) error {
 		return err
 	}
 	defer in.Close()
-	m, err := backup.Verify(a.ctx, in)
+	m, err := backup.VerifyRows(a.ctx, in, c.Temp)
 	if err != nil {
 		return err
 	}

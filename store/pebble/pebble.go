@@ -268,6 +268,9 @@ func (s *Store) met(err error) error {
 	return err
 }
 
+// Met remembers damage that was found in a copy of the store, and returns it.
+func (s *Store) Met(err error) error { return s.met(err) }
+
 // Corrupted returns the first damage that was met since the store was opened.
 func (s *Store) Corrupted() error {
 	if err := s.damaged.Load(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/witness"
 )
 
 // Apply makes the changes in one transaction.
@@ -52,6 +53,9 @@ func (s *Store) commit(ctx context.Context, work func(*write) error) error {
 	}
 	switch {
 	case err == nil:
+		if w.changed && s.witness != nil { // a note that fails leaves the one before, which is true as well
+			_ = s.witness.Write(witness.Note{Revision: w.revision})
+		}
 		return nil
 	case isFull(err):
 		return rouse.ErrFull
@@ -59,5 +63,5 @@ func (s *Store) commit(ctx context.Context, work func(*write) error) error {
 		s.fail(explain(err))
 		return *s.broken.Load()
 	}
-	return explain(err)
+	return s.met(err)
 }

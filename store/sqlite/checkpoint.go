@@ -22,7 +22,7 @@ func (s *Store) Checkpoint(ctx context.Context, dir string) (err error) {
 	defer s.life.RUnlock()
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("checkpoint to %s: %w", dir, explain(err))
+			err = fmt.Errorf("checkpoint to %s: %w", dir, s.met(err))
 		}
 	}()
 	if err := os.Mkdir(dir, 0o750); err != nil {

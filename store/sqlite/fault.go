@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/rousehq/rouse"
 )
 
 // code returns SQLite's result code of an error, 0 if it has none.
@@ -31,19 +33,25 @@ func isFull(err error) bool {
 // isFatal says whether, after an error that is not for want of room, it is not known what the disk has.
 func isFatal(err error) bool {
 	switch code(err) & 0xff {
-	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return true
+	case sqlite3.SQLITE_IOERR:
+		return code(err) != sqlite3.SQLITE_IOERR_DATA
 	}
 	return false
 }
+
+const restoreCure = "restore the store from a backup"
 
 // explain adds the cure to the errors that people can do something about.
 func explain(err error) error {
 	switch c := code(err) & 0xff; {
 	case err == nil:
 		return nil
+	case errors.Is(err, rouse.ErrCorrupt):
+		return err
+	case code(err) == sqlite3.SQLITE_IOERR_DATA:
+		return fmt.Errorf("%w: the page at byte %d is not as it was written, or another program has written to the file; %s", rouse.ErrCorrupt, system.damaged.Load(), restoreCure)
 	case c == sqlite3.SQLITE_CORRUPT || c == sqlite3.SQLITE_NOTADB:
-		return fmt.Errorf("is damaged: %w; restore it from a copy, or move it away, with the files beside it, to begin with an empty store", err)
+		return fmt.Errorf("%w: %w; %s, or move the file away, with those that begin with its name, to begin with an empty one", rouse.ErrCorrupt, err, restoreCure)
 	case c == sqlite3.SQLITE_READONLY || c == sqlite3.SQLITE_CANTOPEN || c == sqlite3.SQLITE_PERM, errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("cannot be written: %w; make the file and its directory writable for this user, or name another", err)
 	case c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED:

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rousehq/rouse"
 )
 
 // lock keeps other processes, and other stores of this one, from a file. It is held on a file beside it, because SQLite's
@@ -75,6 +77,11 @@ func take(path string) (*lock, error) {
 func inspect(path string) (format int64, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		for _, end := range []string{"-wal", witnessEnd} {
+			if exists(path + end) {
+				return 0, fmt.Errorf("%w: it is missing, and %s%s is there; %s, or remove that one, too", rouse.ErrCorrupt, path, end, restoreCure)
+			}
+		}
 		return 0, nil
 	}
 	if err != nil {
@@ -88,30 +95,75 @@ func inspect(path string) (format int64, err error) {
 	case !info.Mode().IsRegular():
 		return 0, errors.New("is no file; name one that does not exist yet")
 	case info.Size() == 0:
+		if exists(path + witnessEnd) {
+			return 0, fmt.Errorf("%w: it is empty; %s", rouse.ErrCorrupt, restoreCure)
+		}
 		return 0, errors.New("is empty, and no store of rouse; name a file that does not exist yet, or remove this one")
 	}
-	var header [100]byte
-	if _, err := io.ReadFull(f, header[:]); err != nil || string(header[:16]) != "SQLite format 3\x00" {
-		return 0, errors.New("is no SQLite file, or is damaged; name a file that does not exist yet, or restore this one from a copy")
+	h, err := readHead(path)
+	if err != nil {
+		return 0, err
 	}
-	number := func(at int) int64 { return int64(binary.BigEndian.Uint32(header[at:])) }
-	if number(68) != applicationID {
-		return 0, errors.New("is an SQLite file of another application; name a file that does not exist yet")
+	if wrong := h.wrong(); wrong != "" {
+		if h.marked() || exists(path+witnessEnd) {
+			return 0, fmt.Errorf("%w: it %s; %s", rouse.ErrCorrupt, wrong, restoreCure)
+		}
+		return 0, errors.New(wrong + "; name a file that does not exist yet")
 	}
-	switch format = number(60); {
+	switch format = h.number(60); {
 	case format == 0:
-		return 0, errors.New("is damaged: it has no format; restore it from a copy")
+		return 0, fmt.Errorf("%w: it has no format; %s", rouse.ErrCorrupt, restoreCure)
 	case format > formatVersion:
 		return 0, fmt.Errorf("has format %d, this rouse knows formats up to %d; run the newer rouse that wrote it", format, formatVersion)
 	}
-	page := int64(binary.BigEndian.Uint16(header[16:]))
-	if page == 1 {
-		page = 65536
-	}
-	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) && info.Size() < number(28)*page {
-		return 0, fmt.Errorf("is damaged: it has %d bytes of %d; restore it from a copy", info.Size(), number(28)*page)
+	if must := h.number(28) * pageSize; !exists(path+"-wal") && info.Size() < must {
+		return 0, fmt.Errorf("%w: it has %d bytes of %d; %s", rouse.ErrCorrupt, info.Size(), must, restoreCure)
 	}
 	return format, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// head is the first page of a file, or as much of it as there is.
+type head struct{ b []byte }
+
+func readHead(path string) (h head, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return h, err
+	}
+	defer f.Close()
+	h.b, err = io.ReadAll(io.LimitReader(f, pageSize))
+	return h, err
+}
+
+// number returns a number of the header of SQLite's files.
+func (h head) number(at int) int64 { return int64(binary.BigEndian.Uint32(h.b[at:])) }
+
+// sums says whether the pages end with checksums.
+func (h head) sums() bool { return len(h.b) > 20 && h.b[20] == reserved }
+
+// marked says whether the page ends as one with a checksum does.
+func (h head) marked() bool {
+	return len(h.b) == pageSize && binary.BigEndian.Uint32(h.b[pageSize-reserved:]) == pageMark
+}
+
+// wrong says why this is no store; "" if it is one.
+func (h head) wrong() string {
+	switch {
+	case len(h.b) < pageSize || string(h.b[:16]) != "SQLite format 3\x00":
+		return "is no SQLite file, or is damaged"
+	case h.number(68) != applicationID:
+		return "is an SQLite file of another application"
+	case binary.BigEndian.Uint16(h.b[16:]) != pageSize:
+		return "has pages of another size than 4096"
+	case h.marked() != h.sums():
+		return "has a damaged header"
+	}
+	return ""
 }
 
 // build makes a store beside its place and moves it there when it is whole.

@@ -22,14 +22,14 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err e
 	defer s.life.RUnlock()
 	tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return page, explain(err)
+		return page, s.met(err)
 	}
 	defer tx.Rollback()
 	q.Limit = max(1, q.Limit)
 	for _, src := range sourcesOf(&q) {
 		rows, next, err := src.page(ctx, tx, &q)
 		if err != nil {
-			return rouse.Page{}, explain(err)
+			return rouse.Page{}, s.met(err)
 		}
 		page.Rows = append(page.Rows, rows...)
 		if next != nil && (page.Next == nil || next.Compare(*page.Next) < 0) {
@@ -64,7 +64,7 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 			c.add("namespace = ?", q.Namespace)
 		}
 		err = s.readers.QueryRowContext(ctx, `SELECT COALESCE(SUM(rows), 0) FROM counts WHERE `+c.text(), c.args...).Scan(&n)
-		return n, explain(err)
+		return n, s.met(err)
 	}
 	q.After = rouse.Key{}
 	for _, src := range sourcesOf(&q) {
@@ -72,7 +72,7 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 		src.filters(&q, &c)
 		var one int64
 		if err := s.readers.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+src.join()+` WHERE `+c.text(), c.args...).Scan(&one); err != nil {
-			return 0, explain(err)
+			return 0, s.met(err)
 		}
 		n += one
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 )
 
@@ -13,11 +14,12 @@ import (
 //
 //	1  the first
 //	2  bodies of rows and records of version 2, beside those of version 1
+//	3  pages end with checksums, if the file was made by this format
 //
 // A file of an older format is read as it is, and is of this one from its next start on.
 const (
 	applicationID = 0x726f7573
-	formatVersion = 2
+	formatVersion = 3
 )
 
 // schema: timers lie in the order of attention, so that a claim is one range read; a timer is found by its key through an
@@ -85,7 +87,11 @@ func connect(path string, o Options, write bool) (*sql.DB, error) {
 
 func dsn(path string, pragmas []string) string {
 	u := url.URL{Path: path}
-	return "file:" + u.EscapedPath() + "?_pragma=" + strings.Join(pragmas, "&_pragma=")
+	access := ""
+	if h, err := readHead(path); err == nil && h.sums() {
+		access = "vfs=" + vfsName + "&"
+	}
+	return "file:" + u.EscapedPath() + "?" + access + "_pragma=" + strings.Join(pragmas, "&_pragma=")
 }
 
 // upgrade makes a file of an older format one of this format: in its header, and not only in the log beside it, because that is
@@ -109,7 +115,10 @@ func upgrade(ctx context.Context, db *sql.DB, path string) error {
 
 // create makes a new store file: whole, with a rollback journal, so that nothing of it lies in a log beside it.
 func create(path string) error {
-	db, err := sql.Open("sqlite", dsn(path, []string{"journal_mode(delete)", "synchronous(full)", "page_size(4096)"}))
+	if err := os.WriteFile(path, emptyFile(), 0o600); err != nil {
+		return err
+	}
+	db, err := sql.Open("sqlite", dsn(path, []string{"journal_mode(delete)", "synchronous(full)"}))
 	if err != nil {
 		return err
 	}

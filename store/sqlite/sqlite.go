@@ -24,6 +24,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/witness"
 )
 
 // Options tune a store. Zero fields have the defaults that their comments name.
@@ -38,6 +39,13 @@ type Options struct {
 
 	// Clock is what Now, claims and holds go by; default time.Now. It is called from many goroutines.
 	Clock func() time.Time
+
+	// AcceptLoss opens a store whose log has lost something that was acknowledged, without what is lost.
+	AcceptLoss bool
+
+	// Report is told of damage that was accepted when the store was opened, and of damage that is met later, once; default: of none. It
+	// is quick.
+	Report func(error)
 }
 
 func (o Options) withDefaults() Options {
@@ -49,6 +57,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.Report == nil {
+		o.Report = func(error) {}
 	}
 	return o
 }
@@ -66,6 +77,10 @@ type Store struct {
 	life   sync.RWMutex // held for reading by every call, for writing by Close
 	closed bool
 	broken atomic.Pointer[error] // why nothing can be written any more
+
+	witness *witness.Witness // nil of a Relaxed store, whose commits are not durable when they are acknowledged
+	report  func(error)
+	damaged atomic.Pointer[error] // the first damage that was met
 
 	turn chan struct{} // holds a token while a writer works; guards what follows
 	tx   *write
@@ -88,11 +103,14 @@ func Open(path string, o Options) (*Store, error) {
 
 func open(path string, o Options, free func(string) (int64, error)) (_ *Store, err error) {
 	o = o.withDefaults()
+	if err := install(); err != nil {
+		return nil, err
+	}
 	path, l, err := enter(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, clock: o.Clock, lock: l, disk: &disk{path: path, reserve: o.Reserve, measure: free}, turn: make(chan struct{}, 1),
+	s := &Store{path: path, clock: o.Clock, report: o.Report, lock: l, disk: &disk{path: path, reserve: o.Reserve, measure: free}, turn: make(chan struct{}, 1),
 		trimming: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
@@ -100,14 +118,23 @@ func open(path string, o Options, free func(string) (int64, error)) (_ *Store, e
 			err = fmt.Errorf("store %s: %w", path, explain(err))
 		}
 	}()
+	if !o.Relaxed {
+		if err = s.accept(o, checkLog(path)); err != nil {
+			return nil, err
+		}
+	}
 	if s.writer, err = connect(path, o, true); err != nil {
 		return nil, err
 	}
 	ctx := context.Background()
-	if err = s.writer.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'revision'`).Scan(&s.last); err != nil {
+	var have uint64
+	if err = s.writer.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'revision'`).Scan(&have); err != nil {
 		return nil, err
 	}
-	s.last += revisionGap
+	s.last = have + revisionGap
+	if err = s.openWitness(o, have); err != nil {
+		return nil, err
+	}
 	if err = upgrade(ctx, s.writer, path); err != nil {
 		return nil, err
 	}
@@ -133,6 +160,9 @@ func (s *Store) release() (err error) {
 		if db != nil {
 			err = errors.Join(err, db.Close())
 		}
+	}
+	if s.witness != nil {
+		err = errors.Join(err, s.witness.Close())
 	}
 	return errors.Join(err, s.lock.release())
 }
@@ -164,6 +194,25 @@ func (s *Store) begin(ctx context.Context) error {
 	if s.closed {
 		s.life.RUnlock()
 		return rouse.ErrClosed
+	}
+	return nil
+}
+
+// met remembers damage that a call met, and returns what the call returns.
+func (s *Store) met(err error) error {
+	if err = explain(err); errors.Is(err, rouse.ErrCorrupt) && s.damaged.CompareAndSwap(nil, &err) {
+		s.report(fmt.Errorf("store %s: %w", s.path, err))
+	}
+	return err
+}
+
+// Met remembers damage that was found in a copy of the store, and returns it.
+func (s *Store) Met(err error) error { return s.met(err) }
+
+// Corrupted returns the first damage that was met since the store was opened.
+func (s *Store) Corrupted() error {
+	if err := s.damaged.Load(); err != nil {
+		return fmt.Errorf("store %s: %w", s.path, *err)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 	defer s.endTrim()
 	gone, err := s.doomed(ctx, hourOf(before), most)
 	if err != nil {
-		return 0, explain(err)
+		return 0, s.met(err)
 	}
 	for _, hour := range gone {
 		for more := true; more; {
@@ -92,7 +92,7 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 	defer s.endTrim()
 	until, hours, err := s.surplus(ctx, namespace, name, max(0, keep))
 	if err != nil {
-		return 0, explain(err)
+		return 0, s.met(err)
 	}
 	for _, hour := range hours {
 		for more := true; more; {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/rousehq/rouse"
 )
@@ -68,6 +69,9 @@ func (w *write) finish() error {
 				return err
 			}
 		}
+	}
+	if w.revision == w.s.last { // each commit ends at a revision of its own, so that the last one tells which commits are there
+		w.revision++
 	}
 	if _, err := w.last.ExecContext(w.ctx, int64(w.revision)); err != nil {
 		return err
@@ -301,7 +305,9 @@ func writeLabels(labels map[string]string) (any, error) {
 
 func readLabels(b []byte) (labels map[string]string, err error) {
 	if len(b) > 0 {
-		err = json.Unmarshal(b, &labels)
+		if err := json.Unmarshal(b, &labels); err != nil {
+			return nil, fmt.Errorf("%w: labels of a row: %w; %s", rouse.ErrCorrupt, err, restoreCure)
+		}
 	}
-	return labels, err
+	return labels, nil
 }

@@ -23,7 +23,13 @@ import (
 //
 // What is broken is sampled, always the same; with ROUSE_LONG each file is broken at every few bytes.
 func Damage(t *testing.T, open func(dir string) (rouse.Store, error), harmless func(file string) bool) {
-	image, want := killed(t, open)
+	killed, closed, want := made(t, open)
+	t.Run("killed", func(t *testing.T) { breakAll(t, open, killed, want, 8, 3, harmless) })
+	t.Run("closed", func(t *testing.T) { breakAll(t, open, closed, want, 6, 1, harmless) })
+}
+
+// breakAll breaks the files of a store one by one: so many changed bits and cuts in each.
+func breakAll(t *testing.T, open func(dir string) (rouse.Store, error), image string, want held, flips, cuts int, harmless func(string) bool) {
 	check(t, open, copyDir(t, image), "nothing", want, true)
 	for _, file := range files(t, image) {
 		if harmless(file) {
@@ -33,7 +39,7 @@ func Damage(t *testing.T, open func(dir string) (rouse.Store, error), harmless f
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range damages(file, whole) {
+		for _, d := range damages(whole, flips, cuts) {
 			dir := copyDir(t, image)
 			name := filepath.Join(dir, file)
 			if d.content == nil {
@@ -64,8 +70,8 @@ type held struct {
 // everything are all states.
 var everything = append(slices.Clone(rouse.ListedStates), rouse.StateDead, rouse.StateFiring, rouse.StateNote)
 
-// killed returns the files of a store that was killed, and what it had acknowledged.
-func killed(t *testing.T, open func(dir string) (rouse.Store, error)) (image string, want held) {
+// made makes a store, and returns its files as a kill leaves them, those after it was closed, and what it had acknowledged.
+func made(t *testing.T, open func(dir string) (rouse.Store, error)) (killed, closed string, want held) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
 	s, err := open(dir)
@@ -111,11 +117,11 @@ func killed(t *testing.T, open func(dir string) (rouse.Store, error)) (image str
 		t.Fatal(page.Next, err)
 	}
 	want.rows = page.Rows
-	image = copyDir(t, dir)
+	killed = copyDir(t, dir)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return image, want
+	return killed, copyDir(t, dir), want
 }
 
 // check opens a store and reads all of it. Without damage nothing may fail.
@@ -239,13 +245,12 @@ type broken struct {
 	content []byte
 }
 
-func damages(file string, whole []byte) (out []broken) {
+func damages(whole []byte, flips, cuts int) (out []broken) {
 	r := rand.New(rand.NewPCG(7, uint64(len(whole))))
 	out = append(out, broken{"removed", nil})
 	if len(whole) == 0 {
 		return out
 	}
-	flips, cuts := 8, 3
 	if os.Getenv("ROUSE_LONG") != "" {
 		flips, cuts = min(len(whole), 2000), min(len(whole), 300)
 	}
@@ -261,7 +266,7 @@ func damages(file string, whole []byte) (out []broken) {
 	}
 	for i := range cuts {
 		at := i * len(whole) / cuts
-		if i == cuts-1 {
+		if i > 0 && i == cuts-1 {
 			at = len(whole) - 1
 		}
 		out = append(out, broken{fmt.Sprintf("cut at %d of %d", at, len(whole)), slices.Clone(whole[:at])})

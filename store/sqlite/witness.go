@@ -1,0 +1,47 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/rousehq/rouse/internal/witness"
+)
+
+// witnessEnd is what the name of a store's witness ends with (package witness): the file has the last revision that was acknowledged, so
+// that a log which was cut short, or removed, is not taken for one to which less was written. A store without a witness gets one.
+const witnessEnd = ".witness"
+
+// openWitness compares the witness of the store with the revision that the store has, and goes on with it.
+func (s *Store) openWitness(o Options, have uint64) error {
+	f, err := os.OpenFile(s.path+witnessEnd, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	w, last, err := witness.Open(f)
+	if errors.Is(err, witness.ErrUnreadable) {
+		last = witness.Note{}
+		w, err = witness.New(f, witness.Note{Revision: have})
+	}
+	if err == nil && have < last.Revision {
+		err = s.accept(o, &damage{fmt.Sprintf("it ends at revision %d, and revision %d was acknowledged", have, last.Revision)})
+		s.last = max(s.last, last.Revision+revisionGap)
+	}
+	if err == nil {
+		err = errors.Join(w.Write(witness.Note{Revision: have}), w.Sync())
+	}
+	if err != nil || o.Relaxed {
+		return errors.Join(err, f.Close())
+	}
+	s.witness = w
+	return nil
+}
+
+// accept returns damage, unless it is to be accepted; then it reports it and keeps the log, in which people may look for what is lost.
+func (s *Store) accept(o Options, err error) error {
+	if d := new(damage); !errors.As(err, &d) || !o.AcceptLoss {
+		return err
+	}
+	o.Report(fmt.Errorf("accepted: store %s: %w", s.path, err))
+	return keepLog(s.path)
+}
