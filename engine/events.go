@@ -144,10 +144,7 @@ func (e *Engine) Healthy() error {
 	if at := e.health.commits.oldest(); at != 0 {
 		err = errors.Join(err, late("the commit", at, 10*time.Second))
 	}
-	e.mu.Lock()
-	missing := e.swept.missing
-	e.mu.Unlock()
-	for _, p := range missing {
+	for _, p := range e.missingParts() {
 		err = errors.Join(err, fmt.Errorf("%s, a part of the store, does not answer: timers in it wait", p.Part))
 	}
 	if r, ok := e.strategy.(rouse.Runner); ok {
@@ -157,6 +154,19 @@ func (e *Engine) Healthy() error {
 		err = errors.Join(err, e.health.store.Corrupted())
 	}
 	return err
+}
+
+// stuckAfter is how long the firing loop may make no progress before only a restart can help. The loop waits for nothing but its own mutex.
+const stuckAfter = 30 * time.Second
+
+// Alive returns why only a restart of the process can help, or nil. A store that is away is no such reason: a restart brings it back no sooner.
+func (e *Engine) Alive() error {
+	if at := e.health.fire.Load(); at != 0 {
+		if d := time.Since(time.Unix(0, at)); d > stuckAfter {
+			return fmt.Errorf("the firing loop has made no progress for %v", d.Round(time.Millisecond))
+		}
+	}
+	return nil
 }
 
 // Stats is a look at what is in memory.

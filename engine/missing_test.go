@@ -139,6 +139,17 @@ func TestAPartOfTheStoreThatIsAwayDelaysOnlyItsOwn(t *testing.T) {
 					t.Errorf("health: %v", err)
 				}
 				fired := map[string]int{}
+				for i := range 10 {
+					name, during := fmt.Sprintf("every%d-1", i), 0
+					for _, a := range sink.got() {
+						if a.Name == name && a.at.After(gone) && a.at.Before(back) {
+							during++
+						}
+					}
+					if during != 6 {
+						t.Errorf("%s fired %d times in a minute", name, during)
+					}
+				}
 				for _, a := range sink.got() {
 					if fired[a.ID]++; fired[a.ID] == 1 && !strings.HasPrefix(a.Name, "every") {
 						fired[a.Name]++

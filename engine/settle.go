@@ -104,7 +104,7 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 		failpoint("after-settle")
 		e.health.settle.Store(time.Now().UnixNano())
 		refused, unknown := parted(list, items, asked)
-		if list = e.conflicts(writing, refused); err == nil {
+		if list = e.conflicts(writing, refused); err == nil || len(e.missingParts()) > 0 {
 			e.later(unknown)
 			continue
 		}

@@ -22,6 +22,13 @@ type sweeps struct {
 	missing []rouse.Missing // parts of the store that did not answer the last claim
 }
 
+// missingParts returns the parts of the store that did not answer the last claim.
+func (e *Engine) missingParts() []rouse.Missing {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.swept.missing
+}
+
 // missed notes which parts of the store a claim is without. When one of them answers again, the next sweep reads everything, because
 // no cursor and no token covers what that part has. The mutex is held.
 func (e *Engine) missed(now []rouse.Missing) {

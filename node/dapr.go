@@ -60,7 +60,7 @@ func (n *Node) listenDapr() (err error) {
 		return nil
 	}
 	if n.dapr.identity, err = n.cfg.daprIdentity(); err != nil {
-		return err
+		return absent(err)
 	}
 	if n.dapr.listener, err = net.Listen("tcp", n.cfg.DaprListen); err != nil {
 		return fmt.Errorf("listen for Dapr's sidecars: %w", err)
@@ -141,7 +141,8 @@ func machine() string {
 	return "localhost"
 }
 
-// DaprHealthy returns why Dapr's sidecars are not served, or nil.
+// DaprHealthy returns why sidecars cannot be served by this process, or nil. Dapr's charts restart a process that is not healthy, so a store that
+// is away is no reason: calls fail as unavailable until it is back.
 func (n *Node) DaprHealthy() error {
 	if n.dapr.server == nil {
 		return errors.New("nobody listens for sidecars")
@@ -151,7 +152,10 @@ func (n *Node) DaprHealthy() error {
 			return fmt.Errorf("sidecars would not believe this node: %w", err)
 		}
 	}
-	return n.Healthy()
+	if err := n.running(); err != nil {
+		return err
+	}
+	return n.engine.Alive()
 }
 
 // DaprAddr returns where Dapr's sidecars are served, "" if they are not.

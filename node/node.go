@@ -51,13 +51,7 @@ import (
 // Run serves until ctx ends, and returns when everything has ended; nil if that went well. ready is called once, when the node
 // listens, with the addresses of the API and of the admin listener ("" if there is none).
 func Run(ctx context.Context, cfg Config, log *slog.Logger, ready func(api, admin string)) error {
-	cfg.Log, cfg.embedded = log, false
-	n, err := start(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	ready(n.Addr(), address(n.admin))
-	return n.Run(ctx)
+	return Serve(ctx, cfg, log, func(n *Node) { ready(n.Addr(), n.AdminAddr()) })
 }
 
 // Node is a running rouse. It is safe for concurrent use.
@@ -103,42 +97,21 @@ func start(ctx context.Context, cfg Config) (n *Node, err error) {
 	}
 	n = &Node{cfg: cfg, metrics: newMetrics(cfg.Version),
 		moving: make(chan struct{}, 1), ended: make(chan struct{}), closed: make(chan struct{})}
-	if n.store, err = cfg.open(ctx); err != nil {
-		return nil, err
-	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close())
 			n = nil
 		}
 	}()
-	if path := cfg.secretFile(); path != "" {
-		if n.secrets, err = openSecrets(path); err != nil {
-			return n, err
-		}
-	}
 	if n.api, n.admin, err = cfg.listen(); err != nil {
 		return n, err
 	}
-	if err = n.listenDapr(); err != nil {
-		return n, err
-	}
-	if from, unfinished, err := migrate.Unfinished(ctx, n.store); err != nil {
-		return n, err
-	} else if unfinished {
-		return n, fmt.Errorf("the store is an unfinished copy of %s: finish it with rouse migrate-store, or begin with an empty store", from)
-	}
-	n.name()
-	if d, ok := n.store.(interface{ Durability() string }); ok {
-		cfg.Log.Info("store", "durability", d.Durability())
-	}
-	if n.cluster, err = n.join(ctx); err != nil {
+	wait := n.newAwait()
+	defer wait.stop()
+	if err = n.openOutside(ctx, wait); err != nil {
 		return n, err
 	}
 	n.gate = newGate(n.cluster.strategy)
-	if n.queue, err = cfg.openQueue(ctx); err != nil {
-		return n, err
-	}
 	if err = n.openPools(); err != nil {
 		return n, err
 	}
@@ -164,6 +137,47 @@ func start(ctx context.Context, cfg Config) (n *Node, err error) {
 		}
 	}
 	return n, err
+}
+
+// openOutside opens what the node needs from outside of the process, and waits for what is away.
+func (n *Node) openOutside(ctx context.Context, wait *await) (err error) {
+	cfg := &n.cfg
+	err = wait.until(ctx, "the store", func() error {
+		store, err := cfg.open(ctx)
+		if err == nil {
+			n.store = store
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if path := cfg.secretFile(); path != "" {
+		if err = wait.until(ctx, "the webhook secrets", func() error { n.secrets, err = openSecrets(ctx, path, n.sharedLocks()); return err }); err != nil {
+			return err
+		}
+	}
+	if err = wait.until(ctx, "the identity for Dapr's sidecars", n.listenDapr); err != nil {
+		return err
+	}
+	err = wait.until(ctx, "the store", func() error {
+		from, unfinished, err := migrate.Unfinished(ctx, n.store)
+		if err == nil && unfinished {
+			err = fmt.Errorf("the store is an unfinished copy of %s: finish it with rouse migrate-store, or begin with an empty store", from)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	n.name()
+	if d, ok := n.store.(interface{ Durability() string }); ok {
+		cfg.Log.Info("store", "durability", d.Durability())
+	}
+	if err = wait.until(ctx, "the store", func() error { n.cluster, err = n.join(ctx); return err }); err != nil {
+		return err
+	}
+	return wait.until(ctx, "the queue", func() error { n.queue, err = cfg.openQueue(ctx); return err })
 }
 
 // assemble makes the parts and tells them of each other.
@@ -246,7 +260,7 @@ func (n *Node) assemble() {
 
 // serves says what the API serves.
 func (n *Node) serves() server.Options {
-	o := server.Options{Timers: n.engine, Subscriber: subscribers{n.streams, n.pools.sink}, Calls: n.pools.calls, Pools: n.pools.handler(), Metrics: n.metrics.handler(), Live: n.engine.Healthy,
+	o := server.Options{Timers: n.engine, Subscriber: subscribers{n.streams, n.pools.sink}, Calls: n.pools.calls, Pools: n.pools.handler(), Metrics: n.metrics.handler(), Live: n.engine.Alive,
 		Ready: n.engine.Healthy, Version: n.cfg.Version, Log: n.cfg.Log, Grace: n.cfg.Grace,
 		ParseCalendar: schedule.ParseICalendar}
 	o.Tables = n.tables()
@@ -436,7 +450,10 @@ func (n *Node) close() error {
 	if n.brokers != nil {
 		errs = append(errs, n.brokers.Close())
 	}
-	return errors.Join(append(errs, n.store.Close())...)
+	if n.store != nil {
+		errs = append(errs, n.store.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Addr returns the address of the API, "" if there is none.

@@ -116,7 +116,7 @@ func TestConfigsThatAreRefused(t *testing.T) {
 
 func TestSecretsAreMadeReadAndReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "webhook.secret")
-	s, err := openSecrets(path)
+	s, err := openSecrets(t.Context(), path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestSecretsAreMadeReadAndReadAgain(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 || len(first) != 1 {
 		t.Fatalf("%v, %v, %v", info.Mode(), first, err)
 	}
-	again, err := openSecrets(path)
+	again, err := openSecrets(t.Context(), path, nil)
 	if err != nil || again.get("any")[0] != first[0] {
 		t.Errorf("another start made another secret: %v", err)
 	}

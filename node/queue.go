@@ -37,18 +37,23 @@ func (c *Config) checkQueue() (errs []error) {
 }
 
 // openQueue opens the queue between schedulers and executors, nil if there is none for this node.
-func (c *Config) openQueue(ctx context.Context) (queue.Queue, error) {
+func (c *Config) openQueue(ctx context.Context) (q queue.Queue, err error) {
 	if c.Queue == "" || !c.has("scheduler") && !c.has("executor") {
 		return nil, nil
 	}
 	o := queue.Options{Name: c.QueueName, Failed: func(err error) { c.Log.Warn("queue", "error", err) }}
 	switch scheme, _, _ := strings.Cut(c.Queue, "://"); scheme {
 	case "amqp", "amqps":
-		return amqp.Open(ctx, c.Queue, amqp.Options{Options: o})
+		q, err = amqp.Open(ctx, c.Queue, amqp.Options{Options: o})
 	case "nats", "tls":
-		return jetstream.Open(ctx, c.Queue, jetstream.Options{Options: o})
+		q, err = jetstream.Open(ctx, c.Queue, jetstream.Options{Options: o})
+	default:
+		q, err = redisstream.Open(ctx, c.Queue, redisstream.Options{Options: o, Volatile: c.Unsafe})
 	}
-	return redisstream.Open(ctx, c.Queue, redisstream.Options{Options: o, Volatile: c.Unsafe})
+	if err != nil {
+		return nil, err // not q, which holds a nil pointer, and is not nil
+	}
+	return q, nil
 }
 
 // reports lets an executor report to the engine, which any node may do.

@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
@@ -20,33 +22,59 @@ import (
 // are comments. Rotation is: put a new first line, let receivers learn it, take the old line out. The file is read again when
 // it changes.
 type secrets struct {
-	path string
-	list atomic.Pointer[[]string]
-	last []byte
+	path  string
+	locks rouse.Locks // of a store that other nodes use too; nil: there are none
+	list  atomic.Pointer[[]string]
+	last  []byte
 }
 
 // secretsEvery is how soon a change of the file is seen.
 const secretsEvery = 2 * time.Second
 
-// openSecrets reads the file; one that does not exist is made with a new secret, readable by its owner only.
-func openSecrets(path string) (*secrets, error) {
-	s := &secrets{path: path}
+// openSecrets reads the file. One that does not exist is made, readable by its owner only, with the secrets that the other nodes of
+// the store sign with, or with a new one.
+func openSecrets(ctx context.Context, path string, locks rouse.Locks) (*secrets, error) {
+	s := &secrets{path: path, locks: locks}
 	err := s.read()
-	if !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
+		err = s.create(ctx)
+	}
+	if err != nil || locks == nil {
 		return s, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	theirs, err := sharedSecrets(ctx, locks, s.get(""))
+	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err := agreeSecrets(path, s.get(""), theirs); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(s.get(""), func(secret string) bool { return !slices.Contains(theirs, secret) }) { // rotated while the node was down
+		err = replaceSecrets(ctx, locks, s.get(""))
+	}
+	return s, rouse.Unavailable(err)
+}
+
+// create makes the file.
+func (s *secrets) create(ctx context.Context) (err error) {
+	list := []string{webhook.NewSecret()}
+	if s.locks != nil {
+		if list, err = sharedSecrets(ctx, s.locks, list); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("make a webhook secret: %w", err)
+		return fmt.Errorf("make a webhook secret: %w", err)
 	}
-	_, err = f.WriteString(webhook.NewSecret() + "\n")
+	_, err = f.WriteString(strings.Join(list, "\n") + "\n")
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, fmt.Errorf("make a webhook secret: %w", err)
+		return fmt.Errorf("make a webhook secret: %w", err)
 	}
-	return s, s.read()
+	return s.read()
 }
 
 func (s *secrets) read() error {
@@ -93,6 +121,11 @@ func (s *secrets) watch(ctx context.Context, log *slog.Logger) {
 			log.Warn("webhook secrets not read again; the old ones stay in force", "error", err)
 		} else if s.list.Load() != before {
 			log.Info("webhook secrets read", "secrets", len(*s.list.Load()))
+			if s.locks != nil {
+				if err := replaceSecrets(ctx, s.locks, s.get("")); err != nil {
+					log.Warn("webhook secrets not written to the store: nodes that come later take the old ones", "error", err)
+				}
+			}
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (g *guard) probe() {
 // noAnswer reports whether an error means that the server did not answer.
 func noAnswer(err error) bool {
 	var answered goredis.Error
-	return err != nil && !errors.As(err, &answered) && !errors.Is(err, context.Canceled) && !errors.Is(err, goredis.ErrClosed)
+	return err != nil && !errors.Is(err, goredis.Nil) && !errors.As(err, &answered) && !errors.Is(err, context.Canceled) && !errors.Is(err, goredis.ErrClosed)
 }
 
 // Process runs a command, or fails it at once while the server is away.

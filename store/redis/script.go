@@ -124,7 +124,9 @@ func run(ctx context.Context, on goredis.UniversalClient, s script, keys, args [
 func do(ctx context.Context, on goredis.UniversalClient, key int8, args []any) (any, error) {
 	c := command{goredis.NewCmd(ctx, args...)}
 	c.SetFirstKeyPos(key)
-	if err := on.Process(ctx, c); err != nil && !errors.Is(err, goredis.Nil) {
+	if err := on.Process(ctx, c); noAnswer(err) {
+		return nil, rouse.Unavailable(err)
+	} else if err != nil && !errors.Is(err, goredis.Nil) {
 		return nil, err
 	}
 	return c.Val(), nil
@@ -175,6 +177,8 @@ func explain(err error) error {
 		return fmt.Errorf("%w; put user and password into the address of the store", err)
 	case says("TRYAGAIN"):
 		return fmt.Errorf("%w; the shard answers when its slot has moved to the other server", err)
+	case says("LOADING"), says("CLUSTERDOWN"), says("MASTERDOWN"):
+		return rouse.Unavailable(err)
 	case says("MISCONF"):
 		return fmt.Errorf("%w; Redis cannot write to its disk, and refuses what it could not keep", err)
 	}

@@ -1,0 +1,101 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/queue"
+	"github.com/rousehq/rouse/server"
+)
+
+// await is how a server starts while something that it needs is away: it listens, answers that it is not ready and why, and tries again.
+type await struct {
+	n    *Node
+	stop func() // ends the answers
+
+	mu  sync.Mutex
+	why error
+}
+
+// awaitEvery and awaitMost are the first and the longest pause between two attempts.
+const (
+	awaitEvery = 100 * time.Millisecond
+	awaitMost  = 2 * time.Second
+)
+
+// newAwait answers on the node's listeners until stop is called. A node that a program opens waits for nothing: its caller does.
+func (n *Node) newAwait() *await {
+	a := &await{n: n, why: errors.New("the server is starting"), stop: func() {}}
+	if !n.cfg.embedded {
+		a.stop = server.WaitAt(n.api, n.admin, a.reason, n.cfg.Log)
+	}
+	return a
+}
+
+func (a *await) reason() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.why
+}
+
+// until opens a part, again and again while what it needs is away.
+func (a *await) until(ctx context.Context, what string, open func() error) error {
+	wait, told := awaitEvery, time.Time{}
+	for {
+		err := open()
+		if err == nil || a.n.cfg.embedded || !away(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		err = fmt.Errorf("waiting for %s: %w", what, err)
+		a.mu.Lock()
+		a.why = err
+		a.mu.Unlock()
+		if time.Since(told) >= 30*time.Second {
+			a.n.cfg.Log.Warn("not ready", "error", err)
+			told = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, awaitMost)
+	}
+}
+
+// away reports whether an error means that something does not answer yet, or is not there yet, so that waiting helps. What a server
+// refuses, and a store that is damaged, is not away.
+func away(err error) bool {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		switch refused.Code[:2] {
+		case "08", "53", "57", "58": // connections, resources, starting or stopping, the system
+			return true
+		}
+		return false
+	}
+	var network net.Error
+	return errors.Is(err, rouse.ErrUnavailable) || errors.Is(err, queue.ErrUnavailable) || errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) ||
+		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// absent reports a file that is not there yet as away: what mounts secrets may be late.
+func absent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return rouse.Unavailable(err)
+	}
+	return err
+}

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+)
+
+// WaitAt answers on the listeners of the API and of operators until the returned function is called: the API with 503 unavailable, health with
+// what the node waits for. Then the listeners are free for Run. Listeners may be nil, and have to be of net.Listen.
+func WaitAt(apiListener, adminListener net.Listener, why func() error, log *slog.Logger) (stop func()) {
+	var stops []func()
+	for l, h := range map[net.Listener]http.Handler{apiListener: refusing(why), adminListener: waitingHealth(why)} {
+		if l != nil {
+			stops = append(stops, serveUntil(l, h, log))
+		}
+	}
+	return sync.OnceFunc(func() {
+		for _, stop := range stops {
+			stop()
+		}
+	})
+}
+
+// refusing answers every request with 503 unavailable.
+func refusing(why func() error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, _ := problemOf(rouse.Unavailable(why()))
+		body, err := api.Encode(&p)
+		if err != nil {
+			body = nil // there is nothing but text in it
+		}
+		w.Header().Set("Retry-After", strconv.Itoa(int(again/time.Second)))
+		w.Header().Set("Content-Type", api.ProblemType)
+		w.WriteHeader(p.Status)
+		_, _ = w.Write(body)
+	})
+}
+
+// waitingHealth is what operators see: a process that lives, and is not ready.
+func waitingHealth(why func() error) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", probe(func() error { return nil }))
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, why().Error()+"\n")
+	})
+	return mux
+}
+
+// serveUntil serves HTTP on a listener, without closing it, until stop is called. gRPC clients take the 503 as unavailable.
+func serveUntil(l net.Listener, h http.Handler, log *slog.Logger) (stop func()) {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	s := &http.Server{Handler: h, Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	lent := &lent{Listener: l}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = s.Serve(lent) })
+	return func() {
+		lent.giveBack()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if s.Shutdown(ctx) != nil {
+			_ = s.Close()
+		}
+		serving.Wait()
+		lent.renew()
+	}
+}
+
+// lent is a listener that its user gives back open.
+type lent struct {
+	net.Listener
+	over atomic.Bool
+}
+
+var errGivenBack = errors.New("the listener was given back")
+
+// Accept returns connections until the listener is given back.
+func (l *lent) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil && l.over.Load() {
+		return nil, errGivenBack
+	}
+	return conn, err
+}
+
+// Close leaves the listener open.
+func (l *lent) Close() error { return nil }
+
+// deadline sets when Accept fails, if the listener can do that.
+func (l *lent) deadline(t time.Time) {
+	if d, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); ok {
+		_ = d.SetDeadline(t)
+	}
+}
+
+func (l *lent) giveBack() {
+	l.over.Store(true)
+	l.deadline(time.Unix(1, 0))
+}
+
+func (l *lent) renew() { l.deadline(time.Time{}) }
