@@ -7,11 +7,12 @@ import (
 
 // groupCall is the last call for a key.
 type groupCall struct {
-	what  string // start or drain
-	busy  bool
-	since uint64 // it has ended: lists after this many tell what came of it
-	told  bool   // such a list has come
-	left  int    // how many workers more or less there should have been when it was made, or when a list told of it last
+	what    string // start or drain
+	busy    bool
+	since   uint64 // it has ended: lists after this many tell what came of it
+	told    bool   // such a list has come
+	missing int    // how many workers a start was to bring
+	left    int    // how many workers more or less there should have been when it was made, or when a list told of it last
 
 	// A driver may take long to do what it was asked for, or not do it at all, as noop. It is asked again after pauses that double.
 	pause time.Duration
@@ -56,6 +57,43 @@ func (l *groupLoop) replace(ctx context.Context, key string, now time.Time) {
 	})
 }
 
+// ensure has the driver start the workers of a key, when no limit speaks against it.
+func (l *groupLoop) ensure(ctx context.Context, key string, now time.Time) {
+	if c := l.unsettled[key]; c != nil && (c.busy || c.retry.IsZero() || c.what == "start" && c.retry.After(now)) {
+		if !c.busy && !c.retry.IsZero() {
+			l.sleep(key, c.retry)
+		}
+		return
+	}
+	missing := l.missingWorkers(key)
+	limit, again := l.mayStart(key, now)
+	if limit != "" {
+		if !again.IsZero() {
+			l.sleep(key, again)
+		}
+		return
+	}
+	l.start(ctx, key, now, "start", func(ctx context.Context) error { return l.driver.Ensure(ctx, l.group(key)) })
+	l.asked(l.unsettled[key], missing)
+}
+
+// waits tells readers who waits for a limit.
+func (l *groupLoop) waits() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := len(l.limited)
+	clear(l.limited)
+	for _, key := range l.starts.line {
+		l.limited[key] = LimitStarts
+		if !l.room(l.missingWorkers(l.starts.line[0])) {
+			l.limited[key] = LimitWorkers
+		}
+	}
+	if before == 0 && len(l.limited) > 0 && l.reached != nil {
+		l.reached()
+	}
+}
+
 // start makes a call unless another one is in flight for the key, or what came of the last one is not known yet; the key is looked
 // at again then.
 func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what string, f func(context.Context) error) {
@@ -87,6 +125,7 @@ func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what s
 				}
 				return
 			}
+			l.told(c)
 			c.retry = time.Now().Add(l.timing.Interval)
 			l.sleep(key, c.retry)
 			if ctx.Err() == nil {

@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ type groupLoop struct {
 	log     *slog.Logger
 	metrics *Metrics
 	moved   *signal // of the queue loop: a group may be gone
+	reached func()  // a limit is; may be nil
 
 	hint atomic.Bool // the driver says that a list may be another one
 
@@ -37,12 +39,14 @@ type groupLoop struct {
 	awake     time.Time             // the earliest of these; zero if there is none
 	unsettled map[string]*groupCall // keys with a call in flight, or whose last call did not bring them where they should be
 	ensured   map[string]bool       // keys that the driver has ensured since their plan is to run
+	starts    startLine
 
 	mu      sync.Mutex // guards what follows for readers
 	have    bool       // there was a list in this term
 	running map[string]*groupState
-	touched map[string]bool // keys with a call that no list tells of yet: what is known of them is not true any more
-	stalled map[string]bool // keys whose workers are to be replaced
+	touched map[string]bool   // keys with a call that no list tells of yet: what is known of them is not true any more
+	stalled map[string]bool   // keys whose workers are to be replaced
+	limited map[string]string // keys whose workers wait for a limit, and which
 }
 
 // groupState is what the last list says of the workers of a key.
@@ -53,7 +57,8 @@ type groupState struct {
 
 func newGroupLoop(d driver.Driver, size int, t Timing) *groupLoop {
 	return &groupLoop{loop: newLoop(t), driver: d, size: size, relist: true, plans: map[string]plan{}, pending: map[string]bool{},
-		asleep: map[string]time.Time{}, ensured: map[string]bool{}, unsettled: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}}
+		asleep: map[string]time.Time{}, ensured: map[string]bool{}, unsettled: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}, limited: map[string]string{},
+		starts: startLine{limits: Limits{}.withDefaults()}}
 }
 
 // listen passes on what the driver says of changes, until ctx ends.
@@ -91,6 +96,8 @@ func (l *groupLoop) pass(ctx context.Context, now time.Time) time.Time {
 		delete(l.pending, key)
 		l.step(ctx, key, now)
 	}
+	l.advance(func(key string) { l.step(ctx, key, now) })
+	l.waits()
 	return earlier(next, l.awake)
 }
 
@@ -128,7 +135,7 @@ func (l *groupLoop) step(ctx context.Context, key string, now time.Time) {
 	case plan == run && l.isStalled(key):
 		l.replace(ctx, key, now)
 	case plan == run && (settled != l.size || !l.ensured[key]): // those who were there before may not be as they should be
-		l.start(ctx, key, now, "start", func(ctx context.Context) error { return l.driver.Ensure(ctx, l.group(key)) })
+		l.ensure(ctx, key, now)
 	case plan == end && settled > 0:
 		l.start(ctx, key, now, "drain", func(ctx context.Context) error { return l.driver.Drain(ctx, key) })
 	default:
@@ -211,6 +218,7 @@ func (l *groupLoop) take(number uint64, workers []driver.Worker) {
 			l.pending[key] = true
 		}
 	}
+	l.starts.count(workers)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.have, l.running = true, running
@@ -227,6 +235,7 @@ func (l *groupLoop) take(number uint64, workers []driver.Worker) {
 			delete(l.touched, key)
 			l.pending[key] = true
 		}
+		l.told(c)
 		c.tell(l.missing(c.what, key), l.listed, l.timing.Interval)
 	}
 	l.moved.send()
@@ -251,6 +260,13 @@ func (l *groupLoop) gone(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.have && !l.touched[key] && l.running[key] == nil
+}
+
+// limits returns the keys whose workers wait for a limit, and which.
+func (l *groupLoop) limits() map[string]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.limited)
 }
 
 // workers returns what the last list says, by key.

@@ -32,6 +32,28 @@ func (k *keeper) require(key string, extra time.Duration) (g Generation, cold bo
 	return g, cold
 }
 
+// ask makes a group Active, if no limit speaks against it.
+func (k *keeper) ask(key, owner string) (g Generation, cold, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	k.tracker.Advance(now)
+	cold = k.tracker.groups[key] == nil
+	g, ok = k.tracker.Ask(now, key, owner, 0)
+	k.tell()
+	return g, cold && ok, ok
+}
+
+// do changes the tracker.
+func (k *keeper) do(change func(t *Tracker, now time.Time)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	k.tracker.Advance(now)
+	change(k.tracker, now)
+	k.tell()
+}
+
 // known says whether a key has a group.
 func (k *keeper) known(key string) bool {
 	k.mu.Lock()
@@ -43,6 +65,13 @@ func (k *keeper) target() Target {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.tracker.Target()
+}
+
+// waiting returns the keys that wait for a limit.
+func (k *keeper) waiting() []waitingKey {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.tracker.Waiting()
 }
 
 // changes says how often groups got each status.

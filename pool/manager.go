@@ -21,6 +21,8 @@ type Config struct {
 	ExtraLifetime time.Duration
 
 	Workers int // of a group; 1 if zero
+	Limits  Limits
+	Pinned  []string // keys whose groups are always there
 	Timing  Timing
 	Driver  driver.Driver
 	Log     *slog.Logger // slog.Default if nil
@@ -44,12 +46,19 @@ func (c *Config) check() error {
 		return rouse.Refuse("extra_lifetime", c.ExtraLifetime.String(), "is negative", "give 1s, or leave it out")
 	case c.Workers < 0 || c.Workers > 1000:
 		return rouse.Refuse("workers", fmt.Sprint(c.Workers), "is no number of workers for a key", "give 1 to 1000")
+	case len(c.Pinned) > maxPinned:
+		return rouse.Refuse("pinned", fmt.Sprint(len(c.Pinned)), "are too many keys", fmt.Sprintf("name up to %d", maxPinned))
 	case c.Driver == nil:
 		return rouse.Refuse("driver", "", "is missing", "name what starts the workers")
 	case c.Metrics == nil:
 		return rouse.Refuse("metrics", "", "is missing", "make them with NewRegistry")
 	}
-	return nil
+	for _, key := range c.Pinned {
+		if err := CheckKey(key); err != nil {
+			return rouse.Under("pinned", err)
+		}
+	}
+	return c.Limits.check(max(1, c.Workers))
 }
 
 // Manager manages a pool: over terms, which are the times in which its transport leads.
@@ -57,9 +66,13 @@ type Manager struct {
 	config Config
 	log    *slog.Logger
 
-	mu   sync.Mutex
-	term *Term // nil while there is none
+	mu     sync.Mutex
+	term   *Term           // nil while there is none
+	pinned map[string]bool // keys that are to have a group in each term
 }
+
+// maxPinned is how many keys of a pool can be pinned.
+const maxPinned = 1000
 
 // NewManager returns a manager that does nothing until it has a term.
 func NewManager(c Config) (*Manager, error) {
@@ -75,8 +88,12 @@ func NewManager(c Config) (*Manager, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	c.Timing = c.Timing.withDefaults()
-	return &Manager{config: c, log: c.Log.With("pool", c.Name)}, nil
+	c.Timing, c.Limits = c.Timing.withDefaults(), c.Limits.withDefaults()
+	m := &Manager{config: c, log: c.Log.With("pool", c.Name), pinned: map[string]bool{}}
+	for _, key := range c.Pinned {
+		m.pinned[key] = true
+	}
+	return m, nil
 }
 
 // Config returns the configuration, with its defaults.
@@ -101,6 +118,9 @@ func (m *Manager) Begin(ctx context.Context, queues Queues) (*Term, error) {
 	defer m.mu.Unlock()
 	if m.term != nil {
 		return nil, fmt.Errorf("pool %s: there is a term already", m.config.Name)
+	}
+	if p, ok := m.config.Driver.(driver.Pauser); ok {
+		p.Retry()
 	}
 	m.term = newTerm(m, queues, there)
 	m.term.run(ctx)

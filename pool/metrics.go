@@ -34,9 +34,10 @@ func NewRegistry(r prometheus.Registerer) *Registry {
 	counter("reports_total", "Reports of workers, by event.", "event")
 	counter("stalls_total", "Groups whose workers held requests, did nothing for too long, and were replaced.")
 	counter("lost_on_delete_total", "Requests that were deleted with their queue. Must be 0.")
-	gauge("requests", "Requests in request queues: ready for a worker, or held by one.", "state")
+	gauge("requests", "Requests in request queues, ready for a worker or held by one, and waiting for such a queue.", "state")
 	gauge("groups", "Groups by the status that they should have.", "status")
 	gauge("workers", "Workers by state.", "state")
+	gauge("waiting", "Groups and starts that wait for a limit, by the limit.", "limit")
 	gauge("poison_requests", "Requests in the poison inventory.")
 	gauge("leads", "1 while this process leads the pool.")
 	seconds("first_worker_seconds", "From the request that made a group to the first report of one of its workers.")
@@ -48,7 +49,7 @@ func NewRegistry(r prometheus.Registerer) *Registry {
 // Metrics are those of one pool.
 type Metrics struct {
 	failures, changes, orphans, dead, answers, reports *prometheus.CounterVec
-	requests, groups, workers                          *prometheus.GaugeVec
+	requests, groups, workers, waiting                 *prometheus.GaugeVec
 	lag                                                prometheus.ObserverVec
 	cold, lost, stalls                                 prometheus.Counter
 	poison, leads                                      prometheus.Gauge
@@ -68,13 +69,14 @@ func (r *Registry) Pool(name string) *Metrics {
 	m := &Metrics{
 		failures:    counter("failures_total", "what", "queue", "start", "drain", "list", "session"),
 		changes:     counter("state_changes_total", "to", Active.String(), Unbound.String(), Inactive.String()),
-		orphans:     counter("orphans_total", "outcome", "forwarded", "refused", "returned"),
+		orphans:     counter("orphans_total", "outcome", "forwarded", "aside", "expired", "refused", "returned"),
 		dead:        counter("dead_letters_total", "reason", "expired", "delivery_limit", "rejected", "maxlen"),
-		answers:     counter("error_answers_total", "outcome", "sent", "unwanted", "client gone"),
+		answers:     counter("error_answers_total", "outcome", "sent", "unwanted", "client gone", "refused"),
 		reports:     counter("reports_total", "event", "started", "ready", "request-received", "request-done"),
 		requests:    r.gauges["requests"].MustCurryWith(is),
 		groups:      r.gauges["groups"].MustCurryWith(is),
 		workers:     r.gauges["workers"].MustCurryWith(is),
+		waiting:     r.gauges["waiting"].MustCurryWith(is),
 		lag:         r.histograms["loop_lag_seconds"].MustCurryWith(is),
 		cold:        r.counters["cold_starts_total"].With(is),
 		stalls:      r.counters["stalls_total"].With(is),
@@ -84,7 +86,7 @@ func (r *Registry) Pool(name string) *Metrics {
 		firstWorker: r.histograms["first_worker_seconds"].With(is),
 		orphanWait:  r.histograms["orphan_seconds"].With(is),
 	}
-	for _, state := range []string{"ready", "held"} {
+	for _, state := range []string{"ready", "held", "waiting"} {
 		m.requests.WithLabelValues(state)
 	}
 	return m
@@ -118,8 +120,9 @@ func (m *Metrics) Leads(does bool) {
 // Failed counts a failure of the transport: its session ended, or could not begin.
 func (m *Metrics) Failed(what string) { m.failures.WithLabelValues(what).Inc() }
 
-// Requests says how many requests are in the pool's queues.
-func (m *Metrics) Requests(ready, held int) {
+// Requests says how many requests are in the pool's queues, and how many wait for one.
+func (m *Metrics) Requests(ready, held, waiting int) {
+	m.requests.WithLabelValues("waiting").Set(float64(waiting))
 	m.requests.WithLabelValues("ready").Set(float64(ready))
 	m.requests.WithLabelValues("held").Set(float64(held))
 }

@@ -13,7 +13,8 @@ type Poison struct {
 	CorrelationID string    `json:"correlation_id,omitempty"`
 	ReplyTo       string    `json:"reply_to,omitempty"`
 	ContentType   string    `json:"content_type,omitempty"`
-	Size          int       `json:"size"` // of the body, in bytes
+	Reason        string    `json:"reason,omitempty"` // why: an answer's status, or manager if managers died with it
+	Size          int       `json:"size"`             // of the body, in bytes
 	Body          []byte    `json:"body,omitempty"`
 }
 

@@ -2,6 +2,8 @@ package pool
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"maps"
 	"sync"
 	"time"
@@ -24,6 +26,9 @@ type Term struct {
 	mu   sync.Mutex
 	cold map[string]time.Time // since when a group waits for the first report of a worker, by key
 	seen map[string]time.Time // the last report, by key
+	load map[string]Load      // of queues, when they were last counted, by key
+
+	limits limitLog
 }
 
 func newTerm(m *Manager, queues Queues, there []Queue) *Term {
@@ -36,10 +41,17 @@ func newTerm(m *Manager, queues Queues, there []Queue) *Term {
 		cold: map[string]time.Time{}, seen: map[string]time.Time{}}
 	t.queues = newQueueLoop(queues, c.Timing, there)
 	t.groups = newGroupLoop(c.Driver, c.Workers, c.Timing)
-	t.keeper = newKeeper(NewTracker(c.Delays, t.began, keys), t.queues.wake.send)
+	t.groups.starts.limits = c.Limits
+	tracker := NewTracker(c.Delays, t.began, keys)
+	tracker.limits = c.Limits
+	for _, key := range m.pins() {
+		tracker.Pin(t.began, key, true)
+	}
+	t.keeper = newKeeper(tracker, t.queues.wake.send)
 
 	t.queues.keeper, t.queues.log, t.queues.metrics = t.keeper, m.log, c.Metrics
 	t.groups.log, t.groups.metrics = m.log, c.Metrics
+	t.groups.reached = func() { t.limits.reached(m.log) }
 	t.queues.lag, t.groups.lag = c.Metrics.lag.WithLabelValues("queues"), c.Metrics.lag.WithLabelValues("groups")
 	t.queues.gone, t.queues.moved = t.groups.gone, t.groups.wake
 	t.groups.news, t.groups.moved = t.queues.news, t.queues.wake
@@ -73,10 +85,22 @@ func (t *Term) Wait() {
 // Await makes the group of an orphan's key Active, and returns when requests of the key come to its queue, or ctx ends. Again
 // says that the orphan was in front of its queue before, and came back: then the queue is made anew, whatever it seems to be.
 func (t *Term) Await(ctx context.Context, key string, again bool) error {
+	return t.AwaitFor(ctx, key, "", again)
+}
+
+// AwaitFor is Await for a request of a namespace, whose limit counts, too. It fails with ErrLimit at once if there may be no other group
+// now: the caller tries again within some seconds, and so keeps its turn.
+func (t *Term) AwaitFor(ctx context.Context, key, namespace string, again bool) error {
+	g, cold, ok := t.keeper.ask(key, namespace)
+	if !ok {
+		t.limits.reached(t.manager.log)
+		return fmt.Errorf("the group of the key waits: %w", ErrLimit)
+	}
+	t.isCold(key, cold)
 	if again {
 		t.queues.doubt(key)
 	}
-	return t.queues.await(ctx, key, t.require(key, 0))
+	return t.queues.await(ctx, key, g)
 }
 
 // The events that workers report.
@@ -115,6 +139,9 @@ func (t *Term) Note(key, event string) {
 	if waits {
 		t.metrics.firstWorker.Observe(now.Sub(since).Seconds())
 	}
+	if p, ok := t.manager.config.Driver.(driver.Pauser); ok && event != Started {
+		p.Proved(key)
+	}
 	starts := event == Started || event == Ready
 	if starts && t.keeper.known(key) || !starts && !t.debounce.admit(now, key) {
 		return
@@ -145,13 +172,50 @@ func (t *Term) Stalled(held map[string]int, patience time.Duration) {
 
 func (t *Term) require(key string, extra time.Duration) Generation {
 	g, cold := t.keeper.require(key, extra)
+	t.isCold(key, cold)
+	return g
+}
+
+// isCold notes that a group was made from nothing.
+func (t *Term) isCold(key string, cold bool) {
 	if cold {
 		t.metrics.cold.Inc()
 		t.mu.Lock()
 		t.cold[key] = time.Now()
 		t.mu.Unlock()
 	}
-	return g
+}
+
+// limitLog says that a limit is reached, once in a while.
+type limitLog struct {
+	mu   sync.Mutex
+	said time.Time
+}
+
+// limitPause is how long nothing more is said of it.
+const limitPause = time.Minute
+
+func (l *limitLog) reached(log *slog.Logger) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); now.Sub(l.said) >= limitPause {
+		l.said = now
+		log.Warn("a limit of the pool is reached; what is over it waits", "see", "rouse pool status, and the metric rouse_pool_waiting")
+	}
+}
+
+// Loads is told what is in the request queues, by key, whenever the transport has counted it.
+func (t *Term) Loads(load map[string]Load) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.load = load
+}
+
+// Overdue is told that a worker of a key has let a request pass its time: the workers of the key are replaced.
+func (t *Term) Overdue(key string) {
+	t.manager.log.Warn("a worker has not answered a request in its time; the workers of its key are replaced", "key", key)
+	t.metrics.stalls.Inc()
+	t.groups.stall(key)
 }
 
 // count keeps the gauges up to date, and forgets what there was of groups that are no more, until ctx ends.
@@ -172,6 +236,18 @@ func (t *Term) count(ctx context.Context) {
 		}
 		for _, s := range []Status{Active, Unbound} {
 			t.metrics.groups.WithLabelValues(s.String()).Set(float64(groups[s]))
+		}
+		t.groups.mu.Lock()
+		waiting := map[string]int{LimitGroups: 0, LimitNamespace: 0, LimitWorkers: 0, LimitStarts: 0}
+		for _, limit := range t.groups.limited {
+			waiting[limit]++
+		}
+		t.groups.mu.Unlock()
+		for _, w := range t.keeper.waiting() {
+			waiting[w.limit]++
+		}
+		for limit, n := range waiting {
+			t.metrics.waiting.WithLabelValues(limit).Set(float64(n))
 		}
 		workers := map[driver.State]int{}
 		for _, list := range t.groups.workers() {

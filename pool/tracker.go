@@ -53,6 +53,11 @@ type Tracker struct {
 	deadlines  deadlines
 	target     *Target             // of the generation; nil if it was not asked for yet
 	changes    [Unbound + 1]uint64 // how often groups got each status
+
+	limits  Limits                 // of groups; zero fields are none
+	owned   map[string]int         // groups, by owner
+	waiting map[string]*waitingKey // keys that a limit keeps from having a group
+	pinned  map[string]bool        // groups that do not end by themselves
 }
 
 // tracked is a group that is Active or Unbound.
@@ -62,12 +67,14 @@ type tracked struct {
 	since  Generation // since when it is Active without a break
 	next   time.Time  // when its status changes if nothing happens
 	index  int        // in the deadlines
+	owner  string     // whose requests made it; empty if that is not known
 }
 
 // NewTracker returns a tracker whose groups, those of keys, are Active as if they had just been asked for: who knows when they
 // were.
 func NewTracker(d Delays, now time.Time, keys []string) *Tracker {
-	t := &Tracker{delays: d, generation: 1, groups: map[string]*tracked{}}
+	t := &Tracker{delays: d, generation: 1, groups: map[string]*tracked{}, owned: map[string]int{}, waiting: map[string]*waitingKey{},
+		pinned: map[string]bool{}}
 	for _, key := range keys {
 		if t.groups[key] == nil {
 			t.add(key, now.Add(d.Unbind))
@@ -110,6 +117,11 @@ func (t *Tracker) Advance(now time.Time) bool {
 	changed := false
 	for len(t.deadlines) > 0 && !t.deadlines[0].next.After(now) {
 		g := t.deadlines[0]
+		if t.pinned[g.key] {
+			g.next = now.Add(t.delays.Unbind)
+			heap.Fix(&t.deadlines, 0)
+			continue
+		}
 		changed = true
 		if g.status == Active {
 			t.change(Unbound)
@@ -118,11 +130,20 @@ func (t *Tracker) Advance(now time.Time) bool {
 			heap.Fix(&t.deadlines, 0)
 			continue
 		}
-		t.change(Inactive)
-		heap.Pop(&t.deadlines)
-		delete(t.groups, g.key)
+		t.end(g)
+	}
+	if changed {
+		t.promote(now)
 	}
 	return changed
+}
+
+// end makes a group Inactive.
+func (t *Tracker) end(g *tracked) {
+	t.change(Inactive)
+	heap.Remove(&t.deadlines, g.index)
+	delete(t.groups, g.key)
+	t.disown(g)
 }
 
 // Next is when Advance has something to do; false if never.

@@ -6,7 +6,9 @@
 //	       │ no queue is bound                │ expired, delivered too often, rejected
 //	       ▼                                  ▼
 //	{pool}-orphan-xchg ─► {pool}-orphan     {pool}-dl-xchg ─► {pool}-dl
-//	       │ orphans.go: wait for the queue, forward    │ deadletters.go: an error answer, and {pool}-poison
+//	       │ ▲ orphans.go: wait for the queue, forward  │ deadletters.go: an error answer, and {pool}-poison
+//	       ▼ │ there is no queue yet: after a second
+//	    {pool}-aside
 //	{pool}-activity-xchg ─► {pool}-activity    reports of workers, activity.go
 //	{pool}-lock    exclusive: who has it leads, lock.go
 //
@@ -15,7 +17,7 @@
 // What RabbitMQ does otherwise than one may think, and what follows here: a time to live is about waiting only, it never takes a
 // request from a worker; a message that is dead-lettered or returned may be one that was forged, so only what the broker itself
 // writes is read; quorum queues cannot be deleted on the condition that they are empty and unused, so pool's queue loop makes sure
-// of both before; exclusive consumers are not enforced on them either, so a queue that is exclusive is the lock.
+// of both before; a message that a connection or a queue does not take is that message's matter, so its session goes on; exclusive consumers are not enforced on them either, so a queue that is exclusive is the lock.
 package amqp
 
 import (
@@ -51,7 +53,7 @@ type Config struct {
 	Prefetch        int           // WORKER_PREFETCH, how many requests a worker holds at a time; 1 if zero
 
 	OrphanWindow int           // how many orphans are waited for at a time; 1000 if zero
-	OrphanWait   time.Duration // how long one is waited for before it is given back to the orphan queue; 10s if zero
+	OrphanWait   time.Duration // how long one is waited for before it is put aside for a while; 1s if zero
 	Timeout      time.Duration // of each step with the broker; 10s if zero
 	LockPoll     time.Duration // how often who stands by asks for the lock; 250ms if zero
 	Refusals     time.Duration // how long it tries again what does not work by what it says, as brokers that start say so; 10s if zero
@@ -73,6 +75,7 @@ type Controller struct {
 	led    bool       // it has led before
 	since  time.Time  // when the broker, or what is there, began to refuse it; zero if it does not
 	poison *inventory // of the term; nil while this process does not lead
+	short  int        // how many sessions in a row ended soon after they had begun to lead
 }
 
 // New returns a controller that does nothing until it runs.
@@ -119,7 +122,7 @@ func New(c Config, m *pool.Manager) (*Controller, error) {
 		value *time.Duration
 		def   time.Duration
 	}{{"message_ttl", &c.MessageTTL, time.Minute}, {"consumer_timeout", &c.ConsumerTimeout, 0}, {"stall_timeout", &c.StallTimeout, 0},
-		{"orphan_wait", &c.OrphanWait, 10 * time.Second},
+		{"orphan_wait", &c.OrphanWait, time.Second},
 		{"timeout", &c.Timeout, 10 * time.Second}, {"refusals", &c.Refusals, 10 * time.Second},
 		{"lock_poll", &c.LockPoll, 250 * time.Millisecond}, {"release_after", &c.ReleaseAfter, 30 * time.Second}} {
 		if *d.value < 0 || *d.value > 0 && *d.value < time.Millisecond {
@@ -201,6 +204,36 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
+// carefulAfter is after how many sessions that ended alike messages are taken one by one, so that the one at which they end is given up
+// for its deliveries alone, and not with all that were in hand with it.
+const carefulAfter = 3
+
+// careful says whether messages are taken one by one.
+func (c *Controller) careful() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.short >= carefulAfter
+}
+
+// relax ends that, as it went well for a while.
+func (c *Controller) relax() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.short = 0
+}
+
+// judge notes how long a session led.
+func (c *Controller) judge(led time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.short++; led > longestWait {
+		c.short = 0
+	}
+	if c.short == carefulAfter {
+		c.log.Warn("sessions end soon after they begin; messages are taken one by one for now", "sessions", c.short)
+	}
+}
+
 // session is one time of being connected: it waits for the lock, sets up, and manages the pool until something breaks.
 func (c *Controller) session(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -251,11 +284,18 @@ func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, i
 	if err != nil {
 		return err
 	}
+	answers, err := c.newPublisher(ctx, out)
+	if err != nil {
+		return err
+	}
+	to := &mailbox{c: c, out: answers}
+	began := time.Now()
+	defer func() { c.judge(time.Since(began)) }()
 	c.log.Info("this process leads the pool", "broker", c.host)
 	c.enter(pool.StateLeading)
 	c.manager.Metrics().Leads(true)
 	defer c.manager.Metrics().Leads(false)
-	c.setInventory(&inventory{c: c, conn: in, publisher: publisher})
+	c.setInventory(&inventory{c: c, publisher: publisher})
 	defer c.setInventory(nil)
 
 	var parts sync.WaitGroup
@@ -263,8 +303,9 @@ func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, i
 	defer cancel(nil)
 	for _, part := range []func(context.Context) error{
 		func(ctx context.Context) error { publisher.watch(ctx); return nil },
-		func(ctx context.Context) error { return c.processOrphans(ctx, in, term, publisher) },
-		func(ctx context.Context) error { return c.answerDeadLetters(ctx, in, publisher) },
+		func(ctx context.Context) error { answers.watch(ctx); return nil },
+		func(ctx context.Context) error { return c.processOrphans(ctx, in, term, publisher, to) },
+		func(ctx context.Context) error { return c.answerDeadLetters(ctx, to) },
 		func(ctx context.Context) error { return c.noteActivity(ctx, in, term) },
 		func(ctx context.Context) error { c.measure(ctx, term); return nil },
 	} {

@@ -3,6 +3,7 @@ package amqp
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
 // management is the HTTP API of RabbitMQ's management plugin.
@@ -211,4 +214,63 @@ func (m *management) boundTo(ctx context.Context, vhost, exchange string) (map[s
 		bound[b.Destination] = true
 	}
 	return bound, nil
+}
+
+// get takes the first message of a queue, and gives it back or not. It has the properties that rouse reads.
+func (m *management) get(ctx context.Context, vhost, queue string, back bool) (d amqp091.Delivery, ok bool, err error) {
+	mode := "ack_requeue_false"
+	if back {
+		mode = "ack_requeue_true"
+	}
+	var list []struct {
+		Payload    string `json:"payload"`
+		Encoding   string `json:"payload_encoding"`
+		RoutingKey string `json:"routing_key"`
+		Properties struct {
+			Headers       map[string]any `json:"headers"`
+			ContentType   string         `json:"content_type"`
+			DeliveryMode  uint8          `json:"delivery_mode"`
+			CorrelationID string         `json:"correlation_id"`
+			ReplyTo       string         `json:"reply_to"`
+			MessageID     string         `json:"message_id"`
+			Type          string         `json:"type"`
+			AppID         string         `json:"app_id"`
+		} `json:"properties"`
+	}
+	in := map[string]any{"count": 1, "ackmode": mode, "encoding": "base64"}
+	if err := m.call(ctx, http.MethodPost, "queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(queue)+"/get", nil, in, &list); err != nil || len(list) == 0 {
+		return d, false, err
+	}
+	one := &list[0]
+	p := &one.Properties
+	d = amqp091.Delivery{RoutingKey: one.RoutingKey, ContentType: p.ContentType, DeliveryMode: p.DeliveryMode, CorrelationId: p.CorrelationID,
+		ReplyTo: p.ReplyTo, MessageId: p.MessageID, Type: p.Type, AppId: p.AppID, Body: []byte(one.Payload)}
+	if one.Encoding == "base64" {
+		if d.Body, err = base64.StdEncoding.DecodeString(one.Payload); err != nil {
+			return d, false, fmt.Errorf("the payload of a message of %s: %w", queue, err)
+		}
+	}
+	d.Headers, _ = headerOf(p.Headers).(amqp091.Table)
+	return d, true, nil
+}
+
+// headerOf is a header as AMQP has it, of what JSON has.
+func headerOf(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		t := amqp091.Table{}
+		for name, value := range v {
+			t[name] = headerOf(value)
+		}
+		return t
+	case []any:
+		for i := range v {
+			v[i] = headerOf(v[i])
+		}
+	case float64:
+		if whole := int64(v); float64(whole) == v {
+			return whole
+		}
+	}
+	return value
 }

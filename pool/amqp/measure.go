@@ -16,7 +16,10 @@ func (c *Controller) measure(ctx context.Context, term *pool.Term) {
 		every = min(every, max(c.config.StallTimeout/4, 100*time.Millisecond))
 	}
 	for {
-		held, err := c.count(ctx)
+		held, load, err := c.count(ctx)
+		if err == nil {
+			term.Loads(load)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -31,28 +34,34 @@ func (c *Controller) measure(ctx context.Context, term *pool.Term) {
 	}
 }
 
-// count counts the requests of the pool, and returns how many are held by workers, by key.
-func (c *Controller) count(ctx context.Context) (map[string]int, error) {
+// count counts the requests of the pool, and returns how many are held by workers, and what is in the queues, by key.
+func (c *Controller) count(ctx context.Context) (map[string]int, map[string]pool.Load, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	list, err := c.api.queues(ctx, c.vhost, prefix(c.names.pool+"-"), true)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	held, ready, total := map[string]int{}, 0, 0
+	load := map[string]pool.Load{}
+	held, ready, total, waiting := map[string]int{}, 0, 0, 0
 	for _, d := range list {
 		switch {
 		case d.Ready == nil || d.Held == nil: // not counted yet
 		case d.Name == c.names.poison():
 			c.manager.Metrics().Poison(*d.Ready + *d.Held)
+		case d.Name == c.names.orphans() || d.Name == c.names.aside():
+			waiting += *d.Ready + *d.Held
 		case strings.HasPrefix(d.Name, c.names.requestPrefix()):
 			ready += *d.Ready
 			total += *d.Held
-			if key, ok := c.names.key(d.Name, d.Arguments[keyArgument]); ok && *d.Held > 0 {
-				held[key] = *d.Held
+			if key, ok := c.names.key(d.Name, d.Arguments[keyArgument]); ok {
+				load[key] = pool.Load{Ready: *d.Ready, Held: *d.Held}
+				if *d.Held > 0 {
+					held[key] = *d.Held
+				}
 			}
 		}
 	}
-	c.manager.Metrics().Requests(ready, total)
-	return held, nil
+	c.manager.Metrics().Requests(ready, total, waiting)
+	return held, load, nil
 }

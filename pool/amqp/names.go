@@ -18,6 +18,8 @@ func (n names) orphans() string            { return n.pool + "-orphan" }
 func (n names) deadLetters() string        { return n.pool + "-dl" }
 func (n names) activity() string           { return n.pool + "-activity" }
 func (n names) poison() string             { return n.pool + "-poison" }
+func (n names) aside() string              { return n.pool + "-aside" }
+func (n names) asideExchange() string      { return n.pool + "-aside-xchg" }
 func (n names) lock() string               { return n.pool + "-lock" }
 func (n names) requestPrefix() string      { return n.pool + "-req-" }
 

@@ -2,8 +2,12 @@ package amqp
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,16 +19,29 @@ import (
 
 // Headers of a request in the inventory.
 const (
-	idHeader   = "x-rouse-poison"
-	keyHeader  = "x-rouse-key"
-	whenHeader = "x-rouse-when"
+	idHeader     = "x-rouse-poison"
+	keyHeader    = "x-rouse-key"
+	whenHeader   = "x-rouse-when"
+	reasonHeader = "x-rouse-reason"
+
+	// replayHeader is in a request that was replayed. Whatever it is given up for, it is kept again.
+	replayHeader = "x-rouse-replayed"
 )
+
+// poisonMessage is a request as it is kept in the inventory.
+func (c *Controller) poisonMessage(d *amqp091.Delivery, key, reason string) amqp091.Publishing {
+	m := again(d)
+	m.Expiration = ""
+	m.DeliveryMode = amqp091.Persistent
+	m.Headers[idHeader], m.Headers[keyHeader], m.Headers[whenHeader] = strings.ToLower(rand.Text()[:16]), key, time.Now().UTC()
+	m.Headers[reasonHeader] = reason
+	return m
+}
 
 // inventory is the queue of poison requests, of which nothing can be taken but the first: to find one, all before it are taken
 // and given back.
 type inventory struct {
 	c         *Controller
-	conn      *connection
 	publisher *publisher
 	mu        sync.Mutex // one looks at a time, as others would not see what it has taken
 }
@@ -42,12 +59,17 @@ const (
 func (i *inventory) each(ctx context.Context, f func(d *amqp091.Delivery) (verdict, error)) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	ch, err := i.conn.channel(ctx)
+	conn, err := i.c.dial(ctx, "poison") // of its own: what is too large for its frames ends nothing else
+	if err != nil {
+		return err
+	}
+	defer conn.watch(func(error) {})()
+	ch, err := conn.channel(ctx)
 	if err != nil {
 		return err
 	}
 	for n := 0; n < i.c.config.PoisonLimit && err == nil && ctx.Err() == nil; n++ {
-		done := i.conn.limit(context.WithoutCancel(ctx))
+		done := conn.limit(context.WithoutCancel(ctx))
 		d, ok, getErr := ch.Get(i.c.names.poison(), false)
 		done()
 		if err = getErr; err != nil || !ok {
@@ -62,7 +84,7 @@ func (i *inventory) each(ctx context.Context, f func(d *amqp091.Delivery) (verdi
 		}
 	}
 	// What was not removed is given back with the end of the channel. The broker has heard of what was when it answers.
-	defer i.conn.limit(context.WithoutCancel(ctx))()
+	defer conn.limit(context.WithoutCancel(ctx))()
 	return errors.Join(err, ctx.Err(), ch.Close())
 }
 
@@ -108,15 +130,16 @@ func (c *Controller) InspectPoison(ctx context.Context, id string) (pool.Poison,
 	return *found, nil
 }
 
-// ReplayPoison publishes a poison request anew, as its client did, and takes it from the inventory; all of them if id is empty.
+// ReplayPoison publishes a poison request again, as its client did, and takes it from the inventory; all of them if id is empty. A
+// request that no worker answers comes back to the inventory, for whatever reason.
 func (c *Controller) ReplayPoison(ctx context.Context, id string) (int, error) {
 	return c.removePoison(ctx, id, func(i *inventory, d *amqp091.Delivery) error {
 		m := again(d)
-		for _, name := range []string{idHeader, keyHeader, whenHeader, hopsHeader, "x-death", "x-first-death-reason", "x-first-death-queue",
-			"x-first-death-exchange", "x-last-death-reason", "x-last-death-queue", "x-last-death-exchange"} {
+		for _, name := range append([]string{idHeader, keyHeader, whenHeader, reasonHeader, cutHeader, hopsHeader, leftHeader}, deathHeaders...) {
 			delete(m.Headers, name)
 		}
-		key, _ := d.Headers[keyHeader].(string)
+		m.Headers[replayHeader] = true
+		key := poisonOf(d).Key
 		returned, err := i.publisher.publish(ctx, c.names.requestExchange(), key, m)
 		if err == nil && returned {
 			err = errors.New("it came back, as there is no queue for it, and none for orphans")
@@ -166,7 +189,7 @@ func (c *Controller) find(ctx context.Context, id string, f func(d *amqp091.Deli
 		if found {
 			return enough, nil
 		}
-		if d.Headers[idHeader] != id {
+		if poisonOf(d).ID != id {
 			return leave, nil
 		}
 		found = true
@@ -183,5 +206,17 @@ func poisonOf(d *amqp091.Delivery) pool.Poison {
 	p.ID, _ = d.Headers[idHeader].(string)
 	p.Key, _ = d.Headers[keyHeader].(string)
 	p.When, _ = d.Headers[whenHeader].(time.Time)
+	p.Reason, _ = d.Headers[reasonHeader].(string)
+	if p.ID == "" { // the broker has put it there, as its managers died with it
+		sum := sha256.Sum256(fmt.Append(nil, d.CorrelationId, "\x00", d.MessageId, "\x00", d.ReplyTo, "\x00", string(d.Body)))
+		p.ID, p.Reason = hex.EncodeToString(sum[:8]), "manager"
+		if events, _ := d.Headers["x-death"].([]any); len(events) > 0 {
+			event, _ := events[0].(amqp091.Table)
+			p.When, _ = event["time"].(time.Time)
+			if keys, _ := event["routing-keys"].([]any); len(keys) > 0 {
+				p.Key, _ = keys[0].(string)
+			}
+		}
+	}
 	return p
 }

@@ -14,6 +14,7 @@ func TestForwardedRequests(t *testing.T) {
 		Headers: amqp091.Table{"CC": []any{"k2"}, "BCC": []any{"k3"}, "x-delivery-count": int64(3), "traceparent": "00-1"}, UserId: "guest",
 		CorrelationId: "c", ReplyTo: "r", MessageId: "m", Type: "t", AppId: "a", ContentType: "text/plain", Expiration: "60000", DeliveryMode: 2,
 		Priority: 3, Body: []byte("x")}, came: time.Now().Add(-10 * time.Second), hops: 2}
+	one.left = left(&one.Delivery)
 	m := one.message()
 	for _, name := range []string{"CC", "BCC", "x-delivery-count"} {
 		if _, ok := m.Headers[name]; ok {
@@ -31,7 +32,7 @@ func TestForwardedRequests(t *testing.T) {
 	if m := one.message(); m.Expiration != "0" {
 		t.Errorf("after its time it expires in %sms", m.Expiration)
 	}
-	one.Expiration = ""
+	one.Expiration, one.left = "", -1
 	if m := one.message(); m.Expiration != "" {
 		t.Errorf("without an end it expires in %sms", m.Expiration)
 	}

@@ -55,6 +55,9 @@ func (c *Controller) setUpPolicies(ctx context.Context) error {
 	return c.checkPolicies(ctx, ours)
 }
 
+// endDeliveries is how often an orphan or a dead letter is given to managers. More than one is rare: their connections broke.
+const endDeliveries = 20
+
 // policies are those of the pool.
 func (c *Controller) policies(v version) []policy {
 	requests := map[string]any{"dead-letter-exchange": c.names.deadLetterExchange(), "message-ttl": c.config.MessageTTL.Milliseconds()}
@@ -66,6 +69,10 @@ func (c *Controller) policies(v version) []policy {
 	// while that queue has no leader yet, as when the broker starts. RabbitMQ does so only where nothing is given up for its length.
 	const strategy, certain = "dead-letter-strategy", "at-least-once"
 	orphans[strategy], orphans["overflow"] = certain, "reject-publish"
+	aside := map[string]any{"dead-letter-exchange": c.names.orphanExchange(), "message-ttl": asideTime.Milliseconds(), strategy: certain, "overflow": "reject-publish"}
+	// A message at which sessions end is in the inventory in the end, without a manager that has to take it.
+	orphans["delivery-limit"] = endDeliveries
+	letters := map[string]any{"delivery-limit": endDeliveries, "dead-letter-exchange": "", "dead-letter-routing-key": c.names.poison()}
 	if !c.config.Classic {
 		requests["delivery-limit"] = c.config.DeliveryLimit
 	}
@@ -83,11 +90,12 @@ func (c *Controller) policies(v version) []policy {
 		{Name: c.names.pool + "-req-queues", Pattern: prefix(c.names.requestPrefix()), Definition: requests},
 		{Name: c.names.pool + "-orphan", Pattern: pattern(c.names.orphans()), Definition: orphans},
 		{Name: c.names.pool + "-poison", Pattern: pattern(c.names.poison()), Definition: poison},
+		{Name: c.names.pool + "-aside", Pattern: pattern(c.names.aside()), Definition: aside},
+		{Name: c.names.pool + "-dl", Pattern: pattern(c.names.deadLetters()), Definition: letters},
 		{Name: c.names.pool + "-activity", Pattern: pattern(c.names.activity()), Definition: activity},
 	}
 	if v.atLeast(4, 0) { // where quorum queues have a limit that nobody has set, and looking at poison counts as a delivery
-		orphans["delivery-limit"], poison["delivery-limit"] = -1, -1
-		list = append(list, policy{Name: c.names.pool + "-dl", Pattern: pattern(c.names.deadLetters()), Definition: map[string]any{"delivery-limit": -1}})
+		poison["delivery-limit"], aside["delivery-limit"] = -1, -1
 	}
 	for i := range list {
 		list[i].Priority, list[i].ApplyTo = policyPriority, "queues"
@@ -105,7 +113,7 @@ func (c *Controller) checkPolicies(ctx context.Context, ours []policy) error {
 	for _, p := range ours {
 		mine[p.Name] = true
 	}
-	examples := []string{c.names.requests("42"), c.names.orphans(), c.names.poison(), c.names.activity(), c.names.deadLetters()}
+	examples := []string{c.names.requests("42"), c.names.orphans(), c.names.poison(), c.names.activity(), c.names.deadLetters(), c.names.aside()}
 	for _, p := range all {
 		matches, err := regexp.Compile(p.Pattern)
 		if mine[p.Name] || p.Priority < policyPriority || p.ApplyTo == "exchanges" || err != nil {
@@ -155,6 +163,8 @@ func (c *Controller) setUp(ctx context.Context, conn *connection) error {
 		queue(c.names.activity(), classic, c.names.activityExchange()),
 		exchange(c.names.orphanExchange(), amqp091.ExchangeFanout, nil),
 		queue(c.names.orphans(), quorum, c.names.orphanExchange()),
+		exchange(c.names.asideExchange(), amqp091.ExchangeFanout, nil),
+		queue(c.names.aside(), quorum, c.names.asideExchange()),
 		exchange(c.names.requestExchange(), amqp091.ExchangeDirect, amqp091.Table{"alternate-exchange": c.names.orphanExchange()}),
 	}
 	for _, step := range steps {

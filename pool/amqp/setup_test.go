@@ -136,10 +136,11 @@ func TestSetupHolds(t *testing.T) {
 	defer m.client.CloseIdleConnections()
 	for queue, want := range map[string]string{
 		"core-req-k":    `map[dead-letter-exchange:core-dl-xchg delivery-limit:2 max-length:7 message-ttl:60000 overflow:drop-head] quorum`,
-		"core-orphan":   `map[dead-letter-exchange:core-dl-xchg dead-letter-strategy:at-least-once message-ttl:60000 overflow:reject-publish] quorum`,
+		"core-orphan":   `map[dead-letter-exchange:core-dl-xchg dead-letter-strategy:at-least-once delivery-limit:20 message-ttl:60000 overflow:reject-publish] quorum`,
 		"core-poison":   `map[max-length:10000] quorum`,
 		"core-activity": `map[max-length:100000 message-ttl:60000] classic`,
-		"core-dl":       `map[] quorum`,
+		"core-aside":    `map[dead-letter-exchange:core-orphan-xchg dead-letter-strategy:at-least-once message-ttl:1000 overflow:reject-publish] quorum`,
+		"core-dl":       `map[dead-letter-exchange: dead-letter-routing-key:core-poison delivery-limit:20] quorum`,
 	} {
 		h.eventually("the queue "+queue+" is "+want, func() bool {
 			var q struct {

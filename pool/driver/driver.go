@@ -37,6 +37,15 @@ type Worker struct {
 	LastExit string    `json:"last_exit,omitempty"` // how it ended the last time, in words
 }
 
+// Pauser is a driver that pauses before it starts a worker again that ended by itself, and takes hints when it need not.
+type Pauser interface {
+	// Proved says that a worker of the key has worked: if it ends now, that was no start that failed, and the first pause is enough.
+	Proved(key string)
+
+	// Retry starts workers soon that wait, as what they need may be back: their pauses begin from the first one.
+	Retry()
+}
+
 // Driver starts and stops the workers of one pool. It is safe for concurrent use; of one key, only one call is made at a time.
 //
 // Ensure and Drain say what should be and return as soon as that is on its way: neither waits for a worker to come up or to

@@ -143,10 +143,13 @@ var ended = func() context.Context {
 	return ctx
 }()
 
+// longestLook is how old what is known of queues may be.
+const longestLook = 2 * time.Second
+
 // look looks after groups until ctx ends: one whose requests wait, or are with workers, is not idle, however long they take; nor is
 // one that is kept warm.
 func (p *Pool) look(ctx context.Context, term *pool.Term) {
-	every := p.manager.Config().Unbind / 3
+	every := min(p.manager.Config().Unbind/3, longestLook)
 	if p.prewarm > 0 {
 		every = min(every, p.prewarm/4, time.Second)
 	}
@@ -169,13 +172,18 @@ func (p *Pool) look(ctx context.Context, term *pool.Term) {
 func (p *Pool) busy() (keys []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now, ready, held := time.Now(), 0, 0
+	now, ready, held, orphans := time.Now(), 0, 0, 0
+	loads := map[string]pool.Load{}
 	for key, q := range p.queues {
+		for _, d := range q.orphans {
+			orphans += len(d.fires)
+		}
 		if !q.there {
 			continue
 		}
 		l := p.sink.streams.Load(p.name, key)
 		ready, held = ready+l.Waiting, held+l.Held
+		loads[key] = pool.Load{Ready: l.Waiting, Held: l.Held, Consumers: l.Subscribers}
 		if l.Waiting+l.Held > 0 {
 			keys = append(keys, key)
 		}
@@ -187,7 +195,10 @@ func (p *Pool) busy() (keys []string) {
 		}
 		keys = append(keys, key)
 	}
-	p.manager.Metrics().Requests(ready, held)
+	p.manager.Metrics().Requests(ready, held, orphans)
+	if p.term != nil {
+		p.term.Loads(loads)
+	}
 	return keys
 }
 

@@ -42,6 +42,7 @@ type Driver struct {
 	letGo    bool      // Release is still to be done: the engine could not be asked
 	wanted   map[string]driver.Group
 	draining map[string]mark // containers that this process has asked to end, by their ids
+	proved   map[string]bool // keys whose workers have worked since one ended
 	ends     map[string]end  // containers that ended by themselves, by their ids
 	died     map[string]died // containers that an event says have ended, which lists do not say yet, by their ids
 	gone     chan struct{}   // has a value when draining may be empty
@@ -70,7 +71,7 @@ func New(c Config) (*Driver, error) {
 		return nil, fmt.Errorf("docker driver of pool %q: %w", c.Pool, err)
 	}
 	d := &Driver{config: c, engine: e, changed: make(chan struct{}, 1), locks: newKeyLocks(), agenda: newAgenda(), awake: make(chan struct{}), forsaken: forsaken,
-		wanted: map[string]driver.Group{}, draining: map[string]mark{}, ends: map[string]end{}, died: map[string]died{}, gone: make(chan struct{}, 1)}
+		wanted: map[string]driver.Group{}, draining: map[string]mark{}, ends: map[string]end{}, proved: map[string]bool{}, died: map[string]died{}, gone: make(chan struct{}, 1)}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.life.Go(d.keep)
 	d.life.Go(d.watch)

@@ -62,7 +62,11 @@ func (d *Driver) end(ctx context.Context, b *box) (end, error) {
 func (d *Driver) ended(b *box, at time.Time, ran time.Duration, how string) end {
 	now := time.Now()
 	failures := b.life.failures
-	if ran >= d.config.Stable {
+	d.mu.Lock()
+	proved := d.proved[b.key]
+	delete(d.proved, b.key)
+	d.mu.Unlock()
+	if ran >= d.config.Stable || proved {
 		failures = 0
 	}
 	e := end{key: b.key, at: at, how: how, failures: failures + 1}
@@ -77,6 +81,36 @@ func (d *Driver) ended(b *box, at time.Time, ran time.Duration, how string) end 
 	d.tell()
 	d.config.Log.Warn("a worker ended by itself", "key", b.key, "worker", b.life.id(d.config.Pool), "how", how, "again_in", max(0, e.due.Sub(now)))
 	return e
+}
+
+// Proved has the pauses of a key's workers begin with the first one.
+func (d *Driver) Proved(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.proved) < maxProved {
+		d.proved[key] = true
+	}
+}
+
+// maxProved bounds the keys that are known to have worked.
+const maxProved = 1 << 16
+
+// Retry has workers that wait started now.
+func (d *Driver) Retry() {
+	d.mu.Lock()
+	var keys []string
+	now := time.Now()
+	for id, e := range d.ends {
+		if e.due.After(now) {
+			e.due, e.failures = now, 1
+			d.ends[id] = e
+			keys = append(keys, e.key)
+		}
+	}
+	d.mu.Unlock()
+	for _, key := range keys {
+		d.agenda.add(key, now, look)
+	}
 }
 
 // pause is how long a worker waits that has failed so often in a row.

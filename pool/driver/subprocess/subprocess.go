@@ -4,7 +4,8 @@
 // SIGKILL, both to its whole group; what is left of the group when the worker has ended is killed. A worker that ends by itself
 // is started again, after pauses that grow.
 //
-// Workers do not outlive this process, whatever ends it: see reaper.go and spawn.go.
+// Workers do not outlive this process, whatever ends it: see reaper.go and spawn.go. Each takes two descriptors, for its end and its
+// output, and no thread, but where the system cannot tell of the ends of many processes on one descriptor (ends_other.go).
 package subprocess
 
 import (
@@ -78,6 +79,7 @@ type Driver struct {
 	config  Config
 	spawner *spawner
 	reaper  *reaper
+	ends    *ends
 	changed chan struct{}
 	life    sync.WaitGroup // of workers
 	kill    chan struct{}  // closed when workers have to end at once
@@ -97,7 +99,11 @@ func New(c Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("subprocess driver of pool %q: %w", c.Pool, err)
 	}
-	return &Driver{config: c, spawner: newSpawner(), reaper: r, changed: make(chan struct{}, 1), kill: make(chan struct{}),
+	e, err := newEnds()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("subprocess driver of pool %q: %w", c.Pool, err), r.close())
+	}
+	return &Driver{config: c, spawner: newSpawner(), reaper: r, ends: e, changed: make(chan struct{}, 1), kill: make(chan struct{}),
 		workers: map[string][]*worker{}}, nil
 }
 
@@ -153,6 +159,26 @@ func (d *Driver) List(context.Context) ([]driver.Worker, error) {
 	return list, nil
 }
 
+// Proved has the pauses of the workers of a key that run begin with the first one.
+func (d *Driver) Proved(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, w := range d.workers[key] {
+		w.prove()
+	}
+}
+
+// Retry starts all workers that wait.
+func (d *Driver) Retry() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, workers := range d.workers {
+		for _, w := range workers {
+			w.retry()
+		}
+	}
+}
+
 // Changed has a value when a worker has another state.
 func (d *Driver) Changed() <-chan struct{} { return d.changed }
 
@@ -190,7 +216,7 @@ func (d *Driver) Close(ctx context.Context) error {
 	d.life.Wait()
 	impatient()
 	d.spawner.close()
-	return d.reaper.close()
+	return errors.Join(d.ends.close(), d.reaper.close())
 }
 
 // ended takes a worker off the list for good.
@@ -233,4 +259,7 @@ func (d *Driver) environment(id string, vars map[string]string) []string {
 // newID names a worker that no other is named like.
 func (d *Driver) newID() string { return d.config.Pool + "-" + strings.ToLower(rand.Text()[:12]) }
 
-var _ driver.Driver = (*Driver)(nil)
+var (
+	_ driver.Driver = (*Driver)(nil)
+	_ driver.Pauser = (*Driver)(nil)
+)

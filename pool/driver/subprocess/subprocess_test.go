@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -216,4 +217,90 @@ func TestBadConfigurations(t *testing.T) {
 	if _, err := New(Config{Command: []string{"no-such-program"}}); err == nil {
 		t.Error("a program that is not there is taken")
 	}
+}
+
+// TestWorkersTakeNoThreads holds that waiting for the ends of many workers takes no thread for each.
+func TestWorkersTakeNoThreads(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("threads are counted on Linux")
+	}
+	d, err := New(Config{Pool: "p", Command: []string{"sleep", "1000"}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(what string) int {
+		list, err := os.ReadDir("/proc/self/" + what)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	threads, descriptors := count("task"), count("fd")
+	const workers = 200
+	if err := d.Ensure(t.Context(), driver.Group{Key: "k", Workers: workers}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all workers run", func() bool {
+		d.reaper.mu.Lock()
+		defer d.reaper.mu.Unlock()
+		return len(d.reaper.groups) == workers
+	})
+	if more := count("task") - threads; more > 20 {
+		t.Errorf("%d workers take %d threads", workers, more)
+	}
+	if more := count("fd") - descriptors; more > 2*workers+20 {
+		t.Errorf("%d workers take %d descriptors", workers, more)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if err := d.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPauses holds that a worker which has worked is started again after the first pause, however short its life was, and that one
+// that waits is started when it is worth another try.
+func TestPauses(t *testing.T) {
+	start := func(t *testing.T, first time.Duration) (d *Driver, life func(n int, proved bool)) {
+		dir := t.TempDir()
+		d, err := New(Config{Pool: "p", Command: []string{"/bin/sh", "-c", `echo >>"$0/starts"; while [ ! -e "$0/end" ]; do sleep 0.01; done; rm "$0/end"`, dir},
+			FirstPause: first, LongestPause: 24 * time.Hour, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := d.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := d.Ensure(t.Context(), driver.Group{Key: "k", Workers: 1}); err != nil {
+			t.Fatal(err)
+		}
+		return d, func(n int, proved bool) {
+			t.Helper()
+			eventually(t, fmt.Sprintf("it is started %d times", n), func() bool {
+				body, _ := os.ReadFile(filepath.Join(dir, "starts"))
+				return bytes.Count(body, []byte("\n")) == n
+			})
+			if proved {
+				d.Proved("k")
+			}
+			if err := os.WriteFile(filepath.Join(dir, "end"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Run("one that has worked", func(t *testing.T) {
+		_, life := start(t, 20*time.Millisecond)
+		for n := 1; n <= 15; n++ { // doubled each time, the pause would be minutes by then
+			life(n, true)
+		}
+	})
+	t.Run("another try", func(t *testing.T) {
+		d, life := start(t, time.Hour)
+		life(1, false)
+		eventually(t, "it waits", func() bool { list, _ := d.List(t.Context()); return list[0].State == driver.Waiting })
+		d.Retry()
+		life(2, false)
+	})
 }

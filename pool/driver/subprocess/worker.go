@@ -20,13 +20,15 @@ type worker struct {
 	vars map[string]string
 	end  chan struct{} // closed when it is to end
 	once sync.Once
+	soon chan struct{} // has a value when a pause is over before its time
 
-	mu sync.Mutex // guards what others see
-	is driver.Worker
+	mu     sync.Mutex // guards what others see
+	is     driver.Worker
+	proved bool // it has worked since it was started
 }
 
 func newWorker(d *Driver, g driver.Group) *worker {
-	return &worker{d: d, key: g.Key, vars: g.Vars, end: make(chan struct{}),
+	return &worker{d: d, key: g.Key, vars: g.Vars, end: make(chan struct{}), soon: make(chan struct{}, 1),
 		is: driver.Worker{ID: d.newID(), Key: g.Key, State: driver.Running, Since: time.Now()}}
 }
 
@@ -70,6 +72,9 @@ func (w *worker) run() {
 		if w.is.Starts > 0 {
 			id = w.d.newID()
 		}
+		w.mu.Lock()
+		w.proved = false
+		w.mu.Unlock()
 		w.set(func(is *driver.Worker) { is.ID, is.State, is.Starts = id, driver.Running, is.Starts+1 })
 		log := w.d.config.Log.With("pool", w.d.config.Pool, "key", w.key, "worker", id)
 		how := w.live(id, log)
@@ -77,7 +82,7 @@ func (w *worker) run() {
 			log.Info("worker ended", "how", how)
 			return
 		}
-		if time.Since(began) >= w.d.config.Stable {
+		if time.Since(began) >= w.d.config.Stable || w.hasProved() {
 			pause = w.d.config.FirstPause
 		}
 		log.Warn("a worker ended by itself", "how", how, "again_in", pause)
@@ -85,11 +90,40 @@ func (w *worker) run() {
 		timer := time.NewTimer(pause/2 + rand.N(pause/2+1))
 		select {
 		case <-timer.C:
+		case <-w.soon:
+			timer.Stop()
+			pause = w.d.config.FirstPause
 		case <-w.end:
 			timer.Stop()
 			return
 		}
 		pause = min(2*pause, w.d.config.LongestPause)
+	}
+}
+
+func (w *worker) hasProved() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.proved
+}
+
+// prove notes that the worker has worked, if it runs.
+func (w *worker) prove() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.proved = w.proved || w.is.State == driver.Running
+}
+
+// retry ends a pause, if the worker is in one.
+func (w *worker) retry() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.is.State != driver.Waiting {
+		return
+	}
+	select {
+	case w.soon <- struct{}{}:
+	default:
 	}
 }
 
@@ -107,35 +141,41 @@ func (w *worker) live(id string, log *slog.Logger) string {
 	w.d.reaper.add(group)
 	log.Info("worker started", "pid", group)
 
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	err := w.wait(ended, group, log)
+	ended, err := make(chan error, 1), error(nil)
+	if end := w.d.ends.of(cmd.Process); end != nil {
+		err = w.wait(end, cmd.Wait, group, log)
+	} else {
+		over := make(chan struct{})
+		go func() { ended <- cmd.Wait(); close(over) }()
+		err = w.wait(over, func() error { return <-ended }, group, log)
+	}
 	_ = syscall.Kill(-group, syscall.SIGKILL) // what is left of it; mostly nothing
 	w.d.reaper.remove(group)
 	out.flush()
 	return howItEnded(err)
 }
 
-// wait waits for the end of a process, and sees to it when the worker is to end.
-func (w *worker) wait(ended <-chan error, group int, log *slog.Logger) error {
+// wait waits for the end of a process, and sees to it when the worker is to end. result returns how it ended.
+func (w *worker) wait(ended <-chan struct{}, result func() error, group int, log *slog.Logger) error {
 	select {
-	case err := <-ended:
-		return err
+	case <-ended:
+		return result()
 	case <-w.end:
 	}
 	_ = syscall.Kill(-group, syscall.SIGTERM) // it may have ended already
 	patience := time.NewTimer(w.d.config.Drain)
 	defer patience.Stop()
 	select {
-	case err := <-ended:
-		return err
+	case <-ended:
+		return result()
 	case <-patience.C:
 		log.Warn("a worker does not end when it is asked to, and is killed", "after", w.d.config.Drain)
 	case <-w.d.kill:
 		log.Warn("a worker is killed, as there is no time left to wait for it")
 	}
 	_ = syscall.Kill(-group, syscall.SIGKILL)
-	return <-ended
+	<-ended
+	return result()
 }
 
 // howItEnded says in words how a process ended.

@@ -1,0 +1,174 @@
+package pool
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// Limits bound what a pool starts. What is over a limit waits, and is shown. Zero fields have the defaults that their comments name.
+type Limits struct {
+	Groups         int // groups at a time; 10,000
+	NamespaceOwned int // of those, groups that requests of one namespace have made; no bound of its own
+	Workers        int // workers at a time, those that drain included; 1,000
+	Starts         int // workers that are started a second, on average over some seconds; 50
+}
+
+// The names of the limits, as in settings, metrics and the status.
+const (
+	LimitGroups     = "max_groups"
+	LimitNamespace  = "max_groups_per_namespace"
+	LimitWorkers    = "max_workers"
+	LimitStarts     = "max_starts_per_second"
+	defaultGroups   = 10_000
+	defaultWorkers  = 1000
+	defaultStarts   = 50
+	startBurst      = 2       // seconds' worth of starts that may come at once
+	mostWaiting     = 1 << 16 // keys whose turn is kept; others have to ask again when there is room
+	waitingLifetime = 10 * time.Second
+)
+
+// ErrLimit is why a group is not started yet.
+var ErrLimit = errors.New("a limit of the pool is reached")
+
+func (l Limits) withDefaults() Limits {
+	l.Groups, l.Workers, l.Starts = cmp.Or(l.Groups, defaultGroups), cmp.Or(l.Workers, defaultWorkers), cmp.Or(l.Starts, defaultStarts)
+	return l
+}
+
+func (l Limits) check(size int) error {
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{LimitGroups, l.Groups}, {LimitNamespace, l.NamespaceOwned}, {LimitWorkers, l.Workers}, {LimitStarts, l.Starts}} {
+		if n.value < 0 || n.value > 1_000_000 {
+			return rouse.Refuse(n.name, fmt.Sprint(n.value), "is out of range", "leave it out, or give 1 to 1000000")
+		}
+	}
+	if l.Workers > 0 && l.Workers < size {
+		return rouse.Refuse(LimitWorkers, fmt.Sprint(l.Workers), fmt.Sprintf("is less than a group has workers, %d", size), "give at least as many")
+	}
+	return nil
+}
+
+// waitingKey is a key whose group would be over a limit.
+type waitingKey struct {
+	key, owner string
+	since      time.Time // it has waited
+	asked      time.Time // the last time
+	limit      string
+}
+
+// Ask is Require that keeps to the limits: it returns false if another group would be over one. Owner is whose limit counts, beside that
+// of all; empty is nobody's. Keys that were refused and go on asking have their turn, in the order in which they came.
+func (t *Tracker) Ask(now time.Time, key, owner string, extra time.Duration) (Generation, bool) {
+	t.Advance(now)
+	if t.groups[key] == nil {
+		t.promote(now)
+	}
+	if t.groups[key] == nil {
+		if limit := t.over(owner); limit != "" {
+			t.wait(now, key, owner, limit)
+			return 0, false
+		}
+		delete(t.waiting, key)
+		g := t.Require(now, key, extra)
+		t.own(key, owner)
+		return g, true
+	}
+	return t.Require(now, key, extra), true
+}
+
+// over names the limit that another group of an owner would be over.
+func (t *Tracker) over(owner string) string {
+	switch {
+	case t.limits.Groups > 0 && len(t.groups) >= t.limits.Groups:
+		return LimitGroups
+	case owner != "" && t.limits.NamespaceOwned > 0 && t.owned[owner] >= t.limits.NamespaceOwned:
+		return LimitNamespace
+	}
+	return ""
+}
+
+func (t *Tracker) own(key, owner string) {
+	t.groups[key].owner = owner
+	if owner != "" {
+		t.owned[owner]++
+	}
+}
+
+// disown is called of a group that ends.
+func (t *Tracker) disown(g *tracked) {
+	if g.owner == "" {
+		return
+	}
+	if t.owned[g.owner]--; t.owned[g.owner] == 0 {
+		delete(t.owned, g.owner)
+	}
+}
+
+func (t *Tracker) wait(now time.Time, key, owner, limit string) {
+	w := t.waiting[key]
+	if w == nil {
+		if len(t.waiting) >= mostWaiting {
+			return
+		}
+		w = &waitingKey{key: key, owner: owner, since: now}
+		t.waiting[key] = w
+	}
+	w.asked, w.limit = now, limit
+}
+
+// promote makes groups of keys that have waited, as far as there is room. Those that do not ask any more lose their turn.
+func (t *Tracker) promote(now time.Time) {
+	if len(t.waiting) == 0 || t.limits.Groups > 0 && len(t.groups) >= t.limits.Groups {
+		return
+	}
+	for _, w := range t.Waiting() {
+		switch {
+		case now.Sub(w.asked) > waitingLifetime:
+			delete(t.waiting, w.key)
+		case t.over(w.owner) == "":
+			delete(t.waiting, w.key)
+			t.Require(now, w.key, 0)
+			t.own(w.key, w.owner)
+		}
+	}
+}
+
+// Waiting returns the keys that wait for a limit, in the order in which they came.
+func (t *Tracker) Waiting() []waitingKey {
+	list := make([]waitingKey, 0, len(t.waiting))
+	for _, w := range t.waiting {
+		list = append(list, *w)
+	}
+	slices.SortFunc(list, func(a, b waitingKey) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.key, b.key)) })
+	return list
+}
+
+// Pin keeps the group of a key Active until it is unpinned, when it has the unbind delay left.
+func (t *Tracker) Pin(now time.Time, key string, on bool) {
+	if on {
+		t.Require(now, key, 0)
+		t.pinned[key] = true
+	} else if t.pinned[key] {
+		delete(t.pinned, key)
+		t.Require(now, key, 0)
+	}
+}
+
+// Stop makes a group Inactive, as if nobody had asked for it for long. It returns false if there is none.
+func (t *Tracker) Stop(now time.Time, key string) bool {
+	t.Advance(now)
+	g := t.groups[key]
+	if g == nil {
+		return false
+	}
+	delete(t.pinned, key)
+	t.end(g)
+	return true
+}

@@ -1,0 +1,84 @@
+package pool
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// What operators do with the group of a key. All of it fails with rouse.ErrUnavailable in a process that does not lead the pool.
+
+// leading returns the term.
+func (m *Manager) leading() (*Term, error) {
+	if t := m.current(); t != nil {
+		return t, nil
+	}
+	return nil, fmt.Errorf("pool %s: %w: this process does not lead it", m.config.Name, rouse.ErrUnavailable)
+}
+
+func (m *Manager) noGroup(key string) error {
+	return fmt.Errorf("pool %s has no group of the key %q here: %w", m.config.Name, rouse.Shorten(key, 64), rouse.ErrNotFound)
+}
+
+// Stop ends the group of a key as if nobody had asked for it for long: its workers finish what they have. A request that is in its queue,
+// or comes later, starts it again. A key that was pinned is not any more.
+func (m *Manager) Stop(key string) error {
+	t, err := m.leading()
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	delete(m.pinned, key)
+	m.mu.Unlock()
+	found := false
+	t.keeper.do(func(tracker *Tracker, now time.Time) { found = tracker.Stop(now, key) })
+	if !found {
+		return m.noGroup(key)
+	}
+	m.log.Info("the group of a key is stopped, as it was asked for", "key", key)
+	return nil
+}
+
+// Restart replaces the workers of a key: those that are there finish what they have, others are started.
+func (m *Manager) Restart(key string) error {
+	t, err := m.leading()
+	if err != nil {
+		return err
+	}
+	if !t.keeper.known(key) {
+		return m.noGroup(key)
+	}
+	m.log.Info("the workers of a key are replaced, as it was asked for", "key", key)
+	t.groups.stall(key)
+	return nil
+}
+
+// Pin has the group of a key there, whether anybody asks for it or not, until it is unpinned or stopped, or this process ends.
+func (m *Manager) Pin(key string, on bool) error {
+	t, err := m.leading()
+	if err != nil {
+		return err
+	}
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case on && len(m.pinned) >= maxPinned && !m.pinned[key]:
+		return fmt.Errorf("pool %s: %d keys are pinned, which is the most: %w", m.config.Name, maxPinned, rouse.ErrFull)
+	case on:
+		m.pinned[key] = true
+	default:
+		delete(m.pinned, key)
+	}
+	t.keeper.do(func(tracker *Tracker, now time.Time) { tracker.Pin(now, key, on) })
+	m.log.Info("the group of a key is pinned or not, as it was asked for", "key", key, "pinned", on)
+	return nil
+}
+
+// pins returns the keys that are pinned. The mutex is held.
+func (m *Manager) pins() []string { return slices.Sorted(maps.Keys(m.pinned)) }

@@ -1,0 +1,40 @@
+package pool
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Sparse writes log lines of which there may be as many as requests: at most mostLines a second, and then how many were left out.
+type Sparse struct {
+	mu     sync.Mutex
+	second time.Time
+	lines  int
+	left   int
+}
+
+// mostLines is how many lines a second are written.
+const mostLines = 10
+
+// Warn writes a line, or counts it.
+func (s *Sparse) Warn(log *slog.Logger, text string, args ...any) {
+	s.mu.Lock()
+	now, left := time.Now(), 0
+	if now.Sub(s.second) >= time.Second {
+		left = s.left
+		s.second, s.lines, s.left = now, 0, 0
+	}
+	s.lines++
+	over := s.lines > mostLines
+	if over {
+		s.left++
+	}
+	s.mu.Unlock()
+	if left > 0 {
+		log.Warn("lines like the next one were left out", "lines", left)
+	}
+	if !over {
+		log.Warn(text, args...)
+	}
+}
