@@ -59,7 +59,7 @@ func TestPoolMetricsAreDocumented(t *testing.T) {
 	r := prometheus.NewRegistry()
 	m := pool.NewRegistry(r).Pool("core")
 	m.Orphan("forwarded", 1)
-	m.Requests(1, 1)
+	m.Requests(1, 1, 0)
 	named := map[string]bool{}
 	for _, name := range regexp.MustCompile("`(rouse_pool_[a-z_]+)").FindAllStringSubmatch(string(body), -1) {
 		named[name[1]] = true
