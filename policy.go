@@ -103,7 +103,7 @@ func (r Retry) Worst() (time.Duration, string) {
 	return total, sum
 }
 
-// Misfire says what becomes of occurrences that nobody noticed in time, because nothing ran or an earlier one took long.
+// Misfire is what happens to occurrences that could not start in time, because nothing ran or an earlier one took long.
 type Misfire uint8
 
 const (

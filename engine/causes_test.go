@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -281,6 +282,14 @@ func TestEveryCauseIsProducedByTheEngine(t *testing.T) {
 					if i < 0 || list[i].Ending != e {
 						t.Fatalf("no record has the cause: %+v", list)
 					}
+					x, err := h.Explain(t.Context(), key("a"), list[i].Due)
+					said := func(r Reason) bool { return strings.Contains(r.Text, c.String()) }
+					if err != nil || e != rouse.EndFired && !slices.ContainsFunc(x.Reasons, said) {
+						t.Errorf("explain does not name it: %+v, %v", x.Reasons, err)
+					}
+					if _, ok := causeTexts[c]; !ok && (e == rouse.EndMissed || e == rouse.EndSkipped) {
+						t.Error("explain has no words for it")
+					}
 				})
 			})
 		}
@@ -393,5 +402,25 @@ func TestWhatANodeThatWentDownHeldIsMissedForThat(t *testing.T) {
 			}
 		}
 		t.Errorf("%+v", b.records("a"))
+	})
+}
+
+// TestExplainGivesTheDueTimeOfWhatIsHeld: on a shared store the visible time of a row may be the end of a hold, here or with another node.
+func TestExplainGivesTheDueTimeOfWhatIsHeld(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		a := join(t, store, newSeat(0), &recorder{}, Options{})
+		b := join(t, store, newSeat(1), &recorder{}, Options{})
+		name := inBucket(1, 1)[0]
+		due := a.put(name, "@after 3s").Due // node a holds it
+		if row, err := store.Get(t.Context(), []rouse.Key{key(name)}); err != nil || row[0].Visible <= due {
+			t.Fatalf("it is not held: %+v, %v", row, err)
+		}
+		for node, h := range map[string]*house{"holder": a, "other": b} {
+			x, err := h.Explain(t.Context(), key(name), 0)
+			if err != nil || x.Reasons[0].Code != "scheduled" || x.Reasons[0].At != due || !strings.Contains(x.Summary, x.when(due)) {
+				t.Errorf("%s: %+v, %v; it is due at %v", node, x.Reasons, err, due)
+			}
+		}
 	})
 }

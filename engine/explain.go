@@ -24,7 +24,7 @@ type Explanation struct {
 
 // Reason is one fact of an explanation.
 type Reason struct {
-	Code string        // firing, waiting, obstacle, accepted, retrying, paused, scheduled, skips, ended, dead, fired, missed, skipped, calendar, unknown, off
+	Code string        // firing, waiting, obstacle, accepted, retrying, paused, scheduled, waited, skips, ended, dead, fired, missed, skipped, calendar, unknown, off
 	Text string        // a sentence
 	At   rouse.Instant // when it happened, or will; 0 is now
 }
@@ -133,6 +133,9 @@ func (e *Engine) explainNow(ctx context.Context, x *Explanation, key rouse.Key) 
 func (e *Engine) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant) {
 	most := t.Spec.Retry.Effective().Attempts
 	occ, current := t.Current()
+	look := *t
+	in := e.hands(&look) // in the store a visible time may be the end of a hold
+	visible := look.Visible
 	e.mu.Lock()
 	en := e.window.entries[t.Key]
 	var sent rouse.Instant
@@ -162,13 +165,17 @@ func (e *Engine) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant)
 		x.say("retrying", t.Visible, "Attempt %d of %d of the occurrence of %s failed (%s); the next one is at %s.", t.Attempts, most, x.when(occ.Due), t.LastError, x.when(t.Visible))
 	case t.Over():
 		x.say("ended", 0, "Its schedule has ended, after %d occurrences; its row is kept until %s.", t.Ended, x.when(t.Visible))
-	case current && t.Visible > now && t.SentAt(occ.Due) <= now:
-		x.say("waiting", t.Visible, "The occurrence of %s is due, but was put off; it is tried again at %s.", x.when(occ.Due), x.when(t.Visible))
-	case current && t.Visible > now:
-		x.say("scheduled", t.Visible, "Nothing is due: the next occurrence is at %s%s.", x.when(t.Visible), jitterNote(x, t))
+	case current && !occ.Manual && t.SentAt(occ.Due) > now:
+		at := t.SentAt(occ.Due)
+		x.say("scheduled", at, "Nothing is due: the next occurrence is at %s%s.", x.when(at), jitterNote(x, t))
+	case current && in.until > now:
+		x.say("waiting", occ.Due, "The occurrence of %s is due, and another node has it; if that node is gone, it is taken over at %s.", x.when(occ.Due), x.when(in.until))
+	case current && visible > now:
+		x.say("waiting", visible, "The occurrence of %s is due, but was put off; it is tried again at %s.", x.when(occ.Due), x.when(visible))
 	default:
-		x.say("waiting", t.Visible, "The occurrence of %s is due and about to be sent.", x.when(t.Due))
+		x.say("waiting", visible, "The occurrence of %s is due and about to be sent.", x.when(occ.Due))
 	}
+	x.tellWaits(t)
 	if t.Paused && t.Attempts != 0 {
 		x.say("paused", t.Until, "It is paused%s%s, while the occurrence of %s is being retried.", because(t.Reason), until(x, t.Until), x.when(occ.Due))
 	}
@@ -205,7 +212,7 @@ func until(x *Explanation, at rouse.Instant) string {
 }
 
 func jitterNote(x *Explanation, t *rouse.Timer) string {
-	if t.Visible == t.Due {
+	if t.SentAt(t.Due) == t.Due {
 		return ""
 	}
 	return fmt.Sprintf(" (due at %s, plus its jitter)", x.when(t.Due))
@@ -241,11 +248,11 @@ func (x *Explanation) tell(r *rouse.Record) {
 		}
 		x.say("fired", r.Ended, "%s was delivered at %s, on attempt %d, first sent %v after it was due%s.", what, x.when(r.Sent), r.Attempts, late, because(answer(r.Code, r.Reason)))
 	case rouse.EndDead:
-		x.say("dead", r.Ended, "%s was given up at %s after %s%s.", what, x.when(r.Ended), attempts(r.Attempts), because(answer(r.Code, r.Reason)))
+		x.say("dead", r.Ended, "%s was given up at %s after %s (%s)%s.", what, x.when(r.Ended), attempts(r.Attempts), r.Cause, because(answer(r.Code, r.Reason)))
 	case rouse.EndSkipped:
-		x.say("skipped", r.Ended, "%s did not fire, on purpose%s.", what, because(r.Reason))
+		x.say("skipped", r.Ended, "%s did not fire, on purpose: %s (%s%s).", what, x.causeText(r), r.Cause, because(r.Reason))
 	case rouse.EndMissed:
-		x.say("missed", r.Ended, "%s did not fire, as nobody noticed in time%s.", what, because(r.Reason))
+		x.say("missed", r.Ended, "%s did not fire: %s (%s). Given up at %s by %s.", what, x.causeText(r), r.Cause, x.when(r.Ended), r.Reason)
 	}
 }
 

@@ -2765,7 +2765,7 @@ func (x *ExplainResponse) GetNext() []*Coming {
 // Reason is one fact of an explanation.
 type Reason struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// firing, waiting, obstacle, accepted, retrying, paused, scheduled, skips, ended, dead, fired, missed, skipped, calendar, unknown or off
+	// firing, waiting, waited, obstacle, accepted, retrying, paused, scheduled, skips, ended, dead, fired, missed, skipped, calendar, unknown or off
 	Code          string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	Text          string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	AtMs          int64  `protobuf:"varint,3,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // when it happened, or will; 0: now
