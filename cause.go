@@ -33,7 +33,8 @@ const (
 	CauseBacklog           Cause = 19 // missed: it waited for its turn: behind other fires of its target, or in a node that was behind
 	CauseDeferred          Cause = 20 // missed: the sink of its target put it off and gave no cause
 	CauseCreatedLate       Cause = 21 // missed: the timer was created or imported after it was due
-	lastCause                    = CauseCreatedLate
+	CauseInvalid           Cause = 22 // dead: no timer could be made of the draft that a transaction wrote
+	lastCause                    = CauseInvalid
 )
 
 // causes are the names of the causes, and the endings that they go with.
@@ -63,6 +64,7 @@ var causes = [lastCause + 1]struct {
 	CauseBacklog:           {"backlog", []Ending{EndMissed}},
 	CauseDeferred:          {"deferred", []Ending{EndMissed}},
 	CauseCreatedLate:       {"created_late", []Ending{EndMissed}},
+	CauseInvalid:           {"invalid", []Ending{EndDead}},
 }
 
 func (c Cause) String() string {

@@ -29,7 +29,12 @@ func Unreadable(row *Row, why error) Timer {
 		Due: Never, Visible: Never, Live: row.State == StateFiring, Spec: Spec{Target: "unreadable:", Labels: row.Labels}}
 	if spec, ok := DraftSpec(row); ok {
 		t.Created, t.Updated, t.Anchor = row.Due, row.Due, row.Due
-		t.Spec = Spec{Target: "draft:", ContentType: "application/json", Payload: slices.Clone(spec)}
+		t.Spec = Spec{Target: draftTarget, ContentType: "application/json", Payload: slices.Clone(spec)}
 	}
 	return t
 }
+
+const draftTarget = "draft:"
+
+// IsDraft reports whether the timer is a draft that no timer can be made of.
+func (t *Timer) IsDraft() bool { return t.Spec.Target == draftTarget }

@@ -43,8 +43,14 @@ func (e *Engine) made(row *rouse.Row, json []byte) (t rouse.Timer, err error) {
 	return t, nil
 }
 
-// finish writes the timer that was made of a draft. It is not sent before: what it says of when may lie ahead.
-func finish(t *rouse.Timer, _ rouse.Instant, _ rouse.Schedule) rouse.Step {
+// finish writes the timer that was made of a draft. It is not sent before: what it says of when may lie ahead. That no timer could be made
+// of it is recorded, as the occurrence that the draft asked for has ended.
+func finish(t *rouse.Timer, now rouse.Instant, _ rouse.Schedule) rouse.Step {
 	to := *t
-	return rouse.Step{To: &to}
+	step := rouse.Step{To: &to}
+	if t.IsDraft() {
+		step.Log = []rouse.Record{{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: rouse.EndDead, Cause: rouse.CauseInvalid,
+			Due: t.Created, Reason: t.Reason, Ended: now}}
+	}
+	return step
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/claim"
 	"github.com/rousehq/rouse/claim/kubelease"
 	"github.com/rousehq/rouse/server"
@@ -109,6 +112,9 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 	if err := agree(ctx, store, c.Buckets); err != nil {
 		return nil, err
 	}
+	if err := tellMembers(ctx, store, api.SpecMembers()); err != nil {
+		return nil, err
+	}
 	started, err := store.Now(ctx)
 	if err != nil {
 		return nil, err
@@ -188,6 +194,42 @@ func agree(ctx context.Context, locks rouse.Locks, buckets int) error {
 		return fmt.Errorf("the store's timers are in %s buckets, and this node is set to %s: give buckets %s", have, want, have)
 	}
 	return nil
+}
+
+// settingMembers is the lease whose data are the members that a spec can have, as JSON: SQL refuses the others when it makes a draft.
+const settingMembers = "setting/members"
+
+// tellMembers adds the members that this version knows to those that are written down. None is taken away: while nodes of two versions run,
+// the older one does not know them all. A draft with a member that the node which finds it does not know ends there.
+func tellMembers(ctx context.Context, locks rouse.Locks, members map[string]string) error {
+	for range 16 {
+		list, _, err := locks.Leases(ctx, settingMembers)
+		if err != nil {
+			return fmt.Errorf("read the members of a spec: %w", err)
+		}
+		want, known := rouse.Want{Name: settingMembers}, map[string]string{}
+		if len(list) > 0 && list[0].Name == settingMembers {
+			want.If = list[0].Epoch
+			_ = json.Unmarshal(list[0].Data, &known) // what is no JSON is replaced
+		}
+		before := len(known)
+		maps.Copy(known, members)
+		if len(known) == before {
+			return nil
+		}
+		if want.Data, err = json.Marshal(known); err != nil {
+			return err
+		}
+		me := rand.Text()
+		got, err := locks.Lock(ctx, me, forGood, []rouse.Want{want})
+		if err != nil {
+			return fmt.Errorf("write the members of a spec: %w", err)
+		}
+		if got[0].Owner == me {
+			return nil
+		}
+	}
+	return errors.New("write the members of a spec: other nodes write them all the time")
 }
 
 // Buckets returns in how many buckets nodes keep the timers of a store; 1 where one node has it to itself.

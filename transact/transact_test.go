@@ -136,8 +136,10 @@ func TestAnOpenTransactionStopsNobody(t *testing.T) {
 	h.commit(other)
 	fires.await(t, "new", 1)
 	fires.await(t, "other", 1)
-	if n := h.ask(`SELECT count(*) FROM pg_locks l WHERE locktype IN ('advisory', 'tuple') OR relation = 'rouse.timers'::regclass AND mode <> 'AccessShareLock'`); n != 0 {
-		t.Errorf("an open transaction has %d locks that others may wait for", n)
+	var locks int
+	if err := open.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks l WHERE pid = pg_backend_pid() AND (locktype IN ('advisory', 'tuple')
+		OR relation = 'rouse.timers'::regclass AND mode <> 'AccessShareLock')`).Scan(&locks); err != nil || locks != 0 {
+		t.Errorf("an open transaction has %d locks that others may wait for; %v", locks, err)
 	}
 	eventually(t, "the name is free again", func() bool {
 		_, err := n.Get(t.Context(), "new")
@@ -356,6 +358,20 @@ func TestWhatOnlyANodeCanSee(t *testing.T) {
 		t.Logf("%s: %s", name, timer.Reason)
 		if len(fires.of(name)) > 0 {
 			t.Errorf("%s fired", name)
+		}
+		var records []rouse.Record
+		eventually(t, name+" is recorded", func() bool {
+			records = nil
+			for r, err := range n.Records(t.Context(), name) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				records = append(records, r)
+			}
+			return len(records) > 0
+		})
+		if len(records) != 1 || records[0].Ending != rouse.EndDead || records[0].Cause != rouse.CauseInvalid || records[0].Reason != timer.Reason {
+			t.Errorf("%s has the records %+v", name, records)
 		}
 	}
 	tx = h.begin() // it can be mended
