@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,8 +25,8 @@ const (
 	rabbitHost      = "/%2F/" // the virtual host in a path
 )
 
-// buildsWorker is a command of the pages that needs rouse's sources.
-const buildsWorker = "go build -o bin/poolworker ./examples/poolworker"
+// buildsExample are commands of the pages that need rouse's sources.
+var buildsExample = regexp.MustCompile(`(?m)^go build -o bin/(\w+) \./examples/\w+$`)
 
 // taken starts what the commands of a page take for granted, a PostgreSQL with the database rouse that belongs to the role rouse, an
 // empty Redis, and a RabbitMQ with its management plugin, and returns pairs of what the page says and where it is.
@@ -65,12 +66,14 @@ func taken(t *testing.T, list []block) (places []string) {
 		}
 		places = append(places, rabbitPlace, broker.Host+broker.Path, managementPlace, management.Host, rabbitHost, broker.Path+"/")
 	}
-	if name(buildsWorker) {
-		worker := filepath.Join(t.TempDir(), "poolworker")
-		if out, err := exec.Command("go", "build", "-o", worker, "../examples/poolworker").CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", buildsWorker, err, out)
+	for _, b := range list {
+		for _, build := range buildsExample.FindAllStringSubmatch(b.text, -1) {
+			program := filepath.Join(t.TempDir(), build[1])
+			if out, err := exec.Command("go", "build", "-o", program, "../examples/"+build[1]).CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v\n%s", build[0], err, out)
+			}
+			places = append(places, build[0], "ln -s "+program+" bin/"+build[1])
 		}
-		places = append(places, buildsWorker, "ln -s "+worker+" bin/poolworker")
 	}
 	return places
 }

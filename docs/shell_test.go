@@ -120,7 +120,7 @@ var (
 	begins     = regexp.MustCompile(`(?m)rouse (serve|dev|listen)\b(.*) &(?: |$)`)
 	listensOn  = regexp.MustCompile(`--listen (\S+)`)
 	ends       = regexp.MustCompile(`(?m)^kill .*\$(server|listener|\(jobs -p\))`)
-	reads      = regexp.MustCompile(`^(bin/rouse (get|list|fires|dead|explain|simulate|next|config|version|nodes)\b|curl -s '?http)`)
+	reads      = regexp.MustCompile(`^(bin/rouse (get|list|fires|dead|explain|simulate|next|config|version|nodes|reminders)\b|curl -s '?http)`)
 )
 
 // run runs a block to its end, waits for what it began, and holds what it printed against what the page says.

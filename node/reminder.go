@@ -67,25 +67,28 @@ func (c *Config) checkReminders() (errs []error) {
 
 // reminderSink makes the sink of reminders. It holds up to half of what the engine has in memory.
 func (n *Node) reminderSink() rouse.Sink {
-	r := &reminders{}
-	n.reminders = r
-	r.calls = call.New(call.Options{Heartbeat: n.cfg.ReminderHeartbeat, Timeout: n.cfg.ReminderTimeout, MaxHeld: n.cfg.Window / 2, Node: n.cfg.Node,
+	rs := &reminders{}
+	n.reminders = rs
+	rs.calls = call.New(call.Options{Heartbeat: n.cfg.ReminderHeartbeat, Timeout: n.cfg.ReminderTimeout, MaxHeld: n.cfg.Window / 2, Node: n.cfg.Node,
 		Now: func() rouse.Instant { return n.engine.Now() },
 		Changed: func() {
-			if r.service != nil {
-				r.service.Kick()
+			if rs.service != nil {
+				rs.service.Kick()
 			}
 		},
+		Lend: func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest) rouse.Outcome {
+			return rs.service.Lend(ctx, address, app, timer, r)
+		},
 		Host: func(app string, a *reminderv1.Actor) string {
-			if r.actors == nil {
+			if rs.actors == nil {
 				return ""
 			}
-			return r.actors.Host(app, a)
+			return rs.actors.Host(app, a)
 		}})
 	if !n.cfg.Reminders {
-		return unserved{r.calls}
+		return unserved{rs.calls}
 	}
-	return &actor.Placing{Sink: r.calls, Service: func() *actor.Service { return r.actors }}
+	return &actor.Placing{Sink: rs.calls, Service: func() *actor.Service { return rs.actors }}
 }
 
 // unserved is the sink of a node that does not serve reminders: it takes no new ones.
@@ -115,6 +118,23 @@ func (n *Node) makeReminders() func(grpc.ServiceRegistrar) {
 				}
 			}
 			return list, err
+		}
+	}
+	if nodes := n.cluster.nodes; nodes != nil {
+		o.Owners = func(ctx context.Context) (func(rouse.Key) string, error) {
+			all, err := nodes(ctx)
+			if err != nil {
+				return nil, err
+			}
+			at := map[uint32]string{}
+			for _, other := range all {
+				var s said
+				_ = json.Unmarshal(other.Data, &s)
+				for _, bucket := range other.Buckets {
+					at[bucket] = s.Reminders
+				}
+			}
+			return func(key rouse.Key) string { return at[rouse.BucketOf(key, n.cluster.buckets)] }, nil
 		}
 	}
 	n.reminders.service = service.New(o)
@@ -191,11 +211,13 @@ func (m *metrics) watchReminders(r *reminders) {
 	gauge("rouse_reminder_executions_waiting", "Executions for which no sidecar is connected.", func() float64 { return float64(r.calls.Counts().Waiting) })
 	gauge("rouse_reminder_load_factor", "What this node does beside what it is set to be able to do: from 1 on, scale out.", r.service.Load)
 	gauge("rouse_reminder_buckets", "Token buckets.", func() float64 { return float64(len(r.service.Table().Rows)) })
+	gauge("rouse_reminder_buckets_max", "Token buckets that there may be.", func() float64 { return service.MostBuckets })
 	counter("sent", func(c call.Counts) uint64 { return c.Sent })
 	counter("done", func(c call.Counts) uint64 { return c.Done })
 	counter("failed", func(c call.Counts) uint64 { return c.Failed })
 	counter("unanswered", func(c call.Counts) uint64 { return c.Unanswered })
 	counter("elsewhere", func(c call.Counts) uint64 { return c.Elsewhere })
+	counter("lent", func(c call.Counts) uint64 { return c.Lent })
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_reminder_sidecars_lost_total",
 		Help: "Sidecars that were silent for too long."}, func() float64 { return float64(r.calls.Counts().Lost) }))
 }

@@ -40,6 +40,11 @@ func bucketOf(u *reminderv1.TokenBucketsUpdate, id string) *reminderv1.TokenBuck
 func subscribe(t *testing.T, in *instance, s *remindee, ids ...string) []*reminderv1.SubscribeReminderResult {
 	t.Helper()
 	res, err := in.SubscribeReminder(t.Context(), &reminderv1.SubscribeReminderRequest{ReminderList: ids, Caller: s.caller})
+	for _, d := range status.Convert(err).Details() {
+		if unmoved, ok := d.(*reminderv1.SubscribeReminderResponse); ok {
+			return unmoved.Results
+		}
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

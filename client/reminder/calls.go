@@ -85,20 +85,64 @@ const maxMoves = 1000
 func (c *Client) Subscribe(ctx context.Context, ids ...string) ([]Moved, error) {
 	var all []Moved
 	for part := range slices.Chunk(ids, maxMoves) {
-		p, err := try(ctx, c, job[*reminderv1.SubscribeReminderResponse]{prefer: c.makers, repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.SubscribeReminderResponse, error) {
-			return reminderv1.NewReminderServiceClient(conn).SubscribeReminder(ctx, &reminderv1.SubscribeReminderRequest{ReminderList: part, Caller: c.caller})
-		}})
+		became, err := c.subscribe(ctx, part)
+		for _, id := range part {
+			if m, ok := became[id]; ok {
+				all = append(all, m)
+			}
+		}
 		if err != nil {
 			return all, err
 		}
-		if len(p.GetReminderId()) != len(part) {
-			return all, fmt.Errorf("the service was asked to move %d reminders, and told of %d", len(part), len(p.GetReminderId()))
-		}
-		for i, id := range part {
-			all = append(all, Moved{Asked: id, ID: p.ReminderId[i], Err: moveError(p, i)})
-		}
 	}
 	return all, nil
+}
+
+// subscribe moves reminders by one call, and by others if some of them cannot be moved: such a call is an error, which tells of some that
+// could not, and the next one is about the rest.
+func (c *Client) subscribe(ctx context.Context, ids []string) (map[string]Moved, error) {
+	became := make(map[string]Moved, len(ids))
+	for rest := ids; len(rest) > 0; {
+		var unmoved *reminderv1.SubscribeReminderResponse
+		p, err := try(ctx, c, job[*reminderv1.SubscribeReminderResponse]{prefer: c.makers, repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.SubscribeReminderResponse, error) {
+			p, err := reminderv1.NewReminderServiceClient(conn).SubscribeReminder(ctx, &reminderv1.SubscribeReminderRequest{ReminderList: rest, Caller: c.caller})
+			if unmoved = unmovedOf(err); unmoved != nil {
+				return nil, nil
+			}
+			return p, err
+		}})
+		if err != nil {
+			return became, err
+		}
+		if unmoved != nil {
+			for i, r := range unmoved.Results {
+				became[r.GetAsked()] = Moved{Asked: r.GetAsked(), Err: moveError(unmoved, i)}
+			}
+			before := len(rest)
+			if rest = slices.DeleteFunc(slices.Clone(rest), func(id string) bool { _, known := became[id]; return known }); len(rest) == before {
+				return became, errors.New("the service could not move some reminders, and names others than it was asked for")
+			}
+			continue
+		}
+		if len(p.GetReminderId()) != len(rest) {
+			return became, fmt.Errorf("the service was asked to move %d reminders, and told of %d", len(rest), len(p.GetReminderId()))
+		}
+		for i, id := range rest {
+			became[id] = Moved{Asked: id, ID: p.ReminderId[i], Err: moveError(p, i)}
+		}
+		break
+	}
+	return became, nil
+}
+
+// unmovedOf returns what the error of a call tells of reminders that could not be moved; nil if it is an error of the whole call.
+func unmovedOf(err error) *reminderv1.SubscribeReminderResponse {
+	for _, d := range status.Convert(err).Details() {
+		if p, ok := d.(*reminderv1.SubscribeReminderResponse); ok && len(p.GetResults()) > 0 {
+			return p
+		}
+	}
+	return nil
 }
 
 func moveError(p *reminderv1.SubscribeReminderResponse, i int) error {

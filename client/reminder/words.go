@@ -14,8 +14,8 @@ import (
 // Reminder says when and with what.
 type Reminder struct {
 	Name          string            // for the app; it need not be unique
-	NextExecution time.Time         // of one that is created the first, unless there is an InitialDelay; zero or past: now
-	InitialDelay  string            // until the first execution: "10s", "PT10S"
+	NextExecution time.Time         // of one that is created the first; past: now; zero: see InitialDelay
+	InitialDelay  string            // until the first execution, if NextExecution is zero: "10s", "PT10S"
 	Schedule      string            // executions after the first: "90s", "@every 90s", "R5/PT90S", five or six cron fields, "@daily"; empty: none
 	Metadata      map[string]string // any data, or what leads to it; 128 bytes in all, unless the service is set otherwise
 	TTL           time.Time         // no execution begins afterwards; zero: no end

@@ -20,10 +20,12 @@ type cli struct {
 	Quiet     bool          `short:"q" help:"Print results and errors only: no notes, no progress."`
 	NoColor   bool          `name:"no-color" help:"Print without colours, as with NO_COLOR in the environment."`
 
-	Serve  serveCmd  `cmd:"" group:"server" help:"Run a server."`
-	Dev    devCmd    `cmd:"" group:"server" help:"Run a server to try things out with, whose clock can be moved."`
-	Pool   poolCmd   `cmd:"" group:"server" help:"Manage pools of keyed workers, which requests start."`
-	Nodes  nodesCmd  `cmd:"" group:"server" help:"List the nodes that serve the store."`
+	Serve     serveCmd     `cmd:"" group:"server" help:"Run a server."`
+	Dev       devCmd       `cmd:"" group:"server" help:"Run a server to try things out with, whose clock can be moved."`
+	Pool      poolCmd      `cmd:"" group:"server" help:"Manage pools of keyed workers, which requests start."`
+	Nodes     nodesCmd     `cmd:"" group:"server" help:"List the nodes that serve the store."`
+	Reminders remindersCmd `cmd:"" group:"server" help:"Show the token buckets of the reminder service, and who deals with them."`
+
 	Clock  clockCmd  `cmd:"" group:"server" help:"Show the clock of a server, or move that of a development server."`
 	Config configCmd `cmd:"" group:"server" help:"Print the configuration that serve would use, and where each setting comes from."`
 	Schema schemaCmd `cmd:"" group:"server" help:"Show or migrate the schema of a PostgreSQL, or give roles their rights."`

@@ -13,8 +13,11 @@
 package book
 
 import (
+	"cmp"
 	"crypto/rand"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -46,7 +49,12 @@ type Bucket struct {
 	State  State  `json:"state"`
 	// Of are the buckets that it was a part of: reminders that were made then bear their names.
 	Of []string `json:"of,omitempty"`
+	// Kept says that it is of more buckets than can be named, so that it cannot be told whether it has reminders: it stays.
+	Kept bool `json:"kept,omitempty"`
 }
+
+// maxOf bounds the names of buckets that one bears.
+const maxOf = 100
 
 // Has says whether an id was made of a token of the bucket.
 func (b *Bucket) Has(id ID) bool {
@@ -70,7 +78,7 @@ type Seat struct {
 // Book is everything that is known of buckets.
 type Book struct {
 	Generation uint64          `json:"generation,string"`
-	Buckets    []Bucket        `json:"tokenBuckets"` // in the order in which they were made
+	Buckets    []Bucket        `json:"tokenBuckets"` // of each app in the order in which they were made
 	Apps       map[string]*App `json:"apps"`
 }
 
@@ -143,6 +151,53 @@ func (b *Book) Split(id string, at, given int32) []Bucket {
 		return parts
 	}
 	return nil
+}
+
+// Merge joins buckets without tokens that lie next to each other, until there are no more than so many or nothing is left to join, and says
+// whether it has joined any. The one with the lower tokens stays, with those who deal with it.
+func (b *Book) Merge(until int) bool {
+	lines := map[line][]int{}
+	for i := range b.Buckets {
+		l := line{b.Buckets[i].Prefix, b.Buckets[i].Vector}
+		lines[l] = append(lines[l], i)
+	}
+	gone := map[int]bool{}
+	for _, l := range slices.SortedFunc(maps.Keys(lines), func(x, y line) int { return cmp.Or(cmp.Compare(x.prefix, y.prefix), cmp.Compare(x.vector, y.vector)) }) {
+		order := lines[l]
+		slices.SortFunc(order, func(x, y int) int { return cmp.Compare(b.Buckets[x].From, b.Buckets[y].From) })
+		last := -1
+		for _, i := range order {
+			if len(b.Buckets)-len(gone) <= until {
+				break
+			}
+			switch {
+			case b.Buckets[i].State.Gives():
+				last = -1
+			case last < 0:
+				last = i
+			default:
+				b.Buckets[last].join(&b.Buckets[i])
+				gone[i] = true
+			}
+		}
+	}
+	kept := b.Buckets[:0:0]
+	for i := range b.Buckets {
+		if !gone[i] {
+			kept = append(kept, b.Buckets[i])
+		}
+	}
+	b.Buckets = kept
+	return len(gone) > 0
+}
+
+// join takes over the tokens of a bucket that lies behind it.
+func (b *Bucket) join(next *Bucket) {
+	b.To, b.State = max(b.To, next.To), Spent
+	b.Of = append(append(slices.Clone(b.Of), next.ID), next.Of...)
+	if b.Kept = b.Kept || next.Kept || len(b.Of) > maxOf; b.Kept {
+		b.Of = nil
+	}
 }
 
 // Remove takes a bucket out. Its tokens are not given again.

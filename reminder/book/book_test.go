@@ -3,7 +3,6 @@ package book
 import (
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -103,6 +102,7 @@ func (w *world) plan() {
 			w.given[b.ID] = b.From - 1
 		}
 	}
+	w.nothingMoves(seats)
 	w.Book, w.Seats = next, seats
 	w.Low, w.Spent, w.Empty, w.Splits = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]Cut{}
 	if again, _, changed := Plan(w.Situation); changed {
@@ -110,11 +110,37 @@ func (w *world) plan() {
 	}
 }
 
+// nothingMoves demands that a bucket stays with whom it is, unless that one is gone, or another one has come that had nothing.
+func (w *world) nothingMoves(seats map[string]Seat) {
+	w.t.Helper()
+	had := map[string]bool{}
+	app := map[string]string{}
+	for i := range w.Book.Buckets {
+		b := &w.Book.Buckets[i]
+		app[b.ID] = b.App
+		if _, stays := seats[b.ID]; !stays {
+			continue
+		}
+		had[b.App+" "+w.Seats[b.ID].Client], had[w.Seats[b.ID].Instance] = true, true
+	}
+	for id, now := range seats {
+		was, known := w.Seats[id]
+		if !known {
+			continue
+		}
+		if was.Client != now.Client && slices.Contains(w.Clients[app[id]], was.Client) && had[app[id]+" "+now.Client] {
+			w.t.Fatalf("%s moves from the sidecar %s to %s, which has some", id, was.Client, now.Client)
+		}
+		if was.Instance != now.Instance && slices.Contains(w.Instances, was.Instance) && had[now.Instance] {
+			w.t.Fatalf("%s moves from the instance %s to %s, which has some", id, was.Instance, now.Instance)
+		}
+	}
+}
+
 func (w *world) check() {
 	w.t.Helper()
 	table := NewTable(&w.Book, w.Seats)
 	open := map[string]int{}
-	perInstance := map[string]int{}
 	for i := range table.Rows {
 		row := &table.Rows[i]
 		if len(w.Clients[row.App]) > 0 && !slices.Contains(w.Clients[row.App], row.Client) || len(w.Clients[row.App]) == 0 && row.Client != "" {
@@ -126,7 +152,6 @@ func (w *world) check() {
 		if row.State == Open {
 			open[row.App+row.Client]++
 		}
-		perInstance[row.Instance]++
 		for _, token := range []int32{row.From, row.To} {
 			if got := table.Of(ID{row.Prefix, token, row.Vector}); got != row {
 				w.t.Fatalf("the token %d of %s is found in %+v", token, row.ID, got)
@@ -134,20 +159,11 @@ func (w *world) check() {
 		}
 	}
 	for app, clients := range w.Clients {
-		least, most := math.MaxInt, 0
 		for _, c := range clients {
-			least, most = min(least, open[app+c]), max(most, open[app+c])
+			if open[app+c] < 1 {
+				w.t.Fatalf("the sidecar %s of %s has no open bucket", c, app)
+			}
 		}
-		if len(clients) > 0 && (least < 1 || most-least > 1) {
-			w.t.Fatalf("sidecars of %s have %d to %d open buckets", app, least, most)
-		}
-	}
-	least, most := math.MaxInt, 0
-	for _, i := range w.Instances {
-		least, most = min(least, perInstance[i]), max(most, perInstance[i])
-	}
-	if most-least > 1 {
-		w.t.Fatalf("instances have %d to %d buckets", least, most)
 	}
 }
 
@@ -235,6 +251,65 @@ func (w *world) divideOrCollect(r *rand.Rand) {
 		if len(part.Of) > 0 && part.Of[len(part.Of)-1] == b.ID && part.From <= given {
 			w.given[part.ID] = min(given, part.To)
 		}
+	}
+}
+
+// TestSpentBucketsAreMerged: tokens never run out, however many buckets there were of which each has a reminder, and every id is found.
+func TestSpentBucketsAreMerged(t *testing.T) {
+	w := &world{t: t, given: map[string]int32{}, ids: map[ID]bool{}, Situation: Situation{Clients: map[string][]string{"x": {"c0", "c1"}, "y": {"c"}},
+		Prefixes: map[string]string{"x": "A", "y": "B"}, Instances: []string{"i0", "i1"}, Size: 10, Most: 40, Merge: 20, Vector: letters()}}
+	w.plan()
+	kept := 0
+	for range 300 {
+		for i := range w.Book.Buckets {
+			w.give(&w.Book.Buckets[i], 10)
+		}
+		w.plan()
+		w.check()
+		if n := len(w.Book.Buckets); n > w.Merge+6 {
+			t.Fatalf("there are %d buckets", n)
+		}
+	}
+	table := NewTable(&w.Book, w.Seats)
+	for id := range w.ids {
+		if row := table.Of(id); row == nil || row.Client == "" {
+			t.Fatalf("%v is nobody's", id)
+		}
+	}
+	for i := range w.Book.Buckets {
+		if b := &w.Book.Buckets[i]; len(b.Of) > maxOf {
+			t.Errorf("%s bears %d names", b.ID, len(b.Of))
+		} else if b.Kept {
+			kept++
+		}
+	}
+	if len(w.ids) < 300*3*10 || kept == 0 {
+		t.Errorf("%d ids, %d buckets that stay", len(w.ids), kept)
+	}
+}
+
+// TestANewBucketMovesNoOther: sidecars and instances keep what they have while tokens are given and buckets are made.
+func TestANewBucketMovesNoOther(t *testing.T) {
+	w := &world{t: t, given: map[string]int32{}, ids: map[ID]bool{}, Situation: Situation{Clients: map[string][]string{"x": {"c0", "c1", "c2"}},
+		Prefixes: map[string]string{"x": "A"}, Instances: []string{"i0", "i1"}, Size: 40, Vector: letters()}}
+	w.plan()
+	first := maps.Clone(w.Seats)
+	for range 40 { // all by one sidecar, whose buckets are spent one after another
+		for i := range w.Book.Buckets {
+			if b := &w.Book.Buckets[i]; w.Seats[b.ID].Client == "c0" {
+				w.give(b, 40)
+			}
+		}
+		w.plan()
+		w.check()
+	}
+	for id, seat := range first {
+		if w.Seats[id] != seat {
+			t.Errorf("%s was with %v and is with %v", id, seat, w.Seats[id])
+		}
+	}
+	if n := len(w.Book.Buckets); n < 40 {
+		t.Errorf("%d buckets", n)
 	}
 }
 

@@ -20,7 +20,8 @@ type Situation struct {
 	Splits map[string]Cut  // hot buckets, to which nobody gives out tokens any more
 
 	Size   int32
-	Most   int           // buckets that there are at most
+	Most   int           // buckets that there are at most; 0 is no bound
+	Merge  int           // from how many on those without tokens are merged; 0: they never are
 	Vector func() string // makes up a vector
 }
 
@@ -32,9 +33,9 @@ type Cut struct {
 
 // Plan returns the book and the seats that the situation asks for, and whether they are others than before.
 //
-// Every connected client has a bucket that has tokens, of which there are made as many as that takes; beyond that the buckets of an app are
-// dealt out evenly among its clients, and all buckets among the instances. Nothing moves that need not. A bucket of an app of which
-// no client is connected has none.
+// Every connected client has a bucket that has tokens, of which there are made as many as that takes. What has no client, or no instance, that
+// lives goes to those that have the fewest, and one that has come takes its share from those that have more. Nothing else moves: whoever
+// stays keeps what it has. A bucket of an app of which no client is connected has none.
 func Plan(s Situation) (Book, map[string]Seat, bool) {
 	next := s.Book.Clone()
 	changed := false
@@ -63,6 +64,9 @@ func Plan(s Situation) (Book, map[string]Seat, bool) {
 			changed = s.makeFor(&next, app) || changed
 		}
 	}
+	if s.Merge != 0 && len(next.Buckets) > s.Merge {
+		changed = next.Merge(s.Merge*3/4) || changed
+	}
 	seats := s.deal(&next)
 	changed = changed || !maps.Equal(seats, s.Seats)
 	if changed {
@@ -71,15 +75,41 @@ func Plan(s Situation) (Book, map[string]Seat, bool) {
 	return next, seats, changed
 }
 
-// makeFor makes the buckets that an app's clients need.
+// makeFor makes the buckets that an app's clients need: one for each that has none with tokens and would get none of those that are there,
+// of clients that are gone, or of those that have several, if it has just come.
 func (s *Situation) makeFor(b *Book, app string) (made bool) {
-	open := 0
+	open, has := map[string]int{}, map[string]bool{}
+	loose := 0
 	for i := range b.Buckets {
-		if b.Buckets[i].App == app && b.Buckets[i].State == Open {
-			open++
+		bucket := &b.Buckets[i]
+		if bucket.App != app {
+			continue
+		}
+		owner := s.Seats[bucket.ID].Client
+		lives := slices.Contains(s.Clients[app], owner)
+		has[owner] = has[owner] || lives
+		switch {
+		case bucket.State != Open:
+		case lives:
+			open[owner]++
+		default:
+			loose++
 		}
 	}
-	for ; open < len(s.Clients[app]) && (s.Most == 0 || len(b.Buckets) < s.Most); open++ {
+	spare, came, without := 0, 0, 0
+	for _, c := range s.Clients[app] {
+		switch {
+		case open[c] > 0:
+			spare += open[c] - 1
+		case has[c]:
+			without++
+		default:
+			came++
+		}
+	}
+	need := max(0, without-loose)
+	need += max(0, came-max(0, loose-without)-spare)
+	for ; need > 0 && (s.Most == 0 || len(b.Buckets) < s.Most); need-- {
 		b.Make(app, s.Prefixes[app], s.Size, s.Vector)
 		made = true
 	}
@@ -118,8 +148,8 @@ func (s *Situation) deal(b *Book) map[string]Seat {
 	return seats
 }
 
-// evenly deals things out to owners, so that none has two more than another, of the first kind alone and as far as possible of both. What
-// is with an owner stays there unless it has too many.
+// evenly deals things out to owners: what is with an owner stays there, what is with none goes to those that have the fewest, and owners that
+// had nothing take from those that have two more, of each kind.
 func evenly(owners []string, was func(thing string) string, out map[string]string, kinds ...[]string) {
 	if len(owners) == 0 {
 		return
@@ -129,26 +159,50 @@ func evenly(owners []string, was func(thing string) string, out map[string]strin
 	for _, o := range owners {
 		total[o] = 0
 	}
+	came := map[string]int{} // owners that had nothing, with what they have in all
+	for _, o := range owners {
+		came[o] = 0
+	}
+	for _, things := range kinds {
+		for _, thing := range things {
+			delete(came, was(thing))
+		}
+	}
+	slices.SortStableFunc(owners, func(a, b string) int { // those that stay are served first: they take nothing from others
+		_, x := came[a]
+		_, y := came[b]
+		switch {
+		case x == y:
+			return 0
+		case y:
+			return -1
+		}
+		return 1
+	})
 	for _, things := range kinds {
 		mine := map[string][]string{}
+		of := make(map[string]int, len(owners)) // of this kind
 		var loose []string
 		for _, thing := range things {
 			if o := was(thing); o != "" {
 				if _, lives := total[o]; lives {
 					mine[o] = append(mine[o], thing)
 					total[o]++
+					of[o]++
 					continue
 				}
 			}
 			loose = append(loose, thing)
 		}
 		for _, thing := range loose {
-			o := least(owners, total)
+			o := least(owners, of, total)
 			mine[o] = append(mine[o], thing)
 			total[o]++
+			of[o]++
 		}
-		for {
-			from, to := most(owners, total, mine), least(owners, total)
+		fresh := slices.Sorted(maps.Keys(came))
+		for len(fresh) > 0 {
+			from, to := most(owners, total, mine), least(fresh, of, total)
 			if from == "" || total[from]-total[to] < 2 {
 				break
 			}
@@ -157,6 +211,8 @@ func evenly(owners []string, was func(thing string) string, out map[string]strin
 			mine[from] = mine[from][:last]
 			total[from]--
 			total[to]++
+			of[from]--
+			of[to]++
 		}
 		for o, list := range mine {
 			for _, thing := range list {
@@ -166,10 +222,10 @@ func evenly(owners []string, was func(thing string) string, out map[string]strin
 	}
 }
 
-// least returns who has the fewest, the first of them.
-func least(owners []string, total map[string]int) (who string) {
+// least returns who has the fewest of a kind, and of those the fewest in all, the first of them.
+func least(owners []string, of, total map[string]int) (who string) {
 	for _, o := range owners {
-		if who == "" || total[o] < total[who] {
+		if who == "" || of[o] < of[who] || of[o] == of[who] && total[o] < total[who] {
 			who = o
 		}
 	}

@@ -20,7 +20,7 @@ type delivery struct {
 	settle func(i int, o rouse.Outcome)
 }
 
-// execution is a fire on its way. It is in a list, of an app, a stream or a hold, or with a stream, or reported.
+// execution is a fire on its way. It is in a list, of an app, a stream or a hold, or with a stream, or with another instance, or reported.
 type execution struct {
 	d        *delivery
 	i        int32
@@ -36,6 +36,11 @@ type execution struct {
 	stream *stream
 	sent   time.Time
 	until  *list.Element // in the stream's list of what is in hand
+
+	borrowed bool   // it is due at another instance, and neither waits here nor goes on to a third one
+	lent     string // the instance that it is with; "": none
+	stop     func() // has that one give it up
+	over     bool   // it is reported
 }
 
 func (e *execution) fire() *rouse.Fire { return &e.d.fires[e.i] }
@@ -90,7 +95,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 			out = append(out, report{d, e.i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the reminder was moved"}})
 			continue
 		}
-		out = s.take(e, out)
+		out = s.take(e, form.Where(e.fire().Spec).App, out)
 	}
 	s.mu.Unlock()
 	finish(out)
@@ -124,8 +129,8 @@ func newExecution(d *delivery, i int32, now rouse.Instant) (*execution, rouse.Ou
 }
 
 // take gives an execution its place.
-func (s *Sink) take(e *execution, out []report) []report {
-	a := s.app(form.Where(e.fire().Spec).App)
+func (s *Sink) take(e *execution, app string, out []report) []report {
+	a := s.app(app)
 	e.app = a
 	name := e.fire().Name
 	e.namesake = s.byName[name]
@@ -135,11 +140,10 @@ func (s *Sink) take(e *execution, out []report) []report {
 		s.counts.Undelivered++
 		return append(out, s.put(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: putOff(e.fire(), s.opts.Now()), Detail: "too many wait"}))
 	}
-	if e.host != "" && a.at[e.host] == nil {
+	if e.host != "" && a.at[e.host] == nil && (e.borrowed || s.instanceOf(e) == "") {
 		return append(out, s.put(e, apart))
 	}
-	s.route(e, false)
-	return out
+	return s.route(e, false, out)
 }
 
 // putOff is how long an execution is put off that there is no room for: the later it is already, the longer.
@@ -165,7 +169,7 @@ func (s *Sink) put(e *execution, o rouse.Outcome) report {
 			}
 		}
 	}
-	e.namesake = nil
+	e.namesake, e.over = nil, true
 	a.inside--
 	s.inside--
 	s.forgetApp(a)
@@ -190,8 +194,14 @@ func (e *execution) enlist(l *list.List, front bool) {
 	}
 }
 
-// withdraw takes an execution from the stream that it was sent to.
+// withdraw takes an execution from the stream that it was sent to, or from another instance.
 func (s *Sink) withdraw(e *execution) {
+	if e.lent != "" {
+		e.stop()
+		delete(s.lent, e)
+		e.lent = ""
+		s.ended(e.fire().Name)
+	}
 	st := e.stream
 	if st == nil {
 		return

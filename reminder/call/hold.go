@@ -60,18 +60,30 @@ func (s *Sink) Hold(ctx context.Context, name string, timers []string, length ti
 	}
 	h := &hold{names: map[string]bool{}, until: time.Now().Add(length), changed: make(chan struct{}, 1)}
 	s.holds[name] = h
+	var back []report
 	for _, timer := range timers {
 		if h.names[timer] {
 			continue
 		}
 		h.names[timer] = true
 		s.held[timer]++
-		for e := s.byName[timer]; e != nil; e = e.namesake {
-			if e.list != nil && s.held[timer] == 1 {
+		for e := s.byName[timer]; e != nil; {
+			next := e.namesake
+			switch {
+			case e.list == nil || s.held[timer] > 1:
+			case e.borrowed: // it is the instance at which it is due that lets it wait
+				back = append(back, s.put(e, parting))
+			default:
 				e.unlist()
 				e.enlist(&h.parked, false)
 			}
+			e = next
 		}
+	}
+	if len(back) > 0 {
+		s.mu.Unlock()
+		finish(back)
+		s.mu.Lock()
 	}
 	for {
 		busy = busy[:0]
@@ -170,10 +182,10 @@ func (s *Sink) holdOn(timer string) *hold {
 	return nil
 }
 
-// executing says whether a reminder is with a stream.
+// executing says whether a reminder is with a stream, or with another instance.
 func (s *Sink) executing(timer string) bool {
 	for e := s.byName[timer]; e != nil; e = e.namesake {
-		if e.stream != nil {
+		if e.stream != nil || e.lent != "" {
 			return true
 		}
 	}

@@ -6,7 +6,7 @@
 // It promises:
 //   - An execution is with one stream at a time: that of the sidecar that has the reminder's bucket, if it is connected here, else
 //     another one of the app, in turn. What was not sent follows when the table changes.
-//   - What no stream is there for waits in memory. When one comes, the engine is asked again at once whether it is still to be
+//   - What no stream is there for goes to another instance that has one (lend.go), or waits in memory. When one comes, the engine is asked again at once whether it is still to be
 //     executed: it may have been deleted, replaced or moved meanwhile. No attempt is spent.
 //   - When a stream ends, or its sidecar is silent for too long, what it had not answered goes to others at once.
 //   - What is not answered in time has failed, and comes again later.
@@ -49,6 +49,9 @@ type Options struct {
 	Now func() rouse.Instant
 	// Changed is called, without the mutex, when a sidecar has come or gone.
 	Changed func()
+	// Lend has another instance, at an address, execute a reminder by its Execute. Its outcome is Deferred if nothing was sent, or if it is not
+	// known. It returns when ctx ends. Nil: there are no others.
+	Lend func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest) rouse.Outcome
 	// Host returns the address of the sidecar that an actor is on; "": that is not known, and its reminders are like others. It does not
 	// block, and does not call the sink.
 	Host func(app string, actor *reminderv1.Actor) string
@@ -104,7 +107,9 @@ type Sink struct {
 	holds     map[string]*hold      // by their own names
 	held      map[string]int        // holds on a timer's name
 	moved     map[string]mark       // reminders that were moved just now, by their timers' names
-	inside    int                   // executions in memory
+	far       map[string]*far       // where sidecars are that are not here, by their apps' names
+	lent      map[*execution]struct{}
+	inside    int // executions in memory
 	streams   int
 	draining  bool // what waits is put off
 	closed    bool // there are no streams any more
@@ -123,13 +128,14 @@ type Counts struct {
 	Unanswered  uint64 // that no answer came for in time
 	Elsewhere   uint64 // sent to another sidecar than the one that has the bucket
 	Undelivered uint64 // that found no stream
+	Lent        uint64 // handed to other instances
 	Lost        uint64 // streams that were silent for too long
 }
 
 // New returns a sink without streams.
 func New(o Options) *Sink {
 	return &Sink{opts: o.withDefaults(), table: book.NewTable(&book.Book{}, nil), apps: map[string]*app{}, byName: map[string]*execution{},
-		holds: map[string]*hold{}, held: map[string]int{}, moved: map[string]mark{}, rates: map[string]uint64{}}
+		holds: map[string]*hold{}, held: map[string]int{}, moved: map[string]mark{}, lent: map[*execution]struct{}{}, rates: map[string]uint64{}}
 }
 
 // Heartbeat returns how often either side says something at least.
@@ -180,8 +186,8 @@ func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 	name := form.Where(spec).App
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a := s.apps[name]; a == nil || len(a.streams) == 0 {
-		return "no sidecar of " + name + " is connected here"
+	if a := s.apps[name]; (a == nil || len(a.streams) == 0) && s.far[name] == nil {
+		return "no sidecar of " + name + " is connected"
 	}
 	return ""
 }
@@ -261,6 +267,9 @@ func (s *Sink) Close() {
 	}
 	for _, h := range s.holds {
 		h.end()
+	}
+	for e := range s.lent {
+		e.stop()
 	}
 	s.mu.Unlock()
 	for _, st := range open {

@@ -121,7 +121,7 @@ func (s *Sink) part(st *stream, why error, out []report) (bool, []report) {
 			}
 			e.unlist()
 			s.withdraw(e)
-			s.route(e, true)
+			out = s.route(e, true, out)
 		}
 	}
 	s.forgetApp(a)

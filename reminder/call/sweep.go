@@ -82,8 +82,10 @@ func (s *Sink) late(st *stream, now time.Time, out []report) []report {
 func (s *Sink) abandon(out []report) []report {
 	over := false
 	for _, e := range s.byName { // one is enough to tell: an engine has one context
-		over = e.d.ctx.Err() != nil
-		break
+		if !e.borrowed {
+			over = e.d.ctx.Err() != nil
+			break
+		}
 	}
 	if !over {
 		return out

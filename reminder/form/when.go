@@ -40,7 +40,7 @@ func (t *Timer) when(r *reminderv1.Reminder, now rouse.Instant) error {
 	if err != nil {
 		return err
 	}
-	if r.InitialDelay != "" {
+	if r.InitialDelay != "" && r.NextExecutionTime == nil {
 		first = first.Add(unsure)
 	}
 	t.Spec.Overlap = rouse.OverlapWait
@@ -67,12 +67,12 @@ func firstTime(r *reminderv1.Reminder, now rouse.Instant) (rouse.Instant, error)
 	if r.InitialDelay == "" {
 		return at, nil
 	}
-	if at != 0 {
-		return 0, rouse.Refuse("reminder.initial_delay", r.InitialDelay, "and next_execution_time are both given", "give one of them")
-	}
 	d, ok := duration(r.InitialDelay)
 	if !ok || d < 0 || d > 200*366*24*time.Hour {
 		return 0, rouse.Refuse("reminder.initial_delay", r.InitialDelay, "is no duration", `give one of up to 200 years such as "10s", "1h30m" or "PT10S"`)
+	}
+	if at != 0 { // both are in what GetReminder answers: the time is where the delay has led to
+		return at, nil
 	}
 	if first := now.Add(d); first <= rouse.MaxInstant {
 		return first, nil

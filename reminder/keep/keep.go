@@ -1,6 +1,8 @@
 // Package keep is what the reminder service keeps in the store beside its timers: notes, rows that are no timers and are visible never.
 //
-//	tokenBucket||consumed           all buckets, and how far the tokens of each app are put into buckets       (book.go)
+//	tokenBucket||consumed           the generation of what follows: whether anything is new                    (book.go)
+//	tokenBucket||apps||orderapp     how far the tokens of an app are put into buckets                          (book.go)
+//	tokenBucket||buckets||B3        a bucket: its tokens, and what it is good for                              (book.go)
 //	tokenBucket||allocations||B3    who deals with a bucket                                                    (book.go)
 //	tokenBucket||B3||consumedTill   how far its tokens are given out                                           (tokens.go)
 //	tokenBucket||prefixes           the prefix of each app                                                     (prefix.go)

@@ -293,6 +293,64 @@ func TestOneOfTwoLeadersWins(t *testing.T) {
 	}
 }
 
+// counting counts what is written.
+type counting struct {
+	Store
+	notes, bytes int
+}
+
+func (c *counting) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+	for _, ch := range changes {
+		if c.notes++; ch.To != nil {
+			c.bytes += len(ch.To.Body)
+		}
+	}
+	return c.Store.Apply(ctx, changes)
+}
+
+// TestAChangeOfTheTableWritesWhatHasChanged: however many buckets there are. A book that an earlier version has kept in one note is read, and
+// is kept in many from the next change on.
+func TestAChangeOfTheTableWritesWhatHasChanged(t *testing.T) {
+	store := &counting{Store: mem.New()}
+	k := New(store, "reminders", 4)
+	old := book.Book{Generation: 7}
+	for range 2000 {
+		old.Make("x", "A", 10, func() string { return "abcdefgh" })
+	}
+	if _, err := k.put(t.Context(), write{consumedNote, &old, rouse.NoRow}); err != nil {
+		t.Fatal(err)
+	}
+	save := func(change func(*book.Book)) (notes, bytes int) {
+		t.Helper()
+		read, err := k.Book(t.Context())
+		if err != nil || len(read.Book.Buckets) < 2000 || read.Book.Apps["x"].Made != len(read.Book.Buckets) || read.Book.Buckets[1999].ID != "A2000" {
+			t.Fatalf("%d buckets, %v", len(read.Book.Buckets), err)
+		}
+		next := read.Book.Clone()
+		next.Generation++
+		change(&next)
+		seats := map[string]book.Seat{}
+		for i := range next.Buckets {
+			seats[next.Buckets[i].ID] = book.Seat{Client: "c", Instance: "i"}
+		}
+		store.notes, store.bytes = 0, 0
+		if saved, err := k.SaveBook(t.Context(), read, next, seats); err != nil || !saved {
+			t.Fatal(saved, err)
+		}
+		return store.notes, store.bytes
+	}
+	save(func(*book.Book) {})
+	if notes, bytes := save(func(b *book.Book) { b.Buckets[3].State = book.Spent }); notes != 2 || bytes > 300 {
+		t.Errorf("a bucket that is spent costs %d notes of %d bytes", notes, bytes)
+	}
+	if notes, bytes := save(func(b *book.Book) { b.Make("x", "A", 10, func() string { return "abcdefgh" }) }); notes != 4 || bytes > 500 {
+		t.Errorf("a new bucket costs %d notes of %d bytes", notes, bytes)
+	}
+	if read, err := k.Book(t.Context()); err != nil || read.Book.Generation != 10 || len(read.Book.Buckets) != 2001 || read.Book.Buckets[3].State != book.Spent {
+		t.Errorf("in the end: %d buckets of generation %d, %v", len(read.Book.Buckets), read.Book.Generation, err)
+	}
+}
+
 func TestInstancesAndAliases(t *testing.T) {
 	k := newKeeper(t)
 	for _, i := range []Instance{{Address: "b", Load: 1}, {Address: "a", Clients: []Client{{"x", "A", "c"}}}, {Address: "b", Load: 2, Low: []string{"A1"}}} {

@@ -27,7 +27,7 @@ func (s *Service) collect(ctx context.Context) error {
 	empty := map[string]bool{}
 	for i := range table.Rows {
 		b := &table.Rows[i].Bucket
-		if b.State.Gives() {
+		if b.State.Gives() || b.Kept {
 			continue
 		}
 		some, err := s.hasReminders(ctx, b)

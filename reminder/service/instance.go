@@ -9,6 +9,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/reminder/form"
 	"github.com/rousehq/rouse/reminder/keep"
 )
 
@@ -57,4 +58,16 @@ func (f instanceFace) TakeTokens(ctx context.Context, r *reminderv1.TakeTokensRe
 		return nil, err
 	}
 	return &reminderv1.TakeTokensResponse{ReminderIds: texts(ids)}, nil
+}
+
+// ExecuteHere has a sidecar that is connected here execute a reminder of another instance.
+func (f instanceFace) ExecuteHere(ctx context.Context, r *reminderv1.ExecuteHereRequest) (*reminderv1.ExecuteHereResponse, error) {
+	if err := form.CheckApp("app_id", r.AppId); err != nil {
+		return nil, err
+	}
+	o, err := f.opts.Calls.Execute(ctx, r.AppId, r.Name, r.Request)
+	if err != nil {
+		return nil, err
+	}
+	return &reminderv1.ExecuteHereResponse{Ended: o.Verdict != rouse.Deferred, Success: o.Verdict == rouse.Done, Detail: o.Detail}, nil
 }

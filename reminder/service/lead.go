@@ -16,6 +16,7 @@ type leader struct {
 	seen  map[caller]time.Time // when each sidecar was last connected to an instance
 	hot   map[string]time.Time // since when buckets are hot
 	gone  map[string]time.Time // since when instances are gone that have said something
+	level int                  // how many quarters of the most buckets there were last
 }
 
 // rest forgets what was seen while leading.
@@ -36,28 +37,26 @@ func (l *leader) begin(t *book.Table, now time.Time) {
 
 // Bounds of the table.
 const (
-	mostBuckets  = 20_000
+	MostBuckets  = 20_000 // those that are spent are merged long before
+	mergeBuckets = MostBuckets / 4
 	forgetAfter  = time.Minute // what an instance that is gone has said
 	leastToSplit = 4           // tokens
 )
 
 // lead makes the table anew, if it should be another one.
-func (s *Service) lead(ctx context.Context, living []Instance) error {
+func (s *Service) lead(ctx context.Context, living []Instance, said []keep.Instance) error {
 	l, now := &s.leader, time.Now()
 	read, err := s.book(ctx)
 	if err != nil {
 		return err
 	}
 	table := book.NewTable(&read.Book, read.Seats)
-	if !l.leads {
+	begins := !l.leads
+	if begins {
 		l.begin(table, now)
 	}
-	said, err := s.opts.Keeper.Instances(ctx)
-	if err != nil {
-		return err
-	}
 	situation := book.Situation{Book: read.Book, Seats: read.Seats, Clients: map[string][]string{}, Prefixes: map[string]string{},
-		Low: map[string]bool{}, Spent: map[string]bool{}, Splits: map[string]book.Cut{}, Size: int32(s.opts.Size), Most: mostBuckets, Vector: book.Vector}
+		Low: map[string]bool{}, Spent: map[string]bool{}, Splits: map[string]book.Cut{}, Size: int32(s.opts.Size), Most: MostBuckets, Merge: mergeBuckets, Vector: book.Vector}
 	for _, i := range living {
 		situation.Instances = append(situation.Instances, i.Address)
 	}
@@ -104,8 +103,12 @@ func (s *Service) lead(ctx context.Context, living []Instance) error {
 		return err
 	}
 	next, seats, changed := book.Plan(situation)
+	s.watchLimit(len(next.Buckets))
 	if !changed {
-		return nil
+		if !begins {
+			return nil
+		}
+		next.Generation++ // whoever led before may have died after writing some of what it wanted to: everybody is to read it
 	}
 	for i := range next.Buckets { // before anybody can give out tokens of them
 		b := &next.Buckets[i]
@@ -124,7 +127,11 @@ func (s *Service) lead(ctx context.Context, living []Instance) error {
 		s.Kick() // somebody else leads too: look anew
 		return nil
 	}
-	for id := range situation.Empty {
+	for i := range read.Book.Buckets { // what was collected, or merged into another
+		id := read.Book.Buckets[i].ID
+		if _, stays := seats[id]; stays {
+			continue
+		}
 		if err := s.opts.Keeper.ForgetBucket(ctx, id); err != nil {
 			return err
 		}
@@ -133,6 +140,17 @@ func (s *Service) lead(ctx context.Context, living []Instance) error {
 		delete(l.hot, id)
 	}
 	return nil
+}
+
+// watchLimit logs when there are many buckets, long before no others can be made.
+func (s *Service) watchLimit(buckets int) {
+	l := &s.leader
+	level := buckets * 4 / MostBuckets // quarters
+	if level > l.level && level >= 2 {
+		s.opts.Log.Warn("there are many token buckets: reminders are in most of those that were ever made, or many sidecars are connected",
+			"buckets", buckets, "most", MostBuckets, "no others can be made", buckets >= MostBuckets)
+	}
+	l.level = level
 }
 
 // book returns the book and its seats, from the store if it is another one there.

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
@@ -18,11 +20,12 @@ import (
 )
 
 // Moving. A reminder is moved by one conditional write, of its timer's target and labels; before it the new id is written down as
-// another name of the timer, so that it is never without one. While that happens every instance keeps from sending the reminder, and has waited for
-// the execution that was under way. A crash leaves the reminder where it was, or where it is to be, and a name too many; holds end
+// another name of the timer, so that it is never without one. While that happens the instance that sends it, and all others that answer,
+// keep from doing so, and have waited for the execution that was under way. A crash leaves the reminder where it was, or where it is to be, and a name too many; holds end
 // by themselves.
 const (
 	moveWait   = 5 * time.Second  // for executions in progress
+	holdWithin = 6 * time.Second  // for the answers of instances that were asked for a hold
 	holdLength = 10 * time.Second // from when the hold is asked for
 	editWithin = 8 * time.Second  // likewise; the rest is for clocks that do not run alike
 	moveBatch  = 100              // reminders that are held together
@@ -77,25 +80,91 @@ func (f *face) SubscribeReminder(ctx context.Context, r *reminderv1.SubscribeRem
 			list = append(list, moving{at: i, timer: t})
 		}
 	}
-	for part := range slices.Chunk(list, moveBatch) {
-		if err := f.move(ctx, who, part, say); err != nil {
-			for _, m := range part {
-				if res.Results[m.at] == nil {
-					say(m.at, "", err)
+	groups, err := f.byOwner(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	var going sync.WaitGroup // an instance that does not answer delays what it has, and nothing else
+	for owner, group := range groups {
+		going.Go(func() {
+			for part := range slices.Chunk(group, moveBatch) {
+				if err := f.move(ctx, who, owner, part, say); err != nil {
+					for _, m := range part {
+						if res.Results[m.at] == nil {
+							say(m.at, "", err)
+						}
+					}
 				}
 			}
-		}
+		})
 	}
+	going.Wait()
 	for i, first := range doubled {
 		o := res.Results[first]
 		res.ReminderId[i] = o.ReminderId
 		res.Results[i] = &reminderv1.SubscribeReminderResult{Asked: r.ReminderList[i], ReminderId: o.ReminderId, Code: o.Code, Error: o.Error}
 	}
+	if err := unmoved(res.Results); err != nil {
+		return nil, err
+	}
 	return res, nil
 }
 
-// move moves reminders, and says of each what became of it, unless it returns an error: that is what became of the rest.
-func (s *Service) move(ctx context.Context, who caller, list []moving, say func(i int, id string, err error)) error {
+// maxUnmoved bounds the results in the error of a call that could not move all, in bytes: they are sent in a header.
+const maxUnmoved = 4 << 10
+
+// unmoved returns the error of a call that could not move all; nil if it could. Its code is that of one of them: one that another try may
+// help goes first.
+func unmoved(results []*reminderv1.SubscribeReminderResult) error {
+	var first *reminderv1.SubscribeReminderResult
+	detail := &reminderv1.SubscribeReminderResponse{}
+	failed := 0
+	for _, r := range results {
+		code := codes.Code(r.Code)
+		if code == codes.OK {
+			continue
+		}
+		failed++
+		if again := code == codes.Unavailable || code == codes.Aborted; first == nil || again && codes.Code(first.Code) != codes.Unavailable && codes.Code(first.Code) != codes.Aborted {
+			first = r
+		}
+		detail.ReminderId, detail.Results = append(detail.ReminderId, ""), append(detail.Results, r)
+		if proto.Size(detail) > maxUnmoved {
+			detail.ReminderId, detail.Results = detail.ReminderId[:len(detail.ReminderId)-1], detail.Results[:len(detail.Results)-1]
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	st := status.New(codes.Code(first.Code), fmt.Sprintf("%d of %d reminders could not be moved, such as %s: %s", failed, len(results), first.Asked, first.Error))
+	if with, err := st.WithDetails(detail); err == nil {
+		st = with
+	}
+	return st.Err()
+}
+
+// byOwner sorts reminders by the instance that sends them; "" are those of which that is not known.
+func (s *Service) byOwner(ctx context.Context, list []moving) (map[string][]moving, error) {
+	owner := func(rouse.Key) string { return s.opts.Address }
+	if s.opts.Owners != nil {
+		var err error
+		if owner, err = s.opts.Owners(ctx); err != nil {
+			return nil, err
+		}
+	} else if s.opts.Instances != nil {
+		owner = func(rouse.Key) string { return "" }
+	}
+	groups := map[string][]moving{}
+	for _, m := range list {
+		at := owner(m.timer.Key)
+		groups[at] = append(groups[at], m)
+	}
+	return groups, nil
+}
+
+// move moves reminders that one instance sends, and says of each what became of it, unless it returns an error: that is what became of the
+// rest.
+func (s *Service) move(ctx context.Context, who caller, owner string, list []moving, say func(i int, id string, err error)) error {
 	ids, bucket, err := s.tokens(ctx, who, len(list), true)
 	if err != nil {
 		return err
@@ -117,7 +186,7 @@ func (s *Service) move(ctx context.Context, who caller, list []moving, say func(
 	defer release()
 	within, cancel := context.WithDeadline(ctx, asked.Add(editWithin))
 	defer cancel()
-	busy, err := s.holdAll(within, living, hold, names)
+	busy, err := s.holdAll(within, living, owner, hold, names)
 	if err != nil {
 		return err
 	}
@@ -136,7 +205,7 @@ func (s *Service) move(ctx context.Context, who caller, list []moving, say func(
 	}
 	if len(later) > 0 {
 		release()
-		return s.move(ctx, who, later, say)
+		return s.move(ctx, who, owner, later, say)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,28 +81,72 @@ func (p *peers) take(ctx context.Context, row *book.Row, n int) ([]string, error
 	return res.ReminderIds, nil
 }
 
-// holdAll has instances, all that live, keep from sending reminders. It returns those that are still executed somewhere; an error if an instance
-// does not answer: what is not known to be held may be executed.
-func (s *Service) holdAll(ctx context.Context, living []Instance, hold string, names []string) (busy map[string]bool, err error) {
-	busy = map[string]bool{}
-	var mu sync.Mutex
+// lendAgain is after how long another instance is asked again to execute what it has not executed.
+const lendAgain = 500 * time.Millisecond
+
+// Lend has another instance, which has a sidecar of the app, execute a reminder: call.Options.Lend.
+func (s *Service) Lend(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest) rouse.Outcome {
+	var res *reminderv1.ExecuteHereResponse
+	peer, err := s.peers.to(address)
+	if err == nil {
+		res, err = peer.ExecuteHere(ctx, &reminderv1.ExecuteHereRequest{AppId: app, Name: timer, Request: r})
+	}
+	switch {
+	case err != nil:
+		return rouse.Outcome{Verdict: rouse.Deferred, After: lendAgain, Detail: rouse.Shorten("the instance "+address+" could not be asked: "+err.Error(), rouse.MaxDetail)}
+	case !res.Ended:
+		return rouse.Outcome{Verdict: rouse.Deferred, After: lendAgain, Detail: rouse.Shorten(res.Detail, rouse.MaxDetail)}
+	case res.Success:
+		return rouse.Outcome{Verdict: rouse.Done, Detail: rouse.Shorten(res.Detail, rouse.MaxDetail)}
+	}
+	return rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten(res.Detail, rouse.MaxDetail)}
+}
+
+// othersWithin is how long it is waited for instances to hold a reminder that they do not send, once the one that does holds it.
+const othersWithin = 250 * time.Millisecond
+
+// holdAll has instances, all that live, keep from sending reminders, and returns those that are still executed somewhere. The one that sends
+// them has to answer: what is not known to be held may be executed. Others may have some of them only while shares of the timers move; one
+// that does not answer delays nothing. With owner "" it is not known which one sends them, and all have to answer.
+func (s *Service) holdAll(ctx context.Context, living []Instance, owner, hold string, names []string) (map[string]bool, error) {
+	if !slices.ContainsFunc(living, func(i Instance) bool { return i.Address == owner }) {
+		owner = ""
+	}
+	type answer struct {
+		from string
+		busy []string
+		err  error
+	}
+	ctx, cancel := context.WithTimeout(ctx, holdWithin)
+	answers := make(chan answer, len(living))
 	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
 	for _, i := range living {
 		asking.Go(func() {
-			some, failure := s.holdAt(ctx, i.Address, hold, names)
-			mu.Lock()
-			defer mu.Unlock()
-			if failure != nil {
-				err = &rouse.RetryAfter{Err: fmt.Errorf("the instance %s cannot be asked to keep from executing them: %v: %w", i.Address, failure, rouse.ErrUnavailable),
-					After: time.Second}
-			}
-			for _, name := range some {
-				busy[name] = true
-			}
+			busy, err := s.holdAt(ctx, i.Address, hold, names)
+			answers <- answer{i.Address, busy, err}
 		})
 	}
-	asking.Wait()
-	return busy, err
+	busy, held := map[string]bool{}, owner == ""
+	var enough <-chan time.Time
+	for range living {
+		select {
+		case a := <-answers:
+			if a.err != nil && (owner == "" || a.from == owner) {
+				return nil, &rouse.RetryAfter{Err: fmt.Errorf("the instance %s cannot be asked to keep from executing them: %v: %w", a.from, a.err, rouse.ErrUnavailable), After: time.Second}
+			}
+			for _, name := range a.busy {
+				busy[name] = true
+			}
+			if held = held || a.from == owner; held && owner != "" && enough == nil {
+				enough = time.After(othersWithin)
+			}
+		case <-enough:
+			return busy, nil
+		}
+	}
+	return busy, nil
 }
 
 func (s *Service) holdAt(ctx context.Context, address, hold string, names []string) ([]string, error) {

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 const (
 	bucketWithin = 5 * time.Second
 	tokensAgain  = 100 * time.Millisecond
+	takeWithin   = time.Second // for another instance to give tokens
 )
 
 // CreateReminder makes a reminder of a token of a bucket that is the caller's and this instance's.
@@ -87,7 +89,10 @@ func (s *Service) tokens(ctx context.Context, who caller, n int, elsewhere bool)
 	for {
 		table, changed := s.now()
 		var others []string
-		giving := table.Giving(who.app, who.address)
+		giving := slices.Clone(table.Giving(who.app, who.address))
+		slices.SortStableFunc(giving, func(a, b *book.Row) int { // this instance's own first: it can be asked for sure
+			return cmp.Compare(s.distance(a), s.distance(b))
+		})
 		for _, row := range giving {
 			switch {
 			case s.out(row.ID):
@@ -99,7 +104,9 @@ func (s *Service) tokens(ctx context.Context, who caller, n int, elsewhere bool)
 				}
 				return texts(taken), row.ID, err
 			case elsewhere:
-				ids, err := s.peers.take(within, row, n)
+				asking, cancel := context.WithTimeout(within, takeWithin)
+				ids, err := s.peers.take(asking, row, n)
+				cancel()
 				if err == nil {
 					return ids, row.ID, nil
 				}
@@ -133,6 +140,14 @@ func (s *Service) tokens(ctx context.Context, who caller, n int, elsewhere bool)
 				nil, durationpb.New(time.Second))
 		}
 	}
+}
+
+// distance orders the rows of this instance before those of others.
+func (s *Service) distance(row *book.Row) int {
+	if row.Instance == s.opts.Address {
+		return 0
+	}
+	return 1
 }
 
 func texts(ids []book.ID) []string {

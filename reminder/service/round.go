@@ -18,10 +18,11 @@ type round struct {
 	when     time.Time     // that was
 	rated    time.Time     // when rates were last asked for
 	rates    map[string]float64
-	shown    []Instance // last, to sidecars
-	moved    time.Time  // when instances came or went
-	handed   int        // handovers since then
-	troubled bool       // the last round failed, and somebody was told
+	shown    []Instance                   // last, to sidecars
+	moved    time.Time                    // when instances came or went
+	handed   int                          // handovers since then
+	far      map[string]map[string]string // where sidecars are that are at other instances
+	troubled bool                         // the last round failed, and somebody was told
 }
 
 // Rounds.
@@ -73,14 +74,44 @@ func (s *Service) lookAround(ctx context.Context) error {
 	if err := s.say(ctx); err != nil {
 		return err
 	}
-	if s.opts.Leader() {
-		if err := s.lead(ctx, living); err != nil {
+	leads := s.opts.Leader()
+	var said []keep.Instance
+	if leads || len(living) > 1 {
+		if said, err = s.opts.Keeper.Instances(ctx); err != nil {
+			return err
+		}
+	}
+	if at := s.elsewhere(said, living); !reflect.DeepEqual(at, s.round.far) {
+		s.round.far = at
+		s.opts.Calls.SetElsewhere(at)
+	}
+	if leads {
+		if err := s.lead(ctx, living, said); err != nil {
 			return err
 		}
 	} else {
 		s.leader.rest()
 	}
 	return s.learn(ctx, changed)
+}
+
+// elsewhere returns at which other instance each sidecar is connected, by its app and its address.
+func (s *Service) elsewhere(said []keep.Instance, living []Instance) map[string]map[string]string {
+	apps := map[string]map[string]string{}
+	for i := range said {
+		in := &said[i]
+		lives := slices.ContainsFunc(living, func(other Instance) bool { return other.Address == in.Address })
+		if !lives || in.Address == s.opts.Address {
+			continue
+		}
+		for _, c := range in.Clients {
+			if apps[c.App] == nil {
+				apps[c.App] = map[string]string{}
+			}
+			apps[c.App][c.Address] = in.Address
+		}
+	}
+	return apps
 }
 
 // instances returns those that live, in the order of their addresses.

@@ -60,6 +60,9 @@ type Options struct {
 	Node    string // its name in the cluster
 	// Instances returns all instances that live, this one included. Nil: there are no others.
 	Instances func(ctx context.Context) ([]Instance, error)
+	// Owners returns what tells which instance sends a timer's executions, "" if that is not known, as where instances hold timers instead of
+	// owning buckets of them. Nil: it is not known, if there are others.
+	Owners func(ctx context.Context) (func(rouse.Key) string, error)
 	// Leader says whether this instance makes the table. Nil is yes.
 	Leader func() bool
 

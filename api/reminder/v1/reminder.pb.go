@@ -824,9 +824,9 @@ func (x *ReminderInstance) GetNode() string {
 type Reminder struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	ReminderName string                 `protobuf:"bytes,1,opt,name=reminder_name,json=reminderName,proto3" json:"reminder_name,omitempty"` // for the application; it need not be unique
-	// The next execution. In a request the first one, unless there is an initial_delay; in the past it is now.
+	// The next execution. In a request the first one; in the past it is now.
 	NextExecutionTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=next_execution_time,json=nextExecutionTime,proto3" json:"next_execution_time,omitempty"`
-	// Until the first execution: "10s", "PT10S".
+	// Until the first execution: "10s", "PT10S". With a next_execution_time, as GetReminder answers it, that one counts.
 	InitialDelay string `protobuf:"bytes,3,opt,name=initial_delay,json=initialDelay,proto3" json:"initial_delay,omitempty"`
 	// Executions after the first: "90s", "@every 90s", "PT90S", "R5/PT90S", five or six cron fields, "@daily" … Empty: none. With a
 	// schedule and nothing that says when the first one is, cron begins with its first time, and all else at once.
@@ -2735,6 +2735,128 @@ func (x *ListedReminder) GetReminder() *Reminder {
 	return nil
 }
 
+type ExecuteHereRequest struct {
+	state         protoimpl.MessageState  `protogen:"open.v1"`
+	AppId         string                  `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
+	Name          string                  `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // the first id of the reminder
+	Request       *ExecuteReminderRequest `protobuf:"bytes,3,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecuteHereRequest) Reset() {
+	*x = ExecuteHereRequest{}
+	mi := &file_reminder_v1_reminder_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecuteHereRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecuteHereRequest) ProtoMessage() {}
+
+func (x *ExecuteHereRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_reminder_v1_reminder_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecuteHereRequest.ProtoReflect.Descriptor instead.
+func (*ExecuteHereRequest) Descriptor() ([]byte, []int) {
+	return file_reminder_v1_reminder_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *ExecuteHereRequest) GetAppId() string {
+	if x != nil {
+		return x.AppId
+	}
+	return ""
+}
+
+func (x *ExecuteHereRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ExecuteHereRequest) GetRequest() *ExecuteReminderRequest {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+type ExecuteHereResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether a sidecar has answered, or has had it for too long. If not, nothing was executed, or it is not known: the one that calls tries
+	// again, and no attempt is spent.
+	Ended         bool   `protobuf:"varint,1,opt,name=ended,proto3" json:"ended,omitempty"`
+	Success       bool   `protobuf:"varint,2,opt,name=success,proto3" json:"success,omitempty"`
+	Detail        string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecuteHereResponse) Reset() {
+	*x = ExecuteHereResponse{}
+	mi := &file_reminder_v1_reminder_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecuteHereResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecuteHereResponse) ProtoMessage() {}
+
+func (x *ExecuteHereResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_reminder_v1_reminder_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecuteHereResponse.ProtoReflect.Descriptor instead.
+func (*ExecuteHereResponse) Descriptor() ([]byte, []int) {
+	return file_reminder_v1_reminder_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *ExecuteHereResponse) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+func (x *ExecuteHereResponse) GetSuccess() bool {
+	if x != nil {
+		return x.Success
+	}
+	return false
+}
+
+func (x *ExecuteHereResponse) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
 type HoldRemindersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Hold          string                 `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`     // names it: made up by who asks
@@ -2747,7 +2869,7 @@ type HoldRemindersRequest struct {
 
 func (x *HoldRemindersRequest) Reset() {
 	*x = HoldRemindersRequest{}
-	mi := &file_reminder_v1_reminder_proto_msgTypes[40]
+	mi := &file_reminder_v1_reminder_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2759,7 +2881,7 @@ func (x *HoldRemindersRequest) String() string {
 func (*HoldRemindersRequest) ProtoMessage() {}
 
 func (x *HoldRemindersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_reminder_v1_reminder_proto_msgTypes[40]
+	mi := &file_reminder_v1_reminder_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2772,7 +2894,7 @@ func (x *HoldRemindersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldRemindersRequest.ProtoReflect.Descriptor instead.
 func (*HoldRemindersRequest) Descriptor() ([]byte, []int) {
-	return file_reminder_v1_reminder_proto_rawDescGZIP(), []int{40}
+	return file_reminder_v1_reminder_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *HoldRemindersRequest) GetHold() string {
@@ -2812,7 +2934,7 @@ type HoldRemindersResponse struct {
 
 func (x *HoldRemindersResponse) Reset() {
 	*x = HoldRemindersResponse{}
-	mi := &file_reminder_v1_reminder_proto_msgTypes[41]
+	mi := &file_reminder_v1_reminder_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2824,7 +2946,7 @@ func (x *HoldRemindersResponse) String() string {
 func (*HoldRemindersResponse) ProtoMessage() {}
 
 func (x *HoldRemindersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_reminder_v1_reminder_proto_msgTypes[41]
+	mi := &file_reminder_v1_reminder_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2837,7 +2959,7 @@ func (x *HoldRemindersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldRemindersResponse.ProtoReflect.Descriptor instead.
 func (*HoldRemindersResponse) Descriptor() ([]byte, []int) {
-	return file_reminder_v1_reminder_proto_rawDescGZIP(), []int{41}
+	return file_reminder_v1_reminder_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *HoldRemindersResponse) GetBusy() []string {
@@ -2858,7 +2980,7 @@ type ReleaseRemindersRequest struct {
 
 func (x *ReleaseRemindersRequest) Reset() {
 	*x = ReleaseRemindersRequest{}
-	mi := &file_reminder_v1_reminder_proto_msgTypes[42]
+	mi := &file_reminder_v1_reminder_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2870,7 +2992,7 @@ func (x *ReleaseRemindersRequest) String() string {
 func (*ReleaseRemindersRequest) ProtoMessage() {}
 
 func (x *ReleaseRemindersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_reminder_v1_reminder_proto_msgTypes[42]
+	mi := &file_reminder_v1_reminder_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2883,7 +3005,7 @@ func (x *ReleaseRemindersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRemindersRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRemindersRequest) Descriptor() ([]byte, []int) {
-	return file_reminder_v1_reminder_proto_rawDescGZIP(), []int{42}
+	return file_reminder_v1_reminder_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReleaseRemindersRequest) GetHold() string {
@@ -2908,7 +3030,7 @@ type ReleaseRemindersResponse struct {
 
 func (x *ReleaseRemindersResponse) Reset() {
 	*x = ReleaseRemindersResponse{}
-	mi := &file_reminder_v1_reminder_proto_msgTypes[43]
+	mi := &file_reminder_v1_reminder_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2920,7 +3042,7 @@ func (x *ReleaseRemindersResponse) String() string {
 func (*ReleaseRemindersResponse) ProtoMessage() {}
 
 func (x *ReleaseRemindersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_reminder_v1_reminder_proto_msgTypes[43]
+	mi := &file_reminder_v1_reminder_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2933,7 +3055,7 @@ func (x *ReleaseRemindersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRemindersResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseRemindersResponse) Descriptor() ([]byte, []int) {
-	return file_reminder_v1_reminder_proto_rawDescGZIP(), []int{43}
+	return file_reminder_v1_reminder_proto_rawDescGZIP(), []int{45}
 }
 
 type TakeTokensRequest struct {
@@ -2947,7 +3069,7 @@ type TakeTokensRequest struct {
 
 func (x *TakeTokensRequest) Reset() {
 	*x = TakeTokensRequest{}
-	mi := &file_reminder_v1_reminder_proto_msgTypes[44]
+	mi := &file_reminder_v1_reminder_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2959,7 +3081,7 @@ func (x *TakeTokensRequest) String() string {
 func (*TakeTokensRequest) ProtoMessage() {}
 
 func (x *TakeTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_reminder_v1_reminder_proto_msgTypes[44]
+	mi := &file_reminder_v1_reminder_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2972,7 +3094,7 @@ func (x *TakeTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeTokensRequest.ProtoReflect.Descriptor instead.
 func (*TakeTokensRequest) Descriptor() ([]byte, []int) {
-	return file_reminder_v1_reminder_proto_rawDescGZIP(), []int{44}
+	return file_reminder_v1_reminder_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *TakeTokensRequest) GetTokenBucketId() string {
@@ -3005,7 +3127,7 @@ type TakeTokensResponse struct {
 
 func (x *TakeTokensResponse) Reset() {
 	*x = TakeTokensResponse{}
-	mi := &file_reminder_v1_reminder_proto_msgTypes[45]
+	mi := &file_reminder_v1_reminder_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3017,7 +3139,7 @@ func (x *TakeTokensResponse) String() string {
 func (*TakeTokensResponse) ProtoMessage() {}
 
 func (x *TakeTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_reminder_v1_reminder_proto_msgTypes[45]
+	mi := &file_reminder_v1_reminder_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3030,7 +3152,7 @@ func (x *TakeTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeTokensResponse.ProtoReflect.Descriptor instead.
 func (*TakeTokensResponse) Descriptor() ([]byte, []int) {
-	return file_reminder_v1_reminder_proto_rawDescGZIP(), []int{45}
+	return file_reminder_v1_reminder_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *TakeTokensResponse) GetReminderIds() []string {
@@ -3231,7 +3353,15 @@ const file_reminder_v1_reminder_proto_rawDesc = "" +
 	"\x0eListedReminder\x12\x1f\n" +
 	"\vreminder_id\x18\x01 \x01(\tR\n" +
 	"reminderId\x127\n" +
-	"\breminder\x18\x02 \x01(\v2\x1b.rouse.reminder.v1.ReminderR\breminder\"\xa2\x01\n" +
+	"\breminder\x18\x02 \x01(\v2\x1b.rouse.reminder.v1.ReminderR\breminder\"\x84\x01\n" +
+	"\x12ExecuteHereRequest\x12\x15\n" +
+	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12C\n" +
+	"\arequest\x18\x03 \x01(\v2).rouse.reminder.v1.ExecuteReminderRequestR\arequest\"]\n" +
+	"\x13ExecuteHereResponse\x12\x14\n" +
+	"\x05ended\x18\x01 \x01(\bR\x05ended\x12\x18\n" +
+	"\asuccess\x18\x02 \x01(\bR\asuccess\x12\x16\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\"\xa2\x01\n" +
 	"\x14HoldRemindersRequest\x12\x12\n" +
 	"\x04hold\x18\x01 \x01(\tR\x04hold\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12-\n" +
@@ -3275,12 +3405,13 @@ const file_reminder_v1_reminder_proto_rawDesc = "" +
 	"\x10ConnectActorHost\x12\".rouse.reminder.v1.ActorHostStream\x1a\".rouse.reminder.v1.PlacementStream(\x010\x01\x12\\\n" +
 	"\vLocateActor\x12%.rouse.reminder.v1.LocateActorRequest\x1a&.rouse.reminder.v1.LocateActorResponse\x12h\n" +
 	"\x0fDeactivateActor\x12).rouse.reminder.v1.DeactivateActorRequest\x1a*.rouse.reminder.v1.DeactivateActorResponse\x12q\n" +
-	"\x12ListActorReminders\x12,.rouse.reminder.v1.ListActorRemindersRequest\x1a-.rouse.reminder.v1.ListActorRemindersResponse2\xbd\x02\n" +
+	"\x12ListActorReminders\x12,.rouse.reminder.v1.ListActorRemindersRequest\x1a-.rouse.reminder.v1.ListActorRemindersResponse2\x9b\x03\n" +
 	"\x0fInstanceService\x12b\n" +
 	"\rHoldReminders\x12'.rouse.reminder.v1.HoldRemindersRequest\x1a(.rouse.reminder.v1.HoldRemindersResponse\x12k\n" +
 	"\x10ReleaseReminders\x12*.rouse.reminder.v1.ReleaseRemindersRequest\x1a+.rouse.reminder.v1.ReleaseRemindersResponse\x12Y\n" +
 	"\n" +
-	"TakeTokens\x12$.rouse.reminder.v1.TakeTokensRequest\x1a%.rouse.reminder.v1.TakeTokensResponseB5Z3github.com/rousehq/rouse/api/reminder/v1;reminderv1b\x06proto3"
+	"TakeTokens\x12$.rouse.reminder.v1.TakeTokensRequest\x1a%.rouse.reminder.v1.TakeTokensResponse\x12\\\n" +
+	"\vExecuteHere\x12%.rouse.reminder.v1.ExecuteHereRequest\x1a&.rouse.reminder.v1.ExecuteHereResponseB5Z3github.com/rousehq/rouse/api/reminder/v1;reminderv1b\x06proto3"
 
 var (
 	file_reminder_v1_reminder_proto_rawDescOnce sync.Once
@@ -3295,7 +3426,7 @@ func file_reminder_v1_reminder_proto_rawDescGZIP() []byte {
 }
 
 var file_reminder_v1_reminder_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_reminder_v1_reminder_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_reminder_v1_reminder_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_reminder_v1_reminder_proto_goTypes = []any{
 	(TokenBucketState)(0),              // 0: rouse.reminder.v1.TokenBucketState
 	(ActorHostState)(0),                // 1: rouse.reminder.v1.ActorHostState
@@ -3339,52 +3470,54 @@ var file_reminder_v1_reminder_proto_goTypes = []any{
 	(*ListActorRemindersRequest)(nil),  // 39: rouse.reminder.v1.ListActorRemindersRequest
 	(*ListActorRemindersResponse)(nil), // 40: rouse.reminder.v1.ListActorRemindersResponse
 	(*ListedReminder)(nil),             // 41: rouse.reminder.v1.ListedReminder
-	(*HoldRemindersRequest)(nil),       // 42: rouse.reminder.v1.HoldRemindersRequest
-	(*HoldRemindersResponse)(nil),      // 43: rouse.reminder.v1.HoldRemindersResponse
-	(*ReleaseRemindersRequest)(nil),    // 44: rouse.reminder.v1.ReleaseRemindersRequest
-	(*ReleaseRemindersResponse)(nil),   // 45: rouse.reminder.v1.ReleaseRemindersResponse
-	(*TakeTokensRequest)(nil),          // 46: rouse.reminder.v1.TakeTokensRequest
-	(*TakeTokensResponse)(nil),         // 47: rouse.reminder.v1.TakeTokensResponse
-	nil,                                // 48: rouse.reminder.v1.ReleaseRemindersRequest.MovedEntry
-	(*durationpb.Duration)(nil),        // 49: google.protobuf.Duration
-	(*emptypb.Empty)(nil),              // 50: google.protobuf.Empty
-	(*timestamppb.Timestamp)(nil),      // 51: google.protobuf.Timestamp
+	(*ExecuteHereRequest)(nil),         // 42: rouse.reminder.v1.ExecuteHereRequest
+	(*ExecuteHereResponse)(nil),        // 43: rouse.reminder.v1.ExecuteHereResponse
+	(*HoldRemindersRequest)(nil),       // 44: rouse.reminder.v1.HoldRemindersRequest
+	(*HoldRemindersResponse)(nil),      // 45: rouse.reminder.v1.HoldRemindersResponse
+	(*ReleaseRemindersRequest)(nil),    // 46: rouse.reminder.v1.ReleaseRemindersRequest
+	(*ReleaseRemindersResponse)(nil),   // 47: rouse.reminder.v1.ReleaseRemindersResponse
+	(*TakeTokensRequest)(nil),          // 48: rouse.reminder.v1.TakeTokensRequest
+	(*TakeTokensResponse)(nil),         // 49: rouse.reminder.v1.TakeTokensResponse
+	nil,                                // 50: rouse.reminder.v1.ReleaseRemindersRequest.MovedEntry
+	(*durationpb.Duration)(nil),        // 51: google.protobuf.Duration
+	(*emptypb.Empty)(nil),              // 52: google.protobuf.Empty
+	(*timestamppb.Timestamp)(nil),      // 53: google.protobuf.Timestamp
 }
 var file_reminder_v1_reminder_proto_depIdxs = []int32{
-	49, // 0: rouse.reminder.v1.RegisterSidecarResponse.heartbeat:type_name -> google.protobuf.Duration
+	51, // 0: rouse.reminder.v1.RegisterSidecarResponse.heartbeat:type_name -> google.protobuf.Duration
 	23, // 1: rouse.reminder.v1.SidecarStream.execute_reminder_res:type_name -> rouse.reminder.v1.ExecuteReminderResponse
-	50, // 2: rouse.reminder.v1.SidecarStream.empty_msg:type_name -> google.protobuf.Empty
+	52, // 2: rouse.reminder.v1.SidecarStream.empty_msg:type_name -> google.protobuf.Empty
 	6,  // 3: rouse.reminder.v1.SidecarStream.hello:type_name -> rouse.reminder.v1.SidecarHello
 	2,  // 4: rouse.reminder.v1.SidecarHello.caller:type_name -> rouse.reminder.v1.Caller
 	22, // 5: rouse.reminder.v1.ReminderServiceStream.execute_reminder_req:type_name -> rouse.reminder.v1.ExecuteReminderRequest
 	8,  // 6: rouse.reminder.v1.ReminderServiceStream.token_buckets_update:type_name -> rouse.reminder.v1.TokenBucketsUpdate
-	50, // 7: rouse.reminder.v1.ReminderServiceStream.empty_msg:type_name -> google.protobuf.Empty
+	52, // 7: rouse.reminder.v1.ReminderServiceStream.empty_msg:type_name -> google.protobuf.Empty
 	9,  // 8: rouse.reminder.v1.TokenBucketsUpdate.instance_sync:type_name -> rouse.reminder.v1.TokenBucketInstanceSync
 	10, // 9: rouse.reminder.v1.TokenBucketsUpdate.instances:type_name -> rouse.reminder.v1.ReminderInstance
 	0,  // 10: rouse.reminder.v1.TokenBucketInstanceSync.state:type_name -> rouse.reminder.v1.TokenBucketState
-	51, // 11: rouse.reminder.v1.Reminder.next_execution_time:type_name -> google.protobuf.Timestamp
+	53, // 11: rouse.reminder.v1.Reminder.next_execution_time:type_name -> google.protobuf.Timestamp
 	12, // 12: rouse.reminder.v1.Reminder.metadata:type_name -> rouse.reminder.v1.ReminderMetadata
-	51, // 13: rouse.reminder.v1.Reminder.ttl:type_name -> google.protobuf.Timestamp
+	53, // 13: rouse.reminder.v1.Reminder.ttl:type_name -> google.protobuf.Timestamp
 	11, // 14: rouse.reminder.v1.CreateReminderRequest.reminder:type_name -> rouse.reminder.v1.Reminder
 	2,  // 15: rouse.reminder.v1.CreateReminderRequest.caller:type_name -> rouse.reminder.v1.Caller
 	27, // 16: rouse.reminder.v1.CreateReminderRequest.actor:type_name -> rouse.reminder.v1.Actor
-	51, // 17: rouse.reminder.v1.CreateReminderResponse.next_execution_time:type_name -> google.protobuf.Timestamp
+	53, // 17: rouse.reminder.v1.CreateReminderResponse.next_execution_time:type_name -> google.protobuf.Timestamp
 	11, // 18: rouse.reminder.v1.GetReminderResponse.reminder:type_name -> rouse.reminder.v1.Reminder
 	27, // 19: rouse.reminder.v1.GetReminderResponse.actor:type_name -> rouse.reminder.v1.Actor
 	2,  // 20: rouse.reminder.v1.SubscribeReminderRequest.caller:type_name -> rouse.reminder.v1.Caller
 	21, // 21: rouse.reminder.v1.SubscribeReminderResponse.results:type_name -> rouse.reminder.v1.SubscribeReminderResult
 	11, // 22: rouse.reminder.v1.ExecuteReminderRequest.reminder:type_name -> rouse.reminder.v1.Reminder
-	51, // 23: rouse.reminder.v1.ExecuteReminderRequest.due:type_name -> google.protobuf.Timestamp
+	53, // 23: rouse.reminder.v1.ExecuteReminderRequest.due:type_name -> google.protobuf.Timestamp
 	27, // 24: rouse.reminder.v1.ExecuteReminderRequest.actor:type_name -> rouse.reminder.v1.Actor
 	8,  // 25: rouse.reminder.v1.DescribeTableResponse.table:type_name -> rouse.reminder.v1.TokenBucketsUpdate
 	26, // 26: rouse.reminder.v1.DescribeTableResponse.sidecars:type_name -> rouse.reminder.v1.SidecarState
 	1,  // 27: rouse.reminder.v1.ActorHost.state:type_name -> rouse.reminder.v1.ActorHostState
-	49, // 28: rouse.reminder.v1.RegisterActorHostResponse.heartbeat:type_name -> google.protobuf.Duration
+	51, // 28: rouse.reminder.v1.RegisterActorHostResponse.heartbeat:type_name -> google.protobuf.Duration
 	2,  // 29: rouse.reminder.v1.ActorHostStream.hello:type_name -> rouse.reminder.v1.Caller
-	50, // 30: rouse.reminder.v1.ActorHostStream.empty_msg:type_name -> google.protobuf.Empty
+	52, // 30: rouse.reminder.v1.ActorHostStream.empty_msg:type_name -> google.protobuf.Empty
 	33, // 31: rouse.reminder.v1.PlacementStream.hosts_update:type_name -> rouse.reminder.v1.HostsUpdate
 	34, // 32: rouse.reminder.v1.PlacementStream.placement_update:type_name -> rouse.reminder.v1.PlacementUpdate
-	50, // 33: rouse.reminder.v1.PlacementStream.empty_msg:type_name -> google.protobuf.Empty
+	52, // 33: rouse.reminder.v1.PlacementStream.empty_msg:type_name -> google.protobuf.Empty
 	28, // 34: rouse.reminder.v1.HostsUpdate.hosts:type_name -> rouse.reminder.v1.ActorHost
 	27, // 35: rouse.reminder.v1.PlacementUpdate.actor:type_name -> rouse.reminder.v1.Actor
 	27, // 36: rouse.reminder.v1.LocateActorRequest.actor:type_name -> rouse.reminder.v1.Actor
@@ -3392,44 +3525,47 @@ var file_reminder_v1_reminder_proto_depIdxs = []int32{
 	27, // 38: rouse.reminder.v1.ListActorRemindersRequest.actor:type_name -> rouse.reminder.v1.Actor
 	41, // 39: rouse.reminder.v1.ListActorRemindersResponse.reminders:type_name -> rouse.reminder.v1.ListedReminder
 	11, // 40: rouse.reminder.v1.ListedReminder.reminder:type_name -> rouse.reminder.v1.Reminder
-	49, // 41: rouse.reminder.v1.HoldRemindersRequest.wait:type_name -> google.protobuf.Duration
-	49, // 42: rouse.reminder.v1.HoldRemindersRequest.length:type_name -> google.protobuf.Duration
-	48, // 43: rouse.reminder.v1.ReleaseRemindersRequest.moved:type_name -> rouse.reminder.v1.ReleaseRemindersRequest.MovedEntry
-	3,  // 44: rouse.reminder.v1.ReminderService.RegisterSidecar:input_type -> rouse.reminder.v1.RegisterSidecarRequest
-	5,  // 45: rouse.reminder.v1.ReminderService.ConnectSidecar:input_type -> rouse.reminder.v1.SidecarStream
-	13, // 46: rouse.reminder.v1.ReminderService.CreateReminder:input_type -> rouse.reminder.v1.CreateReminderRequest
-	15, // 47: rouse.reminder.v1.ReminderService.DeleteReminder:input_type -> rouse.reminder.v1.DeleteReminderRequest
-	17, // 48: rouse.reminder.v1.ReminderService.GetReminder:input_type -> rouse.reminder.v1.GetReminderRequest
-	19, // 49: rouse.reminder.v1.ReminderService.SubscribeReminder:input_type -> rouse.reminder.v1.SubscribeReminderRequest
-	24, // 50: rouse.reminder.v1.ReminderService.DescribeTable:input_type -> rouse.reminder.v1.DescribeTableRequest
-	29, // 51: rouse.reminder.v1.ActorService.RegisterActorHost:input_type -> rouse.reminder.v1.RegisterActorHostRequest
-	31, // 52: rouse.reminder.v1.ActorService.ConnectActorHost:input_type -> rouse.reminder.v1.ActorHostStream
-	35, // 53: rouse.reminder.v1.ActorService.LocateActor:input_type -> rouse.reminder.v1.LocateActorRequest
-	37, // 54: rouse.reminder.v1.ActorService.DeactivateActor:input_type -> rouse.reminder.v1.DeactivateActorRequest
-	39, // 55: rouse.reminder.v1.ActorService.ListActorReminders:input_type -> rouse.reminder.v1.ListActorRemindersRequest
-	42, // 56: rouse.reminder.v1.InstanceService.HoldReminders:input_type -> rouse.reminder.v1.HoldRemindersRequest
-	44, // 57: rouse.reminder.v1.InstanceService.ReleaseReminders:input_type -> rouse.reminder.v1.ReleaseRemindersRequest
-	46, // 58: rouse.reminder.v1.InstanceService.TakeTokens:input_type -> rouse.reminder.v1.TakeTokensRequest
-	4,  // 59: rouse.reminder.v1.ReminderService.RegisterSidecar:output_type -> rouse.reminder.v1.RegisterSidecarResponse
-	7,  // 60: rouse.reminder.v1.ReminderService.ConnectSidecar:output_type -> rouse.reminder.v1.ReminderServiceStream
-	14, // 61: rouse.reminder.v1.ReminderService.CreateReminder:output_type -> rouse.reminder.v1.CreateReminderResponse
-	16, // 62: rouse.reminder.v1.ReminderService.DeleteReminder:output_type -> rouse.reminder.v1.DeleteReminderResponse
-	18, // 63: rouse.reminder.v1.ReminderService.GetReminder:output_type -> rouse.reminder.v1.GetReminderResponse
-	20, // 64: rouse.reminder.v1.ReminderService.SubscribeReminder:output_type -> rouse.reminder.v1.SubscribeReminderResponse
-	25, // 65: rouse.reminder.v1.ReminderService.DescribeTable:output_type -> rouse.reminder.v1.DescribeTableResponse
-	30, // 66: rouse.reminder.v1.ActorService.RegisterActorHost:output_type -> rouse.reminder.v1.RegisterActorHostResponse
-	32, // 67: rouse.reminder.v1.ActorService.ConnectActorHost:output_type -> rouse.reminder.v1.PlacementStream
-	36, // 68: rouse.reminder.v1.ActorService.LocateActor:output_type -> rouse.reminder.v1.LocateActorResponse
-	38, // 69: rouse.reminder.v1.ActorService.DeactivateActor:output_type -> rouse.reminder.v1.DeactivateActorResponse
-	40, // 70: rouse.reminder.v1.ActorService.ListActorReminders:output_type -> rouse.reminder.v1.ListActorRemindersResponse
-	43, // 71: rouse.reminder.v1.InstanceService.HoldReminders:output_type -> rouse.reminder.v1.HoldRemindersResponse
-	45, // 72: rouse.reminder.v1.InstanceService.ReleaseReminders:output_type -> rouse.reminder.v1.ReleaseRemindersResponse
-	47, // 73: rouse.reminder.v1.InstanceService.TakeTokens:output_type -> rouse.reminder.v1.TakeTokensResponse
-	59, // [59:74] is the sub-list for method output_type
-	44, // [44:59] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	22, // 41: rouse.reminder.v1.ExecuteHereRequest.request:type_name -> rouse.reminder.v1.ExecuteReminderRequest
+	51, // 42: rouse.reminder.v1.HoldRemindersRequest.wait:type_name -> google.protobuf.Duration
+	51, // 43: rouse.reminder.v1.HoldRemindersRequest.length:type_name -> google.protobuf.Duration
+	50, // 44: rouse.reminder.v1.ReleaseRemindersRequest.moved:type_name -> rouse.reminder.v1.ReleaseRemindersRequest.MovedEntry
+	3,  // 45: rouse.reminder.v1.ReminderService.RegisterSidecar:input_type -> rouse.reminder.v1.RegisterSidecarRequest
+	5,  // 46: rouse.reminder.v1.ReminderService.ConnectSidecar:input_type -> rouse.reminder.v1.SidecarStream
+	13, // 47: rouse.reminder.v1.ReminderService.CreateReminder:input_type -> rouse.reminder.v1.CreateReminderRequest
+	15, // 48: rouse.reminder.v1.ReminderService.DeleteReminder:input_type -> rouse.reminder.v1.DeleteReminderRequest
+	17, // 49: rouse.reminder.v1.ReminderService.GetReminder:input_type -> rouse.reminder.v1.GetReminderRequest
+	19, // 50: rouse.reminder.v1.ReminderService.SubscribeReminder:input_type -> rouse.reminder.v1.SubscribeReminderRequest
+	24, // 51: rouse.reminder.v1.ReminderService.DescribeTable:input_type -> rouse.reminder.v1.DescribeTableRequest
+	29, // 52: rouse.reminder.v1.ActorService.RegisterActorHost:input_type -> rouse.reminder.v1.RegisterActorHostRequest
+	31, // 53: rouse.reminder.v1.ActorService.ConnectActorHost:input_type -> rouse.reminder.v1.ActorHostStream
+	35, // 54: rouse.reminder.v1.ActorService.LocateActor:input_type -> rouse.reminder.v1.LocateActorRequest
+	37, // 55: rouse.reminder.v1.ActorService.DeactivateActor:input_type -> rouse.reminder.v1.DeactivateActorRequest
+	39, // 56: rouse.reminder.v1.ActorService.ListActorReminders:input_type -> rouse.reminder.v1.ListActorRemindersRequest
+	44, // 57: rouse.reminder.v1.InstanceService.HoldReminders:input_type -> rouse.reminder.v1.HoldRemindersRequest
+	46, // 58: rouse.reminder.v1.InstanceService.ReleaseReminders:input_type -> rouse.reminder.v1.ReleaseRemindersRequest
+	48, // 59: rouse.reminder.v1.InstanceService.TakeTokens:input_type -> rouse.reminder.v1.TakeTokensRequest
+	42, // 60: rouse.reminder.v1.InstanceService.ExecuteHere:input_type -> rouse.reminder.v1.ExecuteHereRequest
+	4,  // 61: rouse.reminder.v1.ReminderService.RegisterSidecar:output_type -> rouse.reminder.v1.RegisterSidecarResponse
+	7,  // 62: rouse.reminder.v1.ReminderService.ConnectSidecar:output_type -> rouse.reminder.v1.ReminderServiceStream
+	14, // 63: rouse.reminder.v1.ReminderService.CreateReminder:output_type -> rouse.reminder.v1.CreateReminderResponse
+	16, // 64: rouse.reminder.v1.ReminderService.DeleteReminder:output_type -> rouse.reminder.v1.DeleteReminderResponse
+	18, // 65: rouse.reminder.v1.ReminderService.GetReminder:output_type -> rouse.reminder.v1.GetReminderResponse
+	20, // 66: rouse.reminder.v1.ReminderService.SubscribeReminder:output_type -> rouse.reminder.v1.SubscribeReminderResponse
+	25, // 67: rouse.reminder.v1.ReminderService.DescribeTable:output_type -> rouse.reminder.v1.DescribeTableResponse
+	30, // 68: rouse.reminder.v1.ActorService.RegisterActorHost:output_type -> rouse.reminder.v1.RegisterActorHostResponse
+	32, // 69: rouse.reminder.v1.ActorService.ConnectActorHost:output_type -> rouse.reminder.v1.PlacementStream
+	36, // 70: rouse.reminder.v1.ActorService.LocateActor:output_type -> rouse.reminder.v1.LocateActorResponse
+	38, // 71: rouse.reminder.v1.ActorService.DeactivateActor:output_type -> rouse.reminder.v1.DeactivateActorResponse
+	40, // 72: rouse.reminder.v1.ActorService.ListActorReminders:output_type -> rouse.reminder.v1.ListActorRemindersResponse
+	45, // 73: rouse.reminder.v1.InstanceService.HoldReminders:output_type -> rouse.reminder.v1.HoldRemindersResponse
+	47, // 74: rouse.reminder.v1.InstanceService.ReleaseReminders:output_type -> rouse.reminder.v1.ReleaseRemindersResponse
+	49, // 75: rouse.reminder.v1.InstanceService.TakeTokens:output_type -> rouse.reminder.v1.TakeTokensResponse
+	43, // 76: rouse.reminder.v1.InstanceService.ExecuteHere:output_type -> rouse.reminder.v1.ExecuteHereResponse
+	61, // [61:77] is the sub-list for method output_type
+	45, // [45:61] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_reminder_v1_reminder_proto_init() }
@@ -3462,7 +3598,7 @@ func file_reminder_v1_reminder_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_reminder_v1_reminder_proto_rawDesc), len(file_reminder_v1_reminder_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   47,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

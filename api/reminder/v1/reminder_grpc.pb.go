@@ -79,6 +79,10 @@ type ReminderServiceClient interface {
 	// SubscribeReminder moves reminders of the caller's app into a bucket of the caller, at any instance: each gets a new id, in one
 	// step, and never while it is being executed. Earlier ids go on to name it. Repeating a call is harmless: what is in a bucket of
 	// the caller already stays, with the id that it has.
+	//
+	// A call that is OK has moved all. One that could not move some is an error, with the code of one of them, UNAVAILABLE or ABORTED before
+	// others; it has moved the rest. The status then has a SubscribeReminderResponse as a detail, with results of those that could not be
+	// moved and nothing else, as many as have room.
 	SubscribeReminder(ctx context.Context, in *SubscribeReminderRequest, opts ...grpc.CallOption) (*SubscribeReminderResponse, error)
 	// DescribeTable tells what the instance knows: for people and their tools.
 	DescribeTable(ctx context.Context, in *DescribeTableRequest, opts ...grpc.CallOption) (*DescribeTableResponse, error)
@@ -190,6 +194,10 @@ type ReminderServiceServer interface {
 	// SubscribeReminder moves reminders of the caller's app into a bucket of the caller, at any instance: each gets a new id, in one
 	// step, and never while it is being executed. Earlier ids go on to name it. Repeating a call is harmless: what is in a bucket of
 	// the caller already stays, with the id that it has.
+	//
+	// A call that is OK has moved all. One that could not move some is an error, with the code of one of them, UNAVAILABLE or ABORTED before
+	// others; it has moved the rest. The status then has a SubscribeReminderResponse as a detail, with results of those that could not be
+	// moved and nothing else, as many as have room.
 	SubscribeReminder(context.Context, *SubscribeReminderRequest) (*SubscribeReminderResponse, error)
 	// DescribeTable tells what the instance knows: for people and their tools.
 	DescribeTable(context.Context, *DescribeTableRequest) (*DescribeTableResponse, error)
@@ -678,6 +686,7 @@ const (
 	InstanceService_HoldReminders_FullMethodName    = "/rouse.reminder.v1.InstanceService/HoldReminders"
 	InstanceService_ReleaseReminders_FullMethodName = "/rouse.reminder.v1.InstanceService/ReleaseReminders"
 	InstanceService_TakeTokens_FullMethodName       = "/rouse.reminder.v1.InstanceService/TakeTokens"
+	InstanceService_ExecuteHere_FullMethodName      = "/rouse.reminder.v1.InstanceService/ExecuteHere"
 )
 
 // InstanceServiceClient is the client API for InstanceService service.
@@ -692,6 +701,9 @@ type InstanceServiceClient interface {
 	ReleaseReminders(ctx context.Context, in *ReleaseRemindersRequest, opts ...grpc.CallOption) (*ReleaseRemindersResponse, error)
 	// TakeTokens takes tokens out of a bucket, at the instance that the table names for it.
 	TakeTokens(ctx context.Context, in *TakeTokensRequest, opts ...grpc.CallOption) (*TakeTokensResponse, error)
+	// ExecuteHere has a sidecar that is connected to the instance execute a reminder that is due at the one that calls, which has no such
+	// sidecar. It answers when the sidecar has. The end of the call gives the execution up.
+	ExecuteHere(ctx context.Context, in *ExecuteHereRequest, opts ...grpc.CallOption) (*ExecuteHereResponse, error)
 }
 
 type instanceServiceClient struct {
@@ -732,6 +744,16 @@ func (c *instanceServiceClient) TakeTokens(ctx context.Context, in *TakeTokensRe
 	return out, nil
 }
 
+func (c *instanceServiceClient) ExecuteHere(ctx context.Context, in *ExecuteHereRequest, opts ...grpc.CallOption) (*ExecuteHereResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExecuteHereResponse)
+	err := c.cc.Invoke(ctx, InstanceService_ExecuteHere_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // InstanceServiceServer is the server API for InstanceService service.
 // All implementations must embed UnimplementedInstanceServiceServer
 // for forward compatibility.
@@ -744,6 +766,9 @@ type InstanceServiceServer interface {
 	ReleaseReminders(context.Context, *ReleaseRemindersRequest) (*ReleaseRemindersResponse, error)
 	// TakeTokens takes tokens out of a bucket, at the instance that the table names for it.
 	TakeTokens(context.Context, *TakeTokensRequest) (*TakeTokensResponse, error)
+	// ExecuteHere has a sidecar that is connected to the instance execute a reminder that is due at the one that calls, which has no such
+	// sidecar. It answers when the sidecar has. The end of the call gives the execution up.
+	ExecuteHere(context.Context, *ExecuteHereRequest) (*ExecuteHereResponse, error)
 	mustEmbedUnimplementedInstanceServiceServer()
 }
 
@@ -762,6 +787,9 @@ func (UnimplementedInstanceServiceServer) ReleaseReminders(context.Context, *Rel
 }
 func (UnimplementedInstanceServiceServer) TakeTokens(context.Context, *TakeTokensRequest) (*TakeTokensResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method TakeTokens not implemented")
+}
+func (UnimplementedInstanceServiceServer) ExecuteHere(context.Context, *ExecuteHereRequest) (*ExecuteHereResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExecuteHere not implemented")
 }
 func (UnimplementedInstanceServiceServer) mustEmbedUnimplementedInstanceServiceServer() {}
 func (UnimplementedInstanceServiceServer) testEmbeddedByValue()                         {}
@@ -838,6 +866,24 @@ func _InstanceService_TakeTokens_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _InstanceService_ExecuteHere_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExecuteHereRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InstanceServiceServer).ExecuteHere(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: InstanceService_ExecuteHere_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InstanceServiceServer).ExecuteHere(ctx, req.(*ExecuteHereRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // InstanceService_ServiceDesc is the grpc.ServiceDesc for InstanceService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -856,6 +902,10 @@ var InstanceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "TakeTokens",
 			Handler:    _InstanceService_TakeTokens_Handler,
+		},
+		{
+			MethodName: "ExecuteHere",
+			Handler:    _InstanceService_ExecuteHere_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
