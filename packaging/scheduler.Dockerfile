@@ -1,0 +1,15 @@
+# An image of rouse in which the program is called scheduler, as in the image of Dapr's scheduler: /scheduler is "rouse dapr-scheduler".
+#
+#   docker build -f packaging/scheduler.Dockerfile -t registry.example/rouse-scheduler:1 .
+FROM golang:1.26 AS build
+WORKDIR /rouse
+COPY . .
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /scheduler ./cmd/rouse
+
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /scheduler /scheduler
+# rouse by its own name, for its other commands: kubectl exec POD -- /rouse list --namespace dapr.default
+COPY --from=build /scheduler /rouse
+USER 65532:65532
+ENTRYPOINT ["/scheduler"]
