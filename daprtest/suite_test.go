@@ -12,7 +12,7 @@ import (
 )
 
 // TestSuite runs the cases of Dapr's own integration tests that have to do with its scheduler (tools/dapr), with rouse in its place.
-// FOCUS is a regular expression for names of cases. It takes half an hour, and so it wants to be asked for by DAPR_SUITE.
+// FOCUS is a regular expression for names of cases. It takes an hour or more, and so it wants to be asked for by DAPR_SUITE.
 func TestSuite(t *testing.T) {
 	dir := programs(t)
 	if os.Getenv("DAPR_SUITE") == "" {
@@ -21,7 +21,7 @@ func TestSuite(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "standin.store"), []byte(servers.StartPostgres(t).URL()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "suite.test"), "-test.v", "-test.timeout=50m", "-test.parallel=3")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "suite.test"), "-test.v", "-test.timeout=110m", "-test.parallel=3")
 	cmd.Dir, cmd.Env = t.TempDir(), os.Environ()
 	for name, program := range map[string]string{"DAPRD": "daprd", "PLACEMENT": "placement", "SENTRY": "sentry", "SCHEDULER": "standin"} {
 		cmd.Env = append(cmd.Env, "DAPR_INTEGRATION_"+name+"_PATH="+filepath.Join(dir, program))

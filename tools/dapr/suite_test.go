@@ -12,16 +12,18 @@ import (
 	"github.com/dapr/dapr/tests/integration/framework"
 	"github.com/dapr/dapr/tests/integration/framework/binary"
 	"github.com/dapr/dapr/tests/integration/suite"
+	_ "github.com/dapr/dapr/tests/integration/suite/actors/lock/reminders"
 	_ "github.com/dapr/dapr/tests/integration/suite/actors/reminders"
 	_ "github.com/dapr/dapr/tests/integration/suite/daprd/jobs"
-	_ "github.com/dapr/dapr/tests/integration/suite/daprd/workflow/dedup"
+	_ "github.com/dapr/dapr/tests/integration/suite/daprd/metadata/scheduler"
+	_ "github.com/dapr/dapr/tests/integration/suite/daprd/scheduler"
+	_ "github.com/dapr/dapr/tests/integration/suite/daprd/workflow"
 	_ "github.com/dapr/dapr/tests/integration/suite/scheduler"
 )
 
 // leftOut are the cases that are not of rouse, with the reason.
 var leftOut = map[string]string{
 	"scheduler/leases":             "revokes the lease of the stock scheduler's leadership in its etcd",
-	"scheduler/api/remove":         "counts keys in the stock scheduler's etcd",
 	"scheduler/embed/":             "is of the stock scheduler's etcd",
 	"scheduler/quorum/":            "looks into the stock scheduler's etcd",
 	"scheduler/helm/":              "is of the chart that deploys the stock scheduler",
@@ -29,10 +31,8 @@ var leftOut = map[string]string{
 	"scheduler/workers":            "is of a flag that rouse takes and ignores",
 	"scheduler/metrics/goroutines": "compares counts of goroutines of the stock scheduler",
 	"daprd/jobs/kubernetes":        "deploys with the operator",
-	"daprd/jobs/remove":            "counts keys in the stock scheduler's etcd",
 
-	"actors/reminders/store":            "counts keys in the stock scheduler's etcd",
-	"actors/reminders/scheduler/remove": "counts keys in the stock scheduler's etcd",
+	"daprd/workflow/disk/": "fills the disk of the stock scheduler's etcd",
 }
 
 // TestSuite runs the cases of Dapr's own integration tests that have to do with its scheduler, with rouse in its place. The variables by

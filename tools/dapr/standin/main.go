@@ -1,5 +1,6 @@
-// Command standin runs "rouse dapr-scheduler" where Dapr's own integration tests expect the stock scheduler. Those look into its etcd to
-// see whether it has begun; so there is one beside it, on the port that they name, which says so and is used for nothing else.
+// Command standin runs "rouse dapr-scheduler" where Dapr's own integration tests expect the stock scheduler. Those look into its etcd for
+// the members that lead and for the keys of jobs; so there is one next to it, on the port that they name, which has those keys (beacon.go) and is
+// used for nothing else.
 //
 // Those tests hand on no environment, so what it needs lies beside it: rouse, and, for schedulers that are members of one cluster and
 // share a store, the file standin.store with the URL of a PostgreSQL, in which each cluster gets a database.
@@ -19,13 +20,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/server/v3/embed"
 )
 
 func main() {
@@ -58,15 +58,21 @@ func run(args []string) (int, error) {
 		return 0, err
 	}
 	here := filepath.Dir(self)
+	addresses := data + "/addresses"
 	if port := flag(args, "etcd-client-port"); port != "" && flag(args, "etcd-embed") != "false" {
-		ids, own := members(args)
-		stop, err := beacon(data+"/beacon", port, own, ids)
+		b, err := light(data+"/beacon", port, ownPort(args))
 		if err != nil {
 			return 0, err
 		}
-		defer stop()
+		ctx, end := context.WithCancel(context.Background())
+		var shining sync.WaitGroup
+		defer b.Close()
+		defer shining.Wait()
+		defer end()
+		shining.Go(func() { b.shine(ctx, addresses) })
 	}
-	store := []string{"--data=" + data + "/rouse"}
+	_ = os.Remove(addresses) // of an earlier run
+	store := []string{"--data=" + data + "/rouse", "--listen=127.0.0.1:0", "--address-file=" + addresses}
 	if cluster := flag(args, "etcd-initial-cluster"); strings.Contains(cluster, ",") {
 		url, err := database(filepath.Join(here, "standin.store"), cluster)
 		if err != nil {
@@ -122,42 +128,12 @@ func database(file, cluster string) (string, error) {
 	return u.String(), err
 }
 
-// members returns the ids of all members of the cluster, and the port that this one has for the others.
-func members(args []string) (ids []string, own string) {
+// ownPort returns the port that this member has for the others.
+func ownPort(args []string) string {
 	for member := range strings.SplitSeq(flag(args, "etcd-initial-cluster"), ",") {
-		id, address, _ := strings.Cut(member, "=")
-		if ids = append(ids, id); id == flag(args, "id") {
-			own = address[strings.LastIndex(address, ":")+1:]
+		if id, address, _ := strings.Cut(member, "="); id == flag(args, "id") {
+			return address[strings.LastIndex(address, ":")+1:]
 		}
 	}
-	return ids, own
-}
-
-// beacon starts an etcd that names members as leaders.
-func beacon(dir, port, peers string, ids []string) (stop func(), err error) {
-	c := embed.NewConfig()
-	c.Dir, c.LogLevel = dir, "error"
-	client, peer := url.URL{Scheme: "http", Host: "127.0.0.1:" + port}, url.URL{Scheme: "http", Host: "127.0.0.1:" + peers}
-	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
-	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
-	c.InitialCluster = c.InitialClusterFromName(c.Name)
-	e, err := embed.StartEtcd(c)
-	if err != nil {
-		return nil, fmt.Errorf("etcd: %w", err)
-	}
-	select {
-	case <-e.Server.ReadyNotify():
-	case <-time.After(20 * time.Second):
-		e.Close()
-		return nil, errors.New("etcd does not start")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	for _, id := range ids {
-		if _, err := e.Server.Put(ctx, &etcdserverpb.PutRequest{Key: []byte("dapr/leadership/" + id), Value: []byte("rouse")}); err != nil {
-			e.Close()
-			return nil, err
-		}
-	}
-	return e.Close, nil
+	return ""
 }
