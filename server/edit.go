@@ -50,10 +50,10 @@ const (
 // checkImport refuses an import as a whole.
 func checkImport(timers, calendars int) error {
 	if timers > maxImport {
-		return rouse.Refuse("timers", strconv.Itoa(timers), "are too many", fmt.Sprintf("send at most %d at a time", maxImport))
+		return tooMany("timers", timers, maxImport)
 	}
 	if calendars > maxImportCalendars {
-		return rouse.Refuse("calendars", strconv.Itoa(calendars), "are too many", fmt.Sprintf("send at most %d at a time", maxImportCalendars))
+		return tooMany("calendars", calendars, maxImportCalendars)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -12,21 +13,23 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
 // Bounds of the gRPC face. A message may be a batch; the windows are larger than the default, so that a pipelined stream of
-// batches does not wait for its acknowledgements, and fixed, so that a connection cannot grow them.
+// batches does not wait for its acknowledgements, and fixed, so that a connection cannot grow them. What all connections have in
+// memory is bounded by Options.RequestMemory.
 const (
-	maxMessage    = 16 << 20
+	maxMessage    = maxBatchBody
 	maxHeaderList = 16 << 10
-	maxStreams    = 1000 // of a connection
+	maxStreams    = 256 // of a connection
 	streamWindow  = 1 << 20
 	connWindow    = 1 << 20
 )
 
 // newGRPC returns the gRPC server of the services. Its Stop waits for all handlers.
-func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistrar), log *slog.Logger) *grpc.Server {
+func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistrar), core *service) *grpc.Server {
 	s := grpc.NewServer(
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxMessage),
@@ -40,7 +43,7 @@ func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistr
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.WaitForHandlers(true),
 	)
-	g := guard{log}
+	g := guard{core.opts.Log, core.memory, core.refused}
 	for desc, face := range services {
 		s.RegisterService(g.service(desc), face)
 	}
@@ -65,9 +68,13 @@ func (r guarded) RegisterService(d *grpc.ServiceDesc, face any) {
 // growing them was a seventh of the CPU time of single creates. Calls beyond them get goroutines of their own.
 const streamWorkers = 64
 
-// guard stands around every method: it turns errors into statuses, refuses messages that cannot be read, and keeps a panic to
-// the call that made it.
-type guard struct{ log *slog.Logger }
+// guard stands around every method: it turns errors into statuses, refuses messages that cannot be read or for which there is no
+// memory, and keeps a panic to the call that made it.
+type guard struct {
+	log     *slog.Logger
+	memory  *budget
+	refused *refusals
+}
 
 // service returns the service with its methods guarded. That costs less than interceptors, and sees what they do not.
 func (g guard) service(d *grpc.ServiceDesc) *grpc.ServiceDesc {
@@ -91,7 +98,9 @@ func (g guard) unary(h grpc.MethodHandler) grpc.MethodHandler {
 				out, err = nil, g.panicked(p)
 			}
 		}()
-		out, err = h(srv, ctx, func(m any) error { return read(m, receive) }, ic)
+		in := arrival{memory: g.memory, conn: callerConn(ctx)}
+		defer in.release()
+		out, err = h(srv, ctx, func(m any) error { return in.read(m, receive) }, ic)
 		if err != nil {
 			return nil, g.status(err)
 		}
@@ -106,7 +115,9 @@ func (g guard) stream(h grpc.StreamHandler) grpc.StreamHandler {
 				err = g.panicked(p)
 			}
 		}()
-		if err := h(srv, readableStream{stream}); err != nil {
+		in := &readableStream{ServerStream: stream, in: arrival{memory: g.memory, conn: callerConn(stream.Context())}}
+		defer in.end()
+		if err := h(srv, in); err != nil {
 			return g.status(err)
 		}
 		return nil
@@ -116,8 +127,11 @@ func (g guard) stream(h grpc.StreamHandler) grpc.StreamHandler {
 // status returns the status of an error. One that nobody foresaw is logged, because the client does not see its text.
 func (g guard) status(err error) error {
 	st := rousev1.ErrorToStatus(err)
-	if st.Code() == codes.Internal {
+	switch {
+	case st.Code() == codes.Internal:
 		g.log.Error("request failed", "err", err)
+	case errors.As(err, new(*rouse.StoreError)):
+		g.refused.away(err)
 	}
 	return st.Err()
 }

@@ -1,10 +1,14 @@
 package server
 
 import (
+	"context"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/peer"
+	protobuf "google.golang.org/protobuf/proto"
 
 	"github.com/rousehq/rouse"
 )
@@ -15,7 +19,39 @@ import (
 // reading is a message that is to be read.
 type reading struct {
 	message any
-	err     error // why it could not be
+	in      *arrival
+	size    int   // of the message
+	err     error // why it could not be read
+}
+
+// arrival is a message that a call has received, and the memory that it takes.
+type arrival struct {
+	memory *budget
+	conn   *slotConn // nil in tests
+	held   int64     // bytes of memory
+}
+
+// take takes memory for what is decoded.
+func (a *arrival) take(n int64) bool {
+	a.held += n
+	return a.memory.take(a.conn, n)
+}
+
+func (a *arrival) release() {
+	if a.held != 0 {
+		a.memory.give(a.conn, a.held)
+		a.held = 0
+	}
+}
+
+// callerConn returns the connection of a call.
+func callerConn(ctx context.Context) *slotConn {
+	if p, ok := peer.FromContext(ctx); ok {
+		if at, ok := p.Addr.(remote); ok {
+			return at.conn
+		}
+	}
+	return nil
 }
 
 // codec is gRPC's own, but for messages that are to be read.
@@ -28,23 +64,78 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	r.err = c.CodecV2.Unmarshal(data, r.message)
+	r.size = data.Len()
+	m, ok := r.message.(protobuf.Message)
+	if !ok || r.size <= smallMessage {
+		if r.in.take(int64(r.size) * smallCost) {
+			r.err = unreadable(c.CodecV2.Unmarshal(data, r.message))
+		} else {
+			r.err = errMemory()
+		}
+		return nil
+	}
+	whole := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer whole.Free()
+	cost, err := weighMessage(whole.ReadOnlyData(), m.ProtoReflect().Descriptor())
+	switch {
+	case err != nil:
+		r.err = err
+	case !r.in.take(cost):
+		r.err = errMemory()
+	default:
+		r.err = unreadable(protobuf.Unmarshal(whole.ReadOnlyData(), m))
+	}
 	return nil
+}
+
+func unreadable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return rouse.Refuse("request", "", "cannot be read: "+rouse.Shorten(err.Error(), rouse.MaxDetail), "send a message of rouse.v1, with texts in UTF-8")
 }
 
 // read fills a message by a function that hands it to the codec.
-func read(message any, by func(any) error) error {
-	r := reading{message: message}
-	if err := by(&r); err != nil {
-		return err
-	}
-	if r.err != nil {
-		return rouse.Refuse("request", "", "cannot be read: "+rouse.Shorten(r.err.Error(), rouse.MaxDetail), "send a message of rouse.v1, with texts in UTF-8")
-	}
-	return nil
+func (a *arrival) read(message any, by func(any) error) error {
+	_, err := a.readSize(message, by)
+	return err
 }
 
-// readableStream is a stream whose unreadable messages are the client's fault.
-type readableStream struct{ grpc.ServerStream }
+func (a *arrival) readSize(message any, by func(any) error) (size int, err error) {
+	r := reading{message: message, in: a}
+	if err := by(&r); err != nil {
+		return r.size, err
+	}
+	return r.size, r.err
+}
 
-func (s readableStream) RecvMsg(m any) error { return read(m, s.ServerStream.RecvMsg) }
+// readableStream is a stream whose unreadable messages are the client's fault. A message counts as memory until the next one is read.
+type readableStream struct {
+	grpc.ServerStream
+	in       arrival
+	last     int64 // bytes of the message that the handler has
+	consumed int64 // bytes of those that it had before
+}
+
+// messagePrefix is what gRPC sends before each message.
+const messagePrefix = 5
+
+// RecvMsg receives a message.
+func (s *readableStream) RecvMsg(m any) error {
+	s.in.release()
+	if s.in.conn != nil && s.last > 0 {
+		s.in.conn.meter.consumed(s.last)
+		s.consumed, s.last = s.consumed+s.last, 0
+	}
+	size, err := s.in.readSize(m, s.ServerStream.RecvMsg)
+	s.last = int64(size) + messagePrefix
+	return err
+}
+
+// end is called when the handler has returned.
+func (s *readableStream) end() {
+	s.in.release()
+	if s.in.conn != nil {
+		s.in.conn.meter.consumed(-s.consumed)
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -25,14 +24,12 @@ const (
 // httpFace is the HTTP/JSON API over the service.
 type httpFace struct {
 	*service
-	table   *table
-	origins *http.CrossOriginProtection
-	bodies  atomic.Int64 // bytes of the bodies that are in memory
-	log     *slog.Logger
+	table *table
+	log   *slog.Logger
 }
 
 func newHTTPFace(s *service) *httpFace {
-	return &httpFace{service: s, table: newTable(routes), origins: http.NewCrossOriginProtection(), log: s.opts.Log}
+	return &httpFace{service: s, table: newTable(routes), log: s.opts.Log}
 }
 
 // call is one request.
@@ -43,7 +40,8 @@ type call struct {
 
 	face  *httpFace
 	began time.Time
-	held  int64 // bytes of the body, of face.bodies
+	conn  *slotConn // nil in tests
+	held  int64     // bytes of the body, and of what is decoded from it, of service.memory
 }
 
 // namespace, name and fire are the variables of a path that has them.
@@ -60,9 +58,9 @@ func (c *call) deadKey() rouse.Key {
 }
 
 func (f *httpFace) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{w: w, r: r, face: f, began: time.Now()}
+	c := &call{w: w, r: r, face: f, began: time.Now(), conn: connOf(r.Context())}
 	defer func() {
-		f.bodies.Add(-c.held)
+		f.memory.give(c.conn, c.held)
 		if p := recover(); p != nil {
 			if p == http.ErrAbortHandler {
 				panic(p)
@@ -80,10 +78,6 @@ func (f *httpFace) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *call) serve() error {
-	// A page of another origin can make a browser send requests without asking, even to loopback.
-	if err := c.face.origins.Check(c.r); err != nil {
-		return &failure{code: "forbidden", detail: "requests that a web page of another origin makes are refused"}
-	}
 	serve, vars, err := c.face.table.find(c.r.Method, c.r.URL.EscapedPath())
 	if err != nil {
 		return err

@@ -18,8 +18,7 @@ import (
 
 const (
 	maxBody      = 1 << 20
-	maxBatchBody = 16 << 20
-	maxBodies    = 128 << 20 // of all requests at a time; more are shed
+	maxBatchBody = 8 << 20 // also of a message of gRPC
 	bodyChunk    = 64 << 10
 )
 
@@ -40,6 +39,16 @@ func (c *call) decode(limit int64, optional bool, to any) error {
 			return nil
 		}
 		return malformed("body", "", "is missing", "send a JSON object")
+	}
+	cost, longest := weighJSON(body)
+	if field, most := bounded(to); field != "" && longest > most {
+		return tooMany(field, longest, most)
+	}
+	if cost > c.face.memory.most {
+		return &failure{code: "too_large", detail: fmt.Sprintf("the body takes about %d bytes in memory, and all requests together may take %d; send several requests", cost, c.face.memory.most)}
+	}
+	if !c.hold(cost) {
+		return errMemory()
 	}
 	if err := api.Decode(body, to); err != nil {
 		return unread(err)
@@ -83,7 +92,7 @@ func (c *call) read(limit int64) ([]byte, error) {
 				grown = int(n) + 1
 			}
 			if !c.hold(int64(grown - cap(body))) {
-				return nil, overloaded("bodies are being read")
+				return nil, errMemory()
 			}
 			body = append(make([]byte, 0, grown), body...)
 		}
@@ -101,8 +110,11 @@ func (c *call) read(limit int64) ([]byte, error) {
 // hold takes bytes from the budget until the request is answered.
 func (c *call) hold(n int64) bool {
 	c.held += n
-	return c.face.bodies.Add(n) <= maxBodies
+	return c.face.memory.take(c.conn, n)
 }
+
+// errMemory is the error of a request for which the budget of memory has no room.
+func errMemory() error { return overloaded("bytes are being received") }
 
 func tooLarge(limit int64) error {
 	return &failure{code: "too_large", detail: fmt.Sprintf("the body has more than %d bytes; send less, or several requests", limit)}

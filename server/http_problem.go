@@ -43,6 +43,7 @@ var statuses = map[string]struct {
 
 	"malformed":              {http.StatusBadRequest, "Malformed request"},
 	"forbidden":              {http.StatusForbidden, "Forbidden"},
+	"wrong_host":             {http.StatusMisdirectedRequest, "Wrong host"},
 	"no_such_path":           {http.StatusNotFound, "No such path"},
 	"method_not_allowed":     {http.StatusMethodNotAllowed, "Method not allowed"},
 	"timeout":                {http.StatusRequestTimeout, "The request came too slowly"},
@@ -116,8 +117,11 @@ func problemOf(err error) (p api.Problem, known bool) {
 // problem answers with an error.
 func (c *call) problem(err error) {
 	p, known := problemOf(err)
-	if !known {
+	switch {
+	case !known:
 		c.face.log.Error("request failed", "path", shown(c.r.URL.Path), "err", err)
+	case errors.As(err, new(*rouse.StoreError)):
+		c.face.refused.away(err)
 	}
 	var f *failure
 	if errors.As(err, &f) {

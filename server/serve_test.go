@@ -17,6 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // running is a server that runs on loopback.
 type running struct {
+	server     *Server
 	t          testing.TB
 	addr       string
 	admin      string
@@ -40,6 +41,7 @@ func serve(t testing.TB, o Options) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{t: t, addr: front.Addr().String(), admin: admin.Addr().String(), stop: cancel, stopped: make(chan error, 1)}
 	s := New(o)
+	r.server = s
 	go func() { r.stopped <- s.Run(ctx, front, admin) }()
 	t.Cleanup(func() {
 		cancel()

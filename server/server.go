@@ -18,10 +18,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -65,9 +67,17 @@ type Options struct {
 	// Services register further services on the gRPC server of the API.
 	Services []func(grpc.ServiceRegistrar)
 
-	MaxConns    int           // connections of the API at a time; default 1024
-	MaxInFlight int           // timers being written at a time, more are shed; 4 KiB of payload count as one more; default 16,384
-	Grace       time.Duration // how long requests may take to end when the server stops; default 10 s
+	// Hosts are names by which clients reach the HTTP listeners, beside localhost and addresses; see Guard.
+	Hosts []string
+	// Refused is told of each request or connection that was refused because a limit was reached, with the limit's name. Nil is told
+	// nothing.
+	Refused func(limit string)
+
+	MaxConns        int           // connections of the API at a time; default 2048
+	MaxConnsAddress int           // of them from one address; default 512
+	RequestMemory   int64         // bytes that requests of the API may take while they are received, decoded and handled; default 256 MiB
+	MaxInFlight     int           // timers being written at a time, more are shed; 4 KiB of payload count as one more; default 16,384
+	Grace           time.Duration // how long requests may take to end when the server stops; default 10 s
 }
 
 func (o Options) withDefaults() Options {
@@ -82,7 +92,13 @@ func (o Options) withDefaults() Options {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.MaxConns == 0 {
-		o.MaxConns = 1024
+		o.MaxConns = 2048
+	}
+	if o.MaxConnsAddress == 0 {
+		o.MaxConnsAddress = 512
+	}
+	if o.RequestMemory == 0 {
+		o.RequestMemory = 256 << 20
 	}
 	if o.MaxInFlight == 0 {
 		o.MaxInFlight = 16_384
@@ -101,18 +117,22 @@ const (
 	idleTimeout       = 60 * time.Second
 	maxHeaderBytes    = 16 << 10
 
-	maxAdminConns = 64
+	// Connections of the operators' port have limits of their own, so that the API never locks out a probe of health.
+	maxAdminConns        = 256
+	maxAdminConnsAddress = 64
 )
 
 // Server is made by New and used once.
 type Server struct {
 	opts     Options
+	core     *service
 	grpc     *grpc.Server
 	http     *http.Server
 	admin    *http.Server
 	drain    context.CancelFunc // ends what would go on for ever
 	streams  background         // goroutines of gRPC streams
 	requests sync.WaitGroup     // HTTP requests in progress
+	conns    atomic.Pointer[conns]
 }
 
 // New returns a server that does nothing until Run.
@@ -121,6 +141,7 @@ func New(o Options) *Server {
 	draining, drain := context.WithCancel(context.Background())
 	s := &Server{opts: o, drain: drain}
 	core := newService(&s.opts, draining)
+	s.core = core
 	s.grpc = newGRPC(map[*grpc.ServiceDesc]any{
 		&rousev1.Timers_ServiceDesc:    &timersFace{service: core, streams: &s.streams},
 		&rousev1.Fires_ServiceDesc:     &firesFace{service: core, subscriber: o.Subscriber, roster: newRoster(&s.opts, &s.streams, draining)},
@@ -128,7 +149,7 @@ func New(o Options) *Server {
 		&rousev1.Admin_ServiceDesc:     &adminFace{service: core},
 		&rousev1.Calls_ServiceDesc:     &callsFace{service: core},
 		&healthv1.Health_ServiceDesc:   &health{ready: o.Ready, draining: draining},
-	}, o.Services, o.Log)
+	}, o.Services, core)
 	s.http = s.newHTTP(newHTTPFace(core))
 	s.http.ReadTimeout, s.http.WriteTimeout = readTimeout, writeTimeout
 	s.admin = s.newHTTP(newAdmin(core)) // profiles take as long as they are asked to
@@ -139,12 +160,24 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 	counted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
 		defer s.requests.Done()
+		if c := connOf(r.Context()); c != nil {
+			defer c.serve()()
+		}
+		if err := refuseAmbiguous(w, r); err != nil {
+			refuseRequest(w, err)
+			return
+		}
 		h.ServeHTTP(w, r)
 	})
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Server{Handler: counted, Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug)}
+		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug), ConnContext: withConn,
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if c, ok := c.(*slotConn); ok && state == http.StateIdle {
+				c.head.expect()
+			}
+		}}
 }
 
 // Run serves until ctx ends: the API on the first listener, and what is for operators on the second, which may be nil. Then it
@@ -155,7 +188,11 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	defer cancel()
 	var running sync.WaitGroup
 	var broken error // of the API's listener
-	front := newSplit(apiListener, s.opts.MaxConns, s.refusals())
+	slots := newConns("connections", s.opts.MaxConns, s.opts.MaxConnsAddress, s.core.refused)
+	s.core.memory.conns = slots // no request is served yet
+	s.conns.Store(slots)
+	front := newSplit(apiListener, slots, s.core.memory)
+	s.http.Handler = Guard(s.http.Handler, apiListener.Addr(), s.opts.Hosts)
 	running.Go(func() {
 		broken = front.run()
 		cancel()
@@ -164,7 +201,8 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	running.Go(func() { _ = s.grpc.Serve(front.http2) })
 	var back *split
 	if adminListener != nil {
-		back = newSplit(adminListener, maxAdminConns, func() {})
+		back = newSplit(adminListener, newConns("admin-connections", maxAdminConns, maxAdminConnsAddress, s.core.refused), &budget{most: math.MaxInt64})
+		s.admin.Handler = Guard(s.admin.Handler, adminListener.Addr(), s.opts.Hosts)
 		running.Go(func() {
 			if err := back.run(); err != nil {
 				s.opts.Log.Error("the admin listener broke", "err", err)
@@ -189,17 +227,19 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	return nil
 }
 
-// refusals returns what is called for each connection beyond the limit, one at a time: a word a second is enough.
-func (s *Server) refusals() func() {
-	var last time.Time
-	count := 0
-	return func() {
-		count++
-		if now := time.Now(); now.Sub(last) >= time.Second {
-			s.opts.Log.Warn("connections refused: too many are open", "most", s.opts.MaxConns, "refused", count)
-			last, count = now, 0
-		}
+// Load is what requests take now.
+type Load struct {
+	Conns  int   // connections of the API
+	Memory int64 // bytes, of Options.RequestMemory
+}
+
+// Load returns what requests take now.
+func (s *Server) Load() Load {
+	l := Load{Memory: s.core.memory.used.Load()}
+	if conns := s.conns.Load(); conns != nil {
+		l.Conns = conns.count()
 	}
+	return l
 }
 
 // stop ends the API: what is in progress has Grace to finish.

@@ -52,8 +52,10 @@ const defaultNamespace = "default"
 // service is the one implementation behind both faces, in the words of rouse. It checks what the engine does not, makes up
 // names, cuts pages, and sheds what is too much.
 type service struct {
-	timers Timers
-	opts   *Options
+	timers  Timers
+	opts    *Options
+	refused *refusals
+	memory  *budget // of requests that are being received and handled
 
 	writes   *semaphore.Weighted // timers that are being written, by weight
 	most     int64               // of writes
@@ -82,7 +84,9 @@ const (
 )
 
 func newService(o *Options, draining context.Context) *service {
-	return &service{timers: o.Timers, opts: o, writes: semaphore.NewWeighted(int64(o.MaxInFlight)), most: int64(o.MaxInFlight),
+	refused := newRefusals(o)
+	return &service{timers: o.Timers, opts: o, refused: refused, memory: &budget{most: o.RequestMemory, refused: refused},
+		writes: semaphore.NewWeighted(int64(o.MaxInFlight)), most: int64(o.MaxInFlight),
 		reads: semaphore.NewWeighted(maxReads), follow: semaphore.NewWeighted(maxFollowers), bulks: semaphore.NewWeighted(maxBulks),
 		simulate: semaphore.NewWeighted(maxSimulations), copying: semaphore.NewWeighted(1), moving: semaphore.NewWeighted(1), started: rouse.Reached(time.Now()), draining: draining}
 }
@@ -169,7 +173,7 @@ func checkBatch(namespace string, n int) error {
 		return err
 	}
 	if n > rouse.MaxBatch {
-		return rouse.Refuse("timers", strconv.Itoa(n), "are too many", fmt.Sprintf("send at most %d at a time", rouse.MaxBatch))
+		return tooMany("timers", n, rouse.MaxBatch)
 	}
 	return nil
 }

@@ -1,9 +1,7 @@
 package server
 
 import (
-	"bytes"
 	"errors"
-	"io"
 	"net"
 	"sync"
 	"time"
@@ -16,22 +14,22 @@ var preface = []byte("PRI * HTTP/2.0")
 const handshakeTimeout = 5 * time.Second
 
 // split shares one listener between two servers: it reads the first bytes of each connection and hands it on. Connections
-// beyond the limit are closed at once, which tells their clients more than a wait in the backlog would.
+// beyond the limits are closed at once, which tells their clients more than a wait in the backlog would.
 type split struct {
-	from    net.Listener
-	http1   *handed
-	http2   *handed
-	slots   chan struct{} // of connections
-	refused func()        // called for a connection beyond the limit
+	from   net.Listener
+	http1  *handed
+	http2  *handed
+	slots  *conns
+	memory *budget
 
 	opening sync.WaitGroup
 	mu      sync.Mutex
 	open    map[net.Conn]struct{} // connections that have not said what they speak; nil when closed
 }
 
-func newSplit(from net.Listener, most int, refused func()) *split {
-	return &split{from: from, http1: newHanded(from.Addr()), http2: newHanded(from.Addr()), slots: make(chan struct{}, most),
-		refused: refused, open: map[net.Conn]struct{}{}}
+func newSplit(from net.Listener, slots *conns, memory *budget) *split {
+	return &split{from: from, http1: newHanded(from.Addr()), http2: newHanded(from.Addr()), slots: slots, memory: memory,
+		open: map[net.Conn]struct{}{}}
 }
 
 // run accepts connections until close. Errors that pass, such as a lack of descriptors, are waited out.
@@ -58,12 +56,8 @@ func (s *split) run() error {
 			continue
 		}
 		wait = 0
-		select {
-		case s.slots <- struct{}{}:
-			s.opening.Go(func() { s.hand(&slotConn{Conn: conn, slots: s.slots}) })
-		default:
-			conn.Close()
-			s.refused()
+		if c := s.slots.admit(conn, s.memory); c != nil {
+			s.opening.Go(func() { s.hand(c) })
 		}
 	}
 }
@@ -102,57 +96,12 @@ func (s *split) hand(conn *slotConn) {
 	case err != nil:
 		conn.Close()
 	case two:
+		conn.head.skip()
+		conn.meter.begin()
 		s.http2.give(conn)
 	default:
 		s.http1.give(conn)
 	}
-}
-
-// slotConn is a connection that has a slot until it is closed, and whose first bytes may have been read already.
-type slotConn struct {
-	net.Conn
-	slots  chan struct{}
-	once   sync.Once
-	first  []byte // read by peek and not by the server yet
-	prefix [16]byte
-}
-
-// peek reads until the bytes differ from the preface or are it.
-func (c *slotConn) peek() (http2 bool, err error) {
-	if err := c.SetReadDeadline(time.Now().Add(handshakeTimeout)); err != nil {
-		return false, err
-	}
-	buf := c.prefix[:len(preface)]
-	for n := 0; n < len(buf); {
-		m, err := c.Conn.Read(buf[n:])
-		n += m
-		c.first = buf[:n]
-		if !bytes.HasPrefix(preface, c.first) {
-			return false, c.SetReadDeadline(time.Time{})
-		}
-		if n < len(buf) && err != nil {
-			if n > 0 && errors.Is(err, io.EOF) {
-				return false, nil // the server says what is wrong with it
-			}
-			return false, err
-		}
-	}
-	return true, c.SetReadDeadline(time.Time{})
-}
-
-func (c *slotConn) Read(b []byte) (int, error) {
-	if len(c.first) > 0 {
-		n := copy(b, c.first)
-		c.first = c.first[n:]
-		return n, nil
-	}
-	return c.Conn.Read(b)
-}
-
-func (c *slotConn) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(func() { <-c.slots })
-	return err
 }
 
 // handed is a listener of connections that are given to it.

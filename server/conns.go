@@ -1,0 +1,145 @@
+package server
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// conns are the open connections of one listener. There is a limit for all of them and one for each remote address. At a limit a new
+// connection takes the place of the one that has been idle for the longest: at the limit of an address one of that address, at the
+// limit of all one of the address that has the most. So idle connections lock nothing out. If none is idle, the new one is closed.
+type conns struct {
+	name             string // of the limit; that of an address has "-per-address" added
+	most, perAddress int
+	refused          *refusals
+
+	mu     sync.Mutex
+	open   map[*slotConn]struct{}
+	counts map[netip.Addr]int
+}
+
+func newConns(name string, most, perAddress int, refused *refusals) *conns {
+	return &conns{name: name, most: most, perAddress: perAddress, refused: refused, open: map[*slotConn]struct{}{}, counts: map[netip.Addr]int{}}
+}
+
+// source returns what the limit per address counts: an IPv4 address, or the network of an IPv6 address, as a host has all of it.
+func source(a net.Addr) netip.Addr {
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	if ip := at.Addr().Unmap(); ip.Is4() {
+		return ip
+	}
+	network, _ := at.Addr().WithZone("").Prefix(64)
+	return network.Addr()
+}
+
+// admit gives a connection a slot, or closes it and returns nil.
+func (s *conns) admit(from net.Conn, memory *budget) *slotConn {
+	c := &slotConn{Conn: from, slots: s, source: source(from.RemoteAddr()), idle: time.Now()}
+	c.meter.init(c, memory)
+	s.mu.Lock()
+	limit, most, scope := "", 0, netip.Addr{}
+	switch {
+	case s.counts[c.source] >= s.perAddress:
+		limit, most, scope = s.name+"-per-address", s.perAddress, c.source
+	case len(s.open) >= s.most:
+		limit, most, scope = s.name, s.most, s.largest()
+	}
+	var evicted *slotConn
+	if limit != "" {
+		if evicted = s.idlest(scope); evicted == nil {
+			s.mu.Unlock()
+			from.Close()
+			s.refused.note(limit, "connections refused: too many are open", "address", c.source, "most", most)
+			return nil
+		}
+		s.remove(evicted)
+	}
+	s.open[c] = struct{}{}
+	s.counts[c.source]++
+	s.mu.Unlock()
+	if evicted != nil {
+		evicted.Close()
+		s.refused.note(limit, "idle connections closed: too many are open", "address", evicted.source, "most", most)
+	}
+	return c
+}
+
+// largest returns the address with the most connections.
+func (s *conns) largest() (at netip.Addr) {
+	most := 0
+	for a, n := range s.counts {
+		if n > most {
+			at, most = a, n
+		}
+	}
+	return at
+}
+
+// idlest returns the connection of an address that has been idle for the longest, nil if all are in use.
+func (s *conns) idlest(at netip.Addr) (found *slotConn) {
+	var since time.Time
+	for c := range s.open {
+		if c.source != at {
+			continue
+		}
+		if idle, ok := c.idleSince(); ok && (found == nil || idle.Before(since)) {
+			found, since = c, idle
+		}
+	}
+	return found
+}
+
+// remove takes the slot of a connection back, once.
+func (s *conns) remove(c *slotConn) {
+	if _, ok := s.open[c]; !ok {
+		return
+	}
+	delete(s.open, c)
+	if s.counts[c.source]--; s.counts[c.source] == 0 {
+		delete(s.counts, c.source)
+	}
+}
+
+func (s *conns) release(c *slotConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remove(c)
+}
+
+// count returns how many connections are open.
+func (s *conns) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}
+
+// heaviest returns the address whose requests take the most memory, and the connection of it that takes the most.
+func (s *conns) heaviest() (c *slotConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sums := map[netip.Addr]int64{}
+	for c := range s.open {
+		if n := c.held.Load(); n > 0 {
+			sums[c.source] += n
+		}
+	}
+	var at netip.Addr
+	var most int64
+	for a, n := range sums {
+		if n > most {
+			at, most = a, n
+		}
+	}
+	most = 0
+	for other := range s.open {
+		if n := other.held.Load(); other.source == at && n > most {
+			c, most = other, n
+		}
+	}
+	return c
+}

@@ -1,0 +1,168 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// receiveTimeout is how long a gRPC message may take to arrive, as readTimeout is for the request of HTTP.
+const receiveTimeout = readTimeout
+
+// slotConn is a connection that has a slot until it is closed, and whose first bytes may have been read already.
+type slotConn struct {
+	net.Conn
+	slots  *conns
+	source netip.Addr
+	held   atomic.Int64 // bytes of budget
+	meter  meter        // of HTTP/2
+	head   head         // of HTTP/1
+
+	once   sync.Once
+	first  []byte // read by peek and not by the server yet
+	prefix [16]byte
+	armed  bool // there is a read deadline for a message; of the reading goroutine
+
+	mu      sync.Mutex
+	serving int       // HTTP/1 requests that a handler has
+	idle    time.Time // since when there are none
+}
+
+// peek reads until the bytes differ from the preface or are it.
+func (c *slotConn) peek() (http2 bool, err error) {
+	if err := c.SetReadDeadline(time.Now().Add(handshakeTimeout)); err != nil {
+		return false, err
+	}
+	buf := c.prefix[:len(preface)]
+	for n := 0; n < len(buf); {
+		m, err := c.Conn.Read(buf[n:])
+		n += m
+		c.first = buf[:n]
+		if !bytes.HasPrefix(preface, c.first) {
+			return false, c.SetReadDeadline(time.Time{})
+		}
+		if n < len(buf) && err != nil {
+			if n > 0 && errors.Is(err, io.EOF) {
+				return false, nil // the server says what is wrong with it
+			}
+			return false, err
+		}
+	}
+	return true, c.SetReadDeadline(time.Time{})
+}
+
+// Read reads, and counts what came.
+func (c *slotConn) Read(b []byte) (n int, err error) {
+	if len(c.first) > 0 {
+		n = copy(b, c.first)
+		c.first = c.first[n:]
+	} else if n, err = c.receive(b); err != nil && n == 0 {
+		return 0, err
+	}
+	c.head.read(b[:n])
+	if !c.meter.read(b[:n]) {
+		c.Close()
+		return 0, net.ErrClosed
+	}
+	if !c.armed {
+		if since, some := c.meter.unfinished(); some {
+			c.armed = true
+			_ = c.SetReadDeadline(since.Add(receiveTimeout)) // the next Read fails if this does
+		}
+	}
+	return n, err
+}
+
+// receive reads from the connection until something comes, or a message is not complete when it has to be. The read deadline is set
+// once for many messages: when it passes, it may be that of a message that arrived since.
+func (c *slotConn) receive(b []byte) (n int, err error) {
+	for {
+		n, err = c.Conn.Read(b)
+		if !c.armed || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		since, some := c.meter.unfinished()
+		if some && time.Since(since) >= receiveTimeout {
+			c.slots.refused.note("receive-timeout", "connection closed: a message did not arrive in time", "address", c.source, "most", receiveTimeout)
+			return n, err
+		}
+		if c.armed = some; some {
+			err = c.SetReadDeadline(since.Add(receiveTimeout))
+		} else {
+			err = c.SetReadDeadline(time.Time{})
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+}
+
+// Write writes, and takes note of what ends.
+func (c *slotConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.meter.write(b[:n])
+	return n, err
+}
+
+// Close closes the connection and gives its slot and its memory back.
+func (c *slotConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() {
+		c.slots.release(c)
+		c.meter.close()
+	})
+	return err
+}
+
+// serve notes that a handler has a request of HTTP/1, until done.
+func (c *slotConn) serve() (done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.serving++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.serving--; c.serving == 0 {
+			c.idle = time.Now()
+		}
+	}
+}
+
+// idleSince returns since when no request has been in progress; ok is false if one is.
+func (c *slotConn) idleSince() (since time.Time, ok bool) {
+	if since, http2 := c.meter.idleSince(); http2 {
+		return since, !since.IsZero()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.idle, c.serving == 0
+}
+
+// remote is the address of the other end, by which a call of gRPC finds its connection.
+type remote struct {
+	net.Addr
+	conn *slotConn
+}
+
+// RemoteAddr returns a remote.
+func (c *slotConn) RemoteAddr() net.Addr { return remote{c.Conn.RemoteAddr(), c} }
+
+type connKey struct{}
+
+// withConn is an http.Server's ConnContext: requests find their connection.
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// connOf returns the connection of a request of HTTP; nil if it has none, as in tests.
+func connOf(ctx context.Context) *slotConn {
+	c, _ := ctx.Value(connKey{}).(*slotConn)
+	return c
+}
