@@ -13,6 +13,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/dapr/scheduler"
+	"github.com/rousehq/rouse/server"
 	"github.com/rousehq/rouse/sink/broker"
 )
 
@@ -27,7 +28,12 @@ type Config struct {
 	AcceptLoss bool   // open a store of files that has lost something that it had acknowledged, without what is lost
 	Unsafe     bool   // take a store whose settings can lose what it acknowledged
 	Index      string // URL of a Redis that has an index of the due times of a store in PostgreSQL; "" is none
-	Insecure   bool   // serve anybody who reaches a Listen that is not on loopback
+	Insecure   bool   // serve anybody who reaches a Listen or an Admin that is not on loopback
+
+	Hosts                 []string // names in the Host headers of clients, beside localhost and addresses of loopback; where others reach a listener, none is any
+	MaxConnections        int      // to the API at a time
+	MaxConnectionsAddress int      // of them from one address
+	RequestMemory         int64    // bytes of requests to the API that are being received, decoded and handled
 
 	DaprListen    string // address for Dapr's sidecars; "" for none
 	DaprAdvertise string // where sidecars reach this node; "" is where it listens, or an address of the machine if that is every one
@@ -113,7 +119,7 @@ func Defaults() Config {
 	return Config{
 		Grace: 10 * time.Second, Ahead: 10 * time.Second, Window: 250_000, WindowBytes: 256 << 20, MaxDeliveries: 4096,
 		HostConcurrency: 64, CatchUpRate: 200, HistoryAge: 72 * time.Hour, HistoryMax: 10_000_000, HistoryPerTimer: 200,
-		DeadAge: 30 * 24 * time.Hour, Namespace: "default",
+		DeadAge: 30 * 24 * time.Hour, Namespace: "default", MaxConnections: 2048, MaxConnectionsAddress: 512, RequestMemory: 256 << 20,
 		Strategy: "bucket", Buckets: 64, Lease: 10 * time.Second, Hold: 10 * time.Second, Poll: time.Second, Tick: time.Second,
 		TickDelay: 10 * time.Minute, ClaimBatch: 4096, Leader: "store", IndexCriticality: 5, QueueName: "rouse",
 		ReminderBucketSize: 100_000, ReminderHeartbeat: 2 * time.Second, ReminderTimeout: 30 * time.Second, ReminderMetadata: 128, ReminderCapacity: 10_000,
@@ -125,24 +131,24 @@ func Defaults() Config {
 func (c *Config) Check() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	host, _, err := net.SplitHostPort(c.Listen)
 	switch {
 	case c.Listen == "" && (c.embedded || !c.has("api")):
 		if c.Admin != "" && c.embedded {
 			bad("admin %q has no API beside it: give listen too, or neither", c.Admin)
 		}
-	case err != nil:
-		bad("listen %q is no address: give HOST:PORT, such as 127.0.0.1:7411", c.Listen)
 	case c.embedded && !c.has("api"):
 		bad("listen %q is the address of an API, and roles leaves out api: give both, or neither", c.Listen)
-	case !c.Insecure && !loopback(host) && c.has("api"):
-		bad("listen %q can be reached from other machines, and anybody who reaches it may use it: listen on 127.0.0.1, or allow it with insecure", c.Listen)
-	}
-	if c.Admin != "" {
-		if _, _, err := net.SplitHostPort(c.Admin); err != nil {
-			bad("admin %q is no address: give HOST:PORT, such as 127.0.0.1:7412, or nothing", c.Admin)
+	default:
+		if err := server.CheckListener("listen", c.Listen, "127.0.0.1:7411", c.Insecure || !c.has("api")); err != nil {
+			errs = append(errs, err)
 		}
 	}
+	if c.Admin != "" {
+		if err := server.CheckListener("admin", c.Admin, "127.0.0.1:7412, or nothing", c.Insecure); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	errs = append(errs, c.checkRequests()...)
 	if c.Data == "" && !c.embedded {
 		bad("data is empty: name a directory")
 	}
@@ -188,6 +194,21 @@ func (c *Config) Check() error {
 	return errors.Join(append(errs, c.checkShares()...)...)
 }
 
+// checkRequests looks at what bounds requests.
+func (c *Config) checkRequests() (errs []error) {
+	for _, n := range []struct {
+		name        string
+		value       int64
+		least, most int64
+	}{{"max-connections", int64(c.MaxConnections), 1, 1 << 20}, {"max-connections-per-address", int64(c.MaxConnectionsAddress), 1, 1 << 20},
+		{"request-memory", c.RequestMemory, 16 << 20, 1 << 40}} {
+		if n.value < n.least || n.value > n.most {
+			errs = append(errs, fmt.Errorf("%s is %d: give %d to %d", n.name, n.value, n.least, n.most))
+		}
+	}
+	return errs
+}
+
 // checkShares looks at what limits and weighs.
 func (c *Config) checkShares() (errs []error) {
 	var problems []rouse.Problem
@@ -212,14 +233,6 @@ func (c *Config) checkShares() (errs []error) {
 		errs = append(errs, &rouse.Invalid{Problems: problems})
 	}
 	return errs
-}
-
-func loopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }
 
 // secretFile is where the webhook secrets are; "" if nothing is to be signed.

@@ -12,6 +12,7 @@ import (
 	"github.com/rousehq/rouse/dapr/identity"
 	"github.com/rousehq/rouse/dapr/scheduler"
 	"github.com/rousehq/rouse/dapr/watch"
+	"github.com/rousehq/rouse/server"
 )
 
 // dapr is the face that Dapr's sidecars see. Every node has its sink, so that no fire of a job fails where no sidecar can come; one
@@ -29,12 +30,8 @@ func (c *Config) checkDapr() (errs []error) {
 		return nil
 	}
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	host, _, err := net.SplitHostPort(c.DaprListen)
-	switch {
-	case err != nil:
-		bad("dapr-listen %q is no address: give HOST:PORT, such as 127.0.0.1:50006, or nothing", c.DaprListen)
-	case !c.Insecure && !loopback(host) && !c.daprIdentified():
-		bad("dapr-listen %q can be reached from other machines, and anybody who reaches it may use it: listen on 127.0.0.1, give the node an identity with dapr-sentry or dapr-cert, or allow it with insecure", c.DaprListen)
+	if err := server.CheckListener("dapr-listen", c.DaprListen, "127.0.0.1:50006, or nothing", c.Insecure || c.daprIdentified()); err != nil {
+		errs = append(errs, fmt.Errorf("%w; or give the node an identity with dapr-sentry or dapr-cert", err))
 	}
 	if !c.has("executor") {
 		bad("dapr-listen is for nodes that deliver, and roles leaves out executor: give both, or neither")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/engine"
+	"github.com/rousehq/rouse/server"
 )
 
 // metrics are what a node tells Prometheus. No label has a timer's name, a namespace or an address as its value, so their
@@ -32,6 +33,7 @@ type metrics struct {
 	failures    *prometheus.CounterVec
 	shed        prometheus.Counter
 	conflicts   prometheus.Counter
+	refused     *prometheus.CounterVec
 	missed      prometheus.Counter
 	loads       *loads        // nil: nobody asks for them
 	done        atomic.Uint64 // attempts that their targets took
@@ -63,11 +65,15 @@ func newMetrics(version string) *metrics {
 	m.conflicts = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_settle_conflicts_total", Help: "Settles that named an old revision and were made anew."})
 	m.missed = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_tick_missed_total",
 		Help: "Rows that the delayed clock of the tick strategy found unclaimed. Must be 0."})
+	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_refused_total", Help: "Requests and connections that were refused because a limit was reached, or the store was away."}, []string{"limit"})
+	for _, limit := range server.Limits {
+		m.refused.WithLabelValues(limit)
+	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rouse_build_info", Help: "1, with the version as a label.",
 		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()}})
 	build.Set(1)
 	m.registry.MustRegister(m.lag, m.early, m.attempts, m.attemptTime, m.occurrences, m.commitSize, m.commitTime, m.failures, m.shed,
-		m.conflicts, m.missed, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.conflicts, m.missed, m.refused, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for e := rouse.EndFired; e <= rouse.EndMissed; e++ {
 		for _, c := range rouse.Causes(e) {
 			m.occurrences.WithLabelValues(e.String(), c.String())

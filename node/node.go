@@ -251,6 +251,7 @@ func (n *Node) assemble() {
 			o.Services = append(o.Services, more)
 		}
 		n.server = server.New(o)
+		n.metrics.watchServer(n.server)
 	}
 	n.serveDapr()
 	if n.api == nil && !cfg.embedded && cfg.has("executor") {
@@ -262,7 +263,8 @@ func (n *Node) assemble() {
 func (n *Node) serves() server.Options {
 	o := server.Options{Timers: n.engine, Subscriber: subscribers{n.streams, n.pools.sink}, Calls: n.pools.calls, Pools: n.pools.handler(), Metrics: n.metrics.handler(), Live: n.engine.Alive,
 		Ready: n.engine.Healthy, Version: n.cfg.Version, Log: n.cfg.Log, Grace: n.cfg.Grace,
-		ParseCalendar: schedule.ParseICalendar}
+		ParseCalendar: schedule.ParseICalendar, Hosts: n.cfg.Hosts, MaxConns: n.cfg.MaxConnections, MaxConnsAddress: n.cfg.MaxConnectionsAddress,
+		RequestMemory: n.cfg.RequestMemory, Refused: n.metrics.limited}
 	o.Tables = n.tables()
 	if n.cfg.Clock != nil {
 		o.Clock = movable{n}

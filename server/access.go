@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -66,6 +67,18 @@ func loopbackAddr(s string) bool {
 func OnLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && (strings.EqualFold(host, "localhost") || loopbackAddr(host))
+}
+
+// CheckListener is the one rule for addresses to listen on, of the setting with the given name: one that other machines reach is served
+// to anybody who reaches it, so it has to be allowed by insecure. example is an address that would do.
+func CheckListener(setting, address, example string, insecure bool) error {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return fmt.Errorf("%s %q is no address: give HOST:PORT, such as %s", setting, address, example)
+	}
+	if !insecure && !OnLoopback(address) {
+		return fmt.Errorf("%s %q can be reached from other machines, and anybody who reaches it may use it: listen on 127.0.0.1, or allow it with insecure", setting, address)
+	}
+	return nil
 }
 
 func crossSite(r *http.Request) bool {

@@ -26,10 +26,10 @@ func (b *budget) take(c *slotConn, n int64) bool {
 		heaviest = b.conns.heaviest()
 	}
 	if heaviest == nil || heaviest.source == c.source {
-		b.refused.note("request-memory", "requests refused: what is being received takes too much memory", "most", b.most)
+		b.refused.note(limitMemory, "requests refused: what is being received takes too much memory", "most", b.most)
 		return false
 	}
-	b.refused.note("request-memory", "connection closed: its requests take too much memory", "address", heaviest.source, "bytes", heaviest.held.Load(), "most", b.most)
+	b.refused.note(limitMemory, "connection closed: its requests take too much memory", "address", heaviest.source, "bytes", heaviest.held.Load(), "most", b.most)
 	heaviest.Close()
 	return true
 }

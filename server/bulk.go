@@ -11,7 +11,7 @@ import (
 // to stop, or progress fails. What was changed until then stays changed.
 func (s *service) bulk(ctx context.Context, r engine.BulkRequest, progress func(engine.BulkProgress) error) error {
 	if !s.bulks.TryAcquire(1) {
-		return overloaded("bulk changes")
+		return overloaded("bulks")
 	}
 	defer s.bulks.Release(1)
 	ctx, cancel := s.untilDrained(ctx)

@@ -23,7 +23,7 @@ func (s *service) parseCalendar(icalendar []byte) (days []rouse.Day, warnings []
 		return nil, nil, rouse.Refuse("icalendar", "", fmt.Sprintf("has %d bytes", len(icalendar)), fmt.Sprintf("use at most %d", maxCalendar))
 	}
 	if !s.reads.TryAcquire(1) {
-		return nil, nil, overloaded("calendars are being read")
+		return nil, nil, overloaded("calendars")
 	}
 	defer s.reads.Release(1)
 	if days, warnings, err = s.opts.ParseCalendar(icalendar); err != nil {
@@ -40,7 +40,7 @@ func (s *service) parseCalendar(icalendar []byte) (days []rouse.Day, warnings []
 // putCalendar keeps a calendar, and returns it and how many timers are due at another time now.
 func (s *service) putCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, err error) {
 	if !s.bulks.TryAcquire(1) { // it may move many timers
-		return saved, 0, overloaded("bulk changes")
+		return saved, 0, overloaded("bulks")
 	}
 	defer s.bulks.Release(1)
 	return s.timers.PutCalendar(ctx, c)
@@ -49,7 +49,7 @@ func (s *service) putCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 // calendars returns all calendars of a namespace, without their days.
 func (s *service) calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error) {
 	if !s.reads.TryAcquire(1) {
-		return nil, overloaded("lists are being read")
+		return nil, overloaded("reads")
 	}
 	defer s.reads.Release(1)
 	list, err := s.timers.Calendars(ctx, namespace)

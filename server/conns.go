@@ -45,7 +45,7 @@ func (s *conns) admit(from net.Conn, memory *budget) *slotConn {
 	limit, most, scope := "", 0, netip.Addr{}
 	switch {
 	case s.counts[c.source] >= s.perAddress:
-		limit, most, scope = s.name+"-per-address", s.perAddress, c.source
+		limit, most, scope = s.name+perAddress, s.perAddress, c.source
 	case len(s.open) >= s.most:
 		limit, most, scope = s.name, s.most, s.largest()
 	}

@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/rousehq/rouse"
@@ -36,7 +35,7 @@ func (s *service) reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 
 func (s *service) backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (engine.Backfilled, error) {
 	if !s.bulks.TryAcquire(1) {
-		return engine.Backfilled{}, overloaded("bulk changes")
+		return engine.Backfilled{}, overloaded("bulks")
 	}
 	defer s.bulks.Release(1)
 	return s.timers.Backfill(ctx, key, from, until, dryRun)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -13,7 +12,6 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
-	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
@@ -127,12 +125,10 @@ func (g guard) stream(h grpc.StreamHandler) grpc.StreamHandler {
 // status returns the status of an error. One that nobody foresaw is logged, because the client does not see its text.
 func (g guard) status(err error) error {
 	st := rousev1.ErrorToStatus(err)
-	switch {
-	case st.Code() == codes.Internal:
+	if st.Code() == codes.Internal {
 		g.log.Error("request failed", "err", err)
-	case errors.As(err, new(*rouse.StoreError)):
-		g.refused.away(err)
 	}
+	g.refused.failed(err)
 	return st.Err()
 }
 

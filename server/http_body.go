@@ -114,7 +114,7 @@ func (c *call) hold(n int64) bool {
 }
 
 // errMemory is the error of a request for which the budget of memory has no room.
-func errMemory() error { return overloaded("bytes are being received") }
+func errMemory() error { return overloaded(limitMemory) }
 
 func tooLarge(limit int64) error {
 	return &failure{code: "too_large", detail: fmt.Sprintf("the body has more than %d bytes; send less, or several requests", limit)}

@@ -117,12 +117,10 @@ func problemOf(err error) (p api.Problem, known bool) {
 // problem answers with an error.
 func (c *call) problem(err error) {
 	p, known := problemOf(err)
-	switch {
-	case !known:
+	if !known {
 		c.face.log.Error("request failed", "path", shown(c.r.URL.Path), "err", err)
-	case errors.As(err, new(*rouse.StoreError)):
-		c.face.refused.away(err)
 	}
+	c.face.refused.failed(err)
 	var f *failure
 	if errors.As(err, &f) {
 		for k, v := range f.header {

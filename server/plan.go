@@ -14,7 +14,7 @@ const defaultPreview = 5
 // preview returns the next due times of a schedule. The key needs no name.
 func (s *service) preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count uint32) (rouse.Preview, error) {
 	if !s.reads.TryAcquire(1) {
-		return rouse.Preview{}, overloaded("lists are being read")
+		return rouse.Preview{}, overloaded("reads")
 	}
 	defer s.reads.Release(1)
 	return s.timers.Preview(ctx, key, spec, from, int(cmp.Or(count, defaultPreview)))
@@ -23,7 +23,7 @@ func (s *service) preview(ctx context.Context, key rouse.Key, spec rouse.Spec, f
 // explain says why a timer did or did not fire.
 func (s *service) explain(ctx context.Context, key rouse.Key, at rouse.Instant) (engine.Explanation, error) {
 	if !s.reads.TryAcquire(1) {
-		return engine.Explanation{}, overloaded("lists are being read")
+		return engine.Explanation{}, overloaded("reads")
 	}
 	defer s.reads.Release(1)
 	return s.timers.Explain(ctx, key, at)

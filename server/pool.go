@@ -125,7 +125,7 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 	var w *wait
 	if r.wait > 0 {
 		if calls.waiting.Load() >= maxCalls {
-			return called{}, overloaded("requests wait for their answers")
+			return called{}, overloaded("calls")
 		}
 		w = calls.expect(key)
 		defer calls.forget(key, w)

@@ -39,7 +39,7 @@ func (s *service) list(ctx context.Context, q rouse.Query, asked uint32, token s
 		return nil, "", err
 	}
 	if !s.reads.TryAcquire(1) {
-		return nil, "", overloaded("lists are being read")
+		return nil, "", overloaded("reads")
 	}
 	defer s.reads.Release(1)
 
@@ -89,7 +89,7 @@ func weigh(t *rouse.Timer) int {
 
 func (s *service) count(ctx context.Context, q rouse.Query) (int64, error) {
 	if !s.reads.TryAcquire(1) {
-		return 0, overloaded("lists are being read")
+		return 0, overloaded("reads")
 	}
 	defer s.reads.Release(1)
 	return s.timers.Count(ctx, q)
@@ -106,7 +106,7 @@ func (s *service) records(ctx context.Context, namespace, name string, asked uin
 		return nil, "", err
 	}
 	if !s.reads.TryAcquire(1) {
-		return nil, "", overloaded("histories are being read")
+		return nil, "", overloaded("reads")
 	}
 	defer s.reads.Release(1)
 	page, err := s.timers.Records(ctx, q)

@@ -1,7 +1,10 @@
 package server
 
 import (
+	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +13,32 @@ import (
 
 // refusalsEvery is how often one limit is logged at most.
 const refusalsEvery = 10 * time.Second
+
+// sheds are the limits of requests at a time, each with what there is too much of then.
+var sheds = map[string]string{
+	"writes": "timers are being written", "reads": "lists are being read", "calendars": "calendars are being read", "bulks": "bulk changes",
+	"simulations": "simulations", "followers": "followers", "calls": "requests wait for their answers", limitMemory: "bytes are being received",
+}
+
+const (
+	limitMemory     = "request-memory"
+	limitReceive    = "receive-timeout"
+	limitConns      = "connections"
+	limitAdminConns = "admin-connections"
+	perAddress      = "-per-address"
+	limitStore      = "store" // it is away
+)
+
+// Limits are the names with which Options.Refused is called.
+var Limits = append(slices.Sorted(maps.Keys(sheds)), limitReceive, limitConns, limitConns+perAddress, limitAdminConns, limitAdminConns+perAddress, limitStore)
+
+// shed is the error of a request beyond a limit.
+type shed struct{ limit string }
+
+func (e *shed) Error() string {
+	return "too many " + sheds[e.limit] + " at a time: " + rouse.ErrOverloaded.Error()
+}
+func (e *shed) Unwrap() error { return rouse.ErrOverloaded }
 
 // refusals reports that limits were reached: each to the metric, and one line a limit in refusalsEvery to the log.
 type refusals struct {
@@ -52,7 +81,13 @@ func (r *refusals) note(limit, message string, args ...any) {
 	}
 }
 
-// away reports a request that failed because the store did.
-func (r *refusals) away(err error) {
-	r.note("store", "requests failed: the store is unavailable", "err", rouse.Shorten(err.Error(), 160))
+// failed reports a request that failed because the store did, or because a limit was reached.
+func (r *refusals) failed(err error) {
+	var full *shed
+	switch {
+	case errors.As(err, new(*rouse.StoreError)):
+		r.note(limitStore, "requests failed: the store is unavailable", "err", rouse.Shorten(err.Error(), 160))
+	case errors.As(err, &full) && full.limit != limitMemory: // which was reported where it was reached
+		r.note(full.limit, "requests refused: too many "+sheds[full.limit]+" at a time")
+	}
 }

@@ -188,7 +188,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	defer cancel()
 	var running sync.WaitGroup
 	var broken error // of the API's listener
-	slots := newConns("connections", s.opts.MaxConns, s.opts.MaxConnsAddress, s.core.refused)
+	slots := newConns(limitConns, s.opts.MaxConns, s.opts.MaxConnsAddress, s.core.refused)
 	s.core.memory.conns = slots // no request is served yet
 	s.conns.Store(slots)
 	front := newSplit(apiListener, slots, s.core.memory)
@@ -201,7 +201,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	running.Go(func() { _ = s.grpc.Serve(front.http2) })
 	var back *split
 	if adminListener != nil {
-		back = newSplit(adminListener, newConns("admin-connections", maxAdminConns, maxAdminConnsAddress, s.core.refused), &budget{most: math.MaxInt64})
+		back = newSplit(adminListener, newConns(limitAdminConns, maxAdminConns, maxAdminConnsAddress, s.core.refused), &budget{most: math.MaxInt64})
 		s.admin.Handler = Guard(s.admin.Handler, adminListener.Addr(), s.opts.Hosts)
 		running.Go(func() {
 			if err := back.run(); err != nil {

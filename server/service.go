@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -109,8 +107,9 @@ func (s *service) ended(err error) error {
 	return err
 }
 
-func overloaded(what string) error {
-	return &rouse.RetryAfter{Err: fmt.Errorf("too many %s at a time: %w", what, rouse.ErrOverloaded), After: again}
+// overloaded is the error of a request that was refused because a limit of refusals.go was reached.
+func overloaded(limit string) error {
+	return &rouse.RetryAfter{Err: &shed{limit}, After: again}
 }
 
 // admit lets puts in or sheds them; the caller releases the weight that it returns. With wait it holds the caller back
@@ -124,7 +123,7 @@ func (s *service) admit(ctx context.Context, puts []engine.Put, wait bool) (weig
 		return weight, s.writes.Acquire(ctx, weight)
 	}
 	if !s.writes.TryAcquire(weight) {
-		return 0, overloaded("timers are being written")
+		return 0, overloaded("writes")
 	}
 	return weight, nil
 }

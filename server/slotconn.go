@@ -90,7 +90,7 @@ func (c *slotConn) receive(b []byte) (n int, err error) {
 		}
 		since, some := c.meter.unfinished()
 		if some && time.Since(since) >= receiveTimeout {
-			c.slots.refused.note("receive-timeout", "connection closed: a message did not arrive in time", "address", c.source, "most", receiveTimeout)
+			c.slots.refused.note(limitReceive, "connection closed: a message did not arrive in time", "address", c.source, "most", receiveTimeout)
 			return n, err
 		}
 		if c.armed = some; some {

@@ -71,11 +71,6 @@ func (c *inForce) shown(s setting) (value any, source string) {
 		if c.WebhookSecretFile == "" {
 			source += ": " + c.secretFile()
 		}
-	case "allow-private-targets":
-		if c.AllowPrivateTargets == nil {
-			source += ": true only while listening on loopback"
-		}
-		return c.allowPrivate(), source
 	}
 	switch v := s.value.Interface().(type) {
 	case time.Duration, byteSize, limitList, shareList, nameList:

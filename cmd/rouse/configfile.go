@@ -112,10 +112,7 @@ func (s setting) scalar(value ast.Node) (text string, fits bool) {
 		_, fits = kind.(float64)
 		return v.GetToken().Value, fits
 	case *ast.BoolNode:
-		switch kind.(type) {
-		case bool, *bool:
-			fits = true
-		}
+		_, fits = kind.(bool)
 		return v.GetToken().Value, fits
 	}
 	return strings.TrimSpace(value.String()), false

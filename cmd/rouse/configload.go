@@ -131,10 +131,6 @@ func (s setting) parseScalar(text string) error {
 		b, err := strconv.ParseBool(text)
 		*p = b
 		return err
-	case **bool:
-		b, err := strconv.ParseBool(text)
-		*p = &b
-		return err
 	}
 	return fmt.Errorf("setting %s has the type %s, which cannot be read", s.name, s.value.Type())
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/server"
 )
 
 // daprFlags are those of Dapr's own scheduler, with its defaults, so that what starts that can start this.
@@ -111,7 +112,7 @@ func (f *daprFlags) adapt(in *inForce, given map[string]bool) {
 		set("listen", "")
 	}
 	// Sidecars come from other machines. The API may be reached by anybody only if somebody says so.
-	if host, _, err := net.SplitHostPort(in.Listen); in.Listen == "" || err == nil && loopback(host) {
+	if in.Listen == "" || server.OnLoopback(in.Listen) {
 		set("insecure", "true")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/server"
 )
 
 // probes are the ports on which Dapr's scheduler is asked how it is: GET /healthz, and GET /metrics or, as
@@ -51,7 +52,7 @@ func (p *probes) serve(what, host string, port int, answer http.HandlerFunc, pat
 	for _, pattern := range patterns {
 		mux.HandleFunc(pattern, answer)
 	}
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	s := &http.Server{Handler: server.Guard(mux, l.Addr(), nil), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	p.servers = append(p.servers, s)
 	p.running.Go(func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {

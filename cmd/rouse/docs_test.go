@@ -160,9 +160,6 @@ func TestSettingsAreDocumented(t *testing.T) {
 func TestDefaultsAreWhatTheirTextsSay(t *testing.T) {
 	var c Config
 	for _, s := range c.settings() {
-		if s.name == "allow-private-targets" {
-			continue // its default is not to be set
-		}
 		if err := s.parse(s.def); err != nil {
 			t.Errorf("default of %s: %v", s.name, err)
 		}

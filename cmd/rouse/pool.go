@@ -14,9 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/pool"
 	"github.com/rousehq/rouse/pool/amqp"
 	"github.com/rousehq/rouse/pool/driver"
+	"github.com/rousehq/rouse/server"
 )
 
 // poolCmd is what there is about pools of keyed workers.
@@ -71,6 +73,9 @@ func (c *poolRunCmd) Run(a *app) error {
 	if err := file.withoutTimers(); err != nil {
 		return err
 	}
+	if err := server.CheckListener("listen", file.Listen, defaultPoolListen, file.Insecure); err != nil {
+		return rouse.Refuse(c.Config, "", err.Error(), "")
+	}
 	log := a.logger(&Config{LogLevel: c.LogLevel, LogFormat: c.LogFormat})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -123,7 +128,7 @@ func (c *poolRunCmd) Run(a *app) error {
 	}
 	stopped := context.AfterFunc(a.ctx, func() { a.note("stopping: workers may finish what they have; a second signal ends them") })
 	defer stopped()
-	return manage(a.ctx, pools, listener, mux)
+	return manage(a.ctx, pools, listener, server.Guard(mux, listener.Addr(), file.Hosts))
 }
 
 // manage runs the pools and their server until ctx ends, or one of them cannot go on.

@@ -22,8 +22,10 @@ import (
 
 // poolsFile is the file that rouse pool reads. docs/pools.md describes it, and a test compares the two.
 type poolsFile struct {
-	Listen string      `yaml:"listen"`
-	Pools  []poolEntry `yaml:"pools"`
+	Listen   string      `yaml:"listen"`
+	Insecure bool        `yaml:"insecure"` // Listen may be an address that other machines reach
+	Hosts    []string    `yaml:"hosts"`    // as the setting of rouse serve
+	Pools    []poolEntry `yaml:"pools"`
 }
 
 type poolEntry struct {

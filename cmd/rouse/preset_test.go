@@ -11,10 +11,8 @@ func TestPresetsAreValid(t *testing.T) {
 		var f configFlags
 		settings := f.settings()
 		for _, s := range settings {
-			if s.name != "allow-private-targets" { // which has none
-				if err := s.parse(s.def); err != nil {
-					t.Fatal(err)
-				}
+			if err := s.parse(s.def); err != nil {
+				t.Fatal(err)
 			}
 		}
 		f.Preset = name
@@ -38,9 +36,7 @@ func TestPresetsAreValid(t *testing.T) {
 func TestTheLeasePreset(t *testing.T) {
 	f := configFlags{}
 	for _, s := range f.settings() {
-		if s.name != "allow-private-targets" {
-			_ = s.parse(s.def) // TestDefaultsAreWhatTheirTextsSay
-		}
+		_ = s.parse(s.def) // TestDefaultsAreWhatTheirTextsSay
 	}
 	f.Preset, f.Hold = "demo-lease", time.Minute
 	in, err := f.load(map[string]bool{"preset": true, "hold": true})

@@ -12,12 +12,15 @@ var never = prefixes(
 	"192.0.0.192/32",     // Oracle
 )
 
-// special are the networks that AllowPrivate opens: all that is not globally reachable unicast.
+// global is the part of IPv6 from which addresses that are reachable everywhere are given out. All the rest is special, what is not
+// assigned yet included.
+var global = netip.MustParsePrefix("2000::/3")
+
+// special are the networks of IPv4, and of global, that are not globally reachable unicast. AllowPrivate opens them.
 var special = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
 	"192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
-	"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16",
-	"fc00::/7", "fec0::/10", "ff00::/8",
+	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 )
 
 func prefixes(list ...string) []netip.Prefix {
@@ -42,7 +45,7 @@ func fault(a netip.Addr, allowPrivate bool) string {
 			return "stands for " + inner.String() + ", which is link-local, or a cloud's metadata service"
 		}
 	}
-	if !allowPrivate && within(a, special) {
+	if !allowPrivate && (within(a, special) || a.Is6() && !global.Contains(a)) {
 		return "is not public, and this server delivers to public addresses only"
 	}
 	return ""
@@ -59,6 +62,7 @@ func within(a netip.Addr, list []netip.Prefix) bool {
 
 var (
 	compatible = netip.MustParsePrefix("::/96")
+	translated = netip.MustParsePrefix("::ffff:0:0:0/96") // RFC 2765
 	nat64      = netip.MustParsePrefix("64:ff9b::/96")
 	nat64Local = netip.MustParsePrefix("64:ff9b:1::/48")
 	sixToFour  = netip.MustParsePrefix("2002::/16")
@@ -73,7 +77,7 @@ func embedded(a netip.Addr) []netip.Addr {
 	b := a.As16()
 	v4 := func(i, j, k, l int) netip.Addr { return netip.AddrFrom4([4]byte{b[i], b[j], b[k], b[l]}) }
 	switch {
-	case compatible.Contains(a), nat64.Contains(a):
+	case compatible.Contains(a), translated.Contains(a), nat64.Contains(a):
 		return []netip.Addr{v4(12, 13, 14, 15)}
 	case nat64Local.Contains(a): // the prefix may be of 48 or of up to 96 bits; RFC 6052 leaves out the byte 8
 		return []netip.Addr{v4(6, 7, 9, 10), v4(7, 9, 10, 11), v4(9, 10, 11, 12), v4(12, 13, 14, 15)}

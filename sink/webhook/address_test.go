@@ -23,11 +23,13 @@ func TestAddresses(t *testing.T) {
 		"::": private, "::1": private, "::7f00:1": private, "::ffff:127.0.0.1": private, "::ffff:10.1.2.3": private,
 		"64:ff9b::1.1.1.1": private, "64:ff9b:1::1": private, "2001::1": private, "2001:db8::1": private, "2002:101:101::1": private,
 		"fc00::1": private, "fd12:3456::1": private, "fec0::1": private, "ff02::1": private, "100::1": private,
+		"::ffff:0:127.0.0.1": private, "::ffff:0:1.1.1.1": private, "1000::1": private, "1fff:ffff::1": private, "4000::1": private,
+		"5f00::1": private, "8000::1": private, "e000::1": private, "3fff:fff::1": private, "200::1": private,
 
 		"169.254.0.1": closed, "169.254.169.254": closed, "169.254.170.2": closed, "::ffff:169.254.169.254": closed,
 		"fe80::1": closed, "fe80::1%eth0": closed, "febf::1": closed, "fd00:ec2::254": closed, "fd20:ce::254": closed,
 		"100.100.100.200": closed, "168.63.129.16": closed, "192.0.0.192": closed,
-		"::169.254.169.254": closed, "64:ff9b::169.254.169.254": closed, "64:ff9b::a9fe:a9fe": closed,
+		"::169.254.169.254": closed, "::ffff:0:169.254.169.254": closed, "64:ff9b::169.254.169.254": closed, "64:ff9b::a9fe:a9fe": closed,
 		"64:ff9b:1:a9fe:a9:fe00::": closed, "64:ff9b:1::169.254.169.254": closed, "2002:a9fe:a9fe::1": closed,
 		"2001:0:a9fe:a9fe::": closed, "2001:0:1:1:0:0:5601:5601": closed, "2606::1%eth0": closed,
 	} {

@@ -100,7 +100,11 @@ func (s *Sink) hostFault(host string, bracketed bool) (wrong, cure string) {
 	const named = "use a name such as hooks.example.com"
 	if a, err := netip.ParseAddr(host); err == nil && bracketed == a.Is6() {
 		if why := fault(a, s.opts.AllowPrivate); why != "" {
-			return "leads to " + a.String() + ", which " + why, "use a public address"
+			cure = "use a public address"
+			if fault(a, true) == "" {
+				cure += ", or start the server with allow-private-targets"
+			}
+			return "leads to " + a.String() + ", which " + why, cure
 		}
 		return "", ""
 	}
@@ -119,7 +123,7 @@ func (s *Sink) hostFault(host string, bracketed bool) (wrong, cure string) {
 		return "has a host that some read as a number and others as a name", named + ", or a full IP address"
 	}
 	if !s.opts.AllowPrivate && last == "localhost" {
-		return "leads to this machine, and this server delivers to public addresses only", named
+		return "leads to this machine, and this server delivers to public addresses only", named + ", or start the server with allow-private-targets"
 	}
 	return "", ""
 }
