@@ -10,7 +10,8 @@ type Node struct {
 	Leader   bool     `json:"leader"` // it does what is done once for all
 	Buckets  int      `json:"buckets"`
 	Strategy string   `json:"strategy,omitzero"`
-	Roles    []string `json:"roles,omitempty"` // what it does, if not everything
+	Roles    []string `json:"roles,omitempty"`  // what it does, if not everything
+	Claims   []string `json:"claims,omitempty"` // namespaces whose timers it claims, if not all
 }
 
 // NodeList is the nodes that serve a store, in the order of their ids.

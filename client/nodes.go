@@ -15,9 +15,10 @@ type Node struct {
 	Started  rouse.Instant
 	Self     bool // it gave the answer
 	Leader   bool // it does what is done once for all nodes, which is bookkeeping only
-	Buckets  int  // shares of the timers that it has now
+	Buckets  int  // buckets of the timers that it has now
 	Strategy string
 	Roles    []string // what it does, if not everything
+	Claims   []string // namespaces whose timers it claims, if not all
 }
 
 // Nodes returns the nodes that serve the store, in the order of their ids. A node that is alone tells of itself. It is tried again.
@@ -31,7 +32,7 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	list := make([]Node, len(response.Nodes))
 	for i, p := range response.Nodes {
 		list[i] = Node{ID: p.GetId(), Address: p.GetAddress(), Version: p.GetVersion(), Started: rouse.Instant(p.GetStartedMs()), Self: p.GetSelf(),
-			Leader: p.GetLeader(), Buckets: int(p.GetBuckets()), Strategy: p.GetStrategy(), Roles: p.GetRoles()}
+			Leader: p.GetLeader(), Buckets: int(p.GetBuckets()), Strategy: p.GetStrategy(), Roles: p.GetRoles(), Claims: p.GetClaims()}
 	}
 	return list, nil
 }

@@ -54,7 +54,11 @@ func (m *moody) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 func begin(t *testing.T, store rouse.Store, s rouse.Sink, o Options) *house {
 	t.Helper()
 	o.Compile = schedule.Compile
-	h := &house{Engine: New(store, claim.NewSole(o.Buckets), s, o), t: t, store: store}
+	var strategy rouse.Strategy = claim.NewSole(o.Buckets)
+	if len(o.Namespaces) > 0 {
+		strategy = claim.NewLease(1, 10*time.Second)
+	}
+	h := &house{Engine: New(store, strategy, s, o), t: t, store: store}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(ctx) }()
@@ -421,6 +425,43 @@ func TestExplainGivesTheDueTimeOfWhatIsHeld(t *testing.T) {
 			if err != nil || x.Reasons[0].Code != "scheduled" || x.Reasons[0].At != due || !strings.Contains(x.Summary, x.when(due)) {
 				t.Errorf("%s: %+v, %v; it is due at %v", node, x.Reasons, err, due)
 			}
+		}
+	})
+}
+
+// few is Claims of some namespaces.
+type few []string
+
+func (f few) All() bool                 { return false }
+func (f few) Has(namespace string) bool { return slices.Contains(f, namespace) }
+
+// TestANamespaceThatNoNodeClaimsIsReported: when a timer is created in it, by explain, and when its timers are overdue.
+func TestANamespaceThatNoNodeClaimsIsReported(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var told []int
+		o := Options{Namespaces: []string{"other"}, Claims: few{"other"}, Events: Events{Unclaimed: func(ns string, overdue int) {
+			if ns != "n" {
+				t.Errorf("namespace %q is reported", ns)
+			}
+			told = append(told, overdue)
+		}}}
+		o.Compile = schedule.Compile
+		h := begin(t, mem.New(), always(0, done), o)
+		time.Sleep(10 * time.Second)
+		h.put("a", "@after 5s")
+		if !slices.Equal(told, []int{0}) {
+			t.Errorf("at the create %v were reported", told)
+		}
+		x, err := h.Explain(t.Context(), key("a"), 0)
+		if err != nil || x.Reasons[0].Code != "scheduled" || x.Reasons[1].Code != "unclaimed" {
+			t.Errorf("%+v, %v", x.Reasons, err)
+		}
+		time.Sleep(3 * time.Minute)
+		if n := h.Violations().Homeless; n != 1 || !slices.Contains(told, 1) {
+			t.Errorf("%d timers are counted, %v reported", n, told)
+		}
+		if x, err = h.Explain(t.Context(), key("a"), 0); err != nil || x.Reasons[0].Code != "unclaimed" {
+			t.Errorf("%+v, %v", x.Reasons, err)
 		}
 	})
 }

@@ -75,6 +75,8 @@ type Options struct {
 	ClaimBatch int
 	// Namespaces are those whose timers this node claims where rows are held; empty is all.
 	Namespaces []string
+	// Claims are the namespaces that live nodes claim. Nil is all.
+	Claims Claims
 	// Leader says whether this node does what one node does for all, such as forgetting old records. Nil is yes.
 	Leader func() bool
 
@@ -89,6 +91,17 @@ type Options struct {
 
 	// Look is how often the invariants are looked at; default 1 min; negative is never.
 	Look time.Duration
+}
+
+// Claims are the namespaces that live nodes claim, as far as this one knows.
+type Claims interface {
+	All() bool                 // every namespace is claimed
+	Has(namespace string) bool // this one is
+}
+
+// unclaimed says whether no live node claims a namespace, so that its timers wait.
+func (e *Engine) unclaimed(namespace string) bool {
+	return e.opts.Claims != nil && !e.opts.Claims.Has(namespace)
 }
 
 func (o Options) withDefaults() Options {

@@ -21,6 +21,10 @@ type Events struct {
 	Failed    func(what string, err error) // something that is tried again
 	Shed      func(rows int)               // rows put off because memory was full
 	Conflict  func(writes int)             // settles that named an old revision
+
+	// Unclaimed is called when a timer is created in a namespace that no live node claims, and when timers of such namespaces are found
+	// overdue: how many, at least.
+	Unclaimed func(namespace string, overdue int)
 }
 
 func (ev *Events) sent(fires []rouse.Fire, now rouse.Instant) {
@@ -56,6 +60,12 @@ func (ev *Events) failed(what string, err error) {
 func (ev *Events) shed(n int) {
 	if ev.Shed != nil {
 		ev.Shed(n)
+	}
+}
+
+func (ev *Events) unclaimed(namespace string, overdue int) {
+	if ev.Unclaimed != nil {
+		ev.Unclaimed(namespace, overdue)
 	}
 }
 

@@ -24,7 +24,7 @@ type Explanation struct {
 
 // Reason is one fact of an explanation.
 type Reason struct {
-	Code string        // firing, waiting, obstacle, accepted, retrying, paused, scheduled, waited, skips, ended, dead, fired, missed, skipped, calendar, unknown, off
+	Code string        // firing, waiting, obstacle, accepted, retrying, paused, scheduled, waited, unclaimed, skips, ended, dead, fired, missed, skipped, calendar, unknown, off
 	Text string        // a sentence
 	At   rouse.Instant // when it happened, or will; 0 is now
 }
@@ -178,6 +178,13 @@ func (e *Engine) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant)
 	x.tellWaits(t)
 	if t.Paused && t.Attempts != 0 {
 		x.say("paused", t.Until, "It is paused%s%s, while the occurrence of %s is being retried.", because(t.Reason), until(x, t.Until), x.when(occ.Due))
+	}
+	if e.unclaimed(t.Key.Namespace) {
+		x.say("unclaimed", 0, "No live node claims the namespace %q, so nothing of it fires until one does: see claims of rouse serve, and rouse nodes.", t.Key.Namespace)
+		if current && t.SentAt(occ.Due) <= now { // that is why, not what comes first
+			last := len(x.Reasons) - 1
+			x.Reasons[0], x.Reasons[last] = x.Reasons[last], x.Reasons[0]
+		}
 	}
 	if obstacle != "" {
 		x.say("obstacle", 0, "Its target is held up: %s.", obstacle)

@@ -17,6 +17,7 @@ type Violations struct {
 	Stuck     int    // rows long overdue that wait in memory for their time, which has passed
 	HeldOver  int    // rows in memory whose hold has ended long ago, and which nobody gave up
 	Total     uint64 // of all kinds, over all looks
+	Homeless  int    // overdue rows in namespaces that no live node claims, up to a thousand; no fault of this node's, and not in Total
 }
 
 // watch is what the looks came to.
@@ -76,14 +77,17 @@ func (e *Engine) inspect(ctx context.Context) error {
 		keys[i] = found[i].key
 	}
 	var rows []rouse.Row
+	var err error
 	if len(keys) > 0 {
-		var err error
 		if rows, err = e.store.Get(ctx, keys); err != nil {
 			return err
 		}
 	}
 	var v Violations
 	var worst rouse.Key
+	if v.Homeless, err = e.homeless(ctx); err != nil {
+		return err
+	}
 	for i, s := range found {
 		if rows[i].Revision == s.revision && e.stillSuspect(&s) {
 			*s.what(&v)++
@@ -102,6 +106,32 @@ func (e *Engine) inspect(ctx context.Context) error {
 			n, v.Unclaimed, v.Stuck, v.HeldOver, worst.Namespace, worst.Name))
 	}
 	return nil
+}
+
+// homeless counts overdue rows in namespaces that no live node claims.
+func (e *Engine) homeless(ctx context.Context) (n int, err error) {
+	if e.opts.Claims == nil || e.opts.Claims.All() {
+		return 0, nil
+	}
+	all := make([]uint32, e.opts.Buckets)
+	for i := range all {
+		all[i] = uint32(i)
+	}
+	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: all, Ahead: -overdue, Limit: 1000})
+	if err != nil {
+		return 0, err
+	}
+	of := map[string]int{}
+	for i := range batch.Rows {
+		if ns := batch.Rows[i].Key.Namespace; e.unclaimed(ns) {
+			of[ns]++
+			n++
+		}
+	}
+	for ns, overdue := range of {
+		e.opts.Events.unclaimed(ns, overdue)
+	}
+	return n, nil
 }
 
 // suspects returns which of the overdue rows are not where they should be.

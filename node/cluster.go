@@ -78,7 +78,9 @@ func (c *Config) checkCluster() (errs []error) {
 }
 
 // has says whether the node has a role.
-func (c *Config) has(role string) bool { return len(c.Roles) == 0 || slices.Contains(c.Roles, role) }
+func (c *Config) has(role string) bool { return has(c.Roles, role) }
+
+func has(roles []string, role string) bool { return len(roles) == 0 || slices.Contains(roles, role) }
 
 // cluster is a node's place among those that share its store. A node that has its store to itself is alone in it.
 type cluster struct {
@@ -87,6 +89,7 @@ type cluster struct {
 	shared   bool
 	leader   func() bool
 	nodes    func(context.Context) ([]claim.Node, error)
+	claims   claims
 	election *kubelease.Elector // nil: the nodes elect the leader by a lease of the store
 }
 
@@ -97,6 +100,7 @@ type said struct {
 	Started  rouse.Instant `json:"started"`
 	Strategy string        `json:"strategy"`
 	Roles    []string      `json:"roles,omitempty"`
+	Claims   []string      `json:"claims,omitempty"` // namespaces that it claims; none is all, if it has the role scheduler
 	Dapr     string        `json:"dapr,omitempty"`
 	// Reminders is where the node serves reminders.
 	Reminders string `json:"reminders,omitempty"`
@@ -119,7 +123,7 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(said{Address: c.advertised(n.Addr()), Version: c.Version, Started: started, Strategy: c.Strategy, Roles: c.Roles,
+	data, err := json.Marshal(said{Address: c.advertised(n.Addr()), Version: c.Version, Started: started, Strategy: c.Strategy, Roles: c.Roles, Claims: c.Claims,
 		Dapr: n.daprAddress(), Reminders: n.reminderAddress()})
 	if err != nil {
 		return nil, err
@@ -155,6 +159,7 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 // alone is the place of a node that has its store to itself. Its store has one bucket.
 func (n *Node) alone() *cluster {
 	cl := &cluster{strategy: claim.NewSole(1), buckets: 1}
+	cl.claims.set([]said{{Roles: n.cfg.Roles, Claims: n.cfg.Claims}})
 	if n.cfg.Strategy != "bucket" {
 		cl.strategy = n.holding(mem.New(), 1)
 	}
@@ -320,7 +325,7 @@ func (cl *cluster) list(self string) func(context.Context) ([]server.Node, error
 			var s said
 			_ = json.Unmarshal(n.Data, &s) // what a node of another version says may be something else
 			list[i] = server.Node{ID: n.ID, Address: s.Address, Version: s.Version, Started: s.Started, Self: n.ID == self, Leader: n.Leader,
-				Buckets: len(n.Buckets), Strategy: s.Strategy, Roles: s.Roles}
+				Buckets: len(n.Buckets), Strategy: s.Strategy, Roles: s.Roles, Claims: s.Claims}
 		}
 		return list, nil
 	}

@@ -90,7 +90,7 @@ func (m *metrics) tickMissed(log *slog.Logger) func(int) {
 	return func(n int) {
 		m.missed.Add(float64(n))
 		if n > 0 {
-			log.Error("timers were due long ago and nobody claimed them; they are claimed now: please report this", "timers", n)
+			log.Error("timers were due long ago and no node claimed them: see rouse explain, and rouse_unclaimed_timers for namespaces without a node", "timers", n)
 		}
 	}
 }
@@ -121,6 +121,9 @@ func (m *metrics) watch(e *engine.Engine, store rouse.Store) {
 	violated("unclaimed", func(v engine.Violations) int { return v.Unclaimed })
 	violated("stuck", func(v engine.Violations) int { return v.Stuck })
 	violated("held-over", func(v engine.Violations) int { return v.HeldOver })
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_unclaimed_timers",
+		Help: "Overdue timers in namespaces that no live node claims, at the last look, up to a thousand. Should be 0."},
+		func() float64 { return float64(e.Violations().Homeless) }))
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_invariant_looks_total", Help: "Looks at the invariants."},
 		func() float64 { return float64(e.Violations().Looks) }))
 	if c, ok := store.(rouse.Checked); ok {
@@ -167,6 +170,11 @@ func (m *metrics) events(log *slog.Logger) engine.Events {
 			m.shed.Add(float64(rows))
 			if n := quiet.allow("shed"); n > 0 {
 				log.Warn("memory is full of fires for slow targets; some are put off", "rows", rows, "times", n)
+			}
+		},
+		Unclaimed: func(namespace string, overdue int) {
+			if n := quiet.allow("unclaimed " + namespace); n > 0 {
+				log.Warn("no live node claims the namespace: its timers wait until one does", "namespace", namespace, "overdue", overdue, "times", n)
 			}
 		},
 		Conflict: func(writes int) { m.conflicts.Add(float64(writes)) },

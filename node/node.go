@@ -235,6 +235,7 @@ func (n *Node) assemble() {
 		Scatter:         cfg.Scatter || !cfg.has("scheduler"),
 		ClaimBatch:      cfg.ClaimBatch,
 		Namespaces:      cfg.Claims,
+		Claims:          &n.cluster.claims,
 		Leader:          n.cluster.leader,
 		Near:            n.pools.near(),
 		Route:           local.Route,
@@ -329,6 +330,9 @@ func (n *Node) Run(ctx context.Context) error {
 	var serverErr error
 	if n.secrets != nil {
 		parts.Go(func() { n.secrets.watch(ctx, n.cfg.Log) })
+	}
+	if n.cluster.nodes != nil {
+		parts.Go(func() { n.cluster.claims.follow(ctx, n.cluster.nodes, n.cfg.Log) })
 	}
 	if n.cluster.election != nil {
 		parts.Go(func() { n.cluster.election.Run(ctx) })

@@ -21,9 +21,10 @@ type Node struct {
 	Started  rouse.Instant // by the store's clock
 	Self     bool          // it is the one that is asked
 	Leader   bool          // it does what is done once for all nodes, which is bookkeeping only
-	Buckets  int           // shares of the timers that it has now
+	Buckets  int           // buckets of the timers that it has now
 	Strategy string        // how nodes share the timers
 	Roles    []string      // what it does; empty: everything
+	Claims   []string      // namespaces whose timers it claims; empty: all
 }
 
 // nodesWithin bounds an answer of Options.Nodes, which may have to ask the store.
@@ -35,7 +36,7 @@ const loneNode = "local"
 // nodes returns the nodes in the order of their ids.
 func (s *service) nodes(ctx context.Context) ([]Node, error) {
 	if s.opts.Nodes == nil {
-		return []Node{{ID: loneNode, Version: s.opts.Version, Started: s.started, Self: true, Leader: true}}, nil
+		return []Node{{ID: loneNode, Version: s.opts.Version, Started: s.started, Self: true, Leader: true, Buckets: 1}}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, nodesWithin)
 	defer cancel()
@@ -59,7 +60,7 @@ func (f *adminFace) ListNodes(ctx context.Context, _ *rousev1.ListNodesRequest) 
 	out := &rousev1.ListNodesResponse{Nodes: make([]*rousev1.Node, len(list))}
 	for i, n := range list {
 		out.Nodes[i] = &rousev1.Node{Id: n.ID, Address: n.Address, Version: n.Version, StartedMs: int64(n.Started), Self: n.Self,
-			Leader: n.Leader, Buckets: uint32(n.Buckets), Strategy: n.Strategy, Roles: n.Roles}
+			Leader: n.Leader, Buckets: uint32(n.Buckets), Strategy: n.Strategy, Roles: n.Roles, Claims: n.Claims}
 	}
 	return out, nil
 }
@@ -75,7 +76,7 @@ func (f *httpFace) listNodes(c *call) error {
 	out := api.NodeList{Nodes: make([]api.Node, len(list))}
 	for i, n := range list {
 		out.Nodes[i] = api.Node{ID: n.ID, Address: n.Address, Version: n.Version, Started: api.TimeOf(n.Started), Self: n.Self, Leader: n.Leader,
-			Buckets: n.Buckets, Strategy: n.Strategy, Roles: n.Roles}
+			Buckets: n.Buckets, Strategy: n.Strategy, Roles: n.Roles, Claims: n.Claims}
 	}
 	return c.reply(http.StatusOK, out)
 }

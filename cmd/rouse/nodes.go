@@ -31,11 +31,11 @@ func (nodesCmd) Run(a *app) error {
 		if err != nil {
 			return err
 		}
-		t := newTable(a, "NODE", "ADDRESS", "VERSION", "UP", "LEADER", "BUCKETS", "STRATEGY", "ROLES")
+		t := newTable(a, "NODE", "ADDRESS", "VERSION", "UP", "LEADER", "BUCKETS", "STRATEGY", "ROLES", "CLAIMS")
 		for _, n := range list {
 			if a.cli.JSON {
 				err = a.printJSON(api.Node{ID: n.ID, Address: n.Address, Version: n.Version, Started: api.TimeOf(n.Started), Self: n.Self, Leader: n.Leader,
-					Buckets: n.Buckets, Strategy: n.Strategy, Roles: n.Roles})
+					Buckets: n.Buckets, Strategy: n.Strategy, Roles: n.Roles, Claims: n.Claims})
 			} else {
 				err = t.row(nodeCells(&n)...)
 			}
@@ -58,10 +58,14 @@ func nodeCells(n *client.Node) []string {
 	if n.Leader {
 		leader = "yes"
 	}
+	claims := "all"
+	if len(n.Claims) > 0 {
+		claims = strings.Join(n.Claims, ",")
+	}
 	if len(n.Roles) > 0 {
 		roles = strings.Join(n.Roles, ",")
 	}
-	return []string{id, orDash(n.Address), orDash(n.Version), orDash(up), orDash(leader), fmt.Sprint(n.Buckets), orDash(n.Strategy), roles}
+	return []string{id, orDash(n.Address), orDash(n.Version), orDash(up), orDash(leader), fmt.Sprint(n.Buckets), orDash(n.Strategy), roles, claims}
 }
 
 // orDash shows that there is nothing to show.

@@ -2765,7 +2765,7 @@ func (x *ExplainResponse) GetNext() []*Coming {
 // Reason is one fact of an explanation.
 type Reason struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// firing, waiting, waited, obstacle, accepted, retrying, paused, scheduled, skips, ended, dead, fired, missed, skipped, calendar, unknown or off
+	// firing, waiting, waited, obstacle, accepted, retrying, paused, scheduled, unclaimed, skips, ended, dead, fired, missed, skipped, calendar, unknown or off
 	Code          string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	Text          string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	AtMs          int64  `protobuf:"varint,3,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // when it happened, or will; 0: now
@@ -4225,9 +4225,10 @@ type Node struct {
 	StartedMs     int64                  `protobuf:"varint,4,opt,name=started_ms,json=startedMs,proto3" json:"started_ms,omitempty"`
 	Self          bool                   `protobuf:"varint,5,opt,name=self,proto3" json:"self,omitempty"`        // it gave this answer
 	Leader        bool                   `protobuf:"varint,6,opt,name=leader,proto3" json:"leader,omitempty"`    // it does what is done once for all, which is bookkeeping only
-	Buckets       uint32                 `protobuf:"varint,7,opt,name=buckets,proto3" json:"buckets,omitempty"`  // shares of the timers that it has now
+	Buckets       uint32                 `protobuf:"varint,7,opt,name=buckets,proto3" json:"buckets,omitempty"`  // buckets of the timers that it has now
 	Strategy      string                 `protobuf:"bytes,8,opt,name=strategy,proto3" json:"strategy,omitempty"` // how nodes share the timers
 	Roles         []string               `protobuf:"bytes,9,rep,name=roles,proto3" json:"roles,omitempty"`       // what it does, if not everything
+	Claims        []string               `protobuf:"bytes,10,rep,name=claims,proto3" json:"claims,omitempty"`    // namespaces whose timers it claims; none: all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4321,6 +4322,13 @@ func (x *Node) GetStrategy() string {
 func (x *Node) GetRoles() []string {
 	if x != nil {
 		return x.Roles
+	}
+	return nil
+}
+
+func (x *Node) GetClaims() []string {
+	if x != nil {
+		return x.Claims
 	}
 	return nil
 }
@@ -6679,7 +6687,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x05fired\x18\x04 \x01(\x04R\x05fired\"\x12\n" +
 	"\x10ListNodesRequest\"9\n" +
 	"\x11ListNodesResponse\x12$\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x0e.rouse.v1.NodeR\x05nodes\"\xe1\x01\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x0e.rouse.v1.NodeR\x05nodes\"\xf9\x01\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
@@ -6690,7 +6698,9 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06leader\x18\x06 \x01(\bR\x06leader\x12\x18\n" +
 	"\abuckets\x18\a \x01(\rR\abuckets\x12\x1a\n" +
 	"\bstrategy\x18\b \x01(\tR\bstrategy\x12\x14\n" +
-	"\x05roles\x18\t \x03(\tR\x05roles\"\xcd\x01\n" +
+	"\x05roles\x18\t \x03(\tR\x05roles\x12\x16\n" +
+	"\x06claims\x18\n" +
+	" \x03(\tR\x06claims\"\xcd\x01\n" +
 	"\x0ePreviewRequest\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x1a\n" +
 	"\btimezone\x18\x02 \x01(\tR\btimezone\x12\x17\n" +

@@ -1,0 +1,80 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse/claim"
+)
+
+// claimsEvery is how often a node looks which namespaces the live nodes claim. A namespace that lost its last node shows up so late.
+const claimsEvery = 5 * time.Second
+
+// claims are the namespaces that live nodes claim, as this node knows it. It is safe for concurrent use.
+type claims struct {
+	mu    sync.RWMutex
+	known bool // otherwise all count as claimed
+	all   bool
+	of    map[string]bool
+}
+
+// All says whether every namespace is claimed.
+func (c *claims) All() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.all || !c.known
+}
+
+// Has says whether a live node claims a namespace.
+func (c *claims) Has(namespace string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.all || !c.known || c.of[namespace]
+}
+
+// set takes over what nodes have published.
+func (c *claims) set(list []said) {
+	all, of := false, map[string]bool{}
+	for i := range list {
+		s := &list[i]
+		if !has(s.Roles, "scheduler") {
+			continue
+		}
+		all = all || len(s.Claims) == 0
+		for _, ns := range s.Claims {
+			of[ns] = true
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known, c.all, c.of = true, all, of
+}
+
+// follow keeps what is known up to date until ctx ends. What cannot be read leaves it as it is.
+func (c *claims) follow(ctx context.Context, nodes func(context.Context) ([]claim.Node, error), log *slog.Logger) {
+	tick := time.NewTicker(claimsEvery)
+	defer tick.Stop()
+	for {
+		asking, cancel := context.WithTimeout(ctx, claimsEvery)
+		list, err := nodes(asking)
+		cancel()
+		if err == nil && len(list) > 0 {
+			published := make([]said, len(list))
+			for i, n := range list {
+				_ = json.Unmarshal(n.Data, &published[i]) // what a node of another version publishes claims everything
+			}
+			was := c.All()
+			if c.set(published); was && !c.All() {
+				log.Info("not every namespace is claimed by a live node: timers in the others wait")
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package node
+
+import "testing"
+
+// TestClaimsAreThoseOfTheNodesThatSchedule: nothing is taken for unclaimed before it is known, and a node that claims all claims each.
+func TestClaimsAreThoseOfTheNodesThatSchedule(t *testing.T) {
+	var c claims
+	for _, step := range []struct {
+		nodes     []said
+		all, a, b bool
+	}{
+		{nil, true, true, true},
+		{[]said{{Claims: []string{"a"}}, {Roles: []string{"api"}}}, false, true, false},
+		{[]said{{Claims: []string{"a"}}, {Claims: []string{"b"}}}, false, true, true},
+		{[]said{{Claims: []string{"a"}}, {}}, true, true, true},
+		{[]said{{Roles: []string{"api", "executor"}}}, false, false, false},
+	} {
+		if step.nodes != nil {
+			c.set(step.nodes)
+		}
+		if c.All() != step.all || c.Has("a") != step.a || c.Has("b") != step.b {
+			t.Errorf("%+v: all %v, a %v, b %v", step.nodes, c.All(), c.Has("a"), c.Has("b"))
+		}
+	}
+}
