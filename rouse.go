@@ -302,6 +302,9 @@ type Presence interface {
 	// Attend connects as a member. The store knows the member until the connection closes, which the end of its process does. The error is
 	// an errors.ErrUnsupported where the way to the store is one that keeps connections after the process.
 	Attend(ctx context.Context, member string) (Attendance, error)
+
+	// Announce signals Heard of every member that has a connection.
+	Announce(ctx context.Context) error
 }
 
 // Attendance is a member's connection. All methods may be called concurrently.
@@ -312,11 +315,8 @@ type Attendance interface {
 	// Absent returns those of the members that have no connection to the server now. It fails if this one is closed.
 	Absent(ctx context.Context, members []string) ([]string, error)
 
-	// Announce signals Heard of every member that has a connection.
-	Announce(ctx context.Context) error
-	Heard() <-chan struct{}
-
-	Done() <-chan struct{} // closed when the connection is
+	Heard() <-chan struct{} // somebody announced that there is something to look at
+	Done() <-chan struct{}  // closed when the connection is
 	Close()
 }
 

@@ -115,15 +115,12 @@ func (m *Member) news() {
 
 // announce tells the other members that there is something to look at. They look now and then without it.
 func (m *Member) announce(ctx context.Context) {
-	m.mu.Lock()
-	a := m.present
-	m.mu.Unlock()
-	if a == nil {
+	if m.o.Presence == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.o.patience())
 	defer cancel()
-	_ = a.Announce(ctx)
+	_ = m.o.Presence.Announce(ctx)
 }
 
 // seen notes which processes there are, from a look at the leases.

@@ -15,6 +15,8 @@ type nobody struct{}
 
 func (nobody) Attend(context.Context, string) (rouse.Attendance, error) { return nil, errDown }
 
+func (nobody) Announce(context.Context) error { return errDown }
+
 // attended runs a test in a bubble, with three nodes that keep connections to the store.
 func attended(t *testing.T, test func(t *testing.T, f *fleet, a, b, c *peer)) {
 	inFleet(t, func(t *testing.T, f *fleet) {

@@ -38,6 +38,12 @@ func (w *wire) Attend(ctx context.Context, member string) (rouse.Attendance, err
 	return a, err
 }
 
+// Announce tells all, if the way to the store is there.
+func (w *wire) Announce(ctx context.Context) error {
+	_, err := call(ctx, w, func(ctx context.Context) (struct{}, error) { return struct{}{}, w.store.Announce(ctx) })
+	return err
+}
+
 // detach closes the connection, as the end of the process or of the network does.
 func (w *wire) detach() {
 	w.mu.Lock()

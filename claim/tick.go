@@ -21,8 +21,8 @@ type TickOptions struct {
 	DelayedEvery time.Duration // between two advances of it; 0 is 1 min
 
 	// Missed is told how many rows became visible before the delayed clock and are still there, unclaimed, 1,000 at most: at each
-	// advance of it that this node makes, and 0 is what it should be told. They need no further care: the next claim takes what is
-	// visible, however long since. nil tells nobody.
+	// advance of it that this node makes, and 0 is what it should be told. This node claims them at once, whatever the first clock
+	// does. nil tells nobody.
 	Missed func(n int)
 }
 
@@ -31,7 +31,7 @@ type TickOptions struct {
 // one, so the first one after an outage covers all of it. A node whose claim did not get everything goes on, whatever the others
 // do meanwhile. One that dies after its advance costs one tick: rows are due by being visible, not by a tick.
 //
-// A second clock, some minutes behind, shows that nothing was missed: see TickOptions.Missed. It goes on while Run does.
+// A second clock, some minutes behind, claims what was missed, and counts it: see TickOptions.Missed. It goes on while Run does.
 //
 // A node asks the store about once a tick.
 type Tick struct {
@@ -40,7 +40,7 @@ type Tick struct {
 	grant   rouse.Grant
 	turn    chan struct{} // a token for whoever is in Grant, and owns what is below
 	clock   clock
-	more    chan struct{} // has something if a tick of this node's is not exhausted
+	more    chan struct{} // has something if there is more to claim than by the next tick
 	delayed clock         // belongs to Run
 }
 
@@ -138,7 +138,13 @@ func (t *Tick) missed(ctx context.Context, before rouse.Instant) {
 		n++
 	}
 	t.o.Missed(n)
+	if n > 0 {
+		t.look()
+	}
 }
+
+// look has what is visible claimed without an advance of the clock.
+func (t *Tick) look() { signal(t.more) }
 
 // Changed is never signalled: a grant is of one tick.
 func (t *Tick) Changed() <-chan struct{} { return nil }

@@ -156,13 +156,14 @@ type Engine struct {
 
 	holding map[rouse.Key]int // timers that an edit keeps from being sent; guarded by mu
 
-	grain  rouse.Instant         // see ownEnd
-	others rouse.Shared          // the store, if other nodes write to it; nil otherwise
-	hints  rouse.Watcher         // the store, if it can report what others write; nil otherwise
-	grant  atomic.Pointer[grant] // what the strategy granted last; never nil
-	serves atomic.Bool           // it has granted something: until then this node fires nothing
-	looks  *batch.Writer[rouse.Key, uint64]
-	swept  sweeps
+	grain    rouse.Instant         // see ownEnd
+	others   rouse.Shared          // the store, if other nodes write to it; nil otherwise
+	presence rouse.Presence        // the store, if it can tell the other nodes something; nil otherwise
+	hints    rouse.Watcher         // the store, if it can report what others write; nil otherwise
+	grant    atomic.Pointer[grant] // what the strategy granted last; never nil
+	serves   atomic.Bool           // it has granted something: until then this node fires nothing
+	looks    *batch.Writer[rouse.Key, uint64]
+	swept    sweeps
 
 	hindrances hindrances
 
@@ -175,6 +176,7 @@ type Engine struct {
 	room        chan struct{}  // the window shrank, or something must be read again
 	senders     sync.WaitGroup
 	stopping    atomic.Bool
+	yielded     atomic.Bool     // others have all but the attempts that are out
 	deliver     context.Context // lives until deliveries must end
 	began       chan struct{}   // closed when the store's clock is known
 }
@@ -196,11 +198,12 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	e.hints, _ = direct.(rouse.Watcher)
 	e.health.store, _ = direct.(rouse.Checked)
 	e.evaluations.signal = make(chan struct{}, 1)
+	e.presence, _ = direct.(rouse.Presence)
 	e.compiled.compile = o.Compile
 	e.compiled.store, e.compiled.shared = store, o.Shared
 	e.grant.Store(&grant{})
 	e.grain = newGrain()
-	e.swept.leaving = map[uint32]bool{}
+	e.swept.leaving, e.swept.kept = map[uint32]time.Time{}, map[uint32]bool{}
 	if o.Shared {
 		e.others = direct.(rouse.Shared)
 		e.looks = batch.New(batch.Options{MaxItems: o.MaxCommit, MaxBytes: 8 << 20, Queue: o.Queue},
@@ -210,8 +213,8 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	return e
 }
 
-// Run fires timers until ctx ends; then it starts no more deliveries, waits up to Grace for those that run, settles them,
-// gives holds back, and returns nil. It returns an error only if it could not begin: a store that fails later is tried
+// Run fires timers until ctx ends; then it starts no more deliveries, leaves all other timers to other nodes, waits up to Grace for the
+// deliveries that run, settles them, and returns nil. It returns an error only if it could not begin: a store that fails later is tried
 // again for as long as it takes. Run is called once.
 func (e *Engine) Run(ctx context.Context) error {
 	if err := e.clock.start(ctx); err != nil {
@@ -224,7 +227,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.window.wheel = wheel.New(e.Now())
 	e.mu.Unlock()
 
-	// Five lives, ended one after another: reading and firing; deliveries; evaluating; settling and commits; what the strategy keeps.
+	// Six lives, ended one after another: reading and firing; what the strategy keeps; deliveries; evaluating; settling; commits.
 	deliver, endDeliveries := context.WithCancel(context.WithoutCancel(ctx))
 	evaluate, endEvaluating := context.WithCancel(context.WithoutCancel(ctx))
 	settle, endSettling := context.WithCancel(context.WithoutCancel(ctx))
@@ -260,6 +263,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	<-ctx.Done()
 	e.stopping.Store(true)
 	front.Wait()
+	e.yield(commit)
+	endStrategy()
+	strategies.Wait()
+	settlers.Go(func() { e.releaseLoop(settle) })
 	e.drain(endDeliveries)
 	endEvaluating()
 	evaluators.Wait()
@@ -268,8 +275,6 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.release(commit)
 	endCommits()
 	committers.Wait()
-	endStrategy()
-	strategies.Wait()
 	e.hub.close()
 	return nil
 }
@@ -303,6 +308,13 @@ func (e *Engine) drain(end func()) {
 	e.senders.Wait()
 }
 
+// releaseLoop gives back, until ctx ends, what came under a hold and was not sent after all.
+func (e *Engine) releaseLoop(ctx context.Context) {
+	for e.others != nil && sleep(ctx, leavingLook) {
+		e.release(ctx)
+	}
+}
+
 // release gives the holds of rows that were not fired back, so that another node fires them at once.
 func (e *Engine) release(ctx context.Context) {
 	e.mu.Lock()
@@ -318,6 +330,7 @@ func (e *Engine) release(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, e.opts.Grace)
 		defer cancel()
 		_, _ = e.writer.Do(ctx, items) // a hold that is not given back ends by itself
+		e.announce(ctx)
 	}
 }
 

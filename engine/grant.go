@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -55,15 +56,16 @@ func (e *Engine) granted(g rouse.Grant) (gained []uint32) {
 	lost := false
 	for _, b := range was.buckets {
 		if was.span == 0 && !is.owns(b) { // also one that could not be read
-			e.swept.leaving[b], lost = true, true
+			e.swept.leaving[b], lost = time.Now(), true
 		}
 	}
 	for _, b := range g.Buckets {
 		delete(e.swept.leaving, b)
+		delete(e.swept.kept, b)
 	}
 	if lost {
 		for _, en := range e.window.entries {
-			if en.held.IsZero() && !en.busy() && e.swept.leaving[en.row.Bucket] {
+			if _, leaving := e.swept.leaving[en.row.Bucket]; leaving && en.held.IsZero() && !en.busy() {
 				e.window.drop(en)
 			}
 		}
@@ -71,8 +73,10 @@ func (e *Engine) granted(g rouse.Grant) (gained []uint32) {
 	return gained
 }
 
-// left tells the strategy which of the buckets that were lost have nothing in progress any more. It says whether some still have.
-func (e *Engine) left() (waiting bool) {
+// left tells the strategy which of the buckets that were lost have nothing in progress any more but under holds of this node's. What is in
+// progress for longer than a moment comes under such a hold: it stays here, and all else of its bucket need not wait for it. It says
+// whether some buckets still wait.
+func (e *Engine) left(ctx context.Context) (waiting bool) {
 	r, ok := e.strategy.(rouse.Runner)
 	if !ok {
 		return false
@@ -82,15 +86,17 @@ func (e *Engine) left() (waiting bool) {
 		e.mu.Unlock()
 		return false
 	}
+	now := time.Now()
 	busy := map[uint32]bool{}
-	note := func(en *entry) {
-		if en.held.IsZero() && e.swept.leaving[en.row.Bucket] {
-			busy[en.row.Bucket] = true
-		}
-	}
+	var out []*entry
 	for _, en := range e.window.entries {
-		if en.busy() {
-			note(en)
+		since, leaving := e.swept.leaving[en.row.Bucket]
+		if !leaving || !en.busy() || !en.held.IsZero() {
+			continue
+		}
+		busy[en.row.Bucket] = true
+		if now.Sub(since) >= leavingLook {
+			out = append(out, en)
 		}
 	}
 	var over []uint32
@@ -101,25 +107,106 @@ func (e *Engine) left() (waiting bool) {
 		}
 	}
 	waiting = len(e.swept.leaving) > 0
+	items := e.keeps(out)
 	e.mu.Unlock()
 	if len(over) > 0 {
 		r.Left(over)
 	}
+	e.keep(ctx, items)
 	return waiting
 }
 
-// Leaving returns which timers are in buckets that this node has lost and cannot hand over yet, as attempts are out. It returns nil if
-// there are none. A sink whose attempts may be out for long should give back those that it can.
+// keeps returns the writes that bring attempts that are out under holds. What is settling is not out, and is over in a moment. The mutex is
+// held.
+func (e *Engine) keeps(list []*entry) (items []*write) {
+	for _, en := range list {
+		if en.state == sending && !en.orphan {
+			row := en.row
+			items = append(items, &write{change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, renews: true})
+			e.swept.kept[row.Bucket] = true
+		}
+	}
+	return items
+}
+
+// keep makes these writes. One that is refused is of an attempt that was settled meanwhile, or of a timer that was changed: the next
+// look sees which.
+func (e *Engine) keep(ctx context.Context, items []*write) {
+	if len(items) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.opts.Hold)
+	defer cancel()
+	if _, err := e.writer.Do(ctx, items); err != nil && ctx.Err() == nil {
+		e.opts.Events.failed("hold", err)
+	}
+}
+
+const (
+	// yieldQuick is how long a node that stops waits for attempts that end soon, before it brings those that are out under holds.
+	yieldQuick = 50 * time.Millisecond
+	// yieldMost bounds how long that takes with a store that answers slowly, before the others have to find it out by the leases.
+	yieldMost = 5 * time.Second
+)
+
+// yield gives all that this node has to the others but for the attempts that are out, which it keeps under holds: they start at once with what
+// a node leaves that stops, however long its last attempts take. Nothing is sent any more.
+func (e *Engine) yield(ctx context.Context) {
+	if e.others == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, yieldMost)
+	defer cancel()
+	e.release(ctx)
+	for began := time.Now(); ctx.Err() == nil; {
+		e.mu.Lock()
+		var out []*entry
+		for _, en := range e.window.entries {
+			if en.busy() && en.held.IsZero() {
+				out = append(out, en)
+			}
+		}
+		var items []*write
+		if time.Since(began) >= yieldQuick {
+			items = e.keeps(out)
+		}
+		e.mu.Unlock()
+		if len(out) == 0 {
+			break
+		}
+		e.keep(ctx, items)
+		sleep(ctx, yieldQuick/10)
+	}
+	e.granted(rouse.Grant{})
+	e.yielded.Store(true)
+}
+
+// announce tells the other nodes to look at once for what this one gave back, if it has given them all it had: what they would find a Poll
+// later.
+func (e *Engine) announce(ctx context.Context) {
+	if e.presence == nil || !e.yielded.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.opts.Poll)
+	defer cancel()
+	_ = e.presence.Announce(ctx)
+}
+
+// Leaving returns which timers are in buckets that this node has lost while attempts were out, which it goes on with under holds. It returns
+// nil if there are none. A sink whose attempts may be out for long should give back those that it can.
 func (e *Engine) Leaving() func(rouse.Key) bool {
 	if e.others == nil {
 		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.swept.leaving) == 0 {
+	if len(e.swept.leaving)+len(e.swept.kept) == 0 {
 		return nil
 	}
-	leaving := maps.Clone(e.swept.leaving)
+	leaving := maps.Clone(e.swept.kept)
+	for b := range e.swept.leaving {
+		leaving[b] = true
+	}
 	return func(k rouse.Key) bool { return leaving[e.bucket(k)] }
 }
 

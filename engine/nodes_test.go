@@ -267,10 +267,12 @@ func TestADeleteElsewhereSaysThatAnAttemptMayBeOut(t *testing.T) {
 	})
 }
 
-func TestABucketIsLeftWhenItsAttemptsHaveEnded(t *testing.T) {
+func TestABucketIsLeftWhileItsAttemptsGoOnUnderHolds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		release := make(chan struct{})
+		free := sync.OnceFunc(func() { close(release) })
+		defer free()
 		slow := &recorder{answer: func(context.Context, rouse.Fire) rouse.Outcome {
 			<-release
 			return rouse.Outcome{Verdict: rouse.Done}
@@ -288,31 +290,33 @@ func TestABucketIsLeftWhenItsAttemptsHaveEnded(t *testing.T) {
 			t.Error("a bucket is leaving that was not taken away")
 		}
 		seatA.give(0)
-		time.Sleep(time.Second)
+		time.Sleep(100 * time.Millisecond)
 		if leaving := a.Leaving(); leaving == nil || !leaving(key(list[0])) || leaving(key(inBucket(0, 1)[0])) {
 			t.Error("it is not told which timers are leaving")
 		}
-		if left := seatA.gone(); len(left) != 0 {
-			t.Fatalf("%v were left with an attempt out", left)
+		if left := seatA.gone(); !slices.Equal(left, []uint32{1}) {
+			t.Errorf("left: %v", left)
 		}
+		if rows, _ := store.Get(t.Context(), []rouse.Key{key(list[0])}); rows[0].Visible < a.Now().Add(9*time.Second) {
+			t.Errorf("the one that is out is visible at %v, it is %v", rows[0].Visible, a.Now())
+		}
+		seatB.give(1)
 		if n := a.Stats().Window; n != 2 {
 			t.Errorf("%d rows in memory: one that is out, and one of the bucket that stays", n)
 		}
-		close(release)
+		time.Sleep(30 * time.Second) // the hold is renewed
+		free()
 		time.Sleep(time.Second)
-		if left := seatA.gone(); !slices.Equal(left, []uint32{1}) {
-			t.Fatalf("left: %v", left)
-		}
-		if a.Leaving() != nil {
-			t.Error("what was left is still leaving")
-		}
-		seatB.give(1)
-		time.Sleep(5 * time.Second)
 		if got := names(quick.got()); !slices.Equal(got, list[1:]) {
 			t.Errorf("the new owner fired %v", got)
 		}
 		if got := slow.got(); len(got) != 2 {
 			t.Errorf("the old owner fired %v", names(got))
+		}
+		seatA.give(0, 1)
+		time.Sleep(time.Second)
+		if a.Leaving() != nil {
+			t.Error("what came back is still leaving")
 		}
 	})
 }

@@ -32,6 +32,9 @@ func (e *Engine) readLoop(ctx context.Context) {
 				t.Stop()
 			case <-changed:
 				t.Stop()
+				e.mu.Lock()
+				e.swept.hinted = true // another node may have given back what it held
+				e.mu.Unlock()
 			case <-t.C:
 			}
 		} else if ctx.Err() != nil {
@@ -81,7 +84,7 @@ func (e *Engine) readOnce(ctx context.Context) (time.Duration, error) {
 	defer cancel()
 	gained := e.granted(granted)
 	wait := e.opts.Poll
-	if e.left() {
+	if e.left(ctx) {
 		wait = leavingLook
 	}
 	if len(granted.Buckets) == 0 {

@@ -92,6 +92,7 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 	e.health.settle.Store(time.Now().UnixNano())
 	e.countReported(list)
 	writing := context.WithoutCancel(ctx)
+	defer e.announce(writing)
 	for wait := 10 * time.Millisecond; len(list) > 0; {
 		var items []*write
 		e.health.settle.Store(time.Now().UnixNano())

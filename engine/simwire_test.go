@@ -19,8 +19,41 @@ type wire struct {
 	rnd    *rand.Rand
 	faulty atomic.Bool
 	cut    atomic.Bool
-	frozen time.Time            // until then the process stands still
-	own    map[rouse.Key]uint64 // the revisions that it knows to have written
+	frozen time.Time // until then the process stands still
+
+	presence rouse.Presence // nil: the store knows nothing of who is there
+	present  rouse.Attendance
+
+	own map[rouse.Key]uint64 // the revisions that it knows to have written
+}
+
+// Attend connects, if the wire does.
+func (w *wire) Attend(ctx context.Context, member string) (rouse.Attendance, error) {
+	if w.cut.Load() || w.presence == nil {
+		return nil, errWire
+	}
+	a, err := w.presence.Attend(ctx, member)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.present = a
+	return a, err
+}
+
+// Announce tells all, if the wire does.
+func (w *wire) Announce(ctx context.Context) error {
+	if w.presence == nil {
+		return errWire
+	}
+	return w.pass(func() error { return w.presence.Announce(ctx) })
+}
+
+// detach closes that connection, as the end of the process does.
+func (w *wire) detach() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.present != nil {
+		w.present.Close()
+	}
 }
 
 var errWire = errors.New("the wire is down")

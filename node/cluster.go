@@ -152,7 +152,7 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 	}
 	m := claim.NewMember(store, member)
 	cl.leader, cl.nodes = m.Leader, m.Nodes
-	cl.strategy = &attending{Strategy: n.holding(store, cl.buckets), member: m}
+	cl.strategy = claim.Join(n.holding(store, cl.buckets), m)
 	return cl, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/claim"
 )
 
 // gate is a strategy that grants nothing, and takes no part among other nodes, until it is open: so a node takes calls between
@@ -70,28 +69,3 @@ func (g *gate) Healthy() error {
 	}
 	return nil
 }
-
-// attending is a strategy that does not need to know the other nodes, with the lease that lets them know of this one.
-type attending struct {
-	rouse.Strategy
-	member *claim.Member
-}
-
-// Run keeps the node's lease, and runs the strategy.
-func (a *attending) Run(ctx context.Context) {
-	var both sync.WaitGroup
-	if r, ok := a.Strategy.(interface{ Run(context.Context) }); ok {
-		both.Go(func() { r.Run(ctx) })
-	}
-	a.member.Run(ctx)
-	both.Wait()
-}
-
-// Changed is signalled when other nodes may have left something to claim.
-func (a *attending) Changed() <-chan struct{} { return a.member.Changed() }
-
-// Left is nothing to a strategy that owns no buckets.
-func (a *attending) Left([]uint32) {}
-
-// Healthy says whether the node has its lease.
-func (a *attending) Healthy() error { return a.member.Healthy() }

@@ -59,10 +59,10 @@ func (a *attendance) Absent(ctx context.Context, members []string) (out []string
 }
 
 // Announce signals all members.
-func (a *attendance) Announce(ctx context.Context) error {
-	a.store.mu.Lock()
-	defer a.store.mu.Unlock()
-	for m := range a.store.members {
+func (s *Store) Announce(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for m := range s.members {
 		select {
 		case m.heard <- struct{}{}:
 		default:

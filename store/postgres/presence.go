@@ -49,7 +49,7 @@ func (s *Store) Attend(ctx context.Context, member string) (rouse.Attendance, er
 	if err != nil {
 		return nil, err
 	}
-	a := &attendance{on: on, member: member, schema: s.o.Schema, channel: s.o.Schema + " nodes", timeout: s.o.LeaseTimeout, heard: heard,
+	a := &attendance{on: on, member: member, schema: s.o.Schema, channel: nodesChannel(&s.o), timeout: s.o.LeaseTimeout, heard: heard,
 		requests: make(chan *request), done: make(chan struct{})}
 	if err := a.enter(ctx); err != nil {
 		closeSession(on)
@@ -189,11 +189,13 @@ func (a *attendance) Absent(ctx context.Context, members []string) (out []string
 	return out, nil
 }
 
-// Announce notifies all members.
-func (a *attendance) Announce(ctx context.Context) error {
-	_, err := a.do(ctx, `SELECT pg_notify(`+literal(a.channel)+`, '')`)
-	return err
+// Announce notifies all members. A transaction that notifies commits alone: nodes do so when they come and go, not for what they fire.
+func (s *Store) Announce(ctx context.Context) error {
+	return s.lease(ctx, []*call{newCall(`SELECT pg_notify($1, '')`).text_(nodesChannel(&s.o))}, nil)
 }
+
+// nodesChannel is where members hear of each other.
+func nodesChannel(o *Options) string { return o.Schema + " nodes" }
 
 func (a *attendance) Server() string         { return a.server }
 func (a *attendance) Heard() <-chan struct{} { return a.heard }

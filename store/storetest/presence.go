@@ -92,8 +92,8 @@ var presences = []sharedSentence{
 	{"every member hears an announcement", func(m *sharedBench) {
 		a, b := m.attend(m.shared, "a#1"), m.attend(m.other(), "b#1")
 		for range 3 {
-			for _, from := range []rouse.Attendance{a, b} {
-				if err := from.Announce(m.Context()); err != nil {
+			for _, from := range []rouse.Shared{m.shared, m.other()} {
+				if err := from.(rouse.Presence).Announce(m.Context()); err != nil {
 					m.Fatal(err)
 				}
 				m.heard("a", a)
