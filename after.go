@@ -22,15 +22,15 @@ const MaxScheduleSteps = 2000
 type Metered interface {
 	Schedule
 
-	// Look is Next with the number of steps that it took. With more than MaxScheduleSteps it gave up: whether there is a time after
-	// the given one, and which, is not known, and ok is false.
-	Look(after Instant) (next Instant, ok bool, steps int)
+	// Look is Next with the number of steps that it took. With more than most, which is at most MaxScheduleSteps, it gave up: whether
+	// there is a time after the given one, and which, is not known, and ok is false.
+	Look(after Instant, most int) (next Instant, ok bool, steps int)
 }
 
-// Look is Next of any schedule, with the number of steps that it took.
+// Look is Next of any schedule, with the number of steps that it took; it gives up after MaxScheduleSteps.
 func Look(s Schedule, after Instant) (next Instant, ok bool, steps int) {
 	if m, metered := s.(Metered); metered {
-		return m.Look(after)
+		return m.Look(after, MaxScheduleSteps)
 	}
 	next, ok = s.Next(after)
 	return next, ok, 1

@@ -116,5 +116,5 @@ func TestAScheduleThatCannotBeAffordedPausesItsTimer(t *testing.T) {
 // dear is a schedule of which every look gives up.
 type dear struct{}
 
-func (dear) Next(Instant) (Instant, bool)      { return 0, false }
-func (dear) Look(Instant) (Instant, bool, int) { return 0, false, MaxScheduleSteps + 1 }
+func (dear) Next(Instant) (Instant, bool)                  { return 0, false }
+func (dear) Look(_ Instant, most int) (Instant, bool, int) { return 0, false, most + 1 }

@@ -28,18 +28,28 @@ type meter struct {
 	out          bool
 }
 
-func (m *meter) Look(after rouse.Instant) (next rouse.Instant, ok bool, steps int) {
-	if m.limit > 0 && m.steps >= m.limit {
+func (m *meter) Look(after rouse.Instant, most int) (next rouse.Instant, ok bool, steps int) {
+	if m.limit > 0 {
+		most = min(most, m.limit-m.steps)
+	}
+	if m.out || most <= 0 {
 		m.out = true
 		return 0, false, 0
 	}
-	next, ok, steps = rouse.Look(m.Schedule, after)
-	m.steps += steps
+	if metered, is := m.Schedule.(rouse.Metered); is {
+		next, ok, steps = metered.Look(after, most)
+	} else {
+		next, ok, steps = rouse.Look(m.Schedule, after)
+	}
+	if m.steps += steps; m.limit > 0 && m.steps > m.limit {
+		m.out = true
+		return 0, false, 0
+	}
 	return next, ok, steps
 }
 
 func (m *meter) Next(after rouse.Instant) (rouse.Instant, bool) {
-	next, ok, _ := m.Look(after)
+	next, ok, _ := m.Look(after, rouse.MaxScheduleSteps)
 	return next, ok
 }
 

@@ -26,10 +26,10 @@ type slow struct {
 	looks atomic.Int64
 }
 
-func (s *slow) Look(after rouse.Instant) (next rouse.Instant, ok bool, steps int) {
-	next, ok, steps = rouse.Look(s.Schedule, after)
+func (s *slow) Look(after rouse.Instant, most int) (next rouse.Instant, ok bool, steps int) {
+	next, ok, steps = s.Schedule.(rouse.Metered).Look(after, most)
 	switch {
-	case steps > quickSteps: // what is cheaper may be done under the engine's mutex, where nothing sleeps in a bubble
+	case steps > quickSteps+1: // what is cheaper may be done under the engine's mutex, where nothing sleeps in a bubble
 		time.Sleep(time.Duration(steps) * stepTakes)
 	case s.looks.Add(1)%(2*quickSteps) == 0:
 		time.Sleep(2 * quickSteps * stepTakes)
@@ -38,7 +38,7 @@ func (s *slow) Look(after rouse.Instant) (next rouse.Instant, ok bool, steps int
 }
 
 func (s *slow) Next(after rouse.Instant) (rouse.Instant, bool) {
-	next, ok, _ := s.Look(after)
+	next, ok, _ := s.Look(after, rouse.MaxScheduleSteps)
 	return next, ok
 }
 

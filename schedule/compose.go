@@ -53,21 +53,21 @@ type composed struct {
 
 // Next returns the first due time strictly after the given one. ok is false when there is none, or none that Look finds.
 func (c *composed) Next(after rouse.Instant) (next rouse.Instant, ok bool) {
-	next, ok, _ = c.Look(after)
+	next, ok, _ = c.Look(after, rouse.MaxScheduleSteps)
 	return next, ok
 }
 
 // Look is Next with the number of steps that it took: candidates that were looked at, stretches that are taken out, days that do not
-// count. It gives up after rouse.MaxScheduleSteps.
-func (c *composed) Look(after rouse.Instant) (next rouse.Instant, ok bool, steps int) {
+// count. It gives up after most.
+func (c *composed) Look(after rouse.Instant, most int) (next rouse.Instant, ok bool, steps int) {
 	after = max(after, c.start-1, 0)
 	if after >= rouse.MaxInstant {
 		return 0, false, 0
 	}
 	next = c.end
-	b := budget{left: rouse.MaxScheduleSteps}
+	b := budget{left: most}
 	var late []int // the sources that have no time soon
-	share := rouse.MaxScheduleSteps / 2 / len(c.sources)
+	share := most / 2 / len(c.sources)
 	for i := range c.sources {
 		rest := b.left - share
 		b.left = share
@@ -82,7 +82,7 @@ func (c *composed) Look(after rouse.Instant) (next rouse.Instant, ok bool, steps
 		at, found := c.of(&c.sources[i], after, next, &b)
 		switch {
 		case b.left < 0:
-			return 0, false, rouse.MaxScheduleSteps + 1
+			return 0, false, most + 1
 		case found:
 			next, ok = at, true
 		}
@@ -90,7 +90,7 @@ func (c *composed) Look(after rouse.Instant) (next rouse.Instant, ok bool, steps
 	if !ok {
 		next = 0
 	}
-	return next, ok, rouse.MaxScheduleSteps - b.left
+	return next, ok, most - b.left
 }
 
 // of returns the first time of one source after the given one, if it lies before the bound.

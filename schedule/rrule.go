@@ -244,25 +244,25 @@ func (r *rrule) stamps(expr string, p property) (local []stamp, utc []int64, err
 
 // Next returns the first due time after the given one.
 func (r *rrule) Next(after rouse.Instant) (rouse.Instant, bool) {
-	next, ok, _ := r.look(after)
+	next, ok, _ := r.look(after, rouse.MaxScheduleSteps)
 	return next, ok
 }
 
-// look is Next with the number of steps that it took; it gives up after rouse.MaxScheduleSteps.
-func (r *rrule) look(after rouse.Instant) (next rouse.Instant, ok bool, steps int) {
+// look is Next with the number of steps that it took; it gives up after most.
+func (r *rrule) look(after rouse.Instant, most int) (next rouse.Instant, ok bool, steps int) {
 	after = max(after, 0)
 	if after >= rouse.MaxInstant {
 		return 0, false, 0
 	}
 	next, ok = r.real.Next(after)
-	b := budget{left: rouse.MaxScheduleSteps - 1}
+	b := budget{left: most - 1}
 	if due, found := r.zone.due(after, func(from int64) (int64, bool) { return r.wallFrom(from, &b) }); found && (!ok || due < next) {
 		next, ok = due, true
 	}
 	if b.left < 0 {
-		return 0, false, rouse.MaxScheduleSteps + 1
+		return 0, false, most + 1
 	}
-	return next, ok && next <= rouse.MaxInstant, rouse.MaxScheduleSteps - b.left
+	return next, ok && next <= rouse.MaxInstant, most - b.left
 }
 
 // sources returns what the set is made of.

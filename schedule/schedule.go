@@ -120,15 +120,15 @@ func parse(expr string, o Options) (rouse.Schedule, error) {
 // long past; the others have times from 1970 to 9998.
 func (s *Schedule) Next(after rouse.Instant) (rouse.Instant, bool) { return s.times.Next(after) }
 
-// Look is Next with the number of steps that it took. A rule's look gives up after rouse.MaxScheduleSteps; the other forms are
-// cheap whatever they are.
-func (s *Schedule) Look(after rouse.Instant) (next rouse.Instant, ok bool, steps int) {
+// Look is Next with the number of steps that it took. A rule's look gives up after most; the other forms are cheap whatever they
+// are.
+func (s *Schedule) Look(after rouse.Instant, most int) (next rouse.Instant, ok bool, steps int) {
 	switch t := s.times.(type) {
 	case *cron:
 		next, ok, steps = t.next(max(after, 0))
 		return next, ok, 1 + steps/looksPerStep
 	case *rrule:
-		return t.look(after)
+		return t.look(after, most)
 	}
 	next, ok = s.times.Next(after)
 	return next, ok, 1
