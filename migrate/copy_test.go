@@ -67,6 +67,7 @@ func TestCopyFromEachKindToEach(t *testing.T) {
 				if _, unfinished, err := migrate.Unfinished(t.Context(), to); unfinished || err != nil {
 					t.Error("the target is not finished", err)
 				}
+				checkLeft(t, from, to)
 			})
 		}
 	}

@@ -79,6 +79,9 @@ func (c *copying) enter(ctx context.Context) error {
 	} else {
 		err = c.checkEmpty(ctx)
 	}
+	if err == nil {
+		err = c.checkLeft(ctx, ok)
+	}
 	if err != nil || c.o.Dry {
 		return err
 	}
@@ -166,8 +169,11 @@ func (c *copying) mark(ctx context.Context, m marker, log ...rouse.Record) error
 	return nil
 }
 
-// finish takes the marker away: the target is a store as any other.
+// finish notes in the source where its timers are, and takes the marker away: the target is a store as any other.
 func (c *copying) finish(ctx context.Context) error {
+	if err := c.leave(ctx); err != nil {
+		return err
+	}
 	results, err := c.to.apply(ctx, rouse.Change{Key: markerKey, If: c.marker.revision})
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/rousehq/rouse"
 )
@@ -33,7 +34,7 @@ func (s side) readRows(ctx context.Context, name string, most int) *ahead[rouse.
 			}
 			last = r.Key
 			size += len(r.Body)
-			if r.Key != markerKey && r.Key != probeKey {
+			if !slices.Contains(own, r.Key) {
 				rows = append(rows, *r)
 			}
 		}

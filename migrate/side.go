@@ -58,9 +58,9 @@ func (s side) count(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	own, err := s.get(ctx, markerKey, probeKey)
-	for i := range own {
-		if own[i].Revision != 0 {
+	notes, err := s.get(ctx, own...)
+	for i := range notes {
+		if notes[i].Revision != 0 {
 			n--
 		}
 	}

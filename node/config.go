@@ -25,6 +25,7 @@ type Config struct {
 	Data       string // directory of everything that the node keeps
 	Store      string // "" is pebble in Data; pebble:DIR, sqlite:FILE, mem:, or the URL of a PostgreSQL or Redis
 	Direct     string // URL of the PostgreSQL itself, where Store leads to a pooler in transaction mode: notifications come from there
+	Force      bool   // serve a store whose timers were moved to another
 	AcceptLoss bool   // open a store of files that has lost something that it had acknowledged, without what is lost
 	Unsafe     bool   // take a store whose settings can lose what it acknowledged
 	Index      string // URL of a Redis that has an index of the due times of a store in PostgreSQL; "" is none

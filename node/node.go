@@ -165,6 +165,9 @@ func (n *Node) openOutside(ctx context.Context, wait *await) (err error) {
 		if err == nil && unfinished {
 			err = fmt.Errorf("the store is an unfinished copy of %s: finish it with rouse migrate-store, or begin with an empty store", from)
 		}
+		if err == nil {
+			err = n.returns(ctx)
+		}
 		return err
 	})
 	if err != nil {

@@ -31,6 +31,9 @@ func WithClock(clock *Clock) Option { return func(c *Config) { c.Clock = clock }
 // is refused with rouse.ErrCorrupt.
 func WithAcceptLoss() Option { return func(c *Config) { c.AcceptLoss = true } }
 
+// WithForce opens a store whose timers migrate-store has moved to another one: they fire here again.
+func WithForce() Option { return func(c *Config) { c.Force = true } }
+
 // Open opens a node with its timers in a store: "pebble:DIR", "sqlite:FILE", or "mem:", which forgets all in the end. One
 // process at a time has a store. The node takes calls at once and fires from Run on. It must be run or closed. ctx is for
 // opening only.

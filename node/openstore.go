@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/migrate"
 	"github.com/rousehq/rouse/store/mem"
 	"github.com/rousehq/rouse/store/pebble"
 	"github.com/rousehq/rouse/store/postgres"
@@ -94,6 +95,20 @@ func (c *Config) open(ctx context.Context) (rouse.Store, error) {
 		return redis.Open(ctx, c.Store, redis.Options{AllowUnsafe: c.Unsafe})
 	}
 	return mem.NewWithClock(clock), nil
+}
+
+// returns refuses a store whose timers were moved to another one: both would fire. With Config.Force it is the store again.
+func (n *Node) returns(ctx context.Context) error {
+	to, at, err := migrate.Moved(ctx, n.store)
+	switch {
+	case err != nil || to == "":
+		return err
+	case n.cfg.Force:
+		n.cfg.Log.Warn("the timers of this store were moved, and fire here again", "to", to, "at", at)
+		return migrate.Return(ctx, n.store)
+	}
+	return fmt.Errorf("the timers of this store were moved to %s at %s by rouse migrate-store, and would fire twice: serve that one; "+
+		"or start this one with --force, if that one is not served any more", to, at.Format(time.RFC3339))
 }
 
 // FixBuckets returns in how many buckets nodes keep the timers of a store. Where no node has said so yet, it writes down the default,

@@ -32,11 +32,11 @@ at http://HOST:PORT gives. Then
 
     1. stop the service of FROM,
     2. run the same command with --final, FROM being the store itself: it is quick, as only the last changes are left,
-    3. start the service on TO, and never again on FROM.
+    3. start the service on TO. FROM is not served again: it has a note of that, which only "rouse serve --force" overrides.
 
 When a run is ended or killed, the same command goes on where it was. TO must not be served before --final has succeeded, and is
 refused if it has anything that this copy did not put there. FROM gets one row, which is taken out again at once: it tells how far
-FROM's revisions have come. With --verify-only, exit code 1 says that the stores differ; the first ten differences are printed.
+FROM's revisions have come. When --final has succeeded, it gets one that tells where its timers are. With --verify-only, exit code 1 says that the stores differ; the first ten differences are printed.
 
 Examples:
 

@@ -15,6 +15,7 @@ import (
 type serveCmd struct {
 	configFlags
 	AcceptLoss  bool   `help:"Start on a pebble: or sqlite: store that has lost something that it had acknowledged, without what is lost, which the log tells. For one start: it is no setting."`
+	Force       bool   `help:"Start on a store whose timers migrate-store --final has moved to another one. They fire here again: that one must not be served any more."`
 	AddressFile string `help:"Write the addresses to this file once the server listens, for scripts that let it choose its ports." placeholder:"FILE"`
 }
 
@@ -44,7 +45,7 @@ func (c *serveCmd) Run(a *app) error {
 	stopped := context.AfterFunc(a.ctx, func() { a.note("stopping: what is on its way may end; a second signal ends it at once") })
 	defer stopped()
 	cfg := in.node()
-	cfg.AcceptLoss = c.AcceptLoss
+	cfg.AcceptLoss, cfg.Force = c.AcceptLoss, c.Force
 	if cfg.Pools, err = in.pools(); err != nil {
 		return err
 	}
