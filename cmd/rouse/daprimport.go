@@ -12,12 +12,13 @@ import (
 
 // daprImportCmd takes over the jobs of another scheduler of Dapr's.
 type daprImportCmd struct {
-	From string `arg:"" help:"Address of the scheduler that has the jobs, HOST:PORT."`
+	From string `arg:"" optional:"" help:"Address of the scheduler that has the jobs, HOST:PORT."`
+	Etcd string `help:"Read all jobs, with how far they are, from the scheduler's etcd at this address instead." placeholder:"HOST:PORT"`
 
 	DaprNamespace string   `help:"Namespace of the apps and actors, as Dapr has it." default:"default" placeholder:"NAME"`
 	App           []string `help:"Jobs of these apps." placeholder:"APP"`
 	ActorType     []string `help:"Reminders of actors of these types." placeholder:"TYPE"`
-	Workflows     bool     `help:"Reminders of the workflows of the apps too."`
+	Workflows     bool     `help:"Reminders of the workflows of the apps too: of their instances, activities and retention."`
 	As            string   `help:"App that asks for reminders; the first of --app if not given, or else rouse." placeholder:"APP"`
 
 	Since   moment `help:"When that scheduler last kept up: what recurs fires what came due since; now if not given." placeholder:"TIME"`
@@ -31,18 +32,24 @@ type daprImportCmd struct {
 func (daprImportCmd) Help() string {
 	return `Reads jobs over the protocol of Dapr's scheduler, from a running one or from another rouse, and writes them into the server as
 timers that go on from there. Their names, data, schedules and policies are as they were. The protocol does not tell when a job was
-scheduled, nor how often it has ticked: what follows from that is said of each job, and counts from now.
+scheduled, nor how often it has ticked: what follows from that is said of each job, and counts from now. The scheduler's etcd has it all:
+with --etcd, jobs of all namespaces, apps and actors go on exactly where they are, durations, counters and concurrency keys included.
+--dapr-namespace, --app and --actor-type then leave out what they do not name.
 
 It can be run again: jobs that are there already stay as they are. Have sidecars connect to the new scheduler first, so that nobody fires
 what is read meanwhile.
 
 Examples:
 
+    rouse dapr-import --etcd 127.0.0.1:2379 --dry-run
     rouse dapr-import 127.0.0.1:50006 --app shop --dry-run
     rouse dapr-import 127.0.0.1:50006 --app shop --app bills --workflows
     rouse dapr-import 127.0.0.1:50006 --dapr-namespace prod --actor-type Cart --as shop --since=-5m
     rouse dapr-import dapr-scheduler:443 --app shop --cert tls.crt --key tls.key --trust-anchors ca.crt`
 }
+
+// workflowKinds are the kinds of actors that the workflows of an app are made of, of which there are reminders.
+var workflowKinds = []string{"workflow", "activity", "retentioner"}
 
 // daprGroup is what one list has: the jobs of an app, or the reminders of an actor type.
 type daprGroup struct {
@@ -68,7 +75,7 @@ func (c *daprImportCmd) groups() (list []daprGroup, err error) {
 		list = append(list, daprGroup{"app " + app, &schedulerv1.JobMetadata{Namespace: c.DaprNamespace, AppId: app, Target: &schedulerv1.JobTargetMetadata{
 			Type: &schedulerv1.JobTargetMetadata_Job{Job: &schedulerv1.TargetJob{}}}}})
 		if c.Workflows {
-			for _, kind := range []string{"workflow", "activity"} {
+			for _, kind := range workflowKinds {
 				actors(app, strings.Join([]string{"dapr.internal", c.DaprNamespace, app, kind}, "."))
 			}
 		}
@@ -84,18 +91,14 @@ func (c *daprImportCmd) groups() (list []daprGroup, err error) {
 
 // Run imports.
 func (c *daprImportCmd) Run(a *app) error {
-	groups, err := c.groups()
-	if err != nil {
-		return err
-	}
-	source, end, err := c.dial(a)
+	i := &daprImport{daprImportCmd: c, a: a}
+	read, end, err := c.open(a, i)
 	if err != nil {
 		return err
 	}
 	defer end()
-	i := &daprImport{daprImportCmd: c, a: a, source: source}
 	if c.DryRun {
-		return i.result(i.run(groups, rouse.At(time.Now())))
+		return i.result(read(rouse.At(time.Now())))
 	}
 	return a.remote(func(s *client.Client) error {
 		i.server = s
@@ -105,6 +108,28 @@ func (c *daprImportCmd) Run(a *app) error {
 		if err != nil {
 			return err
 		}
-		return i.result(i.run(groups, clock.Now))
+		return i.result(read(clock.Now))
 	})
+}
+
+// open returns what reads the jobs, from the scheduler or from its etcd, and what ends that.
+func (c *daprImportCmd) open(a *app, i *daprImport) (read func(now rouse.Instant) error, end func(), err error) {
+	switch {
+	case c.Etcd != "" && c.From != "":
+		return nil, nil, &usage{text: "jobs are read from a scheduler or from its etcd: give HOST:PORT or --etcd", help: "rouse dapr-import --help"}
+	case c.Etcd != "" && (c.Since != moment{} || c.Cert != "" || c.Key != "" || c.TrustAnchors != ""):
+		return nil, nil, &usage{text: "--since, --cert, --key and --trust-anchors do not go with --etcd: it tells how far each job is, in plain text", help: "rouse dapr-import --help"}
+	case c.Etcd != "":
+		return c.openEtcd(i, a.given["dapr-namespace"])
+	case c.From == "":
+		return nil, nil, &usage{text: "where are the jobs? give the scheduler's HOST:PORT, or --etcd", help: "rouse dapr-import --help"}
+	}
+	groups, err := c.groups()
+	if err != nil {
+		return nil, nil, err
+	}
+	if i.source, end, err = c.dial(a); err != nil {
+		return nil, nil, err
+	}
+	return func(now rouse.Instant) error { return i.run(groups, now) }, end, nil
 }

@@ -91,14 +91,15 @@ func TestDaprImport(t *testing.T) {
 	keyed.ConcurrencyKey = proto.String("k")
 	from.put(keyed, "remind", &schedulerv1.Job{DueTime: proto.String("2999-01-01T00:00:00Z")})
 	from.put(reminders("dapr.internal.default.shop.workflow", "1"), "start", &schedulerv1.Job{DueTime: proto.String("2999-01-01T00:00:00Z")})
+	from.put(reminders("dapr.internal.default.shop.retentioner", "1"), "completed", &schedulerv1.Job{DueTime: proto.String("2999-01-01T00:00:00Z")})
 
 	args := []string{"dapr-import", from.at["dapr"], "--app", "shop", "--workflows", "--actor-type", "Cart", "--server", to.at["api"]}
 	code, out, errOut := rouseCommand(t, append(args, "--dry-run")...)
-	if code != 0 || out != "5 good, 0 there already, 0 over, 0 left out, 0 failed\n" || len(to.jobs(appJobs("shop"))) != 0 {
+	if code != 0 || out != "6 good, 0 there already, 0 over, 0 left out, 0 failed\n" || len(to.jobs(appJobs("shop"))) != 0 {
 		t.Errorf("a dry run: %d %q %q", code, out, errOut)
 	}
 	code, out, errOut = rouseCommand(t, append(args, "--exact")...)
-	if code != 0 || out != "4 imported, 0 there already, 0 over, 1 left out, 0 failed\n" || !strings.Contains(errOut, "dapr.default/job/shop/interval: repeats: ") {
+	if code != 0 || out != "5 imported, 0 there already, 0 over, 1 left out, 0 failed\n" || !strings.Contains(errOut, "dapr.default/job/shop/interval: repeats: ") {
 		t.Errorf("what is exact: %d %q %q", code, out, errOut)
 	}
 	for range 2 {
@@ -107,10 +108,10 @@ func TestDaprImport(t *testing.T) {
 			t.Errorf("%d %q %q", code, out, errOut)
 		}
 	}
-	if out != "0 imported, 5 there already, 0 over, 0 left out, 0 failed\n" || errOut != "" {
+	if out != "0 imported, 6 there already, 0 over, 0 left out, 0 failed\n" || errOut != "" {
 		t.Errorf("the second time it says %q %q", out, errOut)
 	}
-	for _, m := range []*schedulerv1.JobMetadata{appJobs("shop"), reminders("Cart", ""), reminders("dapr.internal.default.shop.workflow", "")} {
+	for _, m := range []*schedulerv1.JobMetadata{appJobs("shop"), reminders("Cart", ""), reminders("dapr.internal.default.shop.workflow", ""), reminders("dapr.internal.default.shop.retentioner", "")} {
 		if want, got := from.jobs(m), to.jobs(m); !sameJobs(want, got) || len(want) == 0 {
 			t.Errorf("there are %v, want %v", got, want)
 		}
@@ -119,7 +120,7 @@ func TestDaprImport(t *testing.T) {
 		t.Errorf("%v were not asked for", got)
 	}
 	code, out, _ = rouseCommand(t, append(args, "--replace", "--json")...)
-	if code != 0 || strings.Count(out, `"outcome":"imported"`) != 5 || !strings.Contains(out, `{"namespace":"dapr.default","name":"job/shop/interval","outcome":"imported","unknown":["schedule: `) {
+	if code != 0 || strings.Count(out, `"outcome":"imported"`) != 6 || !strings.Contains(out, `{"namespace":"dapr.default","name":"job/shop/interval","outcome":"imported","unknown":["schedule: `) {
 		t.Errorf("%d %s", code, out)
 	}
 }
@@ -204,6 +205,11 @@ func TestDaprImportWithIdentities(t *testing.T) {
 func TestDaprImportThatCannotBe(t *testing.T) {
 	for want, args := range map[string][]string{
 		"whose jobs":                {"127.0.0.1:1"},
+		"where are the jobs":        {"--app", "shop"},
+		"or from its etcd":          {"127.0.0.1:1", "--etcd", "127.0.0.1:1"},
+		"no address of an etcd":     {"--etcd", "nowhere"},
+		"read the etcd":             {"--etcd", "127.0.0.1:1", "--dry-run"},
+		"do not go with --etcd":     {"--etcd", "127.0.0.1:1", "--since=-5m"},
 		"is no address":             {"nowhere", "--app", "shop"},
 		"list the jobs of app shop": {"127.0.0.1:1", "--app", "shop", "--dry-run"},
 		"is a server running at":    {runStock(t), "--app", "shop", "--server", "127.0.0.1:1"},

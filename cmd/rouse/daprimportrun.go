@@ -50,7 +50,6 @@ type daprJob struct {
 }
 
 func (i *daprImport) run(groups []daprGroup, now rouse.Instant) error {
-	i.counts = map[string]int{}
 	since := now
 	if at := i.Since.instant(); at != 0 {
 		since = min(at, now)
@@ -79,12 +78,16 @@ func (i *daprImport) take(g daprGroup, named *schedulerv1.NamedJob, since, now r
 	}
 	i.complete(g, named)
 	ref, err := job.Of(named.Name, named.Metadata)
-	told := daprJob{Namespace: ref.Key().Namespace, Name: ref.Key().Name}
 	var r job.Resumed
 	if err == nil {
 		r, err = job.Resume(ref, named, since, now, schedule.Compile)
 	}
-	told.Unknown = r.Unknown
+	return i.put(ref, r, err)
+}
+
+// put has the timer of a job written, or says why not.
+func (i *daprImport) put(ref job.Ref, r job.Resumed, err error) error {
+	told := daprJob{Namespace: ref.Key().Namespace, Name: ref.Key().Name, Unknown: r.Unknown}
 	switch {
 	case err != nil:
 		return i.tell(told, err)
@@ -175,6 +178,9 @@ func (i *daprImport) tell(j daprJob, err error) error {
 		j.Outcome = daprFailed
 		_, p := problemOf(err)
 		j.Problem = &p
+	}
+	if i.counts == nil {
+		i.counts = map[string]int{}
 	}
 	i.counts[j.Outcome]++
 	if i.a.cli.JSON {

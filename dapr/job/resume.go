@@ -1,6 +1,10 @@
 package job
 
 import (
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 )
@@ -103,4 +107,58 @@ func passed(s rouse.Schedule, spec *rouse.Spec, first, until rouse.Instant) (n u
 		at = next
 	}
 	return n
+}
+
+// Stored is what Dapr's scheduler keeps of a job next to the strings that it was scheduled with. Times that are not there are zero.
+type Stored struct {
+	Start      time.Time // of a job without a due time: when it was scheduled
+	Due        time.Time // the first tick
+	Expiration time.Time
+	Count      uint32    // ticks so far
+	Last       time.Time // the last of them
+}
+
+// ResumeStored returns the timer of a job that is taken over at now from what the other scheduler has kept of it: it goes on exactly from
+// there. Ticks that it has not had come one after another.
+func ResumeStored(ref Ref, named *schedulerv1.NamedJob, stored Stored, now rouse.Instant, compile Compile) (r Resumed, err error) {
+	kept, err := New(ref, named, now)
+	if err != nil {
+		return r, err
+	}
+	exact := proto.Clone(named).(*schedulerv1.NamedJob) // with the times that the strings came to
+	if !stored.Due.IsZero() {
+		exact.Job.DueTime = proto.String(stored.Due.UTC().Format(time.RFC3339Nano))
+	}
+	if !stored.Expiration.IsZero() {
+		exact.Job.Ttl = proto.String(stored.Expiration.UTC().Format(time.RFC3339Nano))
+	}
+	t, err := New(ref, exact, now)
+	if err != nil {
+		return r, err
+	}
+	t.Spec.Payload = kept.Spec.Payload
+	anchor := now
+	if !stored.Start.IsZero() {
+		anchor = rouse.At(stored.Start)
+	}
+	r.Timer = rouse.Timer{Key: ref.Key(), Spec: t.Spec, Created: now, Updated: now, Anchor: anchor, Passed: uint64(stored.Count), Ended: uint64(stored.Count)}
+	s, err := compile(&r.Timer.Spec, rouse.ScheduleInput{Key: r.Timer.Key, Anchor: anchor})
+	if err != nil {
+		return r, err
+	}
+	after := rouse.Instant(0)
+	switch {
+	case !stored.Last.IsZero():
+		after = rouse.At(stored.Last)
+	case stored.Due.IsZero():
+		after = anchor
+	}
+	if named.Job.Schedule == nil { // it has ticked, and is there until that is written
+		r.Over = stored.Count > 0
+		after = 0
+	}
+	next, ok := s.Next(after)
+	r.Timer.Due = next
+	r.Over = r.Over || t.Over && stored.Expiration.IsZero() || !ok || t.Spec.MaxOccurrences != 0 && r.Timer.Passed >= t.Spec.MaxOccurrences
+	return r, nil
 }
