@@ -81,7 +81,7 @@ func (a *attendance) enter(ctx context.Context) error {
 	}
 	// A pooler gives its clients process numbers of its own.
 	if string(rows[0][0]) != strconv.FormatUint(uint64(a.on.PID()), 10) {
-		return fmt.Errorf("the store's address leads to a pooler, whose sessions are not a node's: give the server's own address as direct: %w", errors.ErrUnsupported)
+		return fmt.Errorf("the store's address leads to a pooler, whose sessions are not a node's: give the server's own address as store-direct: %w", errors.ErrUnsupported)
 	}
 	a.server = string(rows[0][1])
 	if _, err = a.query(ctx, `LISTEN `+quote(a.channel)); err != nil {

@@ -46,13 +46,14 @@
 //
 // A user needs this and no more (with the prefix rouse, and without the last line if not of a Cluster):
 //
-//	ACL SETUSER rouse on >password resetchannels ~rouse:* +get +set +del +unlink +exists +time
+//	ACL SETUSER rouse on >password resetchannels &rouse:* ~rouse:* +get +set +del +unlink +exists +time
 //	  +hget +hset +hsetnx +hdel +hmget +hgetall +hkeys +hexists +hincrby +sadd +srem +srandmember +smembers +lindex +llen +lpop +rpush
 //	  +zadd +zrem +zcard +zcount +zlexcount +zscore +zrange +zrangebylex +zrevrangebylex +zremrangebylex +zremrangebyrank
-//	  +eval +evalsha +info +config|get +select
+//	  +eval +evalsha +info +config|get +select +subscribe +unsubscribe +publish +pubsub
 //	  +cluster|slots +asking
 //
-// config|get may be left out: then what INFO tells is all that Open knows, and Durability says so.
+// config|get may be left out: then what INFO tells is all that Open knows, and Durability says so. So may &rouse:* and the last four
+// commands before those of a Cluster: then a node that died is replaced when its leases end, not at once.
 package redis
 
 import (

@@ -1,0 +1,168 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/rousehq/rouse"
+)
+
+// attendance is a subscription to a channel named after the member: the server drops it when the connection closes, and answers how many
+// subscribe to a channel. All channels of a store are at one server, which answers for its own subscribers alone; that of the member
+// itself shows that the answer came from the server that it is connected to.
+type attendance struct {
+	store  *Store
+	member string
+	on     *goredis.Client
+	sub    *goredis.PubSub
+	server string
+	heard  chan struct{}
+	done   chan struct{}
+	once   sync.Once
+	ended  sync.WaitGroup
+}
+
+// channel returns the name of a channel; in a Cluster the braces put all of them at the server that has this part of the names.
+func (s *Store) channel(name string) string { return s.opts.Prefix + ":{nodes}:" + name }
+
+// attendedAt returns the client of the server where members attend.
+func (s *Store) attendedAt(ctx context.Context) (*goredis.Client, error) {
+	server := s.servers[0]
+	if g, ok := server.(*guard); ok {
+		server = g.UniversalClient
+	}
+	switch c := server.(type) {
+	case *goredis.Client:
+		return c, nil
+	case *goredis.ClusterClient:
+		return c.MasterForKey(ctx, s.channel(""))
+	}
+	return nil, fmt.Errorf("members cannot attend a %T: %w", server, errors.ErrUnsupported)
+}
+
+// Attend subscribes to the member's channel.
+func (s *Store) Attend(ctx context.Context, member string) (rouse.Attendance, error) {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	on, err := s.attendedAt(ctx)
+	if err != nil {
+		return nil, explain(err)
+	}
+	a := &attendance{store: s, member: member, on: on, heard: make(chan struct{}, 1), done: make(chan struct{})}
+	a.sub = on.Subscribe(ctx, s.channel("member:"+member), s.channel("news"))
+	if err := a.enter(ctx); err != nil {
+		_ = a.sub.Close()
+		return nil, fmt.Errorf("attend: %w", explain(err))
+	}
+	a.ended.Go(a.listen)
+	return a, nil
+}
+
+// enter waits for both subscriptions, and asks for the name of the server's run.
+func (a *attendance) enter(ctx context.Context) error {
+	for range 2 {
+		if _, err := a.sub.Receive(ctx); err != nil {
+			return err
+		}
+	}
+	info, err := a.on.Info(ctx, "server").Result()
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(info) {
+		if run, ok := strings.CutPrefix(line, "run_id:"); ok {
+			a.server = strings.TrimSpace(run)
+		}
+	}
+	if a.server == "" {
+		return errAnswer
+	}
+	_, err = a.Absent(ctx, nil)
+	return err
+}
+
+// listen signals what is announced, until the connection breaks.
+func (a *attendance) listen() {
+	defer close(a.done)
+	defer a.sub.Close() //nolint:errcheck // it is closed
+	for {
+		m, err := a.sub.Receive(context.Background()) // Close ends it
+		if err != nil {
+			return
+		}
+		switch m.(type) {
+		case *goredis.Message:
+			select {
+			case a.heard <- struct{}{}:
+			default:
+			}
+		case *goredis.Subscription: // made again by the client: it was lost
+			return
+		}
+	}
+}
+
+// Absent asks how many subscribe to the members' channels.
+func (a *attendance) Absent(ctx context.Context, members []string) (out []string, err error) {
+	ctx, end, err := a.store.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	select {
+	case <-a.done:
+		return nil, errDetached
+	default:
+	}
+	channels := []string{a.store.channel("member:" + a.member)}
+	for _, m := range members {
+		channels = append(channels, a.store.channel("member:"+m))
+	}
+	has, err := a.on.PubSubNumSub(ctx, channels...).Result()
+	if err != nil {
+		return nil, explain(err)
+	}
+	if has[channels[0]] == 0 {
+		return nil, errDetached
+	}
+	for i, m := range members {
+		if has[channels[i+1]] == 0 {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+var errDetached = errors.New("the connection by which the node is known to the store is closed")
+
+// Announce publishes to all members.
+func (s *Store) Announce(ctx context.Context) error {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	on, err := s.attendedAt(ctx)
+	if err != nil {
+		return explain(err)
+	}
+	return explain(on.Publish(ctx, s.channel("news"), "").Err())
+}
+
+func (a *attendance) Server() string         { return a.server }
+func (a *attendance) Heard() <-chan struct{} { return a.heard }
+func (a *attendance) Done() <-chan struct{}  { return a.done }
+
+// Close ends the subscription.
+func (a *attendance) Close() {
+	a.once.Do(func() { _ = a.sub.Close() })
+	a.ended.Wait()
+}
