@@ -164,7 +164,7 @@ func (e *Engine) Calendar(ctx context.Context, namespace, name string) (rouse.Ca
 		return rouse.Calendar{}, err
 	}
 	if rows[0].Revision == 0 {
-		return rouse.Calendar{}, rouse.ErrNotFound
+		return rouse.Calendar{}, fmt.Errorf("calendar %q: %w", name, rouse.ErrNotFound)
 	}
 	return rouse.DecodeCalendar(&rows[0])
 }
@@ -218,7 +218,7 @@ func (e *Engine) DeleteCalendar(ctx context.Context, namespace, name string) err
 	case out[0].err != nil:
 		return out[0].err
 	case !out[0].Existed:
-		return rouse.ErrNotFound
+		return fmt.Errorf("calendar %q: %w", name, rouse.ErrNotFound)
 	}
 	e.compiled.forget(key)
 	return nil

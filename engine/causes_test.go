@@ -238,6 +238,17 @@ var producers = map[rouse.Cause]func(t *testing.T) *house{
 		h.put("a", "@every 1s")
 		return h
 	},
+	rouse.CauseInvalid: func(t *testing.T) *house {
+		store := mem.New()
+		h := begin(t, store, always(0, done), Options{Spec: func([]byte) (s rouse.Spec, err error) { return s, rouse.Refuse("shedule", "", "is unknown", "leave it out") }})
+		time.Sleep(time.Second)
+		row := rouse.DraftRow(key("a"), 0, []byte(`{"shedule": "@hourly"}`), rouse.Reached(time.Now()))
+		if _, err := store.Apply(t.Context(), []rouse.Change{{Key: row.Key, To: &row}}); err != nil {
+			t.Fatal(err)
+		}
+		h.stop() // alone, an engine looks for what others wrote when it starts
+		return begin(t, store, always(0, done), Options{Spec: h.opts.Spec})
+	},
 	rouse.CauseCreatedLate: func(t *testing.T) *house {
 		h := begin(t, mem.New(), always(0, done), Options{})
 		time.Sleep(2 * time.Hour)

@@ -27,9 +27,17 @@ func (e *Engine) Get(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
 		return rouse.Timer{}, err
 	}
 	if rows[0].Revision == 0 {
-		return rouse.Timer{}, rouse.ErrNotFound
+		return rouse.Timer{}, missing(key)
 	}
 	return e.readTimer(&rows[0])
+}
+
+// missing returns the error about a row that is not there.
+func missing(key rouse.Key) error {
+	if key.Fire != "" {
+		return fmt.Errorf("fire %s of timer %q: %w", key.Fire, key.Name, rouse.ErrNotFound)
+	}
+	return fmt.Errorf("timer %q: %w", key.Name, rouse.ErrNotFound)
 }
 
 // List returns the timers that match, in the order of keys, and where to go on.
@@ -425,7 +433,7 @@ func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn 
 			return edited{}, err
 		}
 		if ifRevision != 0 && t.Revision != ifRevision {
-			return edited{}, fmt.Errorf("the revision is %d: %w", t.Revision, rouse.ErrConflict)
+			return edited{}, conflicting(key, t.Revision)
 		}
 		read, ended := t.Revision, t.Ended
 		in := e.hands(&t)

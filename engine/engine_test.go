@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -135,7 +136,7 @@ func TestATimerFiresOnTimeOnceAndEnds(t *testing.T) {
 			if late := a.at.Sub(a.Due.Time()); late < 0 || late > 2*time.Millisecond {
 				t.Errorf("%s fired %v after it was due", a.Name, late)
 			}
-			if _, err := h.Get(t.Context(), key(a.Name)); err != rouse.ErrNotFound {
+			if _, err := h.Get(t.Context(), key(a.Name)); !errors.Is(err, rouse.ErrNotFound) {
 				t.Errorf("%s is still there: %v", a.Name, err)
 			}
 		}
@@ -211,7 +212,7 @@ func TestAFailureIsTriedAgainWithTheSameIDAndAGrowingToken(t *testing.T) {
 		if got = sink.got(); len(got) != 4 || got[3].ID != got[0].ID || got[3].Attempt != 1 {
 			t.Fatalf("after the redrive: %+v", got)
 		}
-		if _, err := h.Get(t.Context(), dead[0].Key); err != rouse.ErrNotFound {
+		if _, err := h.Get(t.Context(), dead[0].Key); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("the dead letter that was delivered is still there: %v", err)
 		}
 	})
@@ -235,7 +236,7 @@ func TestNothingStartsAfterAnAcknowledgedDelete(t *testing.T) {
 		if d, err = h.Delete(t.Context(), key("waiting"), 0); err != nil || d.InFlight {
 			t.Errorf("delete of one that waits: %+v, %v", d, err)
 		}
-		if _, err = h.Delete(t.Context(), key("waiting"), 0); err != rouse.ErrNotFound {
+		if _, err = h.Delete(t.Context(), key("waiting"), 0); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("delete of nothing: %v", err)
 		}
 		close(release)
@@ -259,14 +260,14 @@ func TestDeleteOfAnEndedTimerWithAnOccurrenceOnItsWay(t *testing.T) {
 		if _, err := h.Skip(t.Context(), key("a"), 1, ""); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.Get(t.Context(), key("a")); err != rouse.ErrNotFound {
+		if _, err := h.Get(t.Context(), key("a")); !errors.Is(err, rouse.ErrNotFound) {
 			t.Fatalf("the timer whose last occurrence was skipped: %v", err)
 		}
 		d, err := h.Delete(t.Context(), key("a"), 0)
 		if err != nil || !d.InFlight || d.Generation != made.Generation {
 			t.Errorf("delete while its first occurrence is on its way: %+v, %v", d, err)
 		}
-		if _, err = h.Delete(t.Context(), key("a"), 0); err != rouse.ErrNotFound {
+		if _, err = h.Delete(t.Context(), key("a"), 0); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("delete of nothing: %v", err)
 		}
 		time.Sleep(time.Hour)
@@ -315,17 +316,17 @@ func TestPutHonoursItsMode(t *testing.T) {
 			}
 			return res[0].Err
 		}
-		if err := try(ReplaceOnly, 0); err != rouse.ErrNotFound {
+		if err := try(ReplaceOnly, 0); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("replace of nothing: %v", err)
 		}
 		if err := try(CreateOnly, 0); err != nil {
 			t.Error(err)
 		}
-		if err := try(CreateOnly, 0); err != rouse.ErrExists {
+		if err := try(CreateOnly, 0); !errors.Is(err, rouse.ErrExists) {
 			t.Errorf("create of what exists: %v", err)
 		}
 		tm, _ := h.Get(t.Context(), key("a"))
-		if err := try(CreateOrReplace, tm.Revision+1); err != rouse.ErrConflict {
+		if err := try(CreateOrReplace, tm.Revision+1); !errors.Is(err, rouse.ErrConflict) {
 			t.Errorf("replace with a wrong revision: %v", err)
 		}
 		if err := try(CreateOrReplace, tm.Revision); err != nil {
@@ -708,7 +709,7 @@ func TestAFullStoreHoldsUpCreatesOnly(t *testing.T) {
 		if got := h.sink.got(); len(got) != 1 || got[0].Name != "fires" {
 			t.Errorf("fires %+v", got)
 		}
-		if _, err := h.Get(t.Context(), key("fires")); err != rouse.ErrNotFound {
+		if _, err := h.Get(t.Context(), key("fires")); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("what fired was not settled: %v", err)
 		}
 	})
@@ -725,7 +726,7 @@ func TestAScheduleThatEndsDuringAPauseEndsItsTimer(t *testing.T) {
 		if tm, err := h.Resume(t.Context(), key("a")); err != nil || tm.Key != key("a") {
 			t.Errorf("resume: %+v, %v", tm, err)
 		}
-		if _, err := h.Get(t.Context(), key("a")); err != rouse.ErrNotFound {
+		if _, err := h.Get(t.Context(), key("a")); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("a timer that has no time left is still there: %v", err)
 		}
 		page, err := h.Records(t.Context(), rouse.RecordQuery{Namespace: "n", Name: "a", Limit: 9})

@@ -268,7 +268,7 @@ func TestMaxOccurrencesAndKeep(t *testing.T) {
 			t.Errorf("a ended as %+v, %v", tm, err)
 		}
 		time.Sleep(time.Hour)
-		if _, err := h.Get(t.Context(), key("a")); err != rouse.ErrNotFound {
+		if _, err := h.Get(t.Context(), key("a")); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("a was kept for longer: %v", err)
 		}
 		if tm, err := h.Get(t.Context(), key("c")); err != nil || tm.State() != rouse.StateEnded {

@@ -95,7 +95,7 @@ func (e *Engine) writePuts(ctx context.Context, puts []Put, items []*write, at [
 		case r.err != nil:
 			*res = PutResult{Err: r.err}
 		case !r.Applied:
-			*res = PutResult{Err: refused(p, r.Existed)}
+			*res = PutResult{Err: refused(p, r)}
 		default:
 			stampTimer(&res.Timer, r.Revision)
 			res.Replaced, res.InFlight = r.Existed, items[j].inFlight || was[j] != nil && e.mayBeOut(was[j])
@@ -224,14 +224,19 @@ func (e *Engine) putAgain(ctx context.Context, p *Put, w *write) (r written, was
 	return r, nil, nil
 }
 
-func refused(p *Put, existed bool) error {
+func refused(p *Put, r written) error {
 	switch {
-	case !existed:
-		return rouse.ErrNotFound
+	case !r.Existed:
+		return missing(p.Key)
 	case p.Mode == CreateOnly && p.IfRevision == 0:
-		return rouse.ErrExists
+		return fmt.Errorf("timer %q: %w", p.Key.Name, rouse.ErrExists)
 	}
-	return rouse.ErrConflict
+	return conflicting(p.Key, r.Revision)
+}
+
+// conflicting returns the error about a row that has another revision than the caller expects.
+func conflicting(key rouse.Key, is uint64) error {
+	return fmt.Errorf("timer %q: the revision is %d: %w", key.Name, is, rouse.ErrConflict)
 }
 
 // prepare checks a put and makes its change.
@@ -265,7 +270,7 @@ func (e *Engine) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *write, 
 			return err
 		}
 		if rows[0].Revision == 0 {
-			return rouse.ErrNotFound
+			return missing(p.Key)
 		}
 		w.change.If = rows[0].Revision
 	}

@@ -841,7 +841,7 @@ func TestGoneFromAnOverlappingOccurrenceEndsItsTimer(t *testing.T) {
 		if n := len(h.sink.got()); n != 1 {
 			t.Errorf("%d fires after the target wanted no more", n)
 		}
-		if _, err := h.Get(t.Context(), key("a")); err != rouse.ErrNotFound {
+		if _, err := h.Get(t.Context(), key("a")); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("the timer is still there: %v", err)
 		}
 	})

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/rousehq/rouse"
 )
@@ -71,7 +70,7 @@ func (e *Engine) imported(ctx context.Context, t rouse.Timer, mode Mode) (rouse.
 			return t, nil, err
 		}
 		if rows[0].Revision == 0 {
-			return t, nil, fmt.Errorf("%q: %w", t.Key.Name, rouse.ErrNotFound)
+			return t, nil, missing(t.Key)
 		}
 		c.If = rows[0].Revision
 	}

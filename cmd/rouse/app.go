@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 
@@ -24,6 +25,7 @@ type app struct {
 	outTTY, errTTY  bool
 	style, styleErr style // of out and errOut
 
+	raw     bool   // bodies are printed as they are, even on a terminal
 	dialled string // address of the server that was spoken to
 }
 
@@ -54,6 +56,23 @@ func (a *app) show(v any, human func() error) error {
 		return a.printJSON(v)
 	}
 	return human()
+}
+
+// body prints bytes that came from elsewhere. On a terminal, control characters other than line ends and tabs are quoted, unless raw is set.
+func (a *app) body(b []byte) error {
+	if a.outTTY && !a.raw {
+		lines := strings.Split(string(b), "\n")
+		for i, line := range lines {
+			cells := strings.Split(line, "\t")
+			for j := range cells {
+				cells[j] = clean(cells[j])
+			}
+			lines[i] = strings.Join(cells, "\t")
+		}
+		b = []byte(strings.Join(lines, "\n"))
+	}
+	_, err := a.out.Write(b)
+	return err
 }
 
 // say prints a line to stdout; its arguments are cleaned of control characters.

@@ -17,6 +17,7 @@ type callCmd struct {
 	File        string        `short:"f" help:"File with the request; - is stdin." default:"-" placeholder:"FILE"`
 	ContentType string        `help:"Type of the request." placeholder:"TYPE"`
 	Wait        time.Duration `help:"How long to wait for the answer." default:"30s" placeholder:"DURATION"`
+	Raw         bool          `help:"Print the answer as it is on a terminal, too."`
 	Async       bool          `help:"Do not wait: print the id of the request, whose answer is fetched with rouse answer."`
 	ID          string        `name:"id" help:"Id of the request, with which it can be sent again without being done again; one is made up if not given." placeholder:"ID"`
 	Deadline    time.Duration `help:"The request expires if no worker has taken it so long after it was sent." placeholder:"DURATION"`
@@ -26,7 +27,8 @@ type callCmd struct {
 }
 
 func (callCmd) Help() string {
-	return `The request is read from stdin, and the answer goes to stdout as it is. The server keeps the request until it has ended, whatever
+	return `The request is read from stdin, and the answer goes to stdout as it is; a terminal gets its control characters quoted, unless --raw is
+given. The server keeps the request until it has ended, whatever
 happens to it or to the worker. docs/pools.md says what pools are.
 
 Examples:
@@ -38,6 +40,7 @@ Examples:
 
 // Run sends it.
 func (c *callCmd) Run(a *app) error {
+	a.raw = c.Raw
 	body, err := c.body(a)
 	if err != nil {
 		return err
@@ -66,11 +69,12 @@ func (c *callCmd) body(a *app) ([]byte, error) {
 // answerCmd fetches the answer to a request.
 type answerCmd struct {
 	ID   string        `arg:"" name:"id" help:"Id of the request."`
+	Raw  bool          `help:"Print the answer as it is on a terminal, too."`
 	Wait time.Duration `help:"How long to wait for the answer if there is none yet." default:"0s" placeholder:"DURATION"`
 }
 
 func (answerCmd) Help() string {
-	return `The answer goes to stdout as it is. What became of a request is kept as long as rouse call has asked for with --keep.
+	return `The answer goes to stdout as it is; a terminal gets its control characters quoted, unless --raw is given. What became of a request is kept as long as rouse call has asked for with --keep.
 
 Examples:
 
@@ -80,6 +84,7 @@ Examples:
 
 // Run fetches it.
 func (c *answerCmd) Run(a *app) error {
+	a.raw = c.Raw
 	return a.waits(c.Wait, func(ctx context.Context, s *client.Client) (client.Called, error) {
 		out, err := s.Fetch(ctx, a.cli.Namespace, c.ID, c.Wait)
 		return out, named("request", c.ID, err)
@@ -118,6 +123,5 @@ func (a *app) called(out client.Called) error {
 		a.note("it has not ended yet; rouse answer %s", out.ID)
 		return nil
 	}
-	_, err := a.out.Write(out.Answer.Payload)
-	return err
+	return a.body(out.Answer.Payload)
 }

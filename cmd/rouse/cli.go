@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,7 +115,10 @@ func parse(a *app, args []string) (*kong.Context, error) {
 	if len(args) == 0 {
 		return nil, bare(a, parser)
 	}
-	k, err := parser.Parse(args)
+	if err := checkVariables(os.Environ()); err != nil {
+		return nil, err
+	}
+	k, err := parser.Parse(spelt(args))
 	if err != nil {
 		a.cli.JSON = a.cli.JSON || asksForJSON(args)
 		return nil, usageError(err)
@@ -126,6 +131,21 @@ func parse(a *app, args []string) (*kong.Context, error) {
 		}
 	}
 	return k, nil
+}
+
+// spelt returns the arguments with what other programs call "--version" and "help COMMAND" as it is spelt here.
+func spelt(args []string) []string {
+	for i, arg := range args {
+		switch {
+		case arg == "--version":
+			return slices.Replace(slices.Clone(args), i, i+1, "version")
+		case arg == "help" && i == 0:
+			return append(slices.Clone(args[1:]), "--help")
+		case !strings.HasPrefix(arg, "--") || arg == "--":
+			return args
+		}
+	}
+	return args
 }
 
 // bare answers a call without any argument with the help, on stderr.

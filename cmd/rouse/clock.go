@@ -149,9 +149,6 @@ type future rouse.Instant
 // UnmarshalText reads a time.
 func (f *future) UnmarshalText(text []byte) error {
 	i, err := rouse.ParseInstant(string(text))
-	if err != nil {
-		return rouse.Refuse("to", string(text), "is no time", "give RFC 3339, such as 2027-01-31T09:00:00Z")
-	}
 	*f = future(i)
-	return nil
+	return rouse.Under("to", err)
 }

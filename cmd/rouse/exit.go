@@ -35,7 +35,7 @@ var exitCodes = []struct {
 	{exitOK, "done"},
 	{exitFailure, "failed; for `check`: the history violates a rule; for `create --file` and `import`: some timers were not created; for `migrate-store`: the stores differ; for commands with a filter: some timers were not changed"},
 	{exitUsage, "the command line, an input or the configuration is wrong, and nothing was changed; for `check`: the history cannot be judged"},
-	{exitNotFound, "the timer, dead letter or calendar does not exist"},
+	{exitNotFound, "the timer, dead letter or calendar does not exist; `explain` of a timer that is gone answers with its history, and 0, as long as there is one"},
 	{exitConflict, "it exists already, has changed since the revision that was given, or its state does not allow it"},
 	{exitUnavailable, "the server cannot be reached, is shutting down, is overloaded or has no room; try again later"},
 	{exitTimeout, "no answer within the timeout; what was asked for may still happen"},

@@ -32,13 +32,7 @@ func (c *explainCmd) Run(a *app) error {
 		if err != nil {
 			return named("timer", c.Name, flagged(err))
 		}
-		if err := a.show(explanationOf(&e), func() error { return a.explainTimer(&e) }); err != nil {
-			return err
-		}
-		if e.Timer == nil {
-			return silent{exitNotFound}
-		}
-		return nil
+		return a.show(explanationOf(&e), func() error { return a.explainTimer(&e) })
 	})
 }
 

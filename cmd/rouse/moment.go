@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -27,15 +28,15 @@ func (m *moment) UnmarshalText(text []byte) error {
 	if s == "now" {
 		s = "0s"
 	}
-	if d, err := time.ParseDuration(s); err == nil {
+	if d, err := rouse.ParseDuration(s); err == nil {
 		m.at, m.relative, clocks.asked = time.Now().Add(d), true, true
 		return nil
 	}
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil || t.Before(time.UnixMilli(0)) || t.Year() > 9998 {
-		return rouse.Refuse("time", s, "is no time between the years 1970 and 9998", "give RFC 3339 such as 2027-01-31T09:00:00Z, or a span from now such as 36h or -36h")
+	at, err := rouse.ParseInstant(s)
+	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
+		return rouse.Refuse("time", s, inv.Problems[0].Wrong, inv.Problems[0].Cure+", or a span from now such as 36h or -36h")
 	}
-	m.at = t
+	m.at = at.Time()
 	return nil
 }
 

@@ -14,6 +14,9 @@ func named(what, name string, err error) error {
 		return err
 	}
 	for _, bare := range []error{rouse.ErrNotFound, rouse.ErrExists, rouse.ErrConflict} {
+		if errors.Is(err, bare) && strings.HasPrefix(err.Error(), fmt.Sprintf("%s %q", what, name)) {
+			return err
+		}
 		if errors.Is(err, bare) {
 			return fmt.Errorf("%s %q: %w", what, name, err)
 		}

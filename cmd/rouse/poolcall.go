@@ -209,10 +209,11 @@ type poolPoisonShowCmd struct {
 	poolAddress `embed:""`
 	Pool        string `arg:"" help:"Name of the pool."`
 	ID          string `arg:"" help:"Id of the request, as list prints it."`
+	Raw         bool   `help:"Print the body as it is on a terminal, too."`
 }
 
 func (poolPoisonShowCmd) Help() string {
-	return `Its body is printed as it is; with --json, in base64 and with the rest.
+	return `Its body is printed as it is; a terminal gets its control characters quoted, unless --raw is given; with --json, in base64 and with the rest.
 
 Examples:
 
@@ -227,8 +228,8 @@ func (c *poolPoisonShowCmd) Run(a *app) error {
 		return err
 	}
 	return a.show(p, func() error {
-		_, err := a.out.Write(p.Body)
-		return err
+		a.raw = c.Raw
+		return a.body(p.Body)
 	})
 }
 

@@ -66,7 +66,7 @@ func (f *specFlags) spec(in io.Reader, coalesce bool) (rouse.Spec, error) {
 	s := rouse.Spec{Schedule: f.Schedule, Target: f.Target, Labels: f.Label, ContentType: f.ContentType, Deadline: f.Deadline, Keep: time.Duration(f.Keep),
 		Retry: rouse.Retry{Attempts: f.RetryAttempts, Interval: f.RetryInterval, Factor: f.RetryFactor, Max: f.RetryMax, Timeout: f.RetryTimeout,
 			GiveUp: f.RetryGiveUp},
-		Webhook: rouse.Webhook{Method: strings.ToUpper(f.Method), Structured: f.Structured, Batch: f.Batch, Accept: f.Accept}}
+		Webhook: rouse.Webhook{Method: f.Method, Structured: f.Structured, Batch: f.Batch, Accept: f.Accept}}
 	var problems []rouse.Problem
 	add := func(err error) {
 		if inv, ok := errors.AsType[*rouse.Invalid](err); ok {

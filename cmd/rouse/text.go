@@ -40,7 +40,7 @@ func (s style) word(word string) string {
 }
 
 // clean makes a text that came from elsewhere safe for a terminal: control characters, which could move its cursor or worse,
-// become their escapes.
+// and those that cannot be seen become their escapes.
 func clean(s string) string {
 	if strings.IndexFunc(s, isUnsafe) < 0 {
 		return s
@@ -57,7 +57,8 @@ func clean(s string) string {
 }
 
 func isUnsafe(r rune) bool {
-	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar
+	return r >= 0x7f && (r == unicode.ReplacementChar || unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point,
+		unicode.Noncharacter_Code_Point, unicode.Zl, unicode.Zp)) || unicode.IsControl(r)
 }
 
 // cleaned cleans the texts among the arguments of a format.

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rousehq/rouse"
+)
+
+// foreign are variables that resemble one of rouse's and are not: those that Kubernetes sets for a service named rouse, and that of this
+// project's tests.
+var foreign = regexp.MustCompile(`^ROUSE_(([A-Z0-9_]+_)?SERVICE_(HOST|PORT.*)|PORT|PORT_.*|SERVERS)$`)
+
+// checkVariables refuses a variable of the environment that is one of rouse's but for a slip: it would be passed over in silence. Others
+// that begin with ROUSE_ are left alone.
+func checkVariables(environ []string) error {
+	known := []string{"ROUSE_SERVER", "ROUSE_NAMESPACE", "ROUSE_CONFIG"}
+	for _, s := range new(Config).settings() {
+		known = append(known, envName(s.name))
+	}
+	var problems []rouse.Problem
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, "ROUSE_") || slices.Contains(known, name) || foreign.MatchString(name) {
+			continue
+		}
+		for _, meant := range known {
+			if slip(strings.TrimPrefix(name, "ROUSE_"), strings.TrimPrefix(meant, "ROUSE_")) {
+				problems = append(problems, rouse.Problem{Field: name, Wrong: "is no variable of rouse", Cure: fmt.Sprintf("write %s, or unset it", meant)})
+				break
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return &rouse.Invalid{Problems: problems}
+	}
+	return nil
+}
+
+// slip reports whether two names differ by a slip: one letter in short names, two in longer ones.
+func slip(a, b string) bool {
+	if len(b) <= 5 {
+		return distance(a, b) <= 1
+	}
+	return distance(a, b) <= 2
+}
