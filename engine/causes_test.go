@@ -240,7 +240,9 @@ var producers = map[rouse.Cause]func(t *testing.T) *house{
 	},
 	rouse.CauseInvalid: func(t *testing.T) *house {
 		store := mem.New()
-		h := begin(t, store, always(0, done), Options{Spec: func([]byte) (s rouse.Spec, err error) { return s, rouse.Refuse("shedule", "", "is unknown", "leave it out") }})
+		h := begin(t, store, always(0, done), Options{Spec: func([]byte) (s rouse.Spec, err error) {
+			return s, rouse.Refuse("shedule", "", "is unknown", "leave it out")
+		}})
 		time.Sleep(time.Second)
 		row := rouse.DraftRow(key("a"), 0, []byte(`{"shedule": "@hourly"}`), rouse.Reached(time.Now()))
 		if _, err := store.Apply(t.Context(), []rouse.Change{{Key: row.Key, To: &row}}); err != nil {
