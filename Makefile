@@ -11,13 +11,14 @@ build: ## bin/rouse, one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/rouse ./cmd/rouse
 
 .PHONY: test
-test: servers format vet generated ## everything that must hold: format, vet, staticcheck, generated code, all tests with the race detector
+test: servers format vet cross generated ## everything that must hold: format, vet, staticcheck, generated code, all tests with the race detector
 	# Tests with real servers wait a lot: three packages at a time keep two cores busy, if those that take minutes do not come last.
 	$(GO) test -race -p 3 -timeout 20m $$($(GO) list ./store/... ./engine ./cmd/... ./docs) \
 		$$($(GO) list ./... | grep -v -E '/(bench|cluster|store/.*|engine|cmd/.*|docs)$$')
 	# What these drive is the real binary, in processes of its own.
 	$(GO) test -short -timeout 20m ./bench ./cluster
 	$(GO) -C tools vet ./...
+	$(GO) -C tools test ./...
 	$(GO) -C bench/peers vet ./...
 
 .PHONY: servers
@@ -33,6 +34,17 @@ vet:
 	$(GO) vet ./...
 	$(GO) -C tools build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 	bin/staticcheck ./...
+
+# The other systems that rouse runs on.
+SYSTEMS = darwin/arm64 windows/amd64 freebsd/amd64 linux/arm64
+
+.PHONY: cross
+cross: ## all packages type-check on the other systems
+	$(GO) -C tools run ./crosscheck -dir .. $(SYSTEMS)
+
+.PHONY: build-systems
+build-systems: ## bin/SYSTEM/rouse for each of the other systems (two minutes and more of both cores for each)
+	for s in $(SYSTEMS); do CGO_ENABLED=0 GOOS=$${s%/*} GOARCH=$${s#*/} $(GO) build -trimpath -ldflags=-s -o bin/$$s/ ./cmd/rouse || exit 1; done
 
 .PHONY: generate
 generate: ## Go code from the proto sources

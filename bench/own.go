@@ -1,3 +1,5 @@
+//go:build unix
+
 package bench
 
 import (
@@ -80,7 +82,7 @@ func (s *ownServer) describePostgres(ctx context.Context, port int) error {
 		}
 	}
 	data := filepath.Join(s.dir, "data")
-	attr := &syscall.SysProcAttr{Credential: as, Setpgid: true, Pdeathsig: syscall.SIGKILL} // a terminal's Ctrl-C is not for it
+	attr := endWithParent(&syscall.SysProcAttr{Credential: as, Setpgid: true}, syscall.SIGKILL) // a terminal's Ctrl-C is not for it
 	init := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8",
 		"--locale=C", "--no-instructions")
 	init.Dir, init.Env, init.SysProcAttr = s.dir, []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC", "HOME=" + s.dir}, attr
@@ -98,7 +100,7 @@ func (s *ownServer) describePostgres(ctx context.Context, port int) error {
 	s.cmd.Env = init.Env
 	// Immediate shutdown: no checkpoint of what is thrown away, but shared memory is given back, also when this process is killed.
 	s.end = syscall.SIGQUIT
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Setpgid: true, Pdeathsig: s.end}
+	s.cmd.SysProcAttr = endWithParent(&syscall.SysProcAttr{Credential: as, Setpgid: true}, s.end)
 	s.url = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
 	return nil
 }
@@ -112,7 +114,7 @@ func (s *ownServer) describeRedis(port int) error {
 	s.cmd = exec.Command(path, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", s.dir, "--appendonly", "yes",
 		"--appendfsync", "everysec", "--save", "", "--maxmemory-policy", "noeviction")
 	s.end = syscall.SIGKILL
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: s.end}
+	s.cmd.SysProcAttr = endWithParent(&syscall.SysProcAttr{Setpgid: true}, s.end)
 	s.url = fmt.Sprintf("redis://127.0.0.1:%d/0", port)
 	return nil
 }

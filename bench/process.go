@@ -50,7 +50,7 @@ func startProcess(ctx context.Context, o Options, dir string, i int) (*process, 
 	}
 	p.child.Env = append(os.Environ(), "ROUSE_STORE="+store) // not an argument, which everybody on the machine may read
 	p.child.Stderr = &p.stderr
-	p.child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.child.SysProcAttr = endWithParent(&syscall.SysProcAttr{}, syscall.SIGKILL)
 	if err := p.child.Start(); err != nil {
 		return nil, err
 	}

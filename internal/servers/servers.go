@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package servers starts the real servers that tests use: PostgreSQL, Redis, RabbitMQ, NATS and what stands around them. It is
 // for tests only.
 //

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os/exec"
 	"sync"
-	"syscall"
 )
 
 // reaper kills the process groups of workers when this process has ended in whatever way, SIGKILL included. It is a small shell
@@ -39,7 +38,7 @@ func newReaper() (*reaper, error) {
 func (r *reaper) start() error {
 	cmd := exec.Command("/bin/sh", "-c", reaperScript)
 	cmd.Dir, cmd.Env = "/", []string{}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no signal that is meant for us reaches it
+	cmd.SysProcAttr = ownSession() // no signal that is meant for us reaches it
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
-	"syscall"
 )
 
 // spawner starts processes, all of them from one thread, which lives as long as it. On Linux a child can ask for a signal when
@@ -35,7 +34,7 @@ func newSpawner() *spawner {
 
 // start starts a process as the leader of a new process group, which dies with this process where the system can do that.
 func (s *spawner) start(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = ownGroup()
 	endWithParent(cmd.SysProcAttr)
 	done := make(chan error, 1)
 	s.starts <- start{cmd, done}

@@ -92,6 +92,9 @@ type Driver struct {
 // New returns a driver without workers.
 func New(c Config) (*Driver, error) {
 	c, err := c.withDefaults()
+	if err == nil {
+		err = supported()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("subprocess driver of pool %q: %w", c.Pool, err)
 	}

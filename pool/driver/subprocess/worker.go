@@ -149,7 +149,7 @@ func (w *worker) live(id string, log *slog.Logger) string {
 		go func() { ended <- cmd.Wait(); close(over) }()
 		err = w.wait(over, func() error { return <-ended }, group, log)
 	}
-	_ = syscall.Kill(-group, syscall.SIGKILL) // what is left of it; mostly nothing
+	_ = signalGroup(group, syscall.SIGKILL) // what is left of it; mostly nothing
 	w.d.reaper.remove(group)
 	out.flush()
 	return howItEnded(err)
@@ -162,7 +162,7 @@ func (w *worker) wait(ended <-chan struct{}, result func() error, group int, log
 		return result()
 	case <-w.end:
 	}
-	_ = syscall.Kill(-group, syscall.SIGTERM) // it may have ended already
+	_ = signalGroup(group, syscall.SIGTERM) // it may have ended already
 	patience := time.NewTimer(w.d.config.Drain)
 	defer patience.Stop()
 	select {
@@ -173,7 +173,7 @@ func (w *worker) wait(ended <-chan struct{}, result func() error, group int, log
 	case <-w.d.kill:
 		log.Warn("a worker is killed, as there is no time left to wait for it")
 	}
-	_ = syscall.Kill(-group, syscall.SIGKILL)
+	_ = signalGroup(group, syscall.SIGKILL)
 	<-ended
 	return result()
 }

@@ -187,9 +187,9 @@ func (f *files) prepare() error {
 	if err != nil {
 		return err
 	}
-	if own, ok := info.Sys().(*syscall.Stat_t); ok && (int(own.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0) {
+	if user, ok := owner(info); ok && (user != os.Geteuid() || info.Mode().Perm()&0o022 != 0) {
 		return fmt.Errorf("the directory %s for the variables of workers may be written to by others (it has mode %v and user %d): "+
-			"make it this user's own, with mode 0700", f.dir, info.Mode().Perm(), own.Uid)
+			"make it this user's own, with mode 0700", f.dir, info.Mode().Perm(), user)
 	}
 	return nil
 }
@@ -199,8 +199,8 @@ func (f *files) lead() error {
 	if err := f.prepare(); err != nil {
 		return err
 	}
-	file, err := f.locked(syscall.LOCK_SH)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	file, err := f.locked(shared)
+	if errors.Is(err, errLocked) {
 		return errors.New("another process is about to let the workers of the pool go")
 	}
 	if err != nil {
@@ -231,7 +231,7 @@ func (f *files) locked(how int) (*os.File, error) {
 		return nil, err
 	}
 	for {
-		err = syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
+		err = lockFile(file, how)
 		if err == nil {
 			return file, nil
 		}
@@ -252,8 +252,8 @@ func (f *files) leave() {
 
 // alone calls what is to be done if no other process of this machine looks after the workers.
 func (f *files) alone(do func() error) error {
-	file, err := f.locked(syscall.LOCK_EX)
-	if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, fs.ErrNotExist) {
+	file, err := f.locked(exclusive)
+	if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
 		return nil // there is one, or there never was any
 	}
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -43,6 +44,9 @@ type Driver struct {
 // New returns a driver. It looks for systemd when it is first asked for something.
 func New(c Config) (*Driver, error) {
 	n, err := c.names()
+	if err == nil && runtime.GOOS != "linux" {
+		err = errors.New("systemd is on Linux only: use the driver subprocess, docker or kubernetes")
+	}
 	if err == nil {
 		c, err = c.withDefaults(n)
 	}

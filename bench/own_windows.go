@@ -1,0 +1,19 @@
+package bench
+
+import (
+	"context"
+	"errors"
+)
+
+// ownServer is a server that is started for a run, which Windows has none of.
+type ownServer struct {
+	url, about string
+	ended      chan struct{}
+}
+
+func startOwn(_ context.Context, kind, _ string) (*ownServer, error) {
+	return nil, errors.New("no " + kind + " can be started for a run on Windows: start one, and give its URL with --store")
+}
+
+func (s *ownServer) said() string { return "" }
+func (s *ownServer) close() error { return nil }

@@ -1,0 +1,24 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// errLocked is what lockFile fails with when another process has the lock.
+const errLocked = unix.EWOULDBLOCK
+
+// lockFile locks a file until it is closed, or the process ends.
+func lockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
+
+// freeBytes returns how much room the disk of a path has for this user.
+func freeBytes(path string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return 0, err
+	}
+	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // their types differ between systems
+}
