@@ -18,7 +18,7 @@ const (
 	CauseGone              Cause = 5 // dead: the target wants no more of the timer
 	CauseDeadline          Cause = 6 // dead: it had begun, and its deadline passed before the next attempt
 
-	CausePaused            Cause = 7  // skipped: the timer was paused when it was due
+	CausePaused            Cause = 7  // skipped, missed: the timer was paused when it was due
 	CauseSkippedByRequest  Cause = 8  // skipped: a client asked for it
 	CauseDeleted           Cause = 9  // skipped: the timer was deleted while it was in progress
 	CauseReplaced          Cause = 10 // skipped: the timer was replaced, rescheduled or merged with a newer call while it was in progress
@@ -49,7 +49,7 @@ var causes = [lastCause + 1]struct {
 	CauseGiveUp:            {"give_up", []Ending{EndDead}},
 	CauseGone:              {"gone", []Ending{EndDead}},
 	CauseDeadline:          {"deadline", []Ending{EndDead}},
-	CausePaused:            {"paused", []Ending{EndSkipped}},
+	CausePaused:            {"paused", []Ending{EndSkipped, EndMissed}},
 	CauseSkippedByRequest:  {"skipped_by_request", []Ending{EndSkipped}},
 	CauseDeleted:           {"deleted", []Ending{EndSkipped}},
 	CauseReplaced:          {"replaced", []Ending{EndSkipped}},

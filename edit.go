@@ -135,6 +135,7 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if t.Due == UnknownDue {
 		t.Due = t.following(now, t.Passed, s) // its calendars may have changed since
 	}
+	t.waitedForPause(min(now, t.pauseEnds()))
 	until := min(now, t.pauseEnds()) // what comes due after the end of a pause fires, however late that end is noticed
 	t.Paused, t.Reason, t.Until, t.Updated = false, "", 0, now
 	if begun := t.Attempts != 0 || t.Began != 0; busy || begun && !t.Manual {
@@ -156,6 +157,20 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 		return Step{To: t, Log: log}
 	}
 	return t.settled(now, s, log, streak{})
+}
+
+// waitedForPause notes a pause that is over as what a timer's only occurrence waited for. What it waited for after the pause may be
+// known already.
+func (t *Timer) waitedForPause(until Instant) {
+	from := t.SentAt(t.Due)
+	if t.Spec.Recurring() || t.Due == Never || from >= until {
+		return
+	}
+	if len(t.Waits) > 0 && len(t.Waits) < MaxWaits && t.Waits[0].From >= until {
+		t.Waits = append([]Wait{{CausePaused, from, until}}, t.Waits...)
+		return
+	}
+	t.Waited(CausePaused, from, until)
 }
 
 // passPause gives up what came due until the end of a pause.

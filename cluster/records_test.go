@@ -101,7 +101,8 @@ func (w *witness) account(c *client.Client) {
 		case ok:
 			w.noteDue(gen, r.Due)
 			w.write(history.Record{Timer: r.Name, Gen: gen, Due: moment(r.Due), LastDue: moment(r.LastDue), Count: int(r.Count),
-				Ending: history.Ending(r.Ending.String()), Reason: r.Reason, Attempts: int(r.Attempts), Manual: r.Manual})
+				Ending: history.Ending(r.Ending.String()), Reason: r.Reason, Attempts: int(r.Attempts), Manual: r.Manual,
+				Cause: r.Cause.String(), Other: moment(r.Other)})
 		case !w.vague[r.Name]:
 			w.t.Errorf("a record of %s is of generation %d, which nobody wrote: %+v", r.Name, r.Generation, *r)
 		}

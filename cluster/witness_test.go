@@ -29,7 +29,7 @@ const (
 // promised is what the service promises while it is treated badly on a machine that others use too. Occurrences may be late
 // here, by more than a fault explains: how late is measured by rouse bench. They may not be lost, early, doubled without a
 // fault, or phantoms.
-var promised = history.Config{
+var promised = history.Config{Handovers: true,
 	MaxLate: 6 * time.Second, Recovery: lease + 3*time.Second, Lease: hold + time.Second,
 	ClockErr:   25 * time.Millisecond,
 	MinBackoff: retryInterval - 25*time.Millisecond, MaxBackoff: 6 * time.Second, AttemptTimeout: attemptTimeout,

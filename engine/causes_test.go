@@ -259,6 +259,17 @@ var producers = map[rouse.Cause]func(t *testing.T) *house{
 	},
 }
 
+func pausedTooLong(t *testing.T) *house {
+	h := begin(t, mem.New(), always(0, done), Options{})
+	h.put("a", "@after 1s", deadline(10*time.Second))
+	h.pause("a")
+	time.Sleep(time.Minute)
+	if _, err := h.Resume(t.Context(), key("a")); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 func overlapSkips(t *testing.T) *house {
 	h := begin(t, mem.New(), always(3500*time.Millisecond, done), Options{})
 	h.put("a", "@every 1s", func(p *Put) { p.Spec.Overlap = rouse.OverlapSkip })
@@ -282,8 +293,11 @@ func TestEveryCauseIsProducedByTheEngine(t *testing.T) {
 				t.Errorf("no test produces cause %v", c)
 				continue
 			}
-			if c == rouse.CauseOverlapped && e == rouse.EndSkipped {
+			switch {
+			case c == rouse.CauseOverlapped && e == rouse.EndSkipped:
 				produce = overlapSkips
+			case c == rouse.CausePaused && e == rouse.EndMissed:
+				produce = pausedTooLong
 			}
 			t.Run(e.String()+" "+c.String(), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {

@@ -279,7 +279,10 @@ func (w *world) finish() {
 			continue // of a write whose answer was lost, and of which nothing came
 		}
 		ev := history.Record{Timer: r.Name, Gen: gen, Due: history.At(r.Due.Time()), Count: int(r.Count), Ending: history.Ending(r.Ending.String()),
-			Reason: r.Reason, Attempts: int(r.Attempts), Manual: r.Manual}
+			Reason: r.Reason, Attempts: int(r.Attempts), Manual: r.Manual, Cause: r.Cause.String()}
+		if r.Other != 0 {
+			ev.Other = history.At(r.Other.Time())
+		}
 		if r.LastDue != 0 {
 			ev.LastDue = history.At(r.LastDue.Time())
 		}

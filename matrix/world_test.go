@@ -370,7 +370,8 @@ func (w *world) finish() (r history.Report, log []byte) {
 	}
 	for _, r := range page.Records {
 		w.note(history.Record{Timer: r.Name, Gen: r.Generation, Due: moment(r.Due), LastDue: moment(r.LastDue), Count: int(r.Count),
-			Ending: history.Ending(r.Ending.String()), Reason: r.Reason, Attempts: int(r.Attempts), Manual: r.Manual})
+			Ending: history.Ending(r.Ending.String()), Reason: r.Reason, Attempts: int(r.Attempts), Manual: r.Manual,
+			Cause: r.Cause.String(), Other: moment(r.Other)})
 	}
 	w.note(history.End{T: w.now()})
 	w.mu.Lock()

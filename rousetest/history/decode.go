@@ -18,15 +18,15 @@ import (
 
 // fields is what a line holds, whatever its op.
 type fields struct {
-	op, timer, res, key, reply, kind, node, fid, ending, reason string
-	gen, attempt, attempts, epoch                               uint64
-	count                                                       int
-	t, t0, t1, due, lastDue, from, until                        Time
-	excuse                                                      time.Duration
-	inflight, manual                                            bool
-	spec                                                        Spec
-	cfg                                                         Config
-	timers                                                      map[string]uint64
+	op, timer, res, key, reply, kind, node, fid, ending, reason, cause string
+	gen, attempt, attempts, epoch                                      uint64
+	count                                                              int
+	t, t0, t1, due, lastDue, other, from, until                        Time
+	excuse                                                             time.Duration
+	inflight, manual                                                   bool
+	spec                                                               Spec
+	cfg                                                                Config
+	timers                                                             map[string]uint64
 }
 
 // shape is which fields an op has: those of required always, those of optional perhaps, and no others.
@@ -49,7 +49,7 @@ var shapes = map[string]shape{
 	"fire":       {"timer gen t reply", "due t1 key attempt epoch manual"},
 	"ack":        {"key t", ""},
 	"dead":       {"timer gen t", "due manual"},
-	"record":     {"timer gen due ending", "last_due count reason attempts manual"},
+	"record":     {"timer gen due ending", "last_due count reason attempts manual cause other_due"},
 	"fault":      {"kind fid t", "node excuse_ms"},
 	"heal":       {"fid t", "kind node"},
 	"end":        {"t", ""},
@@ -159,6 +159,8 @@ func (d *decoder) field(f *fields, name string) error {
 		return d.often(&f.ending)
 	case "reason":
 		return d.often(&f.reason)
+	case "cause":
+		return d.often(&f.cause)
 	case "key":
 		return d.text(&f.key)
 	case "fid":
@@ -191,6 +193,8 @@ func (d *decoder) field(f *fields, name string) error {
 		return d.time(&f.due)
 	case "last_due":
 		return d.time(&f.lastDue)
+	case "other_due":
+		return d.time(&f.other)
 	case "from":
 		return d.time(&f.from)
 	case "until":
@@ -330,6 +334,8 @@ func (d *decoder) config(c *Config) error {
 			return d.flag(&c.StrictDup)
 		case "zombie_ok":
 			return d.flag(&c.ZombieOK)
+		case "handovers":
+			return d.flag(&c.Handovers)
 		case "records":
 			return d.flag(&c.Records)
 		case "dst":

@@ -222,7 +222,9 @@ type Record struct {
 	Ending   Ending
 	Reason   string // of Skipped: begins with paused, asked, overlap, or deleted, replaced, rescheduled; of Missed: with misfire or deadline
 	Attempts int
-	Manual   bool // of a Run
+	Manual   bool   // of a Run
+	Cause    string // why, in the service's words for programs; empty: it is not judged
+	Other    Time   // of cause overlapped: when the other occurrence was due
 }
 
 // Fault begins a fault, which excuses what it touches until it is healed, or for Excuse if that is shorter.

@@ -25,7 +25,7 @@ import (
 //	run      timer t0 t1 res [key=] [due=]
 //	backfill timer from until t0 t1 res
 //	redrive  timer gen due t0 t1 res
-//	record   timer gen due ending [last_due=] [count=] [reason=] …   a reason's spaces as _
+//	record   timer gen due ending [last_due=] [count=] [reason=] [cause=] [other_due=] …   a reason's spaces as _
 //	get      timer t0 t1 res [gen=]
 //	final    t0 t1 [timer=gen …]
 //	fire     timer gen due t t1 reply [key=] …                   t1 or due may be -
@@ -57,7 +57,7 @@ func expand(t *testing.T, line string) string {
 	var out, inner []string // inner: of cfg and timers
 	add := func(to *[]string, name, value string) {
 		switch name {
-		case "t", "t0", "t1", "due", "last_due", "at", "start", "from", "until":
+		case "t", "t0", "t1", "due", "last_due", "other_due", "at", "start", "from", "until":
 			if s, err := strconv.ParseFloat(value, 64); err == nil {
 				value = sec(s).String()
 			}
@@ -182,4 +182,4 @@ func TestRules(t *testing.T) {
 	}
 }
 
-const allRules = "C1-lost C2-early C3-late C4-phantom C5-key C6-dup C7-after-delete C8-read C9-retry C9-dead C10-order C11-count C12-bad-input C13-bad-due R1-record R2-ending R3-reason R4-overlap R5-deadline R6-run R7-pause"
+const allRules = "C1-lost C2-early C3-late C4-phantom C5-key C6-dup C7-after-delete C8-read C9-retry C9-dead C10-order C11-count C12-bad-input C13-bad-due R1-record R2-ending R3-reason R4-overlap R5-deadline R6-run R7-pause R8-cause"

@@ -32,21 +32,25 @@ func (c *checker) givenUp(g *generation, o occurrence, delayed bool, hi, deadlin
 // overlapped says whether the overlap policy excuses an occurrence that did not come, because an earlier one may have been in
 // progress when it came due. While a backlog is worked off that need not be the one before it.
 func (c *checker) overlapped(g *generation, o occurrence, ds []delivery) bool {
-	if g.put.Spec.Overlap != OverlapSkip {
-		return false
-	}
-	slack := c.cfg.MaxLate + c.cfg.ClockErr
+	return g.put.Spec.Overlap == OverlapSkip && c.inProgress(o, ds)
+}
+
+// inProgress says whether an earlier occurrence may have been in progress when this one was due.
+func (c *checker) inProgress(o occurrence, ds []delivery) bool {
 	first, _ := slices.BinarySearchFunc(ds, o.lo, func(d delivery, t Time) int { return cmp.Compare(d.lo, t) })
 	for i, looks := first-1, 1000; i >= 0 && looks > 0; i, looks = i-1, looks-1 {
-		if len(ds[i].arrivals) == 0 {
-			continue
-		}
-		began, _ := ds[i].began()
-		if began <= o.lo.Add(slack) && o.lo <= c.faults.push(began, ds[i].settled.Add(slack), c.cfg.MaxLate) {
+		if c.spans(&ds[i], o) {
 			return true
 		}
 	}
 	return false
+}
+
+// spans says whether what was delivered may have been in progress when an occurrence was due.
+func (c *checker) spans(d *delivery, o occurrence) bool {
+	slack := c.cfg.MaxLate + c.cfg.ClockErr
+	began, ok := d.began()
+	return ok && began <= o.lo.Add(slack) && o.lo <= c.faults.push(began, d.settled.Add(slack), c.cfg.MaxLate)
 }
 
 // judgeOverlap judges the arrival of an occurrence by whether the one before was surely in progress when it came due.

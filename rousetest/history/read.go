@@ -195,7 +195,7 @@ func (rd *reader) addRecord(f *fields) error {
 	case f.lastDue != 0 && (ending == Fired || ending == Died || f.manual):
 		return errors.New("last_due belongs to what was skipped or missed")
 	}
-	rd.h.Records = append(rd.h.Records, Record{f.timer, f.gen, f.due, f.lastDue, f.count, ending, f.reason, int(f.attempts), f.manual})
+	rd.h.Records = append(rd.h.Records, Record{f.timer, f.gen, f.due, f.lastDue, f.count, ending, f.reason, int(f.attempts), f.manual, f.cause, f.other})
 	return nil
 }
 

@@ -127,7 +127,7 @@ func (failing) Write([]byte) (int, error) { return 0, errBroken }
 // all has every kind of event with every field.
 func all() *History {
 	return &History{
-		Config: Config{time.Second, time.Millisecond, 2 * time.Millisecond, 3 * time.Second, 0, time.Minute, time.Hour, 7 * time.Second, true, true, true, "skip,both"},
+		Config: Config{time.Second, time.Millisecond, 2 * time.Millisecond, 3 * time.Second, 0, time.Minute, time.Hour, 7 * time.Second, true, true, true, true, "skip,both"},
 		Puts: []Put{
 			{Timer: "a", Gen: 1, Spec: Spec{At: sec(5)}, T0: sec(1), T1: sec(2), Res: OK, Due: sec(5)},
 			{Replace: true, Timer: "a", Gen: 1 << 63, Spec: Spec{Every: time.Second, Start: sec(7.000001), Until: sec(9), Count: 5, Misfire: MisfireSkip, MaxAttempts: 6, Serial: true},
@@ -151,8 +151,8 @@ func all() *History {
 			{"a", 1, sec(5), sec(6), sec(7), "k", 3, 1 << 40, ReplyFatal, false}, {"a", 1, sec(5), sec(8), sec(9), "k", 3, 1 << 40, ReplyOK, false}},
 		Acks:  []Ack{{"k", sec(9)}},
 		Deads: []Dead{{"a", 1, sec(5), sec(9), true}, {"a", 1, 0, sec(9), false}},
-		Records: []Record{{"p", 5, sec(3), 0, 0, Fired, "200", 2, true}, {"p", 5, sec(3), sec(9), 7, Missed, "misfire policy latest", 0, false},
-			{"p", 5, sec(3), sec(9), 0, Skipped, "", 0, false}, {"p", 5, sec(3), 0, 0, Died, "", 1, false}},
+		Records: []Record{{"p", 5, sec(3), 0, 0, Fired, "200", 2, true, "delivered", 0}, {"p", 5, sec(3), sec(9), 7, Missed, "misfire policy latest", 0, false, "overlapped", sec(2)},
+			{"p", 5, sec(3), sec(9), 0, Skipped, "", 0, false, "", 0}, {"p", 5, sec(3), 0, 0, Died, "", 1, false, "", 0}},
 		Faults: []Fault{{"1", "kill", "n1", sec(3), time.Second}, {"2", "", "", sec(3), 0}},
 		Heals:  []Heal{{"1", "kill", "n1", sec(4)}, {"2", "", "", sec(3)}},
 		End:    End{sec(99)},

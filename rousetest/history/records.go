@@ -17,6 +17,7 @@ func (c *checker) judgeRecords(g *generation, fates []fate, ds []delivery) {
 	accounts := c.accounts(g)
 	for i := range accounts {
 		c.judgeReason(g, &accounts[i], ds)
+		c.judgeCause(g, &accounts[i], ds)
 	}
 	c.judgeSkips(g, accounts)
 	// Whether what comes later has been dealt with, so that what was before it must have been.

@@ -134,7 +134,7 @@ func (c Config) append(b []byte) []byte {
 		mustMillis("max_late_ms", c.MaxLate).mustMillis("early_tol_ms", c.EarlyTol).mustMillis("clock_err_ms", c.ClockErr).
 		mustMillis("recovery_ms", c.Recovery).mustMillis("lease_ms", c.Lease).mustMillis("min_backoff_ms", c.MinBackoff).
 		mustMillis("max_backoff_ms", c.MaxBackoff).mustMillis("attempt_timeout_ms", c.AttemptTimeout).
-		flag("strict_dup", c.StrictDup).flag("zombie_ok", c.ZombieOK).flag("records", c.Records).text("dst", string(c.DST))
+		flag("strict_dup", c.StrictDup).flag("zombie_ok", c.ZombieOK).flag("records", c.Records).flag("handovers", c.Handovers).text("dst", string(c.DST))
 	return append(l, '}')
 }
 
@@ -237,7 +237,8 @@ func (d Dead) append(b []byte) []byte {
 func (r Record) append(b []byte) []byte {
 	return begin(b, "record").mustText("timer", r.Timer).mustNumber("gen", r.Gen).mustTime("due", r.Due).time("last_due", r.LastDue).
 		number("count", uint64(max(r.Count, 0))).mustText("ending", string(r.Ending)).text("reason", r.Reason).
-		number("attempts", uint64(max(r.Attempts, 0))).flag("manual", r.Manual)
+		number("attempts", uint64(max(r.Attempts, 0))).flag("manual", r.Manual).
+		text("cause", r.Cause).time("other_due", r.Other)
 }
 
 func (f Fault) append(b []byte) []byte {
