@@ -536,6 +536,22 @@ func lastUntil(cur, until Instant, s Schedule) (last Instant, ok bool) {
 	return last, true
 }
 
+// Crowded gives up what is due of a timer of which most occurrences are in progress, as many as may be. It is looked at again then.
+func (t *Timer) Crowded(most int, now, again Instant, s Schedule) Step {
+	to := *t
+	log := to.pass(now, now, EndSkipped, s, streak{}, func(cur, _ Instant) (why why) {
+		if cur <= now {
+			why.text, why.cause = fmt.Sprintf("overlap: %d earlier occurrences were in progress", most), CauseOverlapLimit
+		}
+		return why
+	})
+	step := to.settled(now, s, log, streak{})
+	if step.To != nil && step.To.Visible != Never {
+		step.To.Visible = max(step.To.Visible, again)
+	}
+	return step
+}
+
 // Detach splits the scheduled occurrence that is due from its timer, which goes on with the next one: under OverlapAllow
 // occurrences do not wait for each other. The occurrence becomes a row beside the timer, keyed by its fire id.
 func (t *Timer) Detach(now Instant, s Schedule) Step {

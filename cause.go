@@ -34,7 +34,8 @@ const (
 	CauseDeferred          Cause = 20 // missed: the sink of its target put it off and gave no cause
 	CauseCreatedLate       Cause = 21 // missed: the timer was created or imported after it was due
 	CauseInvalid           Cause = 22 // dead: no timer could be made of the draft that a transaction wrote
-	lastCause                    = CauseInvalid
+	CauseOverlapLimit      Cause = 23 // skipped: as many occurrences of the timer were in progress as may be
+	lastCause                    = CauseOverlapLimit
 )
 
 // causes are the names of the causes, and the endings that they go with.
@@ -64,6 +65,7 @@ var causes = [lastCause + 1]struct {
 	CauseBacklog:           {"backlog", []Ending{EndMissed}},
 	CauseDeferred:          {"deferred", []Ending{EndMissed}},
 	CauseCreatedLate:       {"created_late", []Ending{EndMissed}},
+	CauseOverlapLimit:      {"overlap_limit", []Ending{EndSkipped}},
 	CauseInvalid:           {"invalid", []Ending{EndDead}},
 }
 

@@ -63,3 +63,32 @@ func TooCostly(spec *Spec, after Instant) error {
 	return Refuse("schedule", spec.Schedule, fmt.Sprintf("takes more than %d steps, about a millisecond, to find the occurrence after %v",
 		MaxScheduleSteps, after), cure)
 }
+
+// dense is how many intervals in a row decide whether a schedule comes too often: a few may be close together.
+const dense = 8
+
+// CheckEvery refuses, with an *Invalid, a schedule that comes more often than once in least, as its next few dozen times after from
+// show.
+func (spec *Spec) CheckEvery(from Instant, s Schedule, least time.Duration) error {
+	if least <= time.Millisecond || !spec.Recurring() {
+		return nil
+	}
+	var ring [dense + 1]Instant
+	at, total := from, 0
+	for n := range intervals {
+		next, ok, steps := Look(s, at)
+		if total += steps; !ok || total > maxCheckSteps {
+			break
+		}
+		at, ring[n%len(ring)] = next, next
+		if n < dense {
+			continue
+		}
+		first := ring[(n+1)%len(ring)]
+		if d := next.Sub(first); d < dense*least {
+			return Refuse("schedule", spec.Schedule, fmt.Sprintf("comes %d times in the %v after %v, more often than min-interval, %v", dense, d, first, least),
+				fmt.Sprintf("use intervals of %v or more, or have the server's min-interval lowered", least))
+		}
+	}
+	return nil
+}

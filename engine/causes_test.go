@@ -251,6 +251,11 @@ var producers = map[rouse.Cause]func(t *testing.T) *house{
 		h.stop() // alone, an engine looks for what others wrote when it starts
 		return begin(t, store, always(0, done), Options{Spec: h.opts.Spec})
 	},
+	rouse.CauseOverlapLimit: func(t *testing.T) *house {
+		h := begin(t, mem.New(), always(time.Hour, done), Options{MaxOverlap: 2})
+		h.put("a", "@every 1s", func(p *Put) { p.Spec.Overlap = rouse.OverlapAllow })
+		return h
+	},
 	rouse.CauseCreatedLate: func(t *testing.T) *house {
 		h := begin(t, mem.New(), always(0, done), Options{})
 		time.Sleep(2 * time.Hour)

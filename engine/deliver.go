@@ -126,12 +126,7 @@ func (e *Engine) attend(en *entry, t *rouse.Timer, now rouse.Instant) (look repo
 		}
 	}
 	if t.Spec.Overlap == rouse.OverlapAllow && t.Key.Fire == "" && t.Spec.Recurring() {
-		look.step = func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
-			if t.Attempts != 0 || len(t.Runs) > 0 || t.Paused || t.Due > now || s == nil {
-				return rouse.Step{Keep: true}
-			}
-			return t.Detach(now, s)
-		}
+		look.step = e.detach
 	}
 	return look
 }

@@ -33,6 +33,9 @@ func (e *Engine) made(row *rouse.Row, json []byte) (t rouse.Timer, err error) {
 		return t, err
 	}
 	s, err := e.compiled.parse(&p.Spec, rouse.ScheduleInput{Key: row.Key, Anchor: row.Due})
+	if err == nil {
+		err = p.Spec.CheckEvery(row.Due, s, e.opts.MinInterval)
+	}
 	if err != nil {
 		return t, err
 	}

@@ -50,6 +50,14 @@ type Options struct {
 	// RecordsPerTimer is how many records of one timer are kept; up to twice as many are there for a while. Default 200;
 	// negative is no bound.
 	RecordsPerTimer int
+	// DeadPerTimer is how many dead letters of one timer are kept, the newest; a tenth more may be there for a while. Default 1,000;
+	// negative is no bound.
+	DeadPerTimer int
+	// MaxOverlap is how many occurrences of one timer are in progress at a time under overlap "allow"; what comes due with as many is
+	// skipped. Default 1,000; negative is no bound.
+	MaxOverlap int
+	// MinInterval refuses timers that come due more often. Default is no bound but that of schedules, a millisecond.
+	MinInterval time.Duration
 	// DeadAge is how long dead letters are kept; default 30 days; negative is for ever.
 	DeadAge time.Duration
 
@@ -130,6 +138,8 @@ func (o Options) withDefaults() Options {
 	span(&o.DeadAge, 30*24*time.Hour)
 	span(&o.Look, time.Minute)
 	or(&o.RecordsPerTimer, 200)
+	or(&o.DeadPerTimer, 1000)
+	or(&o.MaxOverlap, 1000)
 	span(&o.Hold, 10*time.Second)
 	or(&o.ClaimBatch, pageRows)
 	if o.MaxRecords == 0 {
@@ -169,6 +179,8 @@ type Engine struct {
 
 	outcomes    outcomes       // reported by sinks, not settled yet
 	evaluations evaluations    // of them, those that cost more than the settle loop spends
+	crowds      crowds         // rows next to single timers
+	buried      chan rouse.Key // timers that may have more dead letters than are kept
 	gone        chan rouse.Key // timers whose target wants no more of them
 	grown       chan rouse.Key // timers that may have more records than are kept
 	watch       watch          // what the invariants came to
@@ -188,7 +200,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	store = Available(store)
 	e := &Engine{store: store, strategy: strategy, sink: sink, opts: o,
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), began: make(chan struct{}),
-		grown: make(chan rouse.Key, 1024), gone: make(chan rouse.Key, 1024), holding: map[rouse.Key]int{}}
+		grown: make(chan rouse.Key, 1024), gone: make(chan rouse.Key, 1024), buried: make(chan rouse.Key, 1024), holding: map[rouse.Key]int{}}
 	e.window.init(o.MaxRows, o.MaxBytes)
 	e.lanes.init(o.MaxDeliveries, o.Weight)
 	e.clock.direct = o.Direct
@@ -359,6 +371,10 @@ func (e *Engine) trimTimers(ctx context.Context) {
 		case key := <-e.gone:
 			if _, err := e.Delete(ctx, key, 0); err != nil && !errors.Is(err, rouse.ErrNotFound) && ctx.Err() == nil {
 				e.opts.Events.failed("settle", err) // the next occurrence will hear the same
+			}
+		case key := <-e.buried:
+			if err := e.trimDead(ctx, key); err != nil && ctx.Err() == nil {
+				e.opts.Events.failed("trim", err)
 			}
 		case key := <-e.grown:
 			_, err := e.store.TrimTimer(ctx, key.Namespace, key.Name, e.opts.RecordsPerTimer)

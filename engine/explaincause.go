@@ -23,6 +23,7 @@ var causeTexts = map[rouse.Cause]string{
 	rouse.CauseBacklog:           "it waited for its turn behind other fires",
 	rouse.CauseDeferred:          "the sink of its target put it off",
 	rouse.CauseCreatedLate:       "the timer was created or imported after it was due",
+	rouse.CauseOverlapLimit:      "as many occurrences were in progress as may be",
 	rouse.CauseUnknown:           "of a cause that is not recorded",
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -229,6 +230,127 @@ func TestCatchingUpDelaysItsOwnNamespaceOnly(t *testing.T) {
 			if want := uint32(last.Sub(first)/time.Second) + 1; first == 0 || last.Sub(first) < away-2*time.Minute || name[0] != 'x' && missed != want {
 				t.Errorf("%s: %d were missed from %v to %v, want %d", name, missed, first, last, want)
 			}
+		}
+	})
+}
+
+// TestOverlappingOccurrencesAreBounded has timers that come due each millisecond, whose target never answers.
+func TestOverlappingOccurrencesAreBounded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const most = 50
+		h := hostile(t, mem.New(), Options{MaxOverlap: most})
+		h.sink.answers(func(ctx context.Context, f rouse.Fire) rouse.Outcome {
+			if f.Namespace == "bad" {
+				<-ctx.Done()
+				return rouse.Outcome{Verdict: rouse.Failed}
+			}
+			return rouse.Outcome{Verdict: rouse.Done}
+		})
+		const timers = 5
+		for i := range timers {
+			h.put(fmt.Sprintf("b%d", i), "@every 1ms", in("bad"), func(p *Put) { p.Spec.Overlap = rouse.OverlapAllow })
+		}
+		time.Sleep(20 * time.Second)
+		h.wantUndelayed(15 * time.Second)
+		n, err := h.Count(t.Context(), rouse.Query{Namespace: "bad", States: []rouse.State{rouse.StateFiring}})
+		if err != nil || n > timers*most || n < timers*most/2 {
+			t.Errorf("%d occurrences are in progress, %v", n, err)
+		}
+		records := h.recordsIn("bad", "b0")
+		var skipped uint32
+		for _, r := range records {
+			if r.Ending != rouse.EndSkipped || r.Cause != rouse.CauseOverlapLimit {
+				t.Fatalf("%+v", r)
+			}
+			skipped += max(r.Count, 1)
+		}
+		if len(records) < 10 || len(records) > 100 || skipped < 15_000 {
+			t.Errorf("%d records of %d occurrences", len(records), skipped)
+		}
+		if h.Crowds().Overlaps == 0 {
+			t.Error("nothing is counted")
+		}
+	})
+}
+
+// TestDeadLettersOfATimerAreBounded has a timer whose receiver is gone.
+func TestDeadLettersOfATimerAreBounded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := hostile(t, mem.New(), Options{DeadPerTimer: 20})
+		h.sink.answers(func(_ context.Context, f rouse.Fire) rouse.Outcome {
+			if f.Namespace == "bad" {
+				return rouse.Outcome{Verdict: rouse.Rejected}
+			}
+			return rouse.Outcome{Verdict: rouse.Done}
+		})
+		h.put("b", "@every 1s", in("bad"))
+		h.put("few", "@every 20s", in("bad"))
+		time.Sleep(100*time.Second + 500*time.Millisecond)
+		h.wantUndelayed(90 * time.Second)
+		letters, _, err := h.List(t.Context(), rouse.Query{Namespace: "bad", Name: "b", States: []rouse.State{rouse.StateDead}, Limit: 1000})
+		if err != nil || len(letters) < 20 || len(letters) > 22 {
+			t.Fatalf("%d dead letters, %v", len(letters), err)
+		}
+		for _, l := range letters {
+			if time.Since(l.Due.Time()) > 25*time.Second {
+				t.Errorf("the one of %v is kept, of %d", l.Due, len(letters))
+			}
+		}
+		if n, err := h.Count(t.Context(), rouse.Query{Namespace: "bad", Name: "few", States: []rouse.State{rouse.StateDead}}); err != nil || n != 5 {
+			t.Errorf("%d dead letters of another timer, %v", n, err)
+		}
+		if n := h.Crowds().Dropped; n < 78 {
+			t.Errorf("%d are counted as dropped", n)
+		}
+		if n := len(h.recordsIn("bad", "b")); n != 100 {
+			t.Errorf("%d records", n)
+		}
+	})
+}
+
+func TestTimersThatComeTooOftenAreRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := start(t, mem.New(), &recorder{}, Options{MinInterval: time.Second})
+		h.put("ok", "@every 1s")
+		for i, spec := range []rouse.Spec{
+			{Schedule: "@every 999ms"}, {Schedule: "PT0.5S"}, {Schedule: "@every 1h", Also: []string{"@every 10ms"}},
+			{Schedule: "cron6:* * * * * *", Also: []string{"@every 1500ms"}},
+		} {
+			spec.Target = "test:a"
+			put := func() error {
+				res, err := h.Put(t.Context(), []Put{{Key: key(fmt.Sprint("x", i)), Spec: spec}})
+				if err == nil {
+					err = res[0].Err
+				}
+				return err
+			}
+			preview := func() error {
+				_, err := h.Preview(t.Context(), key("x"), spec, 0, 3)
+				return err
+			}
+			reschedule := func() error {
+				_, err := h.Reschedule(t.Context(), key("ok"), spec, 0)
+				return err
+			}
+			restore := func() error {
+				now := rouse.At(time.Now())
+				res, err := h.Import(t.Context(), []rouse.Timer{{Key: key("y"), Spec: spec, Due: now + 1000, Created: now, Anchor: now}}, CreateOnly)
+				if err == nil {
+					err = res[0].Err
+				}
+				return err
+			}
+			for door, do := range map[string]func() error{"put": put, "preview": preview, "reschedule": reschedule, "import": restore} {
+				inv, ok := do().(*rouse.Invalid)
+				if !ok || inv.Problems[0].Field != "schedule" || !strings.Contains(inv.Problems[0].Wrong, "min-interval") {
+					t.Errorf("%+v by %s: %v", spec, door, inv)
+				}
+			}
+		}
+		for i, spec := range []rouse.Spec{ // few in a row, or on average
+			{Schedule: "R5/PT0.1S"}, {Schedule: "@hourly", Also: []string{"0 * * * *", "cron6:1 0 * * * *"}},
+		} {
+			h.put(fmt.Sprint("few", i), spec.Schedule, func(p *Put) { p.Spec.Also = spec.Also })
 		}
 	})
 }

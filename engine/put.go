@@ -245,6 +245,9 @@ func (e *Engine) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *write, 
 		return err
 	}
 	s, err := e.compiled.parse(&p.Spec, rouse.ScheduleInput{Key: p.Key, Anchor: now})
+	if err == nil {
+		err = p.Spec.CheckEvery(now, s, e.opts.MinInterval)
+	}
 	if err != nil {
 		return err
 	}
@@ -360,7 +363,7 @@ func (e *Engine) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, fr
 	if !spec.Recurring() && from == 0 {
 		anchor = 0 // a one-shot timer whose time has passed fires at once
 	}
-	if err := spec.CheckCost(anchor, s); err != nil {
+	if err := cmp.Or(spec.CheckCost(anchor, s), spec.CheckEvery(anchor, s, e.opts.MinInterval)); err != nil {
 		return rouse.Preview{}, err
 	}
 	if first, ok := s.Next(anchor); ok {

@@ -292,6 +292,7 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 		return rouse.Change{}, errLater
 	}
 	e.noteStalled(t, step.To)
+	e.noteDead(&step)
 	if step.Keep && logged {
 		step.Log = nil
 	} else if step.Keep {

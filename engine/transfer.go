@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/rousehq/rouse"
@@ -55,7 +56,11 @@ func (e *Engine) imported(ctx context.Context, t rouse.Timer, mode Mode) (rouse.
 	if err := t.Settle(e.clock.latest()); err != nil {
 		return t, nil, err
 	}
-	if _, err := e.compiled.parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor}); err != nil {
+	s, err := e.compiled.parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor})
+	if err == nil && t.Key.Fire == "" && t.Due < rouse.UnknownDue { // one that goes on by its schedule
+		err = cmp.Or(t.Spec.CheckCost(t.Due-1, s), t.Spec.CheckEvery(t.Due-1, s, e.opts.MinInterval))
+	}
+	if err != nil {
 		return t, nil, err
 	}
 	c := e.stepChange(t.Key, 0, rouse.Step{To: &t})

@@ -80,6 +80,9 @@ type Config struct {
 	HistoryAge      time.Duration  // records are kept so long
 	HistoryMax      int64          // and so many of them
 	HistoryPerTimer int            // and so many of one timer; 0 is no bound
+	DeadPerTimer    int            // and so many of one timer; 0 is no bound
+	MaxOverlap      int            // occurrences of one timer that are in progress at a time under overlap "allow"; 0 is no bound
+	MinInterval     time.Duration  // timers that come due more often are refused; 0 is a second where Listen can be reached from other machines, else a millisecond
 	DeadAge         time.Duration  // dead letters are kept so long; 0 is for ever
 
 	// Of nodes that share a store:
@@ -120,6 +123,7 @@ func Defaults() Config {
 	return Config{
 		Grace: 10 * time.Second, Ahead: 10 * time.Second, Window: 250_000, WindowBytes: 256 << 20, MaxDeliveries: 4096,
 		HostConcurrency: 64, CatchUpRate: 200, HistoryAge: 72 * time.Hour, HistoryMax: 10_000_000, HistoryPerTimer: 200,
+		DeadPerTimer: 1000, MaxOverlap: 1000,
 		DeadAge: 30 * 24 * time.Hour, Namespace: "default", MaxConnections: 2048, MaxConnectionsAddress: 512, RequestMemory: 256 << 20,
 		Strategy: "bucket", Buckets: 64, Lease: 10 * time.Second, Hold: 10 * time.Second, Poll: time.Second, Tick: time.Second,
 		TickDelay: 10 * time.Minute, ClaimBatch: 4096, Leader: "store", IndexCriticality: 5, QueueName: "rouse",
@@ -161,7 +165,8 @@ func (c *Config) Check() error {
 		value int64
 		least int64
 	}{{"window", int64(c.Window), 1000}, {"window-bytes", c.WindowBytes, 1 << 20}, {"max-deliveries", int64(c.MaxDeliveries), 1},
-		{"host-concurrency", int64(c.HostConcurrency), 1}, {"history-max", c.HistoryMax, 0}, {"history-per-timer", int64(c.HistoryPerTimer), 0}} {
+		{"host-concurrency", int64(c.HostConcurrency), 1}, {"history-max", c.HistoryMax, 0}, {"history-per-timer", int64(c.HistoryPerTimer), 0},
+		{"dead-per-timer", int64(c.DeadPerTimer), 0}, {"max-overlap", int64(c.MaxOverlap), 0}, {"min-interval", int64(c.MinInterval), 0}} {
 		if n.value < n.least {
 			bad("%s is %d: give at least %d", n.name, n.value, n.least)
 		}
@@ -208,6 +213,14 @@ func (c *Config) checkRequests() (errs []error) {
 		}
 	}
 	return errs
+}
+
+// minInterval is how often a timer may come due at most.
+func (c *Config) minInterval() time.Duration {
+	if c.MinInterval == 0 && c.Listen != "" && !server.OnLoopback(c.Listen) {
+		return time.Second
+	}
+	return c.MinInterval
 }
 
 // checkShares looks at what limits and weighs.

@@ -287,6 +287,11 @@ func (m *metrics) evaluations(e *engine.Engine) {
 	counter("rouse_evaluations_total", "Schedules evaluated in turn, because they cost more than the settling loop spends on one.", func(v engine.Evaluations) uint64 { return v.Count })
 	counter("rouse_evaluation_steps_total", "Steps that these took.", func(v engine.Evaluations) uint64 { return v.Steps })
 	counter("rouse_schedules_stalled_total", "Timers paused because their schedules cost too much.", func(v engine.Evaluations) uint64 { return v.Stalled })
+	m.registry.MustRegister(
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_overlap_limited_total", Help: "Times that a timer had as many occurrences in progress as it may, and what was due was skipped."},
+			func() float64 { return float64(e.Crowds().Overlaps) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_dead_letters_dropped_total", Help: "Dead letters dropped because their timer had too many."},
+			func() float64 { return float64(e.Crowds().Dropped) }))
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_evaluations_waiting", Help: "Schedules that wait for their turn."},
 		func() float64 { return float64(e.Evaluations().Waiting) }))
 }

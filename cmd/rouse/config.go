@@ -60,6 +60,9 @@ type Config struct {
 	HistoryAge               time.Duration `name:"history-age" default:"72h" placeholder:"DURATION" help:"How long records of ended occurrences are kept."`
 	HistoryMax               int64         `name:"history-max" default:"10000000" placeholder:"N" help:"Records that are kept, at most."`
 	HistoryPerTimer          int           `name:"history-per-timer" default:"200" placeholder:"N" help:"Records of one timer that are kept, at most; 0 is no bound."`
+	DeadPerTimer             int           `name:"dead-per-timer" default:"1000" placeholder:"N" help:"Dead letters of one timer that are kept, the newest; 0 is no bound."`
+	MaxOverlap               int           `name:"max-overlap" default:"1000" placeholder:"N" help:"Occurrences of one timer in progress at a time under overlap allow; 0 is no bound."`
+	MinInterval              time.Duration `name:"min-interval" default:"0s" placeholder:"DURATION" help:"Timers that come due more often are refused; 0 is 1s where listen can be reached from other machines, else 1ms."`
 	DeadAge                  time.Duration `name:"dead-age" default:"720h" placeholder:"DURATION" help:"How long dead letters are kept; 0 is for ever."`
 	Node                     string        `name:"node" default:"" placeholder:"NAME" help:"Name of this node among those of its store; empty is made of the machine's name and the API's port."`
 	Advertise                string        `name:"advertise" default:"" placeholder:"HOST:PORT" help:"Where clients that know another node reach this one's API; empty is where it listens."`
@@ -173,7 +176,7 @@ func (c *Config) node() node.Config {
 		Hosts: c.Hosts, MaxConnections: c.MaxConnections, MaxConnectionsAddress: c.MaxConnectionsPerAddress, RequestMemory: int64(c.RequestMemory),
 		SecretFile: c.WebhookSecretFile, Grace: c.Grace, Ahead: c.Ahead, Window: c.Window, WindowBytes: int64(c.WindowBytes),
 		MaxDeliveries: c.MaxDeliveries, HostConcurrency: c.HostConcurrency, CatchUpRate: c.CatchUpRate, Limits: c.Limits, Shares: c.Shares,
-		HistoryAge: c.HistoryAge, HistoryMax: c.HistoryMax, HistoryPerTimer: c.HistoryPerTimer, DeadAge: c.DeadAge, Version: version(),
+		HistoryAge: c.HistoryAge, HistoryMax: c.HistoryMax, HistoryPerTimer: c.HistoryPerTimer, DeadAge: c.DeadAge, DeadPerTimer: c.DeadPerTimer, MaxOverlap: c.MaxOverlap, MinInterval: c.MinInterval, Version: version(),
 		Direct: c.StoreDirect, Unsafe: c.UnsafeStore, Node: c.Node, Advertise: c.Advertise, Strategy: c.Strategy, Buckets: c.Buckets, Lease: c.Lease, Hold: c.Hold, Poll: c.Poll, Tick: c.Tick,
 		TickDelay: c.TickDelay, ClaimBatch: c.ClaimBatch, Scatter: c.Scatter, Claims: c.Claims, Roles: c.Roles,
 		Leader: c.Leader, LeaderLease: c.LeaderLease, LeaderKubeconfig: c.LeaderKubeconfig, Index: c.Index, IndexCriticality: c.IndexCriticality, Queue: c.Queue, QueueName: c.QueueName,
