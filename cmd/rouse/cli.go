@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -91,7 +92,19 @@ func newParser(a *app) (*kong.Kong, error) {
 	scenarios, _ := bench.Scenarios()
 	return kong.New(&a.cli, kong.Vars{"scenarios": strings.Join(scenarios, ", ")}, kong.Name("rouse"), kong.Description(about), kong.Writers(a.out, a.errOut), kong.Bind(a),
 		kong.ExplicitGroups(groups), kong.ValueFormatter(helpOf),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 120}))
+}
+
+// readDuration reads the value of a flag as every other door reads durations.
+func readDuration(k *kong.DecodeContext, to reflect.Value) error {
+	var text string
+	if err := k.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	d, err := rouse.ParseDuration(text)
+	to.SetInt(int64(d))
+	return rouse.Under(k.Value.Name, err)
 }
 
 // helpOf is the help of a flag, with its default; for a setting of the server it names the variable as well.

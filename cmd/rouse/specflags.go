@@ -35,13 +35,13 @@ type specFlags struct {
 
 	Criticality uint64 `help:"Served before those of less when the store cannot serve all timers: 0 (the default) to 9." placeholder:"N"`
 
-	RetryAttempts uint32         `help:"Attempts of an occurrence in all; 8 if not given." placeholder:"N"`
-	RetryInterval time.Duration  `help:"Wait before the first retry, multiplied for each one after; 1s if not given." placeholder:"DURATION"`
-	RetryFactor   float64        `help:"What each wait is multiplied by for the next; 2 if not given, 1 for a constant wait." placeholder:"FACTOR"`
-	RetryMax      time.Duration  `help:"The longest wait between attempts; 10m if not given." placeholder:"DURATION"`
-	RetryJitter   *time.Duration `help:"Random part of a wait; 500ms if not given, 0s for none." placeholder:"DURATION"`
-	RetryTimeout  time.Duration  `help:"How long one attempt may take; 30s if not given." placeholder:"DURATION"`
-	RetryGiveUp   time.Duration  `help:"No attempt starts later than this after the first one; no limit if not given." placeholder:"DURATION"`
+	RetryAttempts uint32        `help:"Attempts of an occurrence in all; 8 if not given." placeholder:"N"`
+	RetryInterval time.Duration `help:"Wait before the first retry, multiplied for each one after; 1s if not given." placeholder:"DURATION"`
+	RetryFactor   float64       `help:"What each wait is multiplied by for the next; 2 if not given, 1 for a constant wait." placeholder:"FACTOR"`
+	RetryMax      time.Duration `help:"The longest wait between attempts; 10m if not given." placeholder:"DURATION"`
+	RetryJitter   *jitterFor    `help:"Random part of a wait; 500ms if not given, 0s for none." placeholder:"DURATION"`
+	RetryTimeout  time.Duration `help:"How long one attempt may take; 30s if not given." placeholder:"DURATION"`
+	RetryGiveUp   time.Duration `help:"No attempt starts later than this after the first one; no limit if not given." placeholder:"DURATION"`
 
 	Method     string        `help:"HTTP method of callbacks; POST if not given." placeholder:"METHOD"`
 	Header     []string      `short:"H" help:"HTTP header of callbacks; can be repeated." placeholder:"NAME:VALUE" sep:"none"`
@@ -56,6 +56,14 @@ type keepFor time.Duration
 // UnmarshalText reads it as the API does.
 func (k *keepFor) UnmarshalText(text []byte) error {
 	return rouse.Under("keep", (*api.Keep)(k).UnmarshalText(text))
+}
+
+// jitterFor is the jitter of retries, of which 0 is none.
+type jitterFor time.Duration
+
+// UnmarshalText reads it as the API does.
+func (j *jitterFor) UnmarshalText(text []byte) error {
+	return rouse.Under("retry-jitter", (*api.Duration)(j).UnmarshalText(text))
 }
 
 // coalesced is what stands in the place of the schedule while the spec of a coalesced timer, which has none, is checked.
@@ -84,7 +92,7 @@ func (f *specFlags) spec(in io.Reader, coalesce bool) (rouse.Spec, error) {
 	s.Criticality, err = rouse.ParseCriticality(f.Criticality)
 	add(err)
 	if f.RetryJitter != nil {
-		if s.Retry.Jitter = *f.RetryJitter; s.Retry.Jitter == 0 {
+		if s.Retry.Jitter = time.Duration(*f.RetryJitter); s.Retry.Jitter == 0 {
 			s.Retry.Jitter = -1 // none; 0 is the default
 		}
 	}
