@@ -87,12 +87,16 @@ func (s *leaving) Records(ctx context.Context, q rouse.RecordQuery) (rouse.Recor
 	return s.Store.Records(ctx, q)
 }
 
-// nowhere is a sink that takes any target and delivers nothing.
+// nowhere is a sink that takes any target and reports all as done.
 type nowhere struct{}
 
-func (nowhere) Check(*rouse.Spec) error                                         { return nil }
-func (nowhere) Lane(string, *rouse.Spec) rouse.Lane                             { return rouse.Lane{Name: "x", Limit: 1, Batch: 1} }
-func (nowhere) Deliver(context.Context, []rouse.Fire, func(int, rouse.Outcome)) {}
+func (nowhere) Check(*rouse.Spec) error             { return nil }
+func (nowhere) Lane(string, *rouse.Spec) rouse.Lane { return rouse.Lane{Name: "x", Limit: 1, Batch: 1} }
+func (nowhere) Deliver(_ context.Context, fires []rouse.Fire, settle func(int, rouse.Outcome)) {
+	for i := range fires {
+		settle(i, rouse.Outcome{Verdict: rouse.Done})
+	}
+}
 
 // serveEngine serves a real engine over a store.
 func serveEngine(t *testing.T, store rouse.Store) *running {

@@ -82,6 +82,9 @@ func (c *call) serve() error {
 	if err != nil {
 		return err
 	}
+	if err := c.refuseKey(); err != nil {
+		return err
+	}
 	c.vars = vars
 	return serve(c.face, c)
 }

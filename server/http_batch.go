@@ -24,9 +24,6 @@ func (f *httpFace) batchCreate(c *call) error {
 	if err := checkBatch(c.namespace(), len(body.Timers)); err != nil {
 		return err
 	}
-	if body.Timers == nil {
-		return rouse.Refuse("timers", "", "is missing", "give the timers to create")
-	}
 	mode, ok := modes[body.Mode]
 	if !ok {
 		return badMode(body.Mode)

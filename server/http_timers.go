@@ -27,10 +27,19 @@ func (f *httpFace) createTimer(c *call) error {
 	if err != nil {
 		return err
 	}
+	key, err := c.idempotencyKey()
+	if err != nil {
+		return err
+	}
 	ctx, cancel := c.context()
 	defer cancel()
 	put := engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec, Given: true}
-	if coalesce != nil {
+	switch {
+	case coalesce != nil && key != "":
+		return malformed(idempotencyHeader, "", "does not go with debounce and throttle", "leave it out: the newest call wins")
+	case key != "":
+		return c.written(f.createOnce(ctx, put, key))
+	case coalesce != nil:
 		return c.written(f.coalesce(ctx, put, *coalesce))
 	}
 	return c.written(f.create(ctx, put))

@@ -425,6 +425,65 @@ func importTimersTag(*testing.T) byte {
 	return byte((&rousev1.ImportRequest{}).ProtoReflect().Descriptor().Fields().ByName("timers").Number()<<3 | 2)
 }
 
+// TestLimitsAreTheSameThroughEveryDoor: lists and sizes are bounded alike over HTTP and gRPC, to the last item.
+func TestLimitsAreTheSameThroughEveryDoor(t *testing.T) {
+	s := serve(t, Options{Timers: newFake()})
+	defer http.DefaultClient.CloseIdleConnections()
+	c := s.timers()
+	ask := func(method, path, body string) int {
+		r, err := http.NewRequest(method, "http://"+s.addr+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.StatusCode
+	}
+	list := func(n int) string { return `{"timers":[` + strings.TrimSuffix(strings.Repeat("{},", n), ",") + `]}` }
+	for n, fits := range map[int]bool{0: true, 1: true, rouse.MaxBatch: true, rouse.MaxBatch + 1: false} {
+		r := &rousev1.BatchCreateRequest{}
+		for range n {
+			r.Timers = append(r.Timers, &rousev1.NewTimer{})
+		}
+		_, err := c.BatchCreate(t.Context(), r)
+		if code := ask("POST", timers+":batchCreate", list(n)); fits != (err == nil) || fits != (code == 200) {
+			t.Errorf("a batch of %d: %d, %v", n, code, err)
+		}
+	}
+	for n, fits := range map[int]bool{0: true, 1: true, maxImport: true, maxImport + 1: false} {
+		r := &rousev1.ImportRequest{}
+		for range n {
+			r.Timers = append(r.Timers, &rousev1.Timer{})
+		}
+		_, err := c.Import(t.Context(), r)
+		if code := ask("POST", timers+":import", list(n)); fits != (err == nil) || fits != (code == 200) {
+			t.Errorf("an import of %d: %d, %v", n, code, err)
+		}
+	}
+	for n, fits := range map[uint32]bool{0: true, 1: true, maxPage: true, maxPage + 1: false} {
+		_, err := c.List(t.Context(), &rousev1.ListRequest{PageSize: n})
+		if code := ask("GET", fmt.Sprintf("%s?page_size=%d", timers, n), ""); fits != (err == nil) || fits != (code == 200) {
+			t.Errorf("a page of %d: %d, %v", n, code, err)
+		}
+		_, err = c.ListRecords(t.Context(), &rousev1.ListRecordsRequest{PageSize: n})
+		if code := ask("GET", fmt.Sprintf("/v1/namespaces/ns/records?page_size=%d", n), ""); fits != (err == nil) || fits != (code == 200) {
+			t.Errorf("a page of %d records: %d, %v", n, code, err)
+		}
+	}
+	for extra, fits := range map[int]bool{-100: true, 1: false} {
+		body := `{"timers":[]}`
+		body += strings.Repeat(" ", maxBatchBody-len(body)+extra)
+		_, err := c.BatchCreate(t.Context(), &rousev1.BatchCreateRequest{Timers: []*rousev1.NewTimer{{Spec: &rousev1.Spec{Payload: make([]byte, maxBatchBody+extra)}}}})
+		if code := ask("POST", timers+":batchCreate", body); fits != (err == nil) || fits != (code == 200) {
+			t.Errorf("%d bytes more than the largest: %d, %v", extra, code, err)
+		}
+	}
+}
+
 // TestWhatDecodesToMuchIsRefused: few bytes that become many within a timer count for what they become.
 func TestWhatDecodesToMuchIsRefused(t *testing.T) {
 	s := serve(t, Options{Timers: newFake(), RequestMemory: 16 << 20})
