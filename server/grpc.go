@@ -113,7 +113,7 @@ func (g guard) stream(h grpc.StreamHandler) grpc.StreamHandler {
 				err = g.panicked(p)
 			}
 		}()
-		in := &readableStream{ServerStream: stream, in: arrival{memory: g.memory, conn: callerConn(stream.Context())}}
+		in := &readableStream{ServerStream: stream, memory: g.memory, conn: callerConn(stream.Context())}
 		defer in.end()
 		if err := h(srv, in); err != nil {
 			return g.status(err)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
@@ -109,12 +110,18 @@ func (a *arrival) readSize(message any, by func(any) error) (size int, err error
 	return r.size, r.err
 }
 
-// readableStream is a stream whose unreadable messages are the client's fault. A message counts as memory until the next one is read.
+// readableStream is a stream whose unreadable messages are the client's fault. A message counts as memory until the next one is read. A
+// goroutine of the handler may read on when the handler has returned; what it reads then counts no more.
 type readableStream struct {
 	grpc.ServerStream
-	in       arrival
-	last     int64 // bytes of the message that the handler has
-	consumed int64 // bytes of those that it had before
+	memory *budget
+	conn   *slotConn // nil in tests
+
+	mu       sync.Mutex
+	in       arrival // the message that the handler has
+	last     int64   // bytes of it on the wire
+	consumed int64   // bytes of those that it had before
+	over     bool    // the handler has returned
 }
 
 // messagePrefix is what gRPC sends before each message.
@@ -122,20 +129,36 @@ const messagePrefix = 5
 
 // RecvMsg receives a message.
 func (s *readableStream) RecvMsg(m any) error {
-	s.in.release()
-	if s.in.conn != nil && s.last > 0 {
-		s.in.conn.meter.consumed(s.last)
-		s.consumed, s.last = s.consumed+s.last, 0
-	}
-	size, err := s.in.readSize(m, s.ServerStream.RecvMsg)
-	s.last = int64(size) + messagePrefix
+	s.done(arrival{}, 0)
+	next := arrival{memory: s.memory, conn: s.conn}
+	size, err := next.readSize(m, s.ServerStream.RecvMsg)
+	s.done(next, int64(size)+messagePrefix)
 	return err
+}
+
+// done gives back what the message before took, and takes the next one's place.
+func (s *readableStream) done(next arrival, size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		next.release()
+		return
+	}
+	s.in.release()
+	if s.conn != nil && s.last > 0 {
+		s.conn.meter.consumed(s.last)
+		s.consumed += s.last
+	}
+	s.in, s.last = next, size
 }
 
 // end is called when the handler has returned.
 func (s *readableStream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
 	s.in.release()
-	if s.in.conn != nil {
-		s.in.conn.meter.consumed(-s.consumed)
+	if s.conn != nil {
+		s.conn.meter.consumed(-s.consumed)
 	}
 }
