@@ -243,7 +243,7 @@ func (m *Member) bury(ctx context.Context, n Node) {
 		m.renewSoon.Store(true)
 	}
 	if m.o.Died != nil {
-		m.o.Died(n)
+		m.o.Died(ctx, n)
 	}
 }
 

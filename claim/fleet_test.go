@@ -161,7 +161,7 @@ func (f *fleet) join(name string) *peer {
 			defer f.mu.Unlock()
 			return f.refuses[address]
 		}
-		o.Died = func(n Node) {
+		o.Died = func(_ context.Context, n Node) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.died = append(f.died, n.ID+" by "+name)

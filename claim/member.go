@@ -42,7 +42,7 @@ type MemberOptions struct {
 
 	// Died is told of each process that was found dead, by every node that finds it, and Unattended why there is no connection by which
 	// the others would find this one; nil tells nobody.
-	Died       func(n Node)
+	Died       func(ctx context.Context, n Node)
 	Unattended func(err error)
 
 	// Leads says whether this node leads, where the nodes do not elect the leader by a lease of the store; nil: they do.

@@ -14,6 +14,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,6 +78,9 @@ type Options struct {
 	// Hold is for how long a row is hidden from other nodes that this node keeps without owning its bucket: what it was asked to
 	// write and comes due soon, and what it retries. Default 10 s.
 	Hold time.Duration
+	// Grain is when, in each quarter of a second, this node ends the holds that it writes: 1 to Grains, not the same for two nodes of a
+	// store, so that others can tell the holds of a dead node (Inherit). 0 is any.
+	Grain int
 	// Scatter writes what clients ask for without keeping it, so that the nodes' claims spread it evenly; it is found a Poll later.
 	Scatter bool
 	// ClaimBatch is how many rows one claim takes at most; default 4,096.
@@ -214,7 +218,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	e.compiled.compile = o.Compile
 	e.compiled.store, e.compiled.shared = store, o.Shared
 	e.grant.Store(&grant{})
-	e.grain = newGrain()
+	e.grain = rouse.Instant(cmp.Or(o.Grain, NewGrain(nil))-1) * (maxEdits + 1)
 	e.swept.leaving, e.swept.kept = map[uint32]time.Time{}, map[uint32]bool{}
 	if o.Shared {
 		e.others = direct.(rouse.Shared)

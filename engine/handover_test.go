@@ -24,8 +24,9 @@ type parade struct {
 	t        *testing.T
 	seed     int
 	store    *mem.Store
-	strategy func(node string, w *wire) rouse.Strategy
+	strategy func(m *marcher) rouse.Strategy
 	rnd      *rand.Rand
+	begun    int // nodes, so far
 
 	mu      sync.Mutex
 	last    map[string]time.Time     // when a timer was sent
@@ -45,11 +46,12 @@ func (p *parade) intn(n int) int {
 // marcher is a node of a parade.
 type marcher struct {
 	*Engine
-	p    *parade
-	name string
-	wire *wire
-	stop func()
-	kill func()
+	p     *parade
+	name  string
+	wire  *wire
+	grain int
+	stop  func()
+	kill  func()
 }
 
 func (m *marcher) Check(*rouse.Spec) error { return nil }
@@ -104,8 +106,11 @@ func (p *parade) answered(f rouse.Fire) {
 func (p *parade) start(name string) *marcher {
 	p.t.Helper()
 	w := &wire{Shared: p.store, presence: p.store, rnd: rand.New(rand.NewPCG(uint64(p.intn(1<<30)), 1))}
-	m := &marcher{p: p, name: name, wire: w}
-	m.Engine = New(w, p.strategy(name, w), m, Options{Compile: schedule.Compile, Buckets: 8, Shared: true})
+	p.mu.Lock()
+	p.begun++
+	m := &marcher{p: p, name: name, wire: w, grain: p.begun % Grains}
+	p.mu.Unlock()
+	m.Engine = New(w, p.strategy(m), m, Options{Compile: schedule.Compile, Buckets: 8, Shared: true, Grain: m.grain})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = m.Run(ctx) }()
@@ -114,7 +119,7 @@ func (p *parade) start(name string) *marcher {
 	}
 	var once sync.Once
 	m.stop = func() { once.Do(func() { cancel(); <-ended }) }
-	m.kill = func() { w.cut.Store(true); w.detach(); m.stop() }
+	m.kill = func() { w.cut.Store(true); w.detach(); cancel() }
 	return m
 }
 
@@ -160,15 +165,15 @@ func parades(t *testing.T, test func(t *testing.T, p *parade)) {
 	if n, err := strconv.Atoi(os.Getenv("ROUSE_SEEDS")); err == nil {
 		seeds = n
 	}
-	for name, strategy := range map[string]func(node string, w *wire) rouse.Strategy{
-		"bucket": func(node string, w *wire) rouse.Strategy {
-			return claim.NewShare(w, claim.ShareOptions{MemberOptions: membership(node, w), Buckets: 8})
+	for name, strategy := range map[string]func(m *marcher) rouse.Strategy{
+		"bucket": func(m *marcher) rouse.Strategy {
+			return claim.NewShare(m.wire, claim.ShareOptions{MemberOptions: m.membership(), Buckets: 8})
 		},
-		"lease": func(node string, w *wire) rouse.Strategy {
-			return claim.Join(claim.NewLease(8, 10*time.Second), claim.NewMember(w, membership(node, w)))
+		"lease": func(m *marcher) rouse.Strategy {
+			return claim.Join(claim.NewLease(8, 10*time.Second), claim.NewMember(m.wire, m.membership()))
 		},
-		"tick": func(node string, w *wire) rouse.Strategy {
-			return claim.Join(claim.NewTick(w, w, claim.TickOptions{Node: node, Buckets: 8, Hold: 10 * time.Second}), claim.NewMember(w, membership(node, w)))
+		"tick": func(m *marcher) rouse.Strategy {
+			return claim.Join(claim.NewTick(m.wire, m.wire, claim.TickOptions{Node: m.name, Buckets: 8, Hold: 10 * time.Second}), claim.NewMember(m.wire, m.membership()))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,8 +194,62 @@ func parades(t *testing.T, test func(t *testing.T, p *parade)) {
 	}
 }
 
-func membership(node string, w *wire) claim.MemberOptions {
-	return claim.MemberOptions{Node: node, Presence: w, Address: node + ":80", Refuses: func(context.Context, string) bool { return true }}
+// membership lets nodes know of each other, as the node package does.
+func (m *marcher) membership() claim.MemberOptions {
+	return claim.MemberOptions{Node: m.name, Presence: m.wire, Address: m.name + ":80", Refuses: func(context.Context, string) bool { return true },
+		Data: func() []byte { return []byte(strconv.Itoa(m.grain)) },
+		Died: func(ctx context.Context, dead claim.Node) {
+			nodes, err := claim.Nodes(ctx, m.wire)
+			if err != nil {
+				return
+			}
+			me := slices.IndexFunc(nodes, func(n claim.Node) bool { return n.ID == m.name })
+			grain, _ := strconv.Atoi(string(dead.Data))
+			if err := m.Inherit(ctx, grain, func(b uint32) bool { return int(b)%len(nodes) == me }); err != nil {
+				m.p.t.Error(err)
+			}
+		}}
+}
+
+// TestADeadNodesTimersGoOnAtOnce: a node dies, and others fire all that it had, what it held, too.
+func TestADeadNodesTimersGoOnAtOnce(t *testing.T) {
+	parades(t, func(t *testing.T, p *parade) {
+		nodes := []*marcher{p.start("n1"), p.start("n2"), p.start("n3")}
+		time.Sleep(5 * time.Second)
+		p.put(nodes, "quick", 40)
+		time.Sleep(5 * time.Second)
+		for k := range 2 {
+			p.count()
+			nodes[k].kill()
+			time.Sleep(3 * time.Second)
+			p99, most := p.silences()
+			if quiet := p.quiet(); quiet > 0 {
+				t.Errorf("seed %d: %d timers were not sent in three seconds", p.seed, quiet)
+			}
+			if most > 1500*time.Millisecond {
+				t.Errorf("seed %d: the timers were silent for %v, at p99 for %v", p.seed, most, p99)
+			}
+			nodes[k] = p.start(fmt.Sprint("n", k+1, "-again"))
+			time.Sleep(5 * time.Second)
+		}
+		p.doubles = nil             // what was out with the dead is sent again
+		time.Sleep(2 * time.Minute) // the dead give up
+		for _, m := range nodes {
+			m.stop()
+		}
+	})
+}
+
+// quiet returns how many timers were not sent since count.
+func (p *parade) quiet() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, at := range p.last {
+		if at.Before(p.since) {
+			n++
+		}
+	}
+	return n
 }
 
 // TestNodesThatComeAndGoAreNotNoticed: nodes stop and start again, one after the other. No timer is silent for longer than it always is, whatever

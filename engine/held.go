@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -169,11 +168,6 @@ const (
 	holdGrain = 256 // milliseconds
 	maxEdits  = 3
 )
-
-// newGrain returns when, in each holdGrain, a node ends its holds.
-func newGrain() rouse.Instant {
-	return rouse.Instant(rand.IntN(holdGrain/(maxEdits+1))) * (maxEdits + 1)
-}
 
 // ownEnd returns the end of a hold of this node's that is to last until at least then.
 func (e *Engine) ownEnd(at rouse.Instant) rouse.Instant {

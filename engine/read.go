@@ -103,6 +103,9 @@ func (e *Engine) readOnce(ctx context.Context) (time.Duration, error) {
 				e.ungain(gained)
 				return 0, err
 			}
+			if err := e.inheritGained(ctx, gained); err != nil {
+				e.opts.Events.failed("inherit", err) // those holds end by themselves
+			}
 		}
 		if e.sweepDue(time.Now()) == 0 {
 			if err := e.sweepWindow(ctx, granted.Buckets); err != nil {

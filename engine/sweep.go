@@ -20,6 +20,7 @@ type sweeps struct {
 	again   bool                 // somebody asked for a sweep of everything since the last one began
 	leaving map[uint32]time.Time // buckets that were lost, and when, with attempts that may still be out
 	kept    map[uint32]bool      // buckets that were lost, of which attempts were out that went on under holds
+	dead    []deadNode           // that died a moment ago
 	missing []rouse.Missing      // parts of the store that did not answer the last claim
 }
 

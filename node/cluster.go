@@ -18,6 +18,7 @@ import (
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/claim"
 	"github.com/rousehq/rouse/claim/kubelease"
+	"github.com/rousehq/rouse/engine"
 	"github.com/rousehq/rouse/server"
 	"github.com/rousehq/rouse/store/mem"
 )
@@ -87,6 +88,7 @@ type cluster struct {
 	strategy rouse.Strategy
 	buckets  uint32
 	shared   bool
+	grain    int // of the holds that this node writes
 	leader   func() bool
 	nodes    func(context.Context) ([]claim.Node, error)
 	claims   claims
@@ -104,6 +106,8 @@ type said struct {
 	Dapr     string        `json:"dapr,omitempty"`
 	// Reminders is where the node serves reminders.
 	Reminders string `json:"reminders,omitempty"`
+	// Grain tells its holds from those of others: see engine.Options.
+	Grain int `json:"grain,omitempty"`
 }
 
 // join finds the node's place.
@@ -123,20 +127,18 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	cl := &cluster{buckets: uint32(c.Buckets), shared: true, grain: engine.NewGrain(grains(ctx, store))}
 	data, err := json.Marshal(said{Address: c.advertised(n.Addr()), Version: c.Version, Started: started, Strategy: c.Strategy, Roles: c.Roles, Claims: c.Claims,
-		Dapr: n.daprAddress(), Reminders: n.reminderAddress()})
+		Dapr: n.daprAddress(), Reminders: n.reminderAddress(), Grain: cl.grain})
 	if err != nil {
 		return nil, err
 	}
 	member := claim.MemberOptions{Node: c.Node, TTL: c.Lease, Data: func() []byte { return data }, Address: c.advertised(n.Addr()),
-		Died: func(dead claim.Node) {
-			c.Log.Warn("a node has died: its connection to the store is closed, and nothing listens at its address", "node", dead.ID, "address", dead.Address)
-		},
+		Died: n.inherit,
 		Unattended: func(err error) {
 			c.Log.Warn("no connection to the store by which other nodes would find at once that this one has died: they wait for its lease", "error", err)
 		}}
 	member.Presence, _ = n.store.(rouse.Presence)
-	cl := &cluster{buckets: uint32(c.Buckets), shared: true}
 	if cl.election, err = n.election(); err != nil {
 		return nil, err
 	}

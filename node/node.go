@@ -240,6 +240,7 @@ func (n *Node) assemble() {
 		Hold:            cfg.Hold,
 		Scatter:         cfg.Scatter || !cfg.has("scheduler"),
 		ClaimBatch:      cfg.ClaimBatch,
+		Grain:           n.cluster.grain,
 		Namespaces:      cfg.Claims,
 		Claims:          &n.cluster.claims,
 		Leader:          n.cluster.leader,

@@ -1,0 +1,57 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/claim"
+)
+
+// grainOf returns by what a node's holds are told from others'; 0 if it does not say.
+func grainOf(n *claim.Node) int {
+	var s said
+	_ = json.Unmarshal(n.Data, &s) // what a node of another version says may be something else
+	return s.Grain
+}
+
+// grains returns those of the nodes that live.
+func grains(ctx context.Context, locks rouse.Locks) (list []int) {
+	nodes, _ := claim.Nodes(ctx, locks) // of a store that does not answer yet the node will hear later
+	for i := range nodes {
+		list = append(list, grainOf(&nodes[i]))
+	}
+	return list
+}
+
+// inherit takes this node's part of what a dead one held.
+func (n *Node) inherit(ctx context.Context, dead claim.Node) {
+	log := n.cfg.Log.With("node", dead.ID, "address", dead.Address)
+	log.Warn("a node has died: its connection to the store is closed, and nothing listens at its address")
+	grain := grainOf(&dead)
+	nodes, err := n.cluster.nodes(ctx)
+	if err != nil {
+		log.Warn("what the dead node held is fired when its holds end", "error", err)
+		return
+	}
+	me, count := 0, 0
+	for i := range nodes {
+		if nodes[i].Owner == dead.Owner {
+			continue
+		}
+		if nodes[i].ID == n.cfg.Node {
+			me = count
+		}
+		count++
+		if grainOf(&nodes[i]) == grain {
+			return // its holds look like those of one that lives: they end by themselves
+		}
+	}
+	if !slices.ContainsFunc(nodes, func(o claim.Node) bool { return o.ID == n.cfg.Node }) {
+		return
+	}
+	if err := n.engine.Inherit(ctx, grain, func(b uint32) bool { return int(b)%count == me }); err != nil && ctx.Err() == nil {
+		log.Warn("what the dead node held is fired when its holds end", "error", err)
+	}
+}
