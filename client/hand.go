@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -15,17 +16,20 @@ type hand struct {
 	sub  *Subscription
 	wake chan struct{} // there is something to send, or an earlier time to look
 
-	mu     sync.Mutex
-	held   map[uint64]*held // by tag
-	settle *rousev1.Settle  // to be sent next
-	look   time.Time        // no fire needs more time before this; zero: never
-	closed bool
+	mu      sync.Mutex
+	held    map[uint64]*held                   // by tag
+	running map[uint64]context.CancelCauseFunc // handlers, by tag
+	settle  *rousev1.Settle                    // to be sent next
+	look    time.Time                          // no fire needs more time before this; zero: never
+	closed  bool
 }
 
 // held is a fire in hand.
 type held struct {
 	timeout time.Duration // the attempt's time in all: how much is asked for
 	extend  time.Time     // when to ask for more
+
+	stop context.CancelCauseFunc // ends the context of its handler, once that runs
 }
 
 // A deadline is extended when half of the time is over, and not more often than this.
@@ -38,7 +42,7 @@ const maxFailures = 4096
 const maxAnswers = 1 << 20
 
 func newHand(sub *Subscription) *hand {
-	return &hand{sub: sub, wake: make(chan struct{}, 1), held: map[uint64]*held{}, settle: &rousev1.Settle{}}
+	return &hand{sub: sub, wake: make(chan struct{}, 1), held: map[uint64]*held{}, running: map[uint64]context.CancelCauseFunc{}, settle: &rousev1.Settle{}}
 }
 
 // take takes fires into hand.
@@ -50,7 +54,7 @@ func (h *hand) take(fires []*rousev1.Fire) {
 	sooner := false
 	for i, f := range fires {
 		timeout := max(time.Duration(f.DeadlineMs-int64(store))*time.Millisecond, 2*leastExtend)
-		backing[i] = held{timeout, now.Add(timeout / 2)}
+		backing[i] = held{timeout: timeout, extend: now.Add(timeout / 2)}
 		h.held[f.Tag] = &backing[i]
 		if h.look.IsZero() || backing[i].extend.Before(h.look) {
 			h.look, sooner = backing[i].extend, true
@@ -61,11 +65,37 @@ func (h *hand) take(fires []*rousev1.Fire) {
 	}
 }
 
-// begin says whether a fire is still in hand.
-func (h *hand) begin(tag uint64) bool {
+// begin returns the context for the handler of a fire, or nil if it is not in hand any more.
+func (h *hand) begin(life context.Context, tag uint64) context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.held[tag] != nil
+	f := h.held[tag]
+	if f == nil {
+		return nil
+	}
+	ctx, stop := context.WithCancelCause(life)
+	f.stop = stop
+	h.running[tag] = stop
+	return ctx
+}
+
+// cancel takes fires out of hand that need not be worked on any more. Their handlers are told; that they have ended is told the service.
+func (h *hand) cancel(tags []uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, tag := range tags {
+		f := h.held[tag]
+		if f == nil {
+			continue
+		}
+		delete(h.held, tag)
+		if f.stop != nil {
+			f.stop(ErrCancelled)
+		} else {
+			h.settle.Failures = append(h.settle.Failures, failureOf(tag, ErrCancelled))
+			signal(h.wake)
+		}
+	}
 }
 
 // done takes a fire out of hand, with its outcome: an answer, which may be nil, or an error.
@@ -73,6 +103,10 @@ func (h *hand) done(tag uint64, a *Answer, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.held, tag)
+	if stop := h.running[tag]; stop != nil {
+		delete(h.running, tag)
+		stop(nil)
+	}
 	switch {
 	case err != nil:
 		h.settle.Failures = append(h.settle.Failures, failureOf(tag, err))

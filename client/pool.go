@@ -90,9 +90,11 @@ func (p *pool) work() {
 		case s.life.Err() != nil:
 		case s.ctx.Err() != nil:
 			s.leave(f.Tag)
-		case s.hand.begin(f.Tag):
-			answer, err := call(s.life, p.handle, fireOf(f))
-			s.hand.done(f.Tag, answer, err)
+		default:
+			if ctx := s.hand.begin(s.life, f.Tag); ctx != nil {
+				answer, err := call(ctx, p.handle, fireOf(f))
+				s.hand.done(f.Tag, answer, err)
+			}
 		}
 		s.running.Done()
 	}

@@ -13,6 +13,10 @@ import (
 var (
 	errLost  = errors.New("the stream is lost: another subscriber gets the fire")
 	errDrain = errors.New("the drain has taken too long")
+
+	// ErrCancelled is the cause of the end of a handler's context when its fire need not be worked on any more: its time is over, or its timer
+	// was deleted or replaced.
+	ErrCancelled = errors.New("the fire is not wanted any more: its time is over, or its timer was deleted or replaced")
 )
 
 // session is what the goroutines of one stream share.
@@ -85,6 +89,7 @@ func (p *pool) serve(ctx context.Context, sub *Subscription, credits int, drain 
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	s := &session{sub: sub, hand: newHand(sub), pool: p, ctx: ctx, life: life, queue: make(chan *rousev1.Fire, credits)}
+	sub.cancelled = s.hand.cancel
 	var received, settler sync.WaitGroup
 	var lost error
 	gone := make(chan struct{}) // the stream is over

@@ -16,12 +16,13 @@ import (
 // Subscription is one stream of fires as the service sends them: in batches, to be settled in batches. It is for those who
 // want every last bit of speed; others have Subscribe. One goroutine receives; any may settle.
 type Subscription struct {
-	stream rousev1.Fires_SubscribeClient
-	cancel context.CancelFunc
-	offset time.Duration // the store's clock minus ours
-	node   string
-	leaves bool                 // the service knows what Leave is
-	heard  func(*rousev1.Peers) // told by Recv of each news of the nodes
+	stream    rousev1.Fires_SubscribeClient
+	cancel    context.CancelFunc
+	offset    time.Duration // the store's clock minus ours
+	node      string
+	leaves    bool                 // the service knows what Leave is
+	heard     func(*rousev1.Peers) // told by Recv of each news of the nodes
+	cancelled func(tags []uint64)  // told by Recv of fires that need not be worked on any more
 
 	mu sync.Mutex // one sender at a time
 }
@@ -41,7 +42,7 @@ func openOn(ctx context.Context, fires rousev1.FiresClient, open *rousev1.Open) 
 		cancel()
 		return nil, translate(err)
 	}
-	s := &Subscription{stream: stream, cancel: cancel, heard: func(*rousev1.Peers) {}}
+	s := &Subscription{stream: stream, cancel: cancel, heard: func(*rousev1.Peers) {}, cancelled: func([]uint64) {}}
 	if err := stream.Send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: open}}); err != nil && !errors.Is(err, io.EOF) {
 		cancel()
 		return nil, translate(err)
@@ -94,7 +95,10 @@ func (s *Subscription) Recv() ([]*rousev1.Fire, error) {
 		if response.Peers != nil {
 			s.heard(response.Peers)
 		}
-		if len(response.Fires) > 0 || response.Peers == nil {
+		if len(response.Cancelled) > 0 {
+			s.cancelled(response.Cancelled)
+		}
+		if len(response.Fires) > 0 || response.Peers == nil && len(response.Cancelled) == 0 {
 			return response.Fires, nil
 		}
 	}

@@ -36,6 +36,9 @@ type Pool struct {
 	// Prewarm is how long before its time the group of a timer's key is started; 0 is when the time has come.
 	Prewarm time.Duration
 
+	// Stall is after how long workers that hold requests of the store and do nothing are replaced; 0 is never.
+	Stall time.Duration
+
 	// Open makes what starts the workers.
 	Open func(log *slog.Logger) (driver.Driver, error)
 }
@@ -88,6 +91,7 @@ const (
 func (n *Node) openPools() (err error) {
 	n.pools = &pools{grace: n.cfg.Grace, stop: func() {}, now: func() rouse.Instant { return n.engine.Now() }}
 	o := local.Options{MaxHeld: n.cfg.Window / 2, Now: n.pools.now}
+	o.Alive = n.alive
 	if len(n.cfg.Pools) > 0 {
 		n.pools.calls = server.NewCalls(local.CheckedTarget)
 		o.Answered = n.pools.calls.Answered
@@ -140,12 +144,32 @@ func (n *Node) openPool(of *Pool, registry *pool.Registry, o local.Options) erro
 			amqp.NewCaller(ctl, amqp.CallerOptions{MaxWaiting: o.MaxHeld, Prewarm: c.Prewarm, Answered: o.Answered})})
 		return nil
 	}
-	p, err := n.pools.sink.Add(m, n.workerAddress, c.Prewarm)
+	p, err := n.pools.sink.Add(m, local.PoolOptions{Address: n.workerAddress, Prewarm: c.Prewarm, Stall: c.Stall})
 	if err != nil {
 		return fmt.Errorf("pool %q: %w", c.Name, err)
 	}
 	n.pools.list = append(n.pools.list, p)
 	return nil
+}
+
+// alive says of fires whether what fired them is still there: a timer, or what it has beside it.
+func (n *Node) alive(ctx context.Context, fires []rouse.Fire) ([]bool, error) {
+	keys := make([]rouse.Key, 0, 2*len(fires))
+	for i := range fires {
+		f := &fires[i]
+		keys = append(keys, rouse.Key{Namespace: f.Namespace, Name: f.Name}, rouse.Key{Namespace: f.Namespace, Name: f.Name, Fire: f.ID})
+	}
+	rows, err := n.store.Get(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	is := make([]bool, len(fires))
+	for i := range fires {
+		for _, row := range rows[2*i : 2*i+2] {
+			is[i] = is[i] || row.Revision != 0 && row.Generation == fires[i].Generation
+		}
+	}
+	return is, nil
 }
 
 // workerAddress is where workers reach the API: what is advertised, or where it listens, on loopback if that is every address.

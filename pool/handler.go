@@ -14,7 +14,8 @@ import (
 // Transport is what Serve asks of the transport of a pool.
 type Transport interface {
 	Inventory
-	State() string // in a word or two, what it does: connecting, standing by or leading
+	State() string  // in a word or two, what it does: connecting, standing by or leading
+	Leader() string // the process that leads the pool, as far as that is known
 }
 
 // Served is a pool of this process.
@@ -29,6 +30,7 @@ type Served struct {
 //	GET    /readyz                         200 while each pool is led here or stood by for
 //	GET    /pools                          all pools
 //	GET    /pools/{pool}                   one of them, as View
+//	POST   /pools/{pool}/stop?key=K, /pools/{pool}/restart?key=K, /pools/{pool}/pin?key=K[&off=true]    of the group of a key
 //	GET    /pools/{pool}/poison?limit=N    its poison requests, without their bodies
 //	GET    /pools/{pool}/poison/{id}       one of them, with its body
 //	POST   /pools/{pool}/poison/{id}/replay, /pools/{pool}/poison/replay    give it, or all, to workers again
@@ -45,7 +47,26 @@ func NewHandler(pools []Served) http.Handler {
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", h.ready)
 	mux.HandleFunc("GET /pools", h.all)
-	mux.HandleFunc("GET /pools/{pool}", h.with(func(p Served, _ *http.Request) (any, error) { return p.Manager.View(), nil }))
+	mux.HandleFunc("GET /pools/{pool}", h.with(func(p Served, _ *http.Request) (any, error) {
+		v := p.Manager.View()
+		v.Leader = p.Transport.Leader()
+		return v, nil
+	}))
+	for verb, do := range map[string]func(m *Manager, key string, r *http.Request) error{
+		"stop":    func(m *Manager, key string, _ *http.Request) error { return m.Stop(key) },
+		"restart": func(m *Manager, key string, _ *http.Request) error { return m.Restart(key) },
+		"pin": func(m *Manager, key string, r *http.Request) error {
+			return m.Pin(key, r.URL.Query().Get("off") != "true")
+		},
+	} {
+		mux.HandleFunc("POST /pools/{pool}/"+verb, h.with(func(p Served, r *http.Request) (any, error) {
+			if !r.URL.Query().Has("key") {
+				return nil, rouse.Refuse("key", "", "is missing", "name the key of a group; it may be empty")
+			}
+			key := r.URL.Query().Get("key")
+			return Operated{p.Manager.config.Name, key, verb}, do(p.Manager, key, r)
+		}))
+	}
 	mux.HandleFunc("GET /pools/{pool}/poison", h.with(listPoison))
 	mux.HandleFunc("GET /pools/{pool}/poison/{id}", h.with(func(p Served, r *http.Request) (any, error) {
 		return p.Transport.InspectPoison(r.Context(), r.PathValue("id"))
@@ -71,6 +92,15 @@ type Summary struct {
 	Since   time.Time `json:"since,omitzero"` // when this process began to lead it
 	Groups  int       `json:"groups"`
 	Workers int       `json:"workers"`
+	Waiting int       `json:"waiting"`          // groups and starts that wait for a limit
+	Leader  string    `json:"leader,omitempty"` // the process that leads it, as far as that is known
+}
+
+// Operated says what was done to the group of a key.
+type Operated struct {
+	Pool string `json:"pool"`
+	Key  string `json:"key"`
+	Verb string `json:"did"` // stop, restart or pin
 }
 
 // Summaries returns what there is to say of each pool in a line.
@@ -78,8 +108,12 @@ func Summaries(pools []Served) []Summary {
 	list := []Summary{}
 	for _, p := range pools {
 		v := p.Manager.View()
-		s := Summary{Pool: v.Pool, State: p.Transport.State(), Since: v.Since, Groups: len(v.Groups)}
+		s := Summary{Pool: v.Pool, State: p.Transport.State(), Since: v.Since, Groups: len(v.Groups), Waiting: v.Waits,
+			Leader: p.Transport.Leader()}
 		for _, g := range v.Groups {
+			if g.Limit != "" {
+				s.Waiting++
+			}
 			s.Workers += len(g.Workers)
 		}
 		list = append(list, s)

@@ -17,7 +17,8 @@ import (
 // stock is an inventory with one request in it, of a transport whose state is told.
 type stock struct{ state string }
 
-func (s *stock) State() string { return s.state }
+func (s *stock) State() string  { return s.state }
+func (s *stock) Leader() string { return "other" }
 
 func (s *stock) ListPoison(_ context.Context, limit int) ([]Poison, error) {
 	return []Poison{{ID: "a", Key: "k", Size: limit}}, nil
@@ -65,8 +66,12 @@ func TestHandler(t *testing.T) {
 	}{
 		{"GET", "/livez", 200, "ok"},
 		{"GET", "/readyz", 200, "ok"},
-		{"GET", "/pools", 200, `[{"pool":"core","state":"leading","groups":0,"workers":0}]`},
-		{"GET", "/pools/core", 200, `{"pool":"core","leads":false,"groups":[]}`},
+		{"GET", "/pools", 200, `[{"pool":"core","state":"leading","groups":0,"workers":0,"waiting":0,"leader":"other"}]`},
+		{"GET", "/pools/core", 200, `{"pool":"core","leads":false,"groups":[],"leader":"other"}`},
+		{"POST", "/pools/core/stop?key=k", 503, "does not lead"},
+		{"POST", "/pools/core/restart?key=", 503, "does not lead"},
+		{"POST", "/pools/core/pin?key=k&off=true", 503, "does not lead"},
+		{"POST", "/pools/core/pin", 400, "key"},
 		{"GET", "/pools/other", 404, "no such pool"},
 		{"GET", "/pools/core/poison", 200, `"size":100`},
 		{"GET", "/pools/core/poison?limit=7", 200, `"size":7`},
@@ -101,6 +106,8 @@ func TestConfigIsChecked(t *testing.T) {
 	for field, spoil := range map[string]func(c *Config){
 		"name": func(c *Config) { c.Name = "amq.x" }, "unbind_delay": func(c *Config) { c.Unbind = 0 }, "stop_delay": func(c *Config) { c.Stop = -1 },
 		"extra_lifetime": func(c *Config) { c.ExtraLifetime = -1 }, "workers": func(c *Config) { c.Workers = 1001 },
+		"max_groups": func(c *Config) { c.Limits.Groups = -1 }, "max_workers": func(c *Config) { c.Workers, c.Limits.Workers = 3, 2 },
+		"max_starts_per_second": func(c *Config) { c.Limits.Starts = 2_000_000 }, "pinned.key": func(c *Config) { c.Pinned = []string{"\xff"} },
 		"driver": func(c *Config) { c.Driver = nil }, "metrics": func(c *Config) { c.Metrics = nil },
 	} {
 		c := good

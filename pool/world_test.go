@@ -37,6 +37,7 @@ type world struct {
 	silent   bool          // workers report nothing
 	answered map[int]int   // how often requests were answered
 	life     sync.WaitGroup
+	config   func(c *Config) // may be nil
 }
 
 type worldQueue struct {
@@ -59,8 +60,12 @@ func newWorld(t *testing.T, seed uint64) *world {
 // start begins a term, whose end is the test's.
 func (w *world) start(d Delays, timing Timing) (stop func()) {
 	w.t.Helper()
-	m, err := NewManager(Config{Name: "p", Delays: d, Timing: timing, Driver: asDriver{w}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Metrics: NewRegistry(prometheus.NewRegistry()).Pool("p")})
+	c := Config{Name: "p", Delays: d, Timing: timing, Driver: asDriver{w}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Metrics: NewRegistry(prometheus.NewRegistry()).Pool("p")}
+	if w.config != nil {
+		w.config(&c)
+	}
+	m, err := NewManager(c)
 	if err != nil {
 		w.t.Fatal(err)
 	}

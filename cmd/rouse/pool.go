@@ -23,9 +23,12 @@ import (
 
 // poolCmd is what there is about pools of keyed workers.
 type poolCmd struct {
-	Run    poolRunCmd    `cmd:"" default:"withargs" help:"Manage pools of workers, which are started by requests in RabbitMQ, until a signal."`
-	Status poolStatusCmd `cmd:"" help:"Show the pools of a manager, or the groups of one."`
-	Poison poolPoisonCmd `cmd:"" help:"List, show, replay or purge requests that workers died with."`
+	Run     poolRunCmd     `cmd:"" default:"withargs" help:"Manage pools of workers, which are started by requests in RabbitMQ, until a signal."`
+	Status  poolStatusCmd  `cmd:"" help:"Show the pools of a manager, or the groups of one."`
+	Stop    poolStopCmd    `cmd:"" help:"Stop the group of a key; a request starts it again."`
+	Restart poolRestartCmd `cmd:"" help:"Replace the workers of a key."`
+	Pin     poolPinCmd     `cmd:"" help:"Keep the group of a key running, whether anybody asks for it or not."`
+	Poison  poolPoisonCmd  `cmd:"" help:"List, show, replay or purge requests that workers died with."`
 }
 
 func (poolCmd) Help() string {
@@ -36,6 +39,7 @@ Examples:
 
     rouse pool --config pools.yaml
     rouse pool status core
+    rouse pool restart core 42
     rouse pool poison list core`
 }
 
@@ -100,14 +104,14 @@ func (c *poolRunCmd) Run(a *app) error {
 		e := &file.Pools[i]
 		var p managed
 		if p.driver, err = e.newDriver(log); err != nil {
-			return file.in(c.Config, i, err)
+			return file.in(i, err)
 		}
 		if p.manager, err = pool.NewManager(e.manager(p.driver, log, metrics)); err == nil {
 			p.transport, err = amqp.New(e.transport(), p.manager)
 		}
 		if err != nil {
 			_ = p.driver.Close(a.ctx) // it has no workers
-			return file.in(c.Config, i, err)
+			return file.in(i, err)
 		}
 		pools = append(pools, p)
 		served = append(served, pool.Served{Manager: p.manager, Transport: p.transport})

@@ -98,22 +98,57 @@ func TestBadPoolsFiles(t *testing.T) {
 		head + "    unbind_delay: 3\n": "pools.yaml:4: is no duration",
 		head + "    amqp: x\n":         "pools.yaml:4: mapping key",
 		head:                           "driver: is not exactly one",
-		head + "    driver: {noop: {}, subprocess: {command: [sh]}}\n":            "driver: is not exactly one",
-		head + "    driver: {subprocess: {comand: [sh]}}\n":                       `pools.yaml:4: unknown field "comand"`,
-		head + "    driver: {docker: {instance: a, imag: b}}\n":                   `pools.yaml:4: unknown field "imag"`,
-		head + "    driver: {docker: {mounts: [{src: b}]}}\n":                     `pools.yaml:4: unknown field "src"`,
-		head + "    queue_type: fast\n    driver: {noop: {}}\n":                   "pool 1 (core): queue_type",
-		"pools:\n  - name: core\n    amqp: amqp://${NO_SUCH_VARIABLE}/":           "NO_SUCH_VARIABLE, which is not set",
-		head + "    driver: {noop: {}}\n" + head[7:] + "    driver: {noop: {}}\n": "is the name of two pools",
-		head + "    driver: {noop: {}}\n---\npools: []\n":                         "more than one document",
+		head + "    driver: {noop: {}, subprocess: {command: [sh]}}\n":                              "driver: is not exactly one",
+		head + "    driver: {subprocess: {comand: [sh]}}\n":                                         `pools.yaml:4: unknown field "comand"`,
+		head + "    driver: {docker: {instance: a, imag: b}}\n":                                     `pools.yaml:4: unknown field "imag"`,
+		head + "    driver: {docker: {mounts: [{src: b}]}}\n":                                       `pools.yaml:4: unknown field "src"`,
+		head + "    queue_type: fast\n    driver: {noop: {}}\n":                                     "pools.yaml:4: pool 1 (core): queue_type",
+		head + "    driver: {noop: {}}\n    workers: 1.5\n":                                         "pools.yaml:5: pool 1 (core): workers",
+		head + "    driver: {noop: {}}\n    workers: 0\n":                                           "pools.yaml:5: pool 1 (core): workers",
+		head + "    driver: {noop: {}}\n    workers: 1001\n":                                        "pools.yaml:5: pool 1 (core): workers",
+		head + "    message_ttl: 0s\n    driver: {noop: {}}\n":                                      "pools.yaml:4: pool 1 (core): message_ttl",
+		head + "    message_ttl: -3s\n    driver: {noop: {}}\n":                                     "pools.yaml:4: pool 1 (core): message_ttl",
+		head + "    driver: {noop: {}}\n    max_workers: 2\n    workers: 3\n":                       "pools.yaml:5: pool 1 (core): max_workers",
+		head + "    driver: {noop: {}}\n    pinned: [a, 3]\n":                                       "",
+		head + "    driver: {noop: {}}\n    transport: store\n":                                     "pools.yaml:3: pool 1 (core): amqp",
+		head + "    driver:\n      subprocess:\n        command: [sh]\n        drain_timeout: 0s\n": "pools.yaml:7: pool 1 (core): drain_timeout",
+		head + "    driver: {noop: {}}\n  - name: other\n    driver: {noop: {}}\n":                  "pools.yaml:5: pool 2 (other): amqp",
+		"pools:\n  - name: core\n    amqp: amqp://${NO_SUCH_VARIABLE}/":                             "NO_SUCH_VARIABLE, which is not set",
+		head + "    driver: {noop: {}}\n" + head[7:] + "    driver: {noop: {}}\n":                   "is the name of two pools",
+		head + "    driver: {noop: {}}\n---\npools: []\n":                                           "more than one document",
 		"[": "pools.yaml:1",
 	} {
-		if _, err := readPools(poolsFileOf(t, text)); err == nil || !strings.Contains(err.Error(), says) {
+		_, err := readPools(poolsFileOf(t, text))
+		if says == "" {
+			if err != nil {
+				t.Errorf("of\n%s\nit says %v", text, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("of\n%s\nit says %v, not %q", text, err, says)
 		}
 	}
 	if _, err := readPools(filepath.Join(t.TempDir(), "no such file")); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("of a file that is not there it says %v", err)
+	}
+}
+
+// TestCommandsThatAreNotThere holds that a program that cannot be started is told when the pool is made, with its line.
+func TestCommandsThatAreNotThere(t *testing.T) {
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"/no/such/program", "no-such-program", "./no/such", plain} {
+		f, err := readPools(poolsFileOf(t, "pools:\n  - name: core\n    amqp: amqp://guest:guest@127.0.0.1:1/\n    driver:\n      subprocess:\n        command: ["+command+"]\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.Pools[0].newDriver(slog.New(slog.DiscardHandler))
+		if err == nil || !strings.Contains(f.in(0, err).Error(), "pools.yaml:6: pool 1 (core): command") {
+			t.Errorf("of %s it says %v", command, err)
+		}
 	}
 }
 
@@ -140,7 +175,7 @@ func TestDockerSettings(t *testing.T) {
 		}
 		d, err := f.Pools[0].newDriver(slog.New(slog.DiscardHandler))
 		if err != nil {
-			return f.in("pools.yaml", 0, err)
+			return f.in(0, err)
 		}
 		return d.Close(t.Context())
 	}

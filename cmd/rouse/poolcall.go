@@ -91,7 +91,7 @@ func (c *poolStatusCmd) Run(a *app) error {
 		if err := c.call(a, http.MethodGet, "/pools", &list); err != nil {
 			return err
 		}
-		t := newTable(a, "POOL", "STATE", "SINCE", "GROUPS", "WORKERS")
+		t := newTable(a, "POOL", "STATE", "SINCE", "GROUPS", "WORKERS", "WAITING", "LEADER")
 		for _, p := range list {
 			if a.cli.JSON {
 				if err := a.printJSON(p); err != nil {
@@ -99,7 +99,7 @@ func (c *poolStatusCmd) Run(a *app) error {
 				}
 				continue
 			}
-			if err := t.row(p.Pool, p.State, momentText(p.Since), strconv.Itoa(p.Groups), strconv.Itoa(p.Workers)); err != nil {
+			if err := t.row(p.Pool, p.State, momentText(p.Since), strconv.Itoa(p.Groups), strconv.Itoa(p.Workers), strconv.Itoa(p.Waiting), p.Leader); err != nil {
 				return err
 			}
 		}
@@ -111,10 +111,14 @@ func (c *poolStatusCmd) Run(a *app) error {
 	}
 	return a.show(v, func() error {
 		if !v.Leads {
-			a.note("this manager does not lead the pool")
+			if v.Leader != "" {
+				a.note("this manager does not lead the pool; %s does", v.Leader)
+			} else {
+				a.note("this manager does not lead the pool")
+			}
 			return nil
 		}
-		t := newTable(a, "KEY", "STATUS", "QUEUE", "WORKERS", "LAST REPORT", "TROUBLE")
+		t := newTable(a, "KEY", "STATUS", "QUEUE", "WORKERS", "READY", "HELD", "LAST REPORT", "TROUBLE")
 		for _, g := range v.Groups {
 			trouble := g.Error
 			var states []string
@@ -128,14 +132,25 @@ func (c *poolStatusCmd) Run(a *app) error {
 					trouble = "a worker ended: " + w.LastExit
 				}
 			}
-			if err := t.row(strconv.Quote(g.Key), g.Status, g.Queue, strings.Join(states, " "), momentText(g.Report), rouse.Shorten(trouble, 80)); err != nil {
+			if trouble == "" && g.Limit != "" {
+				trouble = "its workers wait for " + g.Limit
+			}
+			status := g.Status
+			if g.Pinned {
+				status += ", pinned"
+			}
+			if err := t.row(strconv.Quote(g.Key), status, g.Queue, strings.Join(states, " "), strconv.Itoa(g.Ready), strconv.Itoa(g.Held), momentText(g.Report), rouse.Shorten(trouble, 80)); err != nil {
 				return err
 			}
 		}
 		if len(v.Groups) == 0 {
 			a.note("no groups")
 		}
-		return t.flush()
+		if err := t.flush(); err != nil || v.Waits == 0 {
+			return err
+		}
+		a.note("%d keys wait for room; the first is %q since %s, for %s", v.Waits, v.Waiting[0].Key, momentText(v.Waiting[0].Since), v.Waiting[0].Limit)
+		return nil
 	})
 }
 
@@ -187,7 +202,7 @@ func (c *poolPoisonListCmd) Run(a *app) error {
 	if err := c.call(a, http.MethodGet, fmt.Sprintf("/pools/%s/poison?limit=%d", url.PathEscape(c.Pool), c.Limit), &list); err != nil {
 		return err
 	}
-	t := newTable(a, "ID", "KEY", "WHEN", "SIZE", "CORRELATION ID")
+	t := newTable(a, "ID", "KEY", "WHEN", "REASON", "SIZE", "CORRELATION ID")
 	for _, p := range list {
 		if a.cli.JSON {
 			if err := a.printJSON(p); err != nil {
@@ -195,7 +210,7 @@ func (c *poolPoisonListCmd) Run(a *app) error {
 			}
 			continue
 		}
-		if err := t.row(p.ID, strconv.Quote(p.Key), momentText(p.When), strconv.Itoa(p.Size), p.CorrelationID); err != nil {
+		if err := t.row(p.ID, strconv.Quote(p.Key), momentText(p.When), p.Reason, strconv.Itoa(p.Size), p.CorrelationID); err != nil {
 			return err
 		}
 	}
@@ -265,7 +280,8 @@ type poolPoisonReplayCmd struct {
 }
 
 func (poolPoisonReplayCmd) Help() string {
-	return `The request goes to its key again, with its correlation id and reply queue. One that is poison again comes back under another id.
+	return `The request goes to its key again, with its correlation id and reply queue. One that no worker answers, for
+whatever reason, comes back under another id.
 
 Examples:
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/pool"
@@ -26,6 +27,8 @@ type poolsFile struct {
 	Insecure bool        `yaml:"insecure"` // Listen may be an address that other machines reach
 	Hosts    []string    `yaml:"hosts"`    // as the setting of rouse serve
 	Pools    []poolEntry `yaml:"pools"`
+
+	places *placed
 }
 
 type poolEntry struct {
@@ -45,6 +48,11 @@ type poolEntry struct {
 	PoisonLimit     int           `yaml:"poison_limit"`
 	QueueType       string        `yaml:"queue_type"`
 	Workers         int           `yaml:"workers"`
+	MaxGroups       int           `yaml:"max_groups"`
+	MaxNamespace    int           `yaml:"max_groups_per_namespace"`
+	MaxWorkers      int           `yaml:"max_workers"`
+	MaxStarts       int           `yaml:"max_starts_per_second"`
+	Pinned          []string      `yaml:"pinned"`
 	Prefetch        int           `yaml:"prefetch"`
 	Prewarm         time.Duration `yaml:"prewarm"` // of the transport store
 	Driver          driverEntry   `yaml:"driver"`
@@ -115,31 +123,39 @@ func readPools(name string) (*poolsFile, error) {
 	if len(f.Pools) == 0 {
 		return nil, rouse.Refuse(name+": pools", "", "is empty", "describe at least one pool")
 	}
+	f.places = readPlaces(name, body)
+	if err := f.places.strict(); err != nil {
+		return nil, err
+	}
 	seen := map[string]bool{}
 	for i := range f.Pools {
-		if err := f.Pools[i].complete(); err != nil {
-			return nil, f.in(name, i, err)
+		e := &f.Pools[i]
+		err := e.complete()
+		if err == nil {
+			err = e.check()
 		}
-		if seen[f.Pools[i].Name] {
-			return nil, rouse.Refuse(name+": name", f.Pools[i].Name, "is the name of two pools", "give each its own")
+		if err == nil && seen[e.Name] {
+			err = rouse.Refuse("name", e.Name, "is the name of two pools", "give each its own")
 		}
-		seen[f.Pools[i].Name] = true
+		if err != nil {
+			return nil, f.in(i, err)
+		}
+		seen[e.Name] = true
 	}
 	return f, nil
 }
 
-// in says of an error which file and pool it is about.
-func (f *poolsFile) in(name string, i int, err error) error {
-	inv, ok := errors.AsType[*rouse.Invalid](err)
-	if !ok {
-		return fmt.Errorf("%s: %w", name, err)
+// in says of an error which file, line and pool it is about.
+func (f *poolsFile) in(i int, err error) error { return f.places.wrong(i, 0, err) }
+
+// check refuses what the manager and the transport of the pool would refuse when they are made.
+func (e *poolEntry) check() error {
+	log := slog.New(slog.DiscardHandler)
+	m, err := pool.NewManager(e.manager(noop.Driver{}, log, pool.NewRegistry(prometheus.NewRegistry())))
+	if err == nil && e.Transport != storeTransport {
+		_, err = amqp.New(e.transport(), m)
 	}
-	var there rouse.Invalid
-	for _, p := range inv.Problems {
-		p.Field = fmt.Sprintf("%s: pool %d (%s): %s", name, i+1, f.Pools[i].Name, p.Field)
-		there.Problems = append(there.Problems, p)
-	}
-	return &there
+	return err
 }
 
 // complete puts variables and defaults in.
@@ -226,6 +242,13 @@ func (e *poolEntry) transport() amqp.Config {
 
 // manager is what is not.
 func (e *poolEntry) manager(d driver.Driver, log *slog.Logger, m *pool.Registry) pool.Config {
-	return pool.Config{Name: e.Name, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay}, ExtraLifetime: e.ExtraLifetime,
-		Workers: e.Workers, Driver: d, Log: log, Metrics: m.Pool(strings.Clone(e.Name))}
+	c := e.managed()
+	c.Driver, c.Log, c.Metrics = d, log, m.Pool(strings.Clone(e.Name))
+	return c
+}
+
+// managed is what the file says of it.
+func (e *poolEntry) managed() pool.Config {
+	return pool.Config{Name: e.Name, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay}, ExtraLifetime: e.ExtraLifetime, Workers: e.Workers,
+		Limits: pool.Limits{Groups: e.MaxGroups, NamespaceOwned: e.MaxNamespace, Workers: e.MaxWorkers, Starts: e.MaxStarts}, Pinned: e.Pinned}
 }

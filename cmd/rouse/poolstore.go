@@ -6,7 +6,6 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/node"
-	"github.com/rousehq/rouse/pool"
 	"github.com/rousehq/rouse/pool/driver"
 )
 
@@ -29,7 +28,7 @@ func (e *poolEntry) checkTransport() error {
 		name string
 		is   bool
 	}{{"amqp", e.AMQP != ""}, {"management", e.Management != ""}, {"worker_amqp", e.WorkerAMQP != ""}, {"message_ttl", e.MessageTTL != 0},
-		{"delivery_limit", e.DeliveryLimit != 0}, {"consumer_timeout", e.ConsumerTimeout != 0}, {"stall_timeout", e.StallTimeout != 0}, {"max_length", e.MaxLength != 0},
+		{"delivery_limit", e.DeliveryLimit != 0}, {"consumer_timeout", e.ConsumerTimeout != 0}, {"max_length", e.MaxLength != 0},
 		{"poison_limit", e.PoisonLimit != 0}, {"queue_type", e.QueueType != ""}, {"prefetch", e.Prefetch != 0}} {
 		if given.is {
 			return rouse.Refuse(given.name, "", "is of pools on RabbitMQ", "leave it out: each request says such things for itself")
@@ -46,9 +45,9 @@ func (f *poolsFile) withoutTimers() error {
 		e := &f.Pools[i]
 		switch {
 		case e.Transport == storeTransport:
-			return rouse.Refuse("transport", e.Transport, "of pool "+e.Name+" is that of rouse serve", "run rouse serve --pools with the file, or leave transport out")
+			return f.in(i, rouse.Refuse("transport", e.Transport, "is that of rouse serve", "run rouse serve --pools with the file, or leave transport out"))
 		case e.Prewarm != 0:
-			return rouse.Refuse("prewarm", e.Prewarm.String(), "of pool "+e.Name+" is about timers, which rouse serve has", "run rouse serve --pools with the file, or leave it out")
+			return f.in(i, rouse.Refuse("prewarm", e.Prewarm.String(), "is about timers, which rouse serve has", "run rouse serve --pools with the file, or leave it out"))
 		}
 	}
 	return nil
@@ -66,9 +65,13 @@ func (c *Config) pools() ([]node.Pool, error) {
 	list := make([]node.Pool, len(file.Pools))
 	for i := range file.Pools {
 		e := &file.Pools[i]
-		list[i] = node.Pool{Config: pool.Config{Name: e.Name, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay},
-			ExtraLifetime: e.ExtraLifetime, Workers: e.Workers}, Prewarm: e.Prewarm,
-			Open: func(log *slog.Logger) (driver.Driver, error) { return e.newDriver(log) }}
+		list[i] = node.Pool{Config: e.managed(), Prewarm: e.Prewarm, Stall: e.StallTimeout, Open: func(log *slog.Logger) (driver.Driver, error) {
+			d, err := e.newDriver(log)
+			if err != nil {
+				return nil, file.in(i, err)
+			}
+			return d, nil
+		}}
 		if e.Transport != storeTransport {
 			transport := e.transport()
 			list[i].AMQP = &transport

@@ -111,6 +111,7 @@ class Worker {
     this.draining = true;
     await this.channel.cancel(this.tag);
     await Promise.all(this.busy);
+    await this.channel.close(); // or the last acknowledgement is lost with the connection, and its request is answered twice
     await this.connection.close();
   }
 }

@@ -72,6 +72,7 @@ type Controller struct {
 
 	mu     sync.Mutex
 	state  string
+	leader string     // another process, while it leads
 	led    bool       // it has led before
 	since  time.Time  // when the broker, or what is there, began to refuse it; zero if it does not
 	poison *inventory // of the term; nil while this process does not lead

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -16,6 +17,7 @@ import (
 func (c *Controller) lock(ctx context.Context, conn *connection) error {
 	var since time.Time // when it was first seen that another process leads
 	released := false
+	var asked time.Time // when it was asked which one
 	for {
 		ch, err := conn.channel(ctx)
 		if err != nil {
@@ -23,7 +25,7 @@ func (c *Controller) lock(ctx context.Context, conn *connection) error {
 		}
 		err = func() error {
 			defer conn.limit(ctx)()
-			_, err := ch.QueueDeclare(c.names.lock(), false, false, true, false, nil)
+			_, err := ch.QueueDeclare(c.names.lock(), false, false, true, false, amqp091.Table{leaderArgument: self()})
 			return err
 		}()
 		if err == nil {
@@ -45,8 +47,51 @@ func (c *Controller) lock(ctx context.Context, conn *connection) error {
 			}
 			released = true
 		}
+		if now := time.Now(); now.Sub(asked) >= leaderPause {
+			asked = now
+			c.askLeader(ctx)
+		}
 		if !pause(ctx, c.config.LockPoll) {
 			return ctx.Err()
 		}
 	}
+}
+
+// leaderArgument is an argument of the lock that names the process that has it.
+const leaderArgument = "x-rouse-leader"
+
+// self names this process.
+func self() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "?"
+	}
+	return fmt.Sprintf("%s, process %d", host, os.Getpid())
+}
+
+// leaderPause is how long what is known of the leader is good for.
+const leaderPause = 5 * time.Second
+
+// askLeader finds out which process leads the pool, for the status.
+func (c *Controller) askLeader(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	d, err := c.api.queue(ctx, c.vhost, c.names.lock())
+	name, _ := d.Arguments[leaderArgument].(string)
+	if err != nil {
+		name = "" // it may be on its way
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leader = name
+}
+
+// Leader names the process that leads the pool, as far as that is known.
+func (c *Controller) Leader() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == pool.StateLeading {
+		return self()
+	}
+	return c.leader
 }

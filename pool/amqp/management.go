@@ -195,7 +195,7 @@ func (m *management) queues(ctx context.Context, vhost, pattern string, counts b
 
 func (m *management) queue(ctx context.Context, vhost, name string) (described, error) {
 	var d described
-	query := url.Values{"columns": {"name,messages_ready,messages_unacknowledged,messages_dlx"}}
+	query := url.Values{"columns": {"name,arguments,messages_ready,messages_unacknowledged,messages_dlx"}}
 	err := m.call(ctx, http.MethodGet, "queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(name), query, nil, &d)
 	return d, err
 }

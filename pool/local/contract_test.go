@@ -49,7 +49,7 @@ func openPeer(t *testing.T) *sinktest.Peer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := s.Add(m, func() string { return "" }, 0)
+	p, err := s.Add(m, PoolOptions{Address: func() string { return "" }})
 	if err != nil {
 		t.Fatal(err)
 	}

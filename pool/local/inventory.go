@@ -17,6 +17,9 @@ func (p *Pool) State() string {
 	return pool.StateLeading
 }
 
+// Leader is this process, for the keys whose requests it fires: each node leads for its own.
+func (p *Pool) Leader() string { return "" }
+
 // errDead is what is said to who asks for poison: requests that workers died with are dead letters like those of all timers.
 var errDead = rouse.Refuse("poison", "", "is not kept apart in rouse's own store", "use rouse dead list, show, redrive and purge")
 

@@ -32,6 +32,9 @@ type Options struct {
 	// Now is the store's clock; default the machine's.
 	Now func() rouse.Instant
 
+	// Alive says of fires that workers have whether their timers are still there, in the generation that fired; default all are.
+	Alive func(ctx context.Context, fires []rouse.Fire) ([]bool, error)
+
 	// Answered is told of each answer of a worker before it is written; default nobody is. It must not block.
 	Answered func(f *rouse.Fire, a *rouse.Answer)
 }
@@ -79,7 +82,7 @@ type Sink struct {
 func New(o Options) *Sink {
 	s := &Sink{opts: o.withDefaults(), pools: map[string]*Pool{}}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.streams = stream.New(stream.Options{Wait: s.opts.Wait, MaxPutOff: maxPutOff, Outstanding: s.opts.PerKey, Now: s.opts.Now,
+	s.streams = stream.New(stream.Options{Wait: s.opts.Wait, MaxPutOff: maxPutOff, Outstanding: s.opts.PerKey, Strict: true, Now: s.opts.Now,
 		Channel: s.channel, Happened: s.happened})
 	return s
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
@@ -24,11 +25,20 @@ import (
 
 // world is a sink with one pool, in a bubble of virtual time. It is the pool's driver, and its workers are streams without a network.
 type world struct {
-	t    *testing.T
-	sink *Sink
-	pool *Pool
-	boot time.Duration // from the start of a worker until it subscribes; negative is never
-	work time.Duration // on a request
+	t         *testing.T
+	sink      *Sink
+	pool      *Pool
+	boot      time.Duration // from the start of a worker until it subscribes; negative is never
+	work      time.Duration // on a request
+	stall     time.Duration
+	hangs     int // so many requests are taken, and nothing is done with them
+	cancelled int
+	drained   int
+	namespace string
+	prewarm   time.Duration
+	owned     int  // groups that a namespace may have
+	extends   bool // workers ask for more time for what they hang with
+	kills     bool // what is drained ends at once
 
 	mu      sync.Mutex
 	workers map[string]*worker // by key
@@ -46,16 +56,26 @@ const (
 
 // inWorld runs a test in a world.
 func inWorld(t *testing.T, o Options, prewarm time.Duration, test func(w *world)) {
+	inStallWorld(t, o, prewarm, 0, test)
+}
+
+func inStallWorld(t *testing.T, o Options, prewarm, stall time.Duration, test func(w *world)) {
+	inWorldOf(t, o, &world{prewarm: prewarm, stall: stall}, test)
+}
+
+// inWorldOf runs a test in a world with what is set of it.
+func inWorldOf(t *testing.T, o Options, w *world, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, boot: time.Second, work: time.Millisecond, workers: map[string]*worker{}, ended: map[int]rouse.Outcome{}, at: map[int]time.Time{}, begun: map[int]int{}}
+		w.t, w.namespace, w.boot, w.work = t, "default", time.Second, time.Millisecond
+		w.workers, w.ended, w.at, w.begun = map[string]*worker{}, map[int]rouse.Outcome{}, map[int]time.Time{}, map[int]int{}
 		w.sink = New(o)
-		m, err := pool.NewManager(pool.Config{Name: "core", Delays: pool.Delays{Unbind: unbindDelay, Stop: stopDelay}, Driver: w,
+		m, err := pool.NewManager(pool.Config{Name: "core", Delays: pool.Delays{Unbind: unbindDelay, Stop: stopDelay}, Driver: w, Limits: pool.Limits{NamespaceOwned: w.owned},
 			Timing: pool.Timing{Settle: time.Second, Rest: 10 * time.Millisecond}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 			Metrics: pool.NewRegistry(prometheus.NewRegistry()).Pool("core")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w.pool, err = w.sink.Add(m, func() string { return "127.0.0.1:7411" }, prewarm); err != nil {
+		if w.pool, err = w.sink.Add(m, PoolOptions{Address: func() string { return "127.0.0.1:7411" }, Prewarm: w.prewarm, Stall: w.stall}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -88,7 +108,7 @@ func (w *world) deliver(key string, n int, change func(*rouse.Spec)) (numbers []
 		w.next++
 		numbers = append(numbers, w.next)
 		now := rouse.Reached(time.Now())
-		fires[i] = rouse.Fire{ID: fmt.Sprint(w.next), Namespace: "default", Name: fmt.Sprint("r", w.next), Due: now, At: now, Attempt: 1,
+		fires[i] = rouse.Fire{ID: fmt.Sprint(w.next), Namespace: w.namespace, Name: fmt.Sprint("r", w.next), Due: now, At: now, Attempt: 1,
 			Spec: &rouse.Spec{Target: Target("core", key), Payload: fmt.Append(nil, w.next)}}
 		if change != nil {
 			change(fires[i].Spec)
@@ -147,6 +167,10 @@ func (w *world) Drain(_ context.Context, key string) error {
 	defer w.mu.Unlock()
 	if one := w.workers[key]; one != nil && one.state != driver.Draining {
 		one.state = driver.Draining
+		w.drained++
+		if w.kills { // it does not end when it is asked to
+			one.cut()
+		}
 		one.requests <- &rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Leave{Leave: &rousev1.Leave{}}}
 	}
 	return nil
@@ -217,13 +241,27 @@ func (o *worker) Recv() (*rousev1.SubscribeRequest, error) {
 
 // Send takes requests and answers them after a while.
 func (o *worker) Send(m *rousev1.SubscribeResponse) error {
+	o.w.mu.Lock()
+	o.w.cancelled += len(m.Cancelled)
+	hangs := o.w.hangs > 0
+	o.w.mu.Unlock()
 	for _, f := range m.Fires {
 		tag, payload := f.Tag, string(f.Payload)
 		var n int
 		fmt.Sscan(payload, &n)
 		o.w.mu.Lock()
 		o.w.begun[n]++
+		if hangs {
+			o.w.hangs--
+		}
 		o.w.mu.Unlock()
+		if hangs {
+			hangs = false
+			if o.w.extends {
+				o.w.life.Go(func() { o.extend(tag) })
+			}
+			continue
+		}
 		o.w.life.Go(func() {
 			select {
 			case <-time.After(o.w.work):
@@ -234,6 +272,19 @@ func (o *worker) Send(m *rousev1.SubscribeResponse) error {
 		})
 	}
 	return nil
+}
+
+// extend asks for more time for a fire, now and then.
+func (o *worker) extend(tag uint64) {
+	for {
+		select {
+		case <-time.After(time.Second):
+			o.requests <- &rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Settle{Settle: &rousev1.Settle{
+				Extensions: []*rousev1.Extension{{Tag: tag, By: durationpb.New(30 * time.Second)}}}}}
+		case <-o.ctx.Done():
+			return
+		}
+	}
 }
 
 // TestColdKey: requests for a key without a group start it, wait for its worker, and are answered; afterwards it ends, and nothing of
@@ -425,4 +476,87 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%q is taken, and there is no such pool", bad)
 		}
 	}
+}
+
+// TestWorkersThatHang: a worker that lets the time of a request pass is told, gets nothing more, and is replaced when it does not react; its
+// key's requests go to the next one.
+func TestWorkersThatHang(t *testing.T) {
+	inWorld(t, Options{}, 0, func(w *world) {
+		w.hangs, w.kills = 1, true
+		numbers := w.deliver("42", 3, func(s *rouse.Spec) { s.Retry.Timeout = 2 * time.Second })
+		time.Sleep(3500 * time.Millisecond) // a second to start, two for the attempt
+		if o, _ := w.outcome(numbers[0]); o.Verdict != rouse.Failed || w.cancelled != 1 {
+			t.Errorf("after its time: %+v, and %d are cancelled", o, w.cancelled)
+		}
+		if w.begun[numbers[1]] != 0 {
+			t.Error("a worker that hangs is given more")
+		}
+		time.Sleep(8 * time.Second)
+		w.answered(numbers[1:]...)
+		if w.drained != 1 {
+			t.Errorf("the workers of the key were drained %d times", w.drained)
+		}
+	})
+	// Extensions do not move the time that a request has, but that of one which says nothing of it.
+	for timeout, want := range map[time.Duration]rouse.Verdict{2 * time.Second: rouse.Failed, 0: 0} {
+		inWorld(t, Options{}, 0, func(w *world) {
+			w.hangs, w.extends = 1, true
+			n := w.deliver("42", 1, func(s *rouse.Spec) { s.Retry.Timeout = timeout })[0]
+			time.Sleep(40 * time.Second)
+			if o, _ := w.outcome(n); o.Verdict != want {
+				t.Errorf("with a timeout of %v: %+v", timeout, o)
+			}
+		})
+	}
+	inStallWorld(t, Options{}, 0, 10*time.Second, func(w *world) {
+		w.hangs, w.kills, w.extends = 1, true, true
+		n := w.deliver("42", 2, nil)[1]
+		time.Sleep(15 * time.Second)
+		w.answered(n)
+		if w.drained != 1 {
+			t.Errorf("workers that stall were drained %d times", w.drained)
+		}
+	})
+}
+
+// TestDeletedRequestsAreCancelled: a worker is told of requests whose timers are not there any more.
+func TestDeletedRequestsAreCancelled(t *testing.T) {
+	gone := map[string]bool{}
+	alive := func(_ context.Context, fires []rouse.Fire) ([]bool, error) {
+		is := make([]bool, len(fires))
+		for i, f := range fires {
+			is[i] = !gone[f.Name]
+		}
+		return is, nil
+	}
+	inWorld(t, Options{Alive: alive}, 0, func(w *world) {
+		w.hangs, w.extends = 1, true
+		numbers := w.deliver("42", 2, nil)
+		time.Sleep(10 * time.Second)
+		if w.cancelled != 0 {
+			t.Error("a request is cancelled that is there")
+		}
+		gone[fmt.Sprint("r", numbers[0])] = true
+		time.Sleep(4 * time.Second)
+		if o, _ := w.outcome(numbers[0]); o.Verdict != rouse.Failed || w.cancelled != 1 {
+			t.Errorf("after it was deleted: %+v, and %d are cancelled", o, w.cancelled)
+		}
+	})
+}
+
+// TestLimitsOfGroups: requests of keys that may have no group yet are put off, and say why; those of another namespace are not.
+func TestLimitsOfGroups(t *testing.T) {
+	inWorldOf(t, Options{}, &world{owned: 1}, func(w *world) {
+		numbers := w.deliver("a", 1, nil)
+		time.Sleep(2 * time.Second)
+		w.answered(numbers...)
+		n := w.deliver("b", 1, nil)[0]
+		if o, _ := w.outcome(n); o.Verdict != rouse.Deferred || !strings.Contains(o.Detail, "limit") {
+			t.Errorf("a second group of a namespace that may have one: %+v", o)
+		}
+		w.namespace = "other"
+		numbers = w.deliver("c", 1, nil)
+		time.Sleep(2 * time.Second)
+		w.answered(numbers...)
+	})
 }

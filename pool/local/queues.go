@@ -17,6 +17,8 @@ type Pool struct {
 	manager *pool.Manager
 	address func() string
 	prewarm time.Duration
+	stall   time.Duration
+	lines   pool.Sparse
 	ahead   pool.Ahead
 
 	mu     sync.Mutex
@@ -25,16 +27,22 @@ type Pool struct {
 	warm   map[string]time.Time // keys whose groups are to be there, until when
 }
 
-// Add makes the sink that of a manager's pool, too. address is where workers reach the API of this process; prewarm is how long before
-// its time the group of a fire is started that Near has told of.
-func (s *Sink) Add(m *pool.Manager, address func() string, prewarm time.Duration) (*Pool, error) {
+// PoolOptions say how requests of one pool come to its workers.
+type PoolOptions struct {
+	Address func() string // where workers reach the API of this process
+	Prewarm time.Duration // how long before its time the group of a fire is started that Near has told of
+	Stall   time.Duration // workers that hold requests and do nothing for so long are replaced; 0 is never
+}
+
+// Add makes the sink that of a manager's pool, too.
+func (s *Sink) Add(m *pool.Manager, o PoolOptions) (*Pool, error) {
 	name := m.Config().Name
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pools[name] != nil {
 		return nil, rouse.Refuse("name", name, "is that of another pool", "give each pool a name of its own")
 	}
-	p := &Pool{sink: s, name: name, manager: m, address: address, prewarm: prewarm, queues: map[string]*queue{}, warm: map[string]time.Time{}}
+	p := &Pool{sink: s, name: name, manager: m, address: o.Address, prewarm: o.Prewarm, stall: o.Stall, queues: map[string]*queue{}, warm: map[string]time.Time{}}
 	s.pools[name] = p
 	return p, nil
 }
@@ -143,6 +151,29 @@ var ended = func() context.Context {
 	return ctx
 }()
 
+// What recall looks at: requests that workers have had for so long, and at most so many at a time.
+const (
+	recallAfter = time.Second
+	recallMost  = 1000
+)
+
+// recall takes requests from workers whose timers were deleted or replaced.
+func (p *Pool) recall(ctx context.Context) {
+	if p.sink.opts.Alive == nil {
+		return
+	}
+	p.sink.streams.Recall(p.name, recallAfter, recallMost, func(fires []rouse.Fire) []bool {
+		alive, err := p.sink.opts.Alive(ctx, fires)
+		if err != nil { // nothing is known
+			alive = make([]bool, len(fires))
+			for i := range alive {
+				alive[i] = true
+			}
+		}
+		return alive
+	})
+}
+
 // longestLook is how old what is known of queues may be.
 const longestLook = 2 * time.Second
 
@@ -150,6 +181,9 @@ const longestLook = 2 * time.Second
 // one that is kept warm.
 func (p *Pool) look(ctx context.Context, term *pool.Term) {
 	every := min(p.manager.Config().Unbind/3, longestLook)
+	if p.stall > 0 {
+		every = min(every, p.stall/4)
+	}
 	if p.prewarm > 0 {
 		every = min(every, p.prewarm/4, time.Second)
 	}
@@ -161,6 +195,7 @@ func (p *Pool) look(ctx context.Context, term *pool.Term) {
 			return
 		case <-tick.C:
 		}
+		p.recall(ctx)
 		p.preheat()
 		for _, key := range p.busy() {
 			p.require(term, key)
@@ -173,7 +208,7 @@ func (p *Pool) busy() (keys []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, ready, held, orphans := time.Now(), 0, 0, 0
-	loads := map[string]pool.Load{}
+	loads, holding := map[string]pool.Load{}, map[string]int{}
 	for key, q := range p.queues {
 		for _, d := range q.orphans {
 			orphans += len(d.fires)
@@ -183,6 +218,9 @@ func (p *Pool) busy() (keys []string) {
 		}
 		l := p.sink.streams.Load(p.name, key)
 		ready, held = ready+l.Waiting, held+l.Held
+		if l.Held > 0 {
+			holding[key] = l.Held
+		}
 		loads[key] = pool.Load{Ready: l.Waiting, Held: l.Held, Consumers: l.Subscribers}
 		if l.Waiting+l.Held > 0 {
 			keys = append(keys, key)
@@ -198,6 +236,9 @@ func (p *Pool) busy() (keys []string) {
 	p.manager.Metrics().Requests(ready, held, orphans)
 	if p.term != nil {
 		p.term.Loads(loads)
+		if p.stall > 0 {
+			p.term.Stalled(holding, p.stall)
+		}
 	}
 	return keys
 }

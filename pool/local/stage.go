@@ -2,7 +2,10 @@ package local
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/rousehq/rouse/pool"
 )
 
 // awaitTime is how long orphans wait for their queue before they are looked at anew.
@@ -51,13 +54,16 @@ func (p *Pool) wake(key string, q *queue, ctx context.Context) {
 	stop := context.AfterFunc(p.sink.life, cancel)
 	defer stop()
 	began := time.Now()
+	p.mu.Lock()
+	namespace := q.orphans[0].fires[0].Namespace
+	p.mu.Unlock()
 	for again := false; ; again = true {
 		p.mu.Lock()
 		term := p.term
 		p.mu.Unlock()
 		var err error
 		if term != nil {
-			err = term.Await(ctx, key, again)
+			err = term.AwaitFor(ctx, key, namespace, again)
 		}
 		p.mu.Lock()
 		switch {
@@ -82,6 +88,8 @@ func (p *Pool) wake(key string, q *queue, ctx context.Context) {
 				p.manager.Metrics().Orphan("returned", 0)
 				if d.ctx.Err() != nil || p.sink.life.Err() != nil {
 					d.all(stopping)
+				} else if errors.Is(err, pool.ErrLimit) {
+					d.all(overLimit)
 				} else {
 					d.all(noQueue)
 				}

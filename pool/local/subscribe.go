@@ -47,5 +47,7 @@ func (s *Sink) happened(name, key string, e stream.Event) {
 		term.Note(key, pool.Started)
 	case stream.Sent:
 		term.Note(key, pool.RequestReceived)
+	case stream.Overdue:
+		term.Overdue(key)
 	}
 }

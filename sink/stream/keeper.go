@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/rousehq/rouse"
 )
 
 // Who looks after time? Fires wait, deadlines pass and contexts end even when no subscriber does anything. Instead of a
@@ -83,6 +85,12 @@ func count(reports []report) {
 // expire ends waits and deadlines that have passed, and finds out when to look again.
 func (s *Sink) expire() (out []report) {
 	now := s.now()
+	var overdue []channelKey
+	defer func() { // without the mutex
+		for _, key := range overdue {
+			s.opts.Happened(key.namespace, key.name, Overdue)
+		}
+	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next = never
@@ -94,7 +102,11 @@ func (s *Sink) expire() (out []report) {
 			if out = sub.expire(out, now); len(out) > before && !sub.sending {
 				c.feed(sub, now)
 			}
-			next = min(next, sub.slots.earliest)
+			is, owed := sub.overdue(now)
+			if is {
+				overdue = append(overdue, c.key)
+			}
+			next = min(next, sub.slots.earliest, owed)
 		}
 		next = min(next, c.nextOverdue())
 		s.forget(c)
@@ -127,4 +139,48 @@ func (s *Sink) abandon(w *watch) (out []report) {
 	}
 	count(out)
 	return out
+}
+
+// Recall asks of the fires that subscribers of a channel's namespace have had for a while whether they are still wanted, and cancels those
+// that are not. alive is called without a lock, with at most so many fires, which it must not keep.
+func (s *Sink) Recall(namespace string, had time.Duration, most int, alive func(fires []rouse.Fire) []bool) {
+	type sent struct {
+		sub *subscriber
+		tag uint64
+	}
+	var fires []rouse.Fire
+	var of []sent
+	now := s.now()
+	s.mu.Lock()
+	for key, c := range s.channels {
+		if key.namespace != namespace {
+			continue
+		}
+		for _, sub := range c.subs {
+			sub.slots.each(func(sl *slot) {
+				if len(fires) < most && now.at-sl.sent >= had {
+					fires, of = append(fires, *sl.item.fire()), append(of, sent{sub, sl.tag})
+				}
+			})
+		}
+	}
+	s.mu.Unlock()
+	if len(fires) == 0 {
+		return
+	}
+	wanted := alive(fires)
+	var out []report
+	s.mu.Lock()
+	for i, one := range of {
+		if sl, _ := one.sub.slots.find(one.tag); sl != nil && !wanted[i] {
+			if one.sub.strict {
+				one.sub.owes[one.tag] = now.at + OverdueGrace
+				s.sooner(now.at + OverdueGrace)
+			}
+			out = append(out, report{one.sub.cancel(sl), rouse.Outcome{Verdict: rouse.Failed, Detail: "it was deleted or replaced meanwhile"}})
+		}
+	}
+	count(out)
+	s.mu.Unlock()
+	finish(out)
 }

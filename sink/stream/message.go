@@ -47,7 +47,7 @@ func (m *message) drop(wanted func(tag uint64) bool) {
 // recycle lets go of everything that the message refers to and keeps it for the next one.
 func (m *message) recycle() {
 	clearFires(m.response.Fires)
-	m.response.Fires, m.response.Peers, m.bytes = nil, nil, 0
+	m.response.Fires, m.response.Peers, m.response.Cancelled, m.bytes = nil, nil, nil, 0
 	messages.Put(m)
 }
 

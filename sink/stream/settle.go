@@ -54,6 +54,9 @@ func (sub *subscriber) settle(out []report, m *rousev1.Settle, now moment) ([]re
 // tagged returns the slot of a tag. A tag whose fire has ended meanwhile is no fault: its deadline and its settle crossed.
 func (sub *subscriber) tagged(tag uint64, list string, i int, faults *[]rouse.Problem) *slot {
 	s, known := sub.slots.find(tag)
+	if list != "settle.extensions" {
+		delete(sub.owes, tag)
+	}
 	if s == nil && !known && len(*faults) < maxFaults {
 		*faults = append(*faults, rouse.Problem{Field: fmt.Sprintf("%s[%d]", list, i), Value: fmt.Sprint(tag),
 			Wrong: "is no tag of this stream", Cure: "use the tags of fires that came by the same stream"})

@@ -23,6 +23,7 @@ type slot struct {
 	next     int32         // of a free place: the next one
 	deadline time.Duration // when the fire has failed
 	latest   time.Duration // where extensions end
+	sent     time.Duration // when it was given to the subscriber
 }
 
 func newSlots() slots {

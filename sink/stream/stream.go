@@ -60,6 +60,10 @@ type Options struct {
 	// ends the subscription. It is for sinks that hand fires to this one by Put, and have names of their own.
 	Channel func(open *rousev1.Open) (namespace, name string, err error)
 
+	// Strict makes the timeout that a spec gives its attempts a bound: extensions do not move it. A subscriber that lets one pass is told,
+	// and gets nothing more until it settles the fire; one that does not within OverdueGrace is Overdue.
+	Strict bool
+
 	// Happened is told what subscribers of a channel do, from their goroutines; default nobody is. It must not block.
 	Happened func(namespace, name string, e Event)
 }
@@ -69,9 +73,13 @@ type Event uint8
 
 // What subscribers do.
 const (
-	Joined Event = iota + 1 // it has come
-	Sent                    // it is sent fires
+	Joined  Event = iota + 1 // it has come
+	Sent                     // it is sent fires
+	Overdue                  // it did not react when it was told that the time of its fire was over; only with Strict
 )
+
+// OverdueGrace is how long a subscriber may take to settle a fire whose time is over.
+const OverdueGrace = 5 * time.Second
 
 func (o Options) withDefaults() Options {
 	if o.Wait == 0 {

@@ -121,6 +121,7 @@ func (s *Sink) join(key channelKey, open *rousev1.Open) (*subscriber, error) {
 	s.subs++
 	c := s.channel(key)
 	sub := newSubscriber(c, open, s.opts.MaxHold, s.sooner)
+	sub.strict = s.opts.Strict
 	c.join(sub)
 	delete(s.lonely, c.key)
 	c.feed(sub, now)

@@ -23,13 +23,16 @@ type subscriber struct {
 	next    *message // to be sent next; nil: nothing
 	sending bool     // a message is on its way out
 	told    *rousev1.Peers
-	leaving bool // it takes nothing more; its stream ends when it has settled what it has
+	strict  bool
+	cancels []uint64                 // tags that it is to be told of
+	owes    map[uint64]time.Duration // tags whose time is over and that it has not settled, and until when it may; only if strict
+	leaving bool                     // it takes nothing more; its stream ends when it has settled what it has
 	gone    bool
 	err     error // why it is gone
 }
 
 func newSubscriber(c *channel, open *rousev1.Open, maxHold time.Duration, sooner func(time.Duration)) *subscriber {
-	return &subscriber{channel: c, prefix: open.NamePrefix, labels: open.Labels, maxHold: maxHold, sooner: sooner,
+	return &subscriber{channel: c, prefix: open.NamePrefix, labels: open.Labels, maxHold: maxHold, sooner: sooner, owes: map[uint64]time.Duration{},
 		wake: make(chan struct{}, 1), credits: int(min(open.Credits, MaxCredits)), slots: newSlots()}
 }
 
@@ -53,7 +56,7 @@ func (sub *subscriber) wants(f *rouse.Fire) bool {
 
 // ready says whether the subscriber can take a fire of a size now.
 func (sub *subscriber) ready(size int) bool {
-	if sub.sending || sub.leaving || sub.slots.live >= sub.credits {
+	if sub.sending || sub.leaving || len(sub.owes) > 0 || sub.slots.live >= sub.credits {
 		return false
 	}
 	return sub.next == nil || len(sub.next.response.Fires) < maxFires && sub.next.bytes+size <= maxBytes
@@ -76,7 +79,14 @@ func (sub *subscriber) assign(it item, f *rouse.Fire, size int, now moment) {
 	}
 	p := sub.next.add(size)
 	rousev1.FireToProto(f, p)
-	p.Tag = sub.slots.take(it, deadline, now.at+max(timeout, sub.maxHold))
+	latest := now.at + max(timeout, sub.maxHold)
+	if sub.strict && f.Spec.Retry.Timeout > 0 {
+		latest = deadline
+	}
+	p.Tag = sub.slots.take(it, deadline, latest)
+	if s, _ := sub.slots.find(p.Tag); s != nil {
+		s.sent = now.at
+	}
 	p.DeadlineMs = int64(now.store) + timeout.Milliseconds()
 }
 
@@ -91,6 +101,12 @@ func (sub *subscriber) pull(now moment, peers *rousev1.Peers) *message {
 			m = messages.Get().(*message)
 		}
 		m.response.Peers = peers
+	}
+	if len(sub.cancels) > 0 {
+		if m == nil {
+			m = messages.Get().(*message)
+		}
+		m.response.Cancelled, sub.cancels = sub.cancels, nil
 	}
 	if m != nil {
 		sub.next, sub.sending = nil, true
@@ -114,10 +130,37 @@ func (sub *subscriber) expire(out []report, now moment) []report {
 			earliest = min(earliest, s.deadline)
 			return
 		}
-		out = append(out, report{sub.slots.release(s), rouse.Outcome{Verdict: rouse.Failed, Detail: "not settled in time"}})
+		if sub.strict {
+			sub.owes[s.tag] = now.at + OverdueGrace
+		}
+		out = append(out, report{sub.cancel(s), rouse.Outcome{Verdict: rouse.Failed, Detail: "not settled in time"}})
 	})
 	sub.slots.earliest = earliest
 	return out
+}
+
+// cancel releases a fire, and tells the subscriber, if it has it.
+func (sub *subscriber) cancel(s *slot) item {
+	if len(sub.cancels) < MaxCredits {
+		sub.cancels = append(sub.cancels, s.tag)
+		signal(sub.wake)
+	}
+	return sub.slots.release(s)
+}
+
+// overdue says whether what the subscriber owes is due, once, and when something else is.
+func (sub *subscriber) overdue(now moment) (is bool, next time.Duration) {
+	next = never
+	for tag, until := range sub.owes {
+		switch {
+		case until == never: // it was said
+		case until > now.at:
+			next = min(next, until)
+		default:
+			is, sub.owes[tag] = true, never
+		}
+	}
+	return is, next
 }
 
 // abandon releases the fires of one context: those that were sent have failed, the others do not go out any more.

@@ -5875,7 +5875,10 @@ type SubscribeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Fires []*Fire                `protobuf:"bytes,1,rep,name=fires,proto3" json:"fires,omitempty"`
 	// Set when there are several nodes, first and whenever it changes: a client gets the fires of all by subscribing to each.
-	Peers         *Peers `protobuf:"bytes,2,opt,name=peers,proto3" json:"peers,omitempty"`
+	Peers *Peers `protobuf:"bytes,2,opt,name=peers,proto3" json:"peers,omitempty"`
+	// Tags of fires that need not be worked on any more: their time is over, or their timers were deleted. Settling them changes nothing, but
+	// tells that the client is alive.
+	Cancelled     []uint64 `protobuf:"varint,3,rep,packed,name=cancelled,proto3" json:"cancelled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5920,6 +5923,13 @@ func (x *SubscribeResponse) GetFires() []*Fire {
 func (x *SubscribeResponse) GetPeers() *Peers {
 	if x != nil {
 		return x.Peers
+	}
+	return nil
+}
+
+func (x *SubscribeResponse) GetCancelled() []uint64 {
+	if x != nil {
+		return x.Cancelled
 	}
 	return nil
 }
@@ -6829,10 +6839,11 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"retryAfter\"H\n" +
 	"\tExtension\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\x04R\x03tag\x12)\n" +
-	"\x02by\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x02by\"`\n" +
+	"\x02by\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x02by\"~\n" +
 	"\x11SubscribeResponse\x12$\n" +
 	"\x05fires\x18\x01 \x03(\v2\x0e.rouse.v1.FireR\x05fires\x12%\n" +
-	"\x05peers\x18\x02 \x01(\v2\x0f.rouse.v1.PeersR\x05peers\"S\n" +
+	"\x05peers\x18\x02 \x01(\v2\x0f.rouse.v1.PeersR\x05peers\x12\x1c\n" +
+	"\tcancelled\x18\x03 \x03(\x04R\tcancelled\"S\n" +
 	"\x05Peers\x12\"\n" +
 	"\x04self\x18\x01 \x01(\v2\x0e.rouse.v1.PeerR\x04self\x12&\n" +
 	"\x06others\x18\x02 \x03(\v2\x0e.rouse.v1.PeerR\x06others\"0\n" +

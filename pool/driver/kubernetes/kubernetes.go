@@ -45,6 +45,7 @@ type Driver struct {
 
 	mu     sync.Mutex
 	closed bool
+	asked  map[string]bool // workloads of which there is none of another kind
 }
 
 // New returns a driver that begins to watch what there is. Its errors are about the configuration: an API server that is away, or that
@@ -67,7 +68,7 @@ func New(c Config) (*Driver, error) {
 	if err := c.check(); err != nil {
 		return fail(err)
 	}
-	d := &Driver{config: c, api: a, set: setOf(c.Instance, c.Pool), changed: make(chan struct{}, 1)}
+	d := &Driver{config: c, api: a, set: setOf(c.Instance, c.Pool), changed: make(chan struct{}, 1), asked: map[string]bool{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	d.end = cancel
 	d.workloads = d.watch(ctx, workloadsOf(c.Kind))
@@ -198,21 +199,58 @@ func (d *Driver) Drain(ctx context.Context, key string) error {
 	return nil
 }
 
-// dropOtherKind deletes the workload of a key that an earlier configuration has made as another kind, if pods tell of one.
+// dropOtherKind deletes the workload of a key that an earlier configuration has made as another kind. Pods tell of it; one that is scaled
+// to none has no pods, so it is asked for once.
 func (d *Driver) dropOtherKind(ctx context.Context, name string) error {
+	kind := ""
 	for _, p := range d.pods.all() {
-		kind := p.otherKind(d.config.Kind)
-		if kind == "" || p.Metadata.Labels[labelGroup] != name || p.Metadata.DeletionTimestamp != nil {
-			continue
+		if of := p.otherKind(d.config.Kind); of != "" && p.Metadata.Labels[labelGroup] == name && p.Metadata.DeletionTimestamp == nil {
+			kind = of
+			break
 		}
-		_, err := d.api.delete(ctx, d.api.collection(workloadsOf(kind), d.config.Namespace), name, "")
-		if err != nil && !isStatus(err, http.StatusNotFound) {
-			return fmt.Errorf("delete %s %s of an earlier configuration: %w", kind, name, err)
-		}
+	}
+	d.mu.Lock()
+	known := d.asked[name]
+	d.mu.Unlock()
+	if kind == "" && known {
 		return nil
 	}
+	if kind == "" {
+		kind = otherKinds[d.config.Kind]
+		is, err := d.api.get(ctx, d.api.collection(workloadsOf(kind), d.config.Namespace), name)
+		switch {
+		case isStatus(err, http.StatusNotFound) || isStatus(err, http.StatusForbidden):
+			d.note(name)
+			return nil
+		case err != nil:
+			return fmt.Errorf("look for %s %s of an earlier configuration: %w", kind, name, err)
+		case is.Metadata.Labels[labelGroup] != name || is.Metadata.DeletionTimestamp != nil:
+			return nil
+		}
+	}
+	_, err := d.api.delete(ctx, d.api.collection(workloadsOf(kind), d.config.Namespace), name, "")
+	if err != nil && !isStatus(err, http.StatusNotFound) {
+		return fmt.Errorf("delete %s %s of an earlier configuration: %w", kind, name, err)
+	}
+	d.note(name)
 	return nil
 }
+
+// note notes that there is no workload of another kind.
+func (d *Driver) note(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.asked) >= maxAsked {
+		clear(d.asked)
+	}
+	d.asked[name] = true
+}
+
+// maxAsked bounds what is known of other kinds.
+const maxAsked = 1 << 16
+
+// otherKinds are the kinds that a workload may have been of before.
+var otherKinds = map[string]string{Deployment: StatefulSet, StatefulSet: Deployment}
 
 // Changed has a value when a watch has told of something.
 func (d *Driver) Changed() <-chan struct{} { return d.changed }

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -50,6 +51,14 @@ func (c Config) withDefaults() (Config, error) {
 	if program.Err != nil {
 		return c, rouse.Refuse("command", c.Command[0], "cannot be run: "+program.Err.Error(), "name a program that is there")
 	}
+	if path := c.Command[0]; filepath.Base(path) != path { // others were looked for
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(c.Dir, path)
+		}
+		if _, err := exec.LookPath(absolute(path)); err != nil {
+			return c, rouse.Refuse("command", c.Command[0], "cannot be run: "+err.Error(), "name a program that is there and may be executed")
+		}
+	}
 	if c.Dir != "" {
 		if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
 			return c, rouse.Refuse("dir", c.Dir, "is no directory", "name one that is there")
@@ -72,6 +81,14 @@ func (c Config) withDefaults() (Config, error) {
 		c.Log = slog.Default()
 	}
 	return c, nil
+}
+
+// absolute returns a path by which a program is not looked for elsewhere.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 // Driver starts processes.

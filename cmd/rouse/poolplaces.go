@@ -1,0 +1,181 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/rousehq/rouse"
+)
+
+// placed is a pools file as it is written: it knows on which lines its settings are.
+type placed struct {
+	name  string
+	pools []*ast.MappingNode
+}
+
+// readPlaces reads where settings are. What is no YAML was refused before.
+func readPlaces(name string, body []byte) *placed {
+	p := &placed{name: name}
+	file, err := parser.ParseBytes(body, 0)
+	if err != nil || len(file.Docs) == 0 {
+		return p
+	}
+	list, _ := member(file.Docs[0].Body, "pools").(*ast.SequenceNode)
+	if list == nil {
+		return p
+	}
+	for _, v := range list.Values {
+		m, _ := mapping(v)
+		p.pools = append(p.pools, m)
+	}
+	return p
+}
+
+// mapping returns a node as a mapping; one with a single member is of a type of its own.
+func mapping(n ast.Node) (*ast.MappingNode, bool) {
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		return m, true
+	case *ast.MappingValueNode:
+		return &ast.MappingNode{Start: m.Start, Values: []*ast.MappingValueNode{m}}, true
+	}
+	return nil, false
+}
+
+// member returns the value of a member of a mapping, nil if there is none.
+func member(n ast.Node, name string) ast.Node {
+	m, ok := mapping(n)
+	if !ok || m == nil {
+		return nil
+	}
+	for _, v := range m.Values {
+		if v.Key.GetToken().Value == name {
+			return v.Value
+		}
+	}
+	return nil
+}
+
+// line returns where a setting of a pool is: its own line, that of its driver, or that of the pool.
+func (p *placed) line(i int, field string) int {
+	if i >= len(p.pools) || p.pools[i] == nil {
+		return 1
+	}
+	var at ast.Node = p.pools[i]
+	if d, ok := mapping(member(at, "driver")); ok && d != nil && len(d.Values) > 0 && member(at, firstOf(field)) == nil {
+		at = d.Values[0].Value
+		if member(at, firstOf(field)) == nil {
+			at = p.pools[i] // it is missing
+		}
+	}
+	for part := range strings.SplitSeq(field, ".") {
+		next := member(at, part)
+		if next == nil {
+			break
+		}
+		at = next
+	}
+	if m, ok := mapping(at); ok && len(m.Values) > 0 {
+		return m.Values[0].Key.GetToken().Position.Line
+	}
+	return at.GetToken().Position.Line
+}
+
+func firstOf(field string) string {
+	first, _, _ := strings.Cut(field, ".")
+	return first
+}
+
+// strict refuses numbers and durations that decoding takes for others: a fraction where a whole number belongs, and a zero, which would
+// mean the default.
+func (p *placed) strict() error {
+	for i, pool := range p.pools {
+		if pool == nil {
+			continue
+		}
+		if err := p.strictly(i, pool, reflect.TypeFor[poolEntry](), true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// zeroAllowed are the settings for which a zero is a value.
+var zeroAllowed = map[string]bool{"prewarm": true}
+
+func (p *placed) strictly(i int, m *ast.MappingNode, t reflect.Type, zero bool) error {
+	for _, v := range m.Values {
+		name := v.Key.GetToken().Value
+		for j := range t.NumField() {
+			f := t.Field(j)
+			if f.Tag.Get("yaml") != name {
+				continue
+			}
+			if err := p.strictValue(v.Value, name, f.Type, zero); err != nil {
+				return p.wrong(i, v.Value.GetToken().Position.Line, err)
+			}
+			inner := f.Type
+			if inner.Kind() == reflect.Pointer {
+				inner = inner.Elem()
+			}
+			if sub, ok := mapping(v.Value); ok && inner.Kind() == reflect.Struct {
+				if err := p.strictly(i, sub, inner, inner == reflect.TypeFor[subprocessEntry]()); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (p *placed) strictValue(n ast.Node, name string, t reflect.Type, zero bool) error {
+	text := n.GetToken().Value
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		if d, err := time.ParseDuration(text); err == nil && d == 0 && zero && !zeroAllowed[name] {
+			return rouse.Refuse(name, text, "is no duration for it", "leave it out, which means the default, or give at least 1ms")
+		}
+	case t.Kind() == reflect.Int:
+		if _, whole := n.(*ast.IntegerNode); !whole {
+			return rouse.Refuse(name, text, "is no whole number", "write one such as 3")
+		}
+		if zero && strings.Trim(text, "0") == "" {
+			return rouse.Refuse(name, text, "is out of range", "leave it out, which means the default, or give at least 1")
+		}
+	}
+	return nil
+}
+
+// wrong says of an error on which line of the file, and of which pool, it is; the line is that of its field if it is 0.
+func (p *placed) wrong(i, line int, err error) error {
+	inv, ok := errors.AsType[*rouse.Invalid](err)
+	if !ok {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	var there rouse.Invalid
+	for _, one := range inv.Problems {
+		at := line
+		if at == 0 {
+			at = p.line(i, one.Field)
+		}
+		one.Field = fmt.Sprintf("%s:%d: pool %d%s: %s", p.name, at, i+1, p.called(i), one.Field)
+		there.Problems = append(there.Problems, one)
+	}
+	return &there
+}
+
+// called is the name of a pool in brackets, if it has one.
+func (p *placed) called(i int) string {
+	if i < len(p.pools) && p.pools[i] != nil {
+		if n := member(p.pools[i], "name"); n != nil {
+			return " (" + rouse.Shorten(n.GetToken().Value, 64) + ")"
+		}
+	}
+	return ""
+}
