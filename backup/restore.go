@@ -27,7 +27,7 @@ func Restore(ctx context.Context, r io.Reader, storeKind, path string) (m Manife
 		return m, err
 	}
 	parent := filepath.Dir(path)
-	if err := os.MkdirAll(parent, 0o750); err != nil {
+	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return m, err
 	}
 	temp, err := os.MkdirTemp(parent, filepath.Base(path)+".rouse-restore-*"+tempEnd)
@@ -36,7 +36,7 @@ func Restore(ctx context.Context, r io.Reader, storeKind, path string) (m Manife
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 	dir := filepath.Join(temp, "store")
-	if err := os.Mkdir(dir, 0o750); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return m, err
 	}
 	accept := func(m *Manifest) error {

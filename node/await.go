@@ -79,6 +79,9 @@ func (a *await) until(ctx context.Context, what string, open func() error) error
 // away reports whether an error means that something does not answer yet, or is not there yet, so that waiting helps. What a server
 // refuses, and a store that is damaged, is not away.
 func away(err error) bool {
+	if errors.Is(err, rouse.ErrCorrupt) {
+		return false
+	}
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
 		switch refused.Code[:2] {

@@ -90,3 +90,22 @@ func TestADamagedStoreIsNotServed(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestTheSecretFileIsTheOwners(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "webhook.secret")
+	for range 2 { // made, and found with the rights that others had
+		n, err := node.Open(t.Context(), "mem:", node.WithSecrets(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
+		if err := os.Chmod(file, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

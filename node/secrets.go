@@ -12,9 +12,11 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/private"
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
@@ -35,6 +37,9 @@ const secretsEvery = 2 * time.Second
 // the store sign with, or with a new one.
 func openSecrets(ctx context.Context, path string, locks rouse.Locks) (*secrets, error) {
 	s := &secrets{path: path, locks: locks}
+	if err := private.Path(path); err != nil && !readOnly(err) {
+		return nil, err
+	}
 	err := s.read()
 	if errors.Is(err, fs.ErrNotExist) {
 		err = s.create(ctx)
@@ -53,6 +58,12 @@ func openSecrets(ctx context.Context, path string, locks rouse.Locks) (*secrets,
 		err = replaceSecrets(ctx, locks, s.get(""))
 	}
 	return s, rouse.Unavailable(err)
+}
+
+// readOnly reports whether a file cannot be changed because it is on a volume that is not to be written, as orchestrators give secrets,
+// or another user's: who may read it is that one's affair.
+func readOnly(err error) bool {
+	return errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)
 }
 
 // create makes the file.

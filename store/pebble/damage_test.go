@@ -227,3 +227,7 @@ func (d *stuckTables) Create(name string, category vfs.DiskWriteCategory) (vfs.F
 	}
 	return d.FS.Create(name, category)
 }
+
+func TestFilesAreTheOwners(t *testing.T) {
+	storetest.Private(t, func(dir string) (rouse.Store, error) { return Open(dir, Options{MemTableBytes: 1 << 18}) })
+}

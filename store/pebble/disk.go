@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"errors"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,9 @@ func (f *patientFS) open(name string, open func() (vfs.File, error)) (vfs.File, 
 	})
 	if err != nil {
 		return nil, err
+	}
+	if err := f.room.private(name); err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
 	f.notes.created(name)
 	return &patientFile{File: file, room: f.room, patience: patience(name), name: name, notes: f.notes}, nil

@@ -51,7 +51,7 @@ func enter(disk vfs.FS, dir string) (held, error) {
 		return held{}, fmt.Errorf("store %s: %w", dir, err)
 	}
 	if h.fresh {
-		if err := disk.MkdirAll(dir, 0o750); err != nil {
+		if err := disk.MkdirAll(dir, 0o700); err != nil {
 			return held{}, fmt.Errorf("store %s: %w", dir, explain(err))
 		}
 	}

@@ -132,6 +132,9 @@ func open(dir string, o Options, fs vfs.FS) (*Store, error) {
 // start opens what is in the directory, after a look at it.
 func (s *Store) start(o Options, h *held) (err error) {
 	disk := s.room.disk
+	if err := s.room.private(s.dir); err != nil { // of a store of an older rouse
+		return err
+	}
 	must := uint64(0) // the last revision that was acknowledged, as far as is known
 	if !h.fresh {
 		if must, err = s.prepare(o, h); err != nil {
@@ -155,7 +158,10 @@ func (s *Store) start(o Options, h *held) (err error) {
 	if err := s.notes.settle(disk, s.dir, have); err != nil {
 		return err
 	}
-	return h.settle(disk, s.dir)
+	if err := h.settle(disk, s.dir); err != nil {
+		return err
+	}
+	return s.room.private(s.dir) // what was made on the way
 }
 
 // prepare looks at the files of a store before Pebble changes any of them. It returns the last revision that was acknowledged.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/rousehq/rouse/internal/private"
 )
 
 // room watches the free space of the disk. Below the reserve no rows are added any more; when even the reserve is used up,
@@ -54,6 +56,18 @@ func (r *room) free() int64 {
 
 // low says whether there is too little room to add rows.
 func (r *room) low() bool { return r.reserve > 0 && r.free() < r.reserve }
+
+// private keeps other users of the machine from a file, or from a directory and what is in it. A disk that is none of the machine has
+// no users.
+func (r *room) private(path string) error {
+	switch {
+	case r.disk != vfs.Default:
+		return nil
+	case path == r.dir:
+		return private.Tree(path)
+	}
+	return private.Path(path)
+}
 
 // giveUp lets writes that wait for room fail.
 func (r *room) giveUp() { r.once.Do(func() { close(r.leaving) }) }

@@ -25,7 +25,7 @@ func (s *Store) Checkpoint(ctx context.Context, dir string) (err error) {
 			err = fmt.Errorf("checkpoint to %s: %w", dir, s.met(err))
 		}
 	}()
-	if err := os.Mkdir(dir, 0o750); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
 	defer func() {

@@ -132,3 +132,7 @@ func TestLossIsAcceptedOnRequest(t *testing.T) {
 		})
 	}
 }
+
+func TestFilesAreTheOwners(t *testing.T) {
+	storetest.Private(t, func(dir string) (rouse.Store, error) { return Open(filepath.Join(dir, "timers.db"), Options{}) })
+}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/private"
 )
 
 // lock keeps other processes, and other stores of this one, from a file. It is held on a file beside it, because SQLite's
@@ -36,12 +37,18 @@ func enter(path string) (string, *lock, error) {
 	if _, err := inspect(path); err != nil {
 		return wrong(err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return wrong(err)
 	}
 	l, err := take(path + ".lock")
 	if err != nil {
 		return wrong(err)
+	}
+	for _, end := range []string{"", "-wal", "-shm", "-journal", ".lock", witnessEnd} { // of a store of an older rouse
+		if err := private.Path(path + end); err != nil {
+			_ = l.release()
+			return wrong(err)
+		}
 	}
 	// Look again: another process may have made the store before this one had the lock.
 	format, err := inspect(path)
@@ -56,7 +63,7 @@ func enter(path string) (string, *lock, error) {
 }
 
 func take(path string) (*lock, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
