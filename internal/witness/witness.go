@@ -2,9 +2,10 @@
 // revision that was acknowledged. A log that was cut short or removed looks like one to which less was written; the witness tells
 // them apart when the store is opened.
 //
-// A note is written after what it tells of is durable, and before that is acknowledged. Writing does not sync: after a kill the file
-// has the last note, after a power cut that one or an earlier one. So a note never claims too much, and costs a write into memory
-// of the system. Sync makes it durable where a note has to be there before the next step, such as the removal of a log.
+// A note is written after what it tells of is durable, and before that is acknowledged. Writing does not wait for the disk: after a
+// kill the file has the last note, after a power cut that one or one of a second before. So a note never claims too much, and costs a
+// write into memory of the system. Sync makes it durable where a note has to be there before the next step, such as the removal of
+// a log.
 //
 // The file has two slots, which are written in turn, so that a write that is torn leaves the note before it.
 package witness
@@ -16,6 +17,7 @@ import (
 	"hash/crc32"
 	"io"
 	"sync"
+	"time"
 )
 
 // Note is what a store must have.
@@ -53,7 +55,12 @@ type Witness struct {
 	f      File
 	serial uint64
 	buf    [slotSize]byte
+	later  *time.Timer // syncs; nil if nothing is to be synced
+	syncs  sync.WaitGroup
 }
+
+// syncAfter is how long a note may not be durable.
+const syncAfter = time.Second
 
 // New returns a witness that begins in an empty file, with a first note, which is synced.
 func New(f File, first Note) (*Witness, error) {
@@ -114,12 +121,33 @@ func (w *Witness) Write(n Note) error {
 		binary.BigEndian.PutUint64(b[headSize+8*i:], v)
 	}
 	binary.BigEndian.PutUint32(b[4:], crc32.ChecksumIEEE(b[8:]))
+	if w.later == nil {
+		w.syncs.Add(1)
+		w.later = time.AfterFunc(syncAfter, w.syncLater)
+	}
 	_, err := w.f.WriteAt(b, int64(w.serial%2)*slotApart)
 	return err
+}
+
+func (w *Witness) syncLater() {
+	defer w.syncs.Done()
+	w.mu.Lock()
+	w.later = nil
+	w.mu.Unlock()
+	_ = w.f.Sync() // what is older is true as well
 }
 
 // Sync makes the last note durable.
 func (w *Witness) Sync() error { return w.f.Sync() }
 
 // Close syncs and closes the file.
-func (w *Witness) Close() error { return errors.Join(w.f.Sync(), w.f.Close()) }
+func (w *Witness) Close() error {
+	w.mu.Lock()
+	if w.later != nil && w.later.Stop() {
+		w.syncs.Done()
+	}
+	w.later = nil
+	w.mu.Unlock()
+	w.syncs.Wait()
+	return errors.Join(w.f.Sync(), w.f.Close())
+}
