@@ -354,3 +354,45 @@ func TestTimersThatComeTooOftenAreRefused(t *testing.T) {
 		}
 	})
 }
+
+// stuck is a schedule of which a look does not come back until it is released.
+type stuck struct {
+	rouse.Schedule
+	release chan struct{}
+}
+
+func (s stuck) Next(after rouse.Instant) (rouse.Instant, bool) {
+	<-s.release
+	return s.Schedule.Next(after)
+}
+
+// TestHealthWatchesTheSettlingLoop has a schedule that gets stuck where outcomes are settled, and one where schedules are evaluated.
+func TestHealthWatchesTheSettlingLoop(t *testing.T) {
+	for name, exceptions := range map[string][]string{"the settling loop": nil, "the evaluation of a schedule": {"2024-02-29"}} {
+		bubble(t, func(t *testing.T) {
+			release, armed := make(chan struct{}), atomic.Bool{}
+			h := start(t, mem.New(), &recorder{}, Options{Compile: func(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
+				s, err := schedule.Compile(spec, in)
+				if err == nil && armed.Load() {
+					s = stuck{s, release}
+				}
+				return s, err
+			}})
+			h.put("a", "@every 10s", func(p *Put) { p.Spec.Except = exceptions })
+			time.Sleep(5 * time.Second)
+			if err := h.Healthy(); err != nil {
+				t.Fatal(err)
+			}
+			armed.Store(true)
+			time.Sleep(30 * time.Second)
+			if err := h.Healthy(); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %v", name, err)
+			}
+			close(release)
+			time.Sleep(time.Second)
+			if err := h.Healthy(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

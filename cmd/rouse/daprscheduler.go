@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -48,8 +47,7 @@ func (c *daprSchedulerCmd) Run(a *app) error {
 	if list := ignored(a.given); len(list) > 0 {
 		log.Info("flags are ignored: jobs are not in an etcd, but in a store of rouse's", "flags", strings.Join(list, " "))
 	}
-	stopped := context.AfterFunc(a.ctx, func() { a.note("stopping: what is on its way may end; a second signal ends it at once") })
-	defer stopped()
+	defer a.stopping(in.Grace, log)()
 	p, err := c.probe(a.ctx)
 	if err != nil {
 		return fmt.Errorf("dapr-scheduler: %w", err)

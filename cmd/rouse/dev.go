@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"time"
@@ -51,10 +50,9 @@ func (c *devCmd) Run(a *app) error {
 	if err := cfg.Check(); err != nil {
 		return &rouse.Invalid{Problems: problemsOf(err)}
 	}
-	stopped := context.AfterFunc(a.ctx, func() { a.note("stopping: what is on its way may end; a second signal ends it at once") })
-	defer stopped()
 	var tellErr error
 	log := a.logger(&Config{LogLevel: "warn", LogFormat: "text"})
+	defer a.stopping(cfg.Grace, log)()
 	err := node.Run(a.ctx, cfg, log, func(api, admin string) {
 		if tellErr = c.tell(a, api, admin); tellErr != nil {
 			log.Error("the addresses cannot be told", "error", tellErr)

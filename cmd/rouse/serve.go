@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -42,8 +41,7 @@ func (c *serveCmd) Run(a *app) error {
 		log.Info("configuration read", "file", in.file)
 	}
 	a.warnOfVariables(log)
-	stopped := context.AfterFunc(a.ctx, func() { a.note("stopping: what is on its way may end; a second signal ends it at once") })
-	defer stopped()
+	defer a.stopping(in.Grace, log)()
 	cfg := in.node()
 	cfg.AcceptLoss, cfg.Force = c.AcceptLoss, c.Force
 	if cfg.Pools, err = in.pools(); err != nil {
