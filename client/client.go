@@ -26,6 +26,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -57,6 +58,7 @@ type Client struct {
 	admin     rousev1.AdminClient
 	calls     rousev1.CallsClient
 	opts      Options
+	ahead     atomic.Int64 // how far the service's clock is ahead of this machine's, in nanoseconds
 
 	mu    sync.Mutex
 	peers map[string]*peer // connections to other nodes, by address
@@ -70,7 +72,9 @@ func Dial(target string, o Options) (*Client, error) {
 	if o.Patience == 0 {
 		o.Patience = 30 * time.Second
 	}
-	c := &Client{opts: o, peers: map[string]*peer{}}
+	c := &Client{peers: map[string]*peer{}}
+	o.Dial = append(slices.Clip(o.Dial), grpc.WithChainUnaryInterceptor(c.hear))
+	c.opts = o
 	for _, one := range targets(target) {
 		address, plain, err := address(one, o)
 		if err != nil {

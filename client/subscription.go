@@ -68,7 +68,8 @@ func openOn(ctx context.Context, fires rousev1.FiresClient, open *rousev1.Open) 
 }
 
 const (
-	// nowHeader tells the store's clock when a subscription begins, so that deadlines can be measured on a host whose clock is off.
+	// nowHeader tells the store's clock with each answer and when a subscription begins, so that times can be measured on a host whose clock
+	// is off.
 	nowHeader = "rouse-now-ms"
 
 	// nodeHeader tells the id of the node that a subscription is on.

@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
@@ -41,7 +44,7 @@ func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistr
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.WaitForHandlers(true),
 	)
-	g := guard{core.opts.Log, core.memory, core.refused}
+	g := guard{core.opts.Log, core.memory, core.refused, func() rouse.Instant { return core.clock().now }}
 	for desc, face := range services {
 		s.RegisterService(g.service(desc), face)
 	}
@@ -72,14 +75,22 @@ type guard struct {
 	log     *slog.Logger
 	memory  *budget
 	refused *refusals
+	now     func() rouse.Instant
 }
+
+// nowHeader is the header of answers that has the service's clock, in milliseconds since 1970. Times of answers are to be compared with
+// it, not with the clock of the client. Over HTTP it is Rouse-Now, as a time.
+const nowHeader = "rouse-now-ms"
+
+// untimed are calls whose answers have no header with the clock: those that are made thousands of times a second.
+var untimed = map[string]bool{"BatchCreate": true}
 
 // service returns the service with its methods guarded. That costs less than interceptors, and sees what they do not.
 func (g guard) service(d *grpc.ServiceDesc) *grpc.ServiceDesc {
 	out := *d
 	out.Methods, out.Streams = nil, nil
 	for _, m := range d.Methods {
-		m.Handler = g.unary(m.Handler)
+		m.Handler = g.unary(m.Handler, !untimed[m.MethodName])
 		out.Methods = append(out.Methods, m)
 	}
 	for _, s := range d.Streams {
@@ -89,7 +100,7 @@ func (g guard) service(d *grpc.ServiceDesc) *grpc.ServiceDesc {
 	return &out
 }
 
-func (g guard) unary(h grpc.MethodHandler) grpc.MethodHandler {
+func (g guard) unary(h grpc.MethodHandler, timed bool) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, receive func(any) error, ic grpc.UnaryServerInterceptor) (out any, err error) {
 		defer func() {
 			if p := recover(); p != nil {
@@ -99,6 +110,9 @@ func (g guard) unary(h grpc.MethodHandler) grpc.MethodHandler {
 		in := arrival{memory: g.memory, conn: callerConn(ctx)}
 		defer in.release()
 		out, err = h(srv, ctx, func(m any) error { return in.read(m, receive) }, ic)
+		if timed {
+			_ = grpc.SetHeader(ctx, metadata.MD{nowHeader: {strconv.FormatInt(int64(g.now()), 10)}}) // without it, the client goes by its own clock
+		}
 		if err != nil {
 			return nil, g.status(err)
 		}

@@ -72,6 +72,7 @@ func (f *httpFace) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
+	h.Set("Rouse-Now", f.clock().now.String())
 	if err := c.serve(); err != nil {
 		c.problem(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
 )
 
 // app is one run of the program: its arguments, and where it reads and prints.
@@ -25,8 +26,9 @@ type app struct {
 	outTTY, errTTY  bool
 	style, styleErr style // of out and errOut
 
-	raw     bool   // bodies are printed as they are, even on a terminal
-	dialled string // address of the server that was spoken to
+	raw     bool           // bodies are printed as they are, even on a terminal
+	dialled string         // address of the server that was spoken to
+	asked   *client.Client // the one that was asked last; nil if none was
 }
 
 func newApp(ctx context.Context, in, out, errOut *os.File) *app {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/client"
@@ -42,7 +41,7 @@ func (c *backfillCmd) Run(a *app) error {
 			return named("timer", c.Name, flagged(err))
 		}
 		return a.show(api.Backfilled{Count: b.Count, Waiting: b.Waiting, Fires: comingsOf(b.Fires)}, func() error {
-			if err := a.showComing("LOCAL", rowsOf(b.Fires), time.Now()); err != nil {
+			if err := a.showComing("LOCAL", rowsOf(b.Fires), a.now()); err != nil {
 				return err
 			}
 			if more := b.Count - uint64(len(b.Fires)); b.Count > uint64(len(b.Fires)) {

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
@@ -172,7 +171,7 @@ func (c *calendarGetCmd) Run(a *app) error {
 		}
 		return a.show(api.CalendarOf(&calendar), func() error {
 			facts(a.out, a.style, "name", calendar.Name, "namespace", calendar.Namespace, "days", strconv.Itoa(len(calendar.Days)),
-				"revision", strconv.FormatUint(calendar.Revision, 10), "updated", when(calendar.Updated, time.Now()))
+				"revision", strconv.FormatUint(calendar.Revision, 10), "updated", when(calendar.Updated, a.now()))
 			if len(calendar.Days) == 0 {
 				return nil
 			}

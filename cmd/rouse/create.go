@@ -58,7 +58,7 @@ func (c *createCmd) Run(a *app) error {
 		if c.coalesce() != (rouse.Coalesce{}) {
 			due = "due"
 		}
-		return a.showReplaced(&r, func() { a.say("%s %s: %s %s", done, r.Key.Name, due, when(r.Due, time.Now())) })
+		return a.showReplaced(&r, func() { a.say("%s %s: %s %s", done, r.Key.Name, due, when(r.Due, a.now())) })
 	})
 }
 

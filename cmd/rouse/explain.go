@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/client"
@@ -53,7 +52,7 @@ func explanationOf(e *client.Explanation) api.Explanation {
 
 // explainTimer shows an explanation to a person.
 func (a *app) explainTimer(e *client.Explanation) error {
-	now := time.Now()
+	now := a.now()
 	a.say("%s", e.Summary)
 	for _, r := range e.Reasons {
 		if r.Text == e.Summary {

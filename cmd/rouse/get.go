@@ -39,7 +39,7 @@ func (c *getCmd) Run(a *app) error {
 // showTimer prints a timer or dead letter.
 func (a *app) showTimer(t *rouse.Timer) error {
 	return a.show(api.TimerOf(t), func() error {
-		now := time.Now()
+		now := a.now()
 		retry := t.Spec.Retry.Effective()
 		last := ""
 		if t.Attempts > 0 {
@@ -56,10 +56,37 @@ func (a *app) showTimer(t *rouse.Timer) error {
 			"payload", payloadText(&t.Spec), "labels", labelText(t.Spec.Labels), "retry", retryText(retry))
 		pairs = append(pairs, policyFacts(&t.Spec)...)
 		facts(a.out, a.style, append(pairs, "attempts", last, "last error", t.LastError, "failures", failureText(t.Failures), "runs", runText(t.Runs),
-			"ended", fmt.Sprint(t.Ended), "created", when(t.Created, now), "updated", when(t.Updated, now),
+			"waited for", waitText(t.Waits), "ended", endedText(t), "created", when(t.Created, now), "updated", when(t.Updated, now),
 			"generation", fmt.Sprint(t.Generation), "revision", fmt.Sprint(t.Revision))...)
 		return nil
 	})
+}
+
+// endedText is how many occurrences have ended, and how.
+func endedText(t *rouse.Timer) string {
+	text := fmt.Sprint(t.Ended)
+	var how []string
+	for _, c := range []struct {
+		name string
+		n    uint64
+	}{{"fired", t.Fired}, {"dead", t.Dead}, {"missed", t.Missed}} {
+		if c.n > 0 {
+			how = append(how, fmt.Sprint(c.n, " ", c.name))
+		}
+	}
+	if len(how) > 0 {
+		text += " (" + strings.Join(how, ", ") + ")"
+	}
+	return text
+}
+
+// waitText is what the next occurrence has waited for.
+func waitText(waits []rouse.Wait) string {
+	list := make([]string, len(waits))
+	for i, w := range waits {
+		list[i] = fmt.Sprintf("%s until %s", w.Cause, stamp(w.To))
+	}
+	return strings.Join(list, ", ")
 }
 
 // whenFacts are the parts of a spec that say when.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
@@ -70,7 +69,7 @@ func (c *listCmd) Run(a *app) error {
 		if a.cli.JSON {
 			return a.printJSON(api.TimerOf(timer))
 		}
-		row := []string{timer.Key.Name, timer.State().String(), stamp(timer.Due), relative(timer.Due, time.Now()),
+		row := []string{timer.Key.Name, timer.State().String(), stamp(timer.Due), relative(timer.Due, a.now()),
 			rouse.Shorten(timer.Spec.Schedule, 40), rouse.Shorten(timer.Spec.Target, 60)}
 		if c.AllNamespaces {
 			row = append([]string{timer.Key.Namespace}, row...)

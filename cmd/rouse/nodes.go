@@ -37,7 +37,7 @@ func (nodesCmd) Run(a *app) error {
 				err = a.printJSON(api.Node{ID: n.ID, Address: n.Address, Version: n.Version, Started: api.TimeOf(n.Started), Self: n.Self, Leader: n.Leader,
 					Buckets: n.Buckets, Strategy: n.Strategy, Roles: n.Roles, Claims: n.Claims})
 			} else {
-				err = t.row(nodeCells(&n)...)
+				err = t.row(nodeCells(&n, a.now())...)
 			}
 			if err != nil {
 				return err
@@ -47,13 +47,13 @@ func (nodesCmd) Run(a *app) error {
 	})
 }
 
-func nodeCells(n *client.Node) []string {
+func nodeCells(n *client.Node, now time.Time) []string {
 	id, up, leader, roles := n.ID, "", "", "all"
 	if n.Self {
 		id += "*"
 	}
 	if n.Started != 0 {
-		up = roughly(time.Since(n.Started.Time()))
+		up = roughly(now.Sub(n.Started.Time()))
 	}
 	if n.Leader {
 		leader = "yes"

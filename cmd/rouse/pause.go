@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/client"
@@ -45,7 +44,7 @@ func (c *pauseCmd) Run(a *app) error {
 		}
 		return a.show(api.TimerOf(&t), func() error {
 			if t.Until != 0 {
-				a.say("paused %s until %s", t.Key.Name, when(t.Until, time.Now()))
+				a.say("paused %s until %s", t.Key.Name, when(t.Until, a.now()))
 				return nil
 			}
 			a.say("paused %s", t.Key.Name)
@@ -86,7 +85,7 @@ func (c *resumeCmd) Run(a *app) error {
 			return named("timer", c.Name, err)
 		}
 		return a.show(api.TimerOf(&t), func() error {
-			a.say("resumed %s: due %s", t.Key.Name, when(t.Due, time.Now()))
+			a.say("resumed %s: due %s", t.Key.Name, when(t.Due, a.now()))
 			return nil
 		})
 	})

@@ -25,7 +25,16 @@ func (a *app) remote(do func(c *client.Client) error) error {
 		return &usage{text: "server: " + err.Error()}
 	}
 	defer c.Close()
+	a.asked = c
 	return do(c)
+}
+
+// now returns what the clock of the server shows that was asked last; without one, this machine's.
+func (a *app) now() time.Time {
+	if a.asked == nil {
+		return time.Now()
+	}
+	return a.asked.Now()
 }
 
 // askClock finds out how far a development server's clock is ahead, if the command line has a time that counts from now. A

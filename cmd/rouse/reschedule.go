@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
@@ -65,7 +64,7 @@ func (c *rescheduleCmd) Run(a *app) error {
 		if err != nil {
 			return named("timer", c.Name, flagged(err))
 		}
-		return a.showReplaced(&r, func() { a.say("rescheduled %s: first due %s", r.Key.Name, when(r.Due, time.Now())) })
+		return a.showReplaced(&r, func() { a.say("rescheduled %s: first due %s", r.Key.Name, when(r.Due, a.now())) })
 	})
 }
 

@@ -65,7 +65,7 @@ func (c *simulateCmd) Run(a *app) error {
 			if c.AllNamespaces {
 				rows = withNamespaces(rows, sim.Fires)
 			}
-			if err := a.showComing("LOCAL", rows, time.Now()); err != nil {
+			if err := a.showComing("LOCAL", rows, a.now()); err != nil {
 				return err
 			}
 			if sim.More {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
@@ -59,7 +58,7 @@ func (c *skipCmd) Run(a *app) error {
 			case t.Due == rouse.Never:
 				a.say("skipped %d of %s: there are no more", c.Count, t.Key.Name)
 			default:
-				a.say("skipped %d of %s: next due %s", c.Count, t.Key.Name, when(t.Due, time.Now()))
+				a.say("skipped %d of %s: next due %s", c.Count, t.Key.Name, when(t.Due, a.now()))
 			}
 			return nil
 		})

@@ -1,0 +1,26 @@
+package client
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+)
+
+// Now returns what the service's clock shows, as its latest answer told, and the time since then; until then this machine's clock. The
+// clock of a development server may be far ahead.
+func (c *Client) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// hear notes the service's clock with each answer.
+func (c *Client) hear(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	var header metadata.MD
+	err := call(ctx, method, request, reply, conn, append(opts, grpc.Header(&header))...)
+	if v := header.Get(nowHeader); len(v) == 1 {
+		if ms, wrong := strconv.ParseInt(v[0], 10, 64); wrong == nil {
+			c.ahead.Store(int64(time.Until(time.UnixMilli(ms))))
+		}
+	}
+	return err
+}
