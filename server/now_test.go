@@ -25,8 +25,14 @@ func TestAnswersHaveTheClockOfTheService(t *testing.T) {
 		t.Errorf("%s, with the clock %q, want %v", answer.Status, got, epoch)
 	}
 	for name, call := range map[string]func(o grpc.CallOption) error{
-		"list": func(o grpc.CallOption) error { _, err := r.timers().List(t.Context(), &rousev1.ListRequest{}, o); return err },
-		"none": func(o grpc.CallOption) error { _, err := r.timers().Get(t.Context(), &rousev1.GetRequest{Name: "none"}, o); return err },
+		"list": func(o grpc.CallOption) error {
+			_, err := r.timers().List(t.Context(), &rousev1.ListRequest{}, o)
+			return err
+		},
+		"none": func(o grpc.CallOption) error {
+			_, err := r.timers().Get(t.Context(), &rousev1.GetRequest{Name: "none"}, o)
+			return err
+		},
 	} {
 		var header metadata.MD
 		_ = call(grpc.Header(&header))
