@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -97,10 +99,10 @@ func TestSidecarsThatConnectWhereTheirBucketsAre(t *testing.T) {
 		}
 		return n == each
 	})
-	lonely.connect(all[0])
+	other := newRemindee(t, "lonely", "y", all[0]) // which has none of the buckets yet
 	eventually(t, "all are executed", func() bool {
 		for i := range each {
-			if len(lonely.fires(fmt.Sprint("l", i))) != 1 {
+			if len(other.fires(fmt.Sprint("l", i))) != 1 {
 				return false
 			}
 		}
@@ -113,41 +115,48 @@ func TestMovesNextToAnInstanceThatHangs(t *testing.T) {
 	t.Parallel()
 	url := servers.Postgres(t)
 	stays := runReminderNode(t, url, named("stays", 1000), func(c *Config) { c.Lease = time.Minute })
-	hangs := process(t, url, "hangs", 1000)
+	hangs := processWith(t, url, "hangs", 1000, time.Minute) // no other one takes over what it has
 	one, two := newRemindee(t, "orderapp", "one", stays, hangs), newRemindee(t, "orderapp", "two", stays, hangs)
-	eventually(t, "both have buckets", func() bool {
-		instances := map[string]bool{}
+	var home, away *remindee // whose buckets are at the one that stays, and at the one that hangs
+	eventually(t, "each has a bucket, at an instance of its own", func() bool {
+		home, away = nil, nil
 		for _, row := range one.table().GetInstanceSync() {
-			instances[row.RemSerInstance] = row.SidecarInstance != ""
+			s := map[string]*remindee{"one": one, "two": two}[row.SidecarInstance]
+			if row.RemSerInstance == stays.address {
+				home = s
+			} else {
+				away = s
+			}
 		}
-		return len(instances) == 2 && instances[stays.address] && instances[hangs.address]
+		return home != nil && away != nil
 	})
 	var ids []string
 	for k := range 24 {
-		ids = append(ids, one.makes(&reminderv1.Reminder{ReminderName: fmt.Sprint("m", k), InitialDelay: "1h"}, stays, hangs))
+		ids = append(ids, away.makes(&reminderv1.Reminder{ReminderName: fmt.Sprint("m", k), InitialDelay: "1h"}, stays, hangs))
 	}
 	hangs.signal(syscall.SIGSTOP)
 	defer hangs.signal(syscall.SIGCONT)
-	moved, failed := 0, 0
-	for _, id := range ids {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // what is the other's may take as long as that is waited for
-		res, err := stays.SubscribeReminder(ctx, &reminderv1.SubscribeReminderRequest{ReminderList: []string{id}, Caller: two.caller})
-		cancel()
-		switch {
-		case err == nil && res.ReminderId[0] != "":
-			moved++
-		case err == nil:
-			t.Errorf("%s: OK, without an id", id)
-		case status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded:
-			failed++
-		default:
-			t.Errorf("%s: %v", id, err)
-		}
-		if moved > 0 && failed > 0 {
-			break
-		}
+	var moved, failed atomic.Int32
+	var asking sync.WaitGroup
+	for _, id := range ids { // each by itself: what is the other's may take as long as that is waited for
+		asking.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			res, err := stays.SubscribeReminder(ctx, &reminderv1.SubscribeReminderRequest{ReminderList: []string{id}, Caller: home.caller})
+			switch {
+			case err == nil && res.ReminderId[0] != "":
+				moved.Add(1)
+			case err == nil:
+				t.Errorf("%s: OK, without an id", id)
+			case status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded:
+				failed.Add(1)
+			default:
+				t.Errorf("%s: %v", id, err)
+			}
+		})
 	}
-	if moved == 0 || failed == 0 {
-		t.Errorf("%d have moved, %d could not: want some of each", moved, failed)
+	asking.Wait()
+	if moved.Load() == 0 || failed.Load() == 0 {
+		t.Errorf("%d have moved, %d could not: want some of each", moved.Load(), failed.Load())
 	}
 }

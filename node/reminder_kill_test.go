@@ -29,8 +29,12 @@ func TestReminderProcess(t *testing.T) {
 	if _, err := fmt.Sscan(os.Getenv("ROUSE_TEST_REMINDER_PROCESS"), &store, &name, &size); err != nil {
 		t.Skip("for other tests")
 	}
+	lease, err := time.ParseDuration(os.Getenv("ROUSE_TEST_REMINDER_LEASE"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	n, err := Open(t.Context(), store, WithAPI("127.0.0.1:0"), func(c *Config) {
-		c.Reminders, c.Lease, c.ReminderHeartbeat, c.Unsafe, c.Node, c.ReminderBucketSize = true, 2*time.Second, 2*time.Second, true, name, size
+		c.Reminders, c.Lease, c.ReminderHeartbeat, c.Unsafe, c.Node, c.ReminderBucketSize = true, lease, 2*time.Second, true, name, size
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -66,8 +70,14 @@ func anywhere(t *testing.T, s *remindee, r *reminderv1.Reminder, living func() [
 // process starts an instance as a process of its own, which end kills.
 func process(t *testing.T, store, name string, size int) *instance {
 	t.Helper()
+	return processWith(t, store, name, size, 2*time.Second)
+}
+
+// processWith starts one with a lease of its own.
+func processWith(t *testing.T, store, name string, size int, lease time.Duration) *instance {
+	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestReminderProcess$")
-	cmd.Env = append(os.Environ(), fmt.Sprint("ROUSE_TEST_REMINDER_PROCESS=", store, " ", name, " ", size))
+	cmd.Env = append(os.Environ(), "ROUSE_TEST_REMINDER_LEASE="+lease.String(), fmt.Sprint("ROUSE_TEST_REMINDER_PROCESS=", store, " ", name, " ", size))
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
