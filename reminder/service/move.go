@@ -182,11 +182,13 @@ func (s *Service) move(ctx context.Context, who caller, owner string, list []mov
 	hold := rand.Text()
 	asked := time.Now()
 	moved := map[string]uint64{}
-	release := sync.OnceFunc(func() { s.releaseAll(context.WithoutCancel(ctx), living, hold, moved) })
+	var held []string
+	release := sync.OnceFunc(func() { s.releaseAll(context.WithoutCancel(ctx), held, hold, moved) })
 	defer release()
 	within, cancel := context.WithDeadline(ctx, asked.Add(editWithin))
 	defer cancel()
-	busy, err := s.holdAll(within, living, owner, hold, names)
+	busy, at, err := s.holdAll(within, living, owner, hold, names)
+	held = at
 	if err != nil {
 		return err
 	}

@@ -107,8 +107,9 @@ const othersWithin = 250 * time.Millisecond
 
 // holdAll has instances, all that live, keep from sending reminders, and returns those that are still executed somewhere. The one that sends
 // them has to answer: what is not known to be held may be executed. Others may have some of them only while shares of the timers move; one
-// that does not answer delays nothing. With owner "" it is not known which one sends them, and all have to answer.
-func (s *Service) holdAll(ctx context.Context, living []Instance, owner, hold string, names []string) (map[string]bool, error) {
+// that does not answer delays nothing. With owner "" it is not known which one sends them, and all have to answer. It returns those that have answered,
+// too, with an error as well: the hold is to be ended there.
+func (s *Service) holdAll(ctx context.Context, living []Instance, owner, hold string, names []string) (busy map[string]bool, held []string, err error) {
 	if !slices.ContainsFunc(living, func(i Instance) bool { return i.Address == owner }) {
 		owner = ""
 	}
@@ -120,33 +121,43 @@ func (s *Service) holdAll(ctx context.Context, living []Instance, owner, hold st
 	ctx, cancel := context.WithTimeout(ctx, holdWithin)
 	answers := make(chan answer, len(living))
 	var asking sync.WaitGroup
-	defer asking.Wait()
-	defer cancel()
+	defer func() {
+		cancel()
+		asking.Wait()
+		for len(answers) > 0 { // that came just before
+			if a := <-answers; a.err == nil {
+				held = append(held, a.from)
+			}
+		}
+	}()
 	for _, i := range living {
 		asking.Go(func() {
 			busy, err := s.holdAt(ctx, i.Address, hold, names)
 			answers <- answer{i.Address, busy, err}
 		})
 	}
-	busy, held := map[string]bool{}, owner == ""
+	busy = map[string]bool{}
 	var enough <-chan time.Time
 	for range living {
 		select {
 		case a := <-answers:
 			if a.err != nil && (owner == "" || a.from == owner) {
-				return nil, &rouse.RetryAfter{Err: fmt.Errorf("the instance %s cannot be asked to keep from executing them: %v: %w", a.from, a.err, rouse.ErrUnavailable), After: time.Second}
+				return nil, held, &rouse.RetryAfter{Err: fmt.Errorf("the instance %s cannot be asked to keep from executing them: %v: %w", a.from, a.err, rouse.ErrUnavailable), After: time.Second}
 			}
 			for _, name := range a.busy {
 				busy[name] = true
 			}
-			if held = held || a.from == owner; held && owner != "" && enough == nil {
+			if a.err == nil {
+				held = append(held, a.from)
+			}
+			if a.from == owner {
 				enough = time.After(othersWithin)
 			}
 		case <-enough:
-			return busy, nil
+			return busy, held, nil
 		}
 	}
-	return busy, nil
+	return busy, held, nil
 }
 
 func (s *Service) holdAt(ctx context.Context, address, hold string, names []string) ([]string, error) {
@@ -169,17 +180,18 @@ func (s *Service) holdAt(ctx context.Context, address, hold string, names []stri
 // releaseWithin bounds the end of a hold; one that is not ended ends by itself.
 const releaseWithin = 3 * time.Second
 
-// releaseAll ends a hold at the instances that were asked for it, and tells them which reminders were moved.
-func (s *Service) releaseAll(ctx context.Context, living []Instance, hold string, moved map[string]uint64) {
+// releaseAll ends a hold at this instance and at those that have answered, and tells them which reminders were moved. One that has not
+// answered, and hears of the hold later, ends it by itself, as whoever asked is gone.
+func (s *Service) releaseAll(ctx context.Context, held []string, hold string, moved map[string]uint64) {
 	ctx, cancel := context.WithTimeout(ctx, releaseWithin)
 	defer cancel()
 	var telling sync.WaitGroup
-	for _, i := range living {
-		if i.Address == s.opts.Address {
+	for _, address := range held {
+		if address == s.opts.Address {
 			continue
 		}
 		telling.Go(func() {
-			peer, err := s.peers.to(i.Address)
+			peer, err := s.peers.to(address)
 			if err == nil {
 				_, err = peer.ReleaseReminders(ctx, &reminderv1.ReleaseRemindersRequest{Hold: hold, Moved: moved})
 			}
