@@ -55,7 +55,11 @@ func checkOldName(name string) error {
 // nameFault returns what keeps two names from being told apart, or a path from keeping a name, and the cure; or nothing.
 func nameFault(name string) (wrong, cure string) {
 	for _, r := range name {
-		if r >= utf8.RuneSelf && invisible(r) {
+		switch {
+		case r < utf8.RuneSelf:
+		case unicode.Is(unicode.Noncharacter_Code_Point, r):
+			return fmt.Sprintf("contains %U, which is no character", r), "leave it out"
+		case invisible(r):
 			return fmt.Sprintf("contains %U, which cannot be seen", r), "leave it out"
 		}
 	}
@@ -84,11 +88,8 @@ func textFault(s string, limit int) string {
 		return "is not UTF-8"
 	}
 	for _, r := range s {
-		switch {
-		case unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r):
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r) {
 			return fmt.Sprintf("contains the control character %U", r)
-		case unicode.Is(unicode.Noncharacter_Code_Point, r):
-			return fmt.Sprintf("contains %U, which is no character", r)
 		}
 	}
 	return ""
