@@ -66,7 +66,7 @@ func (o *Options) check(s *scenario) error {
 		return fmt.Errorf("%d nodes cannot be started: give 1 to %d", o.Nodes, maxNodes)
 	case o.Nodes > 1 && !shared:
 		return errors.New("several nodes need a store that nodes share: give postgres, redis, or the URL of one")
-	case s.name == "failover" && o.Nodes < 2:
+	case (s.name == "failover" || s.name == "handover") && o.Nodes < 2:
 		return errors.New("one node alone has nobody who takes over: give 2 nodes or more")
 	}
 	return nil
@@ -115,7 +115,9 @@ type Result struct {
 	Queries    float64 `json:"idle_queries_per_second,omitempty"` // that each node asks a store that nodes share
 	Restart    float64 `json:"restart_to_first_fire_seconds,omitempty"`
 
-	Failover *Failover `json:"failover,omitempty"`
+	Failover *Failover `json:"failover,omitempty"` // of a node that was killed
+	Hung     *Failover `json:"hung,omitempty"`     // of one that was stopped with its connections open, and may go on
+	Handover *Handover `json:"handover,omitempty"`
 	Wheel    *Wheel    `json:"wheel,omitempty"`
 	Goals    []Goal    `json:"goals,omitempty"`
 	Notes    []string  `json:"notes,omitempty"`
@@ -179,7 +181,8 @@ var scenarios = []scenario{
 	{"reminders", "four million pending reminders of the reminder service: memory, and a restart", reminders, onEmbedded},
 	{"wheel", "the timing wheel alone, ten million entries", wheelAlone, onNone},
 	{"idle", "a server with nothing to do, and what it asks a shared store", idle, onAny},
-	{"failover", "kill -9 of one of three nodes on a shared store: how long until others fire its timers", failover, onShared},
+	{"failover", "kill -9, and then SIGSTOP, of one of three nodes on a shared store: how long until others fire its timers", failover, onShared},
+	{"handover", "one of three nodes on a shared store stops and starts in order: how late timers are meanwhile", handover, onShared},
 }
 
 // Scenarios returns the names that Run takes, each with what it measures.
@@ -202,7 +205,7 @@ func Run(ctx context.Context, name string, o Options) (r *Result, err error) {
 			r, err = nil, fmt.Errorf("bench %s: %w", name, err)
 		}
 	}()
-	if name == "failover" {
+	if name == "failover" || name == "handover" {
 		o.Nodes = cmp.Or(o.Nodes, 3)
 	}
 	o = o.withDefaults()

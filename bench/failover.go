@@ -22,13 +22,71 @@ type Failover struct {
 	Others float64 `json:"longest_silence_of_others_seconds"` // of a timer of the other nodes; they are due once a second
 }
 
-// failover has timers fire every second, kills the node that fires most of them, and waits until others have fired all of its timers.
+// failover has timers fire every second, kills the node that fires most of them, and waits until others have fired all of its timers. Then
+// it stops another one, which only its leases tell, if that leaves one.
 func failover(ctx context.Context, o Options) (*Result, error) {
 	t, err := open(ctx, o, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer t.close()
+	w, sub, err := everySecond(ctx, o, t)
+	if err != nil {
+		return nil, err
+	}
+	defer sub.close() //nolint:errcheck // where it matters, it was looked at
+	r := &Result{Timers: int64(len(w.timers)), Early: &w.early, Doubled: &w.doubled, Lost: new(int64)}
+	if r.Failover, err = w.lose(ctx, o, t, sub, r, syscall.SIGKILL); err != nil {
+		return nil, err
+	}
+	r.goal(r.Failover.P99 <= certain.Seconds(), "p99 of the silence at most 1.5 s after a kill")
+	if o.Nodes > 2 {
+		if err := pause(ctx, 2*time.Second); err != nil {
+			return nil, err
+		}
+		if r.Hung, err = w.lose(ctx, o, t, sub, r, syscall.SIGSTOP); err != nil {
+			return nil, err
+		}
+		r.goal(r.Hung.P99 <= r.Hung.Lease+1, "p99 of the silence at most the lease and a second after a node hung")
+	}
+	r.goal(*r.Lost == 0 && *r.Early == 0, "none lost or early")
+	_ = sub.close()
+	return r, errors.Join(sub.errs...)
+}
+
+// certain is how long timers may be silent when it is certain that their node is dead.
+const certain = 1500 * time.Millisecond
+
+// lose takes away the node that fires most timers, and waits until others have fired all of them.
+func (w *witness) lose(ctx context.Context, o Options, t *target, sub *subscriber, r *Result, by syscall.Signal) (*Failover, error) {
+	victim := w.busiest(len(t.addrs))
+	p := t.processes[victim]
+	sub.lost[victim].Store(true)
+	at := time.Now()
+	if by == syscall.SIGKILL {
+		if err := p.stop(by); err != nil {
+			return nil, err
+		}
+	} else {
+		if err := p.child.Process.Signal(by); err != nil {
+			return nil, err
+		}
+		defer p.stop(syscall.SIGKILL) //nolint:errcheck // it cannot end otherwise
+	}
+	w.kill(victim)
+	err := waitFor(ctx, o.Lease+patience, func() bool { return w.all(func(s *sight) bool { return !s.orphan || !s.back.IsZero() }) })
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	f, lost := w.silence(o, at)
+	if *r.Lost += lost; err != nil {
+		r.note("gave up waiting for %d timers of the node that was lost", lost)
+	}
+	return f, nil
+}
+
+// everySecond starts timers that are due every second, over the second, and waits until all of them fire.
+func everySecond(ctx context.Context, o Options, t *target) (_ *witness, _ *subscriber, err error) {
 	n := int64(o.Count)
 	if n == 0 {
 		n = int64(o.Rate)
@@ -39,9 +97,13 @@ func failover(ctx context.Context, o Options) (*Result, error) {
 	w := &witness{timers: make([]sight, n), fires: map[string]bool{}}
 	sub, err := subscribe(ctx, t, len(t.addrs), "bench", w.fired)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer sub.close() //nolint:errcheck // where it matters, it was looked at
+	defer func() {
+		if err != nil {
+			_ = sub.close()
+		}
+	}()
 	body := payload(o.Size)
 	// Over a second, so that they are due over each second.
 	const parts = 20
@@ -50,36 +112,19 @@ func failover(ctx context.Context, o Options) (*Result, error) {
 		if _, err := createMany(ctx, t, t.spread(1), first, end-first, func(int64) *rousev1.Spec {
 			return &rousev1.Spec{Schedule: "@every 1s", Target: "stream:bench", Payload: body}
 		}); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if err := pause(ctx, time.Second/parts); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if err := waitFor(ctx, patience, func() bool { return w.all(func(s *sight) bool { return s.fires > 0 }) }); err != nil {
-		return nil, fmt.Errorf("not all of %d timers fire: %w", n, err)
+		return nil, nil, fmt.Errorf("not all of %d timers fire: %w", n, err)
 	}
 	if err := pause(ctx, o.Duration); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-
-	victim := w.busiest(len(t.addrs))
-	killed := time.Now()
-	if err := t.processes[victim].stop(syscall.SIGKILL); err != nil {
-		return nil, err
-	}
-	w.kill(victim)
-	err = waitFor(ctx, o.Lease+patience, func() bool { return w.all(func(s *sight) bool { return !s.orphan || !s.back.IsZero() }) })
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	r := w.result(o, killed)
-	if err != nil {
-		r.note("gave up waiting for %d timers of the dead node", *r.Lost)
-	}
-	_ = sub.close()
-	sub.errs[victim] = nil // its node is dead
-	return r, errors.Join(sub.errs...)
+	return w, sub, nil
 }
 
 // sight is what was seen of a timer.
@@ -90,6 +135,7 @@ type sight struct {
 	orphan  bool // the node that was killed had fired it last
 	back    time.Time
 	silence time.Duration // the longest after the kill
+	late    time.Duration // the latest since mark
 }
 
 // witness watches timers fire.
@@ -119,6 +165,7 @@ func (w *witness) fired(stream int, fires []*rousev1.Fire, now time.Time) {
 		}
 		w.fires[f.Id] = true
 		s := &w.timers[i]
+		s.late = max(s.late, time.Duration(now.UnixMilli()-f.DueMs)*time.Millisecond)
 		switch {
 		case w.dead && stream == w.victim:
 			continue // sent before the kill
@@ -161,16 +208,17 @@ func (w *witness) kill(node int) {
 	defer w.mu.Unlock()
 	w.dead, w.victim = true, node
 	for i := range w.timers {
-		w.timers[i].orphan = w.timers[i].node == node
+		s := &w.timers[i]
+		s.orphan, s.back, s.silence, s.late = s.node == node, time.Time{}, 0, 0
 	}
 }
 
-func (w *witness) result(o Options, killed time.Time) *Result {
+// silence returns how long the timers of the node that was lost were silent, and how many still are.
+func (w *witness) silence(o Options, from time.Time) (f *Failover, lost int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	f := &Failover{Lease: o.Lease.Seconds()}
-	r := &Result{Timers: int64(len(w.timers)), Failover: f, Early: &w.early, Doubled: &w.doubled, Lost: new(int64)}
+	f = &Failover{Lease: o.Lease.Seconds()}
 	var gaps lagHistogram
 	for i := range w.timers {
 		s := &w.timers[i]
@@ -179,14 +227,12 @@ func (w *witness) result(o Options, killed time.Time) *Result {
 			f.Others = max(f.Others, max(s.silence, now.Sub(s.last)).Seconds())
 		case s.back.IsZero():
 			f.Timers++
-			*r.Lost++
+			lost++
 		default:
 			f.Timers++
-			gaps.add(s.back.Sub(killed))
+			gaps.add(s.back.Sub(from))
 		}
 	}
 	f.P50, f.P99, f.Max = gaps.quantile(.5).Seconds(), gaps.quantile(.99).Seconds(), gaps.max.Seconds()
-	r.goal(f.P99 <= f.Lease+1 && gaps.n > 0, "p99 of the silence at most the lease and a second")
-	r.goal(*r.Lost == 0 && *r.Early == 0, "none lost or early")
-	return r
+	return f, lost
 }

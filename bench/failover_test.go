@@ -39,16 +39,17 @@ func TestAWitnessTellsTheTimersOfTheDeadFromOthers(t *testing.T) {
 	w.fired(0, twice, begin.Add(4*time.Second))
 	w.fired(2, twice, begin.Add(4*time.Second))
 	w.fired(0, fire(3, 5*time.Second), begin.Add(4900*time.Millisecond)) // early
-	r := w.result(Options{Lease: 2 * time.Second}, killed)
-	f := r.Failover
-	if f.Timers != 4 || *r.Lost != 1 || *r.Doubled != 1 || *r.Early != 1 {
-		t.Errorf("%d timers of the dead, %d lost, %d doubled, %d early", f.Timers, *r.Lost, *r.Doubled, *r.Early)
+	f, lost := w.silence(Options{Lease: 2 * time.Second}, killed)
+	if f.Timers != 4 || lost != 1 || w.doubled != 1 || w.early != 1 {
+		t.Errorf("%d timers of the dead, %d lost, %d doubled, %d early", f.Timers, lost, w.doubled, w.early)
 	}
 	if f.Max != 4 || f.P50 < 3 || f.P50 > 3.2 || f.Others < 3 {
 		t.Errorf("%+v", f)
 	}
-	if r.Goals[0].Reached || r.Goals[1].Reached {
-		t.Errorf("goals %+v", r.Goals)
+	w.mark()
+	w.fired(0, []*rousev1.Fire{{Name: name(3), Id: "late", DueMs: begin.UnixMilli()}}, begin.Add(700*time.Millisecond))
+	if p99, most := w.lateness(); p99 < .6 || most != .7 {
+		t.Errorf("late by p99 %v, max %v", p99, most)
 	}
 }
 

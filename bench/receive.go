@@ -129,14 +129,15 @@ func (h *lagHistogram) summary() *Lag {
 type subscriber struct {
 	wg     sync.WaitGroup
 	cancel context.CancelFunc
-	errs   []error // by stream
+	errs   []error       // by stream
+	lost   []atomic.Bool // its node is stopped: that its stream ends is no error
 }
 
 // subscribe opens n streams for a channel, one server after the other; onFires is called with the stream's number and each message,
 // concurrently between streams.
 func subscribe(ctx context.Context, t *target, n int, channel string, onFires func(stream int, fires []*rousev1.Fire, now time.Time)) (*subscriber, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &subscriber{cancel: cancel, errs: make([]error, n)}
+	s := &subscriber{cancel: cancel, errs: make([]error, n), lost: make([]atomic.Bool, n)}
 	for i := range n {
 		stream, err := t.fires(i).Subscribe(ctx)
 		if err == nil {
@@ -151,7 +152,9 @@ func subscribe(ctx context.Context, t *target, n int, channel string, onFires fu
 				resp, err := stream.Recv()
 				if err != nil {
 					if ctx.Err() == nil && !errors.Is(err, io.EOF) {
-						s.errs[i] = err
+						if !s.lost[i].Load() {
+							s.errs[i] = err
+						}
 					}
 					return
 				}

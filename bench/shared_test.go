@@ -39,8 +39,8 @@ func TestScenariosOnSharedStores(t *testing.T) {
 		names []string
 	}{
 		{"postgres", func(t *testing.T) string { return servers.StartPostgres(t).URL() },
-			[]Options{{Nodes: 3, Count: 3000}, {Nodes: 3}, {Strategy: "tick"}, {Nodes: 3, Strategy: "lease", Count: 3000}, {Count: 60, Lease: 2 * time.Second}},
-			[]string{"create-batch", "pipeline", "pipeline", "burst", "failover"}},
+			[]Options{{Nodes: 3, Count: 3000}, {Nodes: 3}, {Strategy: "tick"}, {Nodes: 3, Strategy: "lease", Count: 3000}, {Count: 60, Lease: 2 * time.Second}, {Count: 60}},
+			[]string{"create-batch", "pipeline", "pipeline", "burst", "failover", "handover"}},
 		{"redis", func(t *testing.T) string { return servers.Redis(t) },
 			[]Options{{Nodes: 3}, {Strategy: "lease"}, {Nodes: 3, Rate: 200}, {Nodes: 2}, {Nodes: 2, Count: 60, Lease: 2 * time.Second, Strategy: "lease"}},
 			[]string{"create-single", "pipeline", "lag", "idle", "failover"}},
@@ -92,6 +92,13 @@ func runShared(t *testing.T, name string, o Options) {
 	case "failover":
 		if f := r.Failover; f.Timers == 0 || f.Timers == r.Timers || f.P50 <= 0 || f.Max < f.P99 {
 			t.Errorf("%+v of %d timers", f, r.Timers)
+		}
+		if h := r.Hung; o.Nodes != 2 && (h == nil || h.Timers == 0 || h.P50 <= 0) {
+			t.Errorf("hung: %+v", h)
+		}
+	case "handover":
+		if h := r.Handover; h.LeavingMax <= 0 || h.JoiningMax <= 0 {
+			t.Errorf("%+v", h)
 		}
 	}
 	if o.History != nil {

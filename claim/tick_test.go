@@ -267,3 +267,37 @@ func TestTickLooksForWhatWasMissed(t *testing.T) {
 		}
 	})
 }
+
+// What the second clock finds is claimed at once, also where the first one does not go on: here somebody has set it far ahead.
+func TestTickClaimsWhatWasMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := mem.New()
+		ahead := rouse.Reached(time.Now().Add(time.Hour))
+		if _, err := store.Lock(t.Context(), "somebody", forEver, []rouse.Want{{Name: "clock/now", Data: []byte(ahead.String())}}); err != nil {
+			t.Fatal(err)
+		}
+		s := NewTick(store, store, TickOptions{Node: "a", Every: 30 * time.Minute, Delay: 2 * time.Minute})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		wg.Go(func() { s.Run(ctx) })
+		grant := func(within time.Duration) error {
+			asking, stop := context.WithTimeout(ctx, within)
+			defer stop()
+			_, done, err := s.Grant(asking)
+			done(false)
+			return err
+		}
+		if err := grant(10 * time.Minute); err == nil {
+			t.Fatal("granted though nothing was missed, and no tick was over")
+		}
+		row := rouse.Row{Key: rouse.Key{Namespace: "ns", Name: "late"}, Visible: rouse.Reached(time.Now())}
+		if _, err := store.Apply(ctx, []rouse.Change{{Key: row.Key, To: &row}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := grant(4 * time.Minute); err != nil {
+			t.Errorf("what was missed is not claimed: %v", err)
+		}
+	})
+}

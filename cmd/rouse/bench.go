@@ -18,12 +18,12 @@ type benchCmd struct {
 	Scenario string        `arg:"" help:"What to measure: ${scenarios}."`
 	Store    string        `help:"Store of the servers that are started: pebble or sqlite; postgres or redis, which starts one of those for the run; or the URL of an empty one, which is empty again afterwards." default:"pebble" placeholder:"STORE"`
 	Strategy string        `help:"How nodes share the timers: bucket, lease or tick." default:"bucket" enum:"bucket,lease,tick" placeholder:"NAME"`
-	Nodes    int           `help:"How many servers on a store that nodes share; 1 if not given, and 3 for failover." placeholder:"N"`
+	Nodes    int           `help:"How many servers on a store that nodes share; 1 if not given, and 3 for failover and handover." placeholder:"N"`
 	Lease    time.Duration `help:"How long buckets, or timers, are a node's that does not renew, on a store that nodes share." default:"10s" placeholder:"DURATION"`
 	Dir      string        `help:"Directory for the data of servers and raw stores; a temporary one if not given." placeholder:"DIR"`
 	Duration time.Duration `help:"How long to measure." default:"5s" placeholder:"DURATION"`
 	Timers   int           `help:"How many timers; the scenario's own number if not given." placeholder:"N"`
-	Rate     int           `help:"Fires per second, of lag, failover and dapr; 5000 if not given, 2000 on a store that nodes share, and 1000 of dapr." placeholder:"N"`
+	Rate     int           `help:"Fires per second, of lag, failover, handover and dapr; 5000 if not given, 2000 on a store that nodes share, and 1000 of dapr." placeholder:"N"`
 	Size     int           `help:"Bytes of a payload." default:"150" placeholder:"N"`
 	History  string        `help:"Write what happened to a file that check judges." placeholder:"FILE"`
 }

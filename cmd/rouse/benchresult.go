@@ -50,9 +50,18 @@ func printResult(a *app, r *bench.Result) {
 	add("queries", "%.2f a second and node", r.Queries)
 	add("idle CPU", "%.2f %% of a core", r.IdleCPU)
 	add("restart to first fire", "%.2f s", r.Restart)
-	if f := r.Failover; f != nil {
-		pairs = append(pairs, "silence", fmt.Sprintf("p50 %.2f s, p99 %.2f s, max %.2f s of %d timers of the dead node (lease %.0f s)", f.P50, f.P99, f.Max, f.Timers, f.Lease),
-			"of others", fmt.Sprintf("at most %.2f s; they are due once a second", f.Others))
+	for _, lost := range []struct {
+		how string
+		*bench.Failover
+	}{{"killed", r.Failover}, {"hung", r.Hung}} {
+		if f := lost.Failover; f != nil {
+			pairs = append(pairs, lost.how, fmt.Sprintf("silence p50 %.2f s, p99 %.2f s, max %.2f s of %d timers of that node (lease %.0f s); of others at most %.2f s; they are due once a second",
+				f.P50, f.P99, f.Max, f.Timers, f.Lease, f.Others))
+		}
+	}
+	if h := r.Handover; h != nil {
+		pairs = append(pairs, "a node stops", fmt.Sprintf("timers are late by p99 %.2f s, max %.2f s", h.LeavingP99, h.LeavingMax),
+			"it starts", fmt.Sprintf("timers are late by p99 %.2f s, max %.2f s", h.JoiningP99, h.JoiningMax))
 	}
 	if w := r.Wheel; w != nil {
 		pairs = append(pairs, "wheel", fmt.Sprintf("%d entries of %.1f bytes, insert %.2f µs, expire %.2f µs", w.Entries, w.Bytes, w.Insert, w.Expire))
