@@ -25,7 +25,7 @@ type Call struct {
 	Deadline time.Duration // the request expires if no worker has taken it by then; default 5 min, or Wait if that is less and nothing is kept
 	Keep     time.Duration // how long the outcome can be fetched; default 10 min if there is an ID or no Wait, else not at all
 	Attempts uint32        // how often it is given to a worker; default 3
-	Timeout  time.Duration // of one attempt, unless the worker extends it; default 30 s
+	Timeout  time.Duration // of one attempt; if it is not given, 30 s, which a worker may extend
 }
 
 // Called is what became of a Call: its answer, or that it is Pending.

@@ -49,7 +49,7 @@ func work() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	return w.Work(ctx, client.WorkOptions{Concurrency: 4, Prefetch: 32}, func(_ context.Context, f client.Fire) (*client.Answer, error) {
+	return w.Work(ctx, client.WorkOptions{Concurrency: 4, Prefetch: 32}, func(ctx context.Context, f client.Fire) (*client.Answer, error) {
 		verb, rest, _ := strings.Cut(string(f.Payload), " ")
 		switch verb {
 		case "crash":
@@ -57,6 +57,11 @@ func work() error {
 		case "crash-once":
 			if os.Mkdir(rest, 0o755) == nil {
 				os.Exit(3)
+			}
+		case "until-cancelled":
+			<-ctx.Done()
+			if errors.Is(context.Cause(ctx), client.ErrCancelled) {
+				return nil, os.WriteFile(rest, nil, 0o600)
 			}
 		case "fail":
 			return nil, client.RetryAfter(errors.New("the worker cannot do it"), 0)

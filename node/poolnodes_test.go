@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -87,5 +89,39 @@ func TestOneGroupOfAKeyOverAllNodes(t *testing.T) {
 	}
 	if len(where) != keys || len(on) < 2 {
 		t.Errorf("%d keys have groups, on %d nodes", len(where), len(on))
+	}
+}
+
+// TestTimeLimitsAndDeletesReachWorkers: the handler of a worker ends when the time of its request is over, however it extends it, and when
+// the request is deleted; the worker stays.
+func TestTimeLimitsAndDeletesReachWorkers(t *testing.T) {
+	t.Parallel()
+	n, c := withPools(t, testPool("core", nil))
+	ctx := t.Context()
+	ended := func(name string) string { return filepath.Join(t.TempDir(), name) }
+	is := func(file string) func() bool {
+		return func() bool { _, err := os.Stat(file); return err == nil }
+	}
+	late := ended("late")
+	_, err := c.Call(ctx, client.Call{Pool: "core", Key: "k", Payload: []byte("until-cancelled " + late), Wait: 20 * time.Second, Attempts: 1, Timeout: 300 * time.Millisecond})
+	if failed, ok := errors.AsType[*client.CallError](err); !ok || failed.Status != client.CallDeliveryLimit {
+		t.Errorf("a request that takes longer than it may: %v", err)
+	}
+	comesTrue(t, "the handler has ended", is(late))
+	deleted := ended("deleted")
+	if _, err := c.Call(ctx, client.Call{Pool: "core", Key: "k", Payload: []byte("until-cancelled " + deleted), ID: "deleted"}); err != nil {
+		t.Fatal(err)
+	}
+	comesTrue(t, "a worker has it", func() bool { g := n.Pools()[0].Groups; return len(g) == 1 && g[0].Held == 1 })
+	if _, err := c.Delete(ctx, "default", "deleted"); err != nil {
+		t.Fatal(err)
+	}
+	comesTrue(t, "the handler has ended", is(deleted))
+	got, err := c.Call(ctx, client.Call{Pool: "core", Key: "k", Payload: []byte("x"), Wait: 20 * time.Second})
+	if err != nil || string(got.Answer.Payload) != "k:x" {
+		t.Errorf("%q, %v", got.Answer.Payload, err)
+	}
+	if w := n.Pools()[0].Groups[0].Workers; len(w) != 1 || w[0].Starts != 1 {
+		t.Errorf("the workers are %+v", w)
 	}
 }

@@ -235,3 +235,41 @@ func TestStartsKeepToTheirLimits(t *testing.T) {
 		}
 	})
 }
+
+// hintedDriver notes what it is told of workers.
+type hintedDriver struct {
+	countingDriver
+	proved  map[string]int
+	retries int
+}
+
+func (d *hintedDriver) Proved(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.proved[key]++
+}
+
+func (d *hintedDriver) Retry() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.retries++
+}
+
+// TestDriversAreTold holds that a driver is told of workers that have worked, and that each term begins with another try for those that wait.
+func TestDriversAreTold(t *testing.T) {
+	d := &hintedDriver{countingDriver: countingDriver{workers: map[string]bool{}}, proved: map[string]int{}}
+	bubble(t, Timing{}, func(w *world) {
+		d.changed = make(chan struct{}, 1)
+		w.config = func(c *Config) { c.Driver = d }
+	}, func(t *testing.T, w *world) {
+		w.term.Note("k", Started)
+		if d.retries != 1 || len(d.proved) != 0 {
+			t.Errorf("at first: %d tries, %v have worked", d.retries, d.proved)
+		}
+		w.term.Note("k", RequestReceived)
+		w.term.Note("other", Ready)
+		if d.proved["k"] != 1 || d.proved["other"] != 1 {
+			t.Errorf("%v have worked", d.proved)
+		}
+	})
+}

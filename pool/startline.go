@@ -76,7 +76,7 @@ func (s *startLine) take(n int, now time.Time) (wait time.Duration) {
 	}
 	s.at = now
 	if need := min(float64(n), burst); s.tokens < need {
-		return time.Duration((need - s.tokens) / rate * float64(time.Second))
+		return max(time.Millisecond, time.Duration((need-s.tokens)/rate*float64(time.Second))) // never 0, which is that they are taken
 	}
 	s.tokens -= float64(n)
 	return 0

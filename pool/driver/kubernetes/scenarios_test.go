@@ -200,6 +200,30 @@ func kindChanges(t *testing.T, w *world) {
 	}
 	drain(t, d, "wanted")
 	until(t, d, "it is gone", none)
+
+	// One that is scaled to none has no pods that tell of it.
+	c.Kind = Deployment
+	idle := newDriver(t, c)
+	ensure(t, idle, group("idle", 1))
+	until(t, idle, "it runs", run("idle", 1, 0))
+	was := w.one(t, workloadsOf(Deployment), c)
+	name := meta(was)["name"].(string)
+	spec := was["spec"].(map[string]any)
+	spec["replicas"] = 0
+	if _, err := w.admin.apply(t.Context(), idle.workloads.at, name, map[string]any{"apiVersion": "apps/v1", "kind": Deployment, "metadata": map[string]any{
+		"name": name, "namespace": c.Namespace, "labels": meta(was)["labels"], "annotations": meta(was)["annotations"]}, "spec": spec}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, idle, "it has no pods", func(workers []driver.Worker) bool { return len(workers) == 1 && workers[0].State == driver.Waiting })
+	c.Kind = StatefulSet
+	d = newDriver(t, c)
+	ensure(t, d, group("idle", 1))
+	until(t, d, "it runs", run("idle", 1, 0))
+	if n := len(w.of(t, workloadsOf(Deployment), c)); n > 0 {
+		t.Errorf("there are %d Deployments", n)
+	}
+	drain(t, d, "idle")
+	until(t, d, "it is gone", none)
 }
 
 // othersDelete holds that a workload that somebody deletes is missed and made anew, with pods of another turn.
