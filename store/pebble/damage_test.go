@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	lsm "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/rousehq/rouse"
@@ -230,4 +231,76 @@ func (d *stuckTables) Create(name string, category vfs.DiskWriteCategory) (vfs.F
 
 func TestFilesAreTheOwners(t *testing.T) {
 	storetest.Private(t, func(dir string) (rouse.Store, error) { return Open(dir, Options{MemTableBytes: 1 << 18}) })
+}
+
+// TestDamageShowsBehindAnOldWitness: after a power cut the witness may be older than the log. What lies behind the damage tells of it.
+func TestDamageShowsBehindAnOldWitness(t *testing.T) {
+	from := filepath.Join(t.TempDir(), "store")
+	if err := openTest(t, from).Close(); err != nil { // the first log of a store does not hold how far it was synced
+		t.Fatal(err)
+	}
+	s := openTest(t, from)
+	var old []byte
+	for i := range 400 {
+		if i == 20 {
+			var err error
+			if old, err = os.ReadFile(filepath.Join(from, witnessName)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Apply(t.Context(), []rouse.Change{create(fmt.Sprintf("t%04d-%s", i, strings.Repeat("x", 40)))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, witnessName), string(old))
+	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	if err != nil || len(logs) == 0 {
+		t.Fatal(logs, err)
+	}
+	log := logs[len(logs)-1]
+	b, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/5] ^= 1
+	writeFile(t, log, string(b))
+	if s, err := Open(dir, Options{}); !errors.Is(err, rouse.ErrCorrupt) || !strings.Contains(err.Error(), "safe on the disk") {
+		t.Errorf("%v, %v", s, err)
+	}
+}
+
+// TestATallyComparesWhatHasToAgree: what is read without an error may still contradict itself.
+func TestATallyComparesWhatHasToAgree(t *testing.T) {
+	row := testRow("one")
+	for what, change := range map[string]func(db *lsm.DB) error{
+		"a counter": func(db *lsm.DB) error {
+			return db.Set(countKey{row.Key.Namespace, row.State}.append(nil), []byte{0, 0, 0, 0, 0, 0, 0, 9}, lsm.Sync)
+		},
+		"a row without its key": func(db *lsm.DB) error { return db.Delete(appendKeyKey(nil, row.Key), lsm.Sync) },
+		"a key without its row": func(db *lsm.DB) error {
+			return db.Delete(appendDueKey(nil, row.Bucket, row.Visible, row.Key), lsm.Sync)
+		},
+		"a label of no row": func(db *lsm.DB) error {
+			return db.Set(appendSuffix(appendLabelHead(nil, "a", "b"), row.Key), nil, lsm.Sync)
+		},
+	} {
+		dir := t.TempDir()
+		s := openTest(t, dir)
+		if _, err := s.Apply(t.Context(), []rouse.Change{{Key: row.Key, To: row}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(change(s.db), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Tally(t.Context(), dir); !errors.Is(err, rouse.ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 }

@@ -136,3 +136,19 @@ func TestLossIsAcceptedOnRequest(t *testing.T) {
 func TestFilesAreTheOwners(t *testing.T) {
 	storetest.Private(t, func(dir string) (rouse.Store, error) { return Open(filepath.Join(dir, "timers.db"), Options{}) })
 }
+
+// TestDamageShowsWithoutTheWitness: after a power cut the witness may be older than the log. What lies behind the damage tells of it.
+func TestDamageShowsWithoutTheWitness(t *testing.T) {
+	path := logged(t, 200)
+	b, err := os.ReadFile(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/5] ^= 1
+	if err := errors.Join(os.WriteFile(path+"-wal", b, 0o600), os.Remove(path+witnessEnd)); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Open(path, Options{}); !errors.Is(err, rouse.ErrCorrupt) || !strings.Contains(err.Error(), "safe on the disk") {
+		t.Errorf("%v, %v", s, err)
+	}
+}
