@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -283,6 +284,44 @@ func TestNodesThatComeAndGoAreNotNoticed(t *testing.T) {
 		ending.Wait()
 		for _, m := range nodes {
 			m.stop()
+		}
+	})
+}
+
+// hiccup is a store whose next writes fail, so many of them, without being made.
+type hiccup struct {
+	rouse.Shared
+	left atomic.Int32
+}
+
+func (h *hiccup) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+	if h.left.Add(-1) >= 0 {
+		return nil, errWire
+	}
+	return h.Shared.Apply(ctx, changes)
+}
+
+// TestTheLastOutcomesOfANodeThatStopsAreWritten: what a node sent just before it stopped is not sent again by the next one, also where its
+// first write of the outcome fails.
+func TestTheLastOutcomesOfANodeThatStopsAreWritten(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		h := &hiccup{Shared: store}
+		seat := newSeat(0, 1)
+		mine, theirs := &recorder{}, &recorder{}
+		mine.answer = func(context.Context, rouse.Fire) rouse.Outcome {
+			time.Sleep(time.Second)
+			h.left.Store(2)
+			return rouse.Outcome{Verdict: rouse.Done}
+		}
+		a := join(t, h, seat, mine, Options{})
+		a.put("last", "@after 1s")
+		time.Sleep(1500 * time.Millisecond) // the attempt is out
+		a.stop()
+		join(t, store, newSeat(0, 1), theirs, Options{})
+		time.Sleep(30 * time.Second)
+		if len(mine.got()) != 1 || len(theirs.got()) != 0 {
+			t.Errorf("sent by the node that stopped %v, and by the next one %v", names(mine.got()), names(theirs.got()))
 		}
 	})
 }

@@ -85,6 +85,10 @@ func (e *Engine) settleLoop(ctx context.Context) {
 // long.
 const settleAgain = 500 * time.Millisecond
 
+// settleLast is for how long the last outcomes of a node that stops are written again when that fails: what is not written is sent again by
+// the node that has the timer next.
+const settleLast = 500 * time.Millisecond
+
 // settle writes outcomes until each is written, or is seen to be about a generation that has ended. The end of ctx does not
 // stop a write, as what was delivered should not come again after an orderly end; it stops only the trying again.
 func (e *Engine) settle(ctx context.Context, list []reported) {
@@ -93,6 +97,7 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 	e.countReported(list)
 	writing := context.WithoutCancel(ctx)
 	defer e.announce(writing)
+	var last time.Time
 	for wait := 10 * time.Millisecond; len(list) > 0; {
 		var items []*write
 		e.health.settle.Store(time.Now().UnixNano())
@@ -112,8 +117,16 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 		// The fires are done, only the word of it is not written: try for as long as the engine lives. What stays
 		// unwritten fires again after a restart, with the same ids.
 		e.opts.Events.failed("settle", err)
-		if errors.Is(err, rouse.ErrClosed) || !sleep(ctx, wait) {
+		if errors.Is(err, rouse.ErrClosed) {
 			return
+		}
+		if !sleep(ctx, wait) { // the node stops
+			if last.IsZero() {
+				last = time.Now().Add(settleLast)
+			}
+			if sleep(writing, wait); time.Now().After(last) {
+				return
+			}
 		}
 		wait = min(2*wait, settleAgain)
 		list = append(list, unknown...)
