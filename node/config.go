@@ -31,7 +31,7 @@ type Config struct {
 	Index      string // URL of a Redis that has an index of the due times of a store in PostgreSQL; "" is none
 	Insecure   bool   // serve anybody who reaches a Listen or an Admin that is not on loopback
 
-	Hosts                 []string // names in the Host headers of clients, beside localhost and addresses of loopback; where others reach a listener, none is any
+	Hosts                 []string // names in the Host headers of clients, in addition to localhost and addresses of loopback; where others reach a listener, none is any
 	MaxConnections        int      // to the API at a time
 	MaxConnectionsAddress int      // of them from one address
 	RequestMemory         int64    // bytes of requests to the API that are being received, decoded and handled

@@ -107,7 +107,7 @@ func refuseRequest(w http.ResponseWriter, err error) {
 }
 
 // head reads along with the heads of the requests of an HTTP/1 connection: package net/http leaves out a Content-Length next to a
-// Transfer-Encoding, and a proxy in front may have gone by the one and this server by the other.
+// Transfer-Encoding, and a proxy in front may have used the one and this server the other.
 type head struct {
 	mu   sync.Mutex
 	over bool // the head of the current request has been read

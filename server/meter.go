@@ -55,7 +55,7 @@ const (
 
 	prefaceLength = 24 // bytes with which a client begins
 
-	// frameCost is about what gRPC has in memory for a frame beside its bytes: a message may come in frames of one byte.
+	// frameCost is about what gRPC has in memory for a frame in addition to its bytes: a message may come in frames of one byte.
 	frameCost = 96
 )
 

@@ -67,7 +67,7 @@ type Options struct {
 	// Services register further services on the gRPC server of the API.
 	Services []func(grpc.ServiceRegistrar)
 
-	// Hosts are names by which clients reach the HTTP listeners, beside localhost and addresses; see Guard.
+	// Hosts are names by which clients reach the HTTP listeners, in addition to localhost and addresses; see Guard.
 	Hosts []string
 	// Refused is told of each request or connection that was refused because a limit was reached, with the limit's name. Nil is told
 	// nothing.

@@ -50,7 +50,7 @@ func (c *slotConn) peek() (http2 bool, err error) {
 		}
 		if n < len(buf) && err != nil {
 			if n > 0 && errors.Is(err, io.EOF) {
-				return false, nil // the server says what is wrong with it
+				return false, nil // the server reports what is wrong with it
 			}
 			return false, err
 		}

@@ -18,7 +18,7 @@ const (
 	smallMessage = 32 << 10
 	smallCost    = 32
 	messageCost  = 256 // of a message within a message
-	fieldCost    = 16  // of a text beside its bytes, or of a number
+	fieldCost    = 16  // of a text in addition to its bytes, or of a number
 
 	// Of JSON.
 	objectCost = 1 << 10

@@ -42,7 +42,7 @@ type Config struct {
 	StoreDirect              string        `name:"store-direct" default:"" placeholder:"URL" help:"URL of the PostgreSQL itself, where the store's leads to a pooler in transaction mode: notifications come from there."`
 	UnsafeStore              bool          `name:"unsafe-store" default:"false" help:"Take a store whose settings can lose timers that were acknowledged, such as a Redis without an append-only file."`
 	Insecure                 bool          `name:"insecure" default:"false" help:"Serve anybody who can reach an address that is not on loopback, of the API or of the admin port."`
-	Hosts                    nameList      `name:"hosts" default:"" placeholder:"NAMES" help:"Names by which clients reach the HTTP listeners, beside localhost and addresses of loopback; empty, where others reach a listener, is any."`
+	Hosts                    nameList      `name:"hosts" default:"" placeholder:"NAMES" help:"Names by which clients reach the HTTP listeners, in addition to localhost and addresses of loopback; empty, where others reach a listener, is any."`
 	MaxConnections           int           `name:"max-connections" default:"2048" placeholder:"N" help:"Connections to the API at a time, at most."`
 	MaxConnectionsPerAddress int           `name:"max-connections-per-address" default:"512" placeholder:"N" help:"Connections to the API from one address at a time, at most."`
 	RequestMemory            byteSize      `name:"request-memory" default:"256MiB" placeholder:"SIZE" help:"Bytes of requests to the API that are being received, decoded and handled, at most."`
