@@ -274,6 +274,27 @@ func (o *worker) Send(m *rousev1.SubscribeResponse) error {
 	return nil
 }
 
+// began is how often workers had a request.
+func (w *world) began(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.begun[n]
+}
+
+// drains is how often workers were drained.
+func (w *world) drains() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.drained
+}
+
+// told is how many fires workers were told not to work on any more.
+func (w *world) told() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cancelled
+}
+
 // extend asks for more time for a fire, now and then.
 func (o *worker) extend(tag uint64) {
 	for {
@@ -485,16 +506,16 @@ func TestWorkersThatHang(t *testing.T) {
 		w.hangs, w.kills = 1, true
 		numbers := w.deliver("42", 3, func(s *rouse.Spec) { s.Retry.Timeout = 2 * time.Second })
 		time.Sleep(3500 * time.Millisecond) // a second to start, two for the attempt
-		if o, _ := w.outcome(numbers[0]); o.Verdict != rouse.Failed || w.cancelled != 1 {
-			t.Errorf("after its time: %+v, and %d are cancelled", o, w.cancelled)
+		if o, _ := w.outcome(numbers[0]); o.Verdict != rouse.Failed || w.told() != 1 {
+			t.Errorf("after its time: %+v, and %d are cancelled", o, w.told())
 		}
-		if w.begun[numbers[1]] != 0 {
+		if w.began(numbers[1]) != 0 {
 			t.Error("a worker that hangs is given more")
 		}
 		time.Sleep(8 * time.Second)
 		w.answered(numbers[1:]...)
-		if w.drained != 1 {
-			t.Errorf("the workers of the key were drained %d times", w.drained)
+		if w.drains() != 1 {
+			t.Errorf("the workers of the key were drained %d times", w.drains())
 		}
 	})
 	// Extensions do not move the time that a request has, but that of one which says nothing of it.
@@ -513,8 +534,8 @@ func TestWorkersThatHang(t *testing.T) {
 		n := w.deliver("42", 2, nil)[1]
 		time.Sleep(15 * time.Second)
 		w.answered(n)
-		if w.drained != 1 {
-			t.Errorf("workers that stall were drained %d times", w.drained)
+		if w.drains() != 1 {
+			t.Errorf("workers that stall were drained %d times", w.drains())
 		}
 	})
 }
@@ -522,7 +543,10 @@ func TestWorkersThatHang(t *testing.T) {
 // TestDeletedRequestsAreCancelled: a worker is told of requests whose timers are not there any more.
 func TestDeletedRequestsAreCancelled(t *testing.T) {
 	gone := map[string]bool{}
+	var mu sync.Mutex
 	alive := func(_ context.Context, fires []rouse.Fire) ([]bool, error) {
+		mu.Lock()
+		defer mu.Unlock()
 		is := make([]bool, len(fires))
 		for i, f := range fires {
 			is[i] = !gone[f.Name]
@@ -533,13 +557,15 @@ func TestDeletedRequestsAreCancelled(t *testing.T) {
 		w.hangs, w.extends = 1, true
 		numbers := w.deliver("42", 2, nil)
 		time.Sleep(10 * time.Second)
-		if w.cancelled != 0 {
+		if w.told() != 0 {
 			t.Error("a request is cancelled that is there")
 		}
+		mu.Lock()
 		gone[fmt.Sprint("r", numbers[0])] = true
+		mu.Unlock()
 		time.Sleep(4 * time.Second)
-		if o, _ := w.outcome(numbers[0]); o.Verdict != rouse.Failed || w.cancelled != 1 {
-			t.Errorf("after it was deleted: %+v, and %d are cancelled", o, w.cancelled)
+		if o, _ := w.outcome(numbers[0]); o.Verdict != rouse.Failed || w.told() != 1 {
+			t.Errorf("after it was deleted: %+v, and %d are cancelled", o, w.told())
 		}
 	})
 }
