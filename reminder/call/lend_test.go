@@ -1,0 +1,121 @@
+package call
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rousehq/rouse"
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+)
+
+// What no sidecar is here for goes to an instance that has one, and comes back if that instance is gone; what waits goes there, too.
+func TestExecutionsGoToOtherInstances(t *testing.T) {
+	var mu sync.Mutex
+	var lent []string
+	answers := make(chan rouse.Outcome)
+	o := Options{Lend: func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest) rouse.Outcome {
+		mu.Lock()
+		lent = append(lent, r.FireId+" at "+address)
+		mu.Unlock()
+		select {
+		case o := <-answers:
+			return o
+		case <-ctx.Done():
+			return rouse.Outcome{Verdict: rouse.Deferred, After: time.Second, Detail: ctx.Err().Error()}
+		}
+	}}
+	took := func() []string {
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		list := lent
+		lent = nil
+		slices.Sort(list)
+		return list
+	}
+	run(t, o, func(t *testing.T, ctx context.Context, s *Sink) {
+		answers = make(chan rouse.Outcome) // of the bubble
+		s.SetTable(tableOf(1, "x", "one", "two"), nil)
+		waits := deliver(ctx, t, s, fires("x", 1))
+		waits.is("there is no sidecar anywhere", 0)
+		s.SetElsewhere(map[string]map[string]string{"x": {"other": "b:1"}})
+		waits.is("one has come to another instance: the engine is asked again", rouse.Deferred)
+
+		first := deliver(ctx, t, s, fires("x", 1))
+		if got := took(); !slices.Equal(got, []string{"fire1 at b:1"}) {
+			t.Errorf("lent %q", got)
+		}
+		first.is("it is with another instance", 0)
+		busy, err := s.Hold(ctx, "h", []string{fires("x", 1)[0].Name}, time.Second)
+		if err != nil || len(busy) != 1 {
+			t.Errorf("a hold finds %q executing, %v", busy, err)
+		}
+		answers <- rouse.Outcome{Verdict: rouse.Done}
+		first.is("it was answered there", rouse.Done)
+
+		// The sidecar of the bucket counts before others, wherever it is.
+		one := join(s, "x", "one", 0)
+		s.SetElsewhere(map[string]map[string]string{"x": {"two": "c:1"}})
+		own, far := deliver(ctx, t, s, fires("x", 2)), deliver(ctx, t, s, fires("x", 12))
+		demand(t, "it has a sidecar here", one, "2 ")
+		if got := took(); !slices.Equal(got, []string{"fire12 at c:1"}) {
+			t.Errorf("lent %q", got)
+		}
+		own.is("it is with the sidecar", 0)
+		s.SetElsewhere(nil)
+		far.is("the instance is gone", rouse.Deferred)
+	})
+}
+
+// An execution of another instance is executed by a sidecar here, and neither waits nor goes on.
+func TestExecutionsOfOtherInstances(t *testing.T) {
+	run(t, Options{}, func(t *testing.T, ctx context.Context, s *Sink) {
+		s.SetTable(tableOf(1, "x", "one"), nil)
+		s.SetElsewhere(map[string]map[string]string{"x": {"other": "b:1"}})
+		execute := func(ctx context.Context, fire rouse.Fire) <-chan rouse.Verdict {
+			e, _ := newExecution(&delivery{ctx: ctx, fires: []rouse.Fire{fire}}, 0, rouse.At(time.Now()))
+			ended := make(chan rouse.Verdict, 1)
+			go func() {
+				o, err := s.Execute(ctx, "x", fire.Name, e.request)
+				if err != nil {
+					t.Error(err)
+				}
+				ended <- o.Verdict
+			}()
+			synctest.Wait()
+			return ended
+		}
+		if v := <-execute(ctx, fires("x", 1)[0]); v != rouse.Deferred {
+			t.Errorf("without a sidecar: %v", v)
+		}
+		one := join(s, "x", "one", 1)
+		done, queued := execute(ctx, fires("x", 1)[0]), execute(ctx, fires("x", 2)[0])
+		demand(t, "the sidecar has room for one", one, "1 ")
+		if busy, err := s.Hold(ctx, "h", []string{fires("x", 2)[0].Name}, time.Second); err != nil || len(busy) != 0 {
+			t.Error(busy, err)
+		}
+		if v := <-queued; v != rouse.Deferred {
+			t.Errorf("what was not sent, and is held: %v", v)
+		}
+		one.answer(&reminderv1.ExecuteReminderResponse{FireId: "fire1", Success: true})
+		if v := <-done; v != rouse.Done {
+			t.Errorf("what was answered: %v", v)
+		}
+		gone, cancel := context.WithCancel(ctx)
+		given := execute(gone, fires("x", 3)[0])
+		demand(t, "a third one", one, "3 ")
+		cancel()
+		if v := <-given; v != rouse.Deferred || s.Counts().Inside != 0 {
+			t.Errorf("what was given up: %v, %d in memory", v, s.Counts().Inside)
+		}
+		left := execute(ctx, fires("x", 4)[0])
+		one.cut()
+		if v := <-left; v != rouse.Deferred {
+			t.Errorf("of a sidecar that has left: %v", v)
+		}
+	})
+}
