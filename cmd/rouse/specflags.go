@@ -27,7 +27,7 @@ type specFlags struct {
 	ContentType string            `help:"Media type of the payload; application/json for JSON if not given." placeholder:"TYPE"`
 	Label       map[string]string `short:"l" help:"Label, to find the timer by; can be repeated." placeholder:"KEY=VALUE" mapsep:"none"`
 
-	Misfire  string        `help:"What becomes of occurrences that nobody noticed in time: latest (the default), all, skip or 'within 1h'." placeholder:"POLICY"`
+	Misfire  string        `help:"What becomes of occurrences that could not start in time: latest (the default), all, skip or 'within 1h'." placeholder:"POLICY"`
 	Overlap  string        `help:"What becomes of an occurrence that comes due while one is in progress: wait (the default), skip or allow." placeholder:"POLICY"`
 	Deadline time.Duration `help:"Give up an occurrence whose next attempt would be later than this." placeholder:"DURATION"`
 	Priority string        `help:"Before or after others that wait for the same target: low, normal (the default) or high." placeholder:"PRIORITY"`
