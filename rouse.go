@@ -315,7 +315,7 @@ type Attendance interface {
 	// Absent returns those of the members that have no connection to the server now. It fails if this one is closed.
 	Absent(ctx context.Context, members []string) ([]string, error)
 
-	Heard() <-chan struct{} // somebody announced that there is something to look at
+	Heard() <-chan struct{} // a member announced that there is something to look at
 	Done() <-chan struct{}  // closed when the connection is
 	Close()
 }

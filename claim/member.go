@@ -41,7 +41,7 @@ type MemberOptions struct {
 	Refuses func(ctx context.Context, address string) bool
 
 	// Died is told of each process that was found dead, by every node that finds it, and Unattended why there is no connection by which
-	// the others would find this one; nil tells nobody.
+	// the others would find this one; nil: neither is reported.
 	Died       func(ctx context.Context, n Node)
 	Unattended func(err error)
 
