@@ -64,7 +64,7 @@ func TestStoreThatIsAway(t *testing.T) {
 		"replace":  func() error { return h.schedule(app("a"), "x", due("1h"), true) },
 		"a time":   func() error { return h.schedule(app("a"), "z", due("2999-01-01T00:00:00Z"), false) },
 		"over": func() error {
-			return h.schedule(app("a"), "z", &schedulerv1.Job{Schedule: every("@every 1h").Schedule, Ttl: due("-1s").DueTime}, false)
+			return h.schedule(app("a"), "v", &schedulerv1.Job{Schedule: every("@every 1h").Schedule, Ttl: due("-1s").DueTime}, false)
 		},
 		"get": func() error { _, err := h.get(app("a"), "x"); return err },
 		"list": func() error {

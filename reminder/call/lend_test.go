@@ -54,7 +54,11 @@ func TestExecutionsGoToOtherInstances(t *testing.T) {
 		if err != nil || len(busy) != 1 {
 			t.Errorf("a hold finds %q executing, %v", busy, err)
 		}
-		answers <- rouse.Outcome{Verdict: rouse.Done}
+		select {
+		case answers <- rouse.Outcome{Verdict: rouse.Done}:
+		case <-time.After(time.Minute):
+			t.Error("it is not with another instance")
+		}
 		first.is("it was answered there", rouse.Done)
 
 		// The sidecar of the bucket counts before others, wherever it is.
