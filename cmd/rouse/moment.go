@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -37,6 +38,9 @@ func (m *moment) UnmarshalText(text []byte) error {
 		return rouse.Refuse("time", s, inv.Problems[0].Wrong, inv.Problems[0].Cure+", or a span from now such as 36h or -36h")
 	}
 	m.at = at.Time()
+	if exact, err := time.Parse(time.RFC3339Nano, strings.Replace(s, ",", ".", 1)); err == nil { // as it was before it was rounded up
+		m.at = exact
+	}
 	return nil
 }
 
