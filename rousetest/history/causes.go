@@ -9,7 +9,7 @@ import (
 var causes = map[string][]Ending{
 	"delivered": {Fired},
 	"rejected":  {Died}, "attempts_exhausted": {Died}, "give_up": {Died}, "gone": {Died}, "deadline": {Died}, "invalid": {Died},
-	"paused": {Skipped, Missed}, "skipped_by_request": {Skipped}, "deleted": {Skipped}, "replaced": {Skipped},
+	"paused": {Skipped, Missed}, "skipped_by_request": {Skipped}, "deleted": {Skipped}, "replaced": {Skipped}, "overlap_limit": {Skipped},
 	"overlapped":  {Skipped, Missed},
 	"server_down": {Missed}, "store_unavailable": {Missed}, "clock_moved": {Missed}, "no_subscriber": {Missed}, "circuit_open": {Missed},
 	"broker_unavailable": {Missed}, "rate_limited": {Missed}, "backlog": {Missed}, "deferred": {Missed}, "created_late": {Missed},
