@@ -47,7 +47,7 @@ func openBench(b *testing.B) *Store {
 // openRaw opens Pebble as this package does, but for the log's and the disk's care.
 func openRaw(b *testing.B) *lsm.DB {
 	b.Helper()
-	s := &Store{room: newRoom(vfs.Default, b.TempDir(), 0)}
+	s := &Store{room: newRoom(vfs.Default, b.TempDir(), 0), notes: newNotes(), report: func(error) {}}
 	db, err := lsm.Open(b.TempDir(), s.tune(Options{}.withDefaults(), true))
 	if err != nil {
 		b.Fatal(err)
