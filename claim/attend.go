@@ -166,7 +166,7 @@ func (m *Member) probe(ctx context.Context, a rouse.Attendance) {
 	if err != nil {
 		return
 	}
-	var dead []Node
+	var dead []suspect
 	m.mu.Lock()
 	for _, owner := range owners {
 		switch s := m.others[owner]; {
@@ -178,14 +178,15 @@ func (m *Member) probe(ctx context.Context, a rouse.Attendance) {
 				s.since = time.Now()
 			}
 			if s.misses >= probeMisses && (s.node.Address != "" || time.Since(s.since) >= probeSilence) {
-				dead = append(dead, s.node)
+				dead = append(dead, *s)
 			}
 		}
 	}
 	m.mu.Unlock()
-	for _, n := range dead {
-		if n.Address == "" || m.refused(ctx, n) {
-			m.bury(ctx, n)
+	for _, s := range dead {
+		// A lease that another node ended, or that has ended by itself, leaves no doubt, also when a new process has the address already.
+		if s.node.Address == "" || !s.live || m.refused(ctx, s.node) {
+			m.bury(ctx, s.node)
 		}
 	}
 }

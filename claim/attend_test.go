@@ -54,6 +54,10 @@ func TestANodeThatWasJustRestartedTakesItsShare(t *testing.T) {
 		a.cut()
 		a = f.join("a") // before the others have noticed; its address is that of the one before
 		eventually(t, time.Second, "it has its share again", func() bool { return f.has(a) > 16 && f.has(a)+f.has(b)+f.has(c) == 64 })
+		time.Sleep(time.Second)
+		if slices.Sort(f.died); !slices.Equal(f.died, []string{"a by a", "a by b", "a by c"}) {
+			t.Errorf("%v were found dead: all have to take their part of what the process before held", f.died)
+		}
 		f.die(b)
 		eventually(t, 800*time.Millisecond, "two have all", func() bool { return f.has(a) > 16 && f.has(a)+f.has(c) == 64 })
 	})
