@@ -40,11 +40,11 @@ func failover(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	r.goal(r.Failover.P99 <= certain.Seconds(), "p99 of the silence at most 1.5 s after a kill")
-	if o.Nodes > 2 {
+	if o.Nodes > 2 && sigStop != 0 {
 		if err := pause(ctx, 2*time.Second); err != nil {
 			return nil, err
 		}
-		if r.Hung, err = w.lose(ctx, o, t, sub, r, syscall.SIGSTOP); err != nil {
+		if r.Hung, err = w.lose(ctx, o, t, sub, r, sigStop); err != nil {
 			return nil, err
 		}
 		r.goal(r.Hung.P99 <= r.Hung.Lease+1, "p99 of the silence at most the lease and a second after a node hung")

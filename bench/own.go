@@ -18,6 +18,9 @@ import (
 	"time"
 )
 
+// sigStop makes a process hang; 0 where the system has no such signal.
+const sigStop = syscall.SIGSTOP
+
 // ownServer is a PostgreSQL or Redis that is started for a run, on a port of 127.0.0.1 and with data of its own. It syncs as its
 // makers set it to: PostgreSQL before it acknowledges, Redis its append-only file once a second.
 type ownServer struct {

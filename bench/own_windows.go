@@ -3,7 +3,11 @@ package bench
 import (
 	"context"
 	"errors"
+	"syscall"
 )
+
+// sigStop makes a process hang; 0 where the system has no such signal.
+const sigStop syscall.Signal = 0
 
 // ownServer is a server that is started for a run, which Windows has none of.
 type ownServer struct {
