@@ -73,6 +73,8 @@ type cli struct {
 	Check      checkCmd      `cmd:"" group:"tools" help:"Judge a recorded history: what was lost, early, late or doubled?"`
 	Version    versionCmd    `cmd:"" group:"tools" help:"Print the version."`
 	Completion completionCmd `cmd:"" group:"tools" help:"Print a completion script for a shell."`
+
+	CompleteWords completeWordsCmd `cmd:"" hidden:"" help:"Print what can follow the words of a command line; completion scripts ask."`
 }
 
 const about = `Durable timers that wake your code. Say when, what and where; rouse fires on time, at least once, and never early.`

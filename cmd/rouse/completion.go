@@ -1,10 +1,19 @@
 package main
 
 import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/client"
 )
 
 // completionCmd prints a completion script.
@@ -13,7 +22,7 @@ type completionCmd struct {
 }
 
 func (completionCmd) Help() string {
-	return `The script knows the commands and flags of this binary.
+	return `The script asks this binary what can follow: commands, flags, values of flags, and names of timers of the server that the command line names.
 
 Examples:
 
@@ -22,98 +31,186 @@ Examples:
     rouse completion fish > ~/.config/fish/completions/rouse.fish`
 }
 
+// The scripts of the shells. Each calls "rouse complete-words" with the words up to the cursor, the last of which may be empty.
+var (
+	//go:embed completion/rouse.bash
+	bashCompletion string
+	//go:embed completion/rouse.zsh
+	zshCompletion string
+	//go:embed completion/rouse.fish
+	fishCompletion string
+)
+
 // Run prints the script.
 func (c *completionCmd) Run(a *app) error {
+	script := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}[c.Shell]
+	_, err := io.WriteString(a.out, script)
+	return err
+}
+
+// completeWordsCmd prints what can stand in place of the last word, one a line, with a tab and a description. It prints nothing where a file
+// name is expected, or where it knows nothing.
+type completeWordsCmd struct {
+	Words []string `arg:"" optional:"" passthrough:"" help:"Words of a command line, up to the cursor."`
+}
+
+// Run prints the candidates.
+func (c *completeWordsCmd) Run(a *app) error {
 	parser, err := newParser(a)
 	if err != nil {
 		return err
 	}
-	places := placesOf(parser.Model.Node)
-	switch c.Shell {
-	case "bash":
-		return completeBash(a.out, places)
-	case "zsh":
-		return completeZsh(a.out, places)
+	for _, cand := range complete(parser.Model.Node, c.Words, a.timerNames) {
+		fmt.Fprintf(a.out, "%s\t%s\n", cand.text, strings.ReplaceAll(cand.help, "\n", " "))
 	}
-	return completeFish(a.out, places)
+	return nil
 }
 
-// place is a command that the cursor can be behind, and what can follow.
-type place struct {
-	path     string // "dead list"; empty behind the program's name
-	commands []word
-	flags    []word
-}
+// candidate is a word that can be typed, and what it is.
+type candidate struct{ text, help string }
 
-// word is something to type.
-type word struct {
-	text, help string
-	value      bool // a flag that takes one
-}
-
-// placesOf walks the command line's model.
-func placesOf(root *kong.Node) []place {
-	var places []place
-	var walk func(n *kong.Node, path []string)
-	walk = func(n *kong.Node, path []string) {
-		p := place{path: strings.Join(path, " ")}
-		for _, group := range n.AllFlags(true) {
-			for _, f := range group {
-				p.flags = append(p.flags, word{text: "--" + f.Name, help: f.Help, value: !f.IsBool()})
-			}
-		}
-		slices.SortFunc(p.flags, func(a, b word) int { return strings.Compare(a.text, b.text) })
-		for _, arg := range n.Positional {
-			if arg.Enum == "" {
-				continue
-			}
-			for _, choice := range arg.EnumSlice() {
-				p.commands = append(p.commands, word{text: choice, help: arg.Name})
-			}
-		}
-		for _, child := range n.Children {
-			if child.Type == kong.CommandNode && !child.Hidden {
-				p.commands = append(p.commands, word{text: child.Name, help: child.Help})
-			}
-		}
-		places = append(places, p)
-		for _, child := range n.Children {
-			if child.Type == kong.CommandNode && !child.Hidden {
-				walk(child, append(slices.Clone(path), child.Name))
-			}
+// complete returns what can stand in place of the last word. names returns the names of timers with a prefix; flags are those with values of
+// the words before.
+func complete(root *kong.Node, words []string, names func(flags map[string]string, prefix string) []string) (list []candidate) {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	node, place, flags := root, 0, map[string]string{}
+	var open *kong.Flag // that wants a value next
+	for _, w := range words[:len(words)-1] {
+		name, value, valued := strings.Cut(w, "=")
+		flag := flagOf(node, name)
+		child := commandOf(node, w)
+		switch {
+		case open != nil:
+			flags[open.Name], open = w, nil
+		case flag != nil && valued:
+			flags[flag.Name] = value
+		case flag != nil && !flag.IsBool():
+			open = flag
+		case flag != nil || strings.HasPrefix(w, "-"):
+		case child != nil:
+			node, place = child, 0
+		default:
+			place++
 		}
 	}
-	walk(root, nil)
-	return places
-}
-
-// steps are the texts "place word" that lead from a place to the next.
-func steps(places []place) []string {
-	var list []string
-	for _, p := range places[1:] {
-		at, last := "", p.path
-		if i := strings.LastIndexByte(p.path, ' '); i >= 0 {
-			at, last = p.path[:i], p.path[i+1:]
+	last := words[len(words)-1]
+	add := func(text, help string) {
+		if strings.HasPrefix(text, last) {
+			list = append(list, candidate{text, help})
 		}
-		list = append(list, at+" "+last)
+	}
+	name, _, valued := strings.Cut(last, "=")
+	switch {
+	case open != nil:
+		for _, v := range choices(open.Value) {
+			add(v, open.Help)
+		}
+	case valued && flagOf(node, name) != nil:
+		f := flagOf(node, name)
+		for _, v := range choices(f.Value) {
+			add(name+"="+v, f.Help)
+		}
+	case strings.HasPrefix(last, "-"):
+		for _, f := range flagsOf(node) {
+			add("--"+f.Name, f.Help)
+		}
+	default:
+		for _, child := range node.Children {
+			if child.Type == kong.CommandNode && !child.Hidden {
+				add(child.Name, child.Help)
+			}
+		}
+		if place >= len(node.Positional) {
+			break
+		}
+		arg := node.Positional[place]
+		for _, v := range choices(arg) {
+			add(v, arg.Help)
+		}
+		if namesTimer(arg) {
+			for _, n := range names(flags, last) {
+				add(n, "timer")
+			}
+		}
 	}
 	return list
 }
 
-// valued are the flags that take a value, which the shell completes as a file name.
-func valued(places []place) []string {
-	seen := map[string]bool{}
-	for _, p := range places {
-		for _, f := range p.flags {
-			if f.value {
-				seen[f.text] = true
-			}
+// flagsOf returns the flags that a command takes, by their names.
+func flagsOf(n *kong.Node) (list []*kong.Flag) {
+	for _, group := range n.AllFlags(true) {
+		list = append(list, group...)
+	}
+	slices.SortFunc(list, func(a, b *kong.Flag) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// flagOf returns the flag that a word is, or nil.
+func flagOf(n *kong.Node, word string) *kong.Flag {
+	for _, f := range flagsOf(n) {
+		if word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short) {
+			return f
 		}
 	}
-	list := make([]string, 0, len(seen))
-	for f := range seen {
-		list = append(list, f)
+	return nil
+}
+
+// commandOf returns the command that a word is, or nil.
+func commandOf(n *kong.Node, word string) *kong.Node {
+	for _, child := range n.Children {
+		if child.Type == kong.CommandNode && (child.Name == word || slices.Contains(child.Aliases, word)) {
+			return child
+		}
 	}
-	slices.Sort(list)
-	return list
+	return nil
+}
+
+// listed finds the values that a help text lists, as in "How nodes share the timers: bucket, lease or tick."
+var listed = regexp.MustCompile(`: ((?:[a-z-]+, )*[a-z-]+ or [a-z-]+)(?:[.;]|$)`)
+
+// choices returns the values that a flag or an argument may have, if they are few.
+func choices(v *kong.Value) []string {
+	if v.Enum != "" {
+		return v.EnumSlice()
+	}
+	m := listed.FindStringSubmatch(v.Help)
+	if m == nil {
+		return nil
+	}
+	return strings.FieldsFunc(strings.ReplaceAll(m[1], " or ", ","), func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// namesTimer reports whether an argument is the name of a timer that is there.
+func namesTimer(arg *kong.Positional) bool {
+	return arg.Name == "name" && strings.HasPrefix(arg.Help, "Name of ") && strings.Contains(arg.Help, "timer") && !strings.Contains(arg.Help, "unique")
+}
+
+const (
+	maxNames     = 100             // timers that are proposed
+	namesTimeout = 2 * time.Second // for the server to answer a person who types
+)
+
+// timerNames asks the server that flags name for timers. A server that does not answer has none.
+func (a *app) timerNames(flags map[string]string, prefix string) (names []string) {
+	if s := flags["server"]; s != "" {
+		a.cli.Server = s
+	}
+	namespace := a.cli.Namespace
+	if n := flags["namespace"]; n != "" {
+		namespace = n
+	}
+	_ = a.remote(func(c *client.Client) error {
+		ctx, cancel := context.WithTimeout(a.ctx, namesTimeout)
+		defer cancel()
+		for t, err := range c.List(ctx, rouse.Query{Namespace: namespace, Prefix: prefix, Limit: maxNames}) {
+			if err != nil || len(names) == maxNames {
+				return err
+			}
+			names = append(names, t.Key.Name)
+		}
+		return nil
+	})
+	return names
 }
