@@ -2,8 +2,10 @@ package sqlite
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -44,15 +46,17 @@ func sealed(page []byte, offset int64) bool {
 	return binary.BigEndian.Uint32(end) == pageMark && binary.BigEndian.Uint32(end[4:]) == pageSum(page, offset)
 }
 
-// system is SQLite's access to files, and what of it is replaced. It is set up once, before the first file is opened, and stays.
+// system is SQLite's access to files, and what of it is replaced. It is set up once, before the first file is opened, and stays. The tables
+// that SQLite reads lie in its own memory, as Go's memory is not for code that counts with addresses.
 var system struct {
 	once    sync.Once
 	err     error
-	own     sqlite3.Tsqlite3_vfs
 	machine uintptr      // the machine's
 	open    openFile     // of the machine's
-	methods sync.Map     // the machine's methods of files, by their address: *pageMethods
 	damaged atomic.Int64 // offset of the page that was found damaged last
+
+	mu     sync.Mutex
+	tables atomic.Pointer[[]pageMethods] // a few; replaced when one is added, under mu
 }
 
 // The functions that are replaced, as SQLite calls them. Pointers are those of its C code.
@@ -61,10 +65,10 @@ type (
 	transfer = func(tls *libc.TLS, file, buffer uintptr, amount int32, offset int64) int32
 )
 
-// pageMethods are the methods of a file, with those for reading and writing replaced. SQLite sees the first field.
+// pageMethods are the methods of a kind of file, with those for reading and writing replaced.
 type pageMethods struct {
-	table       sqlite3.Tsqlite3_io_methods
-	read, write transfer
+	of, table   uintptr  // the machine's table, and the one that takes its place
+	read, write transfer // the machine's
 }
 
 // install makes the access to files that checks pages known to SQLite, under vfsName.
@@ -77,17 +81,31 @@ func install() error {
 			return
 		}
 		system.machine = sqlite3.Xsqlite3_vfs_find(tls, 0)
-		system.own = *(*sqlite3.Tsqlite3_vfs)(at(system.machine))
-		system.open = function[openFile](system.own.FxOpen)
-		system.own.FxOpen = pointer[openFile](openPages)
-		if system.own.FzName, system.err = libc.CString(vfsName); system.err != nil {
+		name, err := libc.CString(vfsName)
+		own := copied[sqlite3.Tsqlite3_vfs](tls, system.machine)
+		if err != nil || own == 0 {
+			system.err = errNoMemory
 			return
 		}
-		if rc := sqlite3.Xsqlite3_vfs_register(tls, uintptr(unsafe.Pointer(&system.own)), 0); rc != sqlite3.SQLITE_OK {
+		vfs := (*sqlite3.Tsqlite3_vfs)(at(own))
+		system.open = function[openFile](vfs.FxOpen)
+		vfs.FxOpen, vfs.FzName = pointer[openFile](openPages), name
+		if rc := sqlite3.Xsqlite3_vfs_register(tls, own, 0); rc != sqlite3.SQLITE_OK {
 			system.err = fmt.Errorf("SQLite takes no access to files: code %d", rc)
 		}
 	})
 	return system.err
+}
+
+var errNoMemory = errors.New("SQLite has no memory left")
+
+// copied copies a value of the C code into memory of the C code, which is never freed; 0 if there is none left.
+func copied[T any](tls *libc.TLS, from uintptr) uintptr {
+	to := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(*new(T))))
+	if to != 0 {
+		*(*T)(at(to)) = *(*T)(at(from))
+	}
+	return to
 }
 
 // openPages opens a file as the machine does. That of a database gets methods that check pages.
@@ -97,15 +115,48 @@ func openPages(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintp
 		return rc
 	}
 	methods := (*uintptr)(at(file)) // the first field of a file
-	m, known := system.methods.Load(*methods)
-	if !known {
-		own := &pageMethods{table: *(*sqlite3.Tsqlite3_io_methods)(at(*methods))}
-		own.read, own.write = function[transfer](own.table.FxRead), function[transfer](own.table.FxWrite)
-		own.table.FxRead, own.table.FxWrite = pointer[transfer](readPage), pointer[transfer](writePage)
-		m, _ = system.methods.LoadOrStore(*methods, own)
+	table := tableOf(tls, *methods)
+	if table == 0 {
+		return sqlite3.SQLITE_NOMEM
 	}
-	*methods = uintptr(unsafe.Pointer(m.(*pageMethods)))
+	*methods = table
 	return rc
+}
+
+// tableOf returns the table that takes the place of one of the machine's; 0 if there is no memory left.
+func tableOf(tls *libc.TLS, of uintptr) uintptr {
+	system.mu.Lock()
+	defer system.mu.Unlock()
+	var known []pageMethods
+	if list := system.tables.Load(); list != nil {
+		known = *list
+	}
+	for _, m := range known {
+		if m.of == of {
+			return m.table
+		}
+	}
+	m := pageMethods{of: of, table: copied[sqlite3.Tsqlite3_io_methods](tls, of)}
+	if m.table == 0 {
+		return 0
+	}
+	t := (*sqlite3.Tsqlite3_io_methods)(at(m.table))
+	m.read, m.write = function[transfer](t.FxRead), function[transfer](t.FxWrite)
+	t.FxRead, t.FxWrite = pointer[transfer](readPage), pointer[transfer](writePage)
+	known = append(slices.Clip(known), m)
+	system.tables.Store(&known)
+	return m.table
+}
+
+// methodsOf returns the methods of a file that openPages has opened.
+func methodsOf(file uintptr) *pageMethods {
+	table, list := *(*uintptr)(at(file)), *system.tables.Load()
+	for i := range list {
+		if list[i].table == table {
+			return &list[i]
+		}
+	}
+	return nil // not possible: only openPages sets such a table
 }
 
 // page returns the page that is read or written; nil if it is a part of one.
@@ -115,8 +166,6 @@ func page(buffer uintptr, amount int32, offset int64) []byte {
 	}
 	return unsafe.Slice((*byte)(at(buffer)), pageSize)
 }
-
-func methodsOf(file uintptr) *pageMethods { return (*pageMethods)(at(*(*uintptr)(at(file)))) }
 
 func readPage(tls *libc.TLS, file, buffer uintptr, amount int32, offset int64) int32 {
 	rc := methodsOf(file).read(tls, file, buffer, amount, offset)
