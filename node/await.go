@@ -90,9 +90,16 @@ func away(err error) bool {
 		}
 		return false
 	}
-	var network net.Error
-	return errors.Is(err, rouse.ErrUnavailable) || errors.Is(err, queue.ErrUnavailable) || errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) ||
-		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.ErrUnexpectedEOF)
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Op != "listen"
+	}
+	for _, is := range []error{rouse.ErrUnavailable, queue.ErrUnavailable, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return errors.As(err, new(*net.DNSError))
 }
 
 // absent reports a file that is not there yet as away: what mounts secrets may be late.

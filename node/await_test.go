@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -150,6 +151,10 @@ func TestAwayIsNotWrong(t *testing.T) {
 		{rouse.Refuse("store", "x", "is no store", "give one"), false},
 		{errors.New("maxmemory-policy is allkeys-lru"), false},
 		{fmt.Errorf("store: %w", os.ErrNotExist), false},
+		{fmt.Errorf("store: %w", syscall.EAGAIN), false}, // another process has it
+		{fmt.Errorf("store: %w", syscall.ENOSPC), false},
+		{&net.OpError{Op: "listen", Err: syscall.EADDRINUSE}, false},
+		{&net.OpError{Op: "dial", Err: &net.DNSError{Name: "db"}}, true},
 	} {
 		if got := away(c.err); got != c.away {
 			t.Errorf("%v: %v", c.err, got)
