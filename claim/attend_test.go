@@ -40,8 +40,8 @@ func TestADeadNodeIsReplacedAtOnce(t *testing.T) {
 		took := eventually(t, 800*time.Millisecond, "the others have all buckets", func() bool { return f.has(b)+f.has(c) == 64 })
 		t.Logf("after %v", took)
 		f.balanced()
-		if slices.Sort(f.died); !slices.Equal(f.died, []string{"a by b", "a by c"}) {
-			t.Errorf("%v were found dead", f.died)
+		if died := f.deaths(); !slices.Equal(died, []string{"a by b", "a by c"}) {
+			t.Errorf("%v were found dead", died)
 		}
 		f.die(c)
 		eventually(t, 800*time.Millisecond, "the last one has all buckets", func() bool { return f.has(b) == 64 })
@@ -55,8 +55,8 @@ func TestANodeThatWasJustRestartedTakesItsShare(t *testing.T) {
 		a = f.join("a") // before the others have noticed; its address is that of the one before
 		eventually(t, time.Second, "it has its share again", func() bool { return f.has(a) > 16 && f.has(a)+f.has(b)+f.has(c) == 64 })
 		time.Sleep(time.Second)
-		if slices.Sort(f.died); !slices.Equal(f.died, []string{"a by a", "a by b", "a by c"}) {
-			t.Errorf("%v were found dead: all have to take their part of what the process before held", f.died)
+		if died := f.deaths(); !slices.Equal(died, []string{"a by a", "a by b", "a by c"}) {
+			t.Errorf("%v were found dead: all have to take their part of what the process before held", died)
 		}
 		f.die(b)
 		eventually(t, 800*time.Millisecond, "two have all", func() bool { return f.has(a) > 16 && f.has(a)+f.has(c) == 64 })
@@ -82,8 +82,8 @@ func TestWhereDeathIsNotCertainTheLeaseDecides(t *testing.T) {
 			attended(t, func(t *testing.T, f *fleet, a, b, other *peer) {
 				c.how(f, a)
 				time.Sleep(4 * time.Second)
-				if len(f.died) > 0 || f.has(b)+f.has(other) == 64 {
-					t.Errorf("%v were found dead, and the others have %d buckets", f.died, f.has(b)+f.has(other))
+				if len(f.deaths()) > 0 || f.has(b)+f.has(other) == 64 {
+					t.Errorf("%v were found dead, and the others have %d buckets", f.deaths(), f.has(b)+f.has(other))
 				}
 				eventually(t, 7*time.Second, "they have all when the leases have ended", func() bool { return f.has(b)+f.has(other) == 64 })
 			})
@@ -104,8 +104,8 @@ func TestAServerThatRestartsMakesNobodyDead(t *testing.T) {
 		}
 		f.store.NextServer()
 		time.Sleep(2 * time.Second)
-		if len(f.died) > 0 {
-			t.Errorf("%v were found dead", f.died)
+		if died := f.deaths(); len(died) > 0 {
+			t.Errorf("%v were found dead", died)
 		}
 		c.wire.fault.Store(fine)
 		eventually(t, 4*time.Second, "all have their shares again", func() bool { return f.has(a) > 16 && f.has(b) > 16 && f.has(c) > 16 })
@@ -138,8 +138,8 @@ func TestNodesThatComeAndGoInOrderAreNoticedAtOnce(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		a = f.join("a")
 		eventually(t, 50*time.Millisecond, "it has its share again", func() bool { return f.has(a) > 16 && f.has(a)+f.has(b)+f.has(c) == 64 })
-		if len(f.died) > 0 {
-			t.Errorf("%v were found dead", f.died)
+		if died := f.deaths(); len(died) > 0 {
+			t.Errorf("%v were found dead", died)
 		}
 	})
 }

@@ -149,6 +149,13 @@ func (f *fleet) complain(format string, args ...any) {
 	f.wrong = append(f.wrong, fmt.Sprintf(format, args...))
 }
 
+// deaths returns which nodes were found dead by which others, in order.
+func (f *fleet) deaths() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Sorted(slices.Values(f.died))
+}
+
 // join starts a node.
 func (f *fleet) join(name string) *peer {
 	o := f.o
