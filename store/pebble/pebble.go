@@ -132,14 +132,14 @@ func open(dir string, o Options, fs vfs.FS) (*Store, error) {
 // start opens what is in the directory, after a look at it.
 func (s *Store) start(o Options, h *held) (err error) {
 	disk := s.room.disk
-	if err := s.room.private(s.dir); err != nil { // of a store of an older rouse
-		return err
-	}
 	must := uint64(0) // the last revision that was acknowledged, as far as is known
-	if !h.fresh {
-		if must, err = s.prepare(o, h); err != nil {
-			return err
-		}
+	if h.fresh {
+		err = s.room.private(s.dir)
+	} else {
+		must, err = s.prepare(o, h)
+	}
+	if err != nil {
+		return err
 	}
 	if s.db, err = lsm.Open(s.dir, s.tune(o, h.fresh)); err != nil {
 		return err
@@ -189,6 +189,12 @@ func (s *Store) prepare(o Options, h *held) (must uint64, err error) {
 	}
 	if damaged != nil {
 		clear(x.has.logs)
+	}
+	if err := s.room.private(s.dir); err != nil { // of a store of an older rouse
+		if x.w != nil {
+			err = errors.Join(err, x.w.Close())
+		}
+		return 0, err
 	}
 	// What Pebble writes down of its options is of no use to a store that has a format, and keeps it from opening when it is damaged.
 	for _, name := range x.options {
