@@ -21,7 +21,7 @@ func TestDrainUnderLoad(t *testing.T) {
 			data := tempDir(t)
 			s := newServer(t, data, st.place(data))
 			s.start()
-			w := newWitness(t)
+			w := newWitness(t, func(c *history.Config) { c.Handovers = true }) // what was due between two servers may be missed
 			w.orderly = true
 			w.subscribe(s)
 			l := w.begin(s, 64, seed(t))

@@ -44,7 +44,8 @@ type witness struct {
 	orderly bool // no restart is a fault: what misses a deadline because of one would be taken for lost
 }
 
-func newWitness(t testing.TB) *witness {
+// newWitness returns a witness of what the service promises, changed by change where a test asks for it.
+func newWitness(t testing.TB, change ...func(*history.Config)) *witness {
 	t.Helper()
 	path := filepath.Join(t.ArtifactDir(), "history.jsonl")
 	f, err := os.Create(path)
@@ -53,7 +54,11 @@ func newWitness(t testing.TB) *witness {
 	}
 	w := &witness{t: t, path: path, file: f, w: history.NewWriter(f)}
 	t.Cleanup(func() { _ = f.Close() })
-	w.write(promised)
+	cfg := promised
+	for _, do := range change {
+		do(&cfg)
+	}
+	w.write(cfg)
 	return w
 }
 
