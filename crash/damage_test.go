@@ -20,60 +20,80 @@ var damages = []struct {
 	store string // "pebble" or "sqlite"
 	do    func(t testing.TB, data string)
 	says  []string
+
+	opens bool // what is wrong shows only when Pebble opens the store, which is prepared by then
 }{
 	{"another program's directory", "pebble", func(t testing.TB, data string) {
 		remove(t, data, "pebble")
 		write(t, filepath.Join(data, "pebble", "diary.txt"), "dear diary")
-	}, []string{"pebble", "no store of rouse", "name a directory that is empty"}},
+	}, []string{"pebble", "no store of rouse", "name a directory that is empty"}, false},
 	{"a file", "pebble", func(t testing.TB, data string) {
 		remove(t, data, "pebble")
 		write(t, filepath.Join(data, "pebble"), "a file")
-	}, []string{"pebble", "no directory", "name one"}},
+	}, []string{"pebble", "no directory", "name one"}, false},
 	{"a store of a later version", "pebble", func(t testing.TB, data string) {
 		change(t, one(t, data, "pebble/ROUSE"), func(b []byte) []byte { return regexp.MustCompile(`format \d+`).ReplaceAll(b, []byte("format 99")) })
-	}, []string{"pebble", "format 99", "run the newer rouse"}},
+	}, []string{"pebble", "format 99", "run the newer rouse"}, false},
 	{"a garbled marker", "pebble", func(t testing.TB, data string) {
 		garble(t, one(t, data, "pebble/ROUSE"), 0)
-	}, []string{"pebble", "damaged", "restore"}},
+	}, []string{"pebble", "damaged", "restore"}, false},
 	{"no manifest", "pebble", func(t testing.TB, data string) {
 		remove(t, data, "pebble/MANIFEST-*")
-	}, []string{"pebble", "damaged", "restore"}},
+	}, []string{"pebble", "damaged", "restore"}, false},
 	{"a garbled manifest", "pebble", func(t testing.TB, data string) {
 		garble(t, one(t, data, "pebble/MANIFEST-*"), 0)
-	}, []string{"pebble", "damaged", "restore"}},
+	}, []string{"pebble", "damaged", "restore"}, false},
 	{"a lost table", "pebble", func(t testing.TB, data string) {
 		remove(t, data, "pebble/*.sst")
-	}, []string{"pebble", "damaged", "restore"}},
+	}, []string{"pebble", "damaged", "restore"}, true},
 	{"a table cut short", "pebble", func(t testing.TB, data string) {
 		change(t, one(t, data, "pebble/*.sst"), half)
-	}, []string{"pebble", "damaged", "restore"}},
+	}, []string{"pebble", "damaged", "restore"}, true},
 	{"all files lost but the marker", "pebble", func(t testing.TB, data string) {
 		remove(t, data, "pebble/[^RL]*")
-	}, []string{"pebble", "damaged", "restore"}},
+	}, []string{"pebble", "damaged", "restore"}, false},
 
 	{"a text", "sqlite", func(t testing.TB, data string) {
-		change(t, one(t, data, "timers.db"), func([]byte) []byte { return bytes.Repeat([]byte("dear diary\n"), 100) })
-	}, []string{"timers.db", "no SQLite file", "name a file that does not exist yet"}},
+		remove(t, data, "timers.db.witness")
+		change(t, one(t, data, "timers.db"), diary)
+	}, []string{"timers.db", "no SQLite file", "name a file that does not exist yet"}, false},
 	{"an empty file", "sqlite", func(t testing.TB, data string) {
+		remove(t, data, "timers.db.witness")
 		change(t, one(t, data, "timers.db"), func([]byte) []byte { return nil })
-	}, []string{"timers.db", "is empty", "remove this one"}},
+	}, []string{"timers.db", "is empty", "remove this one"}, false},
 	{"another application's file", "sqlite", func(t testing.TB, data string) {
+		remove(t, data, "timers.db.witness")
+		change(t, one(t, data, "timers.db"), func(b []byte) []byte {
+			clear(b[68:72])
+			clear(b[4088:4096]) // where a page of rouse has its checksum
+			return b
+		})
+	}, []string{"timers.db", "another application", "name a file"}, false},
+	{"a text in place of a store", "sqlite", func(t testing.TB, data string) { // which its witness tells
+		change(t, one(t, data, "timers.db"), diary)
+	}, []string{"timers.db", "damaged", "no SQLite file", "restore"}, false},
+	{"an empty file in place of a store", "sqlite", func(t testing.TB, data string) {
+		change(t, one(t, data, "timers.db"), func([]byte) []byte { return nil })
+	}, []string{"timers.db", "damaged", "is empty", "restore"}, false},
+	{"another application's file in place of a store", "sqlite", func(t testing.TB, data string) {
 		change(t, one(t, data, "timers.db"), func(b []byte) []byte { clear(b[68:72]); return b })
-	}, []string{"timers.db", "another application", "name a file"}},
+	}, []string{"timers.db", "damaged", "another application", "restore"}, false},
 	{"a store of a later version", "sqlite", func(t testing.TB, data string) {
 		change(t, one(t, data, "timers.db"), func(b []byte) []byte { b[63] = 99; return b })
-	}, []string{"timers.db", "format 99", "run the newer rouse"}},
+	}, []string{"timers.db", "format 99", "run the newer rouse"}, false},
 	{"a file cut short", "sqlite", func(t testing.TB, data string) {
 		change(t, one(t, data, "timers.db"), half)
-	}, []string{"timers.db", "damaged", "restore"}},
+	}, []string{"timers.db", "damaged", "restore"}, false},
 	{"a garbled schema", "sqlite", func(t testing.TB, data string) {
 		garble(t, one(t, data, "timers.db"), 100)
-	}, []string{"timers.db", "damaged", "restore"}},
+	}, []string{"timers.db", "damaged", "restore"}, false},
 	{"a directory", "sqlite", func(t testing.TB, data string) {
 		remove(t, data, "timers.db")
 		write(t, filepath.Join(data, "timers.db", "diary.txt"), "dear diary")
-	}, []string{"timers.db", "is no file", "name one"}},
+	}, []string{"timers.db", "is no file", "name one"}, false},
 }
+
+func diary([]byte) []byte { return bytes.Repeat([]byte("dear diary\n"), 100) }
 
 // TestDamage starts the server on what is not, or no longer, a store of its own.
 func TestDamage(t *testing.T) {
@@ -90,7 +110,11 @@ func TestDamage(t *testing.T) {
 			}
 			d.do(t, data)
 			s := newServer(t, data, placeOf(d.store, data))
-			s.refuses(d.says...)
+			if !d.opens {
+				s.refuses(d.says...)
+				return
+			}
+			s.refusesWith(contents, d.says...)
 		})
 	}
 }

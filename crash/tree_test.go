@@ -62,6 +62,12 @@ func placeOf(store, data string) string {
 // refuses starts the server, which must end by itself, with an error that says all of this, and without a change to its data.
 func (s *server) refuses(says ...string) {
 	s.t.Helper()
+	s.refusesWith(tree, says...)
+}
+
+// refusesWith is refuses with another view of the data.
+func (s *server) refusesWith(tree func(t testing.TB, dir string) map[string]string, says ...string) {
+	s.t.Helper()
 	top := filepath.Dir(s.data) // nothing is made beside it, either
 	before := tree(s.t, top)
 	s.launch()
@@ -131,6 +137,23 @@ func tree(t testing.TB, dir string) map[string]string {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	return files
+}
+
+// contents describes the files that hold timers. A store that is prepared for Pebble is private, has noted in its witness which logs it
+// has, and has dropped what an earlier opening wrote down of its options.
+func contents(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	files := tree(t, dir)
+	for path, what := range files {
+		_, files[path], _ = strings.Cut(what, " ") // the mode
+		switch name := filepath.Base(path); {
+		case name == "WITNESS":
+			files[path] = "a witness"
+		case strings.HasPrefix(name, "OPTIONS-"):
+			delete(files, path)
+		}
 	}
 	return files
 }
