@@ -108,7 +108,7 @@ func simulate(t *testing.T, l layout, seed uint64) (musts int) {
 	w := &world{t: t, layout: l, nodes: make([]*station, l.nodes), log: history.NewWriter(&out), store: mem.New(),
 		rnd: rand.New(rand.NewPCG(seed, 7)), gens: map[uint64]uint64{}, edits: times{}, writes: times{}, pauseEnds: times{}, dues: times{},
 		ran: map[occasion]bool{}, cutOff: map[occasion]bool{}}
-	cfg := history.Config{Handovers: l.restarts, MaxLate: l.late, ClockErr: 10 * time.Millisecond, Recovery: 15 * time.Second, Lease: 30 * time.Second,
+	cfg := history.Config{Handovers: l.restarts || l.faulty || l.freezes, MaxLate: l.late, ClockErr: 10 * time.Millisecond, Recovery: 15 * time.Second, Lease: 30 * time.Second,
 		MinBackoff: 100 * time.Millisecond, MaxBackoff: 5 * time.Second, AttemptTimeout: 30 * time.Second, DST: history.Vixie}
 	cfg.Records = !l.faulty && !l.freezes
 	cfg.StrictDup, cfg.ZombieOK = cfg.Records, l.freezes

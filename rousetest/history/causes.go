@@ -30,6 +30,9 @@ func (c *checker) judgeCause(g *generation, a *account, ds []delivery) {
 	s := &g.put.Spec
 	switch a.Cause {
 	case "overlapped":
+		if c.cfg.Handovers {
+			break // which occurrence a node had in progress when it went, the log does not tell
+		}
 		first, last := occurrence{a.from, a.from}, occurrence{a.to, a.to}
 		switch {
 		case !c.busyAt(g, first, ds) || !c.busyAt(g, last, ds):

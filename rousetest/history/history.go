@@ -55,7 +55,7 @@ type Config struct {
 	StrictDup      bool          // strict_dup: judge rule C6
 	ZombieOK       bool          // zombie_ok: a fault excuses arrivals after a delete
 	Records        bool          // records: the log has all records of the service, so that what has none is judged
-	Handovers      bool          // handovers: nodes start and stop in order, which the log does not tell: what no node had for a while is not judged
+	Handovers      bool          // handovers: nodes come and go, and the log does not tell all that each had: server_down and overlapped as causes are not judged
 	DST            DST           // dst: what cron means where clocks are put forward or back, unless a spec says
 }
 
