@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/rousehq/rouse"
@@ -233,7 +234,7 @@ func (t *tally) outcome(line int, c client.Created) error {
 		t.bar.end()
 		text := c.Err.Error()
 		if c.Name != "" {
-			text = c.Name + ": " + text
+			text = c.Name + ": " + strings.TrimPrefix(text, fmt.Sprintf("timer %q: ", c.Name)) // which names it as well
 		}
 		fmt.Fprintf(t.a.errOut, "%s line %d: %s\n", t.a.styleErr.red("rouse:"), line, clean(text))
 	}
