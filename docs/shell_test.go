@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -15,10 +14,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rousehq/rouse/internal/servers"
 )
 
 // patience bounds what a page waits for, so that a hang fails with a message. Nothing is judged by it.
@@ -91,28 +91,13 @@ func (s *shell) close() {
 	s.ended.Close()
 }
 
-// given are the ports that shells have.
-var given sync.Map
-
-// free returns loopback addresses on which nothing listens. They lie below the ports that systems hand out by themselves, so
-// that nobody gets one until the shell's processes listen.
+// free returns loopback addresses on which nothing listens, and which are the test's until it ends, also while nothing listens on them.
 func free(t *testing.T, n int) (list []string) {
 	t.Helper()
-	for range 1000 {
-		address := fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000))
-		if _, taken := given.LoadOrStore(address, true); taken {
-			continue
-		}
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			list = append(list, address)
-		}
-		if len(list) == n {
-			return list
-		}
+	for range n {
+		list = append(list, servers.FreeAddr(t))
 	}
-	t.Fatal("no free ports")
-	return nil
+	return list
 }
 
 var (

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"runtime"
+	"testing"
 )
 
 // Ports are taken from a range below that of the ports that the kernel gives to outgoing connections (from 32768 on Linux), so
@@ -43,6 +44,17 @@ func claimPort() (*claim, error) {
 		c.release()
 	}
 	return nil, fmt.Errorf("no free port of 127.0.0.1 between %d and %d", firstPort, lastPort)
+}
+
+// FreeAddr returns an address of 127.0.0.1 that no other test gets until this one ends.
+func FreeAddr(t testing.TB) string {
+	t.Helper()
+	c, err := claimPort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.release)
+	return c.addr()
 }
 
 func (c *claim) addr() string { return fmt.Sprintf("127.0.0.1:%d", c.port) }
