@@ -22,17 +22,6 @@ import (
 	"github.com/rousehq/rouse/internal/servers"
 )
 
-// freeAddr returns an address with a free port, for a node whose listener is to be known before it is ready.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // ask returns the status and the body of an answer, 0 if there is none.
 func ask(url string) (status int, body string, header http.Header) {
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -77,7 +66,7 @@ func TestAServerWaitsForWhatItNeeds(t *testing.T) {
 			c.server.Kill()
 			cfg := config(t, "")
 			c.set(&cfg)
-			cfg.Listen, cfg.Admin, cfg.Unsafe = freeAddr(t), freeAddr(t), true
+			cfg.Listen, cfg.Admin, cfg.Unsafe = freePort(t), freePort(t), true
 			ctx, cancel := context.WithCancel(t.Context())
 			down := make(chan error, 1)
 			go func() {
@@ -106,7 +95,7 @@ func TestAServerWaitsForWhatItNeeds(t *testing.T) {
 
 // Each kind of broker and store that is away: a server that is told to end while it waits ends in order, and leaves nothing open.
 func TestAServerThatWaitsEndsWhenItIsTold(t *testing.T) {
-	nowhere := freeAddr(t)
+	nowhere := freePort(t)
 	for _, set := range []struct{ store, queue string }{
 		{"mem:", "amqp://" + nowhere}, {"mem:", "nats://" + nowhere}, {"mem:", "redis://" + nowhere},
 		{"redis://" + nowhere, ""}, {"redis+sentinel://" + nowhere + "/main", ""}, {"redis+cluster://" + nowhere, ""},
@@ -115,7 +104,7 @@ func TestAServerThatWaitsEndsWhenItIsTold(t *testing.T) {
 		t.Run(set.store+set.queue, func(t *testing.T) {
 			t.Parallel()
 			cfg := config(t, set.store)
-			cfg.Queue, cfg.Listen, cfg.Admin = set.queue, freeAddr(t), freeAddr(t)
+			cfg.Queue, cfg.Listen, cfg.Admin = set.queue, freePort(t), freePort(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			down := make(chan error, 1)
 			go func() {

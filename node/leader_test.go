@@ -124,7 +124,7 @@ func TestLeaderByKubernetes(t *testing.T) {
 			waitFor(t, "a tries", func() bool {
 				return !strings.Contains(get(t, "http://"+aAdmin+"/metrics"), `rouse_failures_total{what="leader"} 0`)
 			})
-			get(t, "http://"+aAdmin+"/readyz") // is well
+			waitFor(t, "a is ready", func() bool { status, _, _ := ask("http://" + aAdmin + "/readyz"); return status == 200 })
 			if got := leaderOf(t, a); got != "" {
 				t.Errorf("%s leads", got)
 			}
