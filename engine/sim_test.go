@@ -157,13 +157,17 @@ func simulate(t *testing.T, l layout, seed uint64) (musts int) {
 	report := history.Check(h)
 	h.Config.MaxLate += simHold + time.Second
 	later := history.Check(h)
+	crossed := 0
 	for _, v := range report.Violations {
+		if v.Rule == "C6-dup" && w.excused(v) {
+			crossed++
+		}
 		if w.excused(v) || w.putOff(v, later.Violations) {
 			continue
 		}
 		t.Errorf("seed %d: %v", seed, v)
 	}
-	if cfg.StrictDup && report.Stats.Dups > 0 {
+	if cfg.StrictDup && report.Stats.Dups > crossed {
 		t.Errorf("seed %d: %d attempts too many", seed, report.Stats.Dups)
 	}
 	if t.Failed() {
