@@ -95,6 +95,7 @@ func start(ctx context.Context, cfg Config) (n *Node, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	cfg.Grace = max(cfg.Grace, time.Nanosecond) // 0 is no grace here, and the default of the parts
 	n = &Node{cfg: cfg, metrics: newMetrics(cfg.Version),
 		moving: make(chan struct{}, 1), ended: make(chan struct{}), closed: make(chan struct{})}
 	defer func() {
