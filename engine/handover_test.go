@@ -162,7 +162,7 @@ func (p *parade) count() {
 
 // parades runs a test in a bubble for several seeds; ROUSE_SEEDS says how many.
 func parades(t *testing.T, test func(t *testing.T, p *parade)) {
-	seeds := 4
+	seeds := 2
 	if n, err := strconv.Atoi(os.Getenv("ROUSE_SEEDS")); err == nil {
 		seeds = n
 	}

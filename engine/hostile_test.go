@@ -288,7 +288,7 @@ func TestDeadLettersOfATimerAreBounded(t *testing.T) {
 		time.Sleep(100*time.Second + 500*time.Millisecond)
 		h.wantUndelayed(90 * time.Second)
 		letters, _, err := h.List(t.Context(), rouse.Query{Namespace: "bad", Name: "b", States: []rouse.State{rouse.StateDead}, Limit: 1000})
-		if err != nil || len(letters) < 20 || len(letters) > 22 {
+		if err != nil || len(letters) < 20 || len(letters) > 25 {
 			t.Fatalf("%d dead letters, %v", len(letters), err)
 		}
 		for _, l := range letters {
