@@ -1,16 +1,9 @@
 package node
 
 import (
-	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 	"github.com/rousehq/rouse/internal/servers"
@@ -108,55 +101,4 @@ func TestSidecarsThatConnectWhereTheirBucketsAre(t *testing.T) {
 		}
 		return true
 	})
-}
-
-// TestMovesNextToAnInstanceThatHangs: an instance that does not answer delays the moves of what it sends, whose calls fail, and of nothing else.
-func TestMovesNextToAnInstanceThatHangs(t *testing.T) {
-	t.Parallel()
-	url := servers.Postgres(t)
-	stays := runReminderNode(t, url, named("stays", 1000), func(c *Config) { c.Lease = time.Minute })
-	hangs := processWith(t, url, "hangs", 1000, time.Minute) // no other one takes over what it has
-	one, two := newRemindee(t, "orderapp", "one", stays, hangs), newRemindee(t, "orderapp", "two", stays, hangs)
-	var home, away *remindee // whose buckets are at the one that stays, and at the one that hangs
-	eventually(t, "each has a bucket, at an instance of its own", func() bool {
-		home, away = nil, nil
-		for _, row := range one.table().GetInstanceSync() {
-			s := map[string]*remindee{"one": one, "two": two}[row.SidecarInstance]
-			if row.RemSerInstance == stays.address {
-				home = s
-			} else {
-				away = s
-			}
-		}
-		return home != nil && away != nil
-	})
-	var ids []string
-	for k := range 24 {
-		ids = append(ids, away.makes(&reminderv1.Reminder{ReminderName: fmt.Sprint("m", k), InitialDelay: "1h"}, stays, hangs))
-	}
-	hangs.signal(syscall.SIGSTOP)
-	defer hangs.signal(syscall.SIGCONT)
-	var moved, failed atomic.Int32
-	var asking sync.WaitGroup
-	for _, id := range ids { // each by itself: what is the other's may take as long as that is waited for
-		asking.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-			defer cancel()
-			res, err := stays.SubscribeReminder(ctx, &reminderv1.SubscribeReminderRequest{ReminderList: []string{id}, Caller: home.caller})
-			switch {
-			case err == nil && res.ReminderId[0] != "":
-				moved.Add(1)
-			case err == nil:
-				t.Errorf("%s: OK, without an id", id)
-			case status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded:
-				failed.Add(1)
-			default:
-				t.Errorf("%s: %v", id, err)
-			}
-		})
-	}
-	asking.Wait()
-	if moved.Load() == 0 || failed.Load() == 0 {
-		t.Errorf("%d have moved, %d could not: want some of each", moved.Load(), failed.Load())
-	}
 }

@@ -187,7 +187,7 @@ func (s *Service) move(ctx context.Context, who caller, owner string, list []mov
 	defer release()
 	within, cancel := context.WithDeadline(ctx, asked.Add(editWithin))
 	defer cancel()
-	busy, at, err := s.holdAll(within, living, owner, hold, names)
+	busy, at, err := s.holdAll(within, living, "", hold, names) // of all: also an instance that is not the owner may be executing them
 	held = at
 	if err != nil {
 		return err
