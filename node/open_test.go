@@ -322,7 +322,7 @@ func TestVerbsRefuseWhatMakesNoSense(t *testing.T) {
 			return err
 		},
 		"explain": func(name string) error { _, err := n.Explain(ctx, name, 0); return err },
-		"redrive": func(name string) error { return n.Redrive(ctx, name, "fire") },
+		"redrive": func(name string) error { return n.Redrive(ctx, name, strings.Repeat("a", 26)) },
 	}
 	for what, call := range calls {
 		var inv *rouse.Invalid
