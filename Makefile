@@ -13,10 +13,10 @@ build: ## bin/rouse, one static binary
 .PHONY: test
 test: servers format vet cross generated ## everything that must hold: format, vet, staticcheck, generated code, all tests with the race detector
 	# Tests with real servers wait a lot: three packages at a time keep two cores busy, if those that take minutes do not come last.
-	$(GO) test -race -p 3 -timeout 20m $$($(GO) list ./store/... ./engine ./cmd/... ./docs) \
-		$$($(GO) list ./... | grep -v -E '/(bench|cluster|store/.*|engine|cmd/.*|docs)$$')
+	$(GO) test -race -p 3 -timeout 20m $$($(GO) list ./store/... ./internal/engine ./cmd/... ./docs) \
+		$$($(GO) list ./... | grep -v -E '/(bench|test/cluster|store/.*|internal/engine|cmd/.*|docs)$$')
 	# What these drive is the real binary, in processes of its own.
-	$(GO) test -short -timeout 20m ./bench ./cluster
+	$(GO) test -short -timeout 20m ./bench ./test/cluster
 	$(GO) -C tools vet ./...
 	$(GO) -C tools test ./...
 	$(GO) -C bench/peers vet ./...
@@ -63,11 +63,11 @@ dapr: ## Dapr's own sidecar and what goes with it, built as tools (ten minutes a
 
 .PHONY: test-dapr
 test-dapr: dapr ## Dapr's own sidecar against this rouse: jobs, actors and workflows, with kills in between
-	DAPR_PROGRAMS=$(CURDIR)/bin/dapr $(GO) test -count=1 -v ./daprtest
+	DAPR_PROGRAMS=$(CURDIR)/bin/dapr $(GO) test -count=1 -v ./test/dapr
 
 .PHONY: test-dapr-suite
 test-dapr-suite: dapr ## Dapr's own integration tests of its scheduler, with this rouse in its place (an hour); FOCUS names cases
-	DAPR_PROGRAMS=$(CURDIR)/bin/dapr DAPR_SUITE=1 $(GO) test -count=1 -v -timeout 120m -run Suite ./daprtest
+	DAPR_PROGRAMS=$(CURDIR)/bin/dapr DAPR_SUITE=1 $(GO) test -count=1 -v -timeout 120m -run Suite ./test/dapr
 
 .PHONY: kube
 kube: ## the API server of Kubernetes, its controllers and its etcd, built as tools (ten minutes and more, and some GB of cache)
@@ -77,7 +77,7 @@ kube: ## the API server of Kubernetes, its controllers and its etcd, built as to
 .PHONY: test-kubernetes
 test-kubernetes: kube ## the election of leaders and the driver of pools, with a real API server
 	ROUSE_KUBE_APISERVER=$(CURDIR)/bin/kube-apiserver ROUSE_KUBE_CONTROLLERS=$(CURDIR)/bin/kube-controller-manager ROUSE_ETCD=$(CURDIR)/bin/etcd \
-		$(GO) test -count=1 -run Kubernetes ./claim/kubelease ./pool/driver/kubernetes
+		$(GO) test -count=1 -run Kubernetes ./internal/claim/kubelease ./internal/pool/driver/kubernetes
 
 .PHONY: bench
 bench: build ## every scenario of rouse bench, one after another
@@ -103,12 +103,12 @@ fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=10m
 
 .PHONY: soak
 soak: build ## the crash loops for longer: make soak ROUNDS=200
-	ROUSE_ROUNDS=$${ROUNDS:-100} $(GO) test -count 1 -timeout 0 -run 'CrashKill9|PowerCut' ./crash
+	ROUSE_ROUNDS=$${ROUNDS:-100} $(GO) test -count 1 -timeout 0 -run 'CrashKill9|PowerCut' ./test/crash
 
 .PHONY: soak-matrix
 soak-matrix: ## random sequences of what clients ask, other ones each time: make soak-matrix CHECKS=100000
-	$(GO) test -count 1 -timeout 0 ./matrix -run TestVerbs -rapid.checks $${CHECKS:-20000} -rapid.seed $$(date +%s)
+	$(GO) test -count 1 -timeout 0 ./test/matrix -run TestVerbs -rapid.checks $${CHECKS:-20000} -rapid.seed $$(date +%s)
 
 .PHONY: soak-cluster
 soak-cluster: build ## several nodes on one store and all that can go wrong between them, for longer: make soak-cluster ROUNDS=10 MINUTES=10
-	ROUSE_ROUNDS=$${ROUNDS:-5} ROUSE_MINUTES=$${MINUTES:-10} $(GO) test -count 1 -timeout 0 ./cluster
+	ROUSE_ROUNDS=$${ROUNDS:-5} ROUSE_MINUTES=$${MINUTES:-10} $(GO) test -count 1 -timeout 0 ./test/cluster

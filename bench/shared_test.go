@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // within bounds a run, so that one that hangs fails with a message. Nothing is judged by it.

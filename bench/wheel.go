@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/wheel"
+	"github.com/rousehq/rouse/internal/wheel"
 )
 
 // Wheel is what the timing wheel alone does.

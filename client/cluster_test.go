@@ -16,9 +16,9 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
-	"github.com/rousehq/rouse/engine"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/server"
 	"github.com/rousehq/rouse/schedule"
-	"github.com/rousehq/rouse/server"
 	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/sink/stream"
 	"github.com/rousehq/rouse/store/mem"

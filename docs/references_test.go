@@ -101,7 +101,7 @@ func TestRoutes(t *testing.T) {
 			}
 		}
 	}
-	codes := regexp.MustCompile(`(?m)^\t"([a-z_]+)": +\{(?:http\.Status|499)`).FindAllStringSubmatch(read(t, "../server/http_problem.go"), -1)
+	codes := regexp.MustCompile(`(?m)^\t"([a-z_]+)": +\{(?:http\.Status|499)`).FindAllStringSubmatch(read(t, "../internal/server/http_problem.go"), -1)
 	if len(codes) < 10 {
 		t.Errorf("only %d codes were found", len(codes))
 	}

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // patience bounds what a page waits for, so that a hang fails with a message. Nothing is judged by it.

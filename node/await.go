@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/queue"
-	"github.com/rousehq/rouse/server"
+	"github.com/rousehq/rouse/internal/queue"
+	"github.com/rousehq/rouse/internal/server"
 )
 
 // await is how a server starts while something that it needs is away: it listens, answers that it is not ready and why, and tries again.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rousehq/rouse/claim"
+	"github.com/rousehq/rouse/internal/claim"
 )
 
 // claimsEvery is how often a node looks which namespaces the live nodes claim. A namespace that lost its last node shows up so late.

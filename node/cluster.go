@@ -16,10 +16,10 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
-	"github.com/rousehq/rouse/claim"
-	"github.com/rousehq/rouse/claim/kubelease"
-	"github.com/rousehq/rouse/engine"
-	"github.com/rousehq/rouse/server"
+	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/internal/claim/kubelease"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/server"
 	"github.com/rousehq/rouse/store/mem"
 )
 

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/dapr/scheduler"
-	"github.com/rousehq/rouse/server"
+	"github.com/rousehq/rouse/internal/dapr/scheduler"
+	"github.com/rousehq/rouse/internal/server"
 	"github.com/rousehq/rouse/sink/broker"
 )
 

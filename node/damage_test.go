@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/migrate"
+	"github.com/rousehq/rouse/internal/migrate"
 	"github.com/rousehq/rouse/node"
 )
 

@@ -9,10 +9,10 @@ import (
 	"os"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/dapr/identity"
-	"github.com/rousehq/rouse/dapr/scheduler"
-	"github.com/rousehq/rouse/dapr/watch"
-	"github.com/rousehq/rouse/server"
+	"github.com/rousehq/rouse/internal/dapr/identity"
+	"github.com/rousehq/rouse/internal/dapr/scheduler"
+	"github.com/rousehq/rouse/internal/dapr/watch"
+	"github.com/rousehq/rouse/internal/server"
 )
 
 // dapr is the face that Dapr's sidecars see. Every node has its sink, so that no fire of a job fails where no sidecar can come; one

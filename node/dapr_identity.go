@@ -6,7 +6,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/rousehq/rouse/dapr/identity"
+	"github.com/rousehq/rouse/internal/dapr/identity"
 )
 
 // daprScheduler is the app id of Dapr's scheduler, which sidecars expect of whom they connect to.

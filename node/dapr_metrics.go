@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/rousehq/rouse/dapr/scheduler"
-	"github.com/rousehq/rouse/dapr/watch"
+	"github.com/rousehq/rouse/internal/dapr/scheduler"
+	"github.com/rousehq/rouse/internal/dapr/watch"
 )
 
 // daprMetrics tells Prometheus of Dapr's sidecars, under the names and labels of Dapr's own scheduler, so that its dashboards and alerts

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/claim"
+	"github.com/rousehq/rouse/internal/claim"
 )
 
 // grainOf returns by what a node's holds are told from others'; 0 if it does not say.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/rousehq/rouse/claim"
-	"github.com/rousehq/rouse/claim/kubelease"
+	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/internal/claim/kubelease"
 )
 
 // Leaders are the ways to elect the node that does the bookkeeping for all, which a Config may name.

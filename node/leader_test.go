@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/rousehq/rouse/api"
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // oneLease is what an API server is to nodes that elect their leader: one lease, which who writes it must have read last. Package

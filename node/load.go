@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/pool/local"
+	"github.com/rousehq/rouse/internal/pool/local"
 )
 
 // loads counts the fires of each bucket, so that nodes can share hot ones.

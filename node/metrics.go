@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/engine"
-	"github.com/rousehq/rouse/server"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/server"
 )
 
 // metrics are what a node tells Prometheus. No label has a timer's name, a namespace or an address as its value, so their

@@ -3,7 +3,7 @@ package node
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/rousehq/rouse/server"
+	"github.com/rousehq/rouse/internal/server"
 )
 
 // limited counts a request or a connection that was refused because a limit was reached.

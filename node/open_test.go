@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/engine"
+	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/sink/function"
 )
 

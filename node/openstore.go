@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/migrate"
+	"github.com/rousehq/rouse/internal/migrate"
 	"github.com/rousehq/rouse/store/mem"
 	"github.com/rousehq/rouse/store/pebble"
 	"github.com/rousehq/rouse/store/postgres"

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/rousehq/rouse/pool"
-	"github.com/rousehq/rouse/server"
+	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/server"
 )
 
 // tables are what the status page shows of the node's parts that the server does not know.

@@ -16,12 +16,12 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
-	"github.com/rousehq/rouse/engine"
-	"github.com/rousehq/rouse/pool"
-	"github.com/rousehq/rouse/pool/amqp"
-	"github.com/rousehq/rouse/pool/driver"
-	"github.com/rousehq/rouse/pool/local"
-	"github.com/rousehq/rouse/server"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/amqp"
+	"github.com/rousehq/rouse/internal/pool/driver"
+	"github.com/rousehq/rouse/internal/pool/local"
+	"github.com/rousehq/rouse/internal/server"
 	"github.com/rousehq/rouse/sink/stream"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/client"
-	"github.com/rousehq/rouse/pool"
-	"github.com/rousehq/rouse/pool/driver"
+	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
 // BenchmarkCalls sends requests to one key, 64 in flight, each durable before it is given to its worker. An operation is a request,

@@ -10,11 +10,11 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
-	"github.com/rousehq/rouse/internal/servers"
-	"github.com/rousehq/rouse/pool"
-	"github.com/rousehq/rouse/pool/amqp"
-	"github.com/rousehq/rouse/pool/driver"
-	"github.com/rousehq/rouse/pool/driver/noop"
+	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/amqp"
+	"github.com/rousehq/rouse/internal/pool/driver"
+	"github.com/rousehq/rouse/internal/pool/driver/noop"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // serveQueue is a worker of a queue of RabbitMQ, until the test ends. It refuses what says so, and echoes the rest.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/client"
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // TestOneGroupOfAKeyOverAllNodes: whichever node a request is sent to, its key has one group, on one of them.

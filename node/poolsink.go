@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/pool"
-	"github.com/rousehq/rouse/pool/amqp"
-	"github.com/rousehq/rouse/pool/local"
+	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/amqp"
+	"github.com/rousehq/rouse/internal/pool/local"
 )
 
 // remotePool is a pool whose requests go through RabbitMQ.

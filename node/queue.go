@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/engine"
-	"github.com/rousehq/rouse/queue"
-	"github.com/rousehq/rouse/queue/amqp"
-	"github.com/rousehq/rouse/queue/jetstream"
-	"github.com/rousehq/rouse/queue/redisstream"
-	"github.com/rousehq/rouse/relay"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/queue"
+	"github.com/rousehq/rouse/internal/queue/amqp"
+	"github.com/rousehq/rouse/internal/queue/jetstream"
+	"github.com/rousehq/rouse/internal/queue/redisstream"
+	"github.com/rousehq/rouse/internal/relay"
 )
 
 // queueSchemes are those of the URLs that Config.Queue takes.

@@ -12,11 +12,11 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/engine"
-	"github.com/rousehq/rouse/reminder/actor"
-	"github.com/rousehq/rouse/reminder/call"
-	"github.com/rousehq/rouse/reminder/keep"
-	"github.com/rousehq/rouse/reminder/service"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/reminder/actor"
+	"github.com/rousehq/rouse/internal/reminder/call"
+	"github.com/rousehq/rouse/internal/reminder/keep"
+	"github.com/rousehq/rouse/internal/reminder/service"
 )
 
 // reminderNamespace is where the timers of reminders are.

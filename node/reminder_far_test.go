@@ -6,7 +6,7 @@ import (
 	"time"
 
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // disconnect ends the stream of a sidecar to an instance.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // TestNobodyExecutesWhatMoves moves reminders to and fro between two sidecars, by two instances, while they are executed all the time: when one

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/api"
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // placed is the configuration of a node on a PostgreSQL, for tests.

@@ -6,7 +6,7 @@ import (
 	"iter"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/engine"
+	"github.com/rousehq/rouse/internal/engine"
 )
 
 // The methods of this file are about the timers of one namespace, by their names. Their errors are those of package rouse: a

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/store/postgres"
+	"github.com/rousehq/rouse/test/servers"
 	"github.com/rousehq/rouse/transact"
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/sink/function"
+	"github.com/rousehq/rouse/test/servers"
 	"github.com/rousehq/rouse/transact"
 )
 

@@ -14,9 +14,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/store/postgres"
+	"github.com/rousehq/rouse/test/servers"
 	"github.com/rousehq/rouse/transact"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client/reminder"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // serve runs a node that serves reminders.

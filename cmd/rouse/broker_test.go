@@ -17,8 +17,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/sink/broker"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // TestBrokerScripts runs the scripts of testdata/brokers, beside real brokers: their URLs are in $AMQP, $NATS and $REDIS. A script

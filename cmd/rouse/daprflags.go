@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/server"
+	"github.com/rousehq/rouse/internal/server"
 )
 
 // daprFlags are those of Dapr's own scheduler, with its defaults, so that what starts that can start this.

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
-	"github.com/rousehq/rouse/dapr/identity/identitytest"
+	"github.com/rousehq/rouse/internal/dapr/identity/identitytest"
 )
 
 func appJobs(app string) *schedulerv1.JobMetadata {

@@ -20,7 +20,7 @@ import (
 	etcdv1 "github.com/rousehq/rouse/api/dapr/etcd/v1"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
-	"github.com/rousehq/rouse/dapr/job"
+	"github.com/rousehq/rouse/internal/dapr/job"
 	"github.com/rousehq/rouse/schedule"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse/api"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	"github.com/rousehq/rouse/client"
-	"github.com/rousehq/rouse/dapr/job"
+	"github.com/rousehq/rouse/internal/dapr/job"
 	"github.com/rousehq/rouse/schedule"
 )
 

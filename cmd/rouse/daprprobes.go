@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rousehq/rouse/internal/server"
 	"github.com/rousehq/rouse/node"
-	"github.com/rousehq/rouse/server"
 )
 
 // probes are the ports on which Dapr's scheduler is asked how it is: GET /healthz, and GET /metrics or, as

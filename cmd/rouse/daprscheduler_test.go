@@ -20,8 +20,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
-	"github.com/rousehq/rouse/dapr/identity"
-	"github.com/rousehq/rouse/dapr/identity/identitytest"
+	"github.com/rousehq/rouse/internal/dapr/identity"
+	"github.com/rousehq/rouse/internal/dapr/identity/identitytest"
 )
 
 // standIn is a running stand-in of Dapr's scheduler.

@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
-	"github.com/rousehq/rouse/dapr/identity"
+	"github.com/rousehq/rouse/internal/dapr/identity"
 )
 
 // sourceFlags say who asks a scheduler that wants to know.

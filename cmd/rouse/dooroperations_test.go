@@ -8,7 +8,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
-	"github.com/rousehq/rouse/engine"
+	"github.com/rousehq/rouse/internal/engine"
 )
 
 // operation is a bad value of an operation, in the forms that doors have. A door that cannot have it is left out.

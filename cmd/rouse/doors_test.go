@@ -19,8 +19,8 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/client"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/test/servers"
 	"github.com/rousehq/rouse/transact"
 )
 

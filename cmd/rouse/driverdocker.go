@@ -7,8 +7,8 @@ import (
 	"github.com/docker/go-units"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/pool/driver"
-	"github.com/rousehq/rouse/pool/driver/docker"
+	"github.com/rousehq/rouse/internal/pool/driver"
+	"github.com/rousehq/rouse/internal/pool/driver/docker"
 )
 
 // dockerEntry says what containers the workers of a pool are.

@@ -4,8 +4,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/rousehq/rouse/pool/driver"
-	"github.com/rousehq/rouse/pool/driver/systemd"
+	"github.com/rousehq/rouse/internal/pool/driver"
+	"github.com/rousehq/rouse/internal/pool/driver/systemd"
 )
 
 // systemdEntry is the driver systemd of a pool.

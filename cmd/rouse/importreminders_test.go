@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/dapr/job"
+	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
 // protobufList is a list of one reminder, as it is in the store.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
-	"github.com/rousehq/rouse/dapr/job"
+	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
 // oldReminder is a reminder as a list has it.

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/backup"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/backup"
 	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/store/mem"
 )

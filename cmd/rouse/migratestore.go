@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/migrate"
+	"github.com/rousehq/rouse/internal/migrate"
+	"github.com/rousehq/rouse/internal/pool/local"
 	"github.com/rousehq/rouse/node"
-	"github.com/rousehq/rouse/pool/local"
 )
 
 // migrateStoreCmd copies a store into another.

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
-	"github.com/rousehq/rouse/migrate"
+	"github.com/rousehq/rouse/internal/migrate"
 	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/store/pebble"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // fillStore makes a store with so many timers and records.

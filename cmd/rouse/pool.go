@@ -15,10 +15,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/pool"
-	"github.com/rousehq/rouse/pool/amqp"
-	"github.com/rousehq/rouse/pool/driver"
-	"github.com/rousehq/rouse/server"
+	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/amqp"
+	"github.com/rousehq/rouse/internal/pool/driver"
+	"github.com/rousehq/rouse/internal/server"
 )
 
 // poolCmd is what there is about pools of keyed workers.

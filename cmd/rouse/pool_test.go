@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/rousehq/rouse/pool"
+	"github.com/rousehq/rouse/internal/pool"
 )
 
 const poolDoc = "../../docs/pools.md"

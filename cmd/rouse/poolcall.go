@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/pool"
+	"github.com/rousehq/rouse/internal/pool"
 )
 
 // poolAddress is where a manager of pools is asked.

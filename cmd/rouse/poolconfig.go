@@ -14,11 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/pool"
-	"github.com/rousehq/rouse/pool/amqp"
-	"github.com/rousehq/rouse/pool/driver"
-	"github.com/rousehq/rouse/pool/driver/noop"
-	"github.com/rousehq/rouse/pool/driver/subprocess"
+	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/amqp"
+	"github.com/rousehq/rouse/internal/pool/driver"
+	"github.com/rousehq/rouse/internal/pool/driver/noop"
+	"github.com/rousehq/rouse/internal/pool/driver/subprocess"
 )
 
 // poolsFile is the file that rouse pool reads. docs/pools.md describes it, and a test compares the two.

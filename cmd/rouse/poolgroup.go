@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/rousehq/rouse/pool"
+	"github.com/rousehq/rouse/internal/pool"
 )
 
 // poolGroup names the group of a key.

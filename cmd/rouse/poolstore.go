@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pool/driver"
 	"github.com/rousehq/rouse/node"
-	"github.com/rousehq/rouse/pool/driver"
 )
 
 // storeTransport is the transport of pools whose requests are in rouse's own store: those of rouse serve.

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/rousehq/rouse/backup"
+	"github.com/rousehq/rouse/internal/backup"
 )
 
 // restoreCmd makes a store of a backup.

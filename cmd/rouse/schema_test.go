@@ -12,9 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/store/postgres"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // schema runs a command about the schema, and returns its exit code and what it printed.

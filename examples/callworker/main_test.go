@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/driver"
+	"github.com/rousehq/rouse/internal/pool/driver/subprocess"
 	"github.com/rousehq/rouse/node"
-	"github.com/rousehq/rouse/pool"
-	"github.com/rousehq/rouse/pool/driver"
-	"github.com/rousehq/rouse/pool/driver/subprocess"
 )
 
 // TestCallworker builds the example and has a pool start it, one for each key.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // installed copies the files of an example into a cache directory, of which there is one for each content, and has its dependencies

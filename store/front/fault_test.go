@@ -13,8 +13,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/store/postgres"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // volatile starts a Redis that is empty when it comes back.

@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/store/postgres"
 	"github.com/rousehq/rouse/store/storetest"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // TestMain keeps go-redis from telling of every connection that a test breaks.

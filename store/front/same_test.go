@@ -9,10 +9,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/store/mem"
 	"github.com/rousehq/rouse/store/postgres"
 	"github.com/rousehq/rouse/store/storetest"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 func TestSameAsTheModel(t *testing.T) {

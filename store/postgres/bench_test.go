@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // The benchmarks write rows of about 200 bytes in batches, and the same rows with one bare statement beside them (raw): an unnest

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // TestPlansDoNotFollowStatistics: what the statistics say of an empty table must not make anybody read all of a full one. It counts what

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // TestFullDisk lays the table on a disk of 8 MiB. What has no room is refused whole; what is there can be read and settled; and when there

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // later are migrations that this version does not know: one that this version can live with, and one that it cannot.

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/store/mem"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // TestLargeCallsArePartedByKind: a call with creates, removals and updates, which are written in transactions of their own, has the results

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/store/mem"
 	"github.com/rousehq/rouse/store/storetest"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // unsafe are the options for the tests' shared server, which does not sync.

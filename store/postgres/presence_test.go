@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // absent is what one member finds of others.

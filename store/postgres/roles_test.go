@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/store/storetest"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // asRoles makes a schema by its owner, and returns URLs of the app's role and the reader's. Roles are of the whole server, and stay.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/store/storetest"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // TestContractThroughPgBouncer: nothing is left in a session, so it does not matter that each transaction has another one.

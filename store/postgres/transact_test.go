@@ -16,7 +16,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // callers opens a connection to a schema as somebody has who makes timers in transactions of his own.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // TestSinceLeavesOutWhatTheStoreKnows: a claim since a token has what others wrote, and what this store wrote without learning that it did.

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // The benchmarks write rows of 200 bytes in batches to a server of their own, and the same rows with ZADD and HSET in MULTI beside

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // crowd creates rows in many buckets, a few times only, and returns them in their order.

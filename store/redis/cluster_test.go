@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // While a slot moves, its keys are on two servers. A script that ran on either would see a part of the shard.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/store/mem"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // life puts timers into stores and ends them, with their records, in all the ways that a batch of changes can have.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 func TestOpenRefusesServersThatLoseTimers(t *testing.T) {

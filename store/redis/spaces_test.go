@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 func TestNamespacesOfRecordsAreTold(t *testing.T) {

@@ -1,4 +1,4 @@
-// Dapr's own sidecar and placement service, and an application of its workflows, for the tests in daprtest ("make test-dapr"); and Dapr's
+// Dapr's own sidecar and placement service, and an application of its workflows, for the tests in test/dapr ("make test-dapr"); and Dapr's
 // integration tests of its scheduler, with rouse in its place ("make test-dapr-suite"). Building takes ten minutes, and some GB of cache.
 module github.com/rousehq/rouse/tools/dapr
 

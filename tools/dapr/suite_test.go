@@ -36,7 +36,7 @@ var leftOut = map[string]string{
 }
 
 // TestSuite runs the cases of Dapr's own integration tests that have to do with its scheduler, with rouse in its place. The variables by
-// which those tests find the programs are set by package daprtest.
+// which those tests find the programs are set by package test/dapr.
 func TestSuite(t *testing.T) {
 	if os.Getenv(binary.EnvKey("scheduler")) == "" {
 		t.Skip("there are no programs to test: make test-dapr-suite builds them")

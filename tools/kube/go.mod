@@ -1,7 +1,7 @@
 // The API server of Kubernetes, its controllers and its etcd, for tests that need a real one. "make kube" builds them into bin, which
 // takes ten minutes or more, and some GB of cache.
 //
-// ROUSE_KUBE_APISERVER, ROUSE_KUBE_CONTROLLERS and ROUSE_ETCD tell the tests of claim/kubelease and pool/driver/kubernetes where they
+// ROUSE_KUBE_APISERVER, ROUSE_KUBE_CONTROLLERS and ROUSE_ETCD tell the tests of internal/claim/kubelease and internal/pool/driver/kubernetes where they
 // are. The staging modules of Kubernetes have its version with a 0 in front.
 module github.com/rousehq/rouse/tools/kube
 

@@ -6,9 +6,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/sink/broker"
 	"github.com/rousehq/rouse/sink/broker/brokertest"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // BenchmarkPublish publishes to a stream in a file. The bare client publishes asynchronously, without headers and so without ids.

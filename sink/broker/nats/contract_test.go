@@ -10,10 +10,10 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/sink/broker"
 	"github.com/rousehq/rouse/sink/broker/brokertest"
 	"github.com/rousehq/rouse/sink/sinktest"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 var wrongTargets = []string{"", "nats", "nats:", "nats:there", "nats:there/", "nats:none/x", "nats://there/x", "amqp:there/x/y", "nats:there/a.*", "nats:there/a.>",

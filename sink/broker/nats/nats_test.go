@@ -13,9 +13,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/sink/broker"
 	"github.com/rousehq/rouse/sink/broker/brokertest"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // admin returns a client of the test's own.

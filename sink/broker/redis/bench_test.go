@@ -6,9 +6,9 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/sink/broker"
 	"github.com/rousehq/rouse/sink/broker/brokertest"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // BenchmarkPublish adds to a stream. The bare client does so in pipelines of 128, eight at a time, with one field an entry.

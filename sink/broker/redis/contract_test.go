@@ -9,10 +9,10 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/sink/broker"
 	"github.com/rousehq/rouse/sink/broker/brokertest"
 	"github.com/rousehq/rouse/sink/sinktest"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 var wrongTargets = []string{"", "redis", "redis:", "redis:there", "redis:there/", "redis:none/x", "redis://there/x", "rediss:there/x", "redis:there/rouse:queue:rouse",

@@ -10,9 +10,9 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/servers"
 	"github.com/rousehq/rouse/sink/broker"
 	"github.com/rousehq/rouse/sink/broker/brokertest"
+	"github.com/rousehq/rouse/test/servers"
 )
 
 // admin returns a client of the test's own.

@@ -1,0 +1,153 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/rousehq/rouse"
+	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/dapr/job"
+	"github.com/rousehq/rouse/internal/engine"
+)
+
+// ScheduleJob makes a job, or replaces one. A refused job has changed nothing.
+func (f *face) ScheduleJob(ctx context.Context, r *schedulerv1.ScheduleJobRequest) (*schedulerv1.ScheduleJobResponse, error) {
+	ref, err := f.of(ctx, r.Name, r.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	calls := f.counters.of(ref)
+	if err := f.scheduleNow(ctx, ref, r); err != nil {
+		calls.createFailed.Add(1)
+		if errors.Is(err, rouse.ErrExists) {
+			return nil, status.Error(codes.AlreadyExists, "job already exists: "+r.Name)
+		}
+		if errors.As(err, new(*rouse.Invalid)) && job.Zoned(r.Job.GetSchedule()) {
+			return nil, asUnknown(err)
+		}
+		return nil, err
+	}
+	calls.created.Add(1)
+	return &schedulerv1.ScheduleJobResponse{}, nil
+}
+
+// asUnknown returns the status of a refusal with the code that Dapr's scheduler has for all of them: daprd answers HTTP 500 to a bad time zone
+// then, and applications expect that.
+func asUnknown(err error) error {
+	p := rousev1.ErrorToStatus(err).Proto()
+	p.Code = int32(codes.Unknown)
+	return status.ErrorProto(p)
+}
+
+// scheduleNow makes the timer of a job, and writes it.
+func (f *face) scheduleNow(ctx context.Context, ref job.Ref, r *schedulerv1.ScheduleJobRequest) error {
+	now := f.timers.Now()
+	if now == 0 {
+		return rouse.ErrUnavailable
+	}
+	t, err := job.New(ref, &schedulerv1.NamedJob{Name: r.Name, Metadata: r.Metadata, Job: r.Job}, now)
+	if err != nil {
+		return err
+	}
+	return f.schedule(ctx, ref, &t, r.Overwrite)
+}
+
+// schedule writes the timer of a job.
+func (f *face) schedule(ctx context.Context, ref job.Ref, t *job.Timer, overwrite bool) error {
+	if t.Over {
+		return f.over(ctx, ref, &t.Spec, overwrite)
+	}
+	mode := engine.CreateOnly
+	if overwrite {
+		mode = engine.CreateOrReplace
+	}
+	var results []engine.PutResult
+	var err error
+	if t.First != 0 {
+		results, err = f.timers.Import(ctx, []rouse.Timer{{Key: ref.Key(), Spec: t.Spec, Due: t.First}}, mode)
+	} else {
+		results, err = f.timers.Put(ctx, []engine.Put{{Key: ref.Key(), Spec: t.Spec, Mode: mode}})
+	}
+	if err != nil {
+		return err
+	}
+	res := &results[0]
+	var inv *rouse.Invalid
+	if bounded := t.Spec.End != 0 || t.Spec.TTL != 0; bounded && errors.As(res.Err, &inv) { // it may be that no tick lies before its end
+		if f.over(ctx, ref, &t.Spec, overwrite) == nil {
+			return nil
+		}
+	}
+	if res.Err == nil && res.Replaced {
+		f.watch.Forget(ref, res.Timer.Generation)
+	}
+	return res.Err
+}
+
+// over takes a job that has no tick, as it ends before its first one: there is none of that name afterwards. It refuses what it would
+// refuse without that end.
+func (f *face) over(ctx context.Context, ref job.Ref, spec *rouse.Spec, overwrite bool) error {
+	open := *spec
+	open.End, open.TTL = 0, 0
+	if _, err := f.timers.Preview(ctx, ref.Key(), open, 0, 1); err != nil {
+		return err
+	}
+	if overwrite {
+		return f.remove(ctx, ref)
+	}
+	switch _, err := f.timers.Get(ctx, ref.Key()); {
+	case err == nil:
+		return rouse.ErrExists
+	case !errors.Is(err, rouse.ErrNotFound):
+		return err
+	}
+	return nil
+}
+
+// GetJob gives a job back as it was scheduled, with the failure policy that it has.
+func (f *face) GetJob(ctx context.Context, r *schedulerv1.GetJobRequest) (*schedulerv1.GetJobResponse, error) {
+	ref, err := f.of(ctx, r.Name, r.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	t, err := f.timers.Get(ctx, ref.Key())
+	if errors.Is(err, rouse.ErrNotFound) {
+		return nil, status.Error(codes.NotFound, "job not found: "+r.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	named, err := job.Read(&t.Spec)
+	if err != nil {
+		return nil, err
+	}
+	return &schedulerv1.GetJobResponse{Job: named.Job}, nil
+}
+
+// DeleteJob removes a job, if it is there. No trigger of it is sent after the answer, but for one that was on its way.
+func (f *face) DeleteJob(ctx context.Context, r *schedulerv1.DeleteJobRequest) (*schedulerv1.DeleteJobResponse, error) {
+	ref, err := f.of(ctx, r.Name, r.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.remove(ctx, ref); err != nil {
+		return nil, err
+	}
+	f.counters.of(ref).deleted.Add(1)
+	return &schedulerv1.DeleteJobResponse{}, nil
+}
+
+// remove deletes a job, if it is there.
+func (f *face) remove(ctx context.Context, ref job.Ref) error {
+	_, err := f.timers.Delete(ctx, ref.Key(), 0)
+	if err != nil && !errors.Is(err, rouse.ErrNotFound) {
+		return err
+	}
+	f.watch.Forget(ref, math.MaxUint64)
+	return nil
+}

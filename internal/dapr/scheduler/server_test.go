@@ -1,0 +1,73 @@
+package scheduler
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse/internal/dapr/watch"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+// Connections beyond the limit are closed at once, counted and logged, and those that are open go on.
+func TestMoreConnectionsThanMayBe(t *testing.T) {
+	var log bytes.Buffer
+	h := open(t, mem.New(), func(o *Options) { o.MaxConns, o.Log = 3, slog.New(slog.NewTextHandler(&log, nil)) })
+	h.put(app("a"), "x", due("1h")) // over one connection
+	var open []net.Conn
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", h.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, conn)
+		return conn
+	}
+	dial()
+	dial()
+	for h.server.Counts().Conns < 3 {
+		time.Sleep(time.Millisecond)
+	}
+	for range 2 {
+		conn := dial()
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
+		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("a connection beyond the limit: %v", err)
+		}
+	}
+	if c := h.server.Counts(); c.Conns != 3 || c.RefusedConns != 2 {
+		t.Errorf("%d connections are open, %d were refused", c.Conns, c.RefusedConns)
+	}
+	h.put(app("a"), "y", due("1h"))
+	for _, conn := range open {
+		conn.Close()
+	}
+	for h.server.Counts().Conns > 1 {
+		time.Sleep(time.Millisecond)
+	}
+	h.stop()
+	if text := log.String(); strings.Count(text, "dapr-connections") != 1 || !strings.Contains(text, "most=3") {
+		t.Errorf("logged: %s", text)
+	}
+}
+
+// A server that is to end at once ends well, whether it has begun to serve or not.
+func TestServerThatEndsAtOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 200 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := New(Options{Timers: kept{}, Watch: watch.New(watch.Options{})}).Run(ctx, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,497 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rousehq/rouse"
+	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/internal/dapr/job"
+	"github.com/rousehq/rouse/internal/dapr/watch"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/schedule"
+	"github.com/rousehq/rouse/sink"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+// world is the face over a running engine in virtual time, without a network.
+type world struct {
+	*face
+	t      *testing.T
+	engine *engine.Engine
+	began  time.Time
+}
+
+// bubble runs a test in a world.
+func bubble(t *testing.T, test func(t *testing.T, w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(30 * 365 * 24 * time.Hour) // bubbles begin in 2000, where the times that a timer may have begin
+		sinks := watch.New(watch.Options{})
+		e := engine.New(mem.New(), claim.NewSole(1), sink.Mux{job.Scheme[:len(job.Scheme)-1]: sinks}, engine.Options{Compile: schedule.Compile, Look: -1})
+		ctx, stop := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := e.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		w := &world{face: &face{counters: &counters{}, timers: e, watch: sinks, draining: ctx}, t: t, engine: e, began: time.Now()}
+		test(t, w)
+		sinks.Drain()
+		stop()
+		running.Wait()
+		sinks.Close()
+		sinks.Wait()
+	})
+}
+
+func (w *world) schedule(m *schedulerv1.JobMetadata, name string, j *schedulerv1.Job, overwrite bool) error {
+	_, err := w.ScheduleJob(context.Background(), &schedulerv1.ScheduleJobRequest{Name: name, Job: j, Metadata: m, Overwrite: overwrite})
+	return err
+}
+
+func (w *world) put(name string, j *schedulerv1.Job) {
+	w.t.Helper()
+	if err := w.schedule(app("a"), name, j, false); err != nil {
+		w.t.Fatalf("%s: %v", name, err)
+	}
+	w.began = time.Now()
+}
+
+func (w *world) delete(name string) {
+	w.t.Helper()
+	if _, err := w.DeleteJob(context.Background(), &schedulerv1.DeleteJobRequest{Name: name, Metadata: app("a")}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// there says whether a job is there.
+func (w *world) there(name string) bool {
+	w.t.Helper()
+	synctest.Wait()
+	_, err := w.GetJob(context.Background(), &schedulerv1.GetJobRequest{Name: name, Metadata: app("a")})
+	return err == nil
+}
+
+// key is that of a job's timer.
+func (w *world) key(name string) rouse.Key {
+	w.t.Helper()
+	ref, err := job.Of(name, app("a"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return ref.Key()
+}
+
+// peer is a watch without a network.
+type peer struct {
+	grpc.ServerStream
+	w        *world
+	ctx      context.Context
+	cut      context.CancelFunc
+	requests chan *schedulerv1.WatchJobsRequest
+	came     chan *schedulerv1.WatchJobsResponse
+	over     chan error
+}
+
+// join opens a watch.
+func (w *world) join(initial *schedulerv1.WatchJobsRequestInitial) *peer {
+	p := &peer{w: w, requests: make(chan *schedulerv1.WatchJobsRequest, 10_000), came: make(chan *schedulerv1.WatchJobsResponse, 10_000), over: make(chan error, 1)}
+	p.ctx, p.cut = context.WithCancel(context.Background())
+	p.requests <- &schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Initial{Initial: initial}}
+	go func() {
+		p.over <- w.WatchJobs(p)
+		p.cut()
+	}()
+	synctest.Wait()
+	return p
+}
+
+func (p *peer) Context() context.Context     { return p.ctx }
+func (p *peer) SendHeader(metadata.MD) error { return nil }
+
+func (p *peer) Recv() (*schedulerv1.WatchJobsRequest, error) {
+	select {
+	case r := <-p.requests:
+		if r == nil {
+			return nil, io.EOF
+		}
+		return r, nil
+	case <-p.ctx.Done():
+		return nil, p.ctx.Err()
+	}
+}
+
+func (p *peer) Send(m *schedulerv1.WatchJobsResponse) error {
+	p.came <- proto.Clone(m).(*schedulerv1.WatchJobsResponse)
+	return nil
+}
+
+// at takes the next trigger, which is to come so long after the last job was scheduled, and not earlier.
+func (p *peer) at(want time.Duration) *schedulerv1.WatchJobsResponse {
+	p.w.t.Helper()
+	const slack = 20 * time.Millisecond // of a store's clock that is cut to milliseconds, and of what begins as late as it may
+	select {
+	case m := <-p.came:
+		if got := time.Since(p.w.began); got < want || got > want+slack {
+			p.w.t.Fatalf("%s was triggered %v after it was scheduled, want %v", m.Name, got, want)
+		}
+		return m
+	case <-time.After(100 * 24 * time.Hour):
+		p.w.t.Fatalf("no trigger came, want one after %v", want)
+	}
+	return nil
+}
+
+// none demands that nothing comes for so long.
+func (p *peer) none(d time.Duration) {
+	p.w.t.Helper()
+	select {
+	case m := <-p.came:
+		p.w.t.Fatalf("%s was triggered %v after it was scheduled, and should not have", m.Name, time.Since(p.w.began))
+	case <-time.After(d):
+	}
+}
+
+func (p *peer) answer(m *schedulerv1.WatchJobsResponse, s schedulerv1.WatchJobsRequestResultStatus) {
+	p.requests <- &schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Result{
+		Result: &schedulerv1.WatchJobsRequestResult{Id: m.Id, Status: s}}}
+	synctest.Wait()
+}
+
+func (p *peer) done(m *schedulerv1.WatchJobsResponse) {
+	p.answer(m, schedulerv1.WatchJobsRequestResultStatus_SUCCESS)
+}
+
+func (p *peer) fail(m *schedulerv1.WatchJobsResponse) {
+	p.answer(m, schedulerv1.WatchJobsRequestResultStatus_FAILED)
+}
+
+func (p *peer) leave() {
+	p.cut()
+	<-p.over
+	synctest.Wait()
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+func TestTicksDoNotDrift(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		p := w.join(jobsOf("a"))
+		w.put("x", &schedulerv1.Job{Schedule: proto.String("@every 1s"), Repeats: proto.Uint32(4)})
+		for i := range 4 {
+			m := p.at(seconds(float64(i + 1)))
+			time.Sleep(300 * time.Millisecond)
+			p.done(m)
+		}
+		if w.there("x") {
+			t.Error("the job is there after its repeats")
+		}
+		p.none(time.Minute)
+	})
+}
+
+// Every tick that is missed is delivered, one after each answer.
+func TestMissedTicksComeOneAfterTheOther(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		p := w.join(jobsOf("a"))
+		w.put("x", every("@every 1s"))
+		m := p.at(seconds(1))
+		p.none(seconds(3.2)) // a job does not overlap itself
+		for range 3 {
+			p.done(m)
+			m = p.at(seconds(4.2))
+		}
+		p.none(seconds(0.5))
+		p.done(m)
+		p.done(p.at(seconds(5)))
+		p.done(p.at(seconds(6)))
+	})
+}
+
+// There is no deadline for an answer.
+func TestSilentWatchHoldsItsTrigger(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		p, q := w.join(jobsOf("a")), w.join(jobsOf("a"))
+		w.put("x", due("1s"))
+		m := p.at(seconds(1))
+		p.none(2 * time.Hour)
+		q.none(time.Second)
+		p.done(m)
+		if w.there("x") {
+			t.Error("the answer after two hours did not count")
+		}
+	})
+}
+
+func TestRetriesOfAOneShotJob(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		p := w.join(jobsOf("a"))
+		w.put("x", due("10s"))
+		for i := range 4 {
+			m := p.at(seconds(10 + float64(i)))
+			time.Sleep(200 * time.Millisecond) // retries are apart from when they were sent
+			p.fail(m)
+			if there := w.there("x"); there != (i < 3) {
+				t.Errorf("after failure %d the job is there: %v", i+1, there)
+			}
+		}
+		p.none(time.Minute)
+	})
+}
+
+func TestRetriesOfARecurringJob(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		p := w.join(jobsOf("a"))
+		w.put("x", every("@every 5s"))
+		for _, s := range []float64{5, 6, 7, 8, 10, 11} {
+			p.fail(p.at(seconds(s)))
+		}
+		p.done(p.at(seconds(12)))
+		p.done(p.at(seconds(15)))
+	})
+}
+
+func TestPolicyDrop(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		p := w.join(jobsOf("a"))
+		drop := &schedulerv1.JobFailurePolicy{Policy: &schedulerv1.JobFailurePolicy_Drop{Drop: &schedulerv1.JobFailurePolicyDrop{}}}
+		w.put("x", &schedulerv1.Job{Schedule: proto.String("@every 1s"), Repeats: proto.Uint32(2), FailurePolicy: drop})
+		p.fail(p.at(seconds(1)))
+		p.fail(p.at(seconds(2))) // a tick that is dropped counts
+		if w.there("x") {
+			t.Error("the job is there after its repeats")
+		}
+		p.none(time.Minute)
+	})
+}
+
+func TestPolicyWithoutEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		p := w.join(jobsOf("a"))
+		j := due("1s")
+		j.FailurePolicy = &schedulerv1.JobFailurePolicy{Policy: &schedulerv1.JobFailurePolicy_Constant{Constant: &schedulerv1.JobFailurePolicyConstant{}}}
+		w.put("x", j)
+		for range rouse.MaxAttempts + 100 {
+			p.fail(<-p.came)
+		}
+		p.done(<-p.came)
+		if w.there("x") {
+			t.Error("the job is there after it was done")
+		}
+	})
+}
+
+// What nobody watches for is no failure, does not end by its time to live, and comes at once to who watches, with its catch-up ticks.
+func TestStaging(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.put("x", &schedulerv1.Job{Schedule: proto.String("@every 1s"), Ttl: proto.String("3s")})
+		w.put("y", due("1s"))
+		time.Sleep(10 * time.Minute)
+		w.began = time.Now()
+		p := w.join(jobsOf("a"))
+		counts := map[string]int{}
+		for range 4 {
+			m := p.at(0)
+			counts[m.Name]++
+			p.done(m)
+		}
+		if counts["x"] != 3 || counts["y"] != 1 || w.there("x") || w.there("y") {
+			t.Errorf("%v came", counts)
+		}
+	})
+}
+
+func TestWatchThatEndsGivesItsTriggersToTheNextAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		p := w.join(jobsOf("a"))
+		w.put("x", due("1s"))
+		p.at(seconds(1))
+		q := w.join(jobsOf("a"))
+		for range 10 { // more often than there are retries
+			time.Sleep(time.Second)
+			w.began = time.Now()
+			p.leave()
+			m := q.at(0)
+			if m.Id != 1 {
+				t.Errorf("the first trigger of a watch has the id %d", m.Id)
+			}
+			p, q = q, w.join(jobsOf("a"))
+		}
+		p.leave()
+		q.leave() // nobody is there for a while
+		time.Sleep(10 * time.Minute)
+		w.began = time.Now()
+		p = w.join(jobsOf("a"))
+		p.fail(p.at(0))
+		p.done(p.at(seconds(1))) // it has all of its retries
+	})
+}
+
+func TestOverwriteInFlight(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		p := w.join(jobsOf("a"))
+		w.put("x", due("1s"))
+		old := p.at(seconds(1))
+		if err := w.schedule(app("a"), "x", due("10s"), true); err != nil {
+			t.Fatal(err)
+		}
+		w.began = time.Now()
+		p.fail(old) // is of no effect
+		m := p.at(seconds(10))
+		p.done(old)
+		if !w.there("x") {
+			t.Error("an answer for the old job ended the new one")
+		}
+		p.done(m)
+		if w.there("x") {
+			t.Error("the new job is there after it was done")
+		}
+	})
+}
+
+func TestDeleteInFlightEndsRetries(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		p := w.join(jobsOf("a"))
+		w.put("x", every("@every 1s"))
+		m := p.at(seconds(1))
+		w.delete("x")
+		p.fail(m)
+		p.none(time.Minute)
+		w.put("x", due("1s"))
+		p.at(seconds(1))
+		w.delete("x")
+		p.leave()
+		q := w.join(jobsOf("a")) // it goes to nobody else either
+		q.none(time.Minute)
+	})
+}
+
+// What waits for somebody to watch is not sent if it was deleted, replaced or paused meanwhile, by whatever way.
+func TestStagedJobsThatAreNotToBeSentAnyMore(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		for _, name := range []string{"deleted", "deleted as a timer", "replaced", "paused", "paused and resumed"} {
+			w.put(name, due("1s"))
+		}
+		time.Sleep(time.Minute)
+		w.delete("deleted")
+		if _, err := w.engine.Delete(context.Background(), w.key("deleted as a timer"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.schedule(app("a"), "replaced", due("10m"), true); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"paused", "paused and resumed"} {
+			if _, err := w.engine.Pause(context.Background(), w.key(name), "", 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.engine.Resume(context.Background(), w.key("paused and resumed")); err != nil {
+			t.Fatal(err)
+		}
+		w.began = time.Now()
+		p := w.join(jobsOf("a"))
+		if m := p.at(0); m.Name != "paused and resumed" {
+			t.Errorf("%s was triggered", m.Name)
+		}
+		p.none(time.Minute)
+		if m := p.at(10 * time.Minute); m.Name != "replaced" {
+			t.Errorf("%s was triggered", m.Name)
+		}
+		if _, err := w.engine.Resume(context.Background(), w.key("paused")); err != nil {
+			t.Fatal(err)
+		}
+		if m := p.at(10 * time.Minute); m.Name != "paused" {
+			t.Errorf("%s was triggered", m.Name)
+		}
+	})
+}
+
+func TestDueTimeInThePast(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		p := w.join(jobsOf("a"))
+		w.put("once", due("-1h"))
+		p.done(p.at(0))
+		w.put("x", &schedulerv1.Job{Schedule: proto.String("@every 1s"), DueTime: proto.String(time.Now().Add(-2500 * time.Millisecond).Format(time.RFC3339Nano))})
+		for range 3 { // at its due time, and what was missed since
+			p.done(p.at(0))
+		}
+		p.done(p.at(seconds(0.5)))
+		p.done(p.at(seconds(1.5)))
+		if err := w.schedule(app("a"), "x", &schedulerv1.Job{Schedule: proto.String("0 0 * * * *"), DueTime: proto.String("2000-01-01T00:00:00Z"),
+			Repeats: proto.Uint32(2)}, true); err != nil {
+			t.Fatal(err)
+		}
+		w.began = time.Now()
+		p.done(p.at(0))
+		p.done(p.at(0))
+		if w.there("x") {
+			t.Error("the job is there after its repeats")
+		}
+	})
+}
+
+// A first tick that is due at once, as that of most reminders is, is not missed because time goes on while the job is written.
+func TestDueAtOnceAndThenByTheSchedule(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		p := w.join(jobsOf("a"))
+		in := func(d time.Duration) string { return time.Now().Add(d).Format(time.RFC3339Nano) }
+		for _, at := range []func() string{func() string { return "0s" }, func() string { return in(0) }, func() string { return in(time.Millisecond) },
+			func() string { return in(2 * time.Millisecond) }} {
+			w.put("x", &schedulerv1.Job{Schedule: proto.String("@every 10m"), DueTime: proto.String(at())})
+			p.done(p.at(0))
+			w.delete("x")
+			w.put("y", &schedulerv1.Job{Schedule: proto.String("@yearly"), DueTime: proto.String(at()), Repeats: proto.Uint32(1)})
+			p.done(p.at(0))
+			if w.there("y") {
+				t.Error("the job is there after its repeats")
+			}
+		}
+		w.put("z", &schedulerv1.Job{Schedule: proto.String("@every 10m"), DueTime: proto.String("0s")})
+		p.done(p.at(0))
+		p.done(p.at(10 * time.Minute))
+	})
+}
+
+// A job whose time to live ends before its first tick is taken, and gone at once.
+func TestJobThatIsOverBeforeItBegins(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		for i, j := range []*schedulerv1.Job{
+			{Schedule: proto.String("@every 5s"), Ttl: proto.String("3s")},
+			{Schedule: proto.String("@yearly"), Ttl: proto.String("1ms")},
+			{Schedule: proto.String("@every 5s"), Ttl: proto.String("-3s")},
+			{Schedule: proto.String("@every 5s"), Ttl: proto.String(time.Now().Add(time.Second).Format(time.RFC3339))},
+		} {
+			name := fmt.Sprint("j", i)
+			w.put(name, j)
+			if w.there(name) {
+				t.Errorf("job %d is there", i)
+			}
+			w.put(name, due("1h"))
+			if err := w.schedule(app("a"), name, j, false); err == nil {
+				t.Errorf("job %d replaces another one that it should not", i)
+			}
+			if !w.there(name) {
+				t.Errorf("job %d has removed another one that it should not", i)
+			}
+			if err := w.schedule(app("a"), name, j, true); err != nil || w.there(name) {
+				t.Errorf("job %d does not replace another one: %v", i, err)
+			}
+		}
+		wrong := &schedulerv1.Job{Schedule: proto.String("TZ=Nowhere/Atall @daily"), Ttl: proto.String("-1s")}
+		if err := w.schedule(app("a"), "x", wrong, false); err == nil {
+			t.Error("a time zone that there is not is taken of a job that is over")
+		}
+	})
+}

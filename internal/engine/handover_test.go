@@ -1,0 +1,327 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/schedule"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+// parade is nodes that stop and start again in order while timers fire every half a second, and a receiver that is quick for all timers
+// but those whose names begin with "slow", which take eight seconds.
+type parade struct {
+	t        *testing.T
+	seed     int
+	store    *mem.Store
+	strategy func(m *marcher) rouse.Strategy
+	rnd      *rand.Rand
+	begun    int // nodes, so far
+
+	mu      sync.Mutex
+	last    map[string]time.Time     // when a timer was sent
+	silence map[string]time.Duration // the longest between two sends
+	sent    map[string]string        // by fire id: who sent it
+	answers map[string]time.Time     // when it was answered
+	doubles []string
+	since   time.Time // silence counts from here
+}
+
+func (p *parade) intn(n int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rnd.IntN(n)
+}
+
+// marcher is a node of a parade.
+type marcher struct {
+	*Engine
+	p     *parade
+	name  string
+	wire  *wire
+	grain int
+	stop  func()
+	kill  func()
+}
+
+func (m *marcher) Check(*rouse.Spec) error { return nil }
+
+func (m *marcher) Lane(_ string, spec *rouse.Spec) rouse.Lane {
+	return rouse.Lane{Name: spec.Target, Limit: 100, Batch: 1}
+}
+
+func (m *marcher) Deliver(_ context.Context, fires []rouse.Fire, settle func(int, rouse.Outcome)) {
+	for i, f := range fires {
+		if m.wire.cut.Load() {
+			return // its process is dead
+		}
+		m.p.arrive(m.name, f)
+		if f.Name[:4] == "slow" {
+			time.Sleep(8 * time.Second)
+		} else {
+			time.Sleep(time.Duration(1+m.p.intn(60)) * time.Millisecond)
+		}
+		if m.wire.cut.Load() {
+			return
+		}
+		m.p.answered(f)
+		settle(i, rouse.Outcome{Verdict: rouse.Done})
+	}
+}
+
+func (p *parade) arrive(node string, f rouse.Fire) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if by, ok := p.sent[f.ID]; ok {
+		p.doubles = append(p.doubles, fmt.Sprintf("%s due %v: by %s, answered %v ago, and by %s", f.Name, f.Due, by, now.Sub(p.answers[f.ID]), node))
+	}
+	p.sent[f.ID] = node
+	if from := p.last[f.Name]; !from.IsZero() && !p.since.IsZero() {
+		if from.Before(p.since) {
+			from = p.since
+		}
+		p.silence[f.Name] = max(p.silence[f.Name], now.Sub(from))
+	}
+	p.last[f.Name] = now
+}
+
+func (p *parade) answered(f rouse.Fire) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answers[f.ID] = time.Now()
+}
+
+// start starts a life of a node.
+func (p *parade) start(name string) *marcher {
+	p.t.Helper()
+	w := &wire{Shared: p.store, presence: p.store, rnd: rand.New(rand.NewPCG(uint64(p.intn(1<<30)), 1))}
+	p.mu.Lock()
+	p.begun++
+	m := &marcher{p: p, name: name, wire: w, grain: p.begun % Grains}
+	p.mu.Unlock()
+	m.Engine = New(w, p.strategy(m), m, Options{Compile: schedule.Compile, Buckets: 8, Shared: true, Grain: m.grain})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = m.Run(ctx) }()
+	if err := m.ClockMoved(ctx); err != nil {
+		p.t.Error(err)
+	}
+	var once sync.Once
+	m.stop = func() { once.Do(func() { cancel(); <-ended }) }
+	m.kill = func() { w.cut.Store(true); w.detach(); cancel() }
+	return m
+}
+
+// put creates timers by way of the nodes in turn.
+func (p *parade) put(nodes []*marcher, prefix string, n int) {
+	for i := range n {
+		put := Put{Key: key(fmt.Sprint(prefix, i)), Mode: CreateOnly, Spec: rouse.Spec{Target: "test:" + prefix, Schedule: "@every 500ms", Overlap: rouse.OverlapSkip}}
+		if _, err := nodes[i%len(nodes)].Put(p.t.Context(), []Put{put}); err != nil {
+			p.t.Error(err)
+		}
+		time.Sleep(17 * time.Millisecond)
+	}
+}
+
+// silences returns the 99th of a hundred of the longest times without a send, and the longest, of the quick timers.
+func (p *parade) silences() (p99, most time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []time.Duration
+	for name, d := range p.silence {
+		if name[:4] != "slow" {
+			all = append(all, d)
+		}
+	}
+	slices.Sort(all)
+	if len(all) == 0 {
+		return 0, 0
+	}
+	return all[len(all)*99/100], all[len(all)-1]
+}
+
+// count begins to count silence.
+func (p *parade) count() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.since = time.Now()
+	clear(p.silence)
+}
+
+// parades runs a test in a bubble for several seeds; ROUSE_SEEDS says how many.
+func parades(t *testing.T, test func(t *testing.T, p *parade)) {
+	seeds := 2
+	if n, err := strconv.Atoi(os.Getenv("ROUSE_SEEDS")); err == nil {
+		seeds = n
+	}
+	for name, strategy := range map[string]func(m *marcher) rouse.Strategy{
+		"bucket": func(m *marcher) rouse.Strategy {
+			return claim.NewShare(m.wire, claim.ShareOptions{MemberOptions: m.membership(), Buckets: 8})
+		},
+		"lease": func(m *marcher) rouse.Strategy {
+			return claim.Join(claim.NewLease(8, 10*time.Second), claim.NewMember(m.wire, m.membership()))
+		},
+		"tick": func(m *marcher) rouse.Strategy {
+			return claim.Join(claim.NewTick(m.wire, m.wire, claim.TickOptions{Node: m.name, Buckets: 8, Hold: 10 * time.Second}), claim.NewMember(m.wire, m.membership()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range seeds {
+				synctest.Test(t, func(t *testing.T) {
+					p := &parade{t: t, seed: seed, store: mem.New(), strategy: strategy, rnd: rand.New(rand.NewPCG(uint64(seed), 3)), last: map[string]time.Time{},
+						silence: map[string]time.Duration{}, sent: map[string]string{}, answers: map[string]time.Time{}}
+					test(t, p)
+					for _, d := range p.doubles {
+						t.Errorf("seed %d: sent twice: %s", seed, d)
+					}
+				})
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+// membership lets nodes know of each other, as the node package does.
+func (m *marcher) membership() claim.MemberOptions {
+	return claim.MemberOptions{Node: m.name, Presence: m.wire, Address: m.name + ":80", Refuses: func(context.Context, string) bool { return true },
+		Data: func() []byte { return []byte(strconv.Itoa(m.grain)) },
+		Died: func(ctx context.Context, dead claim.Node) {
+			nodes, err := claim.Nodes(ctx, m.wire)
+			if err != nil {
+				return
+			}
+			me := slices.IndexFunc(nodes, func(n claim.Node) bool { return n.ID == m.name })
+			grain, _ := strconv.Atoi(string(dead.Data))
+			if err := m.Inherit(ctx, grain, func(b uint32) bool { return int(b)%len(nodes) == me }); err != nil {
+				m.p.t.Error(err)
+			}
+		}}
+}
+
+// TestADeadNodesTimersGoOnAtOnce: a node dies, and others fire all that it had, what it held, too.
+func TestADeadNodesTimersGoOnAtOnce(t *testing.T) {
+	parades(t, func(t *testing.T, p *parade) {
+		nodes := []*marcher{p.start("n1"), p.start("n2"), p.start("n3")}
+		time.Sleep(5 * time.Second)
+		p.put(nodes, "quick", 40)
+		time.Sleep(5 * time.Second)
+		for k := range 2 {
+			p.count()
+			nodes[k].kill()
+			time.Sleep(3 * time.Second)
+			p99, most := p.silences()
+			if quiet := p.quiet(); quiet > 0 {
+				t.Errorf("seed %d: %d timers were not sent in three seconds", p.seed, quiet)
+			}
+			if most > 1500*time.Millisecond {
+				t.Errorf("seed %d: the timers were silent for %v, at p99 for %v", p.seed, most, p99)
+			}
+			nodes[k] = p.start(fmt.Sprint("n", k+1, "-again"))
+			time.Sleep(5 * time.Second)
+		}
+		p.doubles = nil             // what was out with the dead is sent again
+		time.Sleep(2 * time.Minute) // the dead give up
+		for _, m := range nodes {
+			m.stop()
+		}
+	})
+}
+
+// quiet returns how many timers were not sent since count.
+func (p *parade) quiet() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, at := range p.last {
+		if at.Before(p.since) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestNodesThatComeAndGoAreNotNoticed: nodes stop and start again, one after the other. No timer is silent for longer than it always is, whatever
+// other timers' receivers are at, and nothing is sent twice.
+func TestNodesThatComeAndGoAreNotNoticed(t *testing.T) {
+	parades(t, func(t *testing.T, p *parade) {
+		nodes := []*marcher{p.start("n1"), p.start("n2"), p.start("n3")}
+		time.Sleep(5 * time.Second)
+		p.put(nodes, "quick", 40)
+		p.put(nodes, "slow", 8)
+		time.Sleep(5 * time.Second)
+		var ending sync.WaitGroup
+		for i := range 4 {
+			for k := range nodes {
+				p.count()
+				old := nodes[k]
+				ending.Go(old.stop)
+				time.Sleep(time.Duration(p.intn(3000)) * time.Millisecond)
+				if i%2 == 0 {
+					ending.Wait()
+				}
+				_, stopped := p.silences()
+				p.count()
+				nodes[k] = p.start(fmt.Sprint("n", k+1, "-", i))
+				time.Sleep(time.Duration(p.intn(5000)) * time.Millisecond)
+				if _, started := p.silences(); max(started, stopped) > 800*time.Millisecond {
+					t.Errorf("seed %d, restart %d of %s: timers of half a second were silent for %v when a node stopped, and for %v when one started", p.seed, i, old.name, stopped, started)
+				}
+			}
+		}
+		ending.Wait()
+		for _, m := range nodes {
+			m.stop()
+		}
+	})
+}
+
+// hiccup is a store whose next writes fail, so many of them, without being made.
+type hiccup struct {
+	rouse.Shared
+	left atomic.Int32
+}
+
+func (h *hiccup) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+	if h.left.Add(-1) >= 0 {
+		return nil, errWire
+	}
+	return h.Shared.Apply(ctx, changes)
+}
+
+// TestTheLastOutcomesOfANodeThatStopsAreWritten: what a node sent just before it stopped is not sent again by the next one, also where its
+// first write of the outcome fails.
+func TestTheLastOutcomesOfANodeThatStopsAreWritten(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		h := &hiccup{Shared: store}
+		seat := newSeat(0, 1)
+		mine, theirs := &recorder{}, &recorder{}
+		mine.answer = func(context.Context, rouse.Fire) rouse.Outcome {
+			time.Sleep(time.Second)
+			h.left.Store(2)
+			return rouse.Outcome{Verdict: rouse.Done}
+		}
+		a := join(t, h, seat, mine, Options{})
+		a.put("last", "@after 1s")
+		time.Sleep(1500 * time.Millisecond) // the attempt is out
+		a.stop()
+		join(t, store, newSeat(0, 1), theirs, Options{})
+		time.Sleep(30 * time.Second)
+		if len(mine.got()) != 1 || len(theirs.got()) != 0 {
+			t.Errorf("sent by the node that stopped %v, and by the next one %v", names(mine.got()), names(theirs.got()))
+		}
+	})
+}

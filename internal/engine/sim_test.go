@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+// The simulation runs engines in virtual time on one store, with clients that create, replace, delete, read, pause, resume, skip
+// and run by way of any of them, and receivers that fail, refuse and hang; the checker judges what was seen from outside. What
+// goes wrong beside that is the layout's: a store that stalls, fails before and after it wrote, and loses answers; crashes; nodes
+// that freeze; nodes that stop and start in an orderly way; or nothing, where nothing is excused.
+//
+// A seed names a run: ROUSE_SEED=n repeats one, as far as goroutines run in the same order; ROUSE_SEEDS=n runs so many;
+// ROUSE_HISTORIES names a directory for the histories of runs that failed.
+func TestSimulation(t *testing.T) {
+	for _, l := range layouts {
+		t.Run(l.name, func(t *testing.T) { simulations(t, l) })
+	}
+}
+
+// layout is how many nodes there are, how they share the work, and what goes wrong.
+type layout struct {
+	name     string
+	nodes    int
+	seeds    int
+	musts    int // occurrences that have to arrive in a run, on average at least; crashes excuse some
+	strategy func(node string, store rouse.Shared) rouse.Strategy
+
+	faulty   bool          // the store misbehaves, and nodes crash
+	freezes  bool          // nodes stand still for longer than leases and holds
+	restarts bool          // nodes stop and start again, in an orderly way
+	scatter  bool          // the first node keeps nothing that it is asked to write
+	late     time.Duration // how late an occurrence may be where nothing is excused
+}
+
+func simSole(string, rouse.Shared) rouse.Strategy { return claim.NewSole(2) }
+
+func simShare(node string, store rouse.Shared) rouse.Strategy {
+	return claim.NewShare(store, claim.ShareOptions{MemberOptions: claim.MemberOptions{Node: node, TTL: 6 * time.Second}, Buckets: 2})
+}
+
+func simTick(node string, store rouse.Shared) rouse.Strategy {
+	return claim.NewTick(store, store, claim.TickOptions{Node: node, Buckets: 2, Hold: simHold})
+}
+
+func simLease(string, rouse.Shared) rouse.Strategy { return claim.NewLease(2, simHold) }
+
+// simHold is how long holds are.
+const simHold = 8 * time.Second
+
+var layouts = []layout{
+	{name: "one node", nodes: 1, seeds: 30, musts: 30, strategy: simSole, faulty: true, late: time.Second},
+	{name: "bucket", nodes: 3, seeds: 20, musts: 15, strategy: simShare, faulty: true, late: time.Second},
+	{name: "tick", nodes: 3, seeds: 12, musts: 15, strategy: simTick, faulty: true, late: time.Second},
+	{name: "lease", nodes: 3, seeds: 20, musts: 15, strategy: simLease, faulty: true, late: time.Second},
+	{name: "bucket, freezing", nodes: 3, seeds: 12, musts: 15, strategy: simShare, freezes: true, late: 2 * time.Second},
+	{name: "lease, freezing", nodes: 3, seeds: 12, musts: 15, strategy: simLease, freezes: true, late: 2 * time.Second},
+	{name: "bucket, rolling", nodes: 3, seeds: 12, musts: 15, strategy: simShare, restarts: true, late: 3 * time.Second},
+	{name: "lease, rolling", nodes: 3, seeds: 12, musts: 15, strategy: simLease, restarts: true, late: 3 * time.Second},
+	{name: "one node, calm", nodes: 1, seeds: 6, musts: 15, strategy: simSole, late: time.Second},
+	{name: "bucket, calm", nodes: 3, seeds: 12, musts: 15, strategy: simShare, scatter: true, late: 2 * time.Second},
+	{name: "lease, calm", nodes: 3, seeds: 12, musts: 15, strategy: simLease, scatter: true, late: 2 * time.Second},
+	{name: "tick, calm", nodes: 3, seeds: 8, musts: 15, strategy: simTick, late: 3 * time.Second},
+}
+
+func simulations(t *testing.T, l layout) {
+	seeds := l.seeds
+	if n, err := strconv.Atoi(os.Getenv("ROUSE_SEEDS")); err == nil {
+		seeds = n
+	} else if testing.Short() {
+		seeds = min(seeds, 3)
+	}
+	if n, err := strconv.Atoi(os.Getenv("ROUSE_SEED")); err == nil {
+		synctest.Test(t, func(t *testing.T) { simulate(t, l, uint64(n)) })
+		return
+	}
+	musts, failed := 0, 0
+	for seed := range seeds {
+		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { musts += simulate(t, l, uint64(seed)) })
+		}) {
+			if failed++; failed == 3 {
+				t.Fatalf("%d of %d seeds failed", failed, seed+1)
+			}
+		}
+	}
+	if failed == 0 && musts < l.musts*seeds {
+		t.Errorf("only %d occurrences had to arrive in %d runs: the simulation proves little", musts, seeds)
+	}
+}
+
+func simulate(t *testing.T, l layout, seed uint64) (musts int) {
+	var out bytes.Buffer
+	w := &world{t: t, layout: l, nodes: make([]*station, l.nodes), log: history.NewWriter(&out), store: mem.New(),
+		rnd: rand.New(rand.NewPCG(seed, 7)), gens: map[uint64]uint64{}, edits: times{}, writes: times{}, pauseEnds: times{}, dues: times{},
+		ran: map[occasion]bool{}, cutOff: map[occasion]bool{}}
+	cfg := history.Config{Handovers: l.restarts || l.faulty || l.freezes, MaxLate: l.late, ClockErr: 10 * time.Millisecond, Recovery: 15 * time.Second, Lease: 30 * time.Second,
+		MinBackoff: 100 * time.Millisecond, MaxBackoff: 5 * time.Second, AttemptTimeout: 30 * time.Second, DST: history.Vixie}
+	cfg.Records = !l.faulty && !l.freezes
+	cfg.StrictDup, cfg.ZombieOK = cfg.Records, l.freezes
+	w.write(cfg)
+	stop := make(chan struct{})
+	events := make(chan event)
+	var engines, clients sync.WaitGroup
+	for node := range l.nodes {
+		engines.Go(func() { w.run(node, stop, events) })
+	}
+	synctest.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	for i := range 25 {
+		clients.Go(func() { w.client(ctx, fmt.Sprintf("%c%d", 'a'+i%3, i)) })
+	}
+	for range 3 {
+		time.Sleep(time.Duration(10_000+w.intn(20_000)) * time.Millisecond)
+		switch w.intn(2) {
+		case 0:
+			switch {
+			case l.faulty:
+				events <- crash
+			case l.freezes:
+				events <- freeze
+			case l.restarts:
+				events <- restart
+			}
+		}
+	}
+	cancel()
+	for range l.nodes {
+		stop <- struct{}{} // nothing goes wrong any more
+	}
+	clients.Wait()
+	time.Sleep(90 * time.Second)
+	w.finish()
+	close(stop)
+	engines.Wait()
+	if err := w.log.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	h, err := history.Read(bytes.NewReader(out.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := history.Check(h)
+	h.Config.MaxLate += simHold + time.Second
+	later := history.Check(h)
+	crossed := 0
+	for _, v := range report.Violations {
+		if v.Rule == "C6-dup" && w.excused(v) {
+			crossed++
+		}
+		if w.excused(v) || w.putOff(v, later.Violations) {
+			continue
+		}
+		t.Errorf("seed %d: %v", seed, v)
+	}
+	if cfg.StrictDup && report.Stats.Dups > crossed {
+		t.Errorf("seed %d: %d attempts too many", seed, report.Stats.Dups)
+	}
+	if t.Failed() {
+		if dir := os.Getenv("ROUSE_HISTORIES"); dir != "" {
+			name := strings.NewReplacer(" ", "-", ",", "").Replace(l.name)
+			_ = os.WriteFile(fmt.Sprintf("%s/%s-%d.jsonl", dir, name, seed), out.Bytes(), 0o644)
+		}
+	}
+	return report.Stats.Musts
+}
+
+func newRnd() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }

@@ -1,0 +1,44 @@
+package amqp
+
+import (
+	"context"
+
+	"github.com/rousehq/rouse/internal/pool"
+)
+
+// eventHeader says in a report of a worker what it did. The routing key is the worker's key.
+const eventHeader = "x-event"
+
+// noteActivity passes reports of workers on, until ctx ends. There may be thousands a second, so they are settled in bulk: those of
+// a broken connection come again, which does no harm.
+func (c *Controller) noteActivity(ctx context.Context, conn *connection, term *pool.Term) error {
+	const window = 1000
+	deliveries, err := c.consume(ctx, conn, c.names.activity(), window)
+	if err != nil {
+		return err
+	}
+	unsettled := 0
+	for {
+		select {
+		case d, ok := <-deliveries:
+			if !ok {
+				return errConsumer(c.names.activity())
+			}
+			switch event := d.Headers[eventHeader].(type) {
+			case string:
+				term.Note(d.RoutingKey, event)
+			case []byte:
+				term.Note(d.RoutingKey, string(event))
+			}
+			if unsettled++; unsettled < window/4 && len(deliveries) > 0 {
+				continue
+			}
+			if err := d.Ack(true); err != nil {
+				return err
+			}
+			unsettled = 0
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

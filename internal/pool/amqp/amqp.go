@@ -1,0 +1,339 @@
+// Package amqp is the transport of pools over RabbitMQ (3.10 or later, with its management plugin): clients publish requests for a
+// key to an exchange, workers of any language consume them from a queue of their key, and no process of rouse is on that way. What
+// has no queue yet comes to the controller as an orphan, what its queue gives up as a dead letter.
+//
+//	{pool}-req-xchg ──key──► {pool}-req-{key} ──► workers ──► the client's reply queue
+//	       │ no queue is bound                │ expired, delivered too often, rejected
+//	       ▼                                  ▼
+//	{pool}-orphan-xchg ─► {pool}-orphan     {pool}-dl-xchg ─► {pool}-dl
+//	       │ ▲ orphans.go: wait for the queue, forward  │ deadletters.go: an error answer, and {pool}-poison
+//	       ▼ │ there is no queue yet: after a second
+//	    {pool}-aside
+//	{pool}-activity-xchg ─► {pool}-activity    reports of workers, activity.go
+//	{pool}-lock    exclusive: who has it leads, lock.go
+//
+// All that is to last is durable, and all that can be tuned is in policies, which setup.go writes before any queue is there.
+//
+// What RabbitMQ does otherwise than one may think, and what follows here: a time to live is about waiting only, it never takes a
+// request from a worker; a message that is dead-lettered or returned may be one that was forged, so only what the broker itself
+// writes is read; quorum queues cannot be deleted on the condition that they are empty and unused, so pool's queue loop makes sure
+// of both before; a message that a connection or a queue does not take is that message's matter, so its session goes on; exclusive consumers are not enforced on them either, so a queue that is exclusive is the lock.
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pool"
+)
+
+// Config is what of a pool is RabbitMQ's.
+type Config struct {
+	URL        string // amqp:// or amqps://, with user, password and virtual host
+	Management string // URL of the management plugin's HTTP API; http, the host of URL, its user, and port 15672 if empty
+	WorkerURL  string // that workers get; URL if empty
+
+	Classic         bool          // classic request queues instead of quorum queues: less to write, and no delivery limit
+	MessageTTL      time.Duration // how long a request may wait, in all, for a worker to take it; 1m if zero
+	DeliveryLimit   int           // a request that a worker gave back, or died with, so often and once more is poison; 3 if zero
+	MaxLength       int           // of a request queue; the oldest requests are given up beyond that; none if zero
+	ConsumerTimeout time.Duration // how long a worker may hold a request; RabbitMQ 3.12 or later; the broker's own if zero
+	StallTimeout    time.Duration // workers that hold requests and report nothing for so long are replaced; never if zero
+	PoisonLimit     int           // how many poison requests are kept; the oldest are dropped; 10000 if zero
+	Prefetch        int           // WORKER_PREFETCH, how many requests a worker holds at a time; 1 if zero
+
+	OrphanWindow int           // how many orphans are waited for at a time; 1000 if zero
+	OrphanWait   time.Duration // how long one is waited for before it is put aside for a while; 1s if zero
+	Timeout      time.Duration // of each step with the broker; 10s if zero
+	LockPoll     time.Duration // how often who stands by asks for the lock; 250ms if zero
+	Refusals     time.Duration // how long it tries again what does not work by what it says, as brokers that start say so; 10s if zero
+	ReleaseAfter time.Duration // who has stood by so long lets its workers go; 30s if zero
+}
+
+// Controller manages a pool: it leads, or stands by for the one that does.
+type Controller struct {
+	config  Config
+	manager *pool.Manager
+	names   names
+	log     *slog.Logger
+	api     *management
+	vhost   string
+	host    string // of the broker, for messages
+
+	mu     sync.Mutex
+	state  string
+	leader string     // another process, while it leads
+	led    bool       // it has led before
+	since  time.Time  // when the broker, or what is there, began to refuse it; zero if it does not
+	poison *inventory // of the term; nil while this process does not lead
+	short  int        // how many sessions in a row ended soon after they had begun to lead
+}
+
+// New returns a controller that does nothing until it runs.
+func New(c Config, m *pool.Manager) (*Controller, error) {
+	p := m.Config()
+	fail := func(field, value, wrong, cure string) (*Controller, error) {
+		return nil, fmt.Errorf("pool %q: %w", p.Name, rouse.Refuse(field, value, wrong, cure))
+	}
+	u, err := amqp091.ParseURI(c.URL)
+	if err != nil {
+		return fail("amqp", "", "is no URL of a RabbitMQ: "+withoutSecrets(err), "write one such as amqp://user:password@host:5672/vhost")
+	}
+	if c.WorkerURL == "" {
+		c.WorkerURL = c.URL
+	} else if _, err := amqp091.ParseURI(c.WorkerURL); err != nil {
+		return fail("worker_amqp", "", "is no URL of a RabbitMQ: "+withoutSecrets(err), "write one such as amqp://user:password@host:5672/vhost")
+	}
+	if c.Management == "" {
+		api := url.URL{Scheme: "http", Host: fmt.Sprintf("%s:15672", u.Host), User: url.UserPassword(u.Username, u.Password)}
+		c.Management = api.String()
+	}
+	api, err := newManagement(c.Management)
+	if err != nil {
+		return fail("management", "", "is no URL of RabbitMQ's HTTP API: "+err.Error(), "write one such as http://user:password@host:15672")
+	}
+	if c.Classic && c.DeliveryLimit != 0 {
+		return fail("delivery_limit", fmt.Sprint(c.DeliveryLimit), "is ignored by classic queues", "leave it out, or leave queue_type at quorum")
+	}
+	for _, n := range []struct {
+		name      string
+		value     *int
+		def, most int
+	}{{"delivery_limit", &c.DeliveryLimit, 3, 1_000_000}, {"max_length", &c.MaxLength, 0, 1 << 30}, {"poison_limit", &c.PoisonLimit, 10_000, 1_000_000},
+		{"prefetch", &c.Prefetch, 1, 65535}, {"orphan_window", &c.OrphanWindow, 1000, 65535}} {
+		if *n.value < 0 || *n.value > n.most {
+			return fail(n.name, fmt.Sprint(*n.value), "is out of range", fmt.Sprintf("leave it out, or give 1 to %d", n.most))
+		}
+		if *n.value == 0 {
+			*n.value = n.def
+		}
+	}
+	for _, d := range []struct {
+		name  string
+		value *time.Duration
+		def   time.Duration
+	}{{"message_ttl", &c.MessageTTL, time.Minute}, {"consumer_timeout", &c.ConsumerTimeout, 0}, {"stall_timeout", &c.StallTimeout, 0},
+		{"orphan_wait", &c.OrphanWait, time.Second},
+		{"timeout", &c.Timeout, 10 * time.Second}, {"refusals", &c.Refusals, 10 * time.Second},
+		{"lock_poll", &c.LockPoll, 250 * time.Millisecond}, {"release_after", &c.ReleaseAfter, 30 * time.Second}} {
+		if *d.value < 0 || *d.value > 0 && *d.value < time.Millisecond {
+			return fail(d.name, d.value.String(), "is no such duration", "leave it out, or give at least 1ms")
+		}
+		if *d.value == 0 {
+			*d.value = d.def
+		}
+	}
+	return &Controller{config: c, manager: m, names: names{p.Name}, log: m.Log(), api: api, vhost: u.Vhost,
+		host: fmt.Sprintf("%s:%d", u.Host, u.Port), state: pool.StateConnecting}, nil
+}
+
+// State says whether it connects, stands by or leads.
+func (c *Controller) State() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+func (c *Controller) enter(state string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state = state
+	c.led = c.led || state == pool.StateLeading
+}
+
+// fatal says whether waiting does not help against an error: it has been there for a while, as a broker that starts refuses users
+// that it will know a moment later. Who has led before has workers to look after, and goes on trying.
+func (c *Controller) fatal(err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !errors.Is(err, ErrSetup) {
+		c.since = time.Time{}
+		return false
+	}
+	if c.since.IsZero() {
+		c.since = time.Now()
+	}
+	return !c.led && time.Since(c.since) >= c.config.Refusals
+}
+
+// withoutSecrets is the text of an error about a URL, which may hold a password, without the URL.
+func withoutSecrets(err error) string {
+	text := err.Error()
+	if i := strings.LastIndex(text, ": "); i >= 0 {
+		return text[i+2:]
+	}
+	return text
+}
+
+// How long it waits between two sessions, at first and at most.
+const (
+	firstWait   = 100 * time.Millisecond
+	longestWait = 5 * time.Second
+)
+
+// Run leads the pool, or stands by, until ctx ends. Whatever breaks is set up again. An error that waiting does not mend, such as
+// a right that the user does not have, ends it with ErrSetup, unless it has led before.
+func (c *Controller) Run(ctx context.Context) error {
+	defer c.api.client.CloseIdleConnections()
+	for wait := firstWait; ctx.Err() == nil; {
+		began := time.Now()
+		err := c.session(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if c.fatal(err) {
+			return fmt.Errorf("pool %s: %w", c.names.pool, err)
+		}
+		c.manager.Metrics().Failed("session")
+		c.log.Warn("the session with RabbitMQ ended; another one follows", "broker", c.host, "error", err)
+		if time.Since(began) > longestWait {
+			wait = firstWait
+		}
+		pause(ctx, wait/2+rand.N(wait/2))
+		wait = min(2*wait, longestWait)
+	}
+	return nil
+}
+
+// carefulAfter is after how many sessions that ended alike messages are taken one by one, so that the one at which they end is given up
+// for its deliveries alone, and not with all that were in hand with it.
+const carefulAfter = 3
+
+// careful says whether messages are taken one by one.
+func (c *Controller) careful() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.short >= carefulAfter
+}
+
+// relax ends that, as it went well for a while.
+func (c *Controller) relax() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.short = 0
+}
+
+// judge notes how long a session led.
+func (c *Controller) judge(led time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.short++; led > longestWait {
+		c.short = 0
+	}
+	if c.short == carefulAfter {
+		c.log.Warn("sessions end soon after they begin; messages are taken one by one for now", "sessions", c.short)
+	}
+}
+
+// session is one time of being connected: it waits for the lock, sets up, and manages the pool until something breaks.
+func (c *Controller) session(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer c.enter(pool.StateConnecting)
+	in, err := c.dial(ctx, "consume")
+	if err != nil {
+		return err
+	}
+	defer in.cut()
+	defer in.watch(cancel)()
+	if err := c.lock(ctx, in); err != nil {
+		return because(ctx, err)
+	}
+	if err := c.setUpPolicies(ctx); err != nil {
+		return because(ctx, err)
+	}
+	out, err := c.dial(ctx, "publish")
+	if err != nil {
+		return because(ctx, err)
+	}
+	defer out.cut()
+	defer out.watch(cancel)()
+	if err := c.setUp(ctx, out); err != nil {
+		return because(ctx, err)
+	}
+	return because(ctx, c.lead(ctx, cancel, in, out))
+}
+
+// because returns why a context ended, if it has, and err otherwise: what broke first is what counts.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// lead manages the pool until ctx ends.
+func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, in, out *connection) error {
+	control := &queues{c: c, conn: out, free: make(chan *amqp091.Channel, c.manager.Config().Timing.Parallel)}
+	term, err := c.manager.Begin(ctx, control)
+	if err != nil {
+		return err
+	}
+	defer term.Wait()
+	defer cancel(nil)
+	publisher, err := c.newPublisher(ctx, out)
+	if err != nil {
+		return err
+	}
+	answers, err := c.newPublisher(ctx, out)
+	if err != nil {
+		return err
+	}
+	to := &mailbox{c: c, out: answers}
+	began := time.Now()
+	defer func() { c.judge(time.Since(began)) }()
+	c.log.Info("this process leads the pool", "broker", c.host)
+	c.enter(pool.StateLeading)
+	c.manager.Metrics().Leads(true)
+	defer c.manager.Metrics().Leads(false)
+	c.setInventory(&inventory{c: c, publisher: publisher})
+	defer c.setInventory(nil)
+
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer cancel(nil)
+	for _, part := range []func(context.Context) error{
+		func(ctx context.Context) error { publisher.watch(ctx); return nil },
+		func(ctx context.Context) error { answers.watch(ctx); return nil },
+		func(ctx context.Context) error { return c.processOrphans(ctx, in, term, publisher, to) },
+		func(ctx context.Context) error { return c.answerDeadLetters(ctx, to) },
+		func(ctx context.Context) error { return c.noteActivity(ctx, in, term) },
+		func(ctx context.Context) error { c.measure(ctx, term); return nil },
+	} {
+		parts.Go(func() {
+			if err := part(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func (c *Controller) setInventory(i *inventory) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.poison = i
+}
+
+// pause waits for d; it returns false if ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,215 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pool"
+)
+
+// Caller is a client of the pool: it makes requests of the fires of timers, and the answers are their outcomes.
+//
+//	fires ─► Deliver ─► {pool}-req-xchg ─► …                      fires that come: Near ─► {pool}-activity-xchg
+//	   settle ◄─ answers ◄─ amq.rabbitmq.reply-to ◄─ workers, or the controller
+//
+// Whichever process leads the pool, each can have a caller. A request is durable at the broker once it is confirmed, its timer remains in
+// the store until it is answered: an answer that gets lost with the connection brings the request again, with the same correlation id. It
+// is safe for concurrent use.
+type Caller struct {
+	c    *Controller
+	opts CallerOptions
+
+	life context.Context // ends when no more requests are made
+	end  context.CancelFunc
+
+	mu    sync.Mutex
+	link  *link  // nil while there is none
+	why   string // there is none
+	since time.Time
+	waits map[string]*wait // by fire id
+
+	ahead pool.Ahead
+}
+
+// CallerOptions say how a caller works. Zero fields have the defaults that their comments name.
+type CallerOptions struct {
+	MaxWaiting int           // requests without an answer at a time; default 10,000
+	Prewarm    time.Duration // how long before a fire its group is started; 0 is when its time has come
+
+	// Answered is told of each fire that a worker has answered, before it is settled; default nobody.
+	Answered func(f *rouse.Fire, a *rouse.Answer)
+}
+
+// NewCaller returns a caller of a controller's pool. It puts all fires off until it runs.
+func NewCaller(c *Controller, o CallerOptions) *Caller {
+	if o.MaxWaiting == 0 {
+		o.MaxWaiting = 10_000
+	}
+	if o.Answered == nil {
+		o.Answered = func(*rouse.Fire, *rouse.Answer) {}
+	}
+	a := &Caller{c: c, opts: o, waits: map[string]*wait{}, why: "it has not been connected to yet", since: time.Now()}
+	a.life, a.end = context.WithCancel(context.Background())
+	return a
+}
+
+// Drain puts off all that waits for an answer, and what comes from now on.
+func (a *Caller) Drain() { a.end() }
+
+// Run keeps a connection to the broker until ctx ends.
+func (a *Caller) Run(ctx context.Context) {
+	for wait := firstWait; ctx.Err() == nil; wait = min(2*wait, longestWait) {
+		began := time.Now()
+		err := a.session(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		a.c.log.Warn("requests of timers cannot be made now; the broker is connected to again", "broker", a.c.host, "error", err)
+		if time.Since(began) > longestWait {
+			wait = firstWait
+		}
+		pause(ctx, wait)
+	}
+}
+
+// Obstacle says why no requests can be made now, empty if they can.
+func (a *Caller) Obstacle() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.link != nil && a.link.blocked.Load() {
+		return "RabbitMQ at " + a.c.host + " takes no messages, as it is short of memory or disk"
+	}
+	if a.link == nil {
+		return "RabbitMQ at " + a.c.host + " is away: " + a.why
+	}
+	return ""
+}
+
+// link is a connection on which requests are made and answers come.
+type link struct {
+	conn    *connection
+	ch      *amqp091.Channel
+	blocked atomic.Bool
+
+	mu   sync.Mutex
+	tags map[uint64]string // fire ids of messages that are not confirmed, by delivery tag
+}
+
+// directReply is the pseudo-queue that answers come from without a queue of one's own.
+const directReply = "amq.rabbitmq.reply-to"
+
+// session is one connection, until it breaks or ctx ends.
+func (a *Caller) session(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	conn, err := a.c.dial(ctx, "call")
+	if err != nil {
+		return a.lost(nil, err)
+	}
+	defer conn.cut()
+	l := &link{conn: conn, tags: map[uint64]string{}}
+	if l.ch, err = conn.channel(ctx); err != nil {
+		return a.lost(nil, err)
+	}
+	blocked := conn.NotifyBlocked(make(chan amqp091.Blocking, 1))
+	returns := l.ch.NotifyReturn(make(chan amqp091.Return, 64))
+	confirms := l.ch.NotifyPublish(make(chan amqp091.Confirmation, 1024))
+	closed := conn.NotifyClose(make(chan *amqp091.Error, 1))
+	broken := l.ch.NotifyClose(make(chan *amqp091.Error, 1))
+	answers, err := a.consume(ctx, l)
+	if err != nil {
+		return a.lost(nil, err)
+	}
+	a.mu.Lock()
+	a.link = l
+	a.mu.Unlock()
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer cancel(nil)
+	parts.Go(func() { a.keepWarm(ctx, l) })
+	defer func() { // the client waits until these are taken
+		conn.cut()
+		for range returns {
+		}
+		for range confirms {
+		}
+		for range answers {
+		}
+		for range blocked {
+		}
+	}()
+	for {
+		select {
+		case d, ok := <-answers:
+			if !ok {
+				return a.lost(l, errConsumer(directReply))
+			}
+			a.answered(&d)
+		case m, ok := <-returns:
+			if ok {
+				a.settle(m.CorrelationId, failure(int(m.ReplyCode), "no queue takes the request, as no manager has set the pool up: "+m.ReplyText))
+			}
+		case c, ok := <-confirms:
+			if ok {
+				a.confirmed(l, c)
+			}
+		case b, ok := <-blocked:
+			if ok {
+				l.blocked.Store(b.Active)
+			}
+		case e := <-closed:
+			return a.lost(l, gone(e))
+		case e := <-broken:
+			return a.lost(l, gone(e))
+		case <-ctx.Done():
+			return a.lost(l, context.Cause(ctx))
+		}
+	}
+}
+
+// consume has answers come on a channel with confirms.
+func (a *Caller) consume(ctx context.Context, l *link) (<-chan amqp091.Delivery, error) {
+	defer l.conn.limit(ctx)()
+	if err := l.ch.Confirm(false); err != nil {
+		return nil, fmt.Errorf("ask for confirms: %w", err)
+	}
+	answers, err := l.ch.Consume(directReply, "", true, true, false, false, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask for answers: %w", err)
+	}
+	return answers, nil
+}
+
+// gone is the error of a connection or channel that was closed.
+func gone(e *amqp091.Error) error {
+	if e == nil {
+		return errors.New("the connection was closed")
+	}
+	return fmt.Errorf("the connection broke: %w", e)
+}
+
+// lost notes that there is no connection now. What waits for an answer on it has failed: the answer would not come any more.
+func (a *Caller) lost(l *link, err error) error {
+	a.mu.Lock()
+	a.why = err.Error()
+	var left []*wait
+	if l != nil && a.link == l {
+		a.link, a.since = nil, time.Now()
+		for id, w := range a.waits {
+			left = append(left, w)
+			delete(a.waits, id)
+		}
+	}
+	a.mu.Unlock()
+	for _, w := range left {
+		w.report(failure(0, "no answer came before RabbitMQ was lost, and a worker may have had the request: "+err.Error()))
+	}
+	return err
+}

@@ -1,0 +1,203 @@
+package amqp
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/test/servers"
+)
+
+// callerHouse makes requests of fires, and keeps what came of them.
+type callerHouse struct {
+	*house
+	caller *Caller
+	ctx    context.Context // of what is delivered
+	end    context.CancelFunc
+
+	mu       sync.Mutex
+	outcomes map[string][]rouse.Outcome // by fire id
+	answered int
+}
+
+// newCaller runs a caller at a broker's URL until the end of the test; it shares nothing with the controller of the house.
+func (h *house) newCaller(at string, o CallerOptions) *callerHouse {
+	h.t.Helper()
+	config, managed := h.config, h.manager
+	config.URL = at
+	managed.Driver, managed.Metrics = h.driver, h.ctl.manager.Metrics()
+	m, err := pool.NewManager(managed)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ctl, err := New(config, m)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	c := &callerHouse{house: h, outcomes: map[string][]rouse.Outcome{}}
+	o.Answered = func(*rouse.Fire, *rouse.Answer) { c.mu.Lock(); defer c.mu.Unlock(); c.answered++ }
+	c.caller = NewCaller(ctl, o)
+	c.ctx, c.end = context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { c.caller.Run(ctx) })
+	h.t.Cleanup(func() { c.end(); cancel(); running.Wait(); ctl.api.client.CloseIdleConnections() })
+	h.eventually("the caller is connected", func() bool { return c.caller.Obstacle() == "" })
+	return c
+}
+
+// fires delivers requests of one key together; their ids are made of the key and the number.
+func (c *callerHouse) fires(key string, bodies ...string) {
+	list := make([]rouse.Fire, len(bodies))
+	for i, body := range bodies {
+		list[i] = rouse.Fire{ID: fmt.Sprint(key, " ", i), Namespace: "n", Name: "t", Due: 1, Attempt: 1, Token: 7,
+			Spec: &rouse.Spec{Payload: []byte(body), ContentType: "text/plain", Retry: rouse.Retry{Timeout: 30 * time.Second}}}
+	}
+	c.caller.Deliver(c.ctx, key, list, func(i int, o rouse.Outcome) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.outcomes[list[i].ID] = append(c.outcomes[list[i].ID], o)
+	})
+}
+
+// outcome waits for what came of a fire; there is to be one outcome.
+func (c *callerHouse) outcome(id string) (o rouse.Outcome) {
+	c.t.Helper()
+	c.eventually("there is an outcome of "+id, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if n := len(c.outcomes[id]); n > 1 {
+			c.t.Fatalf("%s has %d outcomes", id, n)
+		} else if n == 1 {
+			o = c.outcomes[id][0]
+		}
+		return o.Verdict != 0
+	})
+	return o
+}
+
+func (c *callerHouse) want(id string, verdict rouse.Verdict, code int) rouse.Outcome {
+	c.t.Helper()
+	o := c.outcome(id)
+	if o.Verdict != verdict || o.Code != code || verdict != rouse.Done && o.Detail == "" {
+		c.t.Errorf("%s: %s with code %d, %q; want %s with %d", id, o.Verdict, o.Code, o.Detail, verdict, code)
+	}
+	return o
+}
+
+// TestFiresAreRequests holds that a fire starts the worker of its key, that the answer is its outcome, and that what went wrong is told
+// apart.
+func TestFiresAreRequests(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, slow)
+	h.start()
+	c := h.newCaller(h.url, CallerOptions{})
+	c.fires("42", "hello", "reject", "crash", "again")
+	if o := c.want("42 0", rouse.Done, 0); o.Answer == nil || string(o.Answer.Payload) != "hello" {
+		t.Errorf("the answer is %+v", o.Answer)
+	}
+	c.want("42 1", rouse.Rejected, 422)
+	c.want("42 2", rouse.Rejected, 502)
+	c.want("42 3", rouse.Done, 0)
+	for _, key := range []string{"", "../etc", "*.#", "日本 語"} {
+		c.fires(key, "x")
+		c.want(key+" 0", rouse.Done, 0)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answered != 6 {
+		t.Errorf("%d answers of workers were told of", c.answered)
+	}
+}
+
+// TestFiresThatNobodyTakes holds that a request whose time is over has failed, and may be tried again.
+func TestFiresThatNobodyTakes(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, slow)
+	h.config.MessageTTL = 500 * time.Millisecond
+	h.start()
+	c := h.newCaller(h.url, CallerOptions{MaxWaiting: 2})
+	c.fires("mute", "x", "y")
+	c.fires("other", "one more than may wait")
+	c.want("other 0", rouse.Deferred, 0)
+	c.want("mute 0", rouse.Failed, 504)
+	c.want("mute 1", rouse.Failed, 504)
+	c.fires("another", "x")
+	if o := c.outcome("another 0"); o.Verdict == rouse.Deferred { // whether its worker starts in time is another matter
+		t.Errorf("there is no room after all were answered: %s", o.Detail)
+	}
+}
+
+// TestCallersOutliveTheirBroker holds that what waits for an answer fails when the connection breaks, that nothing is tried while there
+// is none, and that requests are made again when there is one.
+func TestCallersOutliveTheirBroker(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, slow)
+	h.start()
+	u, err := url.Parse(h.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := servers.NewProxy(t, u.Host)
+	c := h.newCaller(proxy.URL(h.url), CallerOptions{})
+	c.fires("k", "sleep 1m")
+	h.eventually("its worker has come", func() bool { return h.started() == 1 })
+	proxy.Refuse(true)
+	proxy.Reset()
+	c.want("k 0", rouse.Failed, 0)
+	h.eventually("the caller knows", func() bool { return c.caller.Obstacle() != "" })
+	c.fires("away", "x")
+	c.want("away 0", rouse.Deferred, 0)
+	c.caller.mu.Lock()
+	left := len(c.caller.waits)
+	c.caller.mu.Unlock()
+	if left != 0 {
+		t.Errorf("%d requests are remembered", left)
+	}
+	proxy.Refuse(false)
+	h.eventually("the caller is connected again", func() bool { return c.caller.Obstacle() == "" })
+	c.fires("later", "x")
+	c.want("later 0", rouse.Done, 0)
+}
+
+// TestCallersLetGo holds that who stops does not wait for answers.
+func TestCallersLetGo(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, slow)
+	h.start()
+	c := h.newCaller(h.url, CallerOptions{})
+	c.fires("a", "sleep 1m")
+	c.end()
+	c.want("a 0", rouse.Deferred, 0)
+	c.ctx = context.Background()
+	c.fires("b", "sleep 1m")
+	c.caller.Drain()
+	c.want("b 0", rouse.Deferred, 0)
+	c.fires("c", "x")
+	c.want("c 0", rouse.Deferred, 0)
+}
+
+// TestGroupsAreThereBeforeTheirFires holds that the group of a fire that is near is started before it, and stays until then.
+func TestGroupsAreThereBeforeTheirFires(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, pool.Delays{Unbind: 3 * time.Second, Stop: 100 * time.Millisecond})
+	h.start()
+	c := h.newCaller(h.url, CallerOptions{Prewarm: time.Minute})
+	const in = 8 * time.Second // longer than a group stays by itself
+	fire := time.Now().Add(in)
+	c.caller.Near("far", time.Hour)
+	c.caller.Near("k", in)
+	h.eventually("the worker of the near one has come", func() bool { return h.started() == 1 })
+	h.eventually("the group is gone again", func() bool { return len(h.ctl.manager.View().Groups) == 0 })
+	if early := time.Until(fire); early > 0 {
+		t.Errorf("it was gone %v before its fire", early)
+	}
+	if n := h.started(); n != 1 {
+		t.Errorf("%d workers were started", n)
+	}
+}

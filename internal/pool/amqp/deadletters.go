@@ -1,0 +1,284 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse/internal/pool"
+)
+
+// statusHeader says in an answer how the request went: ok in those of workers, the reason why it was given up in error answers.
+const statusHeader = "x-status"
+
+// The reasons why requests are given up: those of RabbitMQ, and what is none of them.
+const (
+	reasonPoison   = "delivery_limit" // workers gave it back, or died with it, too often
+	reasonExpired  = "expired"
+	reasonRejected = "rejected"
+	reasonLength   = "maxlen"
+	reasonUnknown  = "unknown"
+)
+
+// known are the reasons that RabbitMQ has.
+var known = map[string]bool{reasonRejected: true, reasonExpired: true, reasonLength: true, reasonPoison: true}
+
+// letterWindow is how many dead letters are in hand at a time.
+const letterWindow = 100
+
+// answerDeadLetters answers what request queues gave up, and keeps what is poison, until ctx ends. It has a connection of its own: a
+// dead letter that the broker has made too large for a frame ends that connection when it is delivered, and nothing else.
+func (c *Controller) answerDeadLetters(ctx context.Context, to *mailbox) error {
+	for failed := 0; ; failed++ {
+		began := time.Now()
+		err := c.receiveLetters(ctx, to, failed >= carefulAfter || c.careful())
+		if ctx.Err() != nil {
+			return nil
+		}
+		if to.broken() {
+			return err
+		}
+		c.log.Warn("the connection for dead letters ended; another one follows", "error", err)
+		if tooLarge(err) {
+			if err := c.rescue(ctx, to); err != nil {
+				c.log.Warn("dead letters cannot be taken by RabbitMQ's HTTP API", "error", err)
+			}
+		}
+		if time.Since(began) > longestWait {
+			failed = 0
+		}
+		pause(ctx, firstWait)
+	}
+}
+
+// receiveLetters answers dead letters until its connection ends.
+func (c *Controller) receiveLetters(ctx context.Context, to *mailbox, one bool) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	conn, err := c.dial(ctx, "dead letters")
+	if err != nil {
+		return err
+	}
+	defer conn.watch(cancel)()
+	window := letterWindow
+	if one {
+		window = 1
+	}
+	deliveries, err := c.consume(ctx, conn, c.names.deadLetters(), window)
+	if err != nil {
+		return because(ctx, err)
+	}
+	for {
+		select {
+		case d, ok := <-deliveries:
+			if !ok {
+				return waitCause(ctx, errConsumer(c.names.deadLetters()))
+			}
+			// What else is there comes along, so that they wait for the disk together.
+			batch := []letter{c.letterOf(&d)}
+			for more := true; more && len(batch) < letterWindow; {
+				select {
+				case d, ok := <-deliveries:
+					if more = ok; ok {
+						batch = append(batch, c.letterOf(&d))
+					}
+				default:
+					more = false
+				}
+			}
+			if err := to.answer(ctx, batch); err != nil {
+				return waitCause(ctx, err)
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// waitCause returns why a connection ended, which is heard of a moment later than what it led to.
+func waitCause(ctx context.Context, err error) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(time.Second):
+		return err
+	}
+}
+
+// tooLarge says whether a connection ended because of a frame that is larger than was agreed.
+func tooLarge(err error) bool {
+	var e *amqp091.Error
+	return errors.As(err, &e) && e.Code == amqp091.FrameError
+}
+
+// letter is a request that was given up.
+type letter struct {
+	d      *amqp091.Delivery
+	key    string
+	reason string
+	why    string // in words, for the log; may be empty
+	keep   bool   // in the inventory
+
+	done func() error // takes it from its queue; nil acknowledges the delivery
+	back func() error // leaves it there; nil gives the delivery back
+
+	kept, answer *sent
+	failed       error
+}
+
+func (c *Controller) letterOf(d *amqp091.Delivery) letter {
+	reason := c.reason(d.Headers)
+	_, replayed := d.Headers[replayHeader]
+	return letter{d: d, key: d.RoutingKey, reason: reason, keep: reason == reasonPoison || replayed}
+}
+
+// mailbox answers requests that were given up, and keeps those that are poison.
+type mailbox struct {
+	c     *Controller
+	out   *publisher
+	lines pool.Sparse
+}
+
+// broken says whether no answers can be sent any more.
+func (b *mailbox) broken() bool { return b.out.ch.IsClosed() }
+
+// directReplies begins the names of queues by which clients get answers without a queue of their own. RabbitMQ 3.10 returns each
+// mandatory message to one of them, although it delivers it.
+const directReplies = directReply + "."
+
+// answer answers letters, in steps that may all be taken again: first what is poison is kept, then clients are answered, and
+// then the letters are gone. What goes wrong with one letter is that one's: it is kept, or given back. An error is the session's.
+func (b *mailbox) answer(ctx context.Context, batch []letter) error {
+	for i := range batch {
+		if l := &batch[i]; l.keep {
+			b.keep(l)
+		}
+	}
+	for i := range batch {
+		l := &batch[i]
+		if err := b.wait(ctx, l, l.kept); err != nil {
+			return err
+		}
+		if l.failed != nil || l.d.ReplyTo == "" {
+			continue
+		}
+		m := amqp091.Publishing{CorrelationId: l.d.CorrelationId, DeliveryMode: l.d.DeliveryMode, Headers: amqp091.Table{statusHeader: l.reason}}
+		l.answer, l.failed = b.out.send("", l.d.ReplyTo, !strings.HasPrefix(l.d.ReplyTo, directReplies), m)
+	}
+	for i := range batch {
+		if err := b.settle(ctx, &batch[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep puts a letter into the inventory.
+func (b *mailbox) keep(l *letter) {
+	m := b.c.poisonMessage(l.d, l.key, l.reason)
+	cut(&m, b.out.conn.Config.FrameSize)
+	l.kept, l.failed = b.out.send("", b.c.names.poison(), true, m)
+}
+
+// wait waits until the inventory has a letter.
+func (b *mailbox) wait(ctx context.Context, l *letter, s *sent) error {
+	if s == nil {
+		return nil
+	}
+	returned, err := s.wait(ctx)
+	switch {
+	case returned:
+		l.failed = errors.New("there is no queue for poison")
+	case ownError(err):
+		l.failed = err
+	case err != nil:
+		return err
+	}
+	return nil
+}
+
+// settle waits until the client of a letter has its answer, and takes the letter from its queue.
+func (b *mailbox) settle(ctx context.Context, l *letter) error {
+	outcome := "unwanted"
+	if l.answer != nil {
+		outcome = "sent"
+		returned, err := l.answer.wait(ctx)
+		switch {
+		case ownError(err):
+			outcome = "refused"
+		case err != nil:
+			return err
+		case returned:
+			outcome = "client gone"
+		}
+		if outcome == "refused" && l.kept == nil { // nobody hears of it otherwise
+			b.keep(l)
+			if err := b.wait(ctx, l, l.kept); err != nil {
+				return err
+			}
+		}
+	}
+	if l.failed != nil {
+		if b.broken() {
+			return l.failed
+		}
+		b.c.log.Warn("a request was given up and cannot be answered or kept now; it is given back", "key", l.key, "reason", l.reason, "error", l.failed)
+		pause(ctx, b.c.manager.Config().Timing.Interval)
+		if l.back != nil {
+			return l.back()
+		}
+		return l.d.Nack(false, true)
+	}
+	b.c.manager.Metrics().DeadLetter(l.reason, outcome)
+	b.lines.Warn(b.c.log, "a request is given up", "key", l.key, "reason", l.reason, "correlation_id", l.d.CorrelationId, "why", l.why,
+		"answer", outcome, "kept", l.kept != nil)
+	if l.done != nil {
+		return l.done()
+	}
+	return l.d.Ack(false)
+}
+
+// reason is why a request was given up: the newest event that the broker wrote down of a queue of ours. What else the headers say
+// may be the client's, or about what happened elsewhere before.
+func (c *Controller) reason(headers amqp091.Table) string {
+	events, _ := headers["x-death"].([]any)
+	for _, e := range events { // the newest is the first
+		event, ok := e.(amqp091.Table)
+		if !ok {
+			continue
+		}
+		queue, _ := event["queue"].(string)
+		if reason, _ := event["reason"].(string); c.names.own(queue) && known[reason] {
+			return reason
+		}
+	}
+	return reasonUnknown
+}
+
+// rescueMost is how many dead letters are taken by the HTTP API at a time.
+const rescueMost = 100
+
+// rescue takes dead letters by RabbitMQ's HTTP API, which has no frames, one after another.
+func (c *Controller) rescue(ctx context.Context, to *mailbox) error {
+	for range rescueMost {
+		d, ok, err := c.api.get(ctx, c.vhost, c.names.deadLetters(), true)
+		if err != nil || !ok {
+			return err
+		}
+		l := c.letterOf(&d)
+		l.keep, l.why = true, "it became too large for RabbitMQ's frames"
+		l.back = func() error { return fmt.Errorf("a dead letter cannot be kept: %w", l.failed) }
+		l.done = func() error { // what is taken is what was seen: nothing else consumes the queue now
+			_, _, err := c.api.get(ctx, c.vhost, c.names.deadLetters(), false)
+			return err
+		}
+		if err := to.answer(ctx, []letter{l}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

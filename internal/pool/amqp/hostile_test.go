@@ -1,0 +1,192 @@
+package amqp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/driver/noop"
+)
+
+// sessions is how often the controller of a house has begun to lead.
+func (h *house) sessions() int { return strings.Count(h.log.String(), "this process leads the pool") }
+
+// parked waits until the inventory has so many requests, and returns them.
+func (h *house) parked(n int) (list []pool.Poison) {
+	h.t.Helper()
+	h.eventually(fmt.Sprintf("the inventory has %d requests", n), func() bool {
+		var err error
+		list, err = h.ctl.ListPoison(h.t.Context(), 100)
+		return err == nil && len(list) == n
+	})
+	return list
+}
+
+// TestNoMessageEndsASession sends what a manager cannot answer, forward or even receive, and holds that each is answered if it can be, is
+// kept, and that the session goes on: others are served as if nothing had happened.
+func TestNoMessageEndsASession(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, slow).start()
+	c := h.client()
+	c.call("k", "x", "ok", "x")
+	headers := func(bytes int) amqp091.Table { return amqp091.Table{"x-large": strings.Repeat("x", bytes)} }
+
+	// Error answers to a queue that is full, and refuses them.
+	if err := h.try(func(ch *amqp091.Channel) error {
+		_, err := ch.QueueDeclare("full", true, false, false, false, amqp091.Table{"x-max-length": int32(0), "x-overflow": "reject-publish"})
+		for range 3 {
+			if err == nil {
+				err = ch.Publish("core-req-xchg", "k", true, false, amqp091.Publishing{Body: []byte("reject"), ReplyTo: "full", CorrelationId: "refused"})
+			}
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range h.parked(3) {
+		if p.Key != "k" || p.Reason != "rejected" || p.CorrelationID != "refused" {
+			t.Errorf("an answer that was refused is kept as %+v", p)
+		}
+	}
+	if _, err := h.ctl.PurgePoison(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+
+	// Headers that fit into a frame alone, and not with what is added: of a cold key, and of one whose worker rejects it.
+	for _, bytes := range []int{126 << 10, 127 << 10, 131_072 - 150} {
+		for _, key := range []string{"cold", "k"} {
+			status, _, _ := c.answer(c.publish(key, amqp091.Publishing{Headers: headers(bytes), Body: []byte("reject")}))
+			if status != "rejected" {
+				t.Errorf("with %d bytes of headers, key %s, it is answered %q", bytes, key, status)
+			}
+		}
+	}
+	list := h.parked(4) // of the smallest ones, and those whose dead letters fit, nothing is wrong
+	for _, p := range list {
+		if p.ID == "" || p.Size != len("reject") || p.Key != "k" && p.Key != "cold" {
+			t.Errorf("it is kept as %+v", p)
+		}
+	}
+	if one, err := h.ctl.InspectPoison(t.Context(), list[0].ID); err != nil || string(one.Body) != "reject" {
+		t.Errorf("it is %+v, %v", one, err)
+	}
+	c.call("k", "y", "ok", "y")
+	c.call("cold", "y", "ok", "y")
+	for _, name := range []string{"core-dl", "core-orphan", "core-aside"} {
+		h.eventually(name+" is empty", func() bool { q, there := h.queue(name); return there && q.Messages == 0 })
+	}
+	if n := h.sessions(); n != 1 {
+		t.Errorf("there were %d sessions", n)
+	}
+}
+
+// TestReturnsAreOfOneMessage holds that a request is worked on once, and its forwarding not doubted, however many error answers come
+// back or seem to at that time.
+func TestReturnsAreOfOneMessage(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, slow).start()
+	c := h.client()
+	c.call("k", "x", "ok", "x")
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			var answers []<-chan amqp091.Delivery
+			for range 20 {
+				answers = append(answers, c.send("k", "reject"))
+			}
+			for _, a := range answers {
+				c.answer(a)
+			}
+		}
+	}()
+	var answers []<-chan amqp091.Delivery
+	for i := range 30 {
+		answers = append(answers, c.send(fmt.Sprint("cold", i), "x"))
+		time.Sleep(20 * time.Millisecond)
+	}
+	for _, a := range answers {
+		if status, _, _ := c.answer(a); status != "ok" {
+			t.Errorf("it is answered %q", status)
+		}
+	}
+	close(stop)
+	<-stopped
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.extra != 0 {
+		t.Errorf("%d requests were answered twice", c.extra)
+	}
+	if text := h.log.String(); strings.Contains(text, "given back") || strings.Contains(text, "client gone") {
+		t.Error("messages were taken for ones that came back")
+	}
+}
+
+// TestKeysThatCannotBeOpenedDelayNoOthers holds that many requests for keys whose queues cannot be made wait aside, are answered when their
+// time is over, and that requests for other keys are served meanwhile.
+func TestKeysThatCannotBeOpenedDelayNoOthers(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, slow)
+	h.config.MessageTTL, h.config.OrphanWindow = 8*time.Second, 100
+	h.start()
+	c := h.client()
+	if err := h.try(func(ch *amqp091.Channel) error { // a queue of the name that is another one: it cannot be declared
+		_, err := ch.QueueDeclare("core-req-bad", true, false, false, false, nil)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	var bad []<-chan amqp091.Delivery
+	for range 300 {
+		bad = append(bad, c.send("bad", "x"))
+	}
+	h.eventually("orphans are put aside", func() bool { q, _ := h.queue("core-aside"); return q.Messages >= 200 })
+	for i := range 5 {
+		c.call(fmt.Sprint("good", i), "x", "ok", "x")
+	}
+	if q, _ := h.queue("core-aside"); q.Messages == 0 && time.Since(began) < 6*time.Second {
+		t.Error("nothing waits aside")
+	}
+	for _, from := range bad {
+		if status, _, _ := c.answer(from); status != "expired" {
+			t.Errorf("it is answered %q", status)
+		}
+	}
+	if took := time.Since(began); took < 7*time.Second {
+		t.Errorf("requests that may wait 8s have expired after %v", took)
+	}
+}
+
+// TestReplayedPoisonIsNotLost holds that a request of the inventory that is replayed, and that no worker takes in its time, is in the
+// inventory again.
+func TestReplayedPoisonIsNotLost(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, slow)
+	h.config.MessageTTL = time.Second
+	h.driver = noop.Driver{}
+	h.start()
+	if err := h.try(func(ch *amqp091.Channel) error {
+		return ch.Publish("", "core-poison", true, false, amqp091.Publishing{Body: []byte("x"), CorrelationId: "c",
+			Headers: amqp091.Table{idHeader: "one", keyHeader: "k", whenHeader: time.Now()}})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h.parked(1)
+	if n, err := h.ctl.ReplayPoison(t.Context(), "one"); n != 1 || err != nil {
+		t.Fatalf("replayed %d, %v", n, err)
+	}
+	h.parked(0)
+	if p := h.parked(1)[0]; p.ID == "one" || p.Key != "k" || p.Reason != "expired" || p.CorrelationID != "c" {
+		t.Errorf("it is kept as %+v", p)
+	}
+}

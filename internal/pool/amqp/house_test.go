@@ -1,0 +1,291 @@
+package amqp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/driver"
+	"github.com/rousehq/rouse/internal/pool/driver/subprocess"
+	"github.com/rousehq/rouse/test/servers"
+)
+
+// house is a pool on a virtual host of its own, whose workers are this test binary.
+type house struct {
+	t       testing.TB
+	url     string
+	api     string
+	boots   string // a directory with a file for each worker that was started
+	config  Config
+	manager pool.Config
+	driver  driver.Driver
+	drain   time.Duration // of its workers
+	ctl     *Controller
+	stop    func() // ends the controller, and waits for that
+	log     *testLog
+}
+
+// quick are delays that let a test see a whole life of a group.
+var quick = pool.Delays{Unbind: 600 * time.Millisecond, Stop: 400 * time.Millisecond}
+
+// slow are delays within which nothing is stopped.
+var slow = pool.Delays{Unbind: time.Hour, Stop: time.Hour}
+
+// newHouse prepares a pool; start starts it.
+func newHouse(t testing.TB, d pool.Delays) *house {
+	t.Helper()
+	address, api := servers.ManagedRabbitMQ(t)
+	return houseAt(t, address, api, d)
+}
+
+func houseAt(t testing.TB, address, api string, d pool.Delays) *house {
+	h := &house{t: t, url: address, api: api, boots: t.TempDir(), log: &testLog{}, drain: 10 * time.Second}
+	t.Cleanup(h.print)
+	h.config = Config{URL: address, Management: api, MessageTTL: time.Minute, DeliveryLimit: 2, LockPoll: 20 * time.Millisecond}
+	h.manager = pool.Config{Name: "core", Delays: d, ExtraLifetime: 50 * time.Millisecond, Log: slog.New(slog.NewTextHandler(h.log, nil)),
+		Timing: pool.Timing{Interval: 100 * time.Millisecond, Settle: 1500 * time.Millisecond, Rest: time.Second, Listing: time.Second}}
+	return h
+}
+
+// newDriver gives the house a driver of processes.
+func (h *house) newDriver() *subprocess.Driver {
+	h.t.Helper()
+	d, err := subprocess.New(subprocess.Config{Pool: "core", Command: []string{os.Args[0]}, FirstPause: 50 * time.Millisecond, Drain: h.drain,
+		Env: map[string]string{"GORACE": "atexit_sleep_ms=0", "TEST_BOOTS": h.boots}, Log: h.manager.Log})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return d
+}
+
+// print shows the log of a test that failed.
+func (h *house) print() {
+	if h.t.Failed() {
+		h.t.Log(h.log.String())
+	}
+}
+
+// start starts a controller; it ends with the test, if not before.
+func (h *house) start() *house {
+	h.t.Helper()
+	if h.driver == nil {
+		h.driver = h.newDriver()
+		h.t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			if err := h.driver.Close(ctx); err != nil {
+				h.t.Error(err)
+			}
+		})
+	}
+	h.ctl, h.stop = h.controller(h.driver)
+	return h
+}
+
+func (h *house) controller(d driver.Driver) (*Controller, func()) {
+	h.t.Helper()
+	c := h.manager
+	c.Driver, c.Metrics = d, pool.NewRegistry(prometheus.NewRegistry()).Pool(c.Name)
+	m, err := pool.NewManager(c)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ctl, err := New(h.config, m)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := ctl.Run(ctx); err != nil {
+			h.t.Errorf("the controller ended: %v", err)
+		}
+	})
+	var once sync.Once
+	stop := func() { once.Do(func() { cancel(); running.Wait() }) }
+	h.t.Cleanup(stop)
+	h.eventually("a controller has set up the pool", func() bool {
+		return h.try(func(ch *amqp091.Channel) error {
+			return ch.ExchangeDeclarePassive("core-req-xchg", "direct", true, false, false, false, nil)
+		}) == nil
+	})
+	return ctl, stop
+}
+
+// eventually waits until something holds.
+func (h *house) eventually(what string, holds func() bool) {
+	h.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			h.t.Fatalf("it never came to be that %s", what)
+		}
+	}
+}
+
+// try makes a call to the broker, on a connection of its own.
+func (h *house) try(f func(ch *amqp091.Channel) error) error {
+	conn, err := amqp091.Dial(h.url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // of a test
+	ch, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	return f(ch)
+}
+
+// queue returns what is in a queue, and whether it is there.
+func (h *house) queue(name string) (amqp091.Queue, bool) {
+	var q amqp091.Queue
+	err := h.try(func(ch *amqp091.Channel) (err error) {
+		q, err = ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		return err
+	})
+	return q, err == nil
+}
+
+// vhost is the virtual host of the pool.
+func (h *house) vhost() string { return h.url[strings.LastIndexByte(h.url, '/')+1:] }
+
+// bound says whether requests of a key come to its queue.
+func (h *house) bound(key string) bool {
+	h.t.Helper()
+	m, err := newManagement(h.api)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer m.client.CloseIdleConnections()
+	bound, err := m.boundTo(h.t.Context(), h.vhost(), "core-req-xchg")
+	return err == nil && bound[names{"core"}.requests(key)]
+}
+
+// started says how many workers were started.
+func (h *house) started() int {
+	h.t.Helper()
+	list, err := os.ReadDir(h.boots)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return len(list)
+}
+
+// client makes requests, with direct reply-to.
+type client struct {
+	h    *house
+	conn *amqp091.Connection
+	ch   *amqp091.Channel
+
+	mu      sync.Mutex
+	next    int
+	waiting map[string]chan amqp091.Delivery
+	extra   int // answers that nobody waited for any more
+	reading sync.WaitGroup
+}
+
+func (h *house) client() *client {
+	h.t.Helper()
+	conn, err := amqp091.Dial(h.url)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ch, err := conn.Channel()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	c := &client{h: h, conn: conn, ch: ch, waiting: map[string]chan amqp091.Delivery{}}
+	answers, err := ch.Consume("amq.rabbitmq.reply-to", "", true, false, false, false, nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	c.reading.Go(func() {
+		for d := range answers {
+			c.mu.Lock()
+			if w := c.waiting[d.CorrelationId]; w != nil {
+				delete(c.waiting, d.CorrelationId)
+				w <- d
+			} else {
+				c.extra++
+			}
+			c.mu.Unlock()
+		}
+	})
+	h.t.Cleanup(c.close)
+	return c
+}
+
+func (c *client) close() {
+	_ = c.conn.Close() // the broker may have ended it
+	c.reading.Wait()
+}
+
+// send publishes a request; the answer comes on what it returns.
+func (c *client) send(key, body string) <-chan amqp091.Delivery {
+	c.h.t.Helper()
+	return c.publish(key, amqp091.Publishing{Body: []byte(body)})
+}
+
+func (c *client) publish(key string, m amqp091.Publishing) <-chan amqp091.Delivery {
+	c.h.t.Helper()
+	c.mu.Lock()
+	c.next++
+	m.CorrelationId, m.ReplyTo = fmt.Sprint("request ", c.next), "amq.rabbitmq.reply-to"
+	answer := make(chan amqp091.Delivery, 1)
+	c.waiting[m.CorrelationId] = answer
+	c.mu.Unlock()
+	if err := c.ch.Publish("core-req-xchg", key, true, false, m); err != nil {
+		c.h.t.Errorf("publish: %v", err)
+	}
+	return answer
+}
+
+// answer waits for an answer.
+func (c *client) answer(from <-chan amqp091.Delivery) (status, body string, d amqp091.Delivery) {
+	c.h.t.Helper()
+	select {
+	case d := <-from:
+		status, _ := d.Headers[statusHeader].(string)
+		return status, string(d.Body), d
+	case <-time.After(75 * time.Second):
+		c.h.t.Fatalf("no answer came; the pool is %+v", c.h.ctl.manager.View())
+		return "", "", amqp091.Delivery{}
+	}
+}
+
+// call sends a request and demands an answer.
+func (c *client) call(key, body, wantStatus, wantBody string) amqp091.Delivery {
+	c.h.t.Helper()
+	status, got, d := c.answer(c.send(key, body))
+	if status != wantStatus || got != wantBody {
+		c.h.t.Fatalf("the request %q for %q was answered %q with %q, not %q with %q", body, key, status, got, wantStatus, wantBody)
+	}
+	return d
+}
+
+// testLog keeps what was logged for a test that fails.
+type testLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *testLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *testLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

@@ -1,0 +1,59 @@
+package amqp
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/rousehq/rouse/internal/pool"
+)
+
+// names are those of a pool's exchanges and queues.
+type names struct{ pool string }
+
+func (n names) requestExchange() string    { return n.pool + "-req-xchg" }
+func (n names) orphanExchange() string     { return n.pool + "-orphan-xchg" }
+func (n names) deadLetterExchange() string { return n.pool + "-dl-xchg" }
+func (n names) activityExchange() string   { return n.pool + "-activity-xchg" }
+func (n names) orphans() string            { return n.pool + "-orphan" }
+func (n names) deadLetters() string        { return n.pool + "-dl" }
+func (n names) activity() string           { return n.pool + "-activity" }
+func (n names) poison() string             { return n.pool + "-poison" }
+func (n names) aside() string              { return n.pool + "-aside" }
+func (n names) asideExchange() string      { return n.pool + "-aside-xchg" }
+func (n names) lock() string               { return n.pool + "-lock" }
+func (n names) requestPrefix() string      { return n.pool + "-req-" }
+
+// longestName is how long the name of a queue may be.
+const longestName = 255
+
+// requests names the request queue of a key.
+func (n names) requests(key string) string {
+	prefix := n.requestPrefix()
+	return prefix + pool.Encode(key, longestName-len(prefix))
+}
+
+// keyArgument is the argument of a queue whose name has a hash of its key: the whole key, encoded.
+const keyArgument = "x-rouse-key"
+
+// key returns whose request queue it is, by its name and, where that does not tell, its argument.
+func (n names) key(queue string, argument any) (string, bool) {
+	suffix, ok := strings.CutPrefix(queue, n.requestPrefix())
+	if !ok {
+		return "", false
+	}
+	if key, ok := pool.Decode(suffix); ok {
+		return key, true
+	}
+	text, _ := argument.(string)
+	key, ok := pool.Decode(text)
+	return key, ok && n.requests(key) == queue
+}
+
+// own says whether a queue is one whose dead letters are ours to answer.
+func (n names) own(queue string) bool {
+	return queue == n.orphans() || strings.HasPrefix(queue, n.requestPrefix())
+}
+
+// pattern is a regular expression that matches a name and nothing else; prefix is one for names that begin so.
+func pattern(name string) string     { return "^" + regexp.QuoteMeta(name) + "$" }
+func prefix(beginning string) string { return "^" + regexp.QuoteMeta(beginning) }

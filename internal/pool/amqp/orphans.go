@@ -1,0 +1,323 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse/internal/pool"
+)
+
+// hopsHeader counts how often a request was forwarded. It comes back when its queue was unbound in between, which is rare. leftHeader is
+// how long a request that was put aside may still wait, in milliseconds.
+const (
+	hopsHeader = "x-rouse-hops"
+	leftHeader = "x-rouse-left"
+)
+
+// mostHops is after how many it is given up: something is wrong with its binding that making it anew does not mend.
+const mostHops = 10
+
+// consume begins to consume a queue, on a channel of its own.
+func (c *Controller) consume(ctx context.Context, conn *connection, queue string, prefetch int) (<-chan amqp091.Delivery, error) {
+	_, deliveries, err := c.consumeOn(ctx, conn, queue, prefetch)
+	return deliveries, err
+}
+
+// consumeOn is consume that tells its channel.
+func (c *Controller) consumeOn(ctx context.Context, conn *connection, queue string, prefetch int) (*amqp091.Channel, <-chan amqp091.Delivery, error) {
+	ch, err := conn.channel(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	deliveries, err := c.consumeMore(ctx, conn, ch, queue, prefetch)
+	return ch, deliveries, err
+}
+
+// consumeMore begins to consume a queue on a channel, whatever else that does.
+func (c *Controller) consumeMore(ctx context.Context, conn *connection, ch *amqp091.Channel, queue string, prefetch int) (<-chan amqp091.Delivery, error) {
+	defer conn.limit(ctx)()
+	if err := ch.Qos(prefetch, 0, false); err != nil {
+		return nil, fmt.Errorf("consume %s: %w", queue, err)
+	}
+	deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
+	if err != nil {
+		return nil, fmt.Errorf("consume %s: %w", queue, err)
+	}
+	return deliveries, nil
+}
+
+// errConsumer is that the broker ended a consumer, as it does when a queue is deleted or loses its leader.
+func errConsumer(queue string) error {
+	return fmt.Errorf("the broker does not deliver from %s any more", queue)
+}
+
+// An orphan whose key has no queue after patience is put aside: it goes to a queue of its own for asideTime, and is an orphan again then.
+// So orphans of keys that cannot be opened, or that wait until there is room for another group, do not take the places of others.
+const asideTime = time.Second
+
+// orphans are the orphans of a session that wait for the queues of their keys. Each key is waited for by a goroutine of its own,
+// so that none waits for another.
+type orphans struct {
+	c    *Controller
+	term *pool.Term
+	out  *publisher
+	to   *mailbox
+	uses sync.WaitGroup
+
+	mu      sync.Mutex
+	pending map[string][]orphan  // by key; there is an entry while there is a goroutine
+	stuck   map[string]time.Time // keys that were waited for in vain, and until when others of them are put aside at once
+}
+
+type orphan struct {
+	amqp091.Delivery
+	came time.Time
+	hops int
+	left time.Duration // that it may still wait, of one that was put aside or says so itself; negative if it is not known
+}
+
+// processOrphans takes orphans until ctx ends or the broker has no more.
+func (c *Controller) processOrphans(ctx context.Context, conn *connection, term *pool.Term, out *publisher, to *mailbox) error {
+	ch, deliveries, err := c.consumeOn(ctx, conn, c.names.orphans(), c.windowNow())
+	if err != nil {
+		return err
+	}
+	o := &orphans{c: c, term: term, out: out, to: to, pending: map[string][]orphan{}, stuck: map[string]time.Time{}}
+	defer o.uses.Wait()
+	var more <-chan amqp091.Delivery // when one by one went well for a while
+	widen := time.NewTimer(longestWait)
+	defer widen.Stop()
+	sweep := time.NewTicker(time.Minute)
+	defer sweep.Stop()
+	for {
+		var d amqp091.Delivery
+		var ok bool
+		select {
+		case d, ok = <-deliveries:
+		case d, ok = <-more:
+		case <-widen.C:
+			if c.careful() {
+				c.relax()
+				if more, err = c.consumeMore(ctx, conn, ch, c.names.orphans(), c.config.OrphanWindow); err != nil {
+					return err
+				}
+			}
+			continue
+		case now := <-sweep.C:
+			o.mu.Lock()
+			maps.DeleteFunc(o.stuck, func(_ string, until time.Time) bool { return until.Before(now) })
+			o.mu.Unlock()
+			continue
+		case <-ctx.Done():
+			return nil
+		}
+		if !ok {
+			return errConsumer(c.names.orphans())
+		}
+		if err := o.take(ctx, d); err != nil {
+			return err
+		}
+	}
+}
+
+// windowNow is how many orphans are in hand at a time: one, if sessions have ended alike.
+func (c *Controller) windowNow() int {
+	if c.careful() {
+		return 1
+	}
+	return c.config.OrphanWindow
+}
+
+// take lets an orphan wait for its queue.
+func (o *orphans) take(ctx context.Context, d amqp091.Delivery) error {
+	one := orphan{Delivery: d, came: time.Now(), hops: hops(d.Headers), left: left(&d)}
+	key := d.RoutingKey
+	err := pool.CheckKey(key)
+	if err == nil && one.hops >= mostHops {
+		err = fmt.Errorf("it came back %d times from its queue", one.hops)
+	}
+	if m := one.message(); err == nil && !fits(&m, o.out.conn.Config.FrameSize) {
+		err = errTooLarge
+	}
+	if err != nil {
+		o.c.manager.Metrics().Orphan("refused", 0)
+		return o.giveUp(ctx, &one, reasonRejected, err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	waiting, served := o.pending[key]
+	o.pending[key] = append(waiting, one)
+	if !served {
+		o.uses.Go(func() { o.serve(ctx, key) })
+	}
+	return nil
+}
+
+// giveUp answers an orphan, and keeps it if something is wrong with it.
+func (o *orphans) giveUp(ctx context.Context, one *orphan, reason string, why error) error {
+	l := letter{d: &one.Delivery, key: one.RoutingKey, reason: reason, keep: reason == reasonRejected}
+	if why != nil {
+		l.why = why.Error()
+	}
+	return o.to.answer(ctx, []letter{l})
+}
+
+func hops(headers amqp091.Table) int {
+	switch n := headers[hopsHeader].(type) {
+	case int32:
+		return int(n)
+	case int64:
+		return int(min(max(n, 0), mostHops))
+	}
+	return 0
+}
+
+// left is how long a request may still wait; negative if it says nothing of it.
+func left(d *amqp091.Delivery) time.Duration {
+	if ms, ok := d.Headers[leftHeader].(int64); ok {
+		return time.Duration(max(0, min(ms, math.MaxInt32))) * time.Millisecond
+	}
+	if ms, err := strconv.ParseInt(d.Expiration, 10, 64); err == nil {
+		return time.Duration(max(0, min(ms, math.MaxInt32))) * time.Millisecond
+	}
+	return -1
+}
+
+// serve forwards the orphans of one key, until there are none.
+func (o *orphans) serve(ctx context.Context, key string) {
+	for {
+		o.mu.Lock()
+		batch := o.pending[key]
+		if len(batch) == 0 {
+			delete(o.pending, key)
+			o.mu.Unlock()
+			return
+		}
+		o.pending[key] = batch[:0:0]
+		patience := o.c.config.OrphanWait
+		if o.stuck[key].After(time.Now()) {
+			patience = 0
+		}
+		o.mu.Unlock()
+		if err := o.forward(ctx, key, batch, patience); err != nil && ctx.Err() == nil {
+			o.c.log.Warn("orphans are given back, to be tried again", "key", key, "requests", len(batch), "error", err)
+			pause(ctx, o.c.manager.Config().Timing.Interval)
+		}
+	}
+}
+
+// forward waits for the queue of a key, and publishes what came before it. What has no queue in time it puts aside.
+func (o *orphans) forward(ctx context.Context, key string, batch []orphan, patience time.Duration) error {
+	again := false
+	for i := range batch {
+		_, aside := batch[i].Headers[leftHeader]
+		again = again || batch[i].hops > 0 && !aside
+	}
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	err := o.term.AwaitFor(waiting, key, owner(&batch[0]), again)
+	cancel()
+	o.mu.Lock()
+	if err != nil {
+		o.stuck[key] = time.Now().Add(3 * asideTime)
+	} else {
+		delete(o.stuck, key)
+	}
+	o.mu.Unlock()
+	if err != nil {
+		return o.putAside(ctx, key, batch, err)
+	}
+	out := make([]*sent, len(batch))
+	for i := range batch {
+		var sendErr error
+		if out[i], sendErr = o.out.send(o.c.names.requestExchange(), key, true, batch[i].message()); sendErr != nil {
+			err = errors.Join(err, sendErr)
+		}
+	}
+	for i, s := range out {
+		err = errors.Join(err, o.settle(ctx, &batch[i], s, "forwarded"))
+	}
+	return err
+}
+
+// owner is whose request it is: the namespace of the timer that made it, empty if none did.
+func owner(one *orphan) string {
+	namespace, _ := one.Headers["rouse-namespace"].(string)
+	return namespace
+}
+
+// putAside has orphans come again later; those whose time is over are answered.
+func (o *orphans) putAside(ctx context.Context, key string, batch []orphan, why error) error {
+	out := make([]*sent, len(batch))
+	over := make([]bool, len(batch))
+	var err error
+	for i := range batch {
+		m, ok := batch[i].aside(o.c.config.MessageTTL)
+		if over[i] = !ok; ok {
+			var sendErr error
+			out[i], sendErr = o.out.send(o.c.names.asideExchange(), key, true, m)
+			err = errors.Join(err, sendErr)
+		}
+	}
+	for i := range batch {
+		if over[i] {
+			o.c.manager.Metrics().Orphan("expired", 0)
+			err = errors.Join(err, o.giveUp(ctx, &batch[i], reasonExpired, why))
+			continue
+		}
+		err = errors.Join(err, o.settle(ctx, &batch[i], out[i], "aside"))
+	}
+	return err
+}
+
+// settle waits for the confirm of a request that was published once more, and takes it from the orphan queue then.
+func (o *orphans) settle(ctx context.Context, one *orphan, s *sent, outcome string) error {
+	if s == nil {
+		return one.Nack(false, true)
+	}
+	returned, err := s.wait(ctx)
+	if err == nil && returned {
+		o.c.manager.Metrics().Orphan("returned", 0)
+		err = errors.New("it came back, as there is no queue for it, and none for orphans")
+	}
+	if err != nil {
+		return errors.Join(err, one.Nack(false, true)) // the queue may have it, and get it once more
+	}
+	o.c.manager.Metrics().Orphan(outcome, time.Since(one.came).Seconds())
+	return one.Ack(false)
+}
+
+// message is what is forwarded: the request as it came, with the time that is left to it.
+func (one *orphan) message() amqp091.Publishing {
+	m := again(&one.Delivery)
+	m.Headers[hopsHeader] = int32(one.hops + 1)
+	delete(m.Headers, leftHeader)
+	if one.left >= 0 {
+		m.Expiration = strconv.FormatInt(max(0, (one.left-time.Since(one.came)).Milliseconds()), 10)
+	}
+	return m
+}
+
+// aside is what is put aside, with the time that is left to it then; it returns false if there is none. Of one that says nothing of its
+// time, it is that of all requests.
+func (one *orphan) aside(all time.Duration) (amqp091.Publishing, bool) {
+	m := again(&one.Delivery)
+	for _, name := range deathHeaders { // or the broker would take it for one that goes in a circle
+		delete(m.Headers, name)
+	}
+	left := one.left
+	if left < 0 {
+		left = all
+	}
+	left -= time.Since(one.came) + asideTime
+	m.Headers[leftHeader] = left.Milliseconds()
+	m.Expiration = ""
+	return m, left > 0
+}

@@ -1,0 +1,64 @@
+package amqp
+
+import (
+	"context"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pool"
+)
+
+// Near tells of a fire for a key that comes in a while, if nothing happens to it: its group is there so long before. It is quick, and
+// calls nobody back.
+func (a *Caller) Near(key string, in time.Duration) {
+	if a.opts.Prewarm == 0 {
+		return
+	}
+	fire := time.Now().Add(in)
+	a.ahead.Add(pool.Coming{Key: key, Start: fire.Add(-a.opts.Prewarm), Fire: fire})
+}
+
+// keepWarm asks for the groups of fires that are near, until ctx ends. It does so by the reports that workers make, so that it reaches
+// whichever process leads the pool. A group stays for the unbind delay.
+func (a *Caller) keepWarm(ctx context.Context, l *link) {
+	if a.opts.Prewarm == 0 {
+		return
+	}
+	again := max(a.c.manager.Config().Delays.Unbind/2, 10*time.Millisecond)
+	tick := time.NewTicker(min(time.Second, max(a.opts.Prewarm/4, 10*time.Millisecond)))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			for _, key := range a.due(now, again) {
+				report := amqp091.Publishing{Headers: amqp091.Table{eventHeader: pool.Wanted}}
+				if l.publish(a.c.names.activityExchange(), key, report) != nil {
+					return // the session ends
+				}
+			}
+		}
+	}
+}
+
+// due returns the keys whose groups are to be asked for now. Those whose fires come later than again from now are asked for then once more.
+func (a *Caller) due(now time.Time, again time.Duration) (keys []string) {
+	asked := map[string]bool{}
+	for _, c := range a.ahead.Due(now) {
+		if c.Fire.Before(now.Add(-rouse.MisfireGrace)) {
+			continue // there was no connection for long
+		}
+		if !asked[c.Key] {
+			asked[c.Key] = true
+			keys = append(keys, c.Key)
+		}
+		if next := now.Add(again); next.Before(c.Fire) {
+			c.Start = next
+			a.ahead.Add(c)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,170 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse/internal/pool"
+)
+
+// queues are the request queues of the pool, for its queue loop.
+type queues struct {
+	c    *Controller
+	conn *connection
+	free chan *amqp091.Channel // that are open and not in use
+}
+
+// on makes calls on a channel of their own. The broker answers what cannot be done by closing the channel.
+func (q *queues) on(ctx context.Context, f func(ch *amqp091.Channel) error) error {
+	var ch *amqp091.Channel
+	select {
+	case ch = <-q.free:
+	default:
+	}
+	if ch == nil || ch.IsClosed() {
+		var err error
+		if ch, err = q.conn.channel(ctx); err != nil {
+			return err
+		}
+	}
+	defer q.conn.limit(ctx)()
+	err := f(ch)
+	if err != nil {
+		if !ch.IsClosed() {
+			_ = ch.Close() // who knows what it waits for
+		}
+		return err
+	}
+	select {
+	case q.free <- ch:
+	default:
+		_ = ch.Close() // there are enough
+	}
+	return nil
+}
+
+// List returns the request queues that are there.
+func (q *queues) List(ctx context.Context) ([]pool.Queue, error) {
+	// Bindings first: what is bound in between is bound once more, which does nothing; what is unbound in between, by whom ever,
+	// would be believed to be bound otherwise.
+	bound, err := q.c.api.boundTo(ctx, q.c.vhost, q.c.names.requestExchange())
+	if err != nil {
+		return nil, err
+	}
+	there, err := q.c.api.queues(ctx, q.c.vhost, prefix(q.c.names.requestPrefix()), false)
+	if err != nil {
+		return nil, err
+	}
+	var list []pool.Queue
+	for _, d := range there {
+		key, ok := q.c.names.key(d.Name, d.Arguments[keyArgument])
+		if !ok || d.Name != q.c.names.requests(key) {
+			q.c.log.Warn("a queue looks like a request queue of the pool, but its name was not written by rouse; it is left alone", "queue", d.Name)
+			continue
+		}
+		list = append(list, pool.Queue{Key: key, Bound: bound[d.Name]})
+	}
+	return list, nil
+}
+
+// Open declares the queue of a key and binds it by the key as clients write it.
+func (q *queues) Open(ctx context.Context, key string) error {
+	name := q.c.names.requests(key)
+	args := amqp091.Table{amqp091.QueueTypeArg: amqp091.QueueTypeQuorum}
+	if q.c.config.Classic {
+		args[amqp091.QueueTypeArg] = amqp091.QueueTypeClassic
+	}
+	if _, ok := pool.Decode(name[len(q.c.names.requestPrefix()):]); !ok {
+		args[keyArgument] = pool.Encode(key, 3*pool.MaxKey)
+	}
+	return q.on(ctx, func(ch *amqp091.Channel) error {
+		if _, err := ch.QueueDeclare(name, true, false, false, false, args); err != nil {
+			return fmt.Errorf("declare %s: %w", name, err)
+		}
+		if err := ch.QueueBind(name, key, q.c.names.requestExchange(), false, nil); err != nil {
+			return fmt.Errorf("bind %s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// Unbind takes the binding away.
+func (q *queues) Unbind(ctx context.Context, key string) error {
+	name := q.c.names.requests(key)
+	return q.on(ctx, func(ch *amqp091.Channel) error {
+		if err := ch.QueueUnbind(name, key, q.c.names.requestExchange(), nil); err != nil {
+			return missing(fmt.Errorf("unbind %s: %w", name, err))
+		}
+		return nil
+	})
+}
+
+// Load asks for what is ready in a queue and who consumes it.
+func (q *queues) Load(ctx context.Context, key string) (pool.Load, error) {
+	var load pool.Load
+	name := q.c.names.requests(key)
+	err := q.on(ctx, func(ch *amqp091.Channel) error {
+		state, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		if err != nil {
+			return missing(fmt.Errorf("look into %s: %w", name, err))
+		}
+		load = pool.Load{Ready: state.Messages, Consumers: state.Consumers}
+		return nil
+	})
+	return load, err
+}
+
+// missing makes the answer that there is no queue the one that package pool knows.
+func missing(err error) error {
+	var answer *amqp091.Error
+	if errors.As(err, &answer) && answer.Code == amqp091.NotFound {
+		return fmt.Errorf("%w: %w", pool.ErrNoQueue, err)
+	}
+	return err
+}
+
+// Delete deletes a queue in which, as the queue loop has seen for a while, nothing is ready and which nobody consumes. It makes
+// sure that no request is held either, as by a worker that has cancelled its consumer and works on the last one: deleting would
+// lose that if the worker fails. Nor may a dead letter be on its way.
+func (q *queues) Delete(ctx context.Context, key string) (lost int, err error) {
+	name := q.c.names.requests(key)
+	d, err := q.c.api.queue(ctx, q.c.vhost, name)
+	switch {
+	case status(err) == http.StatusNotFound:
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case d.Held != nil && *d.Held > 0 || d.Ready != nil && *d.Ready > 0 || d.Leaving > 0:
+		return 0, pool.ErrInUse
+	}
+	err = q.on(ctx, func(ch *amqp091.Channel) error {
+		state, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		if err != nil {
+			return missing(err)
+		}
+		if state.Messages > 0 || state.Consumers > 0 {
+			return pool.ErrInUse
+		}
+		lost, err = ch.QueueDelete(name, false, false, false)
+		if err != nil {
+			return fmt.Errorf("delete %s: %w", name, err)
+		}
+		return nil
+	})
+	return lost, err
+}
+
+// Vars are what a worker needs to reach its queue.
+func (q *queues) Vars(key string) map[string]string {
+	return map[string]string{
+		"WORKER_REQUESTS_QUEUE":    q.c.names.requests(key),
+		"WORKER_ACTIVITY_EXCHANGE": q.c.names.activityExchange(),
+		"WORKER_AMQP_URI":          q.c.config.WorkerURL,
+		"WORKER_PREFETCH":          strconv.Itoa(q.c.config.Prefetch),
+	}
+}

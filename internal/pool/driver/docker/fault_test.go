@@ -1,0 +1,275 @@
+package docker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// TestEngineThatDoesNotRun holds that a driver can be made without its engine, and says what is wrong.
+func TestEngineThatDoesNotRun(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "no.sock")
+	d := unattended(t, place{host: "unix://" + socket, image: imageOfTests}.config(t))
+	for what, err := range map[string]error{"ensure": d.Ensure(t.Context(), group("k", 1)), "drain": d.Drain(t.Context(), "k"),
+		"list": second(d.List(t.Context())), "release": d.Release(t.Context())} {
+		if err == nil || !strings.Contains(err.Error(), socket) {
+			t.Errorf("%s says %v", what, err)
+		}
+	}
+}
+
+// TestEngineThatHangs holds that calls end in bounded time when the engine takes them and does not answer, and that they say so.
+func TestEngineThatHangs(t *testing.T) {
+	dir, err := os.MkdirTemp("", "rouse-hangs-")
+	must(t, err)
+	defer os.RemoveAll(dir)
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	must(t, err)
+	defer l.Close()
+	c := place{host: "unix://" + l.Addr().String(), image: imageOfTests}.config(t)
+	c.CallTimeout = 50 * time.Millisecond
+	d := unattended(t, c)
+	for what, err := range map[string]error{"ensure": d.Ensure(t.Context(), group("k", 1)), "drain": d.Drain(t.Context(), "k"), "list": second(d.List(t.Context()))} {
+		if err == nil || !strings.Contains(err.Error(), l.Addr().String()+" has not answered for") {
+			t.Errorf("%s says %v", what, err)
+		}
+	}
+}
+
+// unattended returns a driver whose containers nobody sweeps up, as there are none.
+func unattended(t *testing.T, c Config) *Driver {
+	t.Helper()
+	c.Log = slog.New(slog.DiscardHandler)
+	d, err := New(c)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := d.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// TestEngineComesBack holds that the driver goes on where it was when its engine was away, and hears of what changes then.
+func TestEngineComesBack(t *testing.T) {
+	p, s := speak(t)
+	c := p.config(t)
+	w := newWorld(t, &c)
+	d := open(t, c)
+	must(t, d.Ensure(t.Context(), group("k", 1)))
+	one := until(t, d, "it runs", second(runs(1, w)))[0]
+	s.stop()
+	if list, err := d.List(t.Context()); err == nil {
+		t.Errorf("without its engine it lists %v", list)
+	}
+	s.mu.Lock()
+	for _, b := range s.boxes {
+		_ = b.cmd.Process.Kill() // its end is in no event that anybody hears
+	}
+	s.mu.Unlock()
+	s.live.Wait()
+	s.serve()
+	next := strings.TrimSuffix(one.ID, "1") + "2"
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); !w.alive(next); <-tick.C { // nobody asks for a list, which would help it
+		if time.Now().After(deadline) {
+			t.Fatal("it does not run again")
+		}
+	}
+	if again := until(t, d, "it runs again", second(runs(1, w)))[0]; again.ID != next || again.Starts != 2 {
+		t.Errorf("of %+v came %+v", one, again)
+	}
+}
+
+// TestReleaseIsMadeUpFor holds that workers that could not be let go, as the engine was away, are when it is there again, but not if
+// the manager leads again by then.
+func TestReleaseIsMadeUpFor(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		p, s := speak(t)
+		c := p.config(t)
+		w := newWorld(t, &c)
+		d := open(t, c)
+		must(t, d.Ensure(t.Context(), group("k", 1)))
+		until(t, d, "it runs", second(runs(1, w)))
+		s.stop()
+		if err := d.Release(t.Context()); err == nil {
+			t.Error("without its engine, it says that workers are let go")
+		}
+		if again {
+			_ = d.Ensure(t.Context(), group("k", 1)) // which cannot be done yet
+		}
+		s.serve()
+		if !again {
+			untilGone(t, d)
+			continue
+		}
+		must(t, d.sweep(t.Context()))
+		until(t, d, "it runs", second(runs(1, w)))
+	}
+}
+
+// TestRealMachineIsSwitchedOff holds that workers come back by themselves when the engine's machine does.
+func TestRealMachineIsSwitchedOff(t *testing.T) {
+	p, server := ownPlace(t)
+	c := p.config(t)
+	w := newWorld(t, &c)
+	d := open(t, c)
+	for _, key := range []string{"a", "b"} {
+		must(t, d.Ensure(t.Context(), group(key, 1)))
+	}
+	before := until(t, d, "they run", second(runs(2, w)))
+	server.Kill()
+	if list, err := d.List(t.Context()); err == nil {
+		t.Errorf("without its engine it lists %v", list)
+	}
+	server.Start()
+	after := until(t, d, "they run again", second(runs(2, w)))
+	for _, one := range after {
+		if one.Starts != 2 || slices.Contains(ids(before), one.ID) {
+			t.Errorf("there is %+v, and was %+v", one, before)
+		}
+	}
+}
+
+// TestPull holds that a missing image is pulled once for all keys, beside everything else, and that workers start when it is there.
+func TestPull(t *testing.T) {
+	p, s := speak(t)
+	c := p.config(t)
+	w := newWorld(t, &c)
+	c.Image, c.Pull = "far", Missing
+	s.registry["far"], s.held = nil, make(chan struct{})
+	d := open(t, c)
+	for _, key := range []string{"a", "b"} {
+		must(t, d.Ensure(t.Context(), group(key, 1)))
+	}
+	list, err := d.List(t.Context())
+	if must(t, err); len(list) != 2 || slices.ContainsFunc(list, func(w driver.Worker) bool { return w.State != driver.Waiting || w.LastExit != errPulling.Error() }) {
+		t.Errorf("while the image is pulled, it lists %+v", list)
+	}
+	must(t, d.Drain(t.Context(), "b"))
+	close(s.held)
+	if list := until(t, d, "one runs", second(runs(1, w))); list[0].Key != "a" {
+		t.Errorf("there is %+v", list)
+	}
+	if s.pulls != 1 {
+		t.Errorf("it was pulled %d times", s.pulls)
+	}
+}
+
+// TestPullThatFails holds that the reason is told, that it is not tried again at once, and that workers start when it succeeds.
+func TestPullThatFails(t *testing.T) {
+	p, s := speak(t)
+	c := p.config(t)
+	w := newWorld(t, &c)
+	c.Image, c.Pull = "far", Missing
+	s.registry["far"] = errors.New("the registry is on fire")
+	d := open(t, c)
+	fails := func() error {
+		for {
+			err := d.Ensure(t.Context(), group("k", 1))
+			if err != nil {
+				return err
+			}
+			<-d.Changed()
+		}
+	}
+	for range 20 {
+		if err := fails(); !strings.Contains(err.Error(), "on fire") || !strings.Contains(err.Error(), "far") {
+			t.Errorf("it says %v", err)
+		}
+	}
+	s.mu.Lock()
+	if s.pulls > 3 {
+		t.Errorf("it was pulled %d times", s.pulls)
+	}
+	s.registry["far"] = nil
+	s.mu.Unlock()
+	d.image.mu.Lock()
+	d.image.retry = time.Time{} // the pause is over
+	d.image.mu.Unlock()
+	must(t, d.Ensure(t.Context(), group("k", 1)))
+	until(t, d, "it runs", second(runs(1, w)))
+}
+
+// TestPullAlways holds that an image that is there is pulled too, but not for each key.
+func TestPullAlways(t *testing.T) {
+	p, s := speak(t)
+	c := p.config(t)
+	w := newWorld(t, &c)
+	c.Pull = Always
+	s.registry[imageOfTests] = nil
+	d := open(t, c)
+	for i := range 3 {
+		must(t, d.Ensure(t.Context(), group(fmt.Sprint(i), 1)))
+		until(t, d, "they run", second(runs(i+1, w)))
+	}
+	if s.pulls != 1 {
+		t.Errorf("it was pulled %d times", s.pulls)
+	}
+}
+
+// TestNetworks holds that a container is connected to all its networks.
+func TestNetworks(t *testing.T) {
+	p, s := speak(t)
+	c := p.config(t)
+	w := newWorld(t, &c)
+	c.Networks = []string{"a", "b", "c"}
+	d := open(t, c)
+	must(t, d.Ensure(t.Context(), group("k", 1)))
+	until(t, d, "it runs", second(runs(1, w)))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.boxes {
+		if b.request.HostConfig.NetworkMode != "a" || !slices.Equal(b.networks, []string{"b", "c"}) {
+			t.Errorf("it is in %s and %q", b.request.HostConfig.NetworkMode, b.networks)
+		}
+	}
+}
+
+// TestPausesGrow holds that a worker that ends at once waits for longer each time, up to a bound, and anew after it ran for long.
+func TestPausesGrow(t *testing.T) {
+	d := unattended(t, Config{Pool: "p", Instance: "i", Template: Template{Image: "w"}, Host: "unix:///nowhere", FirstPause: time.Second, LongestPause: 8 * time.Second})
+	for failures, most := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 4: 8 * time.Second, 5: 8 * time.Second, 1 << 30: 8 * time.Second} {
+		for range 20 {
+			if pause := d.pause(failures); pause < most/2 || pause > most {
+				t.Errorf("after %d failures it waits for %v, not about %v", failures, pause, most)
+			}
+		}
+	}
+	short := d.ended(&box{id: "a", life: life{failures: 3}}, time.Now(), time.Second, "")
+	long := d.ended(&box{id: "b", life: life{failures: 3}}, time.Now(), time.Minute, "")
+	if short.failures != 4 || long.failures != 1 {
+		t.Errorf("after a short life it has %d failures, after a long one %d", short.failures, long.failures)
+	}
+	if e := d.ended(&box{id: "c"}, time.Now().Add(time.Hour), 0, ""); time.Until(e.due) > time.Second {
+		t.Errorf("with an engine whose clock is fast, it waits for %v", time.Until(e.due))
+	}
+}
+
+// TestNames holds that names are such as engines take, and tell what is in them.
+func TestNames(t *testing.T) {
+	c := Config{Instance: "prod", Pool: "core.1"}
+	for _, key := range []string{"", "../../x", "naïve 日本", strings.Repeat("k", 255), "a\x00b\n", "-rf", "\xff"} {
+		name := c.containerName(key, life{slot: newSlot(), number: 3})
+		if !rightName.MatchString(name) || len(name) > 200 || !strings.HasPrefix(name, "prod-core.1-") {
+			t.Errorf("of %q comes the name %q", key, name)
+		}
+		at := time.Now().Truncate(time.Millisecond)
+		if since, ok := drainedSince(drainName(name, at)); !ok || !since.Equal(at) {
+			t.Errorf("%q drains since %v, not %v", name, since, at)
+		}
+		if _, ok := drainedSince(name); ok {
+			t.Errorf("%q says that it drains", name)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package docker
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/moby/moby/api/types/events"
+	"github.com/moby/moby/client"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rousehq/rouse/internal/pool"
+)
+
+// The keeper's pauses: between looks at all containers, in case an event was missed; after a failure; and the longest of these.
+const (
+	sweepEvery   = time.Minute
+	retryPause   = time.Second
+	longestRetry = 10 * time.Second
+)
+
+// parallel is how many keys the keeper sees to at a time.
+const parallel = 4
+
+// keep does what comes up between calls, until the driver is closed.
+func (d *Driver) keep() {
+	select {
+	case <-d.awake:
+	case <-d.ctx.Done():
+		return
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	sweep, pause := time.Now(), retryPause
+	for {
+		if now := time.Now(); !now.Before(sweep) || d.agenda.all() {
+			if err := d.sweep(d.ctx); err == nil {
+				sweep, pause = now.Add(sweepEvery), retryPause
+			} else {
+				if d.ctx.Err() == nil {
+					d.config.Log.Warn("the workers of a pool cannot be looked after", "error", err, "again_in", pause)
+				}
+				sweep, pause = time.Now().Add(pause), min(2*pause, longestRetry)
+			}
+		}
+		due, next := d.agenda.take(time.Now())
+		d.settleAll(due)
+		if len(due) == 0 {
+			timer.Reset(max(0, time.Until(earlier(sweep, next))))
+			select {
+			case <-timer.C:
+			case <-d.agenda.wake:
+			case <-d.ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// settleAll sees to keys whose time has come.
+func (d *Driver) settleAll(due map[string]mode) {
+	var seen errgroup.Group
+	seen.SetLimit(parallel)
+	for key, m := range due {
+		seen.Go(func() error {
+			next, err := d.settle(d.ctx, key, m)
+			if err != nil && d.ctx.Err() == nil {
+				d.config.Log.Warn("the workers of a key cannot be looked after", "key", key, "error", err)
+				d.agenda.add(key, time.Now().Add(retryPause), m)
+			}
+			d.agenda.add(key, next, look)
+			return nil
+		})
+	}
+	_ = seen.Wait() // they return none
+}
+
+// sweep looks at all containers for what there is to do.
+func (d *Driver) sweep(ctx context.Context) error {
+	boxes, err := d.boxes(ctx, nil)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	letGo := d.letGo
+	keys := map[string]bool{} // of which something may have gone
+	for _, m := range d.draining {
+		keys[m.key] = true
+	}
+	for _, e := range d.ends {
+		keys[e.key] = true
+	}
+	d.mu.Unlock()
+	now := time.Now()
+	for _, b := range boxes {
+		if b.draining || b.over() {
+			d.agenda.add(b.key, now, look)
+		}
+		delete(keys, b.key)
+	}
+	for key := range keys {
+		d.agenda.add(key, now, look)
+	}
+	if letGo {
+		d.releaseAll(boxes)
+	}
+	d.tell()
+	return nil
+}
+
+// watch follows the engine's events, until the driver is closed.
+func (d *Driver) watch() {
+	select {
+	case <-d.awake:
+	case <-d.ctx.Done():
+		return
+	}
+	for pause := retryPause; d.ctx.Err() == nil; {
+		began := time.Now()
+		if d.follow(); time.Since(began) > longestRetry {
+			pause = retryPause
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-d.ctx.Done():
+			timer.Stop()
+		}
+		pause = min(2*pause, longestRetry)
+	}
+}
+
+// follow follows one stream of events to its end.
+func (d *Driver) follow() {
+	if d.engine.call(d.ctx, "follow events", func(context.Context) error { return nil }) != nil {
+		return // whoever needs the engine tells of it
+	}
+	ctx, cancel := context.WithCancel(d.ctx)
+	defer cancel()
+	filters := d.mine().Add("type", string(events.ContainerEventType))
+	filters.Add("event", string(events.ActionStart), string(events.ActionDie), string(events.ActionDestroy), string(events.ActionRename))
+	stream := d.engine.api.Events(ctx, client.EventsListOptions{Filters: filters})
+	if len(stream.Err) == 0 {
+		d.agenda.addAll() // what happened before it began
+	}
+	for {
+		select {
+		case e := <-stream.Messages:
+			if key, ok := pool.Decode(e.Actor.Attributes[labelKey]); ok {
+				d.hear(e.Action, e.Actor.ID, key)
+			}
+			d.tell()
+		case <-stream.Err:
+			cancel()
+			for range stream.Err { // it is closed when nothing of it goes on
+			}
+			return
+		}
+	}
+}
+
+// An engine tells of the end of a container a moment before it lists it as ended. Until it does, the key is looked at again and
+// again, but not for ever: somebody may have started the container anew.
+const (
+	againAfter  = 50 * time.Millisecond
+	againAtMost = 10 * time.Second
+)
+
+// hear takes note of an event.
+func (d *Driver) hear(what events.Action, id, key string) {
+	d.mu.Lock()
+	switch what {
+	case events.ActionDie:
+		d.died[id] = died{key, time.Now()}
+	case events.ActionStart, events.ActionDestroy:
+		delete(d.died, id)
+	}
+	d.mu.Unlock()
+	if what == events.ActionDie || what == events.ActionDestroy {
+		d.agenda.add(key, time.Now(), look)
+	}
+}
+
+// lists compares a list of the containers of a key with what events have told. It returns when to look again, or a zero time.
+func (d *Driver) lists(key string, boxes []box) (again time.Time) {
+	now := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, e := range d.died {
+		switch {
+		case e.key != key:
+		case now.Sub(e.at) < againAtMost && slices.ContainsFunc(boxes, func(b box) bool { return b.id == id && !b.over() }):
+			again = now.Add(againAfter)
+		default:
+			delete(d.died, id)
+		}
+	}
+	return again
+}

@@ -1,0 +1,85 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/moby/moby/api/types/container"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// List returns the workers of the pool, whoever has started them. Left out are those that have ended and that no Ensure of this
+// process has asked for: nobody starts them again, so they are none. Workers that wait for their image count as waiting.
+func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
+	if err := d.lead(func() {}); err != nil {
+		return nil, err
+	}
+	boxes, err := d.boxes(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	newest := map[string]int{} // life of a slot
+	for _, b := range boxes {
+		if !b.draining {
+			newest[b.life.slot] = max(newest[b.life.slot], b.life.number)
+		}
+	}
+	d.mu.Lock()
+	missing := map[string]int{}
+	for key, g := range d.wanted {
+		missing[key] = g.Workers
+	}
+	d.mu.Unlock()
+	list := []driver.Worker{}
+	for _, b := range boxes {
+		w := driver.Worker{ID: b.life.id(d.config.Pool), Key: b.key, State: driver.Running, Since: b.made, Starts: b.life.number, LastExit: b.life.lastExit}
+		_, wanted := missing[b.key]
+		switch {
+		case b.draining && b.over():
+			continue
+		case b.draining:
+			w.State, w.Since = driver.Draining, b.asked
+			missing[b.key]++ // it is none of those that are wanted
+		case b.over() && (!wanted || b.life.number < newest[b.life.slot]):
+			continue
+		case b.state == container.StateCreated:
+			w.State = driver.Waiting
+			if e, ok := d.knownEnd(b.id); ok {
+				w.Since, w.LastExit = e.at, e.how
+			} else {
+				w.Starts-- // it is about to be started
+			}
+		case b.over():
+			e, err := d.end(ctx, &b)
+			if settled(err) {
+				continue // it was replaced just now
+			}
+			if errors.Is(err, errRuns) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			w.State, w.Since, w.LastExit = driver.Waiting, e.at, e.how
+		}
+		missing[b.key]--
+		list = append(list, w)
+	}
+	if since, busy := d.image.pulling(); busy {
+		for key, n := range missing {
+			for i := range n {
+				list = append(list, driver.Worker{ID: fmt.Sprintf("%s-pulling.%d", d.config.Pool, i+1), Key: key, State: driver.Waiting, Since: since, LastExit: errPulling.Error()})
+			}
+		}
+	}
+	return list, nil
+}
+
+func (d *Driver) knownEnd(id string) (end, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e, ok := d.ends[id]
+	return e, ok
+}

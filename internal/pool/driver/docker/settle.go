@@ -1,0 +1,182 @@
+package docker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// mode is what the containers of a key are looked at for.
+type mode int
+
+const (
+	look    mode = iota // start again what has ended, kill and remove what drains
+	ensure              // and make what is missing
+	release             // have all end, unless this process leads again
+	drain               // have all end
+)
+
+// forsaken is after how long ended containers of a key that nobody asks for are removed. A manager that begins to lead asks for
+// those that are to run within seconds.
+const forsaken = time.Minute
+
+// settle makes the containers of a key what they should be. It returns when that is to be looked at again, or a zero time.
+func (d *Driver) settle(ctx context.Context, key string, m mode) (next time.Time, err error) {
+	unlock, err := d.locks.lock(ctx, key)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer unlock()
+	boxes, err := d.boxes(ctx, &key)
+	if err != nil {
+		return time.Time{}, err
+	}
+	d.forget(key, boxes)
+	next = d.lists(key, boxes)
+
+	var errs []error
+	try := func(err error) { errs = append(errs, err) }
+	again := func(t time.Time) { next = earlier(next, t) }
+	var stay []box
+	for _, b := range boxes {
+		if !b.draining {
+			stay = append(stay, b)
+			continue
+		}
+		deadline := b.asked.Add(d.config.Drain)
+		switch {
+		case b.over():
+			try(d.remove(ctx, &b))
+		case time.Now().Before(deadline):
+			again(deadline)
+		default:
+			d.config.Log.Warn("a worker does not end when it is asked to, and is killed", "key", key, "worker", b.life.id(d.config.Pool), "after", d.config.Drain)
+			try(d.remove(ctx, &b))
+		}
+	}
+	// end has a worker end that is not wanted any more.
+	end := func(b *box) {
+		if b.over() {
+			try(d.remove(ctx, b))
+			return
+		}
+		try(d.ask(ctx, b))
+		again(time.Now().Add(d.config.Drain))
+	}
+
+	d.mu.Lock()
+	g, wanted := d.wanted[key]
+	leads := d.leads
+	d.mu.Unlock()
+	switch {
+	case m == drain || m == release && leads.IsZero():
+		for _, b := range stay {
+			end(&b)
+		}
+	case wanted:
+		t, err := d.fill(ctx, g, stay, m, end)
+		again(t)
+		try(err)
+	case !leads.IsZero():
+		t, err := d.tidy(ctx, stay, leads)
+		again(t)
+		try(err)
+	}
+	return next, errors.Join(errs...)
+}
+
+// tidy removes ended containers of a key that nobody asks for, some time after this process began to lead.
+func (d *Driver) tidy(ctx context.Context, boxes []box, leads time.Time) (next time.Time, err error) {
+	var errs []error
+	for _, b := range boxes {
+		if !b.over() {
+			continue
+		}
+		e, err := d.end(ctx, &b)
+		if errors.Is(err, errRuns) || settled(err) {
+			continue // since it was listed; events tell of it
+		}
+		if until := latest(leads, e.at).Add(d.forsaken); err == nil && time.Now().Before(until) {
+			next = earlier(next, until)
+		} else if err == nil {
+			err = d.remove(ctx, &b)
+		}
+		errs = append(errs, err)
+	}
+	return next, errors.Join(errs...)
+}
+
+// fill makes the containers of a group that is wanted what they should be, of those that are there and do not drain.
+func (d *Driver) fill(ctx context.Context, g driver.Group, boxes []box, m mode, end func(*box)) (next time.Time, err error) {
+	s, err := d.spec(g)
+	if err != nil {
+		return time.Time{}, err
+	}
+	// Those that stay are first those that run, then those that do so for longer.
+	slices.SortFunc(boxes, func(a, b box) int {
+		over := func(b *box) int {
+			if b.over() {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(cmp.Compare(over(&a), over(&b)), a.made.Compare(b.made), cmp.Compare(a.life.slot, b.life.slot), cmp.Compare(b.life.number, a.life.number))
+	})
+	var errs []error
+	slots := map[string]bool{}
+	for _, b := range boxes {
+		// A slot has two containers when a manager ended while it replaced one: the later one counts.
+		superseded := slots[b.life.slot] || slices.ContainsFunc(boxes, func(o box) bool { return o.life.slot == b.life.slot && o.life.number > b.life.number })
+		if superseded || b.spec != s.hash || len(slots) == g.Workers {
+			end(&b)
+			continue
+		}
+		slots[b.life.slot] = true
+		if !b.over() {
+			d.runs(&b)
+			continue
+		}
+		e, err := d.end(ctx, &b)
+		switch {
+		case errors.Is(err, errRuns) || settled(err): // since it was listed; events tell of it
+		case err != nil:
+			errs = append(errs, err)
+		case time.Now().Before(e.due):
+			next = earlier(next, e.due)
+		default:
+			err := d.start(ctx, s, life{slot: b.life.slot, number: b.life.number + 1, failures: e.failures, lastExit: e.how}, &b)
+			if err != nil && !errors.Is(err, errPulling) {
+				next = earlier(next, d.postpone(&b, e, err))
+			}
+		}
+	}
+	for n := len(slots); m == ensure && n < g.Workers; n++ {
+		err := d.start(ctx, s, life{slot: newSlot(), number: 1}, nil)
+		if errors.Is(err, errPulling) {
+			break // it is on its way
+		}
+		if err != nil {
+			errs = append(errs, err)
+			break // the next one would fail as well
+		}
+	}
+	return next, errors.Join(errs...)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

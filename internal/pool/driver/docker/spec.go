@@ -1,0 +1,95 @@
+package docker
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// spec is what all workers of a key have in common.
+type spec struct {
+	key  string
+	env  map[string]string // all but WORKER_ID
+	hash string            // of all of it
+}
+
+func (d *Driver) spec(g driver.Group) (*spec, error) {
+	env := map[string]string{}
+	for _, name := range d.config.PassEnv {
+		if value, ok := os.LookupEnv(name); ok {
+			env[name] = value
+		}
+	}
+	for _, m := range []map[string]string{d.config.Env, g.Vars} {
+		for name, value := range m {
+			if !strings.Contains(value, "\x00") { // which no variable can hold
+				env[name] = value
+			}
+		}
+	}
+	// What is hashed is ours, not the library's, so that a new version of that replaces no workers.
+	all, err := json.Marshal(struct {
+		Template Template
+		Env      map[string]string
+	}{d.config.Template, env})
+	if err != nil {
+		return nil, fmt.Errorf("the workers of key %q cannot be described: %w", g.Key, err)
+	}
+	sum := sha256.Sum256(all)
+	return &spec{key: g.Key, env: env, hash: hex.EncodeToString(sum[:8])}, nil
+}
+
+// life is one container of a worker: a worker that ended is started again as another container, as it has another id then.
+type life struct {
+	slot     string // of the worker, the same over all its lives
+	number   int    // from 1
+	failures int    // how many lives in a row before this one were short
+	lastExit string // how the one before ended
+}
+
+// id is what the worker is called in this life.
+func (l life) id(pool string) string { return pool + "-" + l.slot + "." + strconv.Itoa(l.number) }
+
+// options is what the engine makes a container from.
+func (d *Driver) options(s *spec, l life) client.ContainerCreateOptions {
+	t := &d.config.Template
+	id := l.id(d.config.Pool)
+	env := []string{"WORKER_ID=" + id}
+	for name, value := range s.env {
+		if name != "WORKER_ID" {
+			env = append(env, name+"="+value)
+		}
+	}
+	slices.Sort(env)
+	host := &container.HostConfig{
+		ExtraHosts: t.ExtraHosts, ReadonlyRootfs: t.ReadOnly, CapDrop: t.CapDrop, SecurityOpt: t.SecurityOpt,
+		LogConfig:     container.LogConfig{Type: t.LogDriver, Config: t.LogOptions},
+		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled}, // it would start the same id again
+		Resources:     container.Resources{Memory: t.Memory, NanoCPUs: int64(t.CPUs * 1e9)},
+	}
+	if t.Init {
+		host.Init = &t.Init
+	}
+	if t.PidsLimit > 0 {
+		host.PidsLimit = &t.PidsLimit
+	}
+	if len(t.Networks) > 0 {
+		host.NetworkMode = container.NetworkMode(t.Networks[0])
+	}
+	for _, m := range t.Mounts {
+		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.Type(m.Type), Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
+	}
+	return client.ContainerCreateOptions{Name: d.config.containerName(s.key, l), HostConfig: host, Config: &container.Config{
+		Image: t.Image, Entrypoint: t.Entrypoint, Cmd: t.Command, WorkingDir: t.Dir, User: t.User, Env: env, Labels: d.labels(s, l)}}
+}

@@ -1,0 +1,167 @@
+package drivertest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+func callsAreIdempotent(t *testing.T, h Harness) {
+	b := h.bench(t)
+	for range 3 {
+		b.ensure("k", 2)
+	}
+	if h.NoWorkers {
+		if list := b.list(); len(list) > 0 {
+			t.Errorf("it lists %v", list)
+		}
+		b.drain("k")
+		return
+	}
+	first := b.until(are("k", 2, 0))
+	b.ensure("k", 2)
+	again := b.until(are("k", 2, 0))
+	ids := func(list []driver.Worker) []string {
+		var ids []string
+		for _, w := range list {
+			ids = append(ids, w.ID)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	if !slices.Equal(ids(first), ids(again)) || ids(first)[0] == ids(first)[1] {
+		t.Errorf("workers are %q and then %q", ids(first), ids(again))
+	}
+	for range 3 {
+		b.drain("k")
+	}
+	b.until(are("k", 0, 0))
+}
+
+func nothingToDrain(t *testing.T, h Harness) { h.bench(t).drain("of nobody") }
+
+// hostileKeys are such as break names, paths, shells, and lists of variables.
+var hostileKeys = []string{"", "../../x", "%41", "A", "a\nWORKER_ID=x", "$(touch hacked)", "'; exit 1; '", "naïve 日本", "*", "-rf", strings.Repeat("k", 255)}
+
+func keysAreKept(t *testing.T, h Harness) {
+	b := h.bench(t)
+	for _, key := range hostileKeys {
+		b.ensure(key, 1)
+	}
+	list := b.until("one of each key runs", func(workers []driver.Worker) bool { return len(workers) == len(hostileKeys) })
+	seen := map[string]bool{}
+	for _, w := range list {
+		env := b.saw(w.ID)
+		if env["WORKER_KEY"] != w.Key || env["WORKER_ID"] != w.ID || env["WORKER_POOL"] != "p" {
+			t.Errorf("the worker %s of %q sees WORKER_KEY=%q WORKER_ID=%q WORKER_POOL=%q", w.ID, w.Key, env["WORKER_KEY"], env["WORKER_ID"], env["WORKER_POOL"])
+		}
+		seen[w.Key] = true
+	}
+	for _, key := range hostileKeys {
+		if !seen[key] {
+			t.Errorf("there is no worker of %q", key)
+		}
+	}
+	b.ensure("a\x00b", 1) // it may start one without the key, or say that it cannot; it must not take another key for it
+	b.drain("a\x00b")
+	b.drain("%41")
+	b.until(are("%41", 0, 0))
+	if run, _ := running(b.list(), "A"); run != 1 {
+		t.Error("the worker of A went with that of %41")
+	}
+}
+
+func numbersAreKept(t *testing.T, h Harness) {
+	b := h.bench(t)
+	for _, n := range []int{3, 1, 2} {
+		b.ensure("k", n)
+		b.until(are("k", n, 0))
+	}
+}
+
+func drainLetsThemFinish(t *testing.T, h Harness) {
+	b := h.bench(t)
+	b.ensure("k", 1)
+	b.until(are("k", 1, 0))
+	b.order("stay")
+	b.drain("k")
+	b.until(are("k", 0, 1))
+	if err := os.Remove(filepath.Join(b.dir, "stay")); err != nil {
+		t.Fatal(err)
+	}
+	b.until(are("k", 0, 0))
+	if left := b.alive(); len(left) > 0 {
+		t.Errorf("the worker could not finish: %q", left)
+	}
+}
+
+func freshBesideDraining(t *testing.T, h Harness) {
+	b := h.bench(t)
+	b.ensure("k", 1)
+	old := b.until(are("k", 1, 0))[0]
+	b.order("stay")
+	b.drain("k")
+	b.ensure("k", 1)
+	for _, w := range b.until(are("k", 1, 1)) {
+		if (w.ID == old.ID) != (w.State == driver.Draining) {
+			t.Errorf("after %s drains there is %+v", old.ID, w)
+		}
+	}
+	if err := os.Remove(filepath.Join(b.dir, "stay")); err != nil {
+		t.Fatal(err)
+	}
+	b.until(are("k", 1, 0))
+}
+
+func stubbornAreKilled(t *testing.T, h Harness) {
+	b := h.bench(t)
+	b.ensure("k", 1)
+	w := b.until(are("k", 1, 0))[0]
+	b.order("stay")
+	began := time.Now()
+	b.drain("k")
+	b.until(are("k", 0, 0))
+	if took := time.Since(began); took < h.Drain {
+		t.Errorf("it was killed after %v, before the %v that it has to finish", took, h.Drain)
+	}
+	if left := b.alive(); !slices.Equal(left, []string{w.ID}) {
+		t.Errorf("it ended by itself: %q", left)
+	}
+	_ = os.Remove(filepath.Join(b.dir, w.ID))
+}
+
+// crashesAreBounded holds that a worker that ends by itself comes back, after pauses that grow.
+func crashesAreBounded(t *testing.T, h Harness) {
+	b := h.bench(t)
+	b.order("crash")
+	b.ensure("k", 1)
+	list := b.until("it was started three times", func(workers []driver.Worker) bool { return len(workers) == 1 && workers[0].Starts >= 3 })
+	if list[0].LastExit == "" {
+		t.Errorf("nothing says how it ended: %+v", list[0])
+	}
+	b.drain("k")
+	b.until(are("k", 0, 0))
+	if boots := len(b.alive()); boots < 3 || boots > 6 {
+		t.Errorf("it was started %d times", boots)
+	}
+}
+
+func releaseIsHarmless(t *testing.T, h Harness) {
+	b := h.bench(t)
+	b.ensure("k", 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := b.d.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	b.ensure("k", 1) // as it leads again
+	if !h.NoWorkers {
+		b.until(are("k", 1, 0))
+	}
+}

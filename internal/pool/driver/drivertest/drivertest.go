@@ -1,0 +1,228 @@
+// Package drivertest is the contract of drivers: what each of them must do, whatever it starts workers with. Its own worker is a
+// program that a driver starts: the test binary itself, whose TestMain calls Main.
+package drivertest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// Harness is a kind of drivers under test.
+type Harness struct {
+	// New returns a driver without workers. Those that it starts have Main as their program, with these variables beside those of
+	// their group. The suite closes it.
+	New func(t *testing.T, env map[string]string) driver.Driver
+
+	// Drain is after how long the driver kills a worker that does not end; at least a second.
+	Drain time.Duration
+
+	// NoWorkers says that the driver starts none, so that only what is left of the contract is held against it.
+	NoWorkers bool
+}
+
+// dirVariable names the directory in which a worker writes down that it lives, and finds its orders.
+const dirVariable = "DRIVERTEST_DIR"
+
+// Main is the program of workers: if the environment says that this process is one, it does not return. It writes its
+// environment to a file of its directory, named by its id, and removes that when it ends: on SIGTERM, unless there is a file
+// named stay; at once, and without removing it, if there is one named crash.
+func Main() {
+	dir := os.Getenv(dirVariable)
+	if dir == "" {
+		return
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+	mine := filepath.Join(dir, os.Getenv("WORKER_ID"))
+	env, err := json.Marshal(os.Environ())
+	if err == nil {
+		err = os.WriteFile(mine+".part", env, 0o644)
+	}
+	if err == nil {
+		err = os.Rename(mine+".part", mine)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("worker for", os.Getenv("WORKER_KEY"))
+	ordered := func(what string) bool { _, err := os.Stat(filepath.Join(dir, what)); return err == nil }
+	if ordered("crash") {
+		os.Exit(3)
+	}
+	<-signals
+	for ordered("stay") {
+		time.Sleep(5 * time.Millisecond)
+	}
+	_ = os.Remove(mine)
+	os.Exit(0)
+}
+
+// bench is a driver and the directory of its workers.
+type bench struct {
+	t   *testing.T
+	d   driver.Driver
+	dir string
+}
+
+func (h Harness) bench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{t: t, dir: t.TempDir()}
+	b.d = h.New(t, map[string]string{dirVariable: b.dir})
+	t.Cleanup(func() {
+		_ = os.Remove(filepath.Join(b.dir, "stay"))
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := b.d.Close(ctx); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if left := b.alive(); len(left) > 0 && !h.NoWorkers && !b.ordered("crash") {
+			t.Errorf("workers %q outlive their driver, or were killed though they would have ended", left)
+		}
+	})
+	return b
+}
+
+func (b *bench) order(what string) {
+	b.t.Helper()
+	if err := os.WriteFile(filepath.Join(b.dir, what), nil, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) ordered(what string) bool {
+	_, err := os.Stat(filepath.Join(b.dir, what))
+	return err == nil
+}
+
+// alive returns the ids of workers that have started and not ended in good order.
+func (b *bench) alive() []string {
+	b.t.Helper()
+	names, err := os.ReadDir(b.dir)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var ids []string
+	for _, n := range names {
+		if name := n.Name(); name != "stay" && name != "crash" && !strings.HasSuffix(name, ".part") {
+			ids = append(ids, name)
+		}
+	}
+	return ids
+}
+
+// saw returns the environment of a worker.
+func (b *bench) saw(id string) map[string]string {
+	b.t.Helper()
+	var list []string
+	body, err := os.ReadFile(filepath.Join(b.dir, id))
+	if err == nil {
+		err = json.Unmarshal(body, &list)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	env := map[string]string{}
+	for _, pair := range list {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	return env
+}
+
+func (b *bench) ensure(key string, workers int) {
+	b.t.Helper()
+	g := driver.Group{Key: key, Workers: workers, Vars: map[string]string{"WORKER_KEY": key, "WORKER_POOL": "p"}}
+	if err := b.d.Ensure(b.t.Context(), g); err != nil {
+		b.t.Fatalf("ensure %d workers of %q: %v", workers, key, err)
+	}
+}
+
+func (b *bench) drain(key string) {
+	b.t.Helper()
+	if err := b.d.Drain(b.t.Context(), key); err != nil {
+		b.t.Fatalf("drain %q: %v", key, err)
+	}
+}
+
+func (b *bench) list() []driver.Worker {
+	b.t.Helper()
+	list, err := b.d.List(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return list
+}
+
+// until waits until the workers of the driver are as they should be, and all that run have written down that they live.
+func (b *bench) until(what string, holds func(workers []driver.Worker) bool) []driver.Worker {
+	b.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		list := b.list()
+		alive := b.alive()
+		up := !slices.ContainsFunc(list, func(w driver.Worker) bool { return w.State == driver.Running && !slices.Contains(alive, w.ID) })
+		if up && holds(list) {
+			return list
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("workers are %+v, and not: %s; alive are %q", list, what, alive)
+		}
+		select {
+		case <-tick.C:
+		case <-b.d.Changed():
+		}
+	}
+}
+
+// running returns how many workers of a key run and how many drain.
+func running(workers []driver.Worker, key string) (run, drain int) {
+	for _, w := range workers {
+		switch {
+		case w.Key != key:
+		case w.State == driver.Draining:
+			drain++
+		default:
+			run++
+		}
+	}
+	return run, drain
+}
+
+func are(key string, run, drain int) (string, func([]driver.Worker) bool) {
+	return fmt.Sprintf("%d run and %d drain of %q", run, drain, key), func(workers []driver.Worker) bool {
+		r, d := running(workers, key)
+		return r == run && d == drain
+	}
+}
+
+// Run holds a kind of drivers to the contract.
+func Run(t *testing.T, h Harness) {
+	cases := map[string]func(*testing.T, Harness){
+		"CallsAreIdempotent": callsAreIdempotent, "NothingToDrain": nothingToDrain, "KeysAreKept": keysAreKept, "NumbersAreKept": numbersAreKept,
+		"DrainLetsThemFinish": drainLetsThemFinish, "FreshBesideDraining": freshBesideDraining, "StubbornAreKilled": stubbornAreKilled,
+		"CrashesAreBounded": crashesAreBounded, "ReleaseIsHarmless": releaseIsHarmless,
+	}
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		if h.NoWorkers && name != "CallsAreIdempotent" && name != "NothingToDrain" && name != "ReleaseIsHarmless" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cases[name](t, h)
+		})
+	}
+}

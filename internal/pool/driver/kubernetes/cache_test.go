@@ -1,0 +1,293 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// TestWatchGoesOn holds that the driver learns of all that happens while watches end, also of what an API server has forgotten to tell.
+func TestWatchGoesOn(t *testing.T) {
+	t.Parallel()
+	w, server := newWorld(t)
+	d := newDriver(t, w.config())
+	ensure(t, d, group("a", 1))
+	until(t, d, "a runs", run("a", 1, 0))
+
+	server.cut() // it goes on where it was
+	ensure(t, d, group("b", 1))
+	until(t, d, "b runs", run("b", 1, 0))
+	lists := server.count("list")
+
+	server.forget() // it lists again
+	ensure(t, d, group("c", 1))
+	until(t, d, "c runs", run("c", 1, 0))
+	if now := server.count("list"); now == lists {
+		t.Error("nothing was listed again, though the API server has forgotten what happened")
+	}
+	for _, key := range []string{"a", "b", "c"} {
+		until(t, d, "all run", run(key, 1, 0))
+		drain(t, d, key)
+	}
+	server.forget()
+	until(t, d, "all are gone", none)
+}
+
+// TestLists holds that a list of many pages has everything in it, that one which takes too long begins anew, and that Changed tells of
+// what comes after it.
+func TestLists(t *testing.T) {
+	t.Parallel()
+	server := newCluster(t)
+	c := testConfig(kubeconfig(t, server.url, ""))
+	first := newDriver(t, c)
+	ensure(t, first, group("0", 1))
+	const groups = 2*pageSize + 7
+	list(t, first) // its watches go on
+	server.copies(first.workloads.at[len(server.url):]+"/"+nameOf(c.Instance, c.Pool, "0"), groups-1)
+	var expired atomic.Bool
+	server.refusing(func(r *http.Request) (int, string) {
+		if r.URL.Query().Get("continue") != "" && expired.CompareAndSwap(false, true) {
+			return http.StatusGone, "The provided continue parameter is too old"
+		}
+		return 0, ""
+	})
+	before := server.count("list")
+	d := newDriver(t, c)
+	seen := map[string]bool{}
+	for _, w := range list(t, d) {
+		seen[w.Key] = true
+	}
+	if len(seen) != groups || !expired.Load() {
+		t.Errorf("there are workers of %d keys, not of %d", len(seen), groups)
+	}
+	if n := server.count("list") - before; n != 2+3+1 { // workloads: a page, and the second one in vain; three pages; pods
+		t.Errorf("it took %d requests", n)
+	}
+	eventually(t, "it tells of the list", func() bool {
+		select {
+		case <-d.Changed():
+			return true
+		default:
+			return false
+		}
+	})
+	ensure(t, newDriver(t, c), group("one more", 1))
+	select {
+	case <-d.Changed():
+	case <-time.After(patience):
+		t.Error("it does not tell of what another one did")
+	}
+	until(t, d, "it is seen", func(workers []driver.Worker) bool { return len(workers) == groups+1 })
+}
+
+// TestRefusals holds that what the API server refuses is said by each call, with its reason, and that all goes on when it does not any more.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	w, server := newWorld(t)
+	d := newDriver(t, w.config())
+	ensure(t, d, group("k", 1))
+	until(t, d, "it runs", run("k", 1, 0))
+	for _, answer := range []struct {
+		status  int
+		message string
+		says    []string
+	}{
+		{status: http.StatusForbidden, message: `deployments.apps is forbidden: User "x" cannot list`, says: []string{"403 Forbidden", "cannot list", "docs/pools.md"}},
+		{status: http.StatusTooManyRequests, message: "slow down", says: []string{"429", "slow down"}},
+		{status: http.StatusInternalServerError, message: "etcd is away", says: []string{"500", "etcd is away"}},
+	} {
+		server.refusing(func(r *http.Request) (int, string) {
+			if strings.Contains(r.URL.Path, "deployments") {
+				return answer.status, answer.message
+			}
+			return 0, ""
+		})
+		server.cut()
+		var err error
+		eventually(t, "lists fail", func() bool { _, err = d.List(t.Context()); return err != nil })
+		for what, err := range map[string]error{"list": err, "ensure": d.Ensure(t.Context(), group("k", 2)), "drain": d.Drain(t.Context(), "k")} {
+			for _, says := range answer.says {
+				if err == nil || !strings.Contains(err.Error(), says) {
+					t.Errorf("%s says %v, and not %q", what, err, says)
+				}
+			}
+		}
+		server.refusing(nil)
+		eventually(t, "lists succeed", func() bool { _, err := d.List(t.Context()); return err == nil })
+	}
+	until(t, d, "it still runs", run("k", 1, 0))
+	drain(t, d, "k")
+	until(t, d, "it is gone", none)
+}
+
+// TestNobodyAnswers holds that calls end with their context while an API server says nothing.
+func TestNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	server := newCluster(t)
+	hang := make(chan struct{})
+	server.refusing(func(*http.Request) (int, string) { <-hang; return http.StatusServiceUnavailable, "it hung" })
+	defer close(hang)
+	d := newDriver(t, testConfig(kubeconfig(t, server.url, "")))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := d.List(ctx)
+	for what, err := range map[string]error{"list": err, "ensure": d.Ensure(ctx, group("k", 1)), "drain": d.Drain(ctx, "k")} {
+		if err == nil {
+			t.Errorf("%s succeeds", what)
+		}
+	}
+}
+
+// TestHeldByFinalizers holds that a workload which something holds is seen to drain, and no other is made until it is gone.
+func TestHeldByFinalizers(t *testing.T) {
+	t.Parallel()
+	w, _ := newWorld(t)
+	c := w.config()
+	d := newDriver(t, c)
+	ensure(t, d, group("k", 1))
+	until(t, d, "it runs", run("k", 1, 0))
+	at := d.workloads.at + "/" + nameOf(c.Instance, c.Pool, "k")
+	w.merge(t, at, obj{"metadata": obj{"finalizers": []any{"example.com/hold"}}})
+	drain(t, d, "k")
+	if got := list(t, d); len(got) != 1 || got[0].State != driver.Draining {
+		t.Errorf("after Drain there is %+v", got)
+	}
+	until(t, d, "it drains", func(workers []driver.Worker) bool { return len(workers) == 1 && workers[0].State == driver.Draining })
+	drain(t, d, "k")
+	if err := d.Ensure(t.Context(), group("k", 1)); err == nil || !strings.Contains(err.Error(), "finalizers") {
+		t.Errorf("it says %v", err)
+	}
+	w.merge(t, at, obj{"metadata": obj{"finalizers": []any{}}})
+	until(t, d, "it is gone", none)
+}
+
+// TestOwnWritesAreSeen holds that a list has in it what a call before it has done, though no watch has told of it yet.
+func TestOwnWritesAreSeen(t *testing.T) {
+	t.Parallel()
+	w, server := newWorld(t)
+	d := newDriver(t, w.config())
+	list(t, d) // watches go on
+	var hold atomic.Bool
+	held := make(chan struct{})
+	t.Cleanup(func() { close(held) })
+	server.refusing(func(r *http.Request) (int, string) {
+		if hold.Load() && r.URL.Query().Get("watch") != "" {
+			<-held
+		}
+		return 0, ""
+	})
+	hold.Store(true)
+	server.cut()
+	ensure(t, d, group("k", 2))
+	if got := list(t, d); len(got) != 2 {
+		t.Errorf("after Ensure there is %+v", got)
+	}
+	drain(t, d, "k")
+	for _, w := range list(t, d) {
+		if w.State != driver.Draining {
+			t.Errorf("after Drain there is %+v", w)
+		}
+	}
+}
+
+// TestScaledGroupsCostNothing holds that a scaled group that is asked for again and again, as its number of workers is another one than
+// its pool's, makes no requests as long as it is as it should be.
+func TestScaledGroupsCostNothing(t *testing.T) {
+	t.Parallel()
+	w, server := newWorld(t)
+	c := w.config()
+	c.Scaling.HPA = &HPA{Max: 3}
+	d := newDriver(t, c)
+	ensure(t, d, group("k", 1))
+	until(t, d, "it runs", run("k", 1, 0))
+	calls := server.count("get") + server.count("patch")
+	for range 3 {
+		ensure(t, d, group("k", 1))
+	}
+	// The kubelet of the test asks too, but not any more.
+	if now := server.count("get") + server.count("patch"); now != calls {
+		t.Errorf("it took %d requests", now-calls)
+	}
+	other := group("k", 1)
+	other.Vars["A"] = "b"
+	ensure(t, d, other)
+	if n := len(w.of(t, workloadsOf(Deployment), c)); n != 1 || variable(asObj(at(w.one(t, workloadsOf(Deployment), c), "spec", "template")), "A") == nil {
+		t.Error("what has changed is not seen to")
+	}
+	drain(t, d, "k")
+	until(t, d, "it is gone", none)
+}
+
+// TestSlowControllers holds that pods of a workload that is gone drain for who asks, though nobody has deleted them yet, and do not count
+// for the workload that is made next.
+func TestSlowControllers(t *testing.T) {
+	t.Parallel()
+	w, server := newWorld(t)
+	d := newDriver(t, w.config())
+	ensure(t, d, group("k", 1))
+	old := until(t, d, "it runs", run("k", 1, 0))[0]
+	server.rest(true)
+	drain(t, d, "k")
+	if !run("k", 0, 1)(list(t, d)) {
+		t.Errorf("after Drain there is %+v", list(t, d))
+	}
+	ensure(t, d, group("k", 1))
+	for _, w := range list(t, d) {
+		if (w.ID == old.ID) != (w.State == driver.Draining) {
+			t.Errorf("after %s drains there is %+v", old.ID, w)
+		}
+	}
+	server.rest(false)
+	until(t, d, "only the fresh one runs", run("k", 1, 0))
+	drain(t, d, "k")
+	until(t, d, "it is gone", none)
+}
+
+// TestLateEvents holds that no event that is late undoes what is known already.
+func TestLateEvents(t *testing.T) {
+	c := newCache(&api{base: &url.URL{}}, podResource, "n", "", func() {}, nil)
+	text := func(uid, version, name string) []byte {
+		return fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q,"name":%q}}`, uid, version, name)
+	}
+	take := func(what string, text []byte) {
+		t.Helper()
+		if _, err := c.take(what, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take("ADDED", text("u", "10", "new"))
+	take("MODIFIED", text("u", "9", "old"))
+	if c.named("new") == nil || c.named("old") != nil {
+		t.Error("an old event counts")
+	}
+	c.drop("u")
+	take("MODIFIED", text("u", "11", "risen"))
+	if len(c.all()) > 0 {
+		t.Error("a deleted object is back")
+	}
+	take("DELETED", text("u", "12", "risen"))
+	if len(c.dropped) > 0 {
+		t.Error("what is gone is remembered for ever")
+	}
+	take("ADDED", text("v", "not a number", "x"))
+	take("MODIFIED", text("v", "nor this", "y"))
+	if c.named("y") == nil {
+		t.Error("versions that cannot be compared do not count")
+	}
+	if version, err := c.take("BOOKMARK", text("", "99", "")); version != "99" || err != nil || len(c.all()) != 1 {
+		t.Errorf("a bookmark gives %q, %v and %v", version, err, c.all())
+	}
+	if _, err := c.take("ERROR", []byte(`{"code":410}`)); err != errExpired {
+		t.Errorf("an end gives %v", err)
+	}
+	if _, err := c.take("ERROR", []byte(`{"code":500,"message":"broken"}`)); err == nil || !strings.Contains(err.Error(), "broken") {
+		t.Errorf("an error gives %v", err)
+	}
+}

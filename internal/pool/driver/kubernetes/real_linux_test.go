@@ -1,0 +1,271 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	_ "embed"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// TestWithAKubernetes holds the driver to its contract, and to all scenarios, in a real Kubernetes as far as that goes without machines: with
+// its API server, its etcd, and its controllers of Deployments, StatefulSets, HorizontalPodAutoscalers and of what belongs to what; a kubelet
+// of this test runs the pods. The driver has the rights that docs/pools.md names, and no other. Of KEDA there is the definition of its
+// ScaledObject: what is written is checked and kept, and nobody acts on it.
+//
+// The programs are too large to be built by each run of the tests: "make test-kubernetes" builds them, and ROUSE_KUBE_APISERVER,
+// ROUSE_KUBE_CONTROLLERS and ROUSE_ETCD say where they are.
+func TestWithAKubernetes(t *testing.T) {
+	k := startKubernetes(t)
+	w := &world{kubeconfig: kubeconfig(t, k.url, driverToken)}
+	w.connect(t, k.adminConfig)
+
+	// Without the rights each call says so, and with them it goes on.
+	d := newDriver(t, w.config())
+	if _, err := d.List(t.Context()); err == nil || !strings.Contains(err.Error(), "forbidden") || !strings.Contains(err.Error(), "docs/pools.md") {
+		t.Errorf("a list without rights: %v", err)
+	}
+	if err := d.Ensure(t.Context(), group("k", 1)); err == nil || !strings.Contains(err.Error(), "forbidden") {
+		t.Errorf("a call without rights: %v", err)
+	}
+	k.grant(t)
+	eventually(t, "it may list", func() bool { _, err := d.List(t.Context()); return err == nil })
+
+	startKubelet(t, k.adminConfig, "workers")
+	t.Run(Deployment, func(t *testing.T) { holdToContract(t, w.kubeconfig, Deployment, notOfPods) })
+	t.Run(StatefulSet, func(t *testing.T) { holdToContract(t, w.kubeconfig, StatefulSet, notOfSets) })
+	runScenarios(t, w)
+	t.Run("HPA", func(t *testing.T) { minimumHolds(t, w) })
+	t.Run("Refused", func(t *testing.T) { refusalIsTold(t, w) })
+	t.Run("Away", func(t *testing.T) { k.away(t, w) })
+}
+
+// minimumHolds holds that an autoscaler has the number of workers, and that a rollout leaves it alone.
+func minimumHolds(t *testing.T, w *world) {
+	c := w.config()
+	c.Scaling.HPA = &HPA{Min: 2, Max: 5}
+	d := newDriver(t, c)
+	ensure(t, d, group("k", 1))
+	old := until(t, d, "the autoscaler has made it two", run("k", 2, 0))
+	worker(c.Template)["args"] = []any{"1"}
+	d = newDriver(t, c)
+	ensure(t, d, group("k", 1))
+	until(t, d, "two others run", func(workers []driver.Worker) bool { return run("k", 2, 0)(workers) && !sameIDs(workers, old) })
+	drain(t, d, "k")
+	until(t, d, "they are gone", none)
+}
+
+// refusalIsTold holds that a workload whose pods are refused is listed, with the reason.
+func refusalIsTold(t *testing.T, w *world) {
+	c := w.config()
+	c.Template["spec"].(map[string]any)["hostNetwork"] = true // which the namespace does not allow
+	d := newDriver(t, c)
+	ensure(t, d, group("k", 2))
+	until(t, d, "it is said why there are no pods", func(workers []driver.Worker) bool {
+		return len(workers) == 2 && workers[0].State == driver.Waiting && strings.Contains(workers[0].LastExit, "host namespaces")
+	})
+	drain(t, d, "k")
+	until(t, d, "they are gone", none)
+}
+
+// away holds that while the API server is away calls say so, and that the driver finds it when it is back.
+func (k *kubernetes) away(t *testing.T, w *world) {
+	c := w.config()
+	d := newDriver(t, c)
+	ensure(t, d, group("k", 1))
+	until(t, d, "it runs", run("k", 1, 0))
+	if err := k.server.end(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "lists fail", func() bool { _, err := d.List(t.Context()); return err != nil })
+	if err := d.Ensure(t.Context(), group("k", 2)); err == nil {
+		t.Error("something was made by nobody")
+	}
+	k.startServer(t)
+	eventually(t, "lists succeed", func() bool { _, err := d.List(t.Context()); return err == nil })
+	ensure(t, d, group("k", 2))
+	until(t, d, "two run", run("k", 2, 0))
+	drain(t, d, "k")
+	until(t, d, "they are gone", none)
+}
+
+// Tokens of the users that the API server knows: one may do everything, the other what it is granted.
+const (
+	adminToken  = "admin-token"
+	driverToken = "driver-token"
+)
+
+//go:embed testdata/scaledobjects.yaml
+var scaledObjects string
+
+//go:embed testdata/rights.yaml
+var rights string
+
+// kubernetes is an API server, its etcd, and controllers.
+type kubernetes struct {
+	url         string
+	dir         string
+	etcd        string
+	adminConfig string
+	server      *program
+}
+
+// program is a process that ends with the test, and with its process.
+type program struct {
+	cmd *exec.Cmd
+	log *bytes.Buffer
+}
+
+func startProgram(t *testing.T, variable string, args ...string) *program {
+	t.Helper()
+	p := &program{cmd: exec.Command(os.Getenv(variable), args...), log: &bytes.Buffer{}}
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // it dies with the test binary
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.end() // it may have ended before
+		if t.Failed() {
+			log := p.log.String()
+			t.Logf("the last that %s said:\n%s", variable, log[max(0, len(log)-2000):])
+		}
+	})
+	return p
+}
+
+func (p *program) end() error {
+	if p.cmd.ProcessState != nil {
+		return nil
+	}
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	_ = p.cmd.Wait() // it was killed
+	return nil
+}
+
+// free is an address at which nobody listens.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func startKubernetes(t *testing.T) *kubernetes {
+	t.Helper()
+	for _, name := range []string{"ROUSE_KUBE_APISERVER", "ROUSE_KUBE_CONTROLLERS", "ROUSE_ETCD"} {
+		if _, err := exec.LookPath(os.Getenv(name)); err != nil {
+			t.Skipf("%s names no program: make test-kubernetes builds it", name)
+		}
+	}
+	k := &kubernetes{dir: t.TempDir(), etcd: "http://" + free(t), url: "https://" + free(t)}
+	peer := "http://" + free(t)
+	startProgram(t, "ROUSE_ETCD", "--name=a", "--data-dir="+k.in("etcd"), "--listen-client-urls="+k.etcd, "--advertise-client-urls="+k.etcd,
+		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=a="+peer, "--unsafe-no-fsync")
+	users := adminToken + `,admin,1,"system:masters"` + "\n" + driverToken + ",driver,2\n"
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+	for name, body := range map[string][]byte{"users": []byte(users), "key": text} {
+		if err := os.WriteFile(k.in(name), body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.adminConfig = kubeconfig(t, k.url, adminToken)
+	k.startServer(t)
+	k.apply(t, "apis/apiextensions.k8s.io/v1/customresourcedefinitions/scaledobjects.keda.sh", scaledObjects)
+	k.apply(t, "api/v1/namespaces/workers", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"workers","labels":{"pod-security.kubernetes.io/enforce":"baseline"}}}`)
+	k.apply(t, "api/v1/nodes/"+nodeName, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"`+nodeName+`"}}`)
+	eventually(t, "the API server knows ScaledObjects", func() bool {
+		return k.call(t, http.MethodGet, "apis/keda.sh/v1alpha1/namespaces/workers/scaledobjects", "", "") == nil
+	})
+	startProgram(t, "ROUSE_KUBE_CONTROLLERS", "--kubeconfig="+k.adminConfig, "--leader-elect=false", "--secure-port=0", "--cert-dir="+k.in("certs"),
+		"--horizontal-pod-autoscaler-sync-period=1s",
+		"--controllers=deployment-controller,replicaset-controller,statefulset-controller,garbage-collector-controller,horizontal-pod-autoscaler-controller")
+	return k
+}
+
+func (k *kubernetes) in(name string) string { return filepath.Join(k.dir, name) }
+
+// startServer starts the API server, and returns when it answers.
+func (k *kubernetes) startServer(t *testing.T) {
+	t.Helper()
+	_, port, _ := strings.Cut(strings.TrimPrefix(k.url, "https://"), ":")
+	k.server = startProgram(t, "ROUSE_KUBE_APISERVER", "--etcd-servers="+k.etcd, "--bind-address=127.0.0.1", "--secure-port="+port,
+		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--cert-dir="+k.in("certs"), "--token-auth-file="+k.in("users"), "--authorization-mode=RBAC",
+		"--service-account-issuer=https://rouse.test", "--service-account-key-file="+k.in("key"), "--service-account-signing-key-file="+k.in("key"),
+		"--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount")
+	// The rights of the admin are there a moment after the server, and so is the namespace.
+	eventually(t, "the API server", func() bool { return k.call(t, http.MethodGet, "api/v1/namespaces/default", "", "") == nil })
+}
+
+// call speaks to the API server as the admin.
+func (k *kubernetes) call(t *testing.T, method, path, contentType, body string) error {
+	t.Helper()
+	a, _, err := connect(k.adminConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, a.base.JoinPath("/").String()+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", contentType)
+	res, err := a.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		text, _ := io.ReadAll(io.LimitReader(res.Body, 1<<16))
+		return &statusError{res.StatusCode, string(text)}
+	}
+	return nil
+}
+
+// apply makes an object of a text, which is YAML.
+func (k *kubernetes) apply(t *testing.T, path, text string) {
+	t.Helper()
+	eventually(t, path+" is made", func() bool {
+		err := k.call(t, http.MethodPatch, path+"?fieldManager=test&fieldValidation=Strict", "application/apply-patch+yaml", text)
+		if err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
+}
+
+// grant gives the driver the rights that the documentation names.
+func (k *kubernetes) grant(t *testing.T) {
+	t.Helper()
+	const base = "apis/rbac.authorization.k8s.io/v1/namespaces/workers/"
+	k.apply(t, base+"roles/rouse", rights)
+	k.apply(t, base+"rolebindings/rouse", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"rouse"},
+		"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"rouse"},"subjects":[{"kind":"User","name":"driver","apiGroup":"rbac.authorization.k8s.io"}]}`)
+}

@@ -1,0 +1,167 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// What scales a workload, as an annotation of it says.
+const (
+	scaledByNothing = "none"
+	scaledByHPA     = "hpa"
+	scaledByKEDA    = "keda"
+)
+
+func (s Scaling) mode() string {
+	switch {
+	case s.HPA != nil:
+		return scaledByHPA
+	case s.KEDA != nil:
+		return scaledByKEDA
+	}
+	return scaledByNothing
+}
+
+// resource is the kind of what scales, if anything does.
+func (s Scaling) resource() (resource, bool) { return scalersOf(s.mode()) }
+
+func scalersOf(mode string) (resource, bool) {
+	switch mode {
+	case scaledByHPA:
+		return hpaResource, true
+	case scaledByKEDA:
+		return kedaResource, true
+	}
+	return resource{}, false
+}
+
+// scalerName is the name of what scales a workload. It has the workload's turn in it, as the one of the last turn may take a while to
+// go: KEDA's are held by a finalizer.
+func scalerName(w *object) string { return w.Metadata.Name + "-" + w.Metadata.Labels[labelTurn] }
+
+// scaler is what scales a workload, as it should be.
+type scaler struct {
+	name string
+	spec map[string]any
+	hash string // of the above, and of the workload
+}
+
+// scalerOf makes what scales a workload; there is something that does.
+func (d *Driver) scalerOf(w *object, g driver.Group) (*scaler, error) {
+	spec, err := d.config.Scaling.spec(&d.config, w.Metadata.Name, g)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	return &scaler{name: scalerName(w), spec: spec, hash: hash(string(text), w.Metadata.UID)}, nil
+}
+
+// ensureScaler makes what scales a workload, or changes it.
+func (d *Driver) ensureScaler(ctx context.Context, g driver.Group, w *object) error {
+	r, ok := d.config.Scaling.resource()
+	if !ok {
+		return nil
+	}
+	want, err := d.scalerOf(w, g)
+	if err != nil {
+		return err
+	}
+	is, err := d.api.get(ctx, d.scalers.at, want.name)
+	if err != nil && !isStatus(err, http.StatusNotFound) {
+		return fmt.Errorf("look for %s %s: %w", r.kind, want.name, err)
+	}
+	if err == nil && is.Metadata.Annotations[annotationHash] == want.hash {
+		d.scalers.put(is)
+		return nil
+	}
+	got, err := d.api.apply(ctx, d.scalers.at, want.name, map[string]any{"apiVersion": r.apiVersion(), "kind": r.kind, "metadata": map[string]any{
+		"name": want.name, "namespace": d.config.Namespace,
+		"labels":      merge(d.labels(w.Metadata.Name), map[string]string{labelTurn: w.Metadata.Labels[labelTurn]}),
+		"annotations": map[string]string{annotationPool: d.config.Pool, annotationKey: encodeKey(g.Key), annotationHash: want.hash},
+		// It goes with the workload.
+		"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": d.config.Kind, "name": w.Metadata.Name, "uid": w.Metadata.UID}},
+	}, "spec": want.spec})
+	if err != nil {
+		return fmt.Errorf("apply %s %s: %w", r.kind, want.name, err)
+	}
+	d.scalers.put(got)
+	return nil
+}
+
+// asWanted says that a workload which is scaled is as it should be, as far as watches tell. Who manages the pool asks for it again and
+// again, as it has another number of workers than the pool; what differs later is told by the watches.
+func (d *Driver) asWanted(want *rendered, g driver.Group) bool {
+	if d.scalers == nil || !d.workloads.follows() || !d.scalers.follows() {
+		return false
+	}
+	w := d.workloads.named(want.name)
+	if w == nil || w.Metadata.DeletionTimestamp != nil || want.differs(w) {
+		return false
+	}
+	s, err := d.scalerOf(w, g)
+	if err != nil {
+		return false
+	}
+	is := d.scalers.named(s.name)
+	return is != nil && is.Metadata.Annotations[annotationHash] == s.hash
+}
+
+// dropScaler deletes what scales a workload by an earlier configuration, if that is of another kind than what is to scale it.
+func (d *Driver) dropScaler(ctx context.Context, w *object) error {
+	was := w.Metadata.Annotations[annotationMode]
+	r, ok := scalersOf(was)
+	if !ok || was == d.config.Scaling.mode() {
+		return nil
+	}
+	_, err := d.api.delete(ctx, d.api.collection(r, d.config.Namespace), scalerName(w), "")
+	if err != nil && !isStatus(err, http.StatusNotFound) {
+		return fmt.Errorf("delete %s %s of an earlier configuration: %w", r.kind, scalerName(w), err)
+	}
+	return nil
+}
+
+// queueVariable is the variable of a group that has the name of its queue.
+const queueVariable = "WORKER_REQUESTS_QUEUE"
+
+// spec is how a workload is scaled.
+func (s Scaling) spec(c *Config, workload string, g driver.Group) (map[string]any, error) {
+	target := map[string]any{"apiVersion": "apps/v1", "kind": c.Kind, "name": workload}
+	if h := s.HPA; h != nil {
+		return map[string]any{"scaleTargetRef": target, "minReplicas": h.Min, "maxReplicas": h.Max, "metrics": []any{map[string]any{"type": "Resource",
+			"resource": map[string]any{"name": "cpu", "target": map[string]any{"type": "Utilization", "averageUtilization": h.TargetCPU}}}}}, nil
+	}
+	k := s.KEDA
+	target["envSourceContainerName"] = c.Container
+	queue := g.Vars[queueVariable]
+	if queue == "" {
+		return nil, fmt.Errorf("the group has no %s, so KEDA cannot scale it: its transport has no queues", queueVariable)
+	}
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	trigger := map[string]any{"type": "rabbitmq", "metadata": map[string]any{"queueName": queue, "mode": k.Mode, "protocol": k.Protocol,
+		"value": number(k.Value), "activationValue": number(k.ActivationValue)}}
+	if k.Authentication != "" {
+		of := "TriggerAuthentication"
+		if k.Cluster {
+			of = "ClusterTriggerAuthentication"
+		}
+		trigger["authenticationRef"] = map[string]any{"name": k.Authentication, "kind": of}
+	} else {
+		trigger["metadata"].(map[string]any)["hostFromEnv"] = k.HostFromEnv
+	}
+	spec := map[string]any{"scaleTargetRef": target, "minReplicaCount": k.Min, "maxReplicaCount": k.Max, "triggers": []any{trigger}}
+	if k.PollingInterval > 0 {
+		spec["pollingInterval"] = int(k.PollingInterval.Seconds())
+	}
+	if k.Cooldown > 0 {
+		spec["cooldownPeriod"] = int(k.Cooldown.Seconds())
+	}
+	return spec, nil
+}

@@ -1,0 +1,285 @@
+// Package subprocess is the driver whose workers are processes of this machine, children of this process.
+//
+// Each worker leads a process group of its own. It is asked to end by SIGTERM and, when it has not after the drain time, ended by
+// SIGKILL, both to its whole group; what is left of the group when the worker has ended is killed. A worker that ends by itself
+// is started again, after pauses that grow.
+//
+// Workers do not outlive this process, whatever ends it: see reaper.go and spawn.go. Each takes two descriptors, for its end and its
+// output, and no thread, but where the system cannot tell of the ends of many processes on one descriptor (ends_other.go).
+package subprocess
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// Config says what workers are.
+type Config struct {
+	Pool    string            // begins their ids
+	Command []string          // the program and its arguments, the same for all keys; no shell sees it
+	Dir     string            // where they run; the directory of this process if empty
+	Env     map[string]string // variables for all of them
+	PassEnv []string          // names of variables of this process that they get, beside those that every program needs
+
+	Drain        time.Duration // from SIGTERM to SIGKILL; 30s if zero
+	FirstPause   time.Duration // before a worker that ended by itself is started again; 200ms if zero
+	LongestPause time.Duration // the pause doubles up to this; 1m if zero
+	Stable       time.Duration // a worker that ran so long ends the doubling; 10s if zero
+
+	Log *slog.Logger // also of what workers write; slog.Default if nil
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if len(c.Command) == 0 || c.Command[0] == "" {
+		return c, rouse.Refuse("command", "", "is missing", "give the program and its arguments as a list")
+	}
+	program := exec.Command(c.Command[0])
+	program.Dir = c.Dir
+	if program.Err != nil {
+		return c, rouse.Refuse("command", c.Command[0], "cannot be run: "+program.Err.Error(), "name a program that is there")
+	}
+	if path := c.Command[0]; filepath.Base(path) != path { // others were looked for
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(c.Dir, path)
+		}
+		if _, err := exec.LookPath(absolute(path)); err != nil {
+			return c, rouse.Refuse("command", c.Command[0], "cannot be run: "+err.Error(), "name a program that is there and may be executed")
+		}
+	}
+	if c.Dir != "" {
+		if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
+			return c, rouse.Refuse("dir", c.Dir, "is no directory", "name one that is there")
+		}
+	}
+	for _, d := range []struct {
+		name  string
+		value *time.Duration
+		def   time.Duration
+	}{{"drain_timeout", &c.Drain, 30 * time.Second}, {"first_pause", &c.FirstPause, 200 * time.Millisecond},
+		{"longest_pause", &c.LongestPause, time.Minute}, {"stable_after", &c.Stable, 10 * time.Second}} {
+		if *d.value < 0 {
+			return c, rouse.Refuse(d.name, d.value.String(), "is negative", "give a duration such as "+d.def.String())
+		}
+		if *d.value == 0 {
+			*d.value = d.def
+		}
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c, nil
+}
+
+// absolute returns a path by which a program is not looked for elsewhere.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// Driver starts processes.
+type Driver struct {
+	config  Config
+	spawner *spawner
+	reaper  *reaper
+	ends    *ends
+	changed chan struct{}
+	life    sync.WaitGroup // of workers
+	kill    chan struct{}  // closed when workers have to end at once
+
+	mu      sync.Mutex
+	closed  bool
+	workers map[string][]*worker // by key
+}
+
+// New returns a driver without workers.
+func New(c Config) (*Driver, error) {
+	c, err := c.withDefaults()
+	if err == nil {
+		err = supported()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("subprocess driver of pool %q: %w", c.Pool, err)
+	}
+	r, err := newReaper()
+	if err != nil {
+		return nil, fmt.Errorf("subprocess driver of pool %q: %w", c.Pool, err)
+	}
+	e, err := newEnds()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("subprocess driver of pool %q: %w", c.Pool, err), r.close())
+	}
+	return &Driver{config: c, spawner: newSpawner(), reaper: r, ends: e, changed: make(chan struct{}, 1), kill: make(chan struct{}),
+		workers: map[string][]*worker{}}, nil
+}
+
+// errClosed is what calls return after Close.
+var errClosed = errors.New("the driver is closed")
+
+// Ensure starts what workers are missing, and drains those that are too many.
+func (d *Driver) Ensure(_ context.Context, g driver.Group) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return errClosed
+	}
+	have := 0
+	for _, w := range d.workers[g.Key] {
+		if w.draining() {
+			continue
+		}
+		if have++; have > g.Workers {
+			w.drain()
+		}
+	}
+	for ; have < g.Workers; have++ {
+		w := newWorker(d, g)
+		d.workers[g.Key] = append(d.workers[g.Key], w)
+		d.life.Go(w.run)
+	}
+	d.tell()
+	return nil
+}
+
+// Drain asks the workers of a key to end.
+func (d *Driver) Drain(_ context.Context, key string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, w := range d.workers[key] {
+		w.drain()
+	}
+	d.tell()
+	return nil
+}
+
+// List returns the workers that have not ended for good.
+func (d *Driver) List(context.Context) ([]driver.Worker, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []driver.Worker
+	for _, workers := range d.workers {
+		for _, w := range workers {
+			list = append(list, w.view())
+		}
+	}
+	return list, nil
+}
+
+// Proved has the pauses of the workers of a key that run begin with the first one.
+func (d *Driver) Proved(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, w := range d.workers[key] {
+		w.prove()
+	}
+}
+
+// Retry starts all workers that wait.
+func (d *Driver) Retry() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, workers := range d.workers {
+		for _, w := range workers {
+			w.retry()
+		}
+	}
+}
+
+// Changed has a value when a worker has another state.
+func (d *Driver) Changed() <-chan struct{} { return d.changed }
+
+func (d *Driver) tell() {
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Release drains all workers, as they are nobody's but this process's.
+func (d *Driver) Release(context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, workers := range d.workers {
+		for _, w := range workers {
+			w.drain()
+		}
+	}
+	d.tell()
+	return nil
+}
+
+// Close drains all workers and waits for them; those that are there when ctx ends are killed.
+func (d *Driver) Close(ctx context.Context) error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	d.mu.Unlock()
+	_ = d.Release(ctx)
+	impatient := context.AfterFunc(ctx, func() { close(d.kill) })
+	d.life.Wait()
+	impatient()
+	d.spawner.close()
+	return errors.Join(d.ends.close(), d.reaper.close())
+}
+
+// ended takes a worker off the list for good.
+func (d *Driver) ended(w *worker) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.workers[w.key] = slices.DeleteFunc(d.workers[w.key], func(o *worker) bool { return o == w })
+	if len(d.workers[w.key]) == 0 {
+		delete(d.workers, w.key)
+	}
+	d.tell()
+}
+
+// needed are variables without which few programs work.
+var needed = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+
+// environment is what a worker finds in its environment. This process's own, which may have secrets in it, is not passed on.
+func (d *Driver) environment(id string, vars map[string]string) []string {
+	all := map[string]string{}
+	for _, name := range slices.Concat(needed, d.config.PassEnv) {
+		if value, ok := os.LookupEnv(name); ok {
+			all[name] = value
+		}
+	}
+	for _, m := range []map[string]string{d.config.Env, vars, {"WORKER_ID": id}} {
+		for name, value := range m {
+			all[name] = value
+		}
+	}
+	env := make([]string, 0, len(all))
+	for name, value := range all {
+		if !strings.Contains(value, "\x00") { // which no variable can hold
+			env = append(env, name+"="+value)
+		}
+	}
+	slices.Sort(env)
+	return env
+}
+
+// newID names a worker that no other is named like.
+func (d *Driver) newID() string { return d.config.Pool + "-" + strings.ToLower(rand.Text()[:12]) }
+
+var (
+	_ driver.Driver = (*Driver)(nil)
+	_ driver.Pauser = (*Driver)(nil)
+)

@@ -1,0 +1,196 @@
+package subprocess
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// worker is a worker through all its lives, until it is drained.
+type worker struct {
+	d    *Driver
+	key  string
+	vars map[string]string
+	end  chan struct{} // closed when it is to end
+	once sync.Once
+	soon chan struct{} // has a value when a pause is over before its time
+
+	mu     sync.Mutex // guards what others see
+	is     driver.Worker
+	proved bool // it has worked since it was started
+}
+
+func newWorker(d *Driver, g driver.Group) *worker {
+	return &worker{d: d, key: g.Key, vars: g.Vars, end: make(chan struct{}), soon: make(chan struct{}, 1),
+		is: driver.Worker{ID: d.newID(), Key: g.Key, State: driver.Running, Since: time.Now()}}
+}
+
+// drain says that the worker is to end.
+func (w *worker) drain() { w.once.Do(func() { close(w.end) }) }
+
+func (w *worker) draining() bool {
+	select {
+	case <-w.end:
+		return true
+	default:
+		return false
+	}
+}
+
+func (w *worker) view() driver.Worker {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v := w.is
+	if w.draining() {
+		v.State = driver.Draining
+	}
+	return v
+}
+
+func (w *worker) set(change func(is *driver.Worker)) {
+	w.mu.Lock()
+	change(&w.is)
+	w.is.Since = time.Now()
+	w.mu.Unlock()
+	w.d.tell()
+}
+
+// run starts the worker again and again, until it is drained.
+func (w *worker) run() {
+	defer w.d.ended(w)
+	pause := w.d.config.FirstPause
+	for !w.draining() {
+		began := time.Now()
+		id := w.is.ID
+		if w.is.Starts > 0 {
+			id = w.d.newID()
+		}
+		w.mu.Lock()
+		w.proved = false
+		w.mu.Unlock()
+		w.set(func(is *driver.Worker) { is.ID, is.State, is.Starts = id, driver.Running, is.Starts+1 })
+		log := w.d.config.Log.With("pool", w.d.config.Pool, "key", w.key, "worker", id)
+		how := w.live(id, log)
+		if w.draining() {
+			log.Info("worker ended", "how", how)
+			return
+		}
+		if time.Since(began) >= w.d.config.Stable || w.hasProved() {
+			pause = w.d.config.FirstPause
+		}
+		log.Warn("a worker ended by itself", "how", how, "again_in", pause)
+		w.set(func(is *driver.Worker) { is.State, is.LastExit = driver.Waiting, how })
+		timer := time.NewTimer(pause/2 + rand.N(pause/2+1))
+		select {
+		case <-timer.C:
+		case <-w.soon:
+			timer.Stop()
+			pause = w.d.config.FirstPause
+		case <-w.end:
+			timer.Stop()
+			return
+		}
+		pause = min(2*pause, w.d.config.LongestPause)
+	}
+}
+
+func (w *worker) hasProved() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.proved
+}
+
+// prove notes that the worker has worked, if it runs.
+func (w *worker) prove() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.proved = w.proved || w.is.State == driver.Running
+}
+
+// retry ends a pause, if the worker is in one.
+func (w *worker) retry() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.is.State != driver.Waiting {
+		return
+	}
+	select {
+	case w.soon <- struct{}{}:
+	default:
+	}
+}
+
+// live is one life of the worker; it returns how that ended.
+func (w *worker) live(id string, log *slog.Logger) string {
+	out := &lines{log: log}
+	cmd := exec.Command(w.d.config.Command[0], w.d.config.Command[1:]...)
+	cmd.Dir, cmd.Env = w.d.config.Dir, w.d.environment(id, w.vars)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.WaitDelay = time.Second // what the worker has started may have its output, and live on
+	if err := w.d.spawner.start(cmd); err != nil {
+		return err.Error()
+	}
+	group := cmd.Process.Pid
+	w.d.reaper.add(group)
+	log.Info("worker started", "pid", group)
+
+	ended, err := make(chan error, 1), error(nil)
+	if end := w.d.ends.of(cmd.Process); end != nil {
+		err = w.wait(end, cmd.Wait, group, log)
+	} else {
+		over := make(chan struct{})
+		go func() { ended <- cmd.Wait(); close(over) }()
+		err = w.wait(over, func() error { return <-ended }, group, log)
+	}
+	_ = signalGroup(group, syscall.SIGKILL) // what is left of it; mostly nothing
+	w.d.reaper.remove(group)
+	out.flush()
+	return howItEnded(err)
+}
+
+// wait waits for the end of a process, and sees to it when the worker is to end. result returns how it ended.
+func (w *worker) wait(ended <-chan struct{}, result func() error, group int, log *slog.Logger) error {
+	select {
+	case <-ended:
+		return result()
+	case <-w.end:
+	}
+	_ = signalGroup(group, syscall.SIGTERM) // it may have ended already
+	patience := time.NewTimer(w.d.config.Drain)
+	defer patience.Stop()
+	select {
+	case <-ended:
+		return result()
+	case <-patience.C:
+		log.Warn("a worker does not end when it is asked to, and is killed", "after", w.d.config.Drain)
+	case <-w.d.kill:
+		log.Warn("a worker is killed, as there is no time left to wait for it")
+	}
+	_ = signalGroup(group, syscall.SIGKILL)
+	<-ended
+	return result()
+}
+
+// howItEnded says in words how a process ended.
+func howItEnded(err error) string {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	switch {
+	case err == nil:
+		return "exit status 0"
+	case errors.Is(err, exec.ErrWaitDelay):
+		return "exit status 0, leaving processes behind"
+	case !ok:
+		return err.Error()
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return fmt.Sprintf("signal: %v", status.Signal())
+	}
+	return exit.Error()
+}

@@ -1,0 +1,261 @@
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// Timing of the goroutine that keeps workers.
+const (
+	patience = 10 * time.Second // with systemd, of a pass
+	again    = time.Second      // from a pass that failed to the next; it doubles
+	longest  = time.Minute      // up to this
+	killing  = 5 * time.Second  // between attempts to kill a worker
+
+	// From a pass to the next, so that the many signals of systemd do not keep it busy with answers.
+	rest = 50 * time.Millisecond
+)
+
+// life is what this process has seen of a worker.
+type life struct {
+	asked    time.Time     // when it was asked to end, if by this process
+	killed   time.Time     // when it was killed the last time
+	began    time.Time     // since when it is up; zero if it is not
+	ended    time.Time     // since when it is down; zero if it is not
+	ran      time.Duration // how long it was up the last time
+	due      time.Time     // when it is started again; zero if that is not settled
+	pause    time.Duration // the last one
+	before   int           // starts before the last one that was not systemd's own doing
+	since    int           // starts since, that one included
+	seen     int           // invocations that were seen since
+	invoked  string        // the last one
+	last     details       // what systemd said the last time that it had the unit
+	lastExit string
+}
+
+func (d *Driver) lifeOf(instance string) *life {
+	l := d.lives[instance]
+	if l == nil {
+		l = &life{since: 1}
+		d.lives[instance] = l
+	}
+	return l
+}
+
+// see takes down what a worker does.
+func (l *life) see(m member) {
+	now := time.Now()
+	if m.unit.Path != "" {
+		if m.more.restarts != l.last.restarts {
+			l.began = time.Time{} // it is another one by now
+		}
+		l.count(m.more)
+		l.last = m.more
+		if words := m.more.lastExit(); words != "" {
+			l.lastExit = words
+		} else if m.more.restarts > 0 && l.lastExit == "" {
+			l.lastExit = "it ended by itself"
+		}
+	}
+	switch m.unit.phase() {
+	case up:
+		if l.ended = (time.Time{}); l.began.IsZero() {
+			l.began = now
+		}
+	case pauses, ends:
+		l.began, l.ended = time.Time{}, time.Time{}
+	case down:
+		if !l.ended.IsZero() {
+			return
+		}
+		if l.ended, l.ran = now, 0; !l.began.IsZero() {
+			l.ran = now.Sub(l.began)
+		}
+		if l.began = (time.Time{}); l.lastExit == "" {
+			l.lastExit = "it ended in good order, or was stopped"
+		}
+	}
+}
+
+// count takes down how often the worker was started. Systemd counts a restart before it has come to it, and also one that it
+// refuses, so its count is right while the worker runs, and may be one too many otherwise. A short life may not be seen at all.
+func (l *life) count(d details) {
+	if d.invocation != l.invoked && d.invocation != "" {
+		l.invoked = d.invocation
+		l.seen++
+	}
+	if d.running {
+		l.since = max(l.since, d.restarts+1)
+	}
+	l.since = max(l.since, l.seen, d.restarts)
+}
+
+// view is the worker as others see it.
+func (l *life) view(m member, state driver.State) driver.Worker {
+	w := driver.Worker{ID: m.instance, Key: m.key, State: state, Since: l.last.changed, Starts: l.before + l.since, LastExit: l.lastExit}
+	if l.last.invocation != "" {
+		w.ID += "." + l.last.invocation
+	}
+	switch {
+	case state == driver.Draining && !m.asked.IsZero():
+		w.Since = m.asked
+	case w.Since.IsZero() && l.ended.IsZero():
+		w.Since = l.began
+	case w.Since.IsZero():
+		w.Since = l.ended
+	}
+	return w
+}
+
+// keep looks after the workers until ctx ends: it starts those again that systemd has given up, kills those that take too long
+// to end, and forgets those that have ended.
+func (d *Driver) keep(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	pause := again
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.wake:
+		case <-timer.C:
+		}
+		next, err := d.pass(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			d.config.Log.Warn("the workers of a pool cannot be looked after", "error", err, "again_in", pause)
+			next = time.Now().Add(pause)
+			pause = min(2*pause, longest)
+		} else {
+			pause = again
+		}
+		timer.Stop()
+		if !next.IsZero() {
+			timer.Reset(max(0, time.Until(next)))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rest):
+		}
+	}
+}
+
+// pass looks at all workers. It returns when the next pass is due if nothing happens; never if that is zero.
+func (d *Driver) pass(ctx context.Context) (next time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = d.alone(ctx, func() error {
+		if !d.used {
+			return nil
+		}
+		if err := d.connect(ctx); err != nil {
+			return err
+		}
+		members, _, err := d.members(ctx, d.names.all())
+		if err != nil {
+			return err
+		}
+		there := map[string]bool{}
+		var errs []error
+		for _, m := range members {
+			there[m.instance] = true
+			var at time.Time
+			if !m.asked.IsZero() {
+				at, err = d.finish(ctx, m)
+				errs = append(errs, err)
+			} else if d.files.lock != nil {
+				at = d.revive(ctx, m)
+			}
+			if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+				next = at
+			}
+		}
+		maps.DeleteFunc(d.lives, func(instance string, _ *life) bool { return !there[instance] })
+		return errors.Join(errs...)
+	})
+	return next, err
+}
+
+// finish sees to a worker that was asked to end.
+func (d *Driver) finish(ctx context.Context, m member) (next time.Time, err error) {
+	l := d.lifeOf(m.instance)
+	log := d.config.Log.With("key", m.key, "unit", d.names.unit(m.instance))
+	if m.unit.phase() == down {
+		if m.unit.Active == "failed" {
+			if err := d.session.manager(ctx, "ResetFailedUnit", nil, m.unit.Name); err != nil && !isNotLoaded(err) {
+				return next, fmt.Errorf("reset %s: %w", m.unit.Name, err)
+			}
+		}
+		log.Info("worker ended", "how", l.lastExit)
+		delete(d.lives, m.instance)
+		return next, d.files.forget(m.instance)
+	}
+	if err := d.ask(ctx, m); err != nil || d.config.Drain == 0 {
+		return next, err
+	}
+	asked := m.asked
+	if !l.asked.IsZero() {
+		asked = l.asked // which no clock that is set can move
+	}
+	due := asked.Add(d.config.Drain)
+	if !l.killed.IsZero() {
+		due = l.killed.Add(killing)
+	}
+	if time.Now().Before(due) {
+		return due, nil
+	}
+	log.Warn("a worker does not end when it is asked to, and is killed", "after", d.config.Drain)
+	if err := d.session.manager(ctx, "KillUnit", nil, m.unit.Name, "all", int32(syscall.SIGKILL)); err != nil && !isNotLoaded(err) {
+		return next, fmt.Errorf("kill %s: %w", m.unit.Name, err)
+	}
+	l.killed = time.Now()
+	return l.killed.Add(killing), nil
+}
+
+// revive sees to a worker that should run: if systemd does not start it any more, it is started after a pause.
+func (d *Driver) revive(ctx context.Context, m member) (next time.Time) {
+	l := d.lifeOf(m.instance)
+	if m.unit.phase() != down || m.unit.stopped() {
+		l.due = time.Time{}
+		return next
+	}
+	log := d.config.Log.With("key", m.key, "unit", d.names.unit(m.instance))
+	if l.due.IsZero() {
+		if l.pause = min(2*l.pause, d.config.LongestPause); l.pause == 0 || l.ran >= d.config.Stable {
+			l.pause = min(d.config.FirstPause, d.config.LongestPause)
+		}
+		l.due = l.ended.Add(l.pause/2 + rand.N(l.pause/2+1))
+		log.Warn("a worker has ended, and systemd does not start it again", "how", l.lastExit, "again_in", l.pause)
+	}
+	if time.Now().Before(l.due) {
+		return l.due
+	}
+	var err error
+	if m.unit.Active == "failed" { // it may have been started too often
+		if err = d.session.manager(ctx, "ResetFailedUnit", nil, m.unit.Name); isNotLoaded(err) {
+			err = nil
+		}
+	}
+	if err == nil {
+		err = d.start(ctx, m.instance)
+	}
+	l.due, l.ran = time.Time{}, 0
+	if err != nil {
+		log.Warn("a worker cannot be started again", "error", err)
+		l.ended = time.Now()
+		return l.ended // to settle when it is tried again
+	}
+	l.ended, l.last = time.Time{}, details{}
+	l.before, l.since, l.seen = l.before+l.since, 1, 0
+	return next
+}

@@ -1,0 +1,281 @@
+package pool
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// groupLoop has the driver start and drain workers, so that those run that the queue loop has queues for. What runs it knows
+// from the driver's lists alone.
+type groupLoop struct {
+	*loop
+	driver  driver.Driver
+	size    int                    // how many workers a group has
+	news    func() map[string]plan // of keys whose plan may be another one since it was asked last
+	group   func(key string) driver.Group
+	log     *slog.Logger
+	metrics *Metrics
+	moved   *signal // of the queue loop: a group may be gone
+	reached func()  // a limit is; may be nil
+
+	hint atomic.Bool // the driver says that a list may be another one
+
+	// Owned by the loop's goroutine.
+	listing   bool                  // a list is being made
+	relist    bool                  // there is reason to make another one
+	listed    time.Time             // when the last one came
+	took      time.Duration         // and how long that took
+	retry     time.Time             // no list before, as the last one failed
+	lists     uint64                // how many were begun
+	plans     map[string]plan       // all but those that are to end
+	pending   map[string]bool       // keys to be looked at in the next pass
+	asleep    map[string]time.Time  // keys to be looked at when their time has come
+	awake     time.Time             // the earliest of these; zero if there is none
+	unsettled map[string]*groupCall // keys with a call in flight, or whose last call did not bring them where they should be
+	ensured   map[string]bool       // keys that the driver has ensured since their plan is to run
+	starts    startLine
+
+	mu      sync.Mutex // guards what follows for readers
+	have    bool       // there was a list in this term
+	running map[string]*groupState
+	touched map[string]bool   // keys with a call that no list tells of yet: what is known of them is not true any more
+	stalled map[string]bool   // keys whose workers are to be replaced
+	limited map[string]string // keys whose workers wait for a limit, and which
+}
+
+// groupState is what the last list says of the workers of a key.
+type groupState struct {
+	workers []driver.Worker
+	settled int // that are not draining
+}
+
+func newGroupLoop(d driver.Driver, size int, t Timing) *groupLoop {
+	return &groupLoop{loop: newLoop(t), driver: d, size: size, relist: true, plans: map[string]plan{}, pending: map[string]bool{},
+		asleep: map[string]time.Time{}, ensured: map[string]bool{}, unsettled: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}, limited: map[string]string{},
+		starts: startLine{limits: Limits{}.withDefaults()}}
+}
+
+// listen passes on what the driver says of changes, until ctx ends.
+func (l *groupLoop) listen(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.driver.Changed():
+			l.hint.Store(true)
+			l.wake.send()
+		}
+	}
+}
+
+// pass makes a list if there is reason to, and starts what calls it may. It looks only at keys of which something has changed, as
+// there may be thousands that are where they should be.
+func (l *groupLoop) pass(ctx context.Context, now time.Time) time.Time {
+	next := l.list(ctx, now)
+	for key, p := range l.news() {
+		if l.plans[key] = p; p == end {
+			delete(l.plans, key)
+			delete(l.ensured, key)
+		}
+		l.pending[key] = true
+	}
+	if !l.have {
+		return next // nothing is known yet
+	}
+	l.waken(now)
+	for key := range l.pending {
+		if l.full() {
+			break // there is a pass when a call has ended
+		}
+		delete(l.pending, key)
+		l.step(ctx, key, now)
+	}
+	l.advance(func(key string) { l.step(ctx, key, now) })
+	l.waits()
+	return earlier(next, l.awake)
+}
+
+// waken makes pending whose time has come, and whose workers stall.
+func (l *groupLoop) waken(now time.Time) {
+	l.mu.Lock()
+	for key := range l.stalled {
+		l.pending[key] = true
+	}
+	l.mu.Unlock()
+	if l.awake.IsZero() || l.awake.After(now) {
+		return
+	}
+	l.awake = time.Time{}
+	for key, due := range l.asleep {
+		if due.After(now) {
+			l.awake = earlier(l.awake, due)
+			continue
+		}
+		delete(l.asleep, key)
+		l.pending[key] = true
+	}
+}
+
+// sleep has a key looked at again at a time.
+func (l *groupLoop) sleep(key string, until time.Time) {
+	l.asleep[key] = until
+	l.awake = earlier(l.awake, until)
+}
+
+// step makes the call that a key needs, if it needs one.
+func (l *groupLoop) step(ctx context.Context, key string, now time.Time) {
+	settled := l.settled(key)
+	switch plan := l.plans[key]; {
+	case plan == run && l.isStalled(key):
+		l.replace(ctx, key, now)
+	case plan == run && (settled != l.size || !l.ensured[key]): // those who were there before may not be as they should be
+		l.ensure(ctx, key, now)
+	case plan == end && settled > 0:
+		l.start(ctx, key, now, "drain", func(ctx context.Context) error { return l.driver.Drain(ctx, key) })
+	default:
+		delete(l.asleep, key)
+		if c := l.unsettled[key]; c != nil && c.told {
+			delete(l.unsettled, key)
+		}
+	}
+}
+
+// settled is how many workers of a key do not drain, by the last list.
+func (l *groupLoop) settled(key string) int {
+	if st := l.running[key]; st != nil {
+		return st.settled
+	}
+	return 0
+}
+
+// shortestPause is that between two lists.
+const shortestPause = 10 * time.Millisecond
+
+// list begins a list if there is reason to.
+func (l *groupLoop) list(ctx context.Context, now time.Time) time.Time {
+	due := l.listed.Add(l.timing.Listing)
+	if l.relist = l.hint.Swap(false) || l.relist; l.relist {
+		// When many groups begin together, one list tells of many of them.
+		due = l.listed.Add(min(max(l.took, shortestPause), l.timing.Interval))
+	}
+	due = latest(due, l.retry)
+	switch {
+	case l.listing:
+		return time.Time{} // there is a pass when it comes
+	case due.After(now):
+		return due
+	}
+	l.listing, l.relist = true, false
+	l.lists++
+	number := l.lists
+	l.call(ctx, func(ctx context.Context) func() {
+		workers, err := l.driver.List(ctx)
+		return func() {
+			l.listing = false
+			if err != nil {
+				l.relist, l.retry = true, time.Now().Add(l.timing.Interval)
+				if ctx.Err() == nil {
+					l.log.Warn("the workers that run cannot be listed", "error", err)
+				}
+				l.metrics.failures.WithLabelValues("list").Inc()
+				return
+			}
+			l.listed = time.Now()
+			l.took = l.listed.Sub(now)
+			l.take(number, workers)
+		}
+	})
+	return time.Time{}
+}
+
+// take makes a list what is known.
+func (l *groupLoop) take(number uint64, workers []driver.Worker) {
+	running := map[string]*groupState{}
+	for _, w := range workers {
+		st := running[w.Key]
+		if st == nil {
+			st = &groupState{}
+			running[w.Key] = st
+		}
+		st.workers = append(st.workers, w)
+		if w.State != driver.Draining {
+			st.settled++
+		}
+	}
+	for key, st := range running {
+		if l.settled(key) != st.settled {
+			l.pending[key] = true
+		}
+	}
+	for key := range l.running {
+		if running[key] == nil {
+			l.pending[key] = true
+		}
+	}
+	l.starts.count(workers)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.have, l.running = true, running
+	for key := range l.stalled {
+		if running[key] == nil {
+			delete(l.stalled, key)
+		}
+	}
+	for key, c := range l.unsettled {
+		if c.busy || number <= c.since {
+			continue
+		}
+		if !c.told {
+			delete(l.touched, key)
+			l.pending[key] = true
+		}
+		l.told(c)
+		c.tell(l.missing(c.what, key), l.listed, l.timing.Interval)
+	}
+	l.moved.send()
+}
+
+// stall says that the workers of a key do nothing any more, though they have requests.
+func (l *groupLoop) stall(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stalled[key] = true
+	l.wake.send()
+}
+
+func (l *groupLoop) isStalled(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stalled[key]
+}
+
+// gone says whether it is certain that a key has no workers, none that are about to start, and none that drain.
+func (l *groupLoop) gone(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.have && !l.touched[key] && l.running[key] == nil
+}
+
+// limits returns the keys whose workers wait for a limit, and which.
+func (l *groupLoop) limits() map[string]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.limited)
+}
+
+// workers returns what the last list says, by key.
+func (l *groupLoop) workers() map[string][]driver.Worker {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := make(map[string][]driver.Worker, len(l.running))
+	for key, st := range l.running {
+		list[key] = st.workers
+	}
+	return list
+}

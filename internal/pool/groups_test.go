@@ -1,0 +1,180 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// lazyDriver does what it is asked for some time later, or never. It counts how often it is asked.
+type lazyDriver struct {
+	t     *testing.T
+	takes time.Duration // until a worker is there or drains; never if zero
+
+	mu      sync.Mutex
+	calls   map[string][]time.Time // when each call was made
+	workers map[string]driver.State
+}
+
+// most is after how many calls the driver does not answer any more: a loop that asks without a pause would never let time pass.
+const most = 200
+
+func (d *lazyDriver) asked(ctx context.Context, call, key string, then func()) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	call += " " + key
+	if d.calls[call] = append(d.calls[call], time.Now()); len(d.calls[call]) >= most {
+		if len(d.calls[call]) == most {
+			d.t.Errorf("%s was called %d times within %v", call, most, time.Since(d.calls[call][0]))
+		}
+		d.mu.Unlock()
+		<-ctx.Done()
+		d.mu.Lock()
+	}
+	if d.takes > 0 {
+		time.AfterFunc(d.takes, func() { d.mu.Lock(); defer d.mu.Unlock(); then() })
+	}
+	return nil
+}
+
+func (d *lazyDriver) Ensure(ctx context.Context, g driver.Group) error {
+	return d.asked(ctx, "ensure", g.Key, func() { d.workers[g.Key] = driver.Running })
+}
+
+func (d *lazyDriver) Drain(ctx context.Context, key string) error {
+	return d.asked(ctx, "drain", key, func() { delete(d.workers, key) })
+}
+
+func (d *lazyDriver) List(context.Context) ([]driver.Worker, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []driver.Worker
+	for key, state := range d.workers {
+		list = append(list, driver.Worker{ID: "of " + key, Key: key, State: state})
+	}
+	return list, nil
+}
+
+func (d *lazyDriver) times(call string) []time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls[call]
+}
+
+func (*lazyDriver) Changed() <-chan struct{}      { return nil }
+func (*lazyDriver) Release(context.Context) error { return nil }
+func (*lazyDriver) Close(context.Context) error   { return nil }
+
+// lazy runs a test in virtual time, with a term whose driver takes its time.
+func lazy(t *testing.T, takes time.Duration, f func(t *testing.T, d *lazyDriver, term *Term)) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &lazyDriver{t: t, takes: takes, calls: map[string][]time.Time{}, workers: map[string]driver.State{}}
+		m, err := NewManager(Config{Name: "p", Delays: Delays{30 * time.Minute, 30 * time.Minute}, Driver: d,
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: NewRegistry(prometheus.NewRegistry()).Pool("p")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		term, err := m.Begin(ctx, newWorld(t, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer term.Wait()
+		defer cancel()
+		f(t, d, term)
+	})
+}
+
+// TestDriversThatDoNothingAreAskedSeldom holds that a driver which takes calls and starts or ends nobody, as one whose workers are
+// started by people, is asked again after pauses that double up to a minute, each key by itself.
+func TestDriversThatDoNothingAreAskedSeldom(t *testing.T) {
+	pauses := func(t *testing.T, d *lazyDriver, call string) {
+		t.Helper()
+		times, want := d.times(call), 500*time.Millisecond
+		if len(times) < 8 {
+			t.Fatalf("%s was called %d times in ten minutes", call, len(times))
+		}
+		for i := range times[1:] {
+			if got := times[i+1].Sub(times[i]); got < want || got > want+shortestPause { // which a list may have to wait
+				t.Errorf("between call %d of %s and the next one there were %v, not %v", i+1, call, got, want)
+			}
+			want = min(2*want, time.Minute)
+		}
+	}
+	lazy(t, 0, func(t *testing.T, d *lazyDriver, term *Term) {
+		for n := range 3 {
+			if err := term.Await(t.Context(), fmt.Sprint("k", n), false); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+		}
+		time.Sleep(10 * time.Minute)
+		for n := range 3 {
+			pauses(t, d, fmt.Sprint("ensure k", n))
+		}
+	})
+	lazy(t, 0, func(t *testing.T, d *lazyDriver, term *Term) {
+		d.mu.Lock()
+		d.workers["left over"] = driver.Running // of a key that nobody wants
+		d.mu.Unlock()
+		time.Sleep(10 * time.Minute)
+		pauses(t, d, "drain left over")
+	})
+}
+
+// TestWorkersOfAnEarlierProcessAreEnsuredOnce holds that a driver hears of groups whose workers are there already, once: they may be of
+// older settings.
+func TestWorkersOfAnEarlierProcessAreEnsuredOnce(t *testing.T) {
+	lazy(t, time.Second, func(t *testing.T, d *lazyDriver, term *Term) {
+		d.mu.Lock()
+		d.workers["k"] = driver.Running
+		d.mu.Unlock()
+		if err := term.Await(t.Context(), "k", false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if n := len(d.times("ensure k")); n != 1 {
+			t.Errorf("Ensure was called %d times", n)
+		}
+	})
+}
+
+// TestDriversThatAreSlowAreAskedAtOnceAgain holds that a group is started again without a pause once its worker came and went,
+// however long its driver took before, and that nothing is remembered of keys that are where they should be.
+func TestDriversThatAreSlowAreAskedAtOnceAgain(t *testing.T) {
+	lazy(t, 9*time.Second, func(t *testing.T, d *lazyDriver, term *Term) {
+		if err := term.Await(t.Context(), "k", false); err != nil {
+			t.Fatal(err)
+		}
+		for round := 1; round <= 3; round++ {
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			asked := d.times("ensure k")
+			if n := len(asked); n != 5*round { // after 0, 0.5, 1.5, 3.5 and 7.5 s
+				t.Errorf("after start %d of a worker that takes 9 s, Ensure was called %d times", round, n)
+			}
+			if n := len(term.groups.unsettled); n != 0 {
+				t.Errorf("%d keys are remembered", n)
+			}
+			d.mu.Lock()
+			delete(d.workers, "k")
+			d.mu.Unlock()
+			gone := time.Now()
+			time.Sleep(6 * time.Second) // a list comes every 5 s
+			synctest.Wait()
+			again := d.times("ensure k")
+			if len(again) == len(asked) || again[len(asked)].Sub(gone) > 5*time.Second {
+				t.Errorf("a worker that has gone was asked for again at %v, not with the next list", again[len(asked):])
+			}
+		}
+	})
+}

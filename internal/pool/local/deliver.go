@@ -1,0 +1,91 @@
+package local
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pool"
+)
+
+// delivery is what one Deliver brought.
+type delivery struct {
+	ctx    context.Context
+	fires  []rouse.Fire
+	settle func(i int, o rouse.Outcome)
+}
+
+// all reports one outcome for all fires.
+func (d *delivery) all(o rouse.Outcome) {
+	for i := range d.fires {
+		d.settle(i, o)
+	}
+}
+
+// Outcomes of requests that no worker was given.
+var (
+	stopping  = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Second, Detail: "the service is stopping"}
+	idle      = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "the pool is not managed now"}
+	tooMany   = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Second, Detail: "too many requests are in memory"}
+	noQueue   = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "the queue of the key is not there yet"}
+	overLimit = rouse.Outcome{Verdict: rouse.Deferred, After: time.Second, Detail: "the group of the key waits, as a limit of the pool is reached"}
+	unknown   = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: 30 * time.Second, Detail: "this node does not have the pool"}
+)
+
+// Deliver brings the requests of one key to its workers, or has them wait until the key has a queue. It returns before they are
+// answered, but for one Deliver at a time, which looks after time.
+func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
+	if len(fires) == 0 {
+		return
+	}
+	d := &delivery{ctx, fires, settle}
+	name, key, err := Parse(fires[0].Spec.Target)
+	if err != nil {
+		d.all(rouse.Outcome{Verdict: rouse.Rejected, Code: CodeRejected, Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)})
+		return
+	}
+	key = strings.Clone(key) // it is a part of the timer's row
+	p := s.pool(name)
+	switch {
+	case p == nil:
+		d.all(unknown)
+		return
+	case s.life.Err() != nil || ctx.Err() != nil:
+		d.all(stopping)
+		return
+	case s.held.Add(int64(len(fires))) > int64(s.opts.MaxHeld):
+		s.held.Add(-int64(len(fires)))
+		d.all(tooMany)
+		return
+	}
+	d.settle = func(i int, o rouse.Outcome) {
+		s.held.Add(-1)
+		if o.Verdict == rouse.Rejected && o.Code == 0 {
+			o.Code = CodeRejected
+		}
+		if o.Verdict == rouse.Done {
+			s.opts.Answered(&fires[i], o.Answer)
+		}
+		p.ended(key, &fires[i], o)
+		settle(i, o)
+	}
+	p.take(key, d)()
+}
+
+// ended notes what a worker did with a request.
+func (p *Pool) ended(key string, f *rouse.Fire, o rouse.Outcome) {
+	switch o.Verdict {
+	case rouse.Done, rouse.Rejected:
+		p.mu.Lock()
+		term := p.term
+		p.mu.Unlock()
+		if term != nil {
+			term.Note(key, pool.RequestDone)
+		}
+	}
+	if o.Verdict == rouse.Rejected || o.Verdict == rouse.Failed {
+		p.lines.Warn(p.manager.Log(), "a worker did not answer a request", "key", key, "namespace", f.Namespace, "timer", f.Name, "attempt", f.Attempt,
+			"rejected", o.Verdict == rouse.Rejected, "why", o.Detail)
+	}
+}

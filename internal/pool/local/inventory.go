@@ -1,0 +1,40 @@
+package local
+
+import (
+	"context"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pool"
+)
+
+// State says whether the pool is managed.
+func (p *Pool) State() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.term == nil {
+		return pool.StateConnecting
+	}
+	return pool.StateLeading
+}
+
+// Leader is this process, for the keys whose requests it fires: each node leads for its own.
+func (p *Pool) Leader() string { return "" }
+
+// errDead is what is said to who asks for poison: requests that workers died with are dead letters like those of all timers.
+var errDead = rouse.Refuse("poison", "", "is not kept apart in rouse's own store", "use rouse dead list, show, redrive and purge")
+
+// ListPoison refuses, as the three methods after it do.
+func (p *Pool) ListPoison(context.Context, int) ([]pool.Poison, error) { return nil, errDead }
+
+// InspectPoison refuses.
+func (p *Pool) InspectPoison(context.Context, string) (pool.Poison, error) {
+	return pool.Poison{}, errDead
+}
+
+// ReplayPoison refuses.
+func (p *Pool) ReplayPoison(context.Context, string) (int, error) { return 0, errDead }
+
+// PurgePoison refuses.
+func (p *Pool) PurgePoison(context.Context, string) (int, error) { return 0, errDead }
+
+var _ pool.Transport = (*Pool)(nil)

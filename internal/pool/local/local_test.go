@@ -1,0 +1,588 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// world is a sink with one pool, in a bubble of virtual time. It is the pool's driver, and its workers are streams without a network.
+type world struct {
+	t         *testing.T
+	sink      *Sink
+	pool      *Pool
+	boot      time.Duration // from the start of a worker until it subscribes; negative is never
+	work      time.Duration // on a request
+	stall     time.Duration
+	hangs     int // so many requests are taken, and nothing is done with them
+	cancelled int
+	drained   int
+	namespace string
+	prewarm   time.Duration
+	owned     int  // groups that a namespace may have
+	extends   bool // workers ask for more time for what they hang with
+	kills     bool // what is drained ends at once
+
+	mu      sync.Mutex
+	workers map[string]*worker // by key
+	ended   map[int]rouse.Outcome
+	at      map[int]time.Time
+	begun   map[int]int // how often a worker had a request
+	next    int
+	life    sync.WaitGroup
+}
+
+const (
+	unbindDelay = 10 * time.Second
+	stopDelay   = 5 * time.Second
+)
+
+// inWorld runs a test in a world.
+func inWorld(t *testing.T, o Options, prewarm time.Duration, test func(w *world)) {
+	inStallWorld(t, o, prewarm, 0, test)
+}
+
+func inStallWorld(t *testing.T, o Options, prewarm, stall time.Duration, test func(w *world)) {
+	inWorldOf(t, o, &world{prewarm: prewarm, stall: stall}, test)
+}
+
+// inWorldOf runs a test in a world with what is set of it.
+func inWorldOf(t *testing.T, o Options, w *world, test func(w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w.t, w.namespace, w.boot, w.work = t, "default", time.Second, time.Millisecond
+		w.workers, w.ended, w.at, w.begun = map[string]*worker{}, map[int]rouse.Outcome{}, map[int]time.Time{}, map[int]int{}
+		w.sink = New(o)
+		m, err := pool.NewManager(pool.Config{Name: "core", Delays: pool.Delays{Unbind: unbindDelay, Stop: stopDelay}, Driver: w, Limits: pool.Limits{NamespaceOwned: w.owned},
+			Timing: pool.Timing{Settle: time.Second, Rest: 10 * time.Millisecond}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Metrics: pool.NewRegistry(prometheus.NewRegistry()).Pool("core")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.pool, err = w.sink.Add(m, PoolOptions{Address: func() string { return "127.0.0.1:7411" }, Prewarm: w.prewarm, Stall: w.stall}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		run, err := w.pool.Begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		running.Go(run)
+		synctest.Wait()
+		test(w)
+		cancel()
+		running.Wait()
+		w.sink.Close()
+		w.mu.Lock()
+		for _, one := range w.workers {
+			one.cut()
+		}
+		w.mu.Unlock()
+		w.life.Wait()
+		w.sink.Wait()
+	})
+}
+
+// deliver brings requests to the sink, whose numbers it returns.
+func (w *world) deliver(key string, n int, change func(*rouse.Spec)) (numbers []int) {
+	w.t.Helper()
+	fires := make([]rouse.Fire, n)
+	for i := range fires {
+		w.next++
+		numbers = append(numbers, w.next)
+		now := rouse.Reached(time.Now())
+		fires[i] = rouse.Fire{ID: fmt.Sprint(w.next), Namespace: w.namespace, Name: fmt.Sprint("r", w.next), Due: now, At: now, Attempt: 1,
+			Spec: &rouse.Spec{Target: Target("core", key), Payload: fmt.Append(nil, w.next)}}
+		if change != nil {
+			change(fires[i].Spec)
+		}
+	}
+	w.life.Go(func() {
+		w.sink.Deliver(w.t.Context(), fires, func(i int, o rouse.Outcome) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if _, twice := w.ended[numbers[i]]; twice {
+				w.t.Errorf("request %d is reported twice", numbers[i])
+			}
+			w.ended[numbers[i]], w.at[numbers[i]] = o, time.Now()
+		})
+	})
+	synctest.Wait()
+	return numbers
+}
+
+// outcome returns what was reported of a request.
+func (w *world) outcome(number int) (o rouse.Outcome, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o, ok = w.ended[number]
+	return o, ok
+}
+
+// answered fails unless the requests were answered.
+func (w *world) answered(numbers ...int) {
+	w.t.Helper()
+	for _, n := range numbers {
+		if o, ok := w.outcome(n); !ok || o.Verdict != rouse.Done || o.Answer == nil || string(o.Answer.Payload) != fmt.Sprint("answer to ", n) {
+			w.t.Errorf("request %d: %+v; want its answer", n, o)
+		}
+	}
+}
+
+// groups returns how many groups there are.
+func (w *world) groups() int { return len(w.pool.Manager().View().Groups) }
+
+func (w *world) Ensure(_ context.Context, g driver.Group) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.workers[g.Key] != nil && w.workers[g.Key].state != driver.Draining {
+		return nil
+	}
+	one := &worker{w: w, key: g.Key, queue: g.Vars["WORKER_REQUESTS_QUEUE"], state: driver.Running, requests: make(chan *rousev1.SubscribeRequest, 100)}
+	one.ctx, one.cut = context.WithCancel(context.Background())
+	w.workers[g.Key] = one
+	w.life.Go(one.run)
+	return nil
+}
+
+func (w *world) Drain(_ context.Context, key string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if one := w.workers[key]; one != nil && one.state != driver.Draining {
+		one.state = driver.Draining
+		w.drained++
+		if w.kills { // it does not end when it is asked to
+			one.cut()
+		}
+		one.requests <- &rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Leave{Leave: &rousev1.Leave{}}}
+	}
+	return nil
+}
+
+func (w *world) List(context.Context) (list []driver.Worker, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, one := range w.workers {
+		list = append(list, driver.Worker{ID: key, Key: key, State: one.state})
+	}
+	return list, nil
+}
+
+func (w *world) Changed() <-chan struct{}      { return nil }
+func (w *world) Release(context.Context) error { return nil }
+func (w *world) Close(context.Context) error   { return nil }
+
+// worker is a stream that answers what comes, one request after another.
+type worker struct {
+	grpc.ServerStream
+	w          *world
+	key, queue string
+	state      driver.State
+	requests   chan *rousev1.SubscribeRequest
+	ctx        context.Context
+	cut        context.CancelFunc
+}
+
+func (o *worker) run() {
+	defer func() {
+		o.cut()
+		o.w.mu.Lock()
+		delete(o.w.workers, o.key)
+		o.w.mu.Unlock()
+	}()
+	if o.w.boot < 0 {
+		<-o.ctx.Done()
+		return
+	}
+	select {
+	case <-time.After(o.w.boot):
+	case <-o.ctx.Done():
+		return
+	}
+	open := make(chan *rousev1.SubscribeRequest, 101)
+	open <- &rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: &rousev1.Open{Channel: o.queue, Credits: 1}}}
+	o.w.mu.Lock()
+	for len(o.requests) > 0 { // it was drained before it had come up
+		open <- <-o.requests
+	}
+	o.requests = open
+	o.w.mu.Unlock()
+	_ = o.w.sink.Subscribe(o)
+}
+
+func (o *worker) Context() context.Context     { return o.ctx }
+func (o *worker) SendHeader(metadata.MD) error { return nil }
+
+func (o *worker) Recv() (*rousev1.SubscribeRequest, error) {
+	select {
+	case r := <-o.requests:
+		return r, nil
+	case <-o.ctx.Done():
+		return nil, o.ctx.Err()
+	}
+}
+
+// Send takes requests and answers them after a while.
+func (o *worker) Send(m *rousev1.SubscribeResponse) error {
+	o.w.mu.Lock()
+	o.w.cancelled += len(m.Cancelled)
+	hangs := o.w.hangs > 0
+	o.w.mu.Unlock()
+	for _, f := range m.Fires {
+		tag, payload := f.Tag, string(f.Payload)
+		var n int
+		fmt.Sscan(payload, &n)
+		o.w.mu.Lock()
+		o.w.begun[n]++
+		if hangs {
+			o.w.hangs--
+		}
+		o.w.mu.Unlock()
+		if hangs {
+			hangs = false
+			if o.w.extends {
+				o.w.life.Go(func() { o.extend(tag) })
+			}
+			continue
+		}
+		o.w.life.Go(func() {
+			select {
+			case <-time.After(o.w.work):
+				o.requests <- &rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Settle{Settle: &rousev1.Settle{
+					Answers: []*rousev1.Answer{{Tag: tag, Payload: []byte("answer to " + payload)}}}}}
+			case <-o.ctx.Done():
+			}
+		})
+	}
+	return nil
+}
+
+// began is how often workers had a request.
+func (w *world) began(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.begun[n]
+}
+
+// drains is how often workers were drained.
+func (w *world) drains() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.drained
+}
+
+// told is how many fires workers were told not to work on any more.
+func (w *world) told() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cancelled
+}
+
+// extend asks for more time for a fire, now and then.
+func (o *worker) extend(tag uint64) {
+	for {
+		select {
+		case <-time.After(time.Second):
+			o.requests <- &rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Settle{Settle: &rousev1.Settle{
+				Extensions: []*rousev1.Extension{{Tag: tag, By: durationpb.New(30 * time.Second)}}}}}
+		case <-o.ctx.Done():
+			return
+		}
+	}
+}
+
+// TestColdKey: requests for a key without a group start it, wait for its worker, and are answered; afterwards it ends, and nothing of
+// it is left.
+func TestColdKey(t *testing.T) {
+	inWorld(t, Options{}, 0, func(w *world) {
+		numbers := w.deliver("42", 5, nil)
+		if _, ok := w.outcome(numbers[0]); ok || w.groups() != 1 {
+			t.Errorf("reported %v, %d groups; want a group that starts", ok, w.groups())
+		}
+		time.Sleep(2 * time.Second)
+		w.answered(numbers...)
+		numbers = w.deliver("42", 1, nil)
+		time.Sleep(10 * time.Millisecond) // a worker is there now
+		w.answered(numbers...)
+		time.Sleep(unbindDelay + stopDelay + 10*time.Second)
+		w.mu.Lock()
+		workers := len(w.workers)
+		w.mu.Unlock()
+		if w.groups() != 0 || workers != 0 || len(w.pool.queues) != 0 || len(w.pool.warm) != 0 || w.sink.held.Load() != 0 {
+			t.Errorf("%d groups, %d workers, %d queues and %d requests are left", w.groups(), workers, len(w.pool.queues), w.sink.held.Load())
+		}
+	})
+}
+
+// TestQueuesThatAreUnbound: what comes then is not in the queue, and makes sure that it is bound again.
+func TestQueuesThatAreUnbound(t *testing.T) {
+	inWorld(t, Options{}, 0, func(w *world) {
+		first := w.deliver("42", 1, nil)
+		time.Sleep(2 * time.Second)
+		w.answered(first...)
+		ctx := t.Context()
+		if err := w.pool.Unbind(ctx, "42"); err != nil { // the manager does not know of it
+			t.Fatal(err)
+		}
+		if list, _ := w.pool.List(ctx); len(list) != 1 || list[0].Bound {
+			t.Errorf("the queues are %+v", list)
+		}
+		if _, err := w.pool.Delete(ctx, "42"); !errors.Is(err, pool.ErrInUse) {
+			t.Errorf("a queue that has a worker is deleted: %v", err)
+		}
+		w.pool.mu.Lock()
+		w.pool.term = nil // nobody can bind it
+		w.pool.mu.Unlock()
+		n := w.deliver("42", 1, nil)[0]
+		if o, _ := w.outcome(n); o != idle {
+			t.Errorf("an orphan that nobody can make a queue for: %+v", o)
+		}
+		if l, err := w.pool.Load(ctx, "42"); err != nil || l.Ready+l.Held != 0 {
+			t.Errorf("it is in the queue: %+v, %v", l, err)
+		}
+	})
+	inWorld(t, Options{}, 0, func(w *world) {
+		w.deliver("42", 1, nil)
+		time.Sleep(2 * time.Second)
+		if err := w.pool.Unbind(t.Context(), "42"); err != nil {
+			t.Fatal(err)
+		}
+		numbers := w.deliver("42", 3, nil)
+		time.Sleep(time.Second)
+		w.answered(numbers...)
+		if _, err := w.pool.Load(t.Context(), "other"); !errors.Is(err, pool.ErrNoQueue) {
+			t.Errorf("a queue that is not there: %v", err)
+		}
+	})
+}
+
+// TestRequestsWhileAGroupEnds: whenever a request comes in the end of a group, it is given to a worker once.
+func TestRequestsWhileAGroupEnds(t *testing.T) {
+	inWorld(t, Options{}, 0, func(w *world) {
+		end := unbindDelay + stopDelay + 4*time.Second
+		for pause := time.Duration(0); pause < end; pause += 97 * time.Millisecond {
+			numbers := w.deliver("42", 1, nil)
+			time.Sleep(3 * time.Second)
+			w.answered(numbers...)
+			if n := w.begun[numbers[0]]; n != 1 {
+				t.Errorf("after %v a request was given to %d workers", pause, n)
+			}
+			time.Sleep(pause)
+		}
+	})
+}
+
+// TestBusyGroups: a group whose worker works for longer than it would live without requests stays.
+func TestBusyGroups(t *testing.T) {
+	inWorld(t, Options{Wait: time.Hour}, 0, func(w *world) {
+		w.work = 10 * (unbindDelay + stopDelay)
+		numbers := w.deliver("42", 2, func(s *rouse.Spec) { s.Retry.Timeout = time.Hour })
+		time.Sleep(2*w.work - time.Second)
+		if v := w.pool.Manager().View(); len(v.Groups) != 1 || v.Groups[0].Status != "active" {
+			t.Errorf("the groups are %+v", v.Groups)
+		}
+		w.answered(numbers[0])
+		time.Sleep(3 * time.Second)
+		w.answered(numbers[1])
+	})
+}
+
+// TestWorkersThatNeverCome: a request is put off when its deadline has passed, for the engine to say so, and otherwise now and then.
+func TestWorkersThatNeverCome(t *testing.T) {
+	inWorld(t, Options{Wait: 20 * time.Second}, 0, func(w *world) {
+		w.boot = -1
+		began := time.Now()
+		numbers := append(w.deliver("42", 1, nil), w.deliver("42", 1, func(s *rouse.Spec) { s.Deadline = 3 * time.Second })...)
+		time.Sleep(3 * time.Second)
+		if _, ok := w.outcome(numbers[1]); ok {
+			t.Error("it is put off before its deadline has passed")
+		}
+		time.Sleep(30 * time.Second)
+		for i, want := range []time.Duration{20 * time.Second, 3 * time.Second} {
+			o, _ := w.outcome(numbers[i])
+			late := w.at[numbers[i]].Sub(began) - want
+			if o.Verdict != rouse.Deferred || late < 0 || late > 100*time.Millisecond || o.After > maxPutOff {
+				t.Errorf("request %d: %+v, %v after %v", i, o, late, want)
+			}
+		}
+	})
+}
+
+// TestPutOff: what cannot be taken is put off, not failed.
+func TestPutOff(t *testing.T) {
+	inWorld(t, Options{MaxHeld: 3}, 0, func(w *world) {
+		w.boot = -1
+		waits := w.deliver("a", 3, nil)
+		for _, c := range []struct {
+			what   string
+			change func(*rouse.Spec)
+		}{{"too many", nil}, {"does not have the pool", func(s *rouse.Spec) { s.Target = "pool:other/1" }}} {
+			n := w.deliver("b", 1, c.change)[0]
+			if o, ok := w.outcome(n); !ok || o.Verdict != rouse.Deferred || !strings.Contains(o.Detail, c.what) {
+				t.Errorf("%s: %+v", c.what, o)
+			}
+		}
+		if o, ok := w.outcome(waits[0]); ok {
+			t.Errorf("it waits for its worker: %+v", o)
+		}
+		w.sink.Drain()
+		n := w.deliver("b", 1, nil)[0]
+		if o, ok := w.outcome(n); !ok || o != stopping {
+			t.Errorf("after Drain: %+v", o)
+		}
+	})
+}
+
+// TestPrewarm: the group of a fire that is known to come is there before, and stays until then.
+func TestPrewarm(t *testing.T) {
+	const prewarm = 40 * time.Second // longer than a group lives without requests
+	inWorld(t, Options{}, prewarm, func(w *world) {
+		at := rouse.Reached(time.Now()).Add(time.Minute)
+		w.sink.Near(Target("core", "42"), at)
+		w.sink.Near("pool:other/42", at)
+		w.sink.Near("https://example.com", at)
+		time.Sleep(18 * time.Second)
+		if w.groups() != 0 {
+			t.Error("it is there too early")
+		}
+		for range 38 {
+			time.Sleep(time.Second)
+		}
+		for left := 4; left > 0; left-- {
+			if v := w.pool.Manager().View(); len(v.Groups) != 1 || v.Groups[0].Status != "active" || v.Groups[0].Report.IsZero() {
+				t.Errorf("the groups are %+v, %d seconds before the fire", v.Groups, left)
+			}
+			time.Sleep(time.Second)
+		}
+		numbers := w.deliver("42", 1, nil)
+		time.Sleep(10 * time.Millisecond)
+		w.answered(numbers...)
+	})
+}
+
+// TestTargets: keys of all kinds have one form in targets, and what is no target is refused.
+func TestTargets(t *testing.T) {
+	for _, key := range []string{"42", "", "a/b", "../x", "a b%", "\x00", "日本", strings.Repeat("ü", 127)} {
+		name, got, err := Parse(Target("core", key))
+		if err != nil || name != "core" || got != key {
+			t.Errorf("%q becomes %q of %q, %v", key, got, name, err)
+		}
+	}
+	for _, c := range []struct{ target, key string }{{"pool:core/a/b", "a/b"}, {"pool:core/%61", "a"}, {"pool:core/a b", "a b"}} {
+		if _, got, err := Parse(c.target); err != nil || got != c.key {
+			t.Errorf("%s is the key %q, %v", c.target, got, err)
+		}
+	}
+	s := New(Options{})
+	defer s.Close()
+	for _, bad := range []string{"", "pool:", "pool:core", "pool:/42", "stream:core/42", "pool:core/%zz", "pool:core/%ff", "pool:co re/1", "pool:core/" + strings.Repeat("x", pool.MaxKey+1), "pool:core/1"} {
+		if err := s.Check(&rouse.Spec{Target: bad}); err == nil {
+			t.Errorf("%q is taken, and there is no such pool", bad)
+		}
+	}
+}
+
+// TestWorkersThatHang: a worker that lets the time of a request pass is told, gets nothing more, and is replaced when it does not react; its
+// key's requests go to the next one.
+func TestWorkersThatHang(t *testing.T) {
+	inWorld(t, Options{}, 0, func(w *world) {
+		w.hangs, w.kills = 1, true
+		numbers := w.deliver("42", 3, func(s *rouse.Spec) { s.Retry.Timeout = 2 * time.Second })
+		time.Sleep(3500 * time.Millisecond) // a second to start, two for the attempt
+		if o, _ := w.outcome(numbers[0]); o.Verdict != rouse.Failed || w.told() != 1 {
+			t.Errorf("after its time: %+v, and %d are cancelled", o, w.told())
+		}
+		if w.began(numbers[1]) != 0 {
+			t.Error("a worker that hangs is given more")
+		}
+		time.Sleep(8 * time.Second)
+		w.answered(numbers[1:]...)
+		if w.drains() != 1 {
+			t.Errorf("the workers of the key were drained %d times", w.drains())
+		}
+	})
+	// Extensions do not move the time that a request has, but that of one which says nothing of it.
+	for timeout, want := range map[time.Duration]rouse.Verdict{2 * time.Second: rouse.Failed, 0: 0} {
+		inWorld(t, Options{}, 0, func(w *world) {
+			w.hangs, w.extends = 1, true
+			n := w.deliver("42", 1, func(s *rouse.Spec) { s.Retry.Timeout = timeout })[0]
+			time.Sleep(40 * time.Second)
+			if o, _ := w.outcome(n); o.Verdict != want {
+				t.Errorf("with a timeout of %v: %+v", timeout, o)
+			}
+		})
+	}
+	inStallWorld(t, Options{}, 0, 10*time.Second, func(w *world) {
+		w.hangs, w.kills, w.extends = 1, true, true
+		n := w.deliver("42", 2, nil)[1]
+		time.Sleep(15 * time.Second)
+		w.answered(n)
+		if w.drains() != 1 {
+			t.Errorf("workers that stall were drained %d times", w.drains())
+		}
+	})
+}
+
+// TestDeletedRequestsAreCancelled: a worker is told of requests whose timers are not there any more.
+func TestDeletedRequestsAreCancelled(t *testing.T) {
+	gone := map[string]bool{}
+	var mu sync.Mutex
+	alive := func(_ context.Context, fires []rouse.Fire) ([]bool, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		is := make([]bool, len(fires))
+		for i, f := range fires {
+			is[i] = !gone[f.Name]
+		}
+		return is, nil
+	}
+	inWorld(t, Options{Alive: alive}, 0, func(w *world) {
+		w.hangs, w.extends = 1, true
+		numbers := w.deliver("42", 2, nil)
+		time.Sleep(10 * time.Second)
+		if w.told() != 0 {
+			t.Error("a request is cancelled that is there")
+		}
+		mu.Lock()
+		gone[fmt.Sprint("r", numbers[0])] = true
+		mu.Unlock()
+		time.Sleep(4 * time.Second)
+		if o, _ := w.outcome(numbers[0]); o.Verdict != rouse.Failed || w.told() != 1 {
+			t.Errorf("after it was deleted: %+v, and %d are cancelled", o, w.told())
+		}
+	})
+}
+
+// TestLimitsOfGroups: requests of keys that may have no group yet are put off, and say why; those of another namespace are not.
+func TestLimitsOfGroups(t *testing.T) {
+	inWorldOf(t, Options{}, &world{owned: 1}, func(w *world) {
+		numbers := w.deliver("a", 1, nil)
+		time.Sleep(2 * time.Second)
+		w.answered(numbers...)
+		n := w.deliver("b", 1, nil)[0]
+		if o, _ := w.outcome(n); o.Verdict != rouse.Deferred || !strings.Contains(o.Detail, "limit") {
+			t.Errorf("a second group of a namespace that may have one: %+v", o)
+		}
+		w.namespace = "other"
+		numbers = w.deliver("c", 1, nil)
+		time.Sleep(2 * time.Second)
+		w.answered(numbers...)
+	})
+}

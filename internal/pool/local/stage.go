@@ -1,0 +1,108 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rousehq/rouse/internal/pool"
+)
+
+// awaitTime is how long orphans wait for their queue before they are looked at anew.
+const awaitTime = 30 * time.Second
+
+// queue is the request queue of a key, or the place where its orphans wait for one.
+type queue struct {
+	there, bound bool
+	orphans      []*delivery
+	waking       bool // a goroutine waits for the queue
+}
+
+// take gives a delivery to the queue of its key. What it returns is to be called.
+func (p *Pool) take(key string, d *delivery) (stay func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := p.queues[key]
+	if q == nil {
+		q = &queue{}
+		p.queues[key] = q
+	}
+	if q.bound {
+		return p.put(key, d)
+	}
+	term := p.term
+	if term == nil || p.sink.life.Err() != nil {
+		p.forget(key, q)
+		return func() { d.all(idle) }
+	}
+	q.orphans = append(q.orphans, d)
+	if !q.waking {
+		q.waking = true
+		p.sink.waking.Go(func() { p.wake(key, q, d.ctx) })
+	}
+	return func() {}
+}
+
+func (p *Pool) put(key string, d *delivery) (stay func()) {
+	return p.sink.streams.Put(d.ctx, p.name, key, d.fires, d.settle)
+}
+
+// wake has the group of a key started, and gives its orphans to the queue when that is bound.
+func (p *Pool) wake(key string, q *queue, ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, awaitTime)
+	defer cancel()
+	stop := context.AfterFunc(p.sink.life, cancel)
+	defer stop()
+	began := time.Now()
+	p.mu.Lock()
+	namespace := q.orphans[0].fires[0].Namespace
+	p.mu.Unlock()
+	for again := false; ; again = true {
+		p.mu.Lock()
+		term := p.term
+		p.mu.Unlock()
+		var err error
+		if term != nil {
+			err = term.AwaitFor(ctx, key, namespace, again)
+		}
+		p.mu.Lock()
+		switch {
+		case q.bound:
+			stays := make([]func(), 0, len(q.orphans))
+			for _, d := range q.orphans {
+				p.manager.Metrics().Orphan("forwarded", time.Since(began).Seconds())
+				stays = append(stays, p.put(key, d))
+			}
+			q.orphans, q.waking = nil, false
+			p.mu.Unlock()
+			for _, stay := range stays { // those of one context are one stay
+				stay()
+			}
+			return
+		case term == nil || err != nil || ctx.Err() != nil:
+			orphans := q.orphans
+			q.orphans, q.waking = nil, false
+			p.forget(key, q)
+			p.mu.Unlock()
+			for _, d := range orphans {
+				p.manager.Metrics().Orphan("returned", 0)
+				if d.ctx.Err() != nil || p.sink.life.Err() != nil {
+					d.all(stopping)
+				} else if errors.Is(err, pool.ErrLimit) {
+					d.all(overLimit)
+				} else {
+					d.all(noQueue)
+				}
+			}
+			return
+		}
+		p.mu.Unlock() // it was bound and is not any more
+	}
+}
+
+// forget lets go of a queue that is not there and that nobody waits for. The mutex is held.
+func (p *Pool) forget(key string, q *queue) {
+	if !q.there && !q.waking && len(q.orphans) == 0 {
+		delete(p.queues, key)
+	}
+}

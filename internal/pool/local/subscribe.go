@@ -1,0 +1,53 @@
+package local
+
+import (
+	"strings"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/pool"
+	"github.com/rousehq/rouse/sink/stream"
+)
+
+// Mine says whether a subscription is that of a worker: its channel is what WORKER_REQUESTS_QUEUE names.
+func Mine(open *rousev1.Open) bool { return strings.HasPrefix(open.GetChannel(), Scheme) }
+
+// Subscribe is the body of the gRPC method for workers.
+func (s *Sink) Subscribe(to rousev1.Fires_SubscribeServer) error { return s.streams.Subscribe(to) }
+
+// channel returns the queue that a worker wants, by pool and key. Requests of all namespaces come to it.
+func (s *Sink) channel(open *rousev1.Open) (namespace, name string, err error) {
+	name, key, err := Parse(open.Channel)
+	if err != nil {
+		return "", "", rouse.Refuse("open.channel", open.Channel, "names no queue of a pool", "give what WORKER_REQUESTS_QUEUE says")
+	}
+	if s.pool(name) == nil {
+		return "", "", rouse.Refuse("open.channel", open.Channel, "names a pool that this node does not have", "subscribe where WORKER_ROUSE_ADDRESS says")
+	}
+	if open.NamePrefix != "" || len(open.Labels) > 0 {
+		return "", "", rouse.Refuse("open", open.Channel, "chooses among the requests of a key", "leave out name_prefix and labels: workers take what comes")
+	}
+	return name, key, nil
+}
+
+// happened notes what a worker does.
+func (s *Sink) happened(name, key string, e stream.Event) {
+	p := s.pool(name)
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	term := p.term
+	p.mu.Unlock()
+	if term == nil {
+		return
+	}
+	switch e {
+	case stream.Joined:
+		term.Note(key, pool.Started)
+	case stream.Sent:
+		term.Note(key, pool.RequestReceived)
+	case stream.Overdue:
+		term.Overdue(key)
+	}
+}

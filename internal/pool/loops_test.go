@@ -1,0 +1,444 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// TestNoRequestIsLost has clients ask for few keys at odd times, such that groups are stopped all the time, while calls take
+// time and fail. Each request is answered, once, and when nobody asks any more nothing is left.
+func TestNoRequestIsLost(t *testing.T) {
+	for seed := range uint64(40) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, seed)
+			w.silent = seed%3 == 0
+			w.takes = time.Duration(1+w.rand.IntN(3000)) * time.Millisecond
+			trouble := true
+			w.fail = func(call, key string) error {
+				if trouble && w.rand.IntN(5) == 0 {
+					return errors.New("bad luck")
+				}
+				return nil
+			}
+			w.slow = func(call, key string) time.Duration {
+				if call == "ensure" && seed%5 == 0 {
+					return time.Duration(w.rand.IntN(8000)) * time.Millisecond
+				}
+				return time.Duration(w.rand.IntN(500)) * time.Millisecond
+			}
+			stop := w.start(Delays{2 * time.Second, 2 * time.Second}, Timing{Settle: time.Second, Parallel: 3})
+			const requests = 150
+			var clients sync.WaitGroup
+			chance := rand.New(rand.NewPCG(seed, 2))
+			for id := range requests {
+				time.Sleep(time.Duration(chance.IntN(1000)) * time.Millisecond)
+				key := fmt.Sprint("k", chance.IntN(5))
+				clients.Go(func() { w.publish(key, id) })
+			}
+			clients.Wait()
+			w.mu.Lock()
+			trouble = false
+			w.mu.Unlock()
+			time.Sleep(30 * time.Minute)
+			for id := range requests {
+				if n := w.answers(id); n != 1 {
+					t.Errorf("seed %d: request %d was answered %d times", seed, id, n)
+				}
+			}
+			if left := w.left(); len(left) > 0 {
+				t.Errorf("seed %d: %q are left", seed, left)
+			}
+			stop()
+			w.life.Wait()
+		})
+	}
+}
+
+// TestBacklogKeepsItsWorkers holds that a group whose worker reports nothing, and that nobody asks for, is not stopped while
+// requests wait in its queue.
+func TestBacklogKeepsItsWorkers(t *testing.T) {
+	bubble(t, Timing{Settle: time.Second}, func(w *world) { w.silent, w.takes = true, 7*time.Second }, func(t *testing.T, w *world) {
+		for id := range 10 {
+			w.publish("k", id)
+		}
+		time.Sleep(65 * time.Second)
+		if w.called("drain k") != 0 || w.called("ensure k") != 1 {
+			t.Errorf("the worker was stopped: %s", w.log())
+		}
+		time.Sleep(time.Minute)
+		for id := range 10 {
+			if w.answers(id) != 1 {
+				t.Errorf("request %d was not answered", id)
+			}
+		}
+		if left := w.left(); len(left) > 0 {
+			t.Errorf("%q are left", left)
+		}
+	})
+}
+
+// TestAwaitWaitsForItsGeneration holds that nobody is let go by a loop that has not reached the generation, as it may be about to
+// unbind the queue.
+func TestAwaitWaitsForItsGeneration(t *testing.T) {
+	l := newQueueLoop(nil, Timing{}.withDefaults(), []Queue{{Key: "k", Bound: true}})
+	l.moved = newSignal()
+	l.adopt(Target{5, map[string]Status{"k": Unbound}})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.await(ctx, "k", 6); err == nil {
+		t.Error("it is let go before its generation")
+	}
+	l.adopt(Target{6, map[string]Status{"k": Active}})
+	if err := l.await(t.Context(), "k", 6); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGoneIsCertain holds that a group is not taken to be gone on the word of a list that was begun before the last call for it
+// had ended.
+func TestGoneIsCertain(t *testing.T) {
+	l := newGroupLoop(nil, 1, Timing{}.withDefaults())
+	l.moved, l.listed = newSignal(), time.Now()
+	is := func(want bool, when string) {
+		t.Helper()
+		if got := l.gone("k"); got != want {
+			t.Errorf("%s, it is said to be gone: %v", when, got)
+		}
+	}
+	is(false, "before the first list")
+	l.lists = 1
+	l.take(1, nil)
+	is(true, "when it is on no list")
+	l.start(t.Context(), "k", time.Now(), "start", func(context.Context) error { return nil })
+	is(false, "while a call is in flight")
+	l.take(1, nil)
+	is(false, "while a call is in flight, with another list")
+	l.lists = 2 // is being made
+	l.land(<-l.landed)
+	l.take(2, nil)
+	is(false, "with a list that was begun before")
+	l.lists = 3
+	l.take(3, []driver.Worker{{Key: "k", State: driver.Draining}})
+	is(false, "while a worker drains")
+	l.lists = 4
+	l.take(4, nil)
+	is(true, "when it is on no list any more")
+	l.calls.Wait()
+}
+
+// TestPlans holds what the queue of a key means for its workers.
+func TestPlans(t *testing.T) {
+	l := newQueueLoop(nil, Timing{}.withDefaults(), nil)
+	for _, c := range []struct {
+		is   string
+		want Status
+		st   queueState
+		plan plan
+	}{
+		{"wanted and bound", Active, queueState{phase: bound}, run},
+		{"wanted and being unbound", Unbound, queueState{phase: bound, busy: true}, run},
+		{"wanted and not there yet", Active, queueState{}, keep},
+		{"wanted again while nobody touches it", Active, queueState{phase: closing}, run},
+		{"wanted again while it may be being deleted", Active, queueState{phase: closing, busy: true}, keep},
+		{"not wanted, and nobody has looked into it", Inactive, queueState{phase: unbound}, keep},
+		{"not wanted, and still bound", Inactive, queueState{phase: bound}, keep},
+		{"not wanted, and empty", Inactive, queueState{phase: closing}, end},
+		{"not wanted, and gone", Inactive, queueState{}, end},
+	} {
+		l.states["k"], l.target = &c.st, Target{1, map[string]Status{"k": c.want}}
+		if got := l.plan("k"); got != c.plan {
+			t.Errorf("the plan for the workers of a queue that is %s is %d, not %d", c.is, got, c.plan)
+		}
+	}
+}
+
+// bubble runs a test in virtual time, with a world whose term it begins.
+func bubble(t *testing.T, timing Timing, prepare func(w *world), f func(t *testing.T, w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		if prepare != nil {
+			prepare(w)
+		}
+		stop := w.start(Delays{10 * time.Second, 10 * time.Second}, timing)
+		f(t, w)
+		stop()
+		w.mu.Lock()
+		for _, worker := range w.workers {
+			worker.State = "draining"
+		}
+		w.mu.Unlock()
+		stop()
+		w.life.Wait()
+	})
+}
+
+// TestLifeOfAGroup holds the times at which a group that is used once changes.
+func TestLifeOfAGroup(t *testing.T) {
+	bubble(t, Timing{Settle: 4 * time.Second}, nil, func(t *testing.T, w *world) {
+		w.publish("k", 1)
+		begun := time.Now()
+		look := func(after time.Duration, status, queue string, workers int) {
+			t.Helper()
+			time.Sleep(time.Until(begun.Add(after)))
+			synctest.Wait()
+			v := w.term.manager.View()
+			if status == "" {
+				if len(v.Groups) != 0 {
+					t.Errorf("after %v there is %+v", after, v.Groups)
+				}
+				return
+			}
+			if len(v.Groups) != 1 || v.Groups[0].Status != status || v.Groups[0].Queue != queue || len(v.Groups[0].Workers) != workers {
+				t.Errorf("after %v there is %+v, not a group that is %s with a queue that is %s and %d workers", after, v.Groups, status, queue, workers)
+			}
+		}
+		// The worker reports the request when it has booted, 100ms later; 1s is the extra lifetime.
+		look(time.Second, "active", "active", 1)
+		look(11*time.Second, "active", "active", 1)
+		look(11200*time.Millisecond, "unbound", "unbound", 1)
+		look(21*time.Second, "unbound", "unbound", 1)
+		look(21200*time.Millisecond, "inactive", "closing", 0)
+		look(25*time.Second, "inactive", "closing", 0)
+		look(35*time.Second, "", "", 0)
+		if w.called("delete k") != 1 || w.called("ensure k") != 1 || w.called("drain k") != 1 {
+			t.Errorf("calls were %v", w.log())
+		}
+	})
+}
+
+// TestSlowCallsHoldUpTheirKeyAlone holds that keys whose calls hang do not keep others waiting.
+func TestSlowCallsHoldUpTheirKeyAlone(t *testing.T) {
+	for _, call := range []string{"open", "ensure"} {
+		t.Run(call, func(t *testing.T) {
+			bubble(t, Timing{Parallel: 2, Call: time.Hour}, func(w *world) {
+				w.slow = func(c, key string) time.Duration {
+					if c == call && key == "slow" {
+						return time.Hour
+					}
+					return 0
+				}
+			}, func(t *testing.T, w *world) {
+				var slow sync.WaitGroup
+				slow.Go(func() { w.publish("slow", 0) })
+				synctest.Wait()
+				begun := time.Now()
+				for id := 1; id <= 20; id++ {
+					w.publish(fmt.Sprint("k", id), id)
+				}
+				time.Sleep(3 * time.Second)
+				synctest.Wait()
+				for id := 1; id <= 20; id++ {
+					if w.answers(id) != 1 {
+						t.Errorf("request %d, of another key, was not answered within %v", id, time.Since(begun))
+					}
+				}
+				time.Sleep(time.Hour)
+				slow.Wait()
+			})
+		})
+	}
+}
+
+// TestFailuresAreNotRepeatedAtOnce holds that a call that fails is made again in later passes only, an interval apart, however
+// many passes there are for other reasons.
+func TestFailuresAreNotRepeatedAtOnce(t *testing.T) {
+	for _, call := range []string{"open", "ensure"} {
+		t.Run(call, func(t *testing.T) {
+			bubble(t, Timing{Interval: time.Second}, func(w *world) {
+				w.fail = func(c, key string) error {
+					if c == call && key == "bad" {
+						return errors.New("no")
+					}
+					return nil
+				}
+			}, func(t *testing.T, w *world) {
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				var bad sync.WaitGroup
+				bad.Go(func() { _ = w.term.Await(ctx, "bad", false) })
+				for id := range 40 {
+					w.publish(fmt.Sprint("k", id), id)
+					time.Sleep(100 * time.Millisecond)
+				}
+				synctest.Wait()
+				if n := w.called(call + " bad"); n < 3 || n > 5 {
+					t.Errorf("%s was called %d times in 4 s, an interval of 1 s apart", call, n)
+				}
+				bad.Wait()
+			})
+		})
+	}
+}
+
+// TestAwaitSaysWhy holds that who waits in vain for a queue is told what is wrong with it.
+func TestAwaitSaysWhy(t *testing.T) {
+	no := errors.New("no")
+	bubble(t, Timing{}, func(w *world) { w.fail = func(string, string) error { return no } }, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := w.term.Await(ctx, "k", false); !errors.Is(err, no) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Await says %v", err)
+		}
+		if len(w.term.queues.waiting) > 0 {
+			t.Error("somebody still waits")
+		}
+	})
+}
+
+// TestAwaitSeesAnUnbindInFlight holds that a queue that is being unbound is not taken for one that is bound.
+func TestAwaitSeesAnUnbindInFlight(t *testing.T) {
+	bubble(t, Timing{}, func(w *world) {
+		w.slow = func(call, key string) time.Duration {
+			if call == "unbind" {
+				return 5 * time.Second
+			}
+			return 0
+		}
+	}, func(t *testing.T, w *world) {
+		if err := w.term.Await(t.Context(), "k", false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(13 * time.Second) // the unbind is in flight
+		synctest.Wait()
+		if w.called("unbind k") != 1 {
+			t.Fatalf("calls were %v", w.log())
+		}
+		if err := w.term.Await(t.Context(), "k", false); err != nil {
+			t.Fatal(err)
+		}
+		if w.called("open k") != 2 || !w.bound("k") {
+			t.Errorf("the queue is bound: %v; calls were %v", w.bound("k"), w.log())
+		}
+	})
+}
+
+// TestDoubtMakesTheQueueAnew holds that a queue that somebody has deleted is made again when an orphan comes back.
+func TestDoubtMakesTheQueueAnew(t *testing.T) {
+	bubble(t, Timing{}, nil, func(t *testing.T, w *world) {
+		w.publish("k", 1)
+		time.Sleep(2 * time.Second)
+		w.mu.Lock()
+		gone := w.queues["k"]
+		delete(w.queues, "k")
+		gone.arrived.Broadcast()
+		w.mu.Unlock()
+		if err := w.term.Await(t.Context(), "k", true); err != nil {
+			t.Fatal(err)
+		}
+		if !w.bound("k") {
+			t.Error("there is no queue that requests come to")
+		}
+	})
+}
+
+// TestBusyWorkersAreNotStopped holds that a request that takes longer than both delays is answered by the worker that has it,
+// and that requests which come meanwhile get another one.
+func TestBusyWorkersAreNotStopped(t *testing.T) {
+	bubble(t, Timing{Settle: time.Second}, func(w *world) { w.takes = 2 * time.Minute }, func(t *testing.T, w *world) {
+		w.publish("k", 1)
+		time.Sleep(time.Minute)
+		if list := w.list(); len(list) != 1 || list[0].State != "draining" {
+			t.Fatalf("workers are %v", list)
+		}
+		w.mu.Lock()
+		w.takes = time.Second
+		w.mu.Unlock()
+		w.publish("k", 2)
+		time.Sleep(10 * time.Second)
+		if w.answers(2) != 1 {
+			t.Error("a request waits for a worker that drains")
+		}
+		time.Sleep(2 * time.Minute)
+		if w.answers(1) != 1 {
+			t.Error("the long request was not answered")
+		}
+		if left := w.left(); len(left) > 0 {
+			t.Errorf("%q are left", left)
+		}
+	})
+}
+
+// TestStalledWorkersAreReplaced holds that workers which hold requests, and have reported nothing for longer than the patience, are
+// drained, and others started beside them; and that those who have just begun, reported or hold nothing are left alone.
+func TestStalledWorkersAreReplaced(t *testing.T) {
+	const patience = 5 * time.Second
+	bubble(t, Timing{Settle: time.Second}, func(w *world) { w.takes = time.Hour }, func(t *testing.T, w *world) {
+		w.publish("k", 1)
+		w.publish("other", 2)
+		time.Sleep(4 * time.Second)
+		w.term.Stalled(map[string]int{"k": 1, "other": 1}, patience)
+		time.Sleep(2 * time.Second)
+		w.term.Note("other", RequestDone)
+		w.term.Stalled(map[string]int{"other": 1, "k": 0}, patience)
+		time.Sleep(time.Second)
+		if w.called("drain k") != 0 || w.called("drain other") != 0 {
+			t.Errorf("workers were replaced without reason: %s", w.log())
+		}
+		for range 3 {
+			w.term.Stalled(map[string]int{"other": 1, "k": 1}, patience)
+			synctest.Wait()
+		}
+		if w.called("drain k") != 1 || w.called("ensure k") != 2 || w.called("drain other") != 0 {
+			t.Errorf("calls were %s", w.log())
+		}
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+// TestReports holds what reports do to a group: reports of work keep it Active however close together or far apart they come,
+// starts do not, and any report makes a group that is not there.
+func TestReports(t *testing.T) {
+	bubble(t, Timing{}, func(w *world) { w.silent = true }, func(t *testing.T, w *world) {
+		w.term.Note("k", Started)
+		w.term.Note("starts", Started)
+		for range 60 {
+			for range 3 {
+				w.term.Note("k", RequestReceived)
+				time.Sleep(10 * time.Millisecond)
+			}
+			w.term.Note("starts", Started)
+			time.Sleep(2 * time.Second)
+		}
+		target := w.term.keeper.target()
+		if target.Groups["k"] != Active || target.Groups["starts"] != Inactive && target.Groups["starts"] != Active {
+			t.Errorf("the target is %v", target)
+		}
+		if w.called("unbind k") != 0 {
+			t.Error("a group that worked was unbound")
+		}
+		if w.called("unbind starts") == 0 {
+			t.Error("a group lives on because its worker starts again and again")
+		}
+		w.term.Note("odd", "an event of a later version")
+		w.term.Note("bad \xff", Started)
+		if n := len(w.term.keeper.target().Groups); n > 2 {
+			t.Errorf("there are %d groups", n)
+		}
+	})
+}
+
+// TestTermsBeginFromWhatIsThere holds that queues which are there at the beginning are used at once, and stopped in the end.
+func TestTermsBeginFromWhatIsThere(t *testing.T) {
+	bubble(t, Timing{Settle: time.Second}, func(w *world) {
+		for key, bound := range map[string]bool{"a": true, "b": false} {
+			w.queues[key] = &worldQueue{bound: bound, arrived: sync.NewCond(&w.mu), ready: []int{len(key)}}
+		}
+	}, func(t *testing.T, w *world) {
+		time.Sleep(3 * time.Second)
+		if !w.bound("b") || w.called("open a") != 0 || len(w.list()) != 2 {
+			t.Errorf("calls were %v, workers are %v", w.log(), w.list())
+		}
+		time.Sleep(time.Minute)
+		if left := w.left(); len(left) > 0 {
+			t.Errorf("%q are left", left)
+		}
+	})
+}

@@ -1,0 +1,142 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// Config is that of a pool, whatever its transport.
+type Config struct {
+	Name string
+
+	Delays // both at least a millisecond
+
+	// ExtraLifetime is within how long of each other reports of the workers of a key are one; 1s if zero.
+	ExtraLifetime time.Duration
+
+	Workers int // of a group; 1 if zero
+	Limits  Limits
+	Pinned  []string // keys whose groups are always there
+	Timing  Timing
+	Driver  driver.Driver
+	Log     *slog.Logger // slog.Default if nil
+	Metrics *Metrics
+}
+
+func (c *Config) check() error {
+	if err := CheckName(c.Name); err != nil {
+		return err
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"unbind_delay", c.Unbind}, {"stop_delay", c.Stop}} {
+		if d.value < time.Millisecond {
+			return rouse.Refuse(d.name, d.value.String(), "is no delay", "give at least 1ms; minutes are usual")
+		}
+	}
+	switch {
+	case c.ExtraLifetime < 0:
+		return rouse.Refuse("extra_lifetime", c.ExtraLifetime.String(), "is negative", "give 1s, or leave it out")
+	case c.Workers < 0 || c.Workers > 1000:
+		return rouse.Refuse("workers", fmt.Sprint(c.Workers), "is no number of workers for a key", "give 1 to 1000")
+	case len(c.Pinned) > maxPinned:
+		return rouse.Refuse("pinned", fmt.Sprint(len(c.Pinned)), "are too many keys", fmt.Sprintf("name up to %d", maxPinned))
+	case c.Driver == nil:
+		return rouse.Refuse("driver", "", "is missing", "name what starts the workers")
+	case c.Metrics == nil:
+		return rouse.Refuse("metrics", "", "is missing", "make them with NewRegistry")
+	}
+	for _, key := range c.Pinned {
+		if err := CheckKey(key); err != nil {
+			return rouse.Under("pinned", err)
+		}
+	}
+	return c.Limits.check(max(1, c.Workers))
+}
+
+// Manager manages a pool: over terms, which are the times in which its transport leads.
+type Manager struct {
+	config Config
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	term   *Term           // nil while there is none
+	pinned map[string]bool // keys that are to have a group in each term
+}
+
+// maxPinned is how many keys of a pool can be pinned.
+const maxPinned = 1000
+
+// NewManager returns a manager that does nothing until it has a term.
+func NewManager(c Config) (*Manager, error) {
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("pool %q: %w", c.Name, err)
+	}
+	if c.ExtraLifetime == 0 {
+		c.ExtraLifetime = time.Second
+	}
+	if c.Workers == 0 {
+		c.Workers = 1
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	c.Timing, c.Limits = c.Timing.withDefaults(), c.Limits.withDefaults()
+	m := &Manager{config: c, log: c.Log.With("pool", c.Name), pinned: map[string]bool{}}
+	for _, key := range c.Pinned {
+		m.pinned[key] = true
+	}
+	return m, nil
+}
+
+// Config returns the configuration, with its defaults.
+func (m *Manager) Config() Config { return m.config }
+
+// Log returns the log of the pool.
+func (m *Manager) Log() *slog.Logger { return m.log }
+
+// Metrics returns the metrics of the pool.
+func (m *Manager) Metrics() *Metrics { return m.config.Metrics }
+
+// Begin begins a term: it lists the queues that are there, whose groups count as just asked for, and lets the loops run until
+// ctx ends. There is one term at a time; Wait returns when it has ended.
+func (m *Manager) Begin(ctx context.Context, queues Queues) (*Term, error) {
+	listing, cancel := context.WithTimeout(ctx, m.config.Timing.Call)
+	defer cancel()
+	there, err := queues.List(listing)
+	if err != nil {
+		return nil, fmt.Errorf("list the request queues of pool %s: %w", m.config.Name, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.term != nil {
+		return nil, fmt.Errorf("pool %s: there is a term already", m.config.Name)
+	}
+	if p, ok := m.config.Driver.(driver.Pauser); ok {
+		p.Retry()
+	}
+	m.term = newTerm(m, queues, there)
+	m.term.run(ctx)
+	return m.term, nil
+}
+
+func (m *Manager) ended(t *Term) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.term == t {
+		m.term = nil
+	}
+}
+
+func (m *Manager) current() *Term {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.term
+}

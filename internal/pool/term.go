@@ -1,0 +1,272 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// Term is a time in which a process leads a pool. All that is known of groups begins anew with it, from the queues that are
+// there. Its methods are safe for concurrent use, and do nothing once it has ended.
+type Term struct {
+	manager  *Manager
+	metrics  *Metrics
+	keeper   *keeper
+	queues   *queueLoop
+	groups   *groupLoop
+	debounce *debouncer
+	began    time.Time
+	loops    sync.WaitGroup
+
+	mu   sync.Mutex
+	cold map[string]time.Time // since when a group waits for the first report of a worker, by key
+	seen map[string]time.Time // the last report, by key
+	load map[string]Load      // of queues, when they were last counted, by key
+
+	limits limitLog
+}
+
+func newTerm(m *Manager, queues Queues, there []Queue) *Term {
+	c := &m.config
+	keys := make([]string, len(there))
+	for i, q := range there {
+		keys[i] = q.Key
+	}
+	t := &Term{manager: m, metrics: c.Metrics, debounce: newDebouncer(c.ExtraLifetime), began: time.Now(),
+		cold: map[string]time.Time{}, seen: map[string]time.Time{}}
+	t.queues = newQueueLoop(queues, c.Timing, there)
+	t.groups = newGroupLoop(c.Driver, c.Workers, c.Timing)
+	t.groups.starts.limits = c.Limits
+	tracker := NewTracker(c.Delays, t.began, keys)
+	tracker.limits = c.Limits
+	for _, key := range m.pins() {
+		tracker.Pin(t.began, key, true)
+	}
+	t.keeper = newKeeper(tracker, t.queues.wake.send)
+
+	t.queues.keeper, t.queues.log, t.queues.metrics = t.keeper, m.log, c.Metrics
+	t.groups.log, t.groups.metrics = m.log, c.Metrics
+	t.groups.reached = func() { t.limits.reached(m.log) }
+	t.queues.lag, t.groups.lag = c.Metrics.lag.WithLabelValues("queues"), c.Metrics.lag.WithLabelValues("groups")
+	t.queues.gone, t.queues.moved = t.groups.gone, t.groups.wake
+	t.groups.news, t.groups.moved = t.queues.news, t.queues.wake
+	t.groups.group = func(key string) driver.Group {
+		vars := maps.Clone(queues.Vars(key))
+		vars["WORKER_POOL"], vars["WORKER_KEY"], vars["WORKER_KEY_ENCODED"] = c.Name, key, Encode(key, 3*MaxKey)
+		return driver.Group{Key: key, Workers: c.Workers, Vars: vars}
+	}
+	return t
+}
+
+// run lets the loops run until ctx ends.
+func (t *Term) run(ctx context.Context) {
+	t.loops.Go(func() { t.keeper.run(ctx) })
+	t.loops.Go(func() { t.groups.listen(ctx) })
+	t.loops.Go(func() {
+		t.queues.run(ctx, func(now time.Time) time.Time { return t.queues.pass(ctx, now) })
+	})
+	t.loops.Go(func() {
+		t.groups.run(ctx, func(now time.Time) time.Time { return t.groups.pass(ctx, now) })
+	})
+	t.loops.Go(func() { t.count(ctx) })
+}
+
+// Wait returns when the term has ended, and all that it did has.
+func (t *Term) Wait() {
+	t.loops.Wait()
+	t.manager.ended(t)
+}
+
+// Await makes the group of an orphan's key Active, and returns when requests of the key come to its queue, or ctx ends. Again
+// says that the orphan was in front of its queue before, and came back: then the queue is made anew, whatever it seems to be.
+func (t *Term) Await(ctx context.Context, key string, again bool) error {
+	return t.AwaitFor(ctx, key, "", again)
+}
+
+// AwaitFor is Await for a request of a namespace, whose limit counts, too. It fails with ErrLimit at once if there may be no other group
+// now: the caller tries again within some seconds, and so keeps its turn.
+func (t *Term) AwaitFor(ctx context.Context, key, namespace string, again bool) error {
+	g, cold, ok := t.keeper.ask(key, namespace)
+	if !ok {
+		t.limits.reached(t.manager.log)
+		return fmt.Errorf("the group of the key waits: %w", ErrLimit)
+	}
+	t.isCold(key, cold)
+	if again {
+		t.queues.doubt(key)
+	}
+	return t.queues.await(ctx, key, g)
+}
+
+// The events that workers report.
+const (
+	Started         = "started"          // it is about to take requests
+	Ready           = "ready"            // it takes requests
+	RequestReceived = "request-received" // it has taken one
+	RequestDone     = "request-done"     // it has answered one
+
+	// Wanted is reported by no worker, but by who knows of a request to come: the group is to be there for it.
+	Wanted = "wanted"
+)
+
+// Note takes a worker's report. All that it says makes the group of the key Active, except that a group that is there does not
+// live longer because its workers start: those that die at once do so again and again.
+func (t *Term) Note(key, event string) {
+	switch event {
+	case Started, Ready, RequestReceived, RequestDone, Wanted:
+	default:
+		return // of a later version of the protocol
+	}
+	if CheckKey(key) != nil {
+		return
+	}
+	t.metrics.reports.WithLabelValues(event).Inc()
+	if event == Wanted {
+		t.require(key, 0)
+		return
+	}
+	now := time.Now()
+	t.mu.Lock()
+	since, waits := t.cold[key]
+	delete(t.cold, key)
+	t.seen[key] = now
+	t.mu.Unlock()
+	if waits {
+		t.metrics.firstWorker.Observe(now.Sub(since).Seconds())
+	}
+	if p, ok := t.manager.config.Driver.(driver.Pauser); ok && event != Started {
+		p.Proved(key)
+	}
+	starts := event == Started || event == Ready
+	if starts && t.keeper.known(key) || !starts && !t.debounce.admit(now, key) {
+		return
+	}
+	t.require(key, t.manager.config.ExtraLifetime)
+}
+
+// Stalled is told how many requests the workers of each key hold. Those that hold some and have reported nothing for longer than
+// the patience, nor were just started, are replaced: who hangs is killed in the end, and others get what it had.
+func (t *Term) Stalled(held map[string]int, patience time.Duration) {
+	now := time.Now()
+	workers := t.groups.workers()
+	for key, n := range held {
+		since := latest(t.lastReport(key), t.began)
+		for _, w := range workers[key] {
+			if w.State == driver.Draining {
+				since = now // it is seen to already
+			}
+			since = latest(since, w.Since)
+		}
+		if n > 0 && len(workers[key]) > 0 && now.Sub(since) > patience {
+			t.manager.log.Warn("workers hold requests and do nothing; they are replaced", "key", key, "requests", n, "for", now.Sub(since))
+			t.metrics.stalls.Inc()
+			t.groups.stall(key)
+		}
+	}
+}
+
+func (t *Term) require(key string, extra time.Duration) Generation {
+	g, cold := t.keeper.require(key, extra)
+	t.isCold(key, cold)
+	return g
+}
+
+// isCold notes that a group was made from nothing.
+func (t *Term) isCold(key string, cold bool) {
+	if cold {
+		t.metrics.cold.Inc()
+		t.mu.Lock()
+		t.cold[key] = time.Now()
+		t.mu.Unlock()
+	}
+}
+
+// limitLog says that a limit is reached, once in a while.
+type limitLog struct {
+	mu   sync.Mutex
+	said time.Time
+}
+
+// limitPause is how long nothing more is said of it.
+const limitPause = time.Minute
+
+func (l *limitLog) reached(log *slog.Logger) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); now.Sub(l.said) >= limitPause {
+		l.said = now
+		log.Warn("a limit of the pool is reached; what is over it waits", "see", "rouse pool status, and the metric rouse_pool_waiting")
+	}
+}
+
+// Loads is told what is in the request queues, by key, whenever the transport has counted it.
+func (t *Term) Loads(load map[string]Load) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.load = load
+}
+
+// Overdue is told that a worker of a key has let a request pass its time: the workers of the key are replaced.
+func (t *Term) Overdue(key string) {
+	t.manager.log.Warn("a worker has not answered a request in its time; the workers of its key are replaced", "key", key)
+	t.metrics.stalls.Inc()
+	t.groups.stall(key)
+}
+
+// count keeps the gauges up to date, and forgets what there was of groups that are no more, until ctx ends.
+func (t *Term) count(ctx context.Context) {
+	tick := time.NewTicker(t.manager.config.Timing.Listing)
+	defer tick.Stop()
+	var counted [Unbound + 1]uint64
+	for {
+		changes := t.keeper.changes()
+		for s, n := range changes {
+			t.metrics.changes.WithLabelValues(Status(s).String()).Add(float64(n - counted[s]))
+		}
+		counted = changes
+		target := t.keeper.target()
+		groups := map[Status]int{}
+		for _, s := range target.Groups {
+			groups[s]++
+		}
+		for _, s := range []Status{Active, Unbound} {
+			t.metrics.groups.WithLabelValues(s.String()).Set(float64(groups[s]))
+		}
+		t.groups.mu.Lock()
+		waiting := map[string]int{LimitGroups: 0, LimitNamespace: 0, LimitWorkers: 0, LimitStarts: 0}
+		for _, limit := range t.groups.limited {
+			waiting[limit]++
+		}
+		t.groups.mu.Unlock()
+		for _, w := range t.keeper.waiting() {
+			waiting[w.limit]++
+		}
+		for limit, n := range waiting {
+			t.metrics.waiting.WithLabelValues(limit).Set(float64(n))
+		}
+		workers := map[driver.State]int{}
+		for _, list := range t.groups.workers() {
+			for _, w := range list {
+				workers[w.State]++
+			}
+		}
+		for _, s := range []driver.State{driver.Running, driver.Waiting, driver.Draining} {
+			t.metrics.workers.WithLabelValues(string(s)).Set(float64(workers[s]))
+		}
+		t.mu.Lock()
+		for _, m := range []map[string]time.Time{t.cold, t.seen} {
+			maps.DeleteFunc(m, func(key string, _ time.Time) bool { return target.Groups[key] == Inactive })
+		}
+		t.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package pool
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rousehq/rouse/internal/pool/driver"
+)
+
+// View is what a pool looks like at a moment.
+type View struct {
+	Pool       string      `json:"pool"`
+	Leads      bool        `json:"leads"`                // this process manages it; what follows is empty if it does not
+	Since      time.Time   `json:"since,omitzero"`       // when it began to
+	Generation Generation  `json:"generation,omitempty"` // of what should be
+	Reached    Generation  `json:"reached,omitempty"`    // that the queue loop has read
+	Groups     []GroupView `json:"groups"`               // by key
+	Waiting    []WaitView  `json:"waiting,omitempty"`    // keys that may have no group yet, the first hundred, in the order of their turns
+	Waits      int         `json:"waits,omitempty"`      // how many there are
+	Leader     string      `json:"leader,omitempty"`     // the process that leads the pool, as far as that is known
+}
+
+// WaitView is a key whose group would be over a limit.
+type WaitView struct {
+	Key   string    `json:"key"`
+	Limit string    `json:"limit"`
+	Since time.Time `json:"since"`
+}
+
+// mostShown is how many of them are shown.
+const mostShown = 100
+
+// GroupView is what a group looks like at a moment.
+type GroupView struct {
+	Key     string          `json:"key"`
+	Status  string          `json:"status"`               // that it should have
+	Queue   string          `json:"queue"`                // what its queue is, in the same words, or closing
+	Error   string          `json:"error,omitempty"`      // why its queue is not what it should be
+	Report  time.Time       `json:"last_report,omitzero"` // of a worker
+	Ready   int             `json:"ready"`                // requests in its queue, when they were last counted
+	Held    int             `json:"held"`                 // requests that its workers had then
+	Limit   string          `json:"limit,omitempty"`      // its workers wait for this one
+	Pinned  bool            `json:"pinned,omitempty"`
+	Workers []driver.Worker `json:"workers"`
+}
+
+// View returns what the pool looks like.
+func (m *Manager) View() View {
+	v := View{Pool: m.config.Name, Groups: []GroupView{}}
+	t := m.current()
+	if t == nil {
+		return v
+	}
+	v.Leads, v.Since = true, t.began
+	target := t.keeper.target()
+	v.Generation = target.Generation
+	reached, queues := t.queues.status()
+	v.Reached = reached
+	workers := t.groups.workers()
+	keys := map[string]bool{}
+	for key := range target.Groups {
+		keys[key] = true
+	}
+	for key := range queues {
+		keys[key] = true
+	}
+	for key := range workers {
+		keys[key] = true
+	}
+	waiting := t.keeper.waiting()
+	v.Waits = len(waiting)
+	for _, w := range waiting[:min(len(waiting), mostShown)] {
+		v.Waiting = append(v.Waiting, WaitView{w.key, w.limit, w.since})
+	}
+	limited := t.groups.limits()
+	t.mu.Lock()
+	load := t.load
+	t.mu.Unlock()
+	m.mu.Lock()
+	pinned := maps.Clone(m.pinned)
+	m.mu.Unlock()
+	for key := range keys {
+		q := queues[key]
+		g := GroupView{Key: key, Status: target.Groups[key].String(), Queue: q.actual.String(), Report: t.lastReport(key), Workers: workers[key],
+			Ready: load[key].Ready, Held: load[key].Held, Limit: limited[key], Pinned: pinned[key]}
+		if q.closing {
+			g.Queue = "closing"
+		}
+		if q.failed != nil {
+			g.Error = q.failed.Error()
+		}
+		if g.Workers == nil {
+			g.Workers = []driver.Worker{}
+		}
+		v.Groups = append(v.Groups, g)
+	}
+	slices.SortFunc(v.Groups, func(a, b GroupView) int { return cmp.Compare(a.Key, b.Key) })
+	return v
+}
+
+func (t *Term) lastReport(key string) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seen[key]
+}

@@ -1,0 +1,155 @@
+// Package amqp is a queue in RabbitMQ (3.8 or later): a durable quorum queue, whose messages are on the disks of most of its
+// replicas before they are confirmed.
+//
+//	Publish   to the default exchange, mandatory, persistent, confirmed; many in flight   (publish.go)
+//	Consume   with the broker's own prefetch, on a connection of its own                  (consume.go)
+//	session   a connection and a channel, made again whenever it breaks                   (session.go, link.go)
+//
+// RabbitMQ counts deliveries (x-delivery-count) and would drop a message after a number of them (delivery-limit, 20 by default
+// from 4.0 on): here the limit is out of reach, and who consumes counts. RabbitMQ closes the channel of a consumer that has not
+// settled a message for longer than its consumer_timeout (30 minutes by default), and delivers what that had to others: set it
+// to more than the longest attempt takes.
+//
+// RabbitMQ 3.10, and maybe others, write down a moment after the answer that a new queue exists. One that is killed within the first
+// second of a queue's life comes back with a queue that has no leader: it confirms nothing, and has to be deleted.
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/queue"
+)
+
+// Options are those of all queues.
+type Options struct{ queue.Options }
+
+// deliveryLimit is out of reach. No limit at all cannot be said in the same words to all versions of RabbitMQ, and a queue's
+// arguments must not change.
+const deliveryLimit = 1_000_000
+
+// Queue is safe for concurrent use.
+type Queue struct {
+	opts    Options
+	address string
+	host    string // of the address, for errors
+
+	publisher *link
+
+	life context.Context // until Close
+	end  context.CancelFunc
+	uses sync.WaitGroup // links and consumers
+	mu   sync.Mutex     // guards gone, and uses against it
+	gone bool
+}
+
+// Open connects to the RabbitMQ of a URL (amqp:// or amqps://, with user, password and virtual host as usual), declares the
+// queue, and refuses one that was declared otherwise.
+func Open(ctx context.Context, address string, o Options) (*Queue, error) {
+	var err error
+	if o.Options, err = o.Options.WithDefaults(); err != nil {
+		return nil, err
+	}
+	u, err := amqp091.ParseURI(address)
+	if err != nil {
+		return nil, rouse.Refuse("queue.url", "", "is no URL of a RabbitMQ: "+withoutSecrets(err), "write one such as amqp://user:password@host:5672/vhost")
+	}
+	q := &Queue{opts: o, address: address, host: net.JoinHostPort(u.Host, fmt.Sprint(u.Port))}
+	q.life, q.end = context.WithCancel(context.Background())
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	first, err := q.openPublishing(ctx)
+	if err != nil {
+		q.end()
+		return nil, fmt.Errorf("open the queue %s in RabbitMQ at %s: %w", o.Name, q.host, err)
+	}
+	q.publisher = &link{q: q}
+	q.publisher.set(first, nil)
+	q.uses.Go(func() { q.publisher.run(first) })
+	return q, nil
+}
+
+// withoutSecrets is the text of an error about a URL, which may hold a password, without the URL.
+func withoutSecrets(err error) string {
+	text := err.Error()
+	if i := strings.LastIndex(text, ": "); i >= 0 {
+		return text[i+2:]
+	}
+	return text
+}
+
+// declare makes the queue if it is not there.
+func (q *Queue) declare(ch *amqp091.Channel) error {
+	_, err := ch.QueueDeclare(q.opts.Name, true, false, false, false, amqp091.Table{
+		amqp091.QueueTypeArg:     amqp091.QueueTypeQuorum,
+		amqp091.QueueMaxLenArg:   q.opts.MaxMessages,
+		amqp091.QueueOverflowArg: amqp091.QueueOverflowRejectPublish,
+		"x-delivery-limit":       int64(deliveryLimit),
+	})
+	var answer *amqp091.Error
+	if errors.As(err, &answer) && answer.Code == amqp091.PreconditionFailed {
+		return fmt.Errorf("%w: %s; give the queue another name, or delete it when it is empty", queue.ErrSettings, answer.Reason)
+	}
+	if err != nil {
+		return fmt.Errorf("declare the queue: %w: %w", queue.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// Depth returns how many messages are in the queue and not with consumers.
+func (q *Queue) Depth(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
+	defer cancel()
+	p, err := q.publisher.get(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return p.depth(ctx, q.opts.Name)
+}
+
+// Close ends all that goes on.
+func (q *Queue) Close() error {
+	q.mu.Lock()
+	gone := q.gone
+	q.gone = true
+	q.mu.Unlock()
+	if gone {
+		return nil
+	}
+	q.end()
+	q.uses.Wait()
+	return nil
+}
+
+// begin says that a consumer begins, unless the queue was closed.
+func (q *Queue) begin() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.gone {
+		return queue.ErrClosed
+	}
+	q.uses.Add(1)
+	return nil
+}
+
+// pause waits for d; it returns false if ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+var _ queue.Queue = (*Queue)(nil)

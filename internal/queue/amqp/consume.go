@@ -1,0 +1,179 @@
+package amqp
+
+import (
+	"context"
+	"fmt"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse/internal/queue"
+	"github.com/rousehq/rouse/internal/queue/internal/held"
+)
+
+// maxPrefetch is the largest prefetch that the protocol can say.
+const maxPrefetch = 1<<16 - 1
+
+// receipts are the deliveries that are out, over all sessions of a consumer.
+type receipts = held.Set[*receipt, struct{}]
+
+// consuming is a session to consume on.
+type consuming struct {
+	*session
+	deliveries <-chan amqp091.Delivery
+}
+
+// tag names the one consumer of a channel.
+const tag = "executor"
+
+func (q *Queue) openConsuming(ctx context.Context, prefetch int) (*consuming, error) {
+	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
+	defer cancel()
+	s, err := q.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, s.cut)()
+	c := &consuming{session: s}
+	if err = s.ch.Qos(prefetch, 0, false); err == nil {
+		c.deliveries, err = s.ch.Consume(q.opts.Name, tag, false, false, false, false, nil)
+	}
+	if err != nil {
+		s.cut()
+		return nil, fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
+	}
+	return c, nil
+}
+
+// Consume takes deliveries from one session after another.
+func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Delivery)) error {
+	if err := q.begin(); err != nil {
+		return err
+	}
+	defer q.uses.Done()
+	prefetch = min(prefetch, maxPrefetch)
+	take, endTaking := context.WithCancel(ctx)
+	defer endTaking()
+	defer context.AfterFunc(q.life, endTaking)()
+
+	out := held.New[*receipt, struct{}](prefetch)
+	for wait := firstWait; take.Err() == nil; {
+		s, err := q.openConsuming(take, prefetch)
+		if err != nil {
+			q.rest(take, &wait, err)
+			continue
+		}
+		wait = firstWait
+		q.serve(take, s, out, handle)
+	}
+	if err := out.Drain(q.life); err != nil || ctx.Err() == nil {
+		return queue.ErrClosed
+	}
+	return nil
+}
+
+// serve hands out what comes on a session, until it breaks. When ctx ends it takes nothing more, and keeps the session until all
+// that came on it is settled.
+func (q *Queue) serve(ctx context.Context, s *consuming, out *receipts, handle func(queue.Delivery)) {
+	life, end := context.WithCancel(q.life)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.watch(life)
+	}()
+	defer func() {
+		end()
+		<-watched
+	}()
+	take, endTaking := context.WithCancel(ctx)
+	defer endTaking()
+	go func() {
+		<-s.closed
+		endTaking()
+	}()
+	s.handOut(take, out, handle)
+	if ctx.Err() == nil {
+		return // it broke
+	}
+	s.giveBack()
+	drain, endDrain := context.WithCancel(q.life)
+	defer endDrain()
+	go func() {
+		<-s.closed
+		endDrain()
+	}()
+	if out.Drain(drain) == nil {
+		s.leave()
+	}
+}
+
+// handOut hands out deliveries, each in a place of its own, until ctx ends.
+func (s *consuming) handOut(ctx context.Context, out *receipts, handle func(queue.Delivery)) {
+	for out.Reserve(ctx, 1) == 1 {
+		select {
+		case d, ok := <-s.deliveries:
+			if !ok { // the broker has ended the consumer, as when the queue is deleted
+				out.Return(1)
+				s.cut()
+				return
+			}
+			r := &receipt{s: s.session, out: out, d: d}
+			out.Put(r, struct{}{})
+			handle(queue.Delivery{Message: queue.Message{ID: d.MessageId, Body: d.Body}, Deliveries: deliveries(&d), Receipt: r})
+		case <-ctx.Done():
+			out.Return(1)
+			return
+		}
+	}
+}
+
+// giveBack ends the consumer, and gives back what has come for it since.
+func (s *consuming) giveBack() {
+	_ = s.ch.Cancel(tag, true) // if that fails, the session breaks
+	for {
+		select {
+		case d, ok := <-s.deliveries:
+			if !ok {
+				return
+			}
+			_ = d.Nack(false, true)
+		case <-s.closed:
+			return
+		}
+	}
+}
+
+// deliveries is how often a message was delivered. The broker counts those that were not acknowledged.
+func deliveries(d *amqp091.Delivery) int {
+	switch n := d.Headers["x-delivery-count"].(type) {
+	case int64:
+		return int(n) + 1
+	case int32:
+		return int(n) + 1
+	}
+	if d.Redelivered {
+		return 2
+	}
+	return 1
+}
+
+// receipt settles one delivery, on the session that it came from.
+type receipt struct {
+	s   *session
+	out *receipts
+	d   amqp091.Delivery
+}
+
+func (r *receipt) Ack(context.Context) error { return r.settle(func() error { return r.d.Ack(false) }) }
+
+func (r *receipt) Nack(context.Context) error {
+	return r.settle(func() error { return r.d.Nack(false, true) })
+}
+
+// settle tells the broker, which gives no answer: what it did not hear it delivers again.
+func (r *receipt) settle(say func() error) error {
+	defer r.out.Remove(r)
+	if err := say(); err != nil {
+		return fmt.Errorf("settle %s: %w: %w", r.d.MessageId, queue.ErrUnavailable, err)
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse/internal/queue"
+)
+
+// How long it waits between two tries to connect, at first and at most.
+const (
+	firstWait   = 50 * time.Millisecond
+	longestWait = 2 * time.Second
+)
+
+// link keeps one session to publish on open, for as long as that takes.
+type link struct {
+	q *Queue
+
+	mu      sync.Mutex
+	current *publishing   // nil while there is none
+	why     error         // there is none
+	changed chan struct{} // closed at the next change
+}
+
+// get waits for a session, until ctx ends.
+func (l *link) get(ctx context.Context) (*publishing, error) {
+	for {
+		l.mu.Lock()
+		current, why, changed := l.current, l.why, l.changed
+		l.mu.Unlock()
+		switch {
+		case l.q.life.Err() != nil:
+			return nil, queue.ErrClosed
+		case current != nil:
+			return current, nil
+		}
+		select {
+		case <-changed:
+		case <-l.q.life.Done():
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", queue.ErrUnavailable, why)
+		}
+	}
+}
+
+func (l *link) set(p *publishing, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.current, l.why = p, why
+	if l.changed != nil {
+		close(l.changed)
+	}
+	l.changed = make(chan struct{})
+}
+
+// errDeleted is why there is no session for a while.
+var errDeleted = errors.New("the queue was deleted")
+
+// run keeps a session until the queue's life ends; the first one is open already.
+func (l *link) run(first *publishing) {
+	l.keep(first)
+	for wait := firstWait; l.q.life.Err() == nil; {
+		p, err := l.open()
+		if err != nil {
+			l.set(nil, err)
+			l.q.rest(l.q.life, &wait, err)
+			continue
+		}
+		wait = firstWait
+		l.set(p, nil)
+		l.keep(p)
+	}
+}
+
+// keep waits for the end of a session.
+func (l *link) keep(p *publishing) {
+	p.watch(l.q.life)
+	if !p.deleted.Load() {
+		l.set(nil, errors.New("the connection broke"))
+		return
+	}
+	// RabbitMQ tells consumers that their queue is no more, but not those that it has not told yet when there is another one of
+	// that name: they would wait for ever, and messages with them.
+	l.set(nil, errDeleted)
+	wait := 2 * longestWait
+	l.q.rest(l.q.life, &wait, errDeleted)
+}
+
+func (l *link) open() (*publishing, error) {
+	ctx, cancel := context.WithTimeout(l.q.life, l.q.opts.Timeout)
+	defer cancel()
+	return l.q.openPublishing(ctx)
+}
+
+// rest tells of an error and waits before the next try, longer each time.
+func (q *Queue) rest(ctx context.Context, wait *time.Duration, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	q.opts.Failed(fmt.Errorf("RabbitMQ at %s: %w", q.host, err))
+	pause(ctx, *wait/2+rand.N(*wait/2))
+	*wait = min(2**wait, longestWait)
+}

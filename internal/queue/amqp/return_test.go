@@ -1,0 +1,93 @@
+package amqp
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse/internal/queue"
+	"github.com/rousehq/rouse/test/servers"
+)
+
+// A message that nothing at the broker takes is confirmed all the same. It must not count as published, and the queue is made again.
+func TestAQueueThatWasDeleted(t *testing.T) {
+	url := servers.RabbitMQ(t)
+	q, err := Open(t.Context(), url, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close() //nolint:errcheck // of a test
+	got := make(chan queue.Delivery, 100)
+	done := make(chan error, 1)
+	go func() { done <- q.Consume(t.Context(), 10, func(d queue.Delivery) { got <- d }) }()
+	list := []queue.Message{{ID: "a"}, {ID: "b"}}
+	for _, err := range q.Publish(t.Context(), list) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range list {
+		if err := (<-got).Ack(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	conn, err := amqp091.Dial(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // of a test
+	ch, err := conn.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ch.QueueDelete("rouse", false, false, false); err != nil {
+		t.Fatal(err)
+	}
+	// The consumer may make it again before the publisher finds out; what is not confirmed has come back.
+	confirmed := 0
+	for deadline := time.Now().Add(time.Minute); confirmed < 2; {
+		if time.Now().After(deadline) {
+			t.Fatal("the queue is not made again")
+		}
+		confirmed = 0
+		for _, err := range q.Publish(t.Context(), list) {
+			switch {
+			case err == nil:
+				confirmed++
+			case !errors.Is(err, queue.ErrUnavailable) && !errors.Is(err, queue.ErrUnconfirmed):
+				t.Fatal(err)
+			}
+		}
+	}
+	for range list {
+		select {
+		case d := <-got:
+			if err := d.Ack(t.Context()); err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("what was confirmed does not come")
+		}
+	}
+	if err := q.Close(); err != nil {
+		t.Error(err)
+	}
+	<-done
+}
+
+func TestAnAddressIsNotRepeatedInErrors(t *testing.T) {
+	for _, url := range []string{"amqp://user:secret@127.0.0.1:1/", "amqp://user:secret@host:port/", "http://user:secret@x/", ""} {
+		q, err := Open(t.Context(), url, Options{Options: queue.Options{Timeout: time.Second}})
+		if err == nil {
+			t.Errorf("%q was opened", url)
+			_ = q.Close()
+			continue
+		}
+		if s := err.Error(); len(s) == 0 || strings.Contains(s, "secret") {
+			t.Errorf("the error has the password: %v", err)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/rousehq/rouse/internal/queue"
+	"github.com/rousehq/rouse/internal/queue/internal/held"
+)
+
+// A fetch asks for so many messages at most, and waits so long for the last of them. The end of a consumer waits for it.
+const (
+	maxFetch = 256
+	fetchFor = time.Second // the least that the client allows with its heartbeats
+)
+
+// How long it waits between two tries when the server fails, at first and at most.
+const (
+	firstWait   = 20 * time.Millisecond
+	longestWait = time.Second
+)
+
+// held messages have the key of their receipt: one that came again while it is out here is another delivery of it.
+type receipts = held.Set[*receipt, *receipt]
+
+// Consume fetches messages for as many places as are free.
+func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Delivery)) error {
+	if err := q.begin(); err != nil {
+		return err
+	}
+	defer q.uses.Done()
+	take, endTaking := context.WithCancel(ctx)
+	defer endTaking()
+	defer context.AfterFunc(q.life, endTaking)()
+	keep, endKeeping := context.WithCancel(q.life)
+	defer endKeeping()
+
+	out := held.New[*receipt, *receipt](prefetch)
+	var keeper sync.WaitGroup
+	keeper.Go(func() { q.keepLoop(keep, out) })
+	q.fetchLoop(take, out, handle)
+	err := out.Drain(q.life)
+	endKeeping()
+	keeper.Wait()
+	if err != nil || ctx.Err() == nil {
+		return queue.ErrClosed
+	}
+	return nil
+}
+
+func (q *Queue) fetchLoop(ctx context.Context, out *receipts, handle func(queue.Delivery)) {
+	var consumer jetstream.Consumer
+	for wait := firstWait; ; {
+		n := out.Reserve(ctx, maxFetch)
+		if n == 0 {
+			return
+		}
+		var err error
+		if consumer == nil {
+			consumer, err = q.find(ctx)
+		}
+		if err == nil {
+			n, err = q.fetch(ctx, consumer, n, out, handle)
+		}
+		out.Return(n)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			wait = firstWait
+			continue
+		}
+		consumer = nil // it may be gone
+		q.opts.Failed(err)
+		if !pause(ctx, q.life, wait) {
+			return
+		}
+		wait = min(2*wait, longestWait)
+	}
+}
+
+// find returns the consumer, and makes it, and the stream, again if somebody has removed them.
+func (q *Queue) find(ctx context.Context) (jetstream.Consumer, error) {
+	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
+	defer cancel()
+	c, err := q.js.Consumer(ctx, q.opts.Name, durable)
+	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound) {
+		if err = errors.Join(q.makeStream(ctx), q.makeConsumer(ctx)); err == nil {
+			c, err = q.js.Consumer(ctx, q.opts.Name, durable)
+		}
+	}
+	if err != nil {
+		return nil, q.failed("find the consumer", err)
+	}
+	return c, nil
+}
+
+// fetch hands out up to n messages, in reserved places. It returns how many places are left.
+func (q *Queue) fetch(ctx context.Context, consumer jetstream.Consumer, n int, out *receipts, handle func(queue.Delivery)) (int, error) {
+	batch, err := consumer.Fetch(n, jetstream.FetchMaxWait(fetchFor))
+	if err != nil {
+		return n, q.failed("fetch", err)
+	}
+	for msg := range batch.Messages() {
+		n--
+		r := &receipt{q: q, out: out, msg: msg}
+		out.Put(r, r)
+		d := queue.Delivery{Message: queue.Message{ID: msg.Headers().Get(idHeader), Body: msg.Data()}, Deliveries: 1, Receipt: r}
+		if m, err := msg.Metadata(); err == nil {
+			d.Deliveries = int(m.NumDelivered)
+		}
+		if ctx.Err() != nil {
+			_ = r.Nack(ctx) // it comes again by itself if that is lost
+			continue
+		}
+		handle(d)
+	}
+	if err := batch.Error(); err != nil {
+		return n, q.failed("fetch", err)
+	}
+	return n, nil
+}
+
+// keepLoop says of what is handed out that it is being worked on, until ctx ends.
+func (q *Queue) keepLoop(ctx context.Context, out *receipts) {
+	for pause(ctx, q.life, q.opts.Visibility/3) {
+		for _, r := range out.All() {
+			if r.msg.InProgress() != nil {
+				break // there is no connection: the next time, or it comes again
+			}
+		}
+	}
+}
+
+// receipt settles one delivery.
+type receipt struct {
+	q   *Queue
+	out *receipts
+	msg jetstream.Msg
+}
+
+func (r *receipt) Ack(context.Context) error { return r.settle(r.msg.Ack) }
+
+func (r *receipt) Nack(context.Context) error { return r.settle(r.msg.Nak) }
+
+// settle tells the server, whose answer is not waited for: what it did not hear it delivers again.
+func (r *receipt) settle(say func() error) error {
+	defer r.out.Remove(r)
+	if r.q.life.Err() != nil {
+		return queue.ErrClosed
+	}
+	if err := say(); err != nil {
+		return r.q.failed("settle "+r.msg.Headers().Get(idHeader), err)
+	}
+	return nil
+}
+
+var _ queue.Queue = (*Queue)(nil)

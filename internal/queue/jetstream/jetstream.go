@@ -1,0 +1,225 @@
+// Package jetstream is a queue in a JetStream stream of NATS (2.9 or later): a stream of files with work-queue retention, and one
+// durable pull consumer that all executors share.
+//
+//	Publish   asynchronous publishing, many in flight            (publish.go)
+//	Consume   fetches of as many messages as there are places    (consume.go)
+//	          InProgress keeps those that are being worked on
+//
+// NATS confirms a message when it is with the kernel, and syncs later (sync_interval, two minutes by default): the end of the
+// process costs nothing, a loss of power may cost confirmed messages, unless the stream has replicas or sync_interval is
+// "always". A fire that is lost so is sent again when nobody has reported on it in time.
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/queue"
+)
+
+// Options are those of all queues, and what is special to JetStream.
+type Options struct {
+	queue.Options
+
+	// Replicas is on how many servers of a cluster each message is. Default 1.
+	Replicas int
+
+	// Dedup leaves out a message whose ID was published in the last two minutes. Publishing takes about twice as long then.
+	Dedup bool
+
+	// Visibility is how long a consumer may be without a sign of life until its messages are given to others. Default 30 s.
+	Visibility time.Duration
+}
+
+// dedupWindow is the window of Options.Dedup.
+const dedupWindow = 2 * time.Minute
+
+// durable is the name of the one consumer of the stream.
+const durable = "executors"
+
+// Queue is safe for concurrent use.
+type Queue struct {
+	opts    Options
+	subject string
+	conn    *nats.Conn
+	js      jetstream.JetStream
+
+	life context.Context // until Close
+	end  context.CancelFunc
+	uses sync.WaitGroup // consumers
+	mu   sync.Mutex     // guards gone, and uses against it
+	gone bool
+}
+
+// Open connects to the NATS of a URL (nats:// or tls://, with user and password or token as usual), makes the stream and its
+// consumer if they are not there, and refuses those that have other settings.
+func Open(ctx context.Context, address string, o Options) (*Queue, error) {
+	var err error
+	if o.Options, err = o.Options.WithDefaults(); err != nil {
+		return nil, err
+	}
+	if o.Replicas == 0 {
+		o.Replicas = 1
+	}
+	if o.Visibility == 0 {
+		o.Visibility = 30 * time.Second
+	}
+	if o.Visibility < time.Second {
+		return nil, rouse.Refuse("queue.visibility", o.Visibility.String(), "is out of bounds", "use 1s or more")
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return nil, rouse.Refuse("queue.url", "", "is no URL of a NATS", "write one such as nats://user:password@host:4222")
+	}
+	q := &Queue{opts: o, subject: o.Name + ".fires"}
+	q.life, q.end = context.WithCancel(context.Background())
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	if err := q.connect(ctx, address); err != nil {
+		q.end()
+		if q.conn != nil {
+			q.conn.Close()
+		}
+		return nil, fmt.Errorf("open the queue %s in NATS at %s: %w", o.Name, u.Host, err)
+	}
+	return q, nil
+}
+
+func (q *Queue) connect(ctx context.Context, address string) (err error) {
+	q.conn, err = nats.Connect(address, nats.Name("rouse"), nats.Timeout(q.opts.Timeout),
+		nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond), nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
+		nats.PingInterval(10*time.Second),
+		nats.ReconnectBufSize(-1), // what cannot be sent now is said to be unsent
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil && q.life.Err() == nil {
+				q.opts.Failed(fmt.Errorf("%w: %w", queue.ErrUnavailable, err))
+			}
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if q.life.Err() == nil {
+				q.opts.Failed(fmt.Errorf("NATS: %w", err))
+			}
+		}))
+	if err != nil {
+		return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
+	}
+	q.js, err = jetstream.New(q.conn, jetstream.WithPublishAsyncMaxPending(maxPending), jetstream.WithPublishAsyncTimeout(q.opts.Timeout),
+		jetstream.WithDefaultTimeout(q.opts.Timeout))
+	if err != nil {
+		return err
+	}
+	if err := q.makeStream(ctx); err != nil {
+		return err
+	}
+	return q.makeConsumer(ctx)
+}
+
+func (q *Queue) streamConfig() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: q.opts.Name, Subjects: []string{q.subject}, Description: "fires on their way to executors (rouse)",
+		Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Replicas: q.opts.Replicas,
+		MaxMsgs: q.opts.MaxMessages, Discard: jetstream.DiscardNew, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, MaxConsumers: -1,
+		Duplicates: dedupWindow,
+	}
+}
+
+// makeStream makes the stream if it is not there, and otherwise compares what matters.
+func (q *Queue) makeStream(ctx context.Context) error {
+	want := q.streamConfig()
+	s, err := q.js.CreateStream(ctx, want)
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		s, err = q.js.Stream(ctx, want.Name)
+	}
+	if err != nil {
+		return q.failed("make the stream", err)
+	}
+	have := s.CachedInfo().Config
+	for _, c := range []struct {
+		what       string
+		have, want any
+	}{
+		{"retention", have.Retention, want.Retention}, {"storage", have.Storage, want.Storage}, {"discard", have.Discard, want.Discard},
+		{"subjects", fmt.Sprint(have.Subjects), fmt.Sprint(want.Subjects)}, {"max_msgs", have.MaxMsgs, want.MaxMsgs},
+		{"max_age", have.MaxAge, want.MaxAge}, {"num_replicas", have.Replicas, want.Replicas}, {"no_ack", have.NoAck, want.NoAck},
+	} {
+		if c.have != c.want {
+			return fmt.Errorf("%w: the stream %s has %s %v, not %v; give the queue another name, or change the stream", queue.ErrSettings,
+				want.Name, c.what, c.have, c.want)
+		}
+	}
+	return nil
+}
+
+func (q *Queue) consumerConfig() jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{Durable: durable, AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.Visibility, MaxDeliver: -1,
+		MaxAckPending: -1, DeliverPolicy: jetstream.DeliverAllPolicy}
+}
+
+func (q *Queue) makeConsumer(ctx context.Context) error {
+	_, err := q.js.CreateOrUpdateConsumer(ctx, q.opts.Name, q.consumerConfig())
+	if err != nil {
+		return q.failed("make the consumer", err)
+	}
+	return nil
+}
+
+// failed tells apart a server that said no and one that said nothing.
+func (q *Queue) failed(what string, err error) error {
+	kind := queue.ErrUnavailable
+	var answer jetstream.JetStreamError
+	if errors.As(err, &answer) && answer.APIError() != nil && answer.APIError().Code < 500 {
+		kind = queue.ErrSettings
+	}
+	if q.life.Err() != nil {
+		return queue.ErrClosed
+	}
+	return fmt.Errorf("%s: %w: %w", what, kind, err)
+}
+
+// Depth returns how many messages are in the stream, those included that are with consumers.
+func (q *Queue) Depth(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
+	defer cancel()
+	s, err := q.js.Stream(ctx, q.opts.Name)
+	if err != nil {
+		return 0, q.failed("read the stream", err)
+	}
+	return int64(s.CachedInfo().State.Msgs), nil
+}
+
+// Close ends all that goes on.
+func (q *Queue) Close() error {
+	q.mu.Lock()
+	gone := q.gone
+	q.gone = true
+	q.mu.Unlock()
+	if gone {
+		return nil
+	}
+	q.end()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = q.conn.FlushWithContext(ctx) // acknowledgements on their way; what is lost of them is delivered again
+	q.conn.Close()
+	q.uses.Wait()
+	return nil
+}
+
+// begin says that a consumer begins, unless the queue was closed.
+func (q *Queue) begin() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.gone {
+		return queue.ErrClosed
+	}
+	q.uses.Add(1)
+	return nil
+}

@@ -1,0 +1,100 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/rousehq/rouse/internal/queue"
+)
+
+// maxPending is how many messages may be published and not confirmed at a time; who comes then waits.
+const maxPending = 4096
+
+// full is the code of the server's answer that a stream holds as many messages as it may.
+const full jetstream.ErrorCode = 10077
+
+// Publish publishes messages, all in flight at a time, and waits for their confirms.
+func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
+	errs := make([]error, len(messages))
+	futures := make([]jetstream.PubAckFuture, len(messages))
+	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	for i := range messages {
+		if errs[i] = messages[i].Check(); errs[i] == nil {
+			futures[i], errs[i] = q.send(ctx, &messages[i], deadline)
+		}
+	}
+	for i, f := range futures {
+		if errs[i] != nil {
+			continue
+		}
+		select {
+		case <-f.Ok():
+		case err := <-f.Err():
+			errs[i] = q.refused(err)
+		case <-ctx.Done():
+			errs[i] = q.refused(ctx.Err())
+		}
+	}
+	return errs
+}
+
+// send hands one message to the connection, as soon as there is one.
+func (q *Queue) send(ctx context.Context, m *queue.Message, deadline time.Time) (jetstream.PubAckFuture, error) {
+	for {
+		switch {
+		case q.life.Err() != nil:
+			return nil, queue.ErrClosed
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("%w: %w", queue.ErrUnavailable, ctx.Err())
+		}
+		msg := &nats.Msg{Subject: q.subject, Header: nats.Header{idHeader: {m.ID}}, Data: m.Body}
+		if q.opts.Dedup {
+			msg.Header.Set(jetstream.MsgIDHeader, m.ID)
+		}
+		// A server that does not answer for the stream says so at once, and is asked again by us, not by the client.
+		f, err := q.js.PublishMsgAsync(msg, jetstream.WithStallWait(max(time.Until(deadline), time.Millisecond)), jetstream.WithRetryAttempts(0))
+		if err == nil {
+			return f, nil
+		}
+		if errors.Is(err, jetstream.ErrTooManyStalledMsgs) || !pause(ctx, q.life, 20*time.Millisecond) {
+			return nil, fmt.Errorf("%w: %w", queue.ErrUnavailable, err) // it was not sent
+		}
+	}
+}
+
+// idHeader carries the message's ID.
+const idHeader = "Rouse-Id"
+
+// refused says what a failed confirm means.
+func (q *Queue) refused(err error) error {
+	var answer *jetstream.APIError
+	switch {
+	case errors.As(err, &answer) && answer.ErrorCode == full:
+		return queue.ErrFull
+	case q.life.Err() != nil:
+		return queue.ErrClosed
+	case errors.As(err, &answer), errors.Is(err, jetstream.ErrNoStreamResponse): // the server said that it did not take it
+		return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%w: %w", queue.ErrUnconfirmed, err)
+}
+
+// pause waits for d, or until one of the contexts ends; then it returns false.
+func pause(ctx, life context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-life.Done():
+	}
+	return false
+}

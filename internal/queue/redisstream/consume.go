@@ -1,0 +1,172 @@
+package redisstream
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rousehq/rouse/internal/queue"
+	"github.com/rousehq/rouse/internal/queue/internal/held"
+)
+
+// blockFor is how long a read waits for new entries. The end of a consumer waits for it.
+const blockFor = 500 * time.Millisecond
+
+// How long it waits between two tries when Redis fails, at first and at most.
+const (
+	firstWait   = 20 * time.Millisecond
+	longestWait = time.Second
+)
+
+// consumer is one call of Consume.
+type consumer struct {
+	*Queue
+	name   string // in the group; of this call alone, so that its entries are told from those of the dead
+	held   *held.Set[string, string]
+	handle func(queue.Delivery)
+	acks   *settler
+}
+
+// Consume hands out new entries, and those of consumers that are gone.
+func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Delivery)) error {
+	if err := q.begin(); err != nil {
+		return err
+	}
+	defer q.uses.Done()
+	c := &consumer{Queue: q, name: rand.Text(), held: held.New[string, string](prefetch), handle: handle}
+
+	// Two lives, ended one after another: taking entries, and keeping and settling them.
+	take, endTaking := context.WithCancel(ctx)
+	defer endTaking()
+	defer context.AfterFunc(q.life, endTaking)()
+	keep, endKeeping := context.WithCancel(q.life)
+	defer endKeeping()
+
+	c.acks = newSettler(c)
+	var keepers sync.WaitGroup
+	keepers.Go(func() { c.acks.run(keep) })
+	keepers.Go(func() { c.keepLoop(keep) })
+	c.takeLoop(take)
+	err := c.held.Drain(q.life)
+	endKeeping()
+	keepers.Wait()
+	if err != nil {
+		return queue.ErrClosed
+	}
+	c.leave()
+	if ctx.Err() == nil {
+		return queue.ErrClosed
+	}
+	return nil
+}
+
+// takeLoop hands out what is new, and now and then what others have left.
+func (c *consumer) takeLoop(ctx context.Context) {
+	every := min(time.Second, c.opts.Visibility/4)
+	var claimed, forgot time.Time
+	for wait := firstWait; ; {
+		n := c.held.Reserve(ctx, maxCall)
+		if n == 0 {
+			return
+		}
+		var err error
+		if time.Since(claimed) >= every {
+			var more bool
+			if n, more, err = c.claim(ctx, n); !more {
+				claimed = time.Now()
+			}
+			if time.Since(forgot) >= forgetAfter {
+				forgot = time.Now()
+				c.forget(ctx)
+			}
+		}
+		if err == nil && n > 0 {
+			n, err = c.read(ctx, n)
+		}
+		c.held.Return(n)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			wait = firstWait
+			continue
+		}
+		c.opts.Failed(c.mend(ctx, err))
+		if !pause(ctx, c.life, wait) {
+			return
+		}
+		wait = min(2*wait, longestWait)
+	}
+}
+
+// read waits for new entries in up to n reserved places, and hands them out. It returns how many places are left.
+func (c *consumer) read(ctx context.Context, n int) (int, error) {
+	// The entries of an answer that nobody waits for any more would be this consumer's and not known to it, until they are taken
+	// back: so the end of ctx waits for the read.
+	got, err := c.client.XReadGroup(context.WithoutCancel(ctx), &redis.XReadGroupArgs{Group: group, Consumer: c.name,
+		Streams: []string{c.key, ">"}, Count: int64(n), Block: blockFor}).Result()
+	if errors.Is(err, redis.Nil) {
+		return n, nil
+	}
+	if err != nil {
+		return n, c.unavailable(err)
+	}
+	for _, s := range got {
+		for _, e := range s.Messages {
+			c.deliver(ctx, e, 1)
+			n--
+		}
+	}
+	return n, nil
+}
+
+// mend makes the group again if it is gone: Redis was emptied, or restored from before it was made.
+func (c *consumer) mend(ctx context.Context, err error) error {
+	var answer redis.Error
+	if !errors.As(err, &answer) || !redis.HasErrorPrefix(answer, "NOGROUP") {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+	defer cancel()
+	return errors.Join(err, c.makeGroup(ctx))
+}
+
+// deliver hands out an entry, in a place that was reserved for it. What comes after the end goes back at once.
+func (c *consumer) deliver(ctx context.Context, e redis.XMessage, deliveries int) {
+	if !c.held.Put(e.ID, e.ID) {
+		return
+	}
+	r := &receipt{c: c, entry: e.ID}
+	d := queue.Delivery{Message: queue.Message{ID: text(e.Values["id"]), Body: []byte(text(e.Values["body"]))}, Deliveries: deliveries, Receipt: r}
+	if ctx.Err() != nil {
+		_ = r.Nack(c.life) // if it fails, it is taken back when it has idled
+		return
+	}
+	c.handle(d)
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// leaveScript removes a consumer from the group, but not if that would take entries with it.
+var leaveScript = redis.NewScript(`
+if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) == 0 then
+	return redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
+end
+return 0
+`)
+
+// leave takes the consumer's name out of the group.
+func (c *consumer) leave() {
+	ctx, cancel := context.WithTimeout(c.life, c.opts.Timeout)
+	defer cancel()
+	if err := leaveScript.Run(ctx, c.client, []string{c.key}, group, c.name).Err(); err != nil && c.life.Err() == nil {
+		c.opts.Failed(c.unavailable(err))
+	}
+}

@@ -1,0 +1,103 @@
+package redisstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rousehq/rouse/internal/queue"
+)
+
+// One script call adds up to so many messages, or so many bytes: Redis does nothing else meanwhile.
+const (
+	maxCall      = 256
+	maxCallBytes = 1 << 20
+)
+
+// addScript adds messages for as long as the stream is not full, and returns how many. The length counts what was not
+// acknowledged yet, as entries are deleted then.
+var addScript = redis.NewScript(`
+local room = tonumber(ARGV[1]) - redis.call('XLEN', KEYS[1])
+local n = 0
+for i = 2, #ARGV, 2 do
+	if room <= n then break end
+	redis.call('XADD', KEYS[1], '*', 'id', ARGV[i], 'body', ARGV[i + 1])
+	n = n + 1
+end
+return n
+`)
+
+// Publish adds messages to the stream.
+func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
+	errs := make([]error, len(messages))
+	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
+	defer cancel()
+	for from := 0; from < len(messages); {
+		if errs[from] = messages[from].Check(); errs[from] != nil {
+			from++
+			continue
+		}
+		to, bytes := from, 0
+		for to < len(messages) && to-from < maxCall && (to == from || bytes+len(messages[to].Body) <= maxCallBytes) && messages[to].Check() == nil {
+			bytes += len(messages[to].Body)
+			to++
+		}
+		n, err := q.add(ctx, messages[from:to])
+		for i := from + n; i < to; i++ {
+			errs[i] = err
+		}
+		from = to
+	}
+	return errs
+}
+
+// add is one script call. It returns how many messages are in the stream, and what is with the rest.
+func (q *Queue) add(ctx context.Context, messages []queue.Message) (int, error) {
+	args := make([]any, 1, 1+2*len(messages))
+	args[0] = q.opts.MaxMessages
+	for i := range messages {
+		args = append(args, messages[i].ID, messages[i].Body)
+	}
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		n, err := addScript.Run(ctx, q.client, []string{q.key}, args...).Int()
+		switch {
+		case err == nil && n == len(messages):
+			return n, nil
+		case err == nil, redis.HasErrorPrefix(err, "OOM"):
+			return n, queue.ErrFull
+		case q.life.Err() != nil:
+			return 0, queue.ErrClosed
+		case ctx.Err() == nil && unsent(err):
+			if pause(ctx, q.life, wait) {
+				continue
+			}
+			fallthrough
+		case unsent(err):
+			return 0, fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
+		default:
+			return 0, fmt.Errorf("%w: %w", queue.ErrUnconfirmed, err)
+		}
+	}
+}
+
+// unsent says that an error means that Redis did nothing: there was no connection, or it answered that it will not.
+func unsent(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return true
+	}
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return errors.Is(err, redis.ErrPoolTimeout)
+	}
+	for _, prefix := range []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MISCONF", "NOREPLICAS", "ERR max number of clients"} {
+		if strings.HasPrefix(answer.Error(), prefix) {
+			return true
+		}
+	}
+	return false
+}

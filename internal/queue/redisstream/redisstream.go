@@ -1,0 +1,202 @@
+// Package redisstream is a queue in a Redis stream (6.2 or later): XADD, one consumer group, and entries that are deleted when
+// they are acknowledged.
+//
+//	Publish   one script: refuses when the stream is full, otherwise XADD      (publish.go)
+//	Consume   XREADGROUP for new entries                                       (consume.go)
+//	          XPENDING and XCLAIM for those whose consumer is gone             (claim.go)
+//	          XCLAIM JUSTID keeps those that are being worked on               (claim.go)
+//	Ack       XACK and XDEL, many at a time                                    (settle.go)
+//
+// A confirmed message is as durable as Redis: with appendfsync everysec it survives the end of the process, and a loss of power
+// costs the last second; a failover may cost what the replica had not. Redis without an append-only file, or one that evicts
+// keys, is refused. The consumer of a message that shows no sign of life for Options.Visibility is taken to be dead.
+package redisstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/queue"
+)
+
+// Options are those of all queues, and what is special to Redis.
+type Options struct {
+	queue.Options
+
+	// Visibility is how long a consumer may be without a sign of life until its messages are given to others. Default 30 s.
+	Visibility time.Duration
+
+	// Volatile allows a Redis that has no append-only file.
+	Volatile bool
+}
+
+// group is the one consumer group of the stream.
+const group = "executors"
+
+// Queue is safe for concurrent use.
+type Queue struct {
+	opts   Options
+	key    string
+	client *redis.Client
+
+	life context.Context // until Close
+	end  context.CancelFunc
+	uses sync.WaitGroup // consumers
+	mu   sync.Mutex     // guards closed, and uses against it
+	gone bool
+}
+
+// Open connects to the Redis of a URL (redis:// or rediss://, with user, password and database as usual), makes the stream if it
+// is not there, and refuses one that cannot hold messages safely.
+func Open(ctx context.Context, url string, o Options) (*Queue, error) {
+	var err error
+	if o.Options, err = o.Options.WithDefaults(); err != nil {
+		return nil, err
+	}
+	if o.Visibility == 0 {
+		o.Visibility = 30 * time.Second
+	}
+	if o.Visibility < time.Second {
+		return nil, rouse.Refuse("queue.visibility", o.Visibility.String(), "is out of bounds", "use 1s or more")
+	}
+	ro, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, rouse.Refuse("queue.url", "", "is no URL of a Redis: "+err.Error(), "write one such as redis://user:password@host:6379/0")
+	}
+	// A command that is sent again may be done twice: what is sent again is decided here, not in the client.
+	ro.MaxRetries, ro.DialerRetries = -1, 1
+	ro.ContextTimeoutEnabled = true
+	ro.DialTimeout, ro.ReadTimeout, ro.WriteTimeout = o.Timeout, o.Timeout, o.Timeout
+	q := &Queue{opts: o, key: "rouse:queue:" + o.Name, client: redis.NewClient(ro)}
+	q.life, q.end = context.WithCancel(context.Background())
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	if err := q.prepare(ctx); err != nil {
+		q.end()
+		return nil, errors.Join(fmt.Errorf("open the queue %s in Redis at %s: %w", o.Name, ro.Addr, err), q.client.Close())
+	}
+	return q, nil
+}
+
+func (q *Queue) prepare(ctx context.Context) error {
+	info, err := q.client.Info(ctx, "server", "persistence", "memory").Result()
+	if err != nil {
+		return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
+	}
+	if err := checkServer(info, q.opts.Volatile); err != nil {
+		return err
+	}
+	kind, err := q.client.Type(ctx, q.key).Result()
+	if err != nil {
+		return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
+	}
+	if kind != "none" && kind != "stream" {
+		return fmt.Errorf("%w: the key %s is a %s, not a stream; give the queue another name, or remove the key", queue.ErrSettings, q.key, kind)
+	}
+	return q.makeGroup(ctx)
+}
+
+// makeGroup makes the stream and its group, if they are not there. The group begins with the first entry, so that nothing is
+// skipped that was published before there was a group.
+func (q *Queue) makeGroup(ctx context.Context) error {
+	err := q.client.XGroupCreateMkStream(ctx, q.key, group, "0").Err()
+	if err != nil && !strings.HasPrefix(err.Error(), "BUSYGROUP") {
+		return fmt.Errorf("make the consumer group: %w: %w", queue.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// checkServer refuses a Redis that loses messages silently.
+func checkServer(info string, volatile bool) error {
+	fields := map[string]string{}
+	for line := range strings.Lines(info) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	if version := fields["redis_version"]; version != "" && !atLeast(version, 6, 2) {
+		return fmt.Errorf("%w: Redis %s has no means to take over from dead consumers; use 6.2 or later", queue.ErrSettings, version)
+	}
+	if policy := fields["maxmemory_policy"]; strings.HasPrefix(policy, "allkeys-") {
+		return fmt.Errorf("%w: its maxmemory-policy is %s, which removes the queue when memory runs out; set noeviction", queue.ErrSettings, policy)
+	}
+	if fields["aof_enabled"] == "0" && !volatile {
+		return fmt.Errorf("%w: it has no append-only file, so a restart loses messages; set appendonly yes, or allow a volatile queue", queue.ErrSettings)
+	}
+	return nil
+}
+
+func atLeast(version string, major, minor int) bool {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return true // somebody else's numbers: let them try
+	}
+	a, errA := strconv.Atoi(parts[0])
+	b, errB := strconv.Atoi(parts[1])
+	return errA != nil || errB != nil || a > major || a == major && b >= minor
+}
+
+// Depth returns how many messages are in the stream, those included that are with consumers.
+func (q *Queue) Depth(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
+	defer cancel()
+	n, err := q.client.XLen(ctx, q.key).Result()
+	if err != nil {
+		return 0, q.unavailable(err)
+	}
+	return n, nil
+}
+
+// Close ends all that goes on.
+func (q *Queue) Close() error {
+	q.mu.Lock()
+	gone := q.gone
+	q.gone = true
+	q.mu.Unlock()
+	if gone {
+		return nil
+	}
+	q.end()
+	err := q.client.Close() // breaks off what waits for an answer
+	q.uses.Wait()
+	return err
+}
+
+// begin says that a consumer begins, unless the queue was closed.
+func (q *Queue) begin() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.gone {
+		return queue.ErrClosed
+	}
+	q.uses.Add(1)
+	return nil
+}
+
+func (q *Queue) unavailable(err error) error {
+	if q.life.Err() != nil {
+		return queue.ErrClosed
+	}
+	return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
+}
+
+// pause waits for d, or until one of the contexts ends; then it returns false.
+func pause(ctx, life context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-life.Done():
+	}
+	return false
+}

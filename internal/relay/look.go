@@ -1,0 +1,286 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/queue"
+)
+
+// standing is what the store says of an attempt.
+type standing uint8
+
+const (
+	unknown  standing = iota // nobody can tell
+	wanted                   // it is accepted, and its report is waited for
+	pending                  // it is out, and not accepted yet: the scheduler is about to write that
+	doubtful                 // as pending, but the row has changed since: held for longer, or put off and to be sent again
+	outdated                 // its report is not waited for
+)
+
+// maxLook is how many fires are looked at in one call.
+const maxLook = 256
+
+// queueLook lets a job be looked at. The mutex is held.
+func (x *Executor) queueLook(j *job) {
+	j.state = looking
+	x.intake = append(x.intake, j)
+	select {
+	case x.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// lookLoop finds out of what comes whether it is wanted, many at a time.
+func (x *Executor) lookLoop(ctx context.Context) {
+	for wait := 10 * time.Millisecond; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-x.arrived:
+		}
+		for {
+			x.mu.Lock()
+			n := min(len(x.intake), maxLook)
+			jobs := x.intake[:n:n]
+			x.intake = x.intake[n:]
+			x.mu.Unlock()
+			if n == 0 {
+				break
+			}
+			for !x.look(ctx, jobs) { // without it nobody knows whether they may be called, and nothing could be reported
+				if !sleep(ctx, wait) {
+					return
+				}
+				wait = min(2*wait, time.Second)
+			}
+			wait = 10 * time.Millisecond
+		}
+	}
+}
+
+// look finds out how the jobs stand, and takes each where it goes from there.
+func (x *Executor) look(ctx context.Context, jobs []*job) bool {
+	stands, err := x.stand(ctx, jobs)
+	if err != nil {
+		if ctx.Err() == nil {
+			x.opts.Events.Failed("look at timers", err)
+		}
+		return false
+	}
+	now := x.opts.Now()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i, j := range jobs {
+		x.place(j, stands[i], now)
+	}
+	return true
+}
+
+// place takes a job where it goes. The mutex is held.
+func (x *Executor) place(j *job, s stood, now rouse.Instant) {
+	if s.standing == wanted || s.standing == pending {
+		j.key = s.key
+	}
+	if s.standing == wanted {
+		j.until = time.Now().Add(s.left)
+	}
+	j.looked = time.Now()
+	switch {
+	case s.standing == outdated || s.standing == doubtful && time.Since(j.came) > x.opts.Patience:
+		j.state = finishing
+		x.work.Go(func() { x.drop(j) })
+	case s.standing == doubtful: // it is called for once it is known to be wanted; in the other case another message comes
+		x.work.Go(func() { x.lookAgain(j) })
+	case s.standing == unknown && !j.Asked && j.late(now), s.expired:
+		x.conclude(j, j.expired())
+	case j.deliveries() > x.opts.MaxDeliveries:
+		why := fmt.Sprintf("%d executors had it, and none has reported: it may be what ended them", j.deliveries()-1)
+		x.opts.Events.Poisoned(messageID(&j.Fire), errors.New(why))
+		x.conclude(j, rouse.Outcome{Verdict: rouse.Failed, Detail: why})
+	default:
+		x.enqueue(j)
+	}
+}
+
+// expired is the outcome of a fire that comes too late to be sent.
+func (j *job) expired() rouse.Outcome {
+	return rouse.Outcome{Verdict: rouse.Rejected, Detail: fmt.Sprintf("the deadline of %v has passed while it was in the queue", j.Fire.Spec.Deadline)}
+}
+
+// late says whether a fire may not be sent any more, as far as the fire itself tells.
+func (j *job) late(now rouse.Instant) bool {
+	f := &j.Fire
+	return f.Spec.Deadline != 0 && !f.Manual && now.Sub(f.At) > f.Spec.Deadline
+}
+
+// fresh is how long a look holds good.
+const fresh = 500 * time.Millisecond
+
+// recheck looks again at jobs that have waited since they were looked at: the timer may have been deleted meanwhile. It returns
+// those that are to be sent, and ends the others.
+func (x *Executor) recheck(ln *lane, jobs []*job) []*job {
+	if x.opts.Rows == nil || !slices.ContainsFunc(jobs, func(j *job) bool { return time.Since(j.looked) > fresh }) {
+		return jobs
+	}
+	var stands []stood
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		var err error
+		if stands, err = x.stand(x.deliver, jobs); err == nil {
+			break
+		}
+		if !sleep(x.deliver, wait) {
+			break
+		}
+		x.opts.Events.Failed("look at timers", err)
+	}
+	var live []*job
+	for i, j := range jobs {
+		switch {
+		case stands == nil:
+			x.ended(ln, j, func() { x.giveBack(j) })
+		case stands[i].standing == outdated:
+			x.ended(ln, j, func() {
+				j.state = finishing
+				x.work.Go(func() { x.drop(j) })
+			})
+		case stands[i].expired:
+			x.settled(ln, j, j.expired())
+		default:
+			live = append(live, j)
+		}
+	}
+	return live
+}
+
+// lookAgain lets a job be looked at after a while.
+func (x *Executor) lookAgain(j *job) {
+	sleep(x.deliver, 100*time.Millisecond)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case j.state != looking: // handed back meanwhile
+	case x.stopping:
+		x.giveBack(j)
+	default:
+		x.queueLook(j)
+	}
+}
+
+// drop acknowledges a message that nobody waits for.
+func (x *Executor) drop(j *job) {
+	x.opts.Events.Outdated(j.Fire.ID, j.Fire.Token)
+	x.done(j)
+}
+
+// unreadable ends a message that cannot be read: it is reported, as far as its head says of what.
+func (x *Executor) unreadable(d queue.Delivery, h head, err error) {
+	x.opts.Events.Poisoned(d.ID, err)
+	if h.ID == "" { // the attempt fails when nobody has reported in time
+		x.acknowledge(d)
+		return
+	}
+	j := &job{parcel: parcel{Fire: h.fire()},
+		key: rouse.Key{Namespace: h.Namespace, Name: h.Name}, receipts: []queue.Delivery{d}, came: time.Now(), state: finishing}
+	j.until = j.came.Add(x.opts.Patience)
+	o := rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten("the executor cannot read the fire: "+err.Error(), rouse.MaxDetail)}
+	x.finish(j, o)
+}
+
+func (x *Executor) acknowledge(d queue.Delivery) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.life), x.opts.Timeout)
+	defer cancel()
+	if err := d.Ack(ctx); err != nil {
+		x.opts.Events.Failed("settle a message", err)
+	}
+}
+
+// stood is how an attempt stands.
+type stood struct {
+	standing standing
+	key      rouse.Key     // of its row
+	left     time.Duration // of an accepted one: until the scheduler gives it up
+	expired  bool          // its deadline has passed
+}
+
+// stand reads the rows of fires. A fire belongs to its timer, or to a row beside it that has the fire's id.
+func (x *Executor) stand(ctx context.Context, jobs []*job) ([]stood, error) {
+	stands := make([]stood, len(jobs))
+	if x.opts.Rows == nil {
+		return stands, nil
+	}
+	keys := make([]rouse.Key, len(jobs))
+	for i, j := range jobs {
+		keys[i] = rouse.Key{Namespace: j.Fire.Namespace, Name: j.Fire.Name}
+	}
+	if err := x.standAt(ctx, jobs, keys, stands); err != nil {
+		return nil, err
+	}
+	var beside []*job
+	var index []int
+	keys = keys[:0]
+	for i, j := range jobs {
+		if stands[i].standing == outdated {
+			beside, index = append(beside, j), append(index, i)
+			keys = append(keys, rouse.Key{Namespace: j.Fire.Namespace, Name: j.Fire.Name, Fire: j.Fire.ID})
+		}
+	}
+	if len(beside) == 0 {
+		return stands, nil
+	}
+	found := make([]stood, len(beside))
+	if err := x.standAt(ctx, beside, keys, found); err != nil {
+		return nil, err
+	}
+	for n, i := range index {
+		stands[i] = found[n]
+	}
+	return stands, nil
+}
+
+// standAt finds out how the jobs stand by the rows of the keys.
+func (x *Executor) standAt(ctx context.Context, jobs []*job, keys []rouse.Key, stands []stood) error {
+	ctx, cancel := context.WithTimeout(ctx, x.opts.Timeout)
+	defer cancel()
+	rows, err := x.opts.Rows.Get(ctx, keys)
+	if err != nil {
+		return err
+	}
+	now := x.opts.Now()
+	for i, j := range jobs {
+		stands[i] = standOf(&rows[i], &j.Fire, now)
+		stands[i].key = keys[i]
+	}
+	return nil
+}
+
+// standOf says how an attempt stands by the row of its timer.
+func standOf(row *rouse.Row, f *rouse.Fire, now rouse.Instant) stood {
+	if row.Revision == 0 {
+		return stood{standing: outdated}
+	}
+	t, err := rouse.DecodeTimer(row)
+	if err != nil { // nobody can do anything about it here; the scheduler says what is wrong with it
+		return stood{standing: outdated}
+	}
+	occ, ok := t.Current()
+	if !ok || t.Fire(occ).ID != f.ID {
+		return stood{standing: outdated}
+	}
+	s := stood{expired: t.Expired(occ, now)}
+	switch {
+	case t.Token == f.Token:
+		s.standing, s.left = wanted, t.Visible.Sub(now)
+	case t.Token != 0 || t.Attempts >= f.Attempt || t.Revision < f.Token:
+		return stood{standing: outdated}
+	case t.Revision == f.Token:
+		s.standing = pending
+	default:
+		s.standing = doubtful
+	}
+	return s
+}

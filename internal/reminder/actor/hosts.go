@@ -1,0 +1,335 @@
+package actor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rousehq/rouse"
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/reminder/form"
+)
+
+// maxTypes bounds the types of a host.
+const maxTypes = 1000
+
+// RegisterActorHost writes down which types a host has.
+func (f *face) RegisterActorHost(ctx context.Context, r *reminderv1.RegisterActorHostRequest) (*reminderv1.RegisterActorHostResponse, error) {
+	who := hostKey{r.AppId, r.Address}
+	if err := who.check(""); err != nil {
+		return nil, err
+	}
+	if n := len(r.ActorTypes); n == 0 || n > maxTypes {
+		return nil, rouse.Refuse("actor_types", "", fmt.Sprintf("has %d types", n), fmt.Sprintf("give 1 to %d", maxTypes))
+	}
+	for i, typ := range r.ActorTypes {
+		if err := form.CheckActor(&reminderv1.Actor{ActorType: typ, ActorId: "x"}); err != nil {
+			return nil, rouse.Under(fmt.Sprintf("actor_types[%d]", i), err)
+		}
+	}
+	now := f.opts.Timers.Now()
+	if now == 0 {
+		return nil, rouse.ErrUnavailable
+	}
+	body := hostBody{who.app, who.address, slices.Compact(slices.Sorted(slices.Values(r.ActorTypes))), now}
+	if _, err := f.notes.put(ctx, write{who.note(hostNote), &body, rouse.AnyRevision}); err != nil {
+		return nil, err
+	}
+	f.soon()
+	instances, err := f.opts.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &reminderv1.RegisterActorHostResponse{Heartbeat: durationpb.New(f.opts.Heartbeat), Instances: instances}, nil
+}
+
+func (k hostKey) check(path string) error {
+	if err := form.CheckApp(path+"app_id", k.app); err != nil {
+		return err
+	}
+	return form.CheckAddress(path+"address", k.address)
+}
+
+// round says which hosts are connected here, reads all hosts and what the other instances have moved, and tells the hosts that are
+// connected here what is new.
+func (s *Service) round(ctx context.Context) error {
+	s.rounds.Lock()
+	defer s.rounds.Unlock()
+	now := s.opts.Timers.Now()
+	if now == 0 {
+		return rouse.ErrUnavailable
+	}
+	if err := s.renew(ctx, now); err != nil {
+		return err
+	}
+	hosts, err := s.readHosts(ctx)
+	if err != nil {
+		return err
+	}
+	if now = s.opts.Timers.Now(); now == 0 {
+		return rouse.ErrUnavailable
+	}
+	s.setHosts(hosts, now)
+	return s.exchange(ctx)
+}
+
+// renew says for how long the hosts that are connected here are ON. It is time when a quarter of a heartbeat is left.
+func (s *Service) renew(ctx context.Context, now rouse.Instant) error {
+	var writes []write
+	var list []*stream
+	s.mu.Lock()
+	for key, st := range s.streams {
+		if !st.over && st.renewed.Add(s.opts.Heartbeat*3/4) <= now {
+			writes = append(writes, write{key.note(liveNote), &liveBody{key.app, key.address, now.Add(silences * s.opts.Heartbeat), st.life}, rouse.AnyRevision})
+			list = append(list, st)
+		}
+	}
+	s.mu.Unlock()
+	if len(writes) == 0 {
+		return nil
+	}
+	results, err := s.notes.put(ctx, writes...)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, st := range list {
+		st.renewed, st.revision = now, results[i].Revision
+	}
+	return nil
+}
+
+// readHosts reads all hosts from the store.
+func (s *Service) readHosts(ctx context.Context) (map[hostKey]host, error) {
+	hosts := map[hostKey]host{}
+	err := s.notes.list(ctx, hostNote, func(n *note) error {
+		var b hostBody
+		if err := n.read(&b); err != nil {
+			return err
+		}
+		hosts[hostKey{b.App, b.Address}] = host{types: b.Types}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return hosts, s.notes.list(ctx, liveNote, func(n *note) error {
+		var b liveBody
+		if err := n.read(&b); err != nil {
+			return err
+		}
+		key := hostKey{b.App, b.Address}
+		if h, known := hosts[key]; known {
+			h.until, h.life = b.Until, b.Life
+			hosts[key] = h
+		}
+		return nil
+	})
+}
+
+// setHosts takes in what the store has, and tells the hosts of apps of which something has changed.
+func (s *Service) setHosts(hosts map[hostKey]host, now rouse.Instant) {
+	changed := map[string]bool{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, h := range hosts {
+		h.on = h.until > now
+		hosts[key] = h
+		if old, known := s.hosts[key]; !known || old.on != h.on || old.life != h.life || !slices.Equal(old.types, h.types) {
+			changed[key.app] = true
+		}
+	}
+	for key := range s.hosts {
+		if _, known := hosts[key]; !known {
+			changed[key.app] = true
+		}
+	}
+	s.hosts = hosts
+	for app := range changed {
+		s.tellHosts(app)
+	}
+}
+
+// tellHosts tells the hosts of an app that are connected here of all of them. The mutex is held.
+func (s *Service) tellHosts(app string) {
+	update := s.hostsOf(app)
+	for key, st := range s.streams {
+		if key.app == app {
+			st.tell(&reminderv1.PlacementStream{PlacementMessage: &reminderv1.PlacementStream_HostsUpdate{HostsUpdate: update}})
+		}
+	}
+}
+
+// hostsOf returns the hosts of an app. The mutex is held.
+func (s *Service) hostsOf(app string) *reminderv1.HostsUpdate {
+	u := &reminderv1.HostsUpdate{}
+	for key, h := range s.hosts {
+		if key.app != app {
+			continue
+		}
+		state := reminderv1.ActorHostState_ACTOR_HOST_STATE_OFF
+		if h.on {
+			state = reminderv1.ActorHostState_ACTOR_HOST_STATE_ON
+		}
+		u.Hosts = append(u.Hosts, &reminderv1.ActorHost{AppId: key.app, Address: key.address, ActorTypes: h.types, State: state})
+	}
+	slices.SortFunc(u.Hosts, func(a, b *reminderv1.ActorHost) int { return strings.Compare(a.Address, b.Address) })
+	return u
+}
+
+// hosted says whether actors of a type have hosts, ON or not: an app that has none keeps actors of its own, and the service does not place them.
+func (s *Service) hosted(app, typ string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, h := range s.hosts {
+		if key.app == app && slices.Contains(h.types, typ) {
+			return true
+		}
+	}
+	return false
+}
+
+// lives says whether a host is ON in the given life, as of the last round.
+func (s *Service) lives(key hostKey, life string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hosts[key]
+	return h.on && h.life == life
+}
+
+// choose picks a host for an actor of a type at random; false: none is ON.
+func (s *Service) choose(app, typ string) (key hostKey, life string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []hostKey
+	for k, h := range s.hosts {
+		if k.app == app && h.on && slices.Contains(h.types, typ) {
+			list = append(list, k)
+		}
+	}
+	if len(list) == 0 {
+		return key, "", false
+	}
+	key = list[rand.IntN(len(list))]
+	return key, s.hosts[key].life, true
+}
+
+// heard is how far this instance has heard what another one has moved.
+type heard struct {
+	process string
+	number  uint64
+}
+
+// move is an actor that came to a host, or left one.
+type move struct {
+	App        string `json:"app"`
+	Type       string `json:"type"`
+	ID         string `json:"id"`
+	Address    string `json:"address"`
+	Generation uint64 `json:"generation,string"`
+}
+
+// movesBody is what an instance has moved last.
+type movesBody struct {
+	Instance string        `json:"instance"`
+	Process  string        `json:"process"`
+	Number   uint64        `json:"number,string"` // of the last one
+	At       rouse.Instant `json:"at"`
+	Moves    []move        `json:"moves"`
+}
+
+// maxMoves is how many moves are told of. Who misses some forgets where all actors are.
+const maxMoves = 512
+
+// exchange tells other instances what was moved here, and hears what they have.
+func (s *Service) exchange(ctx context.Context) error {
+	s.mu.Lock()
+	mine := movesBody{s.opts.Address, s.process, s.number, s.opts.Timers.Now(), slices.Clone(s.moved)}
+	tell := s.told != s.number
+	s.mu.Unlock()
+	if tell {
+		if _, err := s.notes.put(ctx, write{short(movesNote + s.opts.Address), &mine, rouse.AnyRevision}); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.told = mine.Number
+		s.mu.Unlock()
+	}
+	now := map[string]heard{}
+	var others []movesBody
+	err := s.notes.list(ctx, movesNote, func(n *note) error {
+		var b movesBody
+		if err := n.read(&b); err != nil {
+			return err
+		}
+		if b.Instance != s.opts.Address {
+			others = append(others, b)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range others {
+		b := &others[i]
+		now[b.Instance] = heard{b.Process, b.Number}
+		last, known := s.heard[b.Instance]
+		if known && last == now[b.Instance] {
+			continue
+		}
+		missed := b.Number
+		if known && last.process == b.Process {
+			missed = b.Number - last.number
+		}
+		if missed > uint64(len(b.Moves)) {
+			s.forgetAll()
+			continue
+		}
+		for _, m := range b.Moves[uint64(len(b.Moves))-missed:] {
+			s.tellMove(m)
+		}
+	}
+	s.heard = now
+	return nil
+}
+
+// forgetAll forgets where actors are, and has all hosts that are connected here do so: they connect again. The mutex is held.
+func (s *Service) forgetAll() {
+	clear(s.placed)
+	for st := range maps.Values(s.streams) {
+		st.cut(errMissed)
+	}
+}
+
+// tellMove tells the hosts of the app that are connected here of a move. The mutex is held.
+func (s *Service) tellMove(m move) {
+	name := actorName(m.App, &reminderv1.Actor{ActorType: m.Type, ActorId: m.ID})
+	if p, known := s.placed[name]; known && p.generation != m.Generation {
+		delete(s.placed, name)
+	}
+	update := &reminderv1.PlacementStream{PlacementMessage: &reminderv1.PlacementStream_PlacementUpdate{PlacementUpdate: &reminderv1.PlacementUpdate{
+		Actor: &reminderv1.Actor{ActorType: m.Type, ActorId: m.ID}, Address: m.Address, Generation: m.Generation}}}
+	for key, st := range s.streams {
+		if key.app == m.App {
+			st.tell(update)
+		}
+	}
+}
+
+// moves notes a move that was made here. The mutex is held.
+func (s *Service) moves(m move) {
+	s.tellMove(m)
+	s.number++
+	if s.moved = append(s.moved, m); len(s.moved) > maxMoves {
+		s.moved = append([]move(nil), s.moved[len(s.moved)-maxMoves:]...)
+	}
+	s.soon()
+}

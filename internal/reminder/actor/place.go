@@ -1,0 +1,203 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rousehq/rouse"
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/reminder/form"
+)
+
+// placement is where an actor is.
+type placement struct {
+	address    string
+	life       string
+	generation uint64
+}
+
+// maxPlaced bounds the placements that are remembered.
+const maxPlaced = 100_000
+
+// tries bounds how often a placement is decided anew because somebody else has decided meanwhile.
+const tries = 16
+
+// nobody is that no host is ON.
+func nobody(app, typ string) error {
+	st := status.New(codes.Unavailable, fmt.Sprintf("no host of actors of the type %s of %s is connected", typ, app))
+	if with, err := st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Second)}); err == nil {
+		st = with
+	}
+	return st.Err()
+}
+
+// LocateActor says where an actor is, and places it if it is nowhere.
+func (f *face) LocateActor(ctx context.Context, r *reminderv1.LocateActorRequest) (*reminderv1.LocateActorResponse, error) {
+	if err := checkActor(r.AppId, r.Actor); err != nil {
+		return nil, err
+	}
+	p, activated, err := f.locate(ctx, r.AppId, r.Actor)
+	if err != nil {
+		return nil, err
+	}
+	return &reminderv1.LocateActorResponse{Address: p.address, Activated: activated, Generation: p.generation}, nil
+}
+
+func checkActor(app string, a *reminderv1.Actor) error {
+	if err := form.CheckApp("app_id", app); err != nil {
+		return err
+	}
+	if a == nil {
+		return rouse.Refuse("actor", "", "is missing", "give actor_type and actor_id")
+	}
+	return form.CheckActor(a)
+}
+
+// locate reads where an actor is, and decides it if that is nowhere.
+func (s *Service) locate(ctx context.Context, app string, a *reminderv1.Actor) (p placement, activated bool, err error) {
+	name := actorName(app, a)
+	for range tries {
+		found, err := s.notes.get(ctx, short(placeNote+name))
+		if err != nil {
+			return p, false, err
+		}
+		var was placeBody
+		if err := found[0].read(&was); err != nil {
+			return p, false, err
+		}
+		if found[0].revision != 0 {
+			p = placement{was.Address, was.Life, found[0].revision}
+			lives, err := s.surely(ctx, hostKey{app, p.address}, p.life, a.ActorType)
+			if err != nil {
+				return p, false, err
+			}
+			if lives {
+				s.remember(name, p)
+				return p, false, nil
+			}
+		}
+		to, life, ok := s.choose(app, a.ActorType)
+		if !ok { // one may have come just now
+			if err := s.round(ctx); err != nil {
+				return p, false, err
+			}
+			if to, life, ok = s.choose(app, a.ActorType); !ok {
+				return p, false, nobody(app, a.ActorType)
+			}
+		}
+		res, err := s.notes.put(ctx, write{short(placeNote + name), &placeBody{name, to.address, life}, found[0].revision})
+		if err != nil {
+			return p, false, err
+		}
+		if res[0].Applied {
+			p = placement{to.address, life, res[0].Revision}
+			s.mu.Lock()
+			s.moves(move{app, a.ActorType, a.ActorId, p.address, p.generation})
+			s.mu.Unlock()
+			s.remember(name, p)
+			return p, true, nil
+		}
+	}
+	return p, false, fmt.Errorf("the actor is placed by others all the time: %w", rouse.ErrOverloaded)
+}
+
+// surely says whether a host is ON in a life, and has the type: as of the last round, or if that says no, as the store has it.
+func (s *Service) surely(ctx context.Context, key hostKey, life, typ string) (bool, error) {
+	if s.lives(key, life) && s.has(key, typ) {
+		return true, nil
+	}
+	found, err := s.notes.get(ctx, key.note(hostNote), key.note(liveNote))
+	if err != nil {
+		return false, err
+	}
+	var h hostBody
+	var l liveBody
+	if err := errors.Join(found[0].read(&h), found[1].read(&l)); err != nil {
+		return false, err
+	}
+	now := s.opts.Timers.Now()
+	if now == 0 {
+		return false, rouse.ErrUnavailable
+	}
+	has := false
+	for _, t := range h.Types {
+		has = has || t == typ
+	}
+	return has && l.Until > now && l.Life == life, nil
+}
+
+func (s *Service) has(key hostKey, typ string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.hosts[key].types {
+		if t == typ {
+			return true
+		}
+	}
+	return false
+}
+
+// remember notes where an actor is.
+func (s *Service) remember(name string, p placement) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.placed[name]; !known && len(s.placed) >= maxPlaced {
+		for other := range s.placed { // any
+			delete(s.placed, other)
+			break
+		}
+	}
+	if old, known := s.placed[name]; !known || old.generation <= p.generation {
+		s.placed[name] = p
+	}
+}
+
+// Host returns the address of the host that an actor is on, as far as this instance knows; "" if it does not. It does not block.
+func (s *Service) Host(app string, a *reminderv1.Actor) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.placed[actorName(app, a)]
+	if h := s.hosts[hostKey{app, p.address}]; !h.on || h.life != p.life {
+		return ""
+	}
+	return p.address
+}
+
+// DeactivateActor takes an actor from its host.
+func (f *face) DeactivateActor(ctx context.Context, r *reminderv1.DeactivateActorRequest) (*reminderv1.DeactivateActorResponse, error) {
+	if err := checkActor(r.AppId, r.Actor); err != nil {
+		return nil, err
+	}
+	name := actorName(r.AppId, r.Actor)
+	for range tries {
+		found, err := f.notes.get(ctx, short(placeNote+name))
+		if err != nil {
+			return nil, err
+		}
+		switch at := found[0].revision; {
+		case at == 0:
+			return &reminderv1.DeactivateActorResponse{}, nil
+		case r.Generation != 0 && at != r.Generation:
+			return nil, status.Error(codes.Aborted, "the actor has come to a host since")
+		}
+		res, err := f.notes.put(ctx, write{short(placeNote + name), nil, found[0].revision})
+		if err != nil {
+			return nil, err
+		}
+		if res[0].Applied {
+			f.mu.Lock()
+			delete(f.placed, name)
+			f.moves(move{App: r.AppId, Type: r.Actor.ActorType, ID: r.Actor.ActorId, Generation: found[0].revision})
+			f.mu.Unlock()
+			return &reminderv1.DeactivateActorResponse{}, nil
+		}
+	}
+	return nil, fmt.Errorf("the actor is placed by others all the time: %w", rouse.ErrOverloaded)
+}

@@ -1,0 +1,109 @@
+package actor
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/reminder/form"
+)
+
+// Placing is a sink of reminders that places actors before it hands their executions on: so an actor that is on no host is made active by its
+// reminders. Executions of actors of which no host is connected wait, and spend no attempt. Those of types that have no hosts at all go on
+// as they are: their app knows by itself where its actors are.
+type Placing struct {
+	rouse.Sink // of the executions; it asks Service.Host for where they go
+	// Service returns the service; nil while there is none.
+	Service func() *Service
+}
+
+const (
+	placeWithin = 5 * time.Second
+	placeAtOnce = 16 // actors of one delivery
+	placeAgain  = time.Second
+)
+
+// Deliver is that of the sink, for all executions whose actors have a place.
+func (p *Placing) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
+	s := p.Service()
+	var later []int
+	if s != nil {
+		for i := range fires {
+			if app, a := of(&fires[i]); a != nil && s.Host(app, a) == "" && s.hosted(app, a.ActorType) {
+				later = append(later, i)
+			}
+		}
+	}
+	if len(later) == 0 {
+		p.Sink.Deliver(ctx, fires, settle)
+		return
+	}
+	if len(later) < len(fires) {
+		p.hand(ctx, fires, without(len(fires), later), settle)
+	}
+	var mu sync.Mutex
+	var ready []int
+	var placing sync.WaitGroup
+	turns := make(chan struct{}, placeAtOnce)
+	for _, i := range later {
+		turns <- struct{}{}
+		placing.Go(func() {
+			defer func() { <-turns }()
+			within, cancel := context.WithTimeout(ctx, placeWithin)
+			defer cancel()
+			app, a := of(&fires[i])
+			if _, _, err := s.locate(within, app, a); err != nil {
+				settle(i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: placeAgain, Detail: rouse.Shorten("the actor has no place: "+err.Error(), rouse.MaxDetail)})
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			ready = append(ready, i)
+		})
+	}
+	placing.Wait()
+	if len(ready) > 0 {
+		p.hand(ctx, fires, ready, settle)
+	}
+}
+
+// hand hands some of the fires on.
+func (p *Placing) hand(ctx context.Context, fires []rouse.Fire, some []int, settle func(i int, o rouse.Outcome)) {
+	part := make([]rouse.Fire, len(some))
+	for n, i := range some {
+		part[n] = fires[i]
+	}
+	p.Sink.Deliver(ctx, part, func(n int, o rouse.Outcome) { settle(some[n], o) })
+}
+
+// without returns the numbers below n that are not in an ascending list.
+func without(n int, list []int) (rest []int) {
+	for i := range n {
+		if len(list) > 0 && list[0] == i {
+			list = list[1:]
+			continue
+		}
+		rest = append(rest, i)
+	}
+	return rest
+}
+
+func of(f *rouse.Fire) (app string, a *reminderv1.Actor) {
+	return form.Where(f.Spec).App, form.Actor(f.Spec)
+}
+
+// Obstacle says what keeps fires of the spec from being delivered now.
+func (p *Placing) Obstacle(namespace string, spec *rouse.Spec) string {
+	at, a := form.Where(spec), form.Actor(spec)
+	if s := p.Service(); s != nil && a != nil && s.hosted(at.App, a.ActorType) {
+		if _, _, ok := s.choose(at.App, a.ActorType); !ok {
+			return "no host of actors of the type " + a.ActorType + " is connected"
+		}
+	}
+	if o, ok := p.Sink.(rouse.Obstructed); ok {
+		return o.Obstacle(namespace, spec)
+	}
+	return ""
+}

@@ -1,0 +1,183 @@
+package call
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/rousehq/rouse"
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/reminder/book"
+	"github.com/rousehq/rouse/internal/reminder/form"
+)
+
+// peer is a sidecar without a network, for tests in virtual time: it is the stream that Serve is given.
+type peer struct {
+	grpc.ServerStream
+	ctx    context.Context
+	cut    context.CancelFunc
+	says   chan *reminderv1.SidecarStream
+	over   chan error // what Serve returned
+	silent chan struct{}
+
+	mu      sync.Mutex
+	came    []*reminderv1.ExecuteReminderRequest
+	updates []*reminderv1.TokenBucketsUpdate
+	beats   int
+}
+
+// join connects a sidecar that says something each second. It is connected when the bubble is quiet.
+func join(s *Sink, app, address string, concurrency uint32) *peer {
+	p := &peer{says: make(chan *reminderv1.SidecarStream, 1000), over: make(chan error, 1), silent: make(chan struct{})}
+	p.ctx, p.cut = context.WithCancel(context.Background())
+	go func() {
+		p.over <- s.Serve(p, Client{app, "A", address}, concurrency, nil)
+		p.cut()
+	}()
+	go func() {
+		for {
+			select {
+			case <-time.After(time.Second):
+				p.says <- &reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}}
+			case <-p.silent:
+				return
+			case <-p.ctx.Done():
+				return
+			}
+		}
+	}()
+	synctest.Wait()
+	return p
+}
+
+func (p *peer) Context() context.Context     { return p.ctx }
+func (p *peer) SendHeader(metadata.MD) error { return nil }
+
+func (p *peer) Recv() (*reminderv1.SidecarStream, error) {
+	select {
+	case m := <-p.says:
+		if m == nil {
+			return nil, io.EOF
+		}
+		return m, nil
+	case <-p.ctx.Done():
+		return nil, p.ctx.Err()
+	}
+}
+
+func (p *peer) Send(m *reminderv1.ReminderServiceStream) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case m.GetExecuteReminderReq() != nil:
+		p.came = append(p.came, m.GetExecuteReminderReq())
+	case m.GetTokenBucketsUpdate() != nil:
+		p.updates = append(p.updates, m.GetTokenBucketsUpdate())
+	default:
+		p.beats++
+	}
+	return p.ctx.Err()
+}
+
+// take returns what has come since it was last asked, when the bubble is quiet.
+func (p *peer) take() []*reminderv1.ExecuteReminderRequest {
+	synctest.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	came := p.came
+	p.came = nil
+	return came
+}
+
+func (p *peer) answer(r *reminderv1.ExecuteReminderResponse) {
+	p.says <- &reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_ExecuteReminderRes{ExecuteReminderRes: r}}
+	synctest.Wait()
+}
+
+// fires makes fires of reminders of an app with these tokens.
+func fires(app string, tokens ...int32) []rouse.Fire {
+	list := make([]rouse.Fire, len(tokens))
+	for i, token := range tokens {
+		id := book.ID{Prefix: "A", Token: token, Vector: "drftghrq"}.String()
+		made, err := form.New(form.Place{App: app, ID: id, Bucket: "A1"}, &reminderv1.Reminder{ReminderName: fmt.Sprint(token)}, nil, rouse.At(time.Now()), 128)
+		if err != nil {
+			panic(err)
+		}
+		list[i] = rouse.Fire{ID: fmt.Sprint("fire", token), Namespace: "reminders", Name: id, Due: rouse.At(time.Now()), Attempt: 1, Token: 10, Spec: &made.Spec}
+	}
+	return list
+}
+
+// outcomes are what was reported of a delivery.
+type outcomes struct {
+	t  *testing.T
+	mu sync.Mutex
+	of map[int]rouse.Outcome
+}
+
+func deliver(ctx context.Context, t *testing.T, s *Sink, list []rouse.Fire) *outcomes {
+	o := &outcomes{t: t, of: map[int]rouse.Outcome{}}
+	s.Deliver(ctx, list, func(i int, out rouse.Outcome) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if _, twice := o.of[i]; twice {
+			t.Errorf("fire %d is reported twice", i)
+		}
+		o.of[i] = out
+	})
+	synctest.Wait()
+	return o
+}
+
+// is demands the verdicts of fires, in their order; 0 is none yet.
+func (o *outcomes) is(what string, want ...rouse.Verdict) {
+	o.t.Helper()
+	synctest.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, v := range want {
+		if o.of[i].Verdict != v {
+			o.t.Errorf("%s: fire %d is %v (%s), not %v", what, i, o.of[i].Verdict, o.of[i].Detail, v)
+		}
+	}
+}
+
+// tableOf is a table of buckets of ten tokens, each of which has a sidecar.
+func tableOf(generation uint64, app string, clients ...string) *book.Table {
+	b := book.Book{Generation: generation}
+	seats := map[string]book.Seat{}
+	for i, c := range clients {
+		id := fmt.Sprint("A", i+1)
+		b.Buckets = append(b.Buckets, book.Bucket{ID: id, From: int32(10*i + 1), To: int32(10*i + 10), Vector: "drftghrq", App: app, Prefix: "A", State: book.Open})
+		seats[id] = book.Seat{Client: c, Instance: "i"}
+	}
+	return book.NewTable(&b, seats)
+}
+
+// run runs a test in a bubble, with a sink that runs until the end.
+func run(t *testing.T, o Options, test func(t *testing.T, ctx context.Context, s *Sink)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(o)
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { s.Run(ctx) })
+		test(t, ctx, s)
+		s.Drain()
+		s.Close()
+		stop()
+		running.Wait()
+		synctest.Wait()
+		s.Wait()
+		if c := s.Counts(); c.Streams != 0 || c.Waiting != 0 {
+			t.Errorf("in the end there are %+v", c)
+		}
+	})
+}

@@ -1,0 +1,186 @@
+package keep
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rousehq/rouse/internal/reminder/book"
+)
+
+const (
+	consumedNote     = "tokenBucket||consumed"
+	appPrefix        = "tokenBucket||apps||"
+	bucketPrefix     = "tokenBucket||buckets||"
+	allocationPrefix = "tokenBucket||allocations||"
+)
+
+// Read is a book as it was read, with the notes that it was read of: a write of the next one names their revisions.
+type Read struct {
+	Book  book.Book
+	Seats map[string]book.Seat
+
+	revision uint64
+	notes    map[string]note // but for the first
+}
+
+// Revision tells versions of the book apart; 0 is none yet.
+func (r *Read) Revision() uint64 { return r.revision }
+
+// Changed says whether the book has another revision than the given one. It costs less than a Book.
+func (k *Keeper) Changed(ctx context.Context, revision uint64) (bool, error) {
+	notes, err := k.get(ctx, consumedNote)
+	return err == nil && notes[0].revision != revision, err
+}
+
+// Book reads the buckets and who deals with them.
+func (k *Keeper) Book(ctx context.Context) (*Read, error) {
+	notes, err := k.get(ctx, consumedNote) // before the others, which are written before it
+	if err != nil {
+		return nil, err
+	}
+	r := &Read{Seats: map[string]book.Seat{}, revision: notes[0].revision, notes: map[string]note{}}
+	if err := notes[0].read(&r.Book); err != nil {
+		return nil, err
+	}
+	whole := len(r.Book.Buckets) > 0 // one of an earlier version, which kept all in this note
+	if r.Book.Apps == nil {
+		r.Book.Apps = map[string]*book.App{}
+	}
+	each := func(prefix string, do func(id string, n note) error) {
+		if err == nil {
+			err = k.list(ctx, prefix, func(n note) error {
+				r.notes[n.name] = n
+				return do(strings.TrimPrefix(n.name, prefix), n)
+			})
+		}
+	}
+	each(appPrefix, func(name string, n note) error {
+		app := &book.App{}
+		if !whole {
+			r.Book.Apps[name] = app
+		}
+		return n.read(app)
+	})
+	each(bucketPrefix, func(id string, n note) error {
+		var b book.Bucket
+		if err := n.read(&b); err != nil || whole {
+			return err
+		}
+		r.Book.Buckets = append(r.Book.Buckets, b)
+		return nil
+	})
+	each(allocationPrefix, func(id string, n note) error {
+		var seat book.Seat
+		err := n.read(&seat)
+		r.Seats[id] = seat
+		return err
+	})
+	slices.SortFunc(r.Book.Buckets, func(a, b book.Bucket) int { // in which they were made: ids are numbers behind the app's prefix
+		return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
+	})
+	return r, err
+}
+
+// SaveBook writes the next book and its seats, as far as they are others than before. saved is false if somebody else has written since the
+// given one was read: then some of it may be written, which the next one who leads finds and goes on from.
+//
+// How far the tokens of the apps are in buckets comes first: of two who make buckets at a time the second stops there, so that no token is in
+// two of them. What a bucket gives up goes before who gets it. The first note of all comes last: it is what others look at to see whether
+// anything is new, so it is written whatever became of the rest.
+func (k *Keeper) SaveBook(ctx context.Context, was *Read, next book.Book, seats map[string]book.Seat) (saved bool, err error) {
+	var apps, known, made, rest []write
+	is := map[string]bool{}
+	add := func(to *[]write, name string, v any) error {
+		is[name] = true
+		body, err := json.Marshal(v)
+		if before := was.notes[name]; err == nil && !bytes.Equal(body, before.body) {
+			*to = append(*to, write{name, v, before.revision})
+		}
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(next.Apps)) {
+		if err := add(&apps, appPrefix+name, next.Apps[name]); err != nil {
+			return false, err
+		}
+	}
+	for i := range next.Buckets {
+		b := &next.Buckets[i]
+		to := &known
+		if was.notes[bucketPrefix+b.ID].revision == 0 {
+			to = &made
+		}
+		if err := add(to, bucketPrefix+b.ID, b); err != nil {
+			return false, err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(seats)) {
+		if err := add(&rest, allocationPrefix+id, seats[id]); err != nil {
+			return false, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(was.notes)) {
+		if !is[name] {
+			rest = append(rest, write{name, nil, was.notes[name].revision})
+		}
+	}
+	wrote := false
+	for _, step := range [...][]write{apps, known, made, rest} {
+		for part := range slices.Chunk(step, 500) {
+			res, err := k.put(ctx, part...)
+			if err != nil {
+				return false, fmt.Errorf("write the token buckets: %w", err)
+			}
+			all := true
+			for _, r := range res {
+				wrote, all = wrote || r.Applied, all && r.Applied
+			}
+			if !all && wrote {
+				return false, k.tell(ctx, next.Generation)
+			}
+			if !all {
+				return false, nil
+			}
+		}
+	}
+	res, err := k.put(ctx, write{consumedNote, head{next.Generation}, was.revision})
+	if err != nil {
+		return false, fmt.Errorf("write the token buckets: %w", err)
+	}
+	if !res[0].Applied && wrote {
+		return false, k.tell(ctx, next.Generation)
+	}
+	return res[0].Applied, nil
+}
+
+// head is the note that says whether anything is new.
+type head struct {
+	Generation uint64 `json:"generation,string"`
+}
+
+// tell has everybody read the book again, because somebody who was refused may have written some of it.
+func (k *Keeper) tell(ctx context.Context, generation uint64) error {
+	for range tries {
+		notes, err := k.get(ctx, consumedNote)
+		if err != nil {
+			return err
+		}
+		var now book.Book
+		if err := notes[0].read(&now); err != nil {
+			return err
+		}
+		if len(now.Buckets) > 0 {
+			return nil // of an earlier version: what is beside it does not count yet
+		}
+		res, err := k.put(ctx, write{consumedNote, head{max(now.Generation, generation) + 1}, notes[0].revision})
+		if err != nil || res[0].Applied {
+			return err
+		}
+	}
+	return errBusy
+}

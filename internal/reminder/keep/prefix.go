@@ -1,0 +1,57 @@
+package keep
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/reminder/book"
+)
+
+const prefixesNote = "tokenBucket||prefixes"
+
+// maxApps bounds the apps of a store.
+const maxApps = 10_000
+
+// prefixes is the note of all apps.
+type prefixes struct {
+	Apps map[string]string `json:"apps"`
+}
+
+// tries bounds how often a write is made anew because somebody else wrote meanwhile.
+const tries = 32
+
+// Prefix returns the prefix of an app, which has it for ever from the first call on.
+func (k *Keeper) Prefix(ctx context.Context, app string) (string, error) {
+	for range tries {
+		notes, err := k.get(ctx, prefixesNote)
+		if err != nil {
+			return "", err
+		}
+		var all prefixes
+		if err := notes[0].read(&all); err != nil {
+			return "", err
+		}
+		if p := all.Apps[app]; p != "" {
+			return p, nil
+		}
+		if len(all.Apps) >= maxApps {
+			return "", fmt.Errorf("%d apps have reminders, the most that there can be: %w", len(all.Apps), rouse.ErrFull)
+		}
+		if all.Apps == nil {
+			all.Apps = map[string]string{}
+		}
+		p := book.Prefix(len(all.Apps)) // none is ever removed
+		all.Apps[app] = p
+		res, err := k.put(ctx, write{prefixesNote, &all, notes[0].revision})
+		if err != nil {
+			return "", err
+		}
+		if res[0].Applied {
+			return p, nil
+		}
+	}
+	return "", errBusy
+}
+
+var errBusy = &rouse.RetryAfter{Err: fmt.Errorf("too many write the same: %w", rouse.ErrOverloaded), After: patience / 10}

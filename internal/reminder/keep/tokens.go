@@ -1,0 +1,239 @@
+package keep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/rousehq/rouse/internal/reminder/book"
+)
+
+// Till is how far the tokens of a bucket are given out. What was given out lies at or below Reserved, whatever died when: the bound is
+// written before the tokens below it are given. ConsumedTill is as of the last look, for people.
+type Till struct {
+	ConsumedTill int32 `json:"consumedTill,string"`
+	Reserved     int32 `json:"reserved,string"`
+	Closed       bool  `json:"closed,omitempty"` // nobody reserves any more: ConsumedTill is the last that may have been given out
+}
+
+func tillNote(bucket string) string { return "tokenBucket||" + bucket + "||consumedTill" }
+
+// Till returns how far a bucket's tokens are given out.
+func (k *Keeper) Till(ctx context.Context, b *book.Bucket) (Till, error) {
+	t, _, err := k.till(ctx, b)
+	return t, err
+}
+
+func (k *Keeper) till(ctx context.Context, b *book.Bucket) (Till, uint64, error) {
+	notes, err := k.get(ctx, tillNote(b.ID))
+	if err != nil {
+		return Till{}, 0, err
+	}
+	t := Till{ConsumedTill: b.From - 1, Reserved: b.From - 1}
+	return t, notes[0].revision, notes[0].read(&t)
+}
+
+// CloseBucket keeps everybody from reserving more tokens of a bucket, and returns the last that may have been given out.
+func (k *Keeper) CloseBucket(ctx context.Context, b *book.Bucket) (given int32, err error) {
+	for range tries {
+		t, revision, err := k.till(ctx, b)
+		if err != nil {
+			return 0, err
+		}
+		if t.Closed { // by somebody who led, and died
+			return t.ConsumedTill, nil
+		}
+		given = t.Reserved
+		res, err := k.put(ctx, write{tillNote(b.ID), Till{given, math.MaxInt32, true}, revision})
+		if err != nil {
+			return 0, err
+		}
+		if res[0].Applied {
+			return given, nil
+		}
+	}
+	return 0, errBusy
+}
+
+// OpenBucket writes down that the first tokens of a new bucket, which was a part of another one, are given out.
+func (k *Keeper) OpenBucket(ctx context.Context, id string, given int32) error {
+	for range tries {
+		notes, err := k.get(ctx, tillNote(id))
+		if err != nil {
+			return err
+		}
+		var t Till // somebody who led may have made a bucket of this name, and died before anybody knew of it
+		if err := notes[0].read(&t); err != nil {
+			return err
+		}
+		if notes[0].revision != 0 && t.Reserved >= given && !t.Closed {
+			return nil
+		}
+		res, err := k.put(ctx, write{tillNote(id), Till{ConsumedTill: given, Reserved: given}, notes[0].revision})
+		if err != nil || res[0].Applied {
+			return err
+		}
+	}
+	return errBusy
+}
+
+// ForgetBucket removes what is kept of a bucket that is no more.
+func (k *Keeper) ForgetBucket(ctx context.Context, id string) error {
+	notes, err := k.get(ctx, tillNote(id))
+	if err != nil || notes[0].revision == 0 {
+		return err
+	}
+	_, err = k.put(ctx, write{tillNote(id), nil, notes[0].revision})
+	return err
+}
+
+// ErrSpent says that a bucket has no tokens left.
+var ErrSpent = errors.New("the token bucket is spent")
+
+// Dispenser gives out the tokens of a bucket, in order. Several of one bucket, on one node or on many, never give out the same.
+type Dispenser struct {
+	keeper *Keeper
+	bucket book.Bucket
+	chunk  int32
+
+	turn     chan struct{} // holds one: guards what follows
+	known    bool          // next, reserved and revision are what the store says, and nobody else reserves
+	next     int32
+	reserved int32
+	revision uint64
+	written  int32 // ConsumedTill as it is in the store
+	closed   bool
+}
+
+// NewDispenser returns a dispenser that reserves at least chunk tokens at a time.
+func (k *Keeper) NewDispenser(b book.Bucket, chunk int32) *Dispenser {
+	return &Dispenser{keeper: k, bucket: b, chunk: max(1, chunk), turn: make(chan struct{}, 1)}
+}
+
+func (d *Dispenser) lock(ctx context.Context) error {
+	select {
+	case d.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (d *Dispenser) unlock() { <-d.turn }
+
+// Take gives out up to n tokens, at least one, or ErrSpent.
+func (d *Dispenser) Take(ctx context.Context, n int) ([]int32, error) {
+	if err := d.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer d.unlock()
+	if d.closed {
+		return nil, ErrSpent
+	}
+	if err := d.reserve(ctx, int64(n)); err != nil {
+		return nil, err
+	}
+	n = min(n, int(d.reserved-d.next)+1)
+	tokens := make([]int32, n)
+	for i := range tokens {
+		tokens[i] = d.next
+		d.next++
+	}
+	return tokens, nil
+}
+
+// reserve sees to it that there is at least one token, and n if the bucket has them.
+func (d *Dispenser) reserve(ctx context.Context, n int64) error {
+	for range tries {
+		if d.known && int64(d.next)+n-1 <= int64(d.reserved) {
+			return nil
+		}
+		if !d.known {
+			t, revision, err := d.keeper.till(ctx, &d.bucket)
+			if err != nil {
+				return err
+			}
+			d.revision, d.reserved, d.written, d.known = revision, t.Reserved, t.ConsumedTill, true
+			if t.Reserved >= d.bucket.To {
+				d.reserved = d.bucket.To
+			}
+			d.reserved = max(d.reserved, d.bucket.From-1)
+			d.next = d.reserved + 1 // whoever reserved what is below may have given it out
+		}
+		if d.reserved >= d.bucket.To {
+			if d.next > d.reserved {
+				return ErrSpent
+			}
+			return nil
+		}
+		to := int32(min(int64(d.bucket.To), max(int64(d.reserved), int64(d.next)+n-1)+int64(d.chunk)))
+		revision, err := d.write(ctx, Till{ConsumedTill: d.next - 1, Reserved: to})
+		switch {
+		case err != nil: // nobody knows whether it was written: then it is skipped
+			d.known = false
+			return err
+		case revision == 0:
+			d.known = false
+		default:
+			d.reserved = to
+		}
+	}
+	return errBusy
+}
+
+// write writes the bucket's note, and returns its revision, 0 if somebody else has written it.
+func (d *Dispenser) write(ctx context.Context, t Till) (uint64, error) {
+	res, err := d.keeper.put(ctx, write{tillNote(d.bucket.ID), t, d.revision})
+	if err != nil {
+		return 0, err
+	}
+	if !res[0].Applied {
+		return 0, nil
+	}
+	d.revision, d.written = res[0].Revision, t.ConsumedTill
+	return d.revision, nil
+}
+
+// Save writes down how far the tokens are given out, if that has changed.
+func (d *Dispenser) Save(ctx context.Context) error {
+	if err := d.lock(ctx); err != nil {
+		return err
+	}
+	defer d.unlock()
+	if !d.known || d.closed || d.written == d.next-1 {
+		return nil
+	}
+	revision, err := d.write(ctx, Till{ConsumedTill: d.next - 1, Reserved: d.reserved})
+	d.known = err == nil && revision != 0
+	return err
+}
+
+// Close gives back what was reserved and not given out. It gives out nothing afterwards.
+func (d *Dispenser) Close(ctx context.Context) error {
+	if err := d.lock(ctx); err != nil {
+		return err
+	}
+	defer d.unlock()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	if !d.known || d.next > d.reserved && d.written == d.next-1 {
+		return nil
+	}
+	if _, err := d.write(ctx, Till{ConsumedTill: d.next - 1, Reserved: d.next - 1}); err != nil {
+		return fmt.Errorf("give back the tokens of %s: %w", d.bucket.ID, err)
+	}
+	return nil
+}
+
+// Given returns the last token that was given out as far as this dispenser knows, and whether it is the bucket's last. known is false
+// if it has not read yet.
+func (d *Dispenser) Given(ctx context.Context) (last int32, known bool, err error) {
+	if err := d.lock(ctx); err != nil {
+		return 0, false, err
+	}
+	defer d.unlock()
+	return d.next - 1, d.known, nil
+}

@@ -1,0 +1,106 @@
+package service
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/reminder/form"
+)
+
+// Reasons in google.rpc.ErrorInfo.
+const (
+	domain        = "reminder"
+	wrongInstance = "WRONG_INSTANCE"
+	notRegistered = "NOT_REGISTERED"
+	noBucket      = "NO_BUCKET"
+)
+
+// refused returns an error with a reason for programs.
+func refused(code codes.Code, reason, text string, metadata map[string]string, again *durationpb.Duration) error {
+	st := status.New(code, text)
+	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Domain: domain, Reason: reason, Metadata: metadata}}
+	if again != nil {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: again})
+	}
+	if with, err := st.WithDetails(details...); err == nil {
+		st = with
+	}
+	return st.Err()
+}
+
+// caller is a sidecar.
+type caller struct{ app, address string }
+
+// callers remembers which sidecar was registered on a connection, for calls that do not say who calls.
+type callers struct {
+	mu    sync.Mutex
+	known map[string]caller
+}
+
+// maxCallers bounds the connections that are remembered.
+const maxCallers = 20_000
+
+func (c *callers) init() { c.known = map[string]caller{} }
+
+func connection(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
+		return strings.Clone(p.Addr.String())
+	}
+	return ""
+}
+
+// note remembers who calls on a connection.
+func (c *callers) note(ctx context.Context, who caller) {
+	at := connection(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, there := c.known[at]; !there && len(c.known) >= maxCallers {
+		for other := range c.known { // any: those that have a stream are noted anew by it
+			delete(c.known, other)
+			break
+		}
+	}
+	c.known[at] = who
+}
+
+// forget forgets a connection, if it is that of a caller.
+func (c *callers) forget(ctx context.Context, who caller) {
+	at := connection(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known[at] == who {
+		delete(c.known, at)
+	}
+}
+
+// of returns who calls: who the call says, or who was registered on its connection.
+func (c *callers) of(ctx context.Context, said *reminderv1.Caller) (caller, error) {
+	if said != nil {
+		who := caller{said.AppId, said.Address}
+		return who, who.check("caller.")
+	}
+	c.mu.Lock()
+	who, ok := c.known[connection(ctx)]
+	c.mu.Unlock()
+	if !ok {
+		return who, refused(codes.FailedPrecondition, notRegistered,
+			"it is not known which sidecar calls: register and connect on this connection first, or give caller", nil, nil)
+	}
+	return who, nil
+}
+
+func (c caller) check(path string) error {
+	if err := form.CheckApp(path+"app_id", c.app); err != nil {
+		return err
+	}
+	return form.CheckAddress(path+"address", c.address)
+}

@@ -1,0 +1,83 @@
+package service
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/reminder/book"
+	"github.com/rousehq/rouse/internal/reminder/form"
+)
+
+// collectLoop looks for buckets without tokens and without reminders, and for aliases of reminders that are no more, while this instance
+// leads.
+func (s *Service) collectLoop(ctx context.Context) {
+	for pause(ctx, s.opts.Collect, nil) {
+		if !s.opts.Leader() {
+			continue
+		}
+		if err := s.collect(ctx); err != nil {
+			s.failed(ctx, "look for buckets without reminders", err)
+		}
+	}
+}
+
+func (s *Service) collect(ctx context.Context) error {
+	table, _ := s.now()
+	empty := map[string]bool{}
+	for i := range table.Rows {
+		b := &table.Rows[i].Bucket
+		if b.State.Gives() || b.Kept {
+			continue
+		}
+		some, err := s.hasReminders(ctx, b)
+		if err != nil {
+			return err
+		}
+		if !some {
+			empty[b.ID] = true
+		}
+	}
+	if len(empty) > 0 {
+		s.mu.Lock()
+		s.empty = empty
+		s.mu.Unlock()
+		s.Kick()
+	}
+	return s.opts.Keeper.EachAlias(ctx, func(id, name string) error {
+		_, err := s.opts.Timers.Get(ctx, s.key(name))
+		if errors.Is(err, rouse.ErrNotFound) {
+			err = s.opts.Keeper.DropAlias(ctx, id)
+		}
+		return err
+	})
+}
+
+// emptied returns what collect has found, once.
+func (s *Service) emptied() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	empty := s.empty
+	s.empty = nil
+	return empty
+}
+
+// hasReminders says whether there are reminders that were put in a bucket, or in one that it was a part of. It goes by the names that they
+// bear, so a bucket that was divided stays as long as any of its reminders, wherever they are now.
+func (s *Service) hasReminders(ctx context.Context, b *book.Bucket) (bool, error) {
+	states := append([]rouse.State{rouse.StateDead, rouse.StateFiring}, rouse.ListedStates...)
+	for _, name := range append([]string{b.ID}, b.Of...) {
+		q := rouse.Query{Namespace: s.opts.Namespace, States: states, Labels: map[string]string{form.LabelBucket: name}, Limit: 1}
+		for {
+			found, next, err := s.opts.Timers.List(ctx, q)
+			if err != nil || len(found) > 0 {
+				return true, err
+			}
+			if next == nil {
+				break
+			}
+			q.After = *next
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,146 @@
+package service
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/reminder/call"
+)
+
+// RegisterSidecar gives a sidecar's app its prefix.
+func (f *face) RegisterSidecar(ctx context.Context, r *reminderv1.RegisterSidecarRequest) (*reminderv1.RegisterSidecarResponse, error) {
+	who := caller{r.AppId, r.Address}
+	if err := who.check(""); err != nil {
+		return nil, err
+	}
+	prefix, err := f.prefix(ctx, who.app)
+	if err != nil {
+		return nil, err
+	}
+	f.callers.note(ctx, who)
+	res := &reminderv1.RegisterSidecarResponse{TokenBucketPrefix: prefix, Heartbeat: durationpb.New(f.opts.Calls.Heartbeat())}
+	for _, i := range f.known() {
+		res.Instances = append(res.Instances, i.Address)
+	}
+	return res, nil
+}
+
+// maxPrefixes bounds the prefixes that are remembered; they never change.
+const maxPrefixes = 20_000
+
+// prefix returns the prefix of an app.
+func (s *Service) prefix(ctx context.Context, app string) (string, error) {
+	s.mu.Lock()
+	prefix := s.prefixes[app]
+	s.mu.Unlock()
+	if prefix != "" {
+		return prefix, nil
+	}
+	prefix, err := s.opts.Keeper.Prefix(ctx, app)
+	if err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.prefixes) >= maxPrefixes {
+		clear(s.prefixes)
+	}
+	s.prefixes[strings.Clone(app)] = prefix
+	return prefix, nil
+}
+
+// ConnectSidecar serves a sidecar for as long as it lives.
+func (f *face) ConnectSidecar(stream grpc.BidiStreamingServer[reminderv1.SidecarStream, reminderv1.ReminderServiceStream]) error {
+	ctx := stream.Context()
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	hello := first.GetHello()
+	who, err := f.callers.of(ctx, hello.GetCaller())
+	if err != nil {
+		return err
+	}
+	prefix, err := f.prefix(ctx, who.app)
+	if err != nil {
+		return err
+	}
+	f.callers.note(ctx, who)
+	defer f.callers.forget(ctx, who)
+	return f.opts.Calls.Serve(stream, call.Client{App: who.app, Prefix: prefix, Address: who.address}, hello.GetConcurrency(), first)
+}
+
+// DescribeTable tells what is known, as the store has it.
+func (f *face) DescribeTable(ctx context.Context, r *reminderv1.DescribeTableRequest) (*reminderv1.DescribeTableResponse, error) {
+	return f.Describe(ctx, r.AppId)
+}
+
+// Describe tells what is known of an app, or of all with "", as the store has it.
+func (s *Service) Describe(ctx context.Context, app string) (*reminderv1.DescribeTableResponse, error) {
+	said, err := s.opts.Keeper.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	table, _ := s.now()
+	loads := map[string]float64{}
+	at := map[caller][]string{}
+	var order []caller
+	instances := s.shown()
+	for _, i := range instances {
+		loads[i.Address] = 0
+	}
+	for i := range said {
+		if _, lives := loads[said[i].Address]; !lives {
+			continue
+		}
+		loads[said[i].Address] = said[i].Load
+		for _, c := range said[i].Clients {
+			who := caller{c.App, c.Address}
+			if app != "" && app != who.app {
+				continue
+			}
+			if at[who] == nil {
+				order = append(order, who)
+			}
+			at[who] = append(at[who], said[i].Address)
+		}
+	}
+	for _, i := range instances {
+		i.LoadFactor = loads[i.Address]
+	}
+	res := &reminderv1.DescribeTableResponse{Table: call.Update(table, app, instances)}
+	for _, row := range res.Table.InstanceSync {
+		till, err := s.opts.Keeper.Till(ctx, &table.Bucket(row.TokenBucketId).Bucket)
+		if err != nil {
+			return nil, err
+		}
+		row.ConsumedTill = till.ConsumedTill
+	}
+	for _, who := range order {
+		res.Sidecars = append(res.Sidecars, &reminderv1.SidecarState{AppId: who.app, Address: who.address, Instances: at[who]})
+	}
+	return res, nil
+}
+
+// known returns the instances that live.
+func (s *Service) known() []Instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.living) == 0 {
+		return []Instance{{Address: s.opts.Address, Node: s.opts.Node}}
+	}
+	return s.living
+}
+
+// shown returns the instances that live, as sidecars see them.
+func (s *Service) shown() []*reminderv1.ReminderInstance {
+	var list []*reminderv1.ReminderInstance
+	for _, i := range s.known() {
+		list = append(list, &reminderv1.ReminderInstance{Address: i.Address, Node: i.Node, Leader: i.Leader})
+	}
+	return list
+}

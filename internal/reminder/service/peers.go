@@ -1,0 +1,205 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rousehq/rouse"
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/reminder/book"
+)
+
+// peers are the other instances.
+type peers struct {
+	own string
+
+	mu     sync.Mutex
+	conns  map[string]*grpc.ClientConn
+	closed bool
+}
+
+// maxPeers bounds the connections to other instances; beyond it they are closed to make room.
+const maxPeers = 256
+
+func (p *peers) init(own string) { p.own, p.conns = own, map[string]*grpc.ClientConn{} }
+
+// to returns a client of another instance.
+func (p *peers) to(address string) (reminderv1.InstanceServiceClient, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, rouse.ErrClosed
+	}
+	conn := p.conns[address]
+	if conn == nil {
+		var err error
+		if conn, err = grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+			return nil, err
+		}
+		for other, old := range p.conns {
+			if len(p.conns) < maxPeers {
+				break
+			}
+			old.Close()
+			delete(p.conns, other)
+		}
+		p.conns[address] = conn
+	}
+	return reminderv1.NewInstanceServiceClient(conn), nil
+}
+
+func (p *peers) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for address, conn := range p.conns {
+		conn.Close()
+		delete(p.conns, address)
+	}
+}
+
+// take takes tokens of a bucket at the instance that has it.
+func (p *peers) take(ctx context.Context, row *book.Row, n int) ([]string, error) {
+	peer, err := p.to(row.Instance)
+	if err != nil {
+		return nil, err
+	}
+	res, err := peer.TakeTokens(ctx, &reminderv1.TakeTokensRequest{TokenBucketId: row.ID, AppId: row.App, Count: uint32(n)})
+	if err != nil {
+		return nil, err
+	}
+	if len(res.ReminderIds) == 0 {
+		return nil, fmt.Errorf("the instance %s gave no token of %s", row.Instance, row.ID)
+	}
+	return res.ReminderIds, nil
+}
+
+// lendAgain is after how long another instance is asked again to execute what it has not executed.
+const lendAgain = 500 * time.Millisecond
+
+// Lend has another instance, which has a sidecar of the app, execute a reminder: call.Options.Lend.
+func (s *Service) Lend(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest) rouse.Outcome {
+	var res *reminderv1.ExecuteHereResponse
+	peer, err := s.peers.to(address)
+	if err == nil {
+		res, err = peer.ExecuteHere(ctx, &reminderv1.ExecuteHereRequest{AppId: app, Name: timer, Request: r})
+	}
+	switch {
+	case err != nil:
+		return rouse.Outcome{Verdict: rouse.Deferred, After: lendAgain, Detail: rouse.Shorten("the instance "+address+" could not be asked: "+err.Error(), rouse.MaxDetail)}
+	case !res.Ended:
+		return rouse.Outcome{Verdict: rouse.Deferred, After: lendAgain, Detail: rouse.Shorten(res.Detail, rouse.MaxDetail)}
+	case res.Success:
+		return rouse.Outcome{Verdict: rouse.Done, Detail: rouse.Shorten(res.Detail, rouse.MaxDetail)}
+	}
+	return rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten(res.Detail, rouse.MaxDetail)}
+}
+
+// othersWithin is how long it is waited for instances to hold a reminder that they do not send, once the one that does holds it.
+const othersWithin = 250 * time.Millisecond
+
+// holdAll has instances, all that live, keep from sending reminders, and returns those that are still executed somewhere. The one that sends
+// them has to answer: what is not known to be held may be executed. Others may have some of them only while shares of the timers move; one
+// that does not answer delays nothing. With owner "" it is not known which one sends them, and all have to answer. It returns those that have answered,
+// too, with an error as well: the hold is to be ended there.
+func (s *Service) holdAll(ctx context.Context, living []Instance, owner, hold string, names []string) (busy map[string]bool, held []string, err error) {
+	if !slices.ContainsFunc(living, func(i Instance) bool { return i.Address == owner }) {
+		owner = ""
+	}
+	type answer struct {
+		from string
+		busy []string
+		err  error
+	}
+	ctx, cancel := context.WithTimeout(ctx, holdWithin)
+	answers := make(chan answer, len(living))
+	var asking sync.WaitGroup
+	defer func() {
+		cancel()
+		asking.Wait()
+		for len(answers) > 0 { // that came just before
+			if a := <-answers; a.err == nil {
+				held = append(held, a.from)
+			}
+		}
+	}()
+	for _, i := range living {
+		asking.Go(func() {
+			busy, err := s.holdAt(ctx, i.Address, hold, names)
+			answers <- answer{i.Address, busy, err}
+		})
+	}
+	busy = map[string]bool{}
+	var enough <-chan time.Time
+	for range living {
+		select {
+		case a := <-answers:
+			if a.err != nil && (owner == "" || a.from == owner) {
+				return nil, held, &rouse.RetryAfter{Err: fmt.Errorf("the instance %s cannot be asked to keep from executing them: %v: %w", a.from, a.err, rouse.ErrUnavailable), After: time.Second}
+			}
+			for _, name := range a.busy {
+				busy[name] = true
+			}
+			if a.err == nil {
+				held = append(held, a.from)
+			}
+			if a.from == owner {
+				enough = time.After(othersWithin)
+			}
+		case <-enough:
+			return busy, held, nil
+		}
+	}
+	return busy, held, nil
+}
+
+func (s *Service) holdAt(ctx context.Context, address, hold string, names []string) ([]string, error) {
+	if address == s.opts.Address {
+		within, cancel := context.WithTimeout(ctx, moveWait)
+		defer cancel()
+		return s.opts.Calls.Hold(within, hold, names, holdLength)
+	}
+	peer, err := s.peers.to(address)
+	if err != nil {
+		return nil, err
+	}
+	res, err := peer.HoldReminders(ctx, &reminderv1.HoldRemindersRequest{Hold: hold, Names: names, Wait: durationpb.New(moveWait), Length: durationpb.New(holdLength)})
+	if err != nil {
+		return nil, err
+	}
+	return res.Busy, nil
+}
+
+// releaseWithin bounds the end of a hold; one that is not ended ends by itself.
+const releaseWithin = 3 * time.Second
+
+// releaseAll ends a hold at this instance and at those that have answered, and tells them which reminders were moved. One that has not
+// answered, and hears of the hold later, ends it by itself, as whoever asked is gone.
+func (s *Service) releaseAll(ctx context.Context, held []string, hold string, moved map[string]uint64) {
+	ctx, cancel := context.WithTimeout(ctx, releaseWithin)
+	defer cancel()
+	var telling sync.WaitGroup
+	for _, address := range held {
+		if address == s.opts.Address {
+			continue
+		}
+		telling.Go(func() {
+			peer, err := s.peers.to(address)
+			if err == nil {
+				_, err = peer.ReleaseReminders(ctx, &reminderv1.ReleaseRemindersRequest{Hold: hold, Moved: moved})
+			}
+			if err != nil {
+				s.failed(ctx, "end a hold at another instance", err)
+			}
+		})
+	}
+	s.opts.Calls.ReleaseHold(hold, moved)
+	telling.Wait()
+}

@@ -1,0 +1,244 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/rousehq/rouse"
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/reminder/book"
+	"github.com/rousehq/rouse/internal/reminder/form"
+	"github.com/rousehq/rouse/internal/reminder/keep"
+)
+
+// A call waits so long for its caller to have a bucket with tokens, and looks again so often: at once when there is a new table.
+const (
+	bucketWithin = 5 * time.Second
+	tokensAgain  = 100 * time.Millisecond
+	takeWithin   = time.Second // for another instance to give tokens
+)
+
+// CreateReminder makes a reminder of a token of a bucket that is the caller's and this instance's.
+func (f *face) CreateReminder(ctx context.Context, r *reminderv1.CreateReminderRequest) (*reminderv1.CreateReminderResponse, error) {
+	who, err := f.callers.of(ctx, r.Caller)
+	if err != nil {
+		return nil, err
+	}
+	now := f.opts.Timers.Now()
+	if now == 0 {
+		return nil, rouse.ErrUnavailable
+	}
+	made, err := form.New(form.Place{App: who.app}, r.Reminder, r.Actor, now, f.opts.Metadata) // before a token is spent on it
+	if err != nil {
+		return nil, err
+	}
+	ids, bucket, err := f.tokens(ctx, who, 1, false)
+	if err != nil {
+		return nil, err
+	}
+	form.Put(&made.Spec, form.Place{App: who.app, ID: ids[0], Bucket: bucket})
+	t, err := f.put(ctx, ids[0], made)
+	if err != nil {
+		return nil, err
+	}
+	return &reminderv1.CreateReminderResponse{ReminderId: ids[0], NextExecutionTime: stamp(t.Due), TokenBucketId: bucket}, nil
+}
+
+// put writes the timer of a new reminder. Nothing is there of its name, which nobody had before.
+func (s *Service) put(ctx context.Context, name string, made form.Timer) (rouse.Timer, error) {
+	var results []engine.PutResult
+	var err error
+	if made.First != 0 {
+		results, err = s.opts.Timers.Import(ctx, []rouse.Timer{{Key: s.key(name), Spec: made.Spec, Due: made.First}}, engine.CreateOnly)
+	} else {
+		results, err = s.opts.Timers.Put(ctx, []engine.Put{{Key: s.key(name), Spec: made.Spec, Mode: engine.CreateOnly, Given: true}})
+	}
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	if errors.Is(results[0].Err, rouse.ErrExists) {
+		return rouse.Timer{}, fmt.Errorf("the id %s was given before: %w", name, rouse.ErrConflict)
+	}
+	return results[0].Timer, rouse.Under("reminder", results[0].Err)
+}
+
+// stamp returns an instant as a message; nil for none.
+func stamp(at rouse.Instant) *timestamppb.Timestamp {
+	if at == 0 || at == rouse.Never {
+		return nil
+	}
+	return timestamppb.New(at.Time())
+}
+
+// tokens takes ids out of a bucket of the caller, at this instance, or with elsewhere at whichever instance has one. It waits a moment for the
+// table to give the caller a bucket.
+func (s *Service) tokens(ctx context.Context, who caller, n int, elsewhere bool) (ids []string, bucket string, err error) {
+	within, cancel := context.WithTimeout(ctx, bucketWithin)
+	defer cancel()
+	var failure error // of the last instance that was asked
+	for {
+		table, changed := s.now()
+		var others []string
+		giving := slices.Clone(table.Giving(who.app, who.address))
+		slices.SortStableFunc(giving, func(a, b *book.Row) int { // this instance's own first: it can be asked for sure
+			return cmp.Compare(s.distance(a), s.distance(b))
+		})
+		for _, row := range giving {
+			switch {
+			case s.out(row.ID):
+				continue
+			case row.Instance == s.opts.Address:
+				taken, err := s.take(within, row, n)
+				if errors.Is(err, keep.ErrSpent) {
+					continue
+				}
+				return texts(taken), row.ID, err
+			case elsewhere:
+				asking, cancel := context.WithTimeout(within, takeWithin)
+				ids, err := s.peers.take(asking, row, n)
+				cancel()
+				if err == nil {
+					return ids, row.ID, nil
+				}
+				failure = err // it may not know the table yet, or the bucket is spent
+			case !slices.Contains(others, row.Instance):
+				others = append(others, row.Instance)
+			}
+		}
+		if len(others) > 0 {
+			return nil, "", refused(codes.FailedPrecondition, wrongInstance,
+				fmt.Sprintf("this instance, %s, has no bucket of %s: call %s", s.opts.Address, who.address, strings.Join(others, " or ")),
+				map[string]string{"instances": strings.Join(others, ",")}, nil)
+		}
+		if !s.connected(who) && len(giving) == 0 {
+			return nil, "", refused(codes.FailedPrecondition, notRegistered,
+				fmt.Sprintf("the sidecar %s of %s is not connected: register, and open ConnectSidecar to every instance", who.address, who.app), nil, nil)
+		}
+		s.Kick()
+		select {
+		case <-changed:
+		case <-time.After(tokensAgain):
+		case <-within.Done():
+			if ctx.Err() != nil {
+				return nil, "", ctx.Err()
+			}
+			why := "the sidecar " + who.address + " has no bucket with tokens yet: try again"
+			if failure != nil {
+				why += "; another instance said: " + rouse.Shorten(failure.Error(), rouse.MaxDetail)
+			}
+			return nil, "", refused(codes.Unavailable, noBucket, why,
+				nil, durationpb.New(time.Second))
+		}
+	}
+}
+
+// distance orders the rows of this instance before those of others.
+func (s *Service) distance(row *book.Row) int {
+	if row.Instance == s.opts.Address {
+		return 0
+	}
+	return 1
+}
+
+func texts(ids []book.ID) []string {
+	list := make([]string, len(ids))
+	for i, id := range ids {
+		list[i] = id.String()
+	}
+	return list
+}
+
+// connected says whether a sidecar is connected here.
+func (s *Service) connected(who caller) bool {
+	for _, c := range s.opts.Calls.Clients() {
+		if c.App == who.app && c.Address == who.address {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns the timer of the reminder that has an id, or had it.
+func (s *Service) find(ctx context.Context, id string) (rouse.Timer, error) {
+	if _, err := book.ParseID(id); err != nil {
+		return rouse.Timer{}, rouse.Refuse("reminder_id", id, "is no id of a reminder", err.Error())
+	}
+	t, err := s.opts.Timers.Get(ctx, s.key(id))
+	if !errors.Is(err, rouse.ErrNotFound) {
+		return t, err
+	}
+	name, err := s.opts.Keeper.Alias(ctx, id)
+	if err == nil && name != "" {
+		t, err = s.opts.Timers.Get(ctx, s.key(name))
+	} else if err == nil {
+		err = rouse.ErrNotFound
+	}
+	if errors.Is(err, rouse.ErrNotFound) {
+		err = fmt.Errorf("the reminder %s: %w", id, err)
+	}
+	return t, err
+}
+
+// GetReminder reads a reminder.
+func (f *face) GetReminder(ctx context.Context, r *reminderv1.GetReminderRequest) (*reminderv1.GetReminderResponse, error) {
+	t, err := f.find(ctx, r.ReminderId)
+	if err != nil {
+		return nil, err
+	}
+	reminder, err := form.Read(&t.Spec)
+	if err != nil {
+		return nil, err
+	}
+	reminder.NextExecutionTime = stamp(t.Due)
+	at := form.Where(&t.Spec)
+	res := &reminderv1.GetReminderResponse{Reminder: reminder, ReminderId: at.ID, TokenBucketId: at.Bucket, AppId: at.App, Actor: form.Actor(&t.Spec),
+		Attempts: t.Attempts, LastError: t.LastError}
+	if row := f.row(at.ID); row != nil {
+		res.TokenBucketId, res.SidecarInstance, res.RemSerInstance = row.ID, row.Client, row.Instance
+	}
+	return res, nil
+}
+
+// row returns the row of the table that an id is of, nil if there is none.
+func (s *Service) row(id string) *book.Row {
+	parsed, err := book.ParseID(id)
+	if err != nil {
+		return nil
+	}
+	table, _ := s.now()
+	return table.Of(parsed)
+}
+
+// DeleteReminder ends a reminder.
+func (f *face) DeleteReminder(ctx context.Context, r *reminderv1.DeleteReminderRequest) (*reminderv1.DeleteReminderResponse, error) {
+	if _, err := book.ParseID(r.ReminderId); err != nil {
+		return nil, rouse.Refuse("reminder_id", r.ReminderId, "is no id of a reminder", err.Error())
+	}
+	name := r.ReminderId
+	d, err := f.opts.Timers.Delete(ctx, f.key(name), 0) // most were never moved
+	if errors.Is(err, rouse.ErrNotFound) {
+		if name, err = f.opts.Keeper.Alias(ctx, r.ReminderId); err == nil && name != "" {
+			d, err = f.opts.Timers.Delete(ctx, f.key(name), 0)
+		} else if err == nil {
+			err = rouse.ErrNotFound
+		}
+	}
+	if errors.Is(err, rouse.ErrNotFound) {
+		return nil, fmt.Errorf("the reminder %s: %w", r.ReminderId, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.opts.Calls.Forget(name)
+	return &reminderv1.DeleteReminderResponse{InFlight: d.InFlight}, nil
+}

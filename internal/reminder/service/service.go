@@ -1,0 +1,226 @@
+// Package service is the reminder service over an engine that it is given: sidecars register, connect, and make, read, delete and move
+// reminders; instances share the token buckets among themselves.
+//
+//	gRPC ─► face ─┬─ RegisterSidecar, ConnectSidecar, DescribeTable        (connect.go)
+//	              ├─ CreateReminder, GetReminder, DeleteReminder           (reminders.go) ─► Timers (the engine)
+//	              ├─ SubscribeReminder                                     (move.go)      ─► all instances (peers.go)
+//	              └─ HoldReminders, ReleaseReminders, TakeTokens           (instance.go)  ◄─ other instances
+//	Run ─► round: who is there ─► say who is connected ─► lead: make the table ─► read the table   (round.go, lead.go, collect.go)
+//
+// What is true is in the store: timers, and the notes of package keep. The table is a hint, which says who deals with what; if instances
+// believe in different ones, reminders are executed by another sidecar of their app, and tokens are skipped.
+package service
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/rousehq/rouse"
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/reminder/book"
+	"github.com/rousehq/rouse/internal/reminder/call"
+	"github.com/rousehq/rouse/internal/reminder/keep"
+)
+
+// Timers is what the service needs of an *engine.Engine.
+type Timers interface {
+	Now() rouse.Instant
+	Put(ctx context.Context, puts []engine.Put) ([]engine.PutResult, error)
+	Import(ctx context.Context, timers []rouse.Timer, mode engine.Mode) ([]engine.PutResult, error)
+	Get(ctx context.Context, key rouse.Key) (rouse.Timer, error)
+	List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error)
+	Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (engine.Deleted, error)
+	Relabel(ctx context.Context, key rouse.Key, ifRevision uint64, target string, labels map[string]string) (rouse.Timer, error)
+}
+
+var _ Timers = (*engine.Engine)(nil)
+
+// Instance is an instance that lives.
+type Instance struct {
+	Address string
+	Node    string
+	Leader  bool
+}
+
+// Options say what is served. Timers, Calls, Keeper and Address are required; zero fields have the defaults that their comments name.
+type Options struct {
+	Timers    Timers
+	Calls     *call.Sink // the one that the engine delivers to
+	Keeper    *keep.Keeper
+	Namespace string // of the reminders' timers; default "reminders"
+
+	Address string // where sidecars and other instances reach this one
+	Node    string // its name in the cluster
+	// Instances returns all instances that live, this one included. Nil: there are no others.
+	Instances func(ctx context.Context) ([]Instance, error)
+	// Owners returns what tells which instance sends a timer's executions, "" if that is not known, as where instances hold timers instead of
+	// owning buckets of them. Nil: it is not known, if there are others.
+	Owners func(ctx context.Context) (func(rouse.Key) string, error)
+	// Leader says whether this instance makes the table. Nil is yes.
+	Leader func() bool
+
+	Size      int           // tokens of a bucket; default 100,000
+	Metadata  int           // bytes of a reminder's metadata, at most; default 128
+	Poll      time.Duration // how often the table, and who is there, is looked at; default 500 ms
+	Linger    time.Duration // for how long a sidecar that is gone keeps its buckets; default two heartbeats
+	Capacity  float64       // executions a second that are a load factor of 1; default 10,000
+	Pending   int           // executions that wait or are under way that are a load factor of 1; default 65,536
+	Hot       float64       // executions a second of one bucket that have it divided, if there is another sidecar; default half of Capacity
+	HotFor    time.Duration // if they last so long; default 30 s
+	Collect   time.Duration // how often buckets without reminders are looked for; default 10 min
+	MostMoved int           // ids in one SubscribeReminder; default 1,000
+
+	Log *slog.Logger // default none
+}
+
+func (o Options) withDefaults() Options {
+	if o.Namespace == "" {
+		o.Namespace = "reminders"
+	}
+	if o.Size == 0 {
+		o.Size = book.DefaultSize
+	}
+	if o.Metadata == 0 {
+		o.Metadata = 128
+	}
+	span := func(p *time.Duration, d time.Duration) {
+		if *p == 0 {
+			*p = d
+		}
+	}
+	span(&o.Poll, 500*time.Millisecond)
+	span(&o.Linger, 2*o.Calls.Heartbeat())
+	span(&o.HotFor, 30*time.Second)
+	span(&o.Collect, 10*time.Minute)
+	if o.Capacity == 0 {
+		o.Capacity = 10_000
+	}
+	if o.Pending == 0 {
+		o.Pending = 65_536
+	}
+	if o.Hot == 0 {
+		o.Hot = o.Capacity / 2
+	}
+	if o.MostMoved == 0 {
+		o.MostMoved = 1000
+	}
+	if o.Leader == nil {
+		o.Leader = func() bool { return true }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// chunk is how many tokens are reserved at a time.
+func (o *Options) chunk() int32 { return int32(max(1, min(1000, o.Size/20))) }
+
+// low is how many tokens of a bucket are left when the next one is prepared.
+func (o *Options) low() int32 { return int32(max(1, o.Size/20)) }
+
+// Service is made by New and used once.
+type Service struct {
+	opts    Options
+	process string // sets this process apart from others
+	callers callers
+	peers   peers
+	kick    chan struct{} // a round is due at once
+
+	mu       sync.Mutex
+	table    *book.Table
+	changed  chan struct{} // closed when the table is another one
+	read     uint64        // the revision of the book that the table was made of
+	living   []Instance
+	givers   map[string]*keep.Dispenser // by bucket, of those that are this instance's
+	low      map[string]bool            // buckets of which this instance has given nearly all
+	spent    map[string]bool            // of which it has given all
+	empty    map[string]bool            // buckets without tokens and without reminders
+	load     float64
+	prefixes map[string]string // of apps, as far as they were asked for
+
+	round  round  // belongs to the goroutine that makes rounds
+	leader leader // belongs to it too
+}
+
+// New returns a service that knows no table until Run.
+func New(o Options) *Service {
+	o = o.withDefaults()
+	s := &Service{opts: o, process: rand.Text(), kick: make(chan struct{}, 1), table: book.NewTable(&book.Book{}, nil), changed: make(chan struct{}),
+		givers: map[string]*keep.Dispenser{}, low: map[string]bool{}, spent: map[string]bool{}, prefixes: map[string]string{}}
+	s.callers.init()
+	s.peers.init(o.Address)
+	return s
+}
+
+// Kick has the service look around at once: call.Options.Changed.
+func (s *Service) Kick() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Register adds the service to a gRPC server.
+func (s *Service) Register(r grpc.ServiceRegistrar) {
+	f := &face{Service: s}
+	reminderv1.RegisterReminderServiceServer(r, f)
+	reminderv1.RegisterInstanceServiceServer(r, instanceFace{Service: s})
+}
+
+// face is what sidecars call.
+type face struct {
+	reminderv1.UnimplementedReminderServiceServer
+	*Service
+}
+
+// Run takes part until ctx ends; then it gives back what it reserved. It returns when all of its goroutines have ended.
+func (s *Service) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { s.opts.Calls.Run(ctx) })
+	running.Go(func() { s.saveLoop(ctx) })
+	running.Go(func() { s.collectLoop(ctx) })
+	s.roundLoop(ctx)
+	running.Wait()
+	s.giveBack(context.WithoutCancel(ctx))
+	s.peers.close()
+}
+
+// key returns the key of a timer.
+func (s *Service) key(name string) rouse.Key {
+	return rouse.Key{Namespace: s.opts.Namespace, Name: name}
+}
+
+// now returns the table, and what is closed when there is another one.
+func (s *Service) now() (*book.Table, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table, s.changed
+}
+
+// Load returns the load factor of this instance.
+func (s *Service) Load() float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.load
+}
+
+// Table returns the table as this instance knows it.
+func (s *Service) Table() *book.Table {
+	t, _ := s.now()
+	return t
+}
+
+// failed logs what will be tried again.
+func (s *Service) failed(ctx context.Context, what string, err error) {
+	if ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+		s.opts.Log.Warn("the reminder service failed, will try again", "what", what, "error", err)
+	}
+}

@@ -1,0 +1,135 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rousehq/rouse/internal/reminder/book"
+	"github.com/rousehq/rouse/internal/reminder/keep"
+)
+
+// take takes up to n tokens of a bucket that is this instance's. It returns keep.ErrSpent if there are none.
+func (s *Service) take(ctx context.Context, row *book.Row, n int) ([]book.ID, error) {
+	d := s.dispenser(row)
+	tokens, err := d.Take(ctx, n)
+	if errors.Is(err, keep.ErrSpent) {
+		s.mark(s.spent, row.ID)
+		return nil, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	if last := tokens[len(tokens)-1]; last == row.To {
+		s.mark(s.spent, row.ID)
+	} else if row.To-last <= s.opts.low() {
+		s.mark(s.low, row.ID)
+	}
+	ids := make([]book.ID, len(tokens))
+	for i, t := range tokens {
+		ids[i] = book.ID{Prefix: row.Prefix, Token: t, Vector: row.Vector}
+	}
+	return ids, nil
+}
+
+// mark notes that a bucket has few tokens left, or none, and has the leader hear of it soon.
+func (s *Service) mark(set map[string]bool, bucket string) {
+	s.mu.Lock()
+	before := set[bucket]
+	set[bucket] = true
+	s.mu.Unlock()
+	if !before {
+		s.Kick()
+	}
+}
+
+// out says whether this instance has given all tokens of a bucket.
+func (s *Service) out(bucket string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.spent[bucket]
+}
+
+// dispenser returns what gives out the tokens of a bucket.
+func (s *Service) dispenser(row *book.Row) *keep.Dispenser {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.givers[row.ID]
+	if d == nil {
+		d = s.opts.Keeper.NewDispenser(row.Bucket, s.opts.chunk())
+		s.givers[row.ID] = d
+	}
+	return d
+}
+
+// keepDispensers closes the dispensers of buckets that are not this instance's any more, and forgets what is over.
+func (s *Service) keepDispensers(ctx context.Context, t *book.Table) {
+	var gone []*keep.Dispenser
+	s.mu.Lock()
+	for id, d := range s.givers {
+		if row := t.Bucket(id); row == nil || row.Instance != s.opts.Address || !row.State.Gives() {
+			delete(s.givers, id)
+			gone = append(gone, d)
+		}
+	}
+	for _, set := range [...]map[string]bool{s.low, s.spent} {
+		for id := range set {
+			if row := t.Bucket(id); row == nil || !row.State.Gives() {
+				delete(set, id)
+			}
+		}
+	}
+	s.mu.Unlock()
+	for _, d := range gone {
+		if err := d.Close(ctx); err != nil {
+			s.failed(ctx, "give back tokens", err)
+		}
+	}
+}
+
+// saveEvery is how often it is written down how far tokens are given out.
+const saveEvery = 2 * time.Second
+
+func (s *Service) saveLoop(ctx context.Context) {
+	for pause(ctx, saveEvery, nil) {
+		for _, d := range s.dispensers() {
+			if err := d.Save(ctx); err != nil {
+				s.failed(ctx, "save how far tokens are given out", err)
+				break
+			}
+		}
+	}
+}
+
+func (s *Service) dispensers() (list []*keep.Dispenser) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.givers {
+		list = append(list, d)
+	}
+	return list
+}
+
+// giveBack gives back all tokens that were reserved and not given out. What the store does not hear of is skipped.
+func (s *Service) giveBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, saveEvery)
+	defer cancel()
+	for _, d := range s.dispensers() {
+		if err := d.Close(ctx); err != nil {
+			return
+		}
+	}
+}
+
+// pause waits, but not beyond the end of ctx, of which it says whether it has not ended, or a signal.
+func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-wake:
+	case <-t.C:
+	}
+	return ctx.Err() == nil
+}

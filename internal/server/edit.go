@@ -1,0 +1,86 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+)
+
+// coalesce makes one fire of many calls with one name, whatever revision the timer has.
+func (s *service) coalesce(ctx context.Context, p engine.Put, c rouse.Coalesce) (engine.PutResult, error) {
+	if p.IfRevision != 0 {
+		return engine.PutResult{}, rouse.Refuse("expected_revision", strconv.FormatUint(p.IfRevision, 10), "does not go with debounce and throttle", "leave it out: the newest call wins")
+	}
+	weight, err := s.admit(ctx, []engine.Put{p}, false)
+	if err != nil {
+		return engine.PutResult{}, err
+	}
+	defer s.writes.Release(weight)
+	res, err := s.timers.Coalesce(ctx, p.Key, p.Spec, c)
+	return res, cmp.Or(err, res.Err)
+}
+
+// skip gives up the next count occurrences; 0 is one.
+func (s *service) skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error) {
+	return s.timers.Skip(ctx, key, max(1, count), reason)
+}
+
+func (s *service) reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, expected uint64) (engine.PutResult, error) {
+	res, err := s.timers.Reschedule(ctx, key, when, expected)
+	return res, cmp.Or(err, res.Err)
+}
+
+func (s *service) backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (engine.Backfilled, error) {
+	if !s.bulks.TryAcquire(1) {
+		return engine.Backfilled{}, overloaded("bulks")
+	}
+	defer s.bulks.Release(1)
+	return s.timers.Backfill(ctx, key, from, until, dryRun)
+}
+
+const (
+	maxImport          = 1000 // timers
+	maxImportCalendars = 100
+)
+
+// checkImport refuses an import as a whole.
+func checkImport(timers, calendars int) error {
+	if timers > maxImport {
+		return tooMany("timers", timers, maxImport)
+	}
+	if calendars > maxImportCalendars {
+		return tooMany("calendars", calendars, maxImportCalendars)
+	}
+	return nil
+}
+
+// restore writes calendars, and then timers and rows beside them with their state. Each row has an outcome of its own; a
+// calendar that is refused ends the import before any row is written.
+func (s *service) restore(ctx context.Context, timers []rouse.Timer, calendars []rouse.Calendar, mode engine.Mode) ([]engine.PutResult, error) {
+	puts := make([]engine.Put, len(timers))
+	for i := range timers {
+		puts[i].Spec = timers[i].Spec
+	}
+	for i := range calendars {
+		if _, err := calendars[i].Ordered(); err != nil {
+			return nil, rouse.Under(at("calendars", i), err)
+		}
+	}
+	for i := range calendars {
+		if _, _, err := s.putCalendar(ctx, calendars[i]); err != nil {
+			return nil, rouse.Under(at("calendars", i), err)
+		}
+	}
+	if len(timers) == 0 {
+		return nil, nil
+	}
+	weight, err := s.admit(ctx, puts, false)
+	if err != nil {
+		return nil, err
+	}
+	defer s.writes.Release(weight)
+	return s.timers.Import(ctx, timers, mode)
+}

@@ -1,0 +1,586 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+)
+
+// fake is an engine in memory: it has the engine's rules for names, revisions and dead letters, and nothing ever fires. All
+// schedules are due once a minute.
+type fake struct {
+	mu        sync.Mutex
+	rows      map[rouse.Key]rouse.Timer
+	revision  uint64 // of the last write
+	history   []rouse.Record
+	reports   []engine.Report
+	err       error         // of every call, if set
+	panics    bool          // every call does
+	hold      chan struct{} // if set, Put, and Bulk after each row, waits until it is closed
+	entered   chan struct{} // if set, told of every Put that begins, and of every row of a Bulk
+	followers map[chan []rouse.Record]struct{}
+	following chan struct{} // told of every follower that begins
+	days      map[rouse.Key]rouse.Calendar
+	previewed rouse.Key  // of the last preview
+	spec      rouse.Spec // of the last preview
+	bulk      engine.BulkRequest
+}
+
+// epoch is the fake's clock.
+var epoch = rouse.At(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+
+func newFake() *fake {
+	return &fake{rows: map[rouse.Key]rouse.Timer{}, days: map[rouse.Key]rouse.Calendar{}, followers: map[chan []rouse.Record]struct{}{}, following: make(chan struct{}, 100)}
+}
+
+// writes returns how many changes were made.
+func (f *fake) writes() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.revision
+}
+
+// set changes the fake between requests.
+func (f *fake) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func (f *fake) lock() error {
+	f.mu.Lock()
+	if f.panics {
+		f.mu.Unlock()
+		panic("fake")
+	}
+	return f.err
+}
+
+func (f *fake) Put(_ context.Context, puts []engine.Put) ([]engine.PutResult, error) {
+	f.mu.Lock()
+	hold, entered := f.hold, f.entered
+	f.mu.Unlock()
+	if entered != nil {
+		entered <- struct{}{}
+	}
+	if hold != nil {
+		<-hold
+	}
+	err := f.lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	results := make([]engine.PutResult, len(puts))
+	for i := range puts {
+		_, results[i].Replaced = f.rows[puts[i].Key]
+		results[i].Timer, results[i].Err = f.put(&puts[i])
+	}
+	return results, nil
+}
+
+func (f *fake) put(p *engine.Put) (rouse.Timer, error) {
+	if err := cmp.Or(rouse.CheckNamespace(p.Key.Namespace), rouse.CheckName(p.Key.Name), rouse.CheckRevision(p.IfRevision), p.Spec.Check()); err != nil {
+		return rouse.Timer{}, err
+	}
+	if !strings.HasPrefix(p.Spec.Target, "https:") && !strings.HasPrefix(p.Spec.Target, "stream:") {
+		return rouse.Timer{}, rouse.Refuse("target", p.Spec.Target, "has no sink", "use https: or stream:")
+	}
+	if err := checkSchedule(&p.Spec); err != nil {
+		return rouse.Timer{}, err
+	}
+	old, ok := f.rows[p.Key]
+	switch {
+	case p.IfRevision != 0 && !ok, p.Mode == engine.ReplaceOnly && !ok:
+		return rouse.Timer{}, rouse.ErrNotFound
+	case p.IfRevision != 0 && old.Revision != p.IfRevision:
+		return rouse.Timer{}, rouse.ErrConflict
+	case p.IfRevision == 0 && p.Mode == engine.CreateOnly && ok:
+		return rouse.Timer{}, rouse.ErrExists
+	}
+	t := rouse.Timer{Key: p.Key, Spec: p.Spec, Created: epoch, Updated: epoch, Anchor: epoch, Due: epoch.Add(time.Hour), Visible: epoch.Add(time.Hour)}
+	return f.store(t, true), nil
+}
+
+func (f *fake) store(t rouse.Timer, generation bool) rouse.Timer {
+	f.revision++
+	t.Revision = f.revision
+	if generation {
+		t.Generation = f.revision
+	}
+	f.rows[t.Key] = t
+	return t
+}
+
+func (f *fake) Get(_ context.Context, key rouse.Key) (rouse.Timer, error) {
+	err := cmp.Or(f.lock(), key.Check())
+	defer f.mu.Unlock()
+	t, ok := f.rows[key]
+	if err == nil && !ok {
+		err = rouse.ErrNotFound
+	}
+	return t, err
+}
+
+func (f *fake) match(q *rouse.Query) []rouse.Timer {
+	var out []rouse.Timer
+	for _, k := range slices.SortedFunc(maps.Keys(f.rows), rouse.Key.Compare) {
+		t := f.rows[k]
+		ok := (q.Namespace == "" || k.Namespace == q.Namespace) && strings.HasPrefix(k.Name, q.Prefix) && (q.Name == "" || k.Name == q.Name) &&
+			(q.DueFrom == 0 || t.Due >= q.DueFrom) && (q.DueUntil == 0 || t.Due < q.DueUntil) && q.After.Compare(k) < 0
+		ok = ok && q.Wants(t.State())
+		for name, v := range q.Labels {
+			ok = ok && t.Spec.Labels[name] == v
+		}
+		if ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func (f *fake) List(_ context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error) {
+	err := cmp.Or(f.lock(), q.Check())
+	defer f.mu.Unlock()
+	if err != nil {
+		return nil, nil, err
+	}
+	all := f.match(&q)
+	if len(all) <= q.Limit {
+		return all, nil, nil
+	}
+	return all[:q.Limit], &all[q.Limit-1].Key, nil
+}
+
+func (f *fake) Count(_ context.Context, q rouse.Query) (int64, error) {
+	err := cmp.Or(f.lock(), q.Check())
+	defer f.mu.Unlock()
+	return int64(len(f.match(&q))), err
+}
+
+func (f *fake) edit(key rouse.Key, change func(t *rouse.Timer) error) (rouse.Timer, error) {
+	if err := key.Check(); err != nil {
+		return rouse.Timer{}, err
+	}
+	err := f.lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		return rouse.Timer{}, err
+	}
+	t, ok := f.rows[key]
+	if !ok {
+		return rouse.Timer{}, rouse.ErrNotFound
+	}
+	if err := change(&t); err != nil {
+		return rouse.Timer{}, err
+	}
+	return f.store(t, false), nil
+}
+
+func (f *fake) Delete(_ context.Context, key rouse.Key, ifRevision uint64) (engine.Deleted, error) {
+	if err := rouse.CheckRevision(ifRevision); err != nil {
+		return engine.Deleted{}, err
+	}
+	t, err := f.edit(key, func(t *rouse.Timer) error {
+		if ifRevision != 0 && t.Revision != ifRevision {
+			return rouse.ErrConflict
+		}
+		return nil
+	})
+	if err != nil {
+		return engine.Deleted{}, err
+	}
+	f.set(func() { delete(f.rows, key) })
+	return engine.Deleted{Generation: t.Generation, InFlight: t.Attempts > 0}, nil
+}
+
+func (f *fake) Pause(_ context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error) {
+	if err := cmp.Or(rouse.CheckText("reason", reason, rouse.MaxDetail), rouse.CheckInstant("until", until)); err != nil {
+		return rouse.Timer{}, err
+	}
+	return f.edit(key, func(t *rouse.Timer) error { return t.Pause(reason, until, epoch) })
+}
+
+func (f *fake) Resume(_ context.Context, key rouse.Key) (rouse.Timer, error) {
+	return f.edit(key, func(t *rouse.Timer) error { t.Resume(epoch, nil, false); return nil })
+}
+
+func (f *fake) RunNow(_ context.Context, key rouse.Key) (id string, due rouse.Instant, err error) {
+	t, err := f.edit(key, func(t *rouse.Timer) (err error) { due, err = t.Run(epoch); return err })
+	return rouse.FireID(key.Namespace, key.Name, t.Generation, due, true), due, err
+}
+
+func (f *fake) Report(_ context.Context, key rouse.Key, r engine.Report) (deadline rouse.Instant, err error) {
+	if err := cmp.Or(key.Check(), r.Check()); err != nil {
+		return 0, err
+	}
+	_, err = f.edit(rouse.Key{Namespace: key.Namespace, Name: key.Name}, func(t *rouse.Timer) error {
+		if r.Token != t.Token {
+			return rouse.ErrConflict
+		}
+		f.reports = append(f.reports, r)
+		if r.Outcome.Verdict == 0 {
+			deadline = epoch.Add(r.Outcome.After)
+		}
+		return nil
+	})
+	return deadline, err
+}
+
+func (f *fake) Redrive(_ context.Context, key rouse.Key) error {
+	if err := rouse.CheckFireID(key.Fire); err != nil {
+		return err
+	}
+	_, err := f.edit(key, func(t *rouse.Timer) error { *t = t.Redrive(epoch); return nil })
+	return err
+}
+
+func (f *fake) Purge(ctx context.Context, key rouse.Key) error {
+	_, err := f.Delete(ctx, key, 0)
+	return err
+}
+
+func checkSchedule(s *rouse.Spec) error {
+	if s.Schedule == "" || s.Schedule == "bad" {
+		return rouse.Refuse("schedule", s.Schedule, "is no schedule", "give one")
+	}
+	if s.Timezone == "Nowhere" {
+		return rouse.Refuse("timezone", s.Timezone, "is unknown", "give an IANA name")
+	}
+	return nil
+}
+
+// zone is that of all schedules: always an hour ahead.
+var zone = time.FixedZone("Fake/Zone", 3600)
+
+// upcoming returns due times: one a minute, each sent a second later.
+func upcoming(from rouse.Instant, count int) []rouse.Coming {
+	next := []rouse.Coming{}
+	for i := range count {
+		due := max(from, epoch).Add(time.Duration(i+1) * time.Minute)
+		next = append(next, rouse.Coming{Due: due, At: due.Add(time.Second)})
+	}
+	if count > 0 {
+		next[0].Mark = "odd"
+	}
+	return next
+}
+
+func (f *fake) Preview(_ context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error) {
+	if count > engine.MaxPreview {
+		return rouse.Preview{}, rouse.Refuse("count", "", "is out of bounds", "use fewer")
+	}
+	if key.Name != "" {
+		if err := key.Check(); err != nil {
+			return rouse.Preview{}, err
+		}
+	}
+	if err := cmp.Or(rouse.CheckNamespace(key.Namespace), rouse.CheckInstant("from", from), checkSchedule(&spec)); err != nil {
+		return rouse.Preview{}, err
+	}
+	f.set(func() { f.previewed, f.spec = key, spec })
+	return rouse.Preview{Words: "every minute", Location: zone, Next: upcoming(from, count)}, nil
+}
+
+func (f *fake) Coalesce(_ context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (engine.PutResult, error) {
+	err := f.lock()
+	defer f.mu.Unlock()
+	if err := cmp.Or(err, rouse.CheckName(key.Name), c.Check()); err != nil {
+		return engine.PutResult{}, err
+	}
+	if spec.Schedule != "" || len(spec.Also) > 0 {
+		return engine.PutResult{}, rouse.Refuse("schedule", "", "does not go with debounce or throttle", "leave it out")
+	}
+	var old *rouse.Timer
+	t, ok := f.rows[key]
+	if ok {
+		old = &t
+	}
+	return engine.PutResult{Timer: f.store(c.Merge(key, spec, old, false, epoch), true), Replaced: ok}, nil
+}
+
+func (f *fake) Import(_ context.Context, timers []rouse.Timer, mode engine.Mode) ([]engine.PutResult, error) {
+	err := f.lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	results := make([]engine.PutResult, len(timers))
+	for i, t := range timers {
+		settled := t
+		if results[i].Err = cmp.Or(t.Key.Check(), settled.Settle(epoch)); results[i].Err != nil {
+			continue
+		}
+		if _, ok := f.rows[t.Key]; ok && mode == engine.CreateOnly {
+			results[i].Err = rouse.ErrExists
+			continue
+		}
+		results[i].Timer = f.store(t, t.Generation == 0)
+	}
+	return results, nil
+}
+
+func (f *fake) Skip(_ context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error) {
+	if err := rouse.CheckText("reason", reason, rouse.MaxDetail); err != nil {
+		return rouse.Timer{}, err
+	}
+	return f.edit(key, func(t *rouse.Timer) error {
+		t.Skips += count
+		t.LastError = reason // for want of a record
+		return nil
+	})
+}
+
+func (f *fake) Reschedule(_ context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (engine.PutResult, error) {
+	if err := cmp.Or(rouse.CheckRevision(ifRevision), checkSchedule(&when)); err != nil {
+		return engine.PutResult{}, err
+	}
+	t, err := f.edit(key, func(t *rouse.Timer) error {
+		if ifRevision != 0 && t.Revision != ifRevision {
+			return rouse.ErrConflict
+		}
+		when.Target, when.Payload = t.Spec.Target, t.Spec.Payload
+		t.Spec = when
+		return nil
+	})
+	return engine.PutResult{Timer: t, Replaced: true, InFlight: t.Attempts > 0}, err
+}
+
+func (f *fake) Backfill(_ context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (engine.Backfilled, error) {
+	if err := rouse.CheckRange(from, until); err != nil {
+		return engine.Backfilled{}, err
+	}
+	first := upcoming(from, 2)
+	out := engine.Backfilled{Count: 300, Waiting: 1, First: first, Zone: zone}
+	change := func(t *rouse.Timer) error {
+		for _, c := range first {
+			out.FireIDs = append(out.FireIDs, nextFireID(t, c.Due))
+		}
+		return nil
+	}
+	if dryRun {
+		t, err := f.Get(context.Background(), key)
+		return out, cmp.Or(err, change(&t))
+	}
+	_, err := f.edit(key, change)
+	return out, err
+}
+
+func (f *fake) Explain(_ context.Context, key rouse.Key, at rouse.Instant) (engine.Explanation, error) {
+	err := cmp.Or(f.lock(), key.Check(), rouse.CheckInstant("at", at))
+	defer f.mu.Unlock()
+	t, ok := f.rows[key]
+	if err != nil {
+		return engine.Explanation{}, err
+	}
+	if !ok && len(f.history) == 0 {
+		return engine.Explanation{}, rouse.ErrNotFound
+	}
+	if !ok {
+		return engine.Explanation{Summary: "it was deleted", Records: f.history}, nil
+	}
+	return engine.Explanation{Summary: "it waits", Reasons: []engine.Reason{{Code: "scheduled", Text: "it is due later", At: at}}, Timer: &t, Words: "every minute",
+		Zone: zone, Records: f.history, Next: upcoming(epoch, 2)}, nil
+}
+
+func (f *fake) Simulate(_ context.Context, q rouse.Query, from, until rouse.Instant, limit int) (engine.Simulated, error) {
+	err := f.lock()
+	defer f.mu.Unlock()
+	if from == 0 {
+		from = epoch
+	}
+	if err := cmp.Or(err, q.Check(), rouse.CheckRange(from, until)); err != nil {
+		return engine.Simulated{}, err
+	}
+	if limit > engine.MaxSimulated {
+		return engine.Simulated{}, rouse.Refuse("limit", "", "is out of bounds", "use less")
+	}
+	out := engine.Simulated{}
+	for _, t := range f.match(&q) {
+		out.Timers++
+		for _, c := range upcoming(from, limit) {
+			if c.Due < until {
+				out.Fires = append(out.Fires, engine.SimulatedFire{Coming: c, Key: t.Key, FireID: nextFireID(&t, c.Due), Zone: zone})
+			}
+		}
+	}
+	if len(out.Fires) > limit {
+		out.Fires, out.More = out.Fires[:limit], true
+	}
+	return out, err
+}
+
+// Bulk reports each row by itself. Rows whose name begins with "stuck" cannot be changed.
+func (f *fake) Bulk(ctx context.Context, r engine.BulkRequest, progress func(engine.BulkProgress) error) error {
+	if err := f.lock(); err != nil {
+		f.mu.Unlock()
+		return err
+	}
+	q := r.Query
+	err := cmp.Or(q.Check(), rouse.CheckText("reason", r.Reason, rouse.MaxDetail), rouse.CheckInstant("until", r.Until), rouse.CheckText("error_contains", r.ErrorContains, rouse.MaxDetail))
+	if r.Reason != "" && r.Action != "pause" {
+		err = rouse.Refuse("reason", r.Reason, "does not go with "+r.Action, "leave it out")
+	}
+	if err != nil {
+		f.mu.Unlock()
+		return err
+	}
+	switch r.Action {
+	case "redrive", "purge":
+		q.States = []rouse.State{rouse.StateDead}
+	case "delete", "pause", "reschedule":
+	default:
+		f.mu.Unlock()
+		return rouse.Refuse("action", r.Action, "is no action", "give another")
+	}
+	rows, hold, entered := f.match(&q), f.hold, f.entered
+	f.bulk = r
+	f.mu.Unlock()
+	var p engine.BulkProgress
+	for _, t := range rows {
+		if !strings.Contains(t.LastError, r.ErrorContains) || r.Limit != 0 && p.Matched == r.Limit {
+			continue
+		}
+		p.Matched++
+		p.Failures, p.Names = nil, nil
+		switch {
+		case r.DryRun:
+			p.Names = []string{t.Key.Name}
+		case strings.HasPrefix(t.Key.Name, "stuck"):
+			p.Failed++
+			p.Failures = []engine.BulkFailure{{Key: t.Key, Err: rouse.Refuse("name", t.Key.Name, "is stuck", "pull")}}
+		default:
+			p.Changed++
+			f.set(func() { f.revision++ })
+		}
+		if err := progress(p); err != nil {
+			return err
+		}
+		if hold != nil {
+			entered <- struct{}{}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-hold:
+			}
+		}
+	}
+	p.Failures, p.Names, p.Done = nil, nil, true
+	return progress(p)
+}
+
+func (f *fake) PutCalendar(_ context.Context, c rouse.Calendar) (rouse.Calendar, uint64, error) {
+	err := f.lock()
+	defer f.mu.Unlock()
+	c, ordered := c.Ordered()
+	if err := cmp.Or(err, ordered); err != nil {
+		return rouse.Calendar{}, 0, err
+	}
+	f.revision++
+	c.Revision, c.Updated = f.revision, epoch
+	f.days[rouse.CalendarKey(c.Namespace, c.Name)] = c
+	return c, 3, nil
+}
+
+func (f *fake) Calendar(_ context.Context, namespace, name string) (rouse.Calendar, error) {
+	err := cmp.Or(f.lock(), rouse.CheckNamespace(namespace), rouse.CheckCalendarName("name", name))
+	defer f.mu.Unlock()
+	c, ok := f.days[rouse.CalendarKey(namespace, name)]
+	if err == nil && !ok {
+		err = rouse.ErrNotFound
+	}
+	return c, err
+}
+
+func (f *fake) Calendars(_ context.Context, namespace string) (list []rouse.Calendar, err error) {
+	err = cmp.Or(f.lock(), rouse.CheckNamespace(namespace))
+	defer f.mu.Unlock()
+	for _, k := range slices.SortedFunc(maps.Keys(f.days), rouse.Key.Compare) {
+		if k.Namespace == namespace {
+			list = append(list, f.days[k])
+		}
+	}
+	return list, err
+}
+
+// DeleteCalendar says that the calendar "used" is gone by.
+func (f *fake) DeleteCalendar(_ context.Context, namespace, name string) error {
+	err := cmp.Or(f.lock(), rouse.CheckNamespace(namespace), rouse.CheckCalendarName("name", name))
+	defer f.mu.Unlock()
+	key := rouse.CalendarKey(namespace, name)
+	switch _, ok := f.days[key]; {
+	case err != nil:
+		return err
+	case !ok:
+		return rouse.ErrNotFound
+	case name == "used":
+		return rouse.ErrConflict
+	}
+	f.revision++
+	delete(f.days, key)
+	return nil
+}
+
+func (f *fake) Now() rouse.Instant { return epoch }
+
+func (f *fake) Records(_ context.Context, q rouse.RecordQuery) (rouse.RecordPage, error) {
+	err := cmp.Or(f.lock(), q.Check())
+	defer f.mu.Unlock()
+	var page rouse.RecordPage
+	for i := len(f.history) - 1; i >= 0; i-- {
+		r := f.history[i]
+		if q.Until.Seq != 0 && uint64(i) >= q.Until.Seq || r.Namespace != q.Namespace || q.Name != "" && r.Name != q.Name {
+			continue
+		}
+		if len(page.Records) == q.Limit {
+			page.Next = &rouse.RecordCursor{Ended: r.Ended, Seq: uint64(i) + 1}
+			break
+		}
+		page.Records = append(page.Records, r)
+	}
+	return page, err
+}
+
+func (f *fake) Follow(ctx context.Context, fn func([]rouse.Record, uint64) error) error {
+	ch := make(chan []rouse.Record, 16)
+	f.set(func() { f.followers[ch] = struct{}{} })
+	defer f.set(func() { delete(f.followers, ch) })
+	f.following <- struct{}{}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case records := <-ch:
+			if err := fn(records, uint64(len(records)/3)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// publish gives records to the followers, who are also told that they missed one for every three.
+func (f *fake) publish(records ...rouse.Record) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for ch := range f.followers {
+		ch <- records
+	}
+}
+
+// dead adds a dead letter and returns its fire id.
+func (f *fake) dead(namespace, name string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := rouse.Timer{Key: rouse.Key{Namespace: namespace, Name: name}, Generation: 7, Due: epoch, Visible: rouse.Never, Attempts: 8, LastError: "503",
+		Spec: rouse.Spec{Schedule: "@every 5m", Target: "https://example.com/"}}
+	t.Key.Fire = rouse.FireID(namespace, name, 7, epoch, false)
+	f.store(t, false)
+	return t.Key.Fire
+}

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/internal/engine"
+)
+
+// modes are the names of what a batch does with names that are taken.
+var modes = map[string]engine.Mode{"": engine.CreateOnly, "create_only": engine.CreateOnly, "create_or_replace": engine.CreateOrReplace,
+	"replace_only": engine.ReplaceOnly}
+
+// batchCreate answers 200 whatever became of the timers: each has an outcome of its own.
+func (f *httpFace) batchCreate(c *call) error {
+	if _, err := c.query(); err != nil {
+		return err
+	}
+	var body api.BatchCreate
+	if err := c.decode(maxBatchBody, false, &body); err != nil {
+		return err
+	}
+	if err := checkBatch(c.namespace(), len(body.Timers)); err != nil {
+		return err
+	}
+	mode, ok := modes[body.Mode]
+	if !ok {
+		return badMode(body.Mode)
+	}
+	out := api.BatchCreated{Created: make([]api.Created, len(body.Timers))}
+	puts := make([]engine.Put, 0, len(body.Timers))
+	places := make([]int, 0, len(body.Timers)) // of each put, in the batch
+	for i := range body.Timers {
+		t := &body.Timers[i]
+		spec, err := t.Words()
+		if err != nil {
+			out.Created[i] = failed(t.Name, err)
+			continue
+		}
+		puts = append(puts, engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: t.Name}, Spec: spec, Mode: mode, Given: true})
+		places = append(places, i)
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	results, err := f.batch(ctx, puts)
+	if err != nil {
+		return err
+	}
+	for j := range results {
+		out.Created[places[j]] = outcome(puts[j].Key.Name, &results[j])
+	}
+	return c.batchCreated(&out)
+}
+
+// outcome is what became of one of many timers.
+func outcome(name string, r *engine.PutResult) api.Created {
+	if r.Err != nil {
+		return failed(name, r.Err)
+	}
+	return api.Created{Name: name, Generation: r.Timer.Generation, Revision: r.Timer.Revision, Due: api.TimeOf(r.Timer.Due), InFlight: r.InFlight}
+}
+
+func failed(name string, err error) api.Created {
+	p, _ := problemOf(err)
+	return api.Created{Name: name, Problem: &p}
+}
+
+// batchCreated answers with what became of many timers.
+func (c *call) batchCreated(out *api.BatchCreated) error {
+	for i := range out.Created {
+		if out.Created[i].Problem != nil {
+			out.Failed++
+		}
+	}
+	return c.reply(http.StatusOK, out)
+}
+
+func badMode(mode string) error {
+	return rouse.Refuse("mode", mode, "is no mode", "give create_only, create_or_replace or replace_only")
+}

@@ -1,0 +1,129 @@
+package server
+
+import (
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/internal/engine"
+)
+
+const linesType = "application/x-ndjson"
+
+// bulkTimers answers with progress: a line of JSON for each report, or one object of all of them for a client that takes JSON
+// only. An error that comes after the first report is told in the last one.
+func (f *httpFace) bulkTimers(c *call) error {
+	var body api.Bulk
+	if err := c.whole(&body); err != nil {
+		return err
+	}
+	if body.Filter == nil {
+		return errFilterMissing()
+	}
+	q, err := c.filter(body.Filter)
+	if err != nil {
+		return err
+	}
+	request := engine.BulkRequest{Query: q, Action: body.Action, DryRun: body.DryRun, Reason: body.Reason, Until: body.Until.Instant(), Limit: body.Limit,
+		ErrorContains: body.ErrorContains}
+	if body.When != nil {
+		when, err := body.When.Words()
+		if err != nil {
+			return rouse.Under("when", err)
+		}
+		request.When = &when
+	}
+	out := bulkAnswer{call: c, lines: takesLines(c.r.Header.Values("Accept"))}
+	err = renamed(f.bulk(c.r.Context(), request, out.report), filterMember)
+	return out.end(err)
+}
+
+// bulkAnswer is the answer to a bulk request, while it is being made.
+type bulkAnswer struct {
+	*call
+	lines   bool             // each report is sent as it comes
+	begun   bool             // there was a report
+	summary api.BulkProgress // of all reports; not with lines
+}
+
+func (a *bulkAnswer) report(p engine.BulkProgress) error {
+	out := api.BulkProgress{Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names, Done: p.Done}
+	for _, failure := range p.Failures {
+		problem, _ := problemOf(failure.Err)
+		out.Failures = append(out.Failures, api.BulkFailure{Namespace: failure.Key.Namespace, Name: failure.Key.Name, FireID: failure.Key.Fire, Problem: &problem})
+	}
+	if a.lines {
+		return a.line(&out)
+	}
+	a.begun = true
+	out.Failures, out.Names = append(a.summary.Failures, out.Failures...), append(a.summary.Names, out.Names...)
+	a.summary = out
+	return nil
+}
+
+// line sends a report.
+func (a *bulkAnswer) line(p *api.BulkProgress) error {
+	if !a.begun {
+		a.begun = true
+		a.w.Header().Set("Content-Type", linesType)
+	}
+	b, err := api.Encode(p)
+	if err != nil {
+		return err
+	}
+	control := a.allow(followWrite)
+	if _, err := a.w.Write(append(b, '\n')); err != nil {
+		return err
+	}
+	return control.Flush()
+}
+
+// end sends what is left to say.
+func (a *bulkAnswer) end(err error) error {
+	switch {
+	case err != nil && !a.begun:
+		return err
+	case err != nil:
+		problem, known := problemOf(err)
+		if !known {
+			a.face.log.Error("bulk request failed", "err", err)
+		}
+		a.summary.Problem = &problem
+		if a.lines {
+			_ = a.line(&api.BulkProgress{Problem: &problem}) // that the client is gone is not worth a word
+		}
+	}
+	if a.lines {
+		return nil
+	}
+	a.allow(followWrite)
+	return a.reply(http.StatusOK, &a.summary)
+}
+
+// allow gives the rest of the answer so long to be written, however long the request has taken already.
+func (c *call) allow(d time.Duration) *http.ResponseController {
+	control := http.NewResponseController(c.w)
+	_ = control.SetWriteDeadline(time.Now().Add(d)) // what cannot have a deadline has none
+	return control
+}
+
+// takesLines says whether a client takes lines of JSON: it says so, or does not say that it takes JSON, and takes anything.
+func takesLines(accept []string) bool {
+	var types []string
+	for _, media := range strings.Split(strings.Join(accept, ","), ",") {
+		if t, params, err := mime.ParseMediaType(media); err == nil && params["q"] != "0" {
+			types = append(types, t)
+		}
+	}
+	switch {
+	case slices.Contains(types, linesType):
+		return true
+	case slices.Contains(types, jsonType):
+		return false
+	}
+	return len(accept) == 0 || slices.Contains(types, "*/*") || slices.Contains(types, "application/*")
+}

@@ -1,0 +1,82 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/engine"
+)
+
+const (
+	idempotencyHeader = "Idempotency-Key"
+	maxIdempotencyKey = 256 // bytes
+
+	// idempotencyKeep is how long a timer that was created with a key is kept at least after it ended: a create that is repeated in that
+	// time finds it.
+	idempotencyKeep = 24 * time.Hour
+)
+
+// idempotencyKey returns the key of a create; "" if it has none.
+func (c *call) idempotencyKey() (string, error) {
+	values := c.r.Header.Values(idempotencyHeader)
+	if len(values) == 0 {
+		return "", nil
+	}
+	key := values[0]
+	if unquoted, ok := strings.CutPrefix(key, `"`); ok && strings.HasSuffix(unquoted, `"`) {
+		key = unquoted[:len(unquoted)-1]
+	}
+	printable := strings.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+	if len(values) > 1 || key == "" || len(key) > maxIdempotencyKey || !printable {
+		return "", malformed(idempotencyHeader, shown(values[0]), "is no key", fmt.Sprintf("give one, of 1 to %d printable ASCII characters, such as a UUID", maxIdempotencyKey))
+	}
+	return key, nil
+}
+
+// refuseKey refuses a key where it would have no effect and the request, if it is repeated, may have one: a POST other than a create.
+func (c *call) refuseKey() error {
+	if c.r.Method != http.MethodPost || c.r.Header.Get(idempotencyHeader) == "" || strings.HasSuffix(c.r.URL.EscapedPath(), "/timers") {
+		return nil
+	}
+	return malformed(idempotencyHeader, "", "is for POST …/timers only", "leave it out; timers of a batch can be created again if they have names")
+}
+
+// keyedName returns the name of a timer that is created with a key and without a name: the same for the same key.
+func keyedName(key string) string {
+	sum := sha256.Sum256([]byte("rouse idempotency key\x00" + key))
+	return "key-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:26])
+}
+
+// createOnce creates a timer, or returns the one that the same request with the same key created before.
+func (s *service) createOnce(ctx context.Context, p engine.Put, key string) (engine.PutResult, error) {
+	if p.Key.Name == "" {
+		p.Key.Name = keyedName(key)
+	}
+	if p.Spec.Keep >= 0 { // negative is for ever
+		p.Spec.Keep = max(p.Spec.Keep, idempotencyKeep)
+	}
+	res, err := s.create(ctx, p)
+	if !errors.Is(err, rouse.ErrExists) {
+		return res, err
+	}
+	t, err := s.timers.Get(ctx, p.Key)
+	switch {
+	case errors.Is(err, rouse.ErrNotFound):
+		return res, fmt.Errorf("the timer %q was deleted during the request: %w", p.Key.Name, rouse.ErrConflict)
+	case err != nil:
+		return res, err
+	case !proto.Equal(rousev1.SpecToProto(&t.Spec), rousev1.SpecToProto(&p.Spec)):
+		return res, fmt.Errorf("the timer %q of this %s was created by another request, or has changed since: use another key: %w", p.Key.Name, idempotencyHeader, rouse.ErrConflict)
+	}
+	return engine.PutResult{Timer: t, Replaced: true}, nil
+}

@@ -1,0 +1,269 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/engine"
+)
+
+// A request to a pool is a timer that is due at once. So it is durable when it is acknowledged; it is retried, ends as a dead letter and
+// is recorded as any other; and what it was answered is written in the commit that ends it, into the row that is kept for as long
+// as the caller asked for.
+
+// Bounds and defaults of requests to pools.
+const (
+	maxCallWait  = 10 * time.Minute
+	maxCallKeep  = 7 * 24 * time.Hour
+	callDeadline = 5 * time.Minute
+
+	// leastDeadline is the least that a timer can have. A request whose wait is shorter is given up by who waits.
+	leastDeadline = 100 * time.Millisecond
+
+	callKeep     = 10 * time.Minute
+	callAttempts = 3
+	maxCalls     = 1 << 16 // that somebody waits for
+
+	// lastLook is how long the end of a request is waited for that has ended just as it was given up.
+	lastLook = time.Second
+
+	// A request that waits where several nodes share a store is looked at after firstLook, as another node may be the one that ends it, and
+	// then after pauses that double up to lookElsewhere.
+	firstLook     = 20 * time.Millisecond
+	lookElsewhere = time.Second
+
+	// elsewhereKeep is how long the outcome of a request of which nothing is to be kept is there all the same where several nodes share a
+	// store: the node at which the caller waits reads it from there, answer included.
+	elsewhereKeep = 10 * lookElsewhere
+
+	// callRejected is the code of the record of a request that a worker has refused.
+	callRejected = 422
+)
+
+// poolRequest is one to a pool.
+type poolRequest struct {
+	namespace, pool, key string
+	payload              []byte
+	contentType          string
+	id                   string
+	wait, deadline, keep time.Duration
+	attempts             uint32
+	timeout              time.Duration
+	labels               map[string]string
+	kept                 bool // keep was given
+}
+
+// called is what became of a request.
+type called struct {
+	id       string
+	status   rousev1.CallStatus
+	answer   *rouse.Answer
+	detail   string
+	attempts uint32
+}
+
+// spec returns what the request is as a timer.
+func (r *poolRequest) spec(target string, shared bool) rouse.Spec {
+	keep := r.keep
+	if shared && r.wait > 0 {
+		keep = max(keep, elsewhereKeep)
+	}
+	return rouse.Spec{Schedule: "@after 0s", Target: target, Payload: r.payload, ContentType: r.contentType, Labels: r.labels,
+		Deadline: r.deadline, Keep: keep, Retry: rouse.Retry{Attempts: r.attempts, Timeout: r.timeout}}
+}
+
+// complete checks the request and fills in what it does not say.
+func (r *poolRequest) complete() error {
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+		most  time.Duration
+	}{{"wait", r.wait, maxCallWait}, {"keep", r.keep, maxCallKeep}} {
+		if d.value < 0 || d.value > d.most {
+			return rouse.Refuse(d.name, d.value.String(), "is out of bounds", "give up to "+d.most.String())
+		}
+	}
+	if !r.kept && (r.id != "" || r.wait == 0) {
+		r.keep = callKeep
+	}
+	if r.deadline == 0 {
+		if r.deadline = callDeadline; r.keep == 0 {
+			r.deadline = max(min(r.deadline, r.wait), leastDeadline)
+		}
+	}
+	if r.attempts == 0 {
+		r.attempts = callAttempts
+	}
+	if r.keep == 0 && r.wait == 0 {
+		return rouse.Refuse("keep", "0s", "leaves nobody to hear the answer", "give a wait, or keep what becomes of the request")
+	}
+	return nil
+}
+
+// call sends a request and waits for its end, as long as it says.
+func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
+	calls := s.opts.Calls
+	if calls == nil {
+		return called{}, rousev1.ErrUnimplemented
+	}
+	if err := r.complete(); err != nil {
+		return called{}, err
+	}
+	target, err := calls.target(r.pool, r.key)
+	if err != nil {
+		return called{}, err
+	}
+	named := r.id != ""
+	if !named {
+		r.id = madeUpName()
+	}
+	key := rouse.Key{Namespace: r.namespace, Name: r.id}
+	var w *wait
+	if r.wait > 0 {
+		if calls.waiting.Load() >= maxCalls {
+			return called{}, overloaded("calls")
+		}
+		w = calls.expect(key)
+		defer calls.forget(key, w)
+	}
+	_, err = s.create(ctx, engine.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
+	switch {
+	case named && errors.Is(err, rouse.ErrExists): // it was sent before
+		return s.fetch(ctx, key, r.wait)
+	case err != nil:
+		return called{}, err
+	case w == nil:
+		return called{id: r.id, status: rousev1.CallStatus_CALL_STATUS_PENDING}, nil
+	}
+	out, err := s.expected(ctx, key, w, r.wait)
+	if r.keep == 0 && (err != nil || out.status == rousev1.CallStatus_CALL_STATUS_PENDING) {
+		return s.giveUp(ctx, key, w, err)
+	}
+	return out, err
+}
+
+// expected waits for the end of a request.
+func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience time.Duration) (called, error) {
+	ctx, cancel := s.untilDrained(ctx)
+	defer cancel()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	var look <-chan time.Time
+	pause := time.NewTimer(firstLook)
+	defer pause.Stop()
+	if s.opts.Nodes != nil {
+		look = pause.C
+	}
+	for next := 2 * firstLook; ; next = min(2*next, lookElsewhere) {
+		select {
+		case <-w.ended:
+			out := calledOf(key.Name, &w.record, w.answer)
+			if out.status == rousev1.CallStatus_CALL_STATUS_OK && out.answer == nil { // it may have come before anybody waited, and be kept
+				return s.became(ctx, key)
+			}
+			return out, nil
+		case <-timer.C:
+			return called{id: key.Name, status: rousev1.CallStatus_CALL_STATUS_PENDING}, nil
+		case <-ctx.Done():
+			return called{}, s.ended(ctx.Err())
+		case <-look:
+			if out, err := s.became(ctx, key); err == nil && out.status != rousev1.CallStatus_CALL_STATUS_PENDING {
+				return out, nil
+			}
+			pause.Reset(next)
+		}
+	}
+}
+
+// giveUp deletes a request of which nothing is kept, as nobody waits for it any more, unless it has ended just now.
+func (s *service) giveUp(ctx context.Context, key rouse.Key, w *wait, why error) (called, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	if out, err := s.became(ctx, key); why == nil && err == nil && out.status != rousev1.CallStatus_CALL_STATUS_PENDING {
+		return out, nil // its row is there for a while, for other nodes
+	}
+	gone, err := s.timers.Delete(ctx, key, 0)
+	switch {
+	case why != nil:
+		return called{}, why
+	case errors.Is(err, rouse.ErrNotFound):
+		return s.expected(ctx, key, w, lastLook)
+	case err != nil:
+		return called{}, err
+	}
+	text := "no answer has come in time, and the request is given up"
+	if gone.InFlight {
+		text += "; a worker may have it"
+	}
+	return called{id: key.Name, status: rousev1.CallStatus_CALL_STATUS_EXPIRED, detail: text}, nil
+}
+
+// fetch tells what became of a request, and waits for its end if it has not ended.
+func (s *service) fetch(ctx context.Context, key rouse.Key, patience time.Duration) (called, error) {
+	calls := s.opts.Calls
+	if calls == nil {
+		return called{}, rousev1.ErrUnimplemented
+	}
+	if err := key.Check(); err != nil {
+		return called{}, err
+	}
+	if patience < 0 || patience > maxCallWait {
+		return called{}, rouse.Refuse("wait", patience.String(), "is out of bounds", "give up to "+maxCallWait.String())
+	}
+	w := calls.expect(key) // before the look, so that its end is not missed
+	defer calls.forget(key, w)
+	out, err := s.became(ctx, key)
+	if err == nil && out.status == rousev1.CallStatus_CALL_STATUS_PENDING && patience > 0 {
+		return s.expected(ctx, key, w, patience)
+	}
+	return out, err
+}
+
+// became tells what is known of a request.
+func (s *service) became(ctx context.Context, key rouse.Key) (called, error) {
+	t, err := s.timers.Get(ctx, key)
+	switch {
+	case err == nil && !t.Over():
+		return called{id: key.Name, status: rousev1.CallStatus_CALL_STATUS_PENDING}, nil
+	case err != nil && !errors.Is(err, rouse.ErrNotFound):
+		return called{}, err
+	}
+	page, recErr := s.timers.Records(ctx, rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: 1})
+	switch {
+	case recErr != nil:
+		return called{}, recErr
+	case len(page.Records) == 0 && err != nil:
+		return called{}, fmt.Errorf("nothing is known of request %s: %w", key.Name, rouse.ErrNotFound)
+	case len(page.Records) == 0: // its record was forgotten before its row
+		page.Records = []rouse.Record{{Ending: rouse.EndFired, Attempts: 1}}
+	}
+	return calledOf(key.Name, &page.Records[0], t.Answer), nil
+}
+
+// calledOf says how a request ended.
+func calledOf(id string, r *rouse.Record, a *rouse.Answer) called {
+	out := called{id: id, answer: a, detail: r.Reason, attempts: r.Attempts}
+	switch {
+	case r.Ending == rouse.EndFired:
+		out.status, out.detail = rousev1.CallStatus_CALL_STATUS_OK, ""
+	case r.Ending == rouse.EndMissed:
+		out.status = rousev1.CallStatus_CALL_STATUS_EXPIRED
+		out.detail = "no worker has taken the request in time: " + out.detail
+	case r.Ending == rouse.EndSkipped:
+		out.status = rousev1.CallStatus_CALL_STATUS_DELETED
+	case r.Code == callRejected:
+		out.status = rousev1.CallStatus_CALL_STATUS_REJECTED
+	case r.Cause == rouse.CauseDeadline:
+		out.status = rousev1.CallStatus_CALL_STATUS_EXPIRED
+	default:
+		out.status = rousev1.CallStatus_CALL_STATUS_DELIVERY_LIMIT
+	}
+	if out.status != rousev1.CallStatus_CALL_STATUS_OK {
+		out.answer = nil
+	}
+	return out
+}

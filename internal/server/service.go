@@ -1,0 +1,198 @@
+package server
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+)
+
+// Timers is what the server serves: the methods of *engine.Engine that it needs.
+type Timers interface {
+	Put(ctx context.Context, puts []engine.Put) ([]engine.PutResult, error)
+	Get(ctx context.Context, key rouse.Key) (rouse.Timer, error)
+	List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error)
+	Count(ctx context.Context, q rouse.Query) (int64, error)
+	Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (engine.Deleted, error)
+	Pause(ctx context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error)
+	Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error)
+	RunNow(ctx context.Context, key rouse.Key) (id string, due rouse.Instant, err error)
+	Report(ctx context.Context, key rouse.Key, r engine.Report) (deadline rouse.Instant, err error)
+	Redrive(ctx context.Context, key rouse.Key) error
+	Purge(ctx context.Context, key rouse.Key) error
+	Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (engine.PutResult, error)
+	Import(ctx context.Context, timers []rouse.Timer, mode engine.Mode) ([]engine.PutResult, error)
+	Skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error)
+	Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (engine.PutResult, error)
+	Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (engine.Backfilled, error)
+	Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (engine.Explanation, error)
+	Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (engine.Simulated, error)
+	Bulk(ctx context.Context, r engine.BulkRequest, progress func(engine.BulkProgress) error) error
+	Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error)
+	PutCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, err error)
+	Calendar(ctx context.Context, namespace, name string) (rouse.Calendar, error)
+	Calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error)
+	DeleteCalendar(ctx context.Context, namespace, name string) error
+	Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error)
+	Follow(ctx context.Context, f func(records []rouse.Record, dropped uint64) error) error
+	Now() rouse.Instant
+}
+
+var _ Timers = (*engine.Engine)(nil)
+
+// defaultNamespace is the one of a gRPC request that names none.
+const defaultNamespace = "default"
+
+// service is the one implementation behind both faces, in the words of rouse. It checks what the engine does not, makes up
+// names, cuts pages, and sheds what is too much.
+type service struct {
+	timers  Timers
+	opts    *Options
+	refused *refusals
+	memory  *budget // of requests that are being received and handled
+
+	writes   *semaphore.Weighted // timers that are being written, by weight
+	most     int64               // of writes
+	reads    *semaphore.Weighted // lists and histories that are being read
+	follow   *semaphore.Weighted // followers
+	bulks    *semaphore.Weighted // requests that change many timers
+	simulate *semaphore.Weighted // simulations
+	copying  *semaphore.Weighted // backups
+	moving   *semaphore.Weighted // of the clock
+
+	started  rouse.Instant
+	draining context.Context // ends when the server begins to stop: what would go on for ever ends then
+}
+
+const (
+	maxReads       = 64
+	maxFollowers   = 256
+	maxBulks       = 8
+	maxSimulations = 4
+
+	// weightBytes of payload weigh as much as a timer, so that writes bounds memory too: 16,384 timers or 64 MiB.
+	weightBytes = 4096
+
+	// again is when what was shed is worth another try.
+	again = time.Second
+)
+
+func newService(o *Options, draining context.Context) *service {
+	refused := newRefusals(o)
+	return &service{timers: o.Timers, opts: o, refused: refused, memory: &budget{most: o.RequestMemory, refused: refused},
+		writes: semaphore.NewWeighted(int64(o.MaxInFlight)), most: int64(o.MaxInFlight),
+		reads: semaphore.NewWeighted(maxReads), follow: semaphore.NewWeighted(maxFollowers), bulks: semaphore.NewWeighted(maxBulks),
+		simulate: semaphore.NewWeighted(maxSimulations), copying: semaphore.NewWeighted(1), moving: semaphore.NewWeighted(1), started: rouse.Reached(time.Now()), draining: draining}
+}
+
+// untilDrained returns a context that ends with ctx, or when the server begins to stop: for what may go on for long.
+func (s *service) untilDrained(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.draining, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// ended returns the error of what ran in such a context.
+func (s *service) ended(err error) error {
+	if err != nil && s.draining.Err() != nil {
+		return rouse.ErrClosed
+	}
+	return err
+}
+
+// overloaded is the error of a request that was refused because a limit of refusals.go was reached.
+func overloaded(limit string) error {
+	return &rouse.RetryAfter{Err: &shed{limit}, After: again}
+}
+
+// admit lets puts in or sheds them; the caller releases the weight that it returns. With wait it holds the caller back
+// instead: that is for streams, whose flow control then holds the client back.
+func (s *service) admit(ctx context.Context, puts []engine.Put, wait bool) (weight int64, err error) {
+	for i := range puts {
+		weight += 1 + int64(len(puts[i].Spec.Payload)/weightBytes)
+	}
+	weight = min(weight, s.most) // what is larger than everything comes in alone
+	if wait {
+		return weight, s.writes.Acquire(ctx, weight)
+	}
+	if !s.writes.TryAcquire(weight) {
+		return 0, overloaded("writes")
+	}
+	return weight, nil
+}
+
+// put writes admitted timers. Those without a name get one, unless they can only be meant for a timer that is there.
+func (s *service) put(ctx context.Context, puts []engine.Put, weight int64) ([]engine.PutResult, error) {
+	defer s.writes.Release(weight)
+	for i := range puts {
+		p := &puts[i]
+		if p.Key.Name == "" && p.Mode != engine.ReplaceOnly && p.IfRevision == 0 {
+			p.Key.Name = madeUpName()
+		}
+	}
+	return s.timers.Put(ctx, puts)
+}
+
+// create writes one timer.
+func (s *service) create(ctx context.Context, p engine.Put) (engine.PutResult, error) {
+	puts := []engine.Put{p}
+	weight, err := s.admit(ctx, puts, false)
+	if err != nil {
+		return engine.PutResult{}, err
+	}
+	results, err := s.put(ctx, puts, weight)
+	if err != nil {
+		return engine.PutResult{}, err
+	}
+	return results[0], results[0].Err
+}
+
+// batch writes many timers, each with an outcome of its own.
+func (s *service) batch(ctx context.Context, puts []engine.Put) ([]engine.PutResult, error) {
+	if len(puts) == 0 {
+		return nil, nil
+	}
+	weight, err := s.admit(ctx, puts, false)
+	if err != nil {
+		return nil, err
+	}
+	return s.put(ctx, puts, weight)
+}
+
+// checkBatch refuses a batch as a whole.
+func checkBatch(namespace string, n int) error {
+	if err := rouse.CheckNamespace(namespace); err != nil {
+		return err
+	}
+	if n > rouse.MaxBatch {
+		return tooMany("timers", n, rouse.MaxBatch)
+	}
+	return nil
+}
+
+// madeUpName returns 20 characters: 45 bits of the time in milliseconds, and 55 random ones. Names that are made up one after
+// another are neighbours, which stores that keep their rows in order like better than names all over the place. At 200,000 a
+// second two are alike once in fifty years, and then the second is refused. They need not be secret.
+func madeUpName() string {
+	const timeBits, randomBits = 45, 55
+	now, random := uint64(time.Now().UnixMilli()), rand.Uint64()>>(64-randomBits)
+	var out [(timeBits + randomBits) / 5]byte
+	for i := timeBits/5 - 1; i >= 0; i-- {
+		out[i] = nameDigits[now&31]
+		now >>= 5
+	}
+	for i := timeBits / 5; i < len(out); i++ {
+		out[i] = nameDigits[random&31]
+		random >>= 5
+	}
+	return string(out[:])
+}
+
+const nameDigits = "0123456789abcdefghjkmnpqrstvwxyz" // in their order as bytes, so that names have the order of time

@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse/test/servers"
+)
+
+// TestNodeIsCutOff takes the network between one node and the store away, both ways or for the answers only, and gives it back. The
+// node says that it is not well before the others take over, and fires nothing of what they have.
+func TestNodeIsCutOff(t *testing.T) {
+	t.Parallel()
+	both := func(p *servers.Proxy) { p.CutToServer(); p.CutToClient() }
+	for _, c := range []struct {
+		name string
+		cut  func(*servers.Proxy)
+		play
+	}{
+		{"both", both, play{strategy: "bucket", storage: postgres}},
+		{"answers", (*servers.Proxy).CutToClient, play{strategy: "bucket", storage: postgres}},
+		{"both", both, play{strategy: "lease", storage: postgres, more: true}},
+		{"both", both, play{strategy: "bucket", storage: redis, more: true}},
+		{"answers", (*servers.Proxy).CutToClient, play{strategy: "bucket", storage: redis}},
+	} {
+		t.Run(c.storage.name+"/"+c.strategy+"/"+c.name, func(t *testing.T) {
+			t.Parallel()
+			c.proxied = true
+			c.judge = append(c.judge, zombies)
+			s := c.set(t)
+			n := rounds(t, 2, 1)
+			for i := range n {
+				k := i % len(s.f.nodes)
+				node := s.f.nodes[k]
+				heal := s.fault("cut", node.name, 0)
+				c.cut(s.proxies[k])
+				out := s.outage(k)
+				ill := make(chan time.Duration, 1)
+				go func() { // ends when the node is ill, which it is soon or the test fails
+					until(t, always("%s says that it is well without a store", node.name), func() bool { return !node.ready() })
+					ill <- time.Since(out.from)
+				}()
+				s.ends(out)
+				if ok, _ := node.probe("readyz"); ok && c.strategy == "bucket" {
+					t.Errorf("%s says that it is well when others have taken over from it", node.name)
+				}
+				t.Logf("%s was not well after %v", node.name, <-ill)
+				if late := s.firesSince(k, out.from.Add(lease)); late > 0 && c.strategy == "bucket" {
+					t.Errorf("%s fired %d times after its leases had ended", node.name, late)
+				}
+				s.proxies[k].Heal()
+				heal()
+				s.f.settled()
+				s.progress(20)
+			}
+			s.finish(50 * n)
+		})
+	}
+}

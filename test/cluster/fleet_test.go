@@ -1,0 +1,161 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/test/servers"
+)
+
+// How long a node's leases and the holds of what it took last when it dies, in all tests.
+const (
+	lease = 3 * time.Second
+	hold  = 3 * time.Second
+)
+
+// fleet is the nodes of one store.
+type fleet struct {
+	t     testing.TB
+	nodes []*node
+}
+
+// newFleet returns nodes that do not run yet. Each gets its own URL of the store, which may lead through a proxy.
+func newFleet(t testing.TB, strategy string, stores []string, flags ...string) *fleet {
+	t.Helper()
+	f := &fleet{t: t}
+	flags = append([]string{"--strategy", strategy, "--lease", lease.String(), "--hold", hold.String(),
+		"--ahead", "1s"}, flags...) // with little time ahead timers are read again, not only kept
+	for i, url := range stores {
+		f.nodes = append(f.nodes, newNode(t, fmt.Sprintf("node-%d", i), url, flags...))
+	}
+	return f
+}
+
+// start starts the first n nodes, side by side, and waits until they are well.
+func (f *fleet) start(n int) {
+	f.t.Helper()
+	for _, n := range f.nodes[:n] {
+		n.launch()
+	}
+	for _, n := range f.nodes[:n] {
+		n.listens()
+	}
+	f.settled()
+}
+
+// settled waits until every node that runs is well, and they share the buckets, if they do.
+func (f *fleet) settled() {
+	f.t.Helper()
+	var ill []string
+	until(f.t, func() string { return "not well: " + strings.Join(ill, "; ") }, func() bool {
+		ill = nil
+		for _, n := range f.nodes {
+			if !n.runs() {
+				continue
+			}
+			if ok, says := n.probe("readyz"); !ok {
+				ill = append(ill, n.name+": "+says)
+			}
+		}
+		return len(ill) == 0
+	})
+}
+
+// addresses are those of all nodes, beginning with one of them.
+func (f *fleet) addresses(first int) string {
+	var list []string
+	for _, n := range f.nodes {
+		list = append(list, n.address())
+	}
+	first %= len(list)
+	return strings.Join(slices.Concat(list[first:], list[:first]), ",")
+}
+
+// dial returns a client of all nodes: each call goes to the next one that is there.
+func (f *fleet) dial(first int, again time.Duration) *client.Client {
+	return dial(f.t, f.addresses(first), again)
+}
+
+// dial returns a client whose calls are tried again for so long; not at all if it is 0.
+func dial(t testing.TB, target string, again time.Duration) *client.Client {
+	t.Helper()
+	c, err := client.Dial(target, client.Options{Patience: max(again, 1), Dial: []grpc.DialOption{
+		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second,
+			Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.2, MaxDelay: 100 * time.Millisecond}}),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// buckets says how many buckets each node has that is known to the others.
+func (f *fleet) buckets(c *client.Client) (map[string]int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]int{}
+	for _, n := range nodes {
+		has[n.ID] = n.Buckets
+	}
+	return has, nil
+}
+
+// shared waits until so many nodes have all the buckets among them, each some.
+func (f *fleet) shared(c *client.Client, nodes int) {
+	f.t.Helper()
+	var has map[string]int
+	var err error
+	until(f.t, func() string { return fmt.Sprintf("%d nodes do not share the buckets: %v, %v", nodes, has, err) }, func() bool {
+		if has, err = f.buckets(c); err != nil || len(has) != nodes {
+			return false
+		}
+		sum := 0
+		for _, n := range has {
+			if n == 0 {
+				return false
+			}
+			sum += n
+		}
+		return sum == 64
+	})
+}
+
+// storage is a kind of store that nodes can share. Nodes refuse one that would lose in a crash what it has acknowledged, so each
+// test starts its own, as one would have it for data that counts.
+type storage struct {
+	name  string
+	start func(t testing.TB, settings ...string) *servers.Server
+}
+
+var (
+	postgres = storage{"postgres", servers.StartPostgres}
+	redis    = storage{"redis", func(t testing.TB, settings ...string) *servers.Server {
+		return servers.StartRedis(t, append([]string{"appendfsync=always"}, settings...)...) // a kill loses nothing then, however slow the disk is
+	}}
+)
+
+// same is the URLs of n nodes that reach their store without a proxy.
+func same(url string, n int) []string { return slices.Repeat([]string{url}, n) }
+
+// through returns a proxy for each of n nodes, and the URLs that lead through them.
+func through(t testing.TB, url string, n int) (proxies []*servers.Proxy, urls []string) {
+	t.Helper()
+	for range n {
+		p := servers.NewProxy(t, hostOf(t, url))
+		proxies, urls = append(proxies, p), append(urls, p.URL(url))
+	}
+	return proxies, urls
+}

@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// steps are the steps of the schema that this version of rouse knows.
+const steps = "../../store/postgres/migrations"
+
+// schemaVersion is the version of the schema that this version of rouse knows.
+func schemaVersion() (int, error) {
+	files, err := filepath.Glob(filepath.Join(steps, "*.up.sql"))
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("there is nothing in %s", steps)
+	}
+	return len(files), err
+}
+
+// next is a rouse of a version to come: this one with one more step of the schema, one that nodes of this version can live with.
+var next = sync.OnceValues(func() (string, error) {
+	version, err := schemaVersion()
+	if err != nil {
+		return "", err
+	}
+	replace := map[string]string{}
+	for ending, text := range map[string]string{
+		"up": fmt.Sprintf("-- compatible: %d\n", version) + "ALTER TABLE {schema}.timers ADD note text;\n" +
+			"CREATE INDEX ON {schema}.timers (note) WHERE note IS NOT NULL;\n",
+		"down": "ALTER TABLE {schema}.timers DROP note;\n",
+	} {
+		name := fmt.Sprintf("%04d_next.%s.sql", version+1, ending)
+		target, err := filepath.Abs(filepath.Join(steps, name))
+		if err != nil {
+			return "", err
+		}
+		replace[target] = filepath.Join(scratch, name)
+		if err := os.WriteFile(replace[target], []byte(text), 0o644); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(scratch, "next.json")
+	if err := os.WriteFile(overlay, text, 0o644); err != nil {
+		return "", err
+	}
+	return build("rouse-next", "-overlay", overlay)
+})
+
+// TestMixedVersions deploys a version whose schema is newer, node after node, under load, and goes back for one of them. Nodes of both
+// run side by side, whichever was started last, and none of that is a fault: nothing may be doubled. Where a later schema is not for
+// them, they do not start, and say so; those that run go on.
+func TestMixedVersions(t *testing.T) {
+	t.Parallel()
+	version, err := schemaVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer, err := next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := plain.set(t)
+	today := s.f.nodes[0].binary
+	deploy := func(k int, binary string) {
+		n := s.f.nodes[k]
+		out := s.outage(k)
+		n.stop()
+		s.ends(out)
+		n.binary = binary
+		n.start()
+		s.f.settled()
+		s.progress(20)
+	}
+	schema := func(query string) (n int) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		conn, err := pgx.Connect(ctx, s.store.URL())
+		if err == nil {
+			err = conn.QueryRow(ctx, query).Scan(&n)
+			_ = conn.Close(ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	deploy(0, newer)
+	if n := schema(`SELECT max(version) FROM rouse.migrations`); n != version+1 {
+		t.Fatalf("the schema has version %d, want %d: the newer nodes have no step of their own", n, version+1)
+	}
+	deploy(1, today) // it starts beside a newer one
+	deploy(1, newer)
+	deploy(2, newer)
+	deploy(0, today) // it starts again when all others are newer
+
+	// A later version notes a step with which neither of them can live.
+	schema(fmt.Sprintf(`INSERT INTO rouse.migrations (version, compatible) VALUES (%d, %[1]d) RETURNING version`, version+2))
+	s.progress(20)
+	for k, knows := range []int{version, version + 1} {
+		n := s.f.nodes[k]
+		n.stop()
+		n.launch()
+		code, says := n.wait(), n.errOut.String()
+		if want := fmt.Sprintf("needs a rouse that knows version %d or later; this one knows %d: run a newer one", version+2, knows); code == 0 || !strings.Contains(says, want) {
+			t.Errorf("%s ended with code %d, and does not say that the schema %s:\n%s", n.name, code, want, says)
+		}
+	}
+	s.progress(20)
+	schema(fmt.Sprintf(`DELETE FROM rouse.migrations WHERE version = %d RETURNING version`, version+2))
+	s.f.nodes[0].start()
+	s.f.nodes[1].start()
+	s.finish(100)
+}

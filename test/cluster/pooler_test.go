@@ -1,0 +1,17 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/rousehq/rouse/test/servers"
+)
+
+// TestBehindPgBouncer runs nodes whose store is behind a PgBouncer in transaction mode. That is no fault.
+func TestBehindPgBouncer(t *testing.T) {
+	t.Parallel()
+	y := plain
+	y.front = func(url string) string { return servers.PgBouncer(t, url) }
+	s := y.set(t)
+	s.lasts(seconds(5, 3))
+	s.finish(100)
+}
