@@ -295,6 +295,7 @@ func (t *Timer) Settle(now Instant) error {
 	for i := range t.Failures {
 		t.Failures[i].Detail = CleanText(t.Failures[i].Detail, MaxFailureDetail)
 	}
+	t.Answer = t.Answer.clean()
 	if t.Created == 0 {
 		t.Created = now
 	}
@@ -350,7 +351,8 @@ func (t *Timer) checkState() error {
 	for _, at := range [...]struct {
 		field string
 		at    Instant
-	}{{"created", t.Created}, {"updated", t.Updated}, {"anchor", t.Anchor}, {"until", t.Until}, {"began", t.Began}} {
+	}{{"created", t.Created}, {"updated", t.Updated}, {"anchor", t.Anchor}, {"until", t.Until}, {"began", t.Began}, {"pass_to", t.PassTo},
+		{"backlog.from", t.Backlog.From}, {"backlog.to", t.Backlog.To}} {
 		if at.at != 0 {
 			if err := within(at.field, at.at); err != nil {
 				return err
@@ -371,6 +373,10 @@ func (t *Timer) checkState() error {
 		return Refuse("waits", strconv.Itoa(len(t.Waits)), "are too many", "give the latest "+strconv.Itoa(MaxWaits))
 	case len(t.Failures) > MaxFailures:
 		return Refuse("failures", strconv.Itoa(len(t.Failures)), "are too many", "give the latest "+strconv.Itoa(MaxFailures))
+	case t.Backlog.To < t.Backlog.From || t.Backlog.From == 0 && t.Backlog.To != 0:
+		return Refuse("backlog", t.Backlog.From.String()+" to "+t.Backlog.To.String(), "is no span of time", copied)
+	case t.Answer != nil && len(t.Answer.Payload) > MaxPayload:
+		return Refuse("answer", strconv.Itoa(len(t.Answer.Payload))+" bytes", "is too large", "at most "+strconv.Itoa(MaxPayload)+" bytes are kept")
 	case !beside && t.Manual && len(t.Runs) == 0:
 		return Refuse("manual", "true", "needs a run in progress", "give its due time in runs")
 	case !beside && t.Attempts != 0 && !t.Manual && t.Due == Never:

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"fmt"
 	"net/url"
 	"strings"
@@ -35,14 +36,29 @@ type Timer struct {
 	Failures    []Attempt `json:"failures,omitempty"` // attempts of the occurrence in progress, the latest eight
 	Waits       []Wait    `json:"waits,omitempty"`    // what has kept the occurrence that is next from beginning
 	Ended       uint64    `json:"ended"`
-	Fired       uint64    `json:"fired,omitzero"`  // of the ended ones; those that overlap each other are not counted here
-	Dead        uint64    `json:"dead,omitzero"`   // as fired
-	Missed      uint64    `json:"missed,omitzero"` // as fired
-	Passed      uint64    `json:"passed,omitzero"` // occurrences of the schedule that have ended: what max_occurrences counts
+	Fired       uint64    `json:"fired,omitzero"`   // of the ended ones; those that overlap each other are not counted here
+	Dead        uint64    `json:"dead,omitzero"`    // as fired
+	Missed      uint64    `json:"missed,omitzero"`  // as fired
+	Passed      uint64    `json:"passed,omitzero"`  // occurrences of the schedule that have ended: what max_occurrences counts
+	PassTo      Time      `json:"pass_to,omitzero"` // those due until then came due in a pause: they are skipped when the one in progress has ended
+	Backlog     *Span     `json:"backlog,omitzero"` // what is due in it came due while an occurrence was in progress
+	Answer      *Answer   `json:"answer,omitzero"`  // of a timer that is kept after its schedule has ended: the answer to its last occurrence
 	FireID      string    `json:"fire_id,omitzero"`
 
 	// InFlight is in answers to creates only: an attempt of the generation that was replaced had started and may still arrive.
 	InFlight bool `json:"in_flight,omitzero"`
+}
+
+// Span is a time from From on until To, both included.
+type Span struct {
+	From Time `json:"from"`
+	To   Time `json:"to"`
+}
+
+// Answer is what a target answered to a fire.
+type Answer struct {
+	ContentType   string `json:"content_type,omitzero"`
+	PayloadBase64 []byte `json:"payload_base64,omitzero"`
 }
 
 // TimerOf returns the JSON form of a timer, or of a row beside one.
@@ -51,9 +67,27 @@ func TimerOf(t *rouse.Timer) Timer {
 		State: t.State().String(), PauseReason: t.Reason, PauseUntil: TimeOf(t.Until), Created: TimeOf(t.Created), Updated: TimeOf(t.Updated),
 		Anchor: TimeOf(t.Anchor), Due: TimeOf(t.Due), SentAt: TimeOf(t.SentAt(t.Due)), Visible: TimeOf(t.Visible), Skips: t.Skips,
 		Attempts: t.Attempts, Manual: t.Manual, Asked: t.Asked, Began: TimeOf(t.Began), LastError: t.LastError, Failures: attemptsOf(t.Failures),
-		Waits: waitsOf(t.Waits), Ended: t.Ended, Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, Passed: t.Passed, FireID: t.Key.Fire}
+		Waits: waitsOf(t.Waits), Ended: t.Ended, Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, Passed: t.Passed, PassTo: TimeOf(t.PassTo), FireID: t.Key.Fire}
+	if t.Backlog != (rouse.Span{}) {
+		o.Backlog = &Span{TimeOf(t.Backlog.From), TimeOf(t.Backlog.To)}
+	}
+	if a := t.Answer; a != nil {
+		o.Answer = &Answer{a.ContentType, a.Payload}
+	}
 	for _, r := range t.Runs {
 		o.Runs = append(o.Runs, TimeOf(r))
+	}
+	return o
+}
+
+// ExactTimerOf is TimerOf for what is read again: a payload whose white space JSON would lose is in base64.
+func ExactTimerOf(t *rouse.Timer) Timer {
+	o := TimerOf(t)
+	if o.Payload == nil {
+		return o
+	}
+	if shown, err := Encode(o.Payload); err != nil || !bytes.Equal(shown, o.Payload) {
+		o.Payload, o.PayloadBase64 = nil, t.Spec.Payload
 	}
 	return o
 }
@@ -76,7 +110,13 @@ func (o *Timer) Words() (rouse.Timer, error) {
 		Spec: spec, Paused: state == rouse.StatePaused, Reason: o.PauseReason, Until: o.PauseUntil.Instant(), Created: o.Created.Instant(),
 		Updated: o.Updated.Instant(), Anchor: o.Anchor.Instant(), Due: o.Due.orNever(), Visible: o.Visible.orNever(), Skips: o.Skips,
 		Attempts: o.Attempts, Manual: o.Manual, Asked: o.Asked, Began: o.Began.Instant(), LastError: o.LastError, Ended: o.Ended,
-		Fired: o.Fired, Dead: o.Dead, Missed: o.Missed, Passed: o.Passed, Live: state == rouse.StateFiring}
+		Fired: o.Fired, Dead: o.Dead, Missed: o.Missed, Passed: o.Passed, PassTo: o.PassTo.Instant(), Live: state == rouse.StateFiring}
+	if b := o.Backlog; b != nil {
+		t.Backlog = rouse.Span{From: b.From.Instant(), To: b.To.Instant()}
+	}
+	if a := o.Answer; a != nil {
+		t.Answer = &rouse.Answer{ContentType: a.ContentType, Payload: a.PayloadBase64}
+	}
 	for _, r := range o.Runs {
 		t.Runs = append(t.Runs, r.Instant())
 	}

@@ -95,7 +95,7 @@ func (e *exporting) run(q rouse.Query) error {
 		if err != nil {
 			return err
 		}
-		if err := e.line(api.TimerOf(&t)); err != nil {
+		if err := e.line(api.ExactTimerOf(&t)); err != nil {
 			return err
 		}
 		e.end.Timers++

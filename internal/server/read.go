@@ -70,6 +70,9 @@ func (s *service) list(ctx context.Context, q rouse.Query, asked uint32, token s
 // weigh is about how many bytes a timer has on the wire.
 func weigh(t *rouse.Timer) int {
 	n := 256 + len(t.Key.Name) + len(t.Spec.Payload) + len(t.Spec.Target) + len(t.Spec.Schedule) + len(t.Reason) + len(t.LastError)
+	if t.Answer != nil {
+		n += len(t.Answer.Payload)
+	}
 	for _, list := range [...][]string{t.Spec.Also, t.Spec.Except, t.Spec.Calendar.Off, t.Spec.Calendar.Only} {
 		for _, s := range list {
 			n += len(s) + 8

@@ -159,20 +159,24 @@ type Timer struct {
 	FireId      string                 `protobuf:"bytes,16,opt,name=fire_id,json=fireId,proto3" json:"fire_id,omitempty"` // of a dead letter
 	// In the answer of Create only: an attempt of the generation that was replaced had started already and may still arrive;
 	// none starts after the answer.
-	InFlight      bool       `protobuf:"varint,17,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
-	PauseUntilMs  int64      `protobuf:"varint,18,opt,name=pause_until_ms,json=pauseUntilMs,proto3" json:"pause_until_ms,omitempty"` // when a pause ends by itself; 0: never
-	AnchorMs      int64      `protobuf:"varint,19,opt,name=anchor_ms,json=anchorMs,proto3" json:"anchor_ms,omitempty"`               // where intervals begin
-	SentAtMs      int64      `protobuf:"varint,20,opt,name=sent_at_ms,json=sentAtMs,proto3" json:"sent_at_ms,omitempty"`             // when the occurrence at due_ms is sent: later than it by the timer's jitter
-	Skips         uint32     `protobuf:"varint,21,opt,name=skips,proto3" json:"skips,omitempty"`                                     // occurrences after the one in progress that are to be skipped
-	Passed        uint64     `protobuf:"varint,22,opt,name=passed,proto3" json:"passed,omitempty"`                                   // occurrences of the schedule that have ended: what max_occurrences counts
-	Manual        bool       `protobuf:"varint,23,opt,name=manual,proto3" json:"manual,omitempty"`                                   // the occurrence in progress was asked for by run
-	Asked         bool       `protobuf:"varint,24,opt,name=asked,proto3" json:"asked,omitempty"`                                     // of a row beside a timer: redriven or backfilled
-	BeganMs       int64      `protobuf:"varint,25,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`                  // when the first attempt of the occurrence in progress was sent
-	Failures      []*Attempt `protobuf:"bytes,26,rep,name=failures,proto3" json:"failures,omitempty"`                                // attempts of the occurrence in progress that failed, the latest eight
-	Waits         []*Wait    `protobuf:"bytes,27,rep,name=waits,proto3" json:"waits,omitempty"`                                      // what has kept the occurrence that is next from beginning
-	Fired         uint64     `protobuf:"varint,28,opt,name=fired,proto3" json:"fired,omitempty"`                                     // of the ended ones; those that overlap each other are not counted here
-	Dead          uint64     `protobuf:"varint,29,opt,name=dead,proto3" json:"dead,omitempty"`                                       // as fired
-	Missed        uint64     `protobuf:"varint,30,opt,name=missed,proto3" json:"missed,omitempty"`                                   // as fired
+	InFlight      bool        `protobuf:"varint,17,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	PauseUntilMs  int64       `protobuf:"varint,18,opt,name=pause_until_ms,json=pauseUntilMs,proto3" json:"pause_until_ms,omitempty"`    // when a pause ends by itself; 0: never
+	AnchorMs      int64       `protobuf:"varint,19,opt,name=anchor_ms,json=anchorMs,proto3" json:"anchor_ms,omitempty"`                  // where intervals begin
+	SentAtMs      int64       `protobuf:"varint,20,opt,name=sent_at_ms,json=sentAtMs,proto3" json:"sent_at_ms,omitempty"`                // when the occurrence at due_ms is sent: later than it by the timer's jitter
+	Skips         uint32      `protobuf:"varint,21,opt,name=skips,proto3" json:"skips,omitempty"`                                        // occurrences after the one in progress that are to be skipped
+	Passed        uint64      `protobuf:"varint,22,opt,name=passed,proto3" json:"passed,omitempty"`                                      // occurrences of the schedule that have ended: what max_occurrences counts
+	Manual        bool        `protobuf:"varint,23,opt,name=manual,proto3" json:"manual,omitempty"`                                      // the occurrence in progress was asked for by run
+	Asked         bool        `protobuf:"varint,24,opt,name=asked,proto3" json:"asked,omitempty"`                                        // of a row beside a timer: redriven or backfilled
+	BeganMs       int64       `protobuf:"varint,25,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`                     // when the first attempt of the occurrence in progress was sent
+	Failures      []*Attempt  `protobuf:"bytes,26,rep,name=failures,proto3" json:"failures,omitempty"`                                   // attempts of the occurrence in progress that failed, the latest eight
+	Waits         []*Wait     `protobuf:"bytes,27,rep,name=waits,proto3" json:"waits,omitempty"`                                         // what has kept the occurrence that is next from beginning
+	Fired         uint64      `protobuf:"varint,28,opt,name=fired,proto3" json:"fired,omitempty"`                                        // of the ended ones; those that overlap each other are not counted here
+	Dead          uint64      `protobuf:"varint,29,opt,name=dead,proto3" json:"dead,omitempty"`                                          // as fired
+	Missed        uint64      `protobuf:"varint,30,opt,name=missed,proto3" json:"missed,omitempty"`                                      // as fired
+	PassToMs      int64       `protobuf:"varint,31,opt,name=pass_to_ms,json=passToMs,proto3" json:"pass_to_ms,omitempty"`                // occurrences due until then came due in a pause: they are skipped when the one in progress has ended
+	BacklogFromMs int64       `protobuf:"varint,32,opt,name=backlog_from_ms,json=backlogFromMs,proto3" json:"backlog_from_ms,omitempty"` // what is due from here to backlog_to_ms came due while an occurrence was in progress
+	BacklogToMs   int64       `protobuf:"varint,33,opt,name=backlog_to_ms,json=backlogToMs,proto3" json:"backlog_to_ms,omitempty"`
+	Answer        *KeptAnswer `protobuf:"bytes,34,opt,name=answer,proto3" json:"answer,omitempty"` // of a timer that is kept after its schedule has ended: the answer to its last occurrence
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -417,6 +421,86 @@ func (x *Timer) GetMissed() uint64 {
 	return 0
 }
 
+func (x *Timer) GetPassToMs() int64 {
+	if x != nil {
+		return x.PassToMs
+	}
+	return 0
+}
+
+func (x *Timer) GetBacklogFromMs() int64 {
+	if x != nil {
+		return x.BacklogFromMs
+	}
+	return 0
+}
+
+func (x *Timer) GetBacklogToMs() int64 {
+	if x != nil {
+		return x.BacklogToMs
+	}
+	return 0
+}
+
+func (x *Timer) GetAnswer() *KeptAnswer {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+type KeptAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ContentType   string                 `protobuf:"bytes,1,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	Payload       []byte                 `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeptAnswer) Reset() {
+	*x = KeptAnswer{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeptAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeptAnswer) ProtoMessage() {}
+
+func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeptAnswer.ProtoReflect.Descriptor instead.
+func (*KeptAnswer) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *KeptAnswer) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *KeptAnswer) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
 // Wait is a time in which an occurrence was due and could not begin, or be settled.
 type Wait struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -429,7 +513,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -441,7 +525,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -454,7 +538,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{1}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Wait) GetCause() string {
@@ -490,7 +574,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -502,7 +586,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -515,7 +599,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{2}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Attempt) GetSentMs() int64 {
@@ -577,7 +661,7 @@ type Spec struct {
 
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +673,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +686,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{3}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Spec) GetSchedule() string {
@@ -777,7 +861,7 @@ type CalendarRule struct {
 
 func (x *CalendarRule) Reset() {
 	*x = CalendarRule{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -789,7 +873,7 @@ func (x *CalendarRule) String() string {
 func (*CalendarRule) ProtoMessage() {}
 
 func (x *CalendarRule) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -802,7 +886,7 @@ func (x *CalendarRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarRule.ProtoReflect.Descriptor instead.
 func (*CalendarRule) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{4}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CalendarRule) GetOff() []string {
@@ -841,7 +925,7 @@ type Retry struct {
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -853,7 +937,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -866,7 +950,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{5}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Retry) GetAttempts() uint32 {
@@ -931,7 +1015,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1027,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1040,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{6}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Webhook) GetMethod() string {
@@ -1015,7 +1099,7 @@ type CreateRequest struct {
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1027,7 +1111,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1040,7 +1124,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{7}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CreateRequest) GetNamespace() string {
@@ -1130,7 +1214,7 @@ type Debounce struct {
 
 func (x *Debounce) Reset() {
 	*x = Debounce{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1226,7 @@ func (x *Debounce) String() string {
 func (*Debounce) ProtoMessage() {}
 
 func (x *Debounce) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1239,7 @@ func (x *Debounce) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Debounce.ProtoReflect.Descriptor instead.
 func (*Debounce) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{8}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Debounce) GetQuiet() *durationpb.Duration {
@@ -1182,7 +1266,7 @@ type Throttle struct {
 
 func (x *Throttle) Reset() {
 	*x = Throttle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1278,7 @@ func (x *Throttle) String() string {
 func (*Throttle) ProtoMessage() {}
 
 func (x *Throttle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1291,7 @@ func (x *Throttle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttle.ProtoReflect.Descriptor instead.
 func (*Throttle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{9}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Throttle) GetEvery() *durationpb.Duration {
@@ -1228,7 +1312,7 @@ type BatchCreateRequest struct {
 
 func (x *BatchCreateRequest) Reset() {
 	*x = BatchCreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1240,7 +1324,7 @@ func (x *BatchCreateRequest) String() string {
 func (*BatchCreateRequest) ProtoMessage() {}
 
 func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1253,7 +1337,7 @@ func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateRequest.ProtoReflect.Descriptor instead.
 func (*BatchCreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{10}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *BatchCreateRequest) GetNamespace() string {
@@ -1287,7 +1371,7 @@ type NewTimer struct {
 
 func (x *NewTimer) Reset() {
 	*x = NewTimer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1299,7 +1383,7 @@ func (x *NewTimer) String() string {
 func (*NewTimer) ProtoMessage() {}
 
 func (x *NewTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1312,7 +1396,7 @@ func (x *NewTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewTimer.ProtoReflect.Descriptor instead.
 func (*NewTimer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{11}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *NewTimer) GetName() string {
@@ -1338,7 +1422,7 @@ type BatchCreateResponse struct {
 
 func (x *BatchCreateResponse) Reset() {
 	*x = BatchCreateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1350,7 +1434,7 @@ func (x *BatchCreateResponse) String() string {
 func (*BatchCreateResponse) ProtoMessage() {}
 
 func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1363,7 +1447,7 @@ func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateResponse.ProtoReflect.Descriptor instead.
 func (*BatchCreateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{12}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *BatchCreateResponse) GetCreated() []*Created {
@@ -1387,7 +1471,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1483,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1496,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{13}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Created) GetName() string {
@@ -1470,7 +1554,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1482,7 +1566,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1495,7 +1579,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{14}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Problem) GetCode() string {
@@ -1544,7 +1628,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1556,7 +1640,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +1653,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{15}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -1608,7 +1692,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1620,7 +1704,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1633,7 +1717,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{16}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Filter) GetNamespace() string {
@@ -1696,7 +1780,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1708,7 +1792,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1721,7 +1805,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{17}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListRequest) GetFilter() *Filter {
@@ -1755,7 +1839,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1767,7 +1851,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1780,7 +1864,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{18}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListResponse) GetTimers() []*Timer {
@@ -1806,7 +1890,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1818,7 +1902,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1831,7 +1915,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{19}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CountRequest) GetFilter() *Filter {
@@ -1850,7 +1934,7 @@ type CountResponse struct {
 
 func (x *CountResponse) Reset() {
 	*x = CountResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1862,7 +1946,7 @@ func (x *CountResponse) String() string {
 func (*CountResponse) ProtoMessage() {}
 
 func (x *CountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1875,7 +1959,7 @@ func (x *CountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
 func (*CountResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{20}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CountResponse) GetCount() int64 {
@@ -1896,7 +1980,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1908,7 +1992,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1921,7 +2005,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{21}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -1955,7 +2039,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1967,7 +2051,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1980,7 +2064,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{22}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DeleteResponse) GetInFlight() bool {
@@ -2009,7 +2093,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2021,7 +2105,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2034,7 +2118,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{23}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -2075,7 +2159,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2087,7 +2171,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2100,7 +2184,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{24}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ResumeRequest) GetNamespace() string {
@@ -2127,7 +2211,7 @@ type RunRequest struct {
 
 func (x *RunRequest) Reset() {
 	*x = RunRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2139,7 +2223,7 @@ func (x *RunRequest) String() string {
 func (*RunRequest) ProtoMessage() {}
 
 func (x *RunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2152,7 +2236,7 @@ func (x *RunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRequest.ProtoReflect.Descriptor instead.
 func (*RunRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{25}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RunRequest) GetNamespace() string {
@@ -2179,7 +2263,7 @@ type RunResponse struct {
 
 func (x *RunResponse) Reset() {
 	*x = RunResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2191,7 +2275,7 @@ func (x *RunResponse) String() string {
 func (*RunResponse) ProtoMessage() {}
 
 func (x *RunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2204,7 +2288,7 @@ func (x *RunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResponse.ProtoReflect.Descriptor instead.
 func (*RunResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{26}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RunResponse) GetFireId() string {
@@ -2233,7 +2317,7 @@ type SkipRequest struct {
 
 func (x *SkipRequest) Reset() {
 	*x = SkipRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2245,7 +2329,7 @@ func (x *SkipRequest) String() string {
 func (*SkipRequest) ProtoMessage() {}
 
 func (x *SkipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2258,7 +2342,7 @@ func (x *SkipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipRequest.ProtoReflect.Descriptor instead.
 func (*SkipRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{27}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SkipRequest) GetNamespace() string {
@@ -2301,7 +2385,7 @@ type RescheduleRequest struct {
 
 func (x *RescheduleRequest) Reset() {
 	*x = RescheduleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2313,7 +2397,7 @@ func (x *RescheduleRequest) String() string {
 func (*RescheduleRequest) ProtoMessage() {}
 
 func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2326,7 +2410,7 @@ func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescheduleRequest.ProtoReflect.Descriptor instead.
 func (*RescheduleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{28}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RescheduleRequest) GetNamespace() string {
@@ -2377,7 +2461,7 @@ type When struct {
 
 func (x *When) Reset() {
 	*x = When{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2389,7 +2473,7 @@ func (x *When) String() string {
 func (*When) ProtoMessage() {}
 
 func (x *When) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2402,7 +2486,7 @@ func (x *When) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use When.ProtoReflect.Descriptor instead.
 func (*When) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{29}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *When) GetSchedule() string {
@@ -2495,7 +2579,7 @@ type BackfillRequest struct {
 
 func (x *BackfillRequest) Reset() {
 	*x = BackfillRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2507,7 +2591,7 @@ func (x *BackfillRequest) String() string {
 func (*BackfillRequest) ProtoMessage() {}
 
 func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2520,7 +2604,7 @@ func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{30}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BackfillRequest) GetNamespace() string {
@@ -2569,7 +2653,7 @@ type BackfillResponse struct {
 
 func (x *BackfillResponse) Reset() {
 	*x = BackfillResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2581,7 +2665,7 @@ func (x *BackfillResponse) String() string {
 func (*BackfillResponse) ProtoMessage() {}
 
 func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2594,7 +2678,7 @@ func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillResponse.ProtoReflect.Descriptor instead.
 func (*BackfillResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{31}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *BackfillResponse) GetCount() uint64 {
@@ -2629,7 +2713,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2641,7 +2725,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2654,7 +2738,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{32}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -2692,7 +2776,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2704,7 +2788,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2717,7 +2801,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{33}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ExplainResponse) GetSummary() string {
@@ -2775,7 +2859,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2787,7 +2871,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2800,7 +2884,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{34}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Reason) GetCode() string {
@@ -2839,7 +2923,7 @@ type Coming struct {
 
 func (x *Coming) Reset() {
 	*x = Coming{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2851,7 +2935,7 @@ func (x *Coming) String() string {
 func (*Coming) ProtoMessage() {}
 
 func (x *Coming) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2864,7 +2948,7 @@ func (x *Coming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coming.ProtoReflect.Descriptor instead.
 func (*Coming) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{35}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Coming) GetDueMs() int64 {
@@ -2928,7 +3012,7 @@ type SimulateRequest struct {
 
 func (x *SimulateRequest) Reset() {
 	*x = SimulateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2940,7 +3024,7 @@ func (x *SimulateRequest) String() string {
 func (*SimulateRequest) ProtoMessage() {}
 
 func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2953,7 +3037,7 @@ func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateRequest.ProtoReflect.Descriptor instead.
 func (*SimulateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{36}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SimulateRequest) GetFilter() *Filter {
@@ -2995,7 +3079,7 @@ type SimulateResponse struct {
 
 func (x *SimulateResponse) Reset() {
 	*x = SimulateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3007,7 +3091,7 @@ func (x *SimulateResponse) String() string {
 func (*SimulateResponse) ProtoMessage() {}
 
 func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3020,7 +3104,7 @@ func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateResponse.ProtoReflect.Descriptor instead.
 func (*SimulateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{37}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SimulateResponse) GetFires() []*Coming {
@@ -3060,7 +3144,7 @@ type BulkRequest struct {
 
 func (x *BulkRequest) Reset() {
 	*x = BulkRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3072,7 +3156,7 @@ func (x *BulkRequest) String() string {
 func (*BulkRequest) ProtoMessage() {}
 
 func (x *BulkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3085,7 +3169,7 @@ func (x *BulkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkRequest.ProtoReflect.Descriptor instead.
 func (*BulkRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{38}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *BulkRequest) GetFilter() *Filter {
@@ -3158,7 +3242,7 @@ type BulkProgress struct {
 
 func (x *BulkProgress) Reset() {
 	*x = BulkProgress{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3170,7 +3254,7 @@ func (x *BulkProgress) String() string {
 func (*BulkProgress) ProtoMessage() {}
 
 func (x *BulkProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3183,7 +3267,7 @@ func (x *BulkProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkProgress.ProtoReflect.Descriptor instead.
 func (*BulkProgress) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{39}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *BulkProgress) GetMatched() uint64 {
@@ -3240,7 +3324,7 @@ type BulkFailure struct {
 
 func (x *BulkFailure) Reset() {
 	*x = BulkFailure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3252,7 +3336,7 @@ func (x *BulkFailure) String() string {
 func (*BulkFailure) ProtoMessage() {}
 
 func (x *BulkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3265,7 +3349,7 @@ func (x *BulkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
 func (*BulkFailure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{40}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *BulkFailure) GetName() string {
@@ -3307,7 +3391,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3319,7 +3403,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3332,7 +3416,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{41}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -3365,7 +3449,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3377,7 +3461,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3390,7 +3474,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{42}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -3413,7 +3497,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3425,7 +3509,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3438,7 +3522,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{43}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -3486,7 +3570,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3498,7 +3582,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3511,7 +3595,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{44}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Day) GetDate() string {
@@ -3540,7 +3624,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3552,7 +3636,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3565,7 +3649,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{45}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -3608,7 +3692,7 @@ type PutCalendarResponse struct {
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3620,7 +3704,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3633,7 +3717,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{46}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -3674,7 +3758,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3686,7 +3770,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3699,7 +3783,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{47}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -3725,7 +3809,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3737,7 +3821,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3750,7 +3834,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{48}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -3769,7 +3853,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3781,7 +3865,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3794,7 +3878,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{49}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -3814,7 +3898,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3826,7 +3910,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3839,7 +3923,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{50}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -3864,7 +3948,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3876,7 +3960,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3889,7 +3973,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{51}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{52}
 }
 
 type BackupRequest struct {
@@ -3900,7 +3984,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3912,7 +3996,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3925,7 +4009,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{52}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{53}
 }
 
 type BackupChunk struct {
@@ -3937,7 +4021,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3949,7 +4033,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3962,7 +4046,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{53}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -3980,7 +4064,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3992,7 +4076,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4005,7 +4089,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{54}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{55}
 }
 
 type AdvanceClockRequest struct {
@@ -4019,7 +4103,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4031,7 +4115,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4044,7 +4128,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{55}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -4080,7 +4164,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4092,7 +4176,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4105,7 +4189,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -4144,7 +4228,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4156,7 +4240,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4169,7 +4253,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
 }
 
 type ListNodesResponse struct {
@@ -4181,7 +4265,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4193,7 +4277,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4206,7 +4290,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -4235,7 +4319,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4247,7 +4331,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4260,7 +4344,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Node) GetId() string {
@@ -4348,7 +4432,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4360,7 +4444,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4373,7 +4457,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -4437,7 +4521,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4449,7 +4533,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4462,7 +4546,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -4521,7 +4605,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4533,7 +4617,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4546,7 +4630,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Record) GetNamespace() string {
@@ -4701,7 +4785,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4713,7 +4797,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4726,7 +4810,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -4767,7 +4851,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4779,7 +4863,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4792,7 +4876,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -4819,7 +4903,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4831,7 +4915,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4844,7 +4928,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -4871,7 +4955,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4883,7 +4967,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4896,7 +4980,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -4924,7 +5008,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4936,7 +5020,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4949,7 +5033,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -4981,7 +5065,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4993,7 +5077,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5006,7 +5090,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
 }
 
 type PurgeRequest struct {
@@ -5020,7 +5104,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5032,7 +5116,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5045,7 +5129,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -5077,7 +5161,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5089,7 +5173,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5102,7 +5186,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
 }
 
 type SubscribeRequest struct {
@@ -5120,7 +5204,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5132,7 +5216,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5145,7 +5229,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -5229,7 +5313,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5241,7 +5325,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5254,7 +5338,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -5288,7 +5372,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5300,7 +5384,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5313,7 +5397,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -5411,7 +5495,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5423,7 +5507,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5436,7 +5520,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -5474,7 +5558,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5486,7 +5570,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5499,7 +5583,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Called) GetId() string {
@@ -5558,7 +5642,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5570,7 +5654,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5583,7 +5667,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Open) GetNamespace() string {
@@ -5633,7 +5717,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5645,7 +5729,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5658,7 +5742,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -5701,7 +5785,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5713,7 +5797,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5726,7 +5810,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -5762,7 +5846,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5774,7 +5858,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5787,7 +5871,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -5828,7 +5912,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5840,7 +5924,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5853,7 +5937,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -5885,7 +5969,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5897,7 +5981,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5910,7 +5994,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -5945,7 +6029,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5957,7 +6041,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5970,7 +6054,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -5997,7 +6081,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6009,7 +6093,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6022,7 +6106,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Peer) GetId() string {
@@ -6061,7 +6145,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6073,7 +6157,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6086,7 +6170,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -6205,7 +6289,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6217,7 +6301,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6230,7 +6314,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -6326,7 +6410,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6338,7 +6422,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6351,7 +6435,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -6365,7 +6449,7 @@ var File_rouse_v1_rouse_proto protoreflect.FileDescriptor
 
 const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\n" +
-	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xd5\x06\n" +
+	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xed\a\n" +
 	"\x05Timer\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -6404,7 +6488,16 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x05waits\x18\x1b \x03(\v2\x0e.rouse.v1.WaitR\x05waits\x12\x14\n" +
 	"\x05fired\x18\x1c \x01(\x04R\x05fired\x12\x12\n" +
 	"\x04dead\x18\x1d \x01(\x04R\x04dead\x12\x16\n" +
-	"\x06missed\x18\x1e \x01(\x04R\x06missed\"J\n" +
+	"\x06missed\x18\x1e \x01(\x04R\x06missed\x12\x1c\n" +
+	"\n" +
+	"pass_to_ms\x18\x1f \x01(\x03R\bpassToMs\x12&\n" +
+	"\x0fbacklog_from_ms\x18  \x01(\x03R\rbacklogFromMs\x12\"\n" +
+	"\rbacklog_to_ms\x18! \x01(\x03R\vbacklogToMs\x12,\n" +
+	"\x06answer\x18\" \x01(\v2\x14.rouse.v1.KeptAnswerR\x06answer\"I\n" +
+	"\n" +
+	"KeptAnswer\x12!\n" +
+	"\fcontent_type\x18\x01 \x01(\tR\vcontentType\x12\x18\n" +
+	"\apayload\x18\x02 \x01(\fR\apayload\"J\n" +
 	"\x04Wait\x12\x14\n" +
 	"\x05cause\x18\x01 \x01(\tR\x05cause\x12\x17\n" +
 	"\afrom_ms\x18\x02 \x01(\x03R\x06fromMs\x12\x13\n" +
@@ -6952,267 +7045,269 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 93)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 94)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                      // 0: rouse.v1.Mode
 	(CallStatus)(0),                // 1: rouse.v1.CallStatus
 	(*Timer)(nil),                  // 2: rouse.v1.Timer
-	(*Wait)(nil),                   // 3: rouse.v1.Wait
-	(*Attempt)(nil),                // 4: rouse.v1.Attempt
-	(*Spec)(nil),                   // 5: rouse.v1.Spec
-	(*CalendarRule)(nil),           // 6: rouse.v1.CalendarRule
-	(*Retry)(nil),                  // 7: rouse.v1.Retry
-	(*Webhook)(nil),                // 8: rouse.v1.Webhook
-	(*CreateRequest)(nil),          // 9: rouse.v1.CreateRequest
-	(*Debounce)(nil),               // 10: rouse.v1.Debounce
-	(*Throttle)(nil),               // 11: rouse.v1.Throttle
-	(*BatchCreateRequest)(nil),     // 12: rouse.v1.BatchCreateRequest
-	(*NewTimer)(nil),               // 13: rouse.v1.NewTimer
-	(*BatchCreateResponse)(nil),    // 14: rouse.v1.BatchCreateResponse
-	(*Created)(nil),                // 15: rouse.v1.Created
-	(*Problem)(nil),                // 16: rouse.v1.Problem
-	(*GetRequest)(nil),             // 17: rouse.v1.GetRequest
-	(*Filter)(nil),                 // 18: rouse.v1.Filter
-	(*ListRequest)(nil),            // 19: rouse.v1.ListRequest
-	(*ListResponse)(nil),           // 20: rouse.v1.ListResponse
-	(*CountRequest)(nil),           // 21: rouse.v1.CountRequest
-	(*CountResponse)(nil),          // 22: rouse.v1.CountResponse
-	(*DeleteRequest)(nil),          // 23: rouse.v1.DeleteRequest
-	(*DeleteResponse)(nil),         // 24: rouse.v1.DeleteResponse
-	(*PauseRequest)(nil),           // 25: rouse.v1.PauseRequest
-	(*ResumeRequest)(nil),          // 26: rouse.v1.ResumeRequest
-	(*RunRequest)(nil),             // 27: rouse.v1.RunRequest
-	(*RunResponse)(nil),            // 28: rouse.v1.RunResponse
-	(*SkipRequest)(nil),            // 29: rouse.v1.SkipRequest
-	(*RescheduleRequest)(nil),      // 30: rouse.v1.RescheduleRequest
-	(*When)(nil),                   // 31: rouse.v1.When
-	(*BackfillRequest)(nil),        // 32: rouse.v1.BackfillRequest
-	(*BackfillResponse)(nil),       // 33: rouse.v1.BackfillResponse
-	(*ExplainRequest)(nil),         // 34: rouse.v1.ExplainRequest
-	(*ExplainResponse)(nil),        // 35: rouse.v1.ExplainResponse
-	(*Reason)(nil),                 // 36: rouse.v1.Reason
-	(*Coming)(nil),                 // 37: rouse.v1.Coming
-	(*SimulateRequest)(nil),        // 38: rouse.v1.SimulateRequest
-	(*SimulateResponse)(nil),       // 39: rouse.v1.SimulateResponse
-	(*BulkRequest)(nil),            // 40: rouse.v1.BulkRequest
-	(*BulkProgress)(nil),           // 41: rouse.v1.BulkProgress
-	(*BulkFailure)(nil),            // 42: rouse.v1.BulkFailure
-	(*ImportRequest)(nil),          // 43: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),         // 44: rouse.v1.ImportResponse
-	(*Calendar)(nil),               // 45: rouse.v1.Calendar
-	(*Day)(nil),                    // 46: rouse.v1.Day
-	(*PutCalendarRequest)(nil),     // 47: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),    // 48: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),     // 49: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),   // 50: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),  // 51: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),  // 52: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil), // 53: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),          // 54: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),            // 55: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),        // 56: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),    // 57: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                  // 58: rouse.v1.Clock
-	(*ListNodesRequest)(nil),       // 59: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),      // 60: rouse.v1.ListNodesResponse
-	(*Node)(nil),                   // 61: rouse.v1.Node
-	(*PreviewRequest)(nil),         // 62: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),        // 63: rouse.v1.PreviewResponse
-	(*Record)(nil),                 // 64: rouse.v1.Record
-	(*ListRecordsRequest)(nil),     // 65: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 66: rouse.v1.ListRecordsResponse
-	(*FollowRecordsRequest)(nil),   // 67: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),  // 68: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),         // 69: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),        // 70: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),           // 71: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),          // 72: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),       // 73: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                  // 74: rouse.v1.Leave
-	(*CallRequest)(nil),            // 75: rouse.v1.CallRequest
-	(*FetchRequest)(nil),           // 76: rouse.v1.FetchRequest
-	(*Called)(nil),                 // 77: rouse.v1.Called
-	(*Open)(nil),                   // 78: rouse.v1.Open
-	(*Settle)(nil),                 // 79: rouse.v1.Settle
-	(*Answer)(nil),                 // 80: rouse.v1.Answer
-	(*Failure)(nil),                // 81: rouse.v1.Failure
-	(*Extension)(nil),              // 82: rouse.v1.Extension
-	(*SubscribeResponse)(nil),      // 83: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                  // 84: rouse.v1.Peers
-	(*Peer)(nil),                   // 85: rouse.v1.Peer
-	(*Fire)(nil),                   // 86: rouse.v1.Fire
-	(*ReportRequest)(nil),          // 87: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),         // 88: rouse.v1.ReportResponse
-	nil,                            // 89: rouse.v1.Spec.LabelsEntry
-	nil,                            // 90: rouse.v1.Webhook.HeadersEntry
-	nil,                            // 91: rouse.v1.Filter.LabelsEntry
-	nil,                            // 92: rouse.v1.CallRequest.LabelsEntry
-	nil,                            // 93: rouse.v1.Open.LabelsEntry
-	nil,                            // 94: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),    // 95: google.protobuf.Duration
+	(*KeptAnswer)(nil),             // 3: rouse.v1.KeptAnswer
+	(*Wait)(nil),                   // 4: rouse.v1.Wait
+	(*Attempt)(nil),                // 5: rouse.v1.Attempt
+	(*Spec)(nil),                   // 6: rouse.v1.Spec
+	(*CalendarRule)(nil),           // 7: rouse.v1.CalendarRule
+	(*Retry)(nil),                  // 8: rouse.v1.Retry
+	(*Webhook)(nil),                // 9: rouse.v1.Webhook
+	(*CreateRequest)(nil),          // 10: rouse.v1.CreateRequest
+	(*Debounce)(nil),               // 11: rouse.v1.Debounce
+	(*Throttle)(nil),               // 12: rouse.v1.Throttle
+	(*BatchCreateRequest)(nil),     // 13: rouse.v1.BatchCreateRequest
+	(*NewTimer)(nil),               // 14: rouse.v1.NewTimer
+	(*BatchCreateResponse)(nil),    // 15: rouse.v1.BatchCreateResponse
+	(*Created)(nil),                // 16: rouse.v1.Created
+	(*Problem)(nil),                // 17: rouse.v1.Problem
+	(*GetRequest)(nil),             // 18: rouse.v1.GetRequest
+	(*Filter)(nil),                 // 19: rouse.v1.Filter
+	(*ListRequest)(nil),            // 20: rouse.v1.ListRequest
+	(*ListResponse)(nil),           // 21: rouse.v1.ListResponse
+	(*CountRequest)(nil),           // 22: rouse.v1.CountRequest
+	(*CountResponse)(nil),          // 23: rouse.v1.CountResponse
+	(*DeleteRequest)(nil),          // 24: rouse.v1.DeleteRequest
+	(*DeleteResponse)(nil),         // 25: rouse.v1.DeleteResponse
+	(*PauseRequest)(nil),           // 26: rouse.v1.PauseRequest
+	(*ResumeRequest)(nil),          // 27: rouse.v1.ResumeRequest
+	(*RunRequest)(nil),             // 28: rouse.v1.RunRequest
+	(*RunResponse)(nil),            // 29: rouse.v1.RunResponse
+	(*SkipRequest)(nil),            // 30: rouse.v1.SkipRequest
+	(*RescheduleRequest)(nil),      // 31: rouse.v1.RescheduleRequest
+	(*When)(nil),                   // 32: rouse.v1.When
+	(*BackfillRequest)(nil),        // 33: rouse.v1.BackfillRequest
+	(*BackfillResponse)(nil),       // 34: rouse.v1.BackfillResponse
+	(*ExplainRequest)(nil),         // 35: rouse.v1.ExplainRequest
+	(*ExplainResponse)(nil),        // 36: rouse.v1.ExplainResponse
+	(*Reason)(nil),                 // 37: rouse.v1.Reason
+	(*Coming)(nil),                 // 38: rouse.v1.Coming
+	(*SimulateRequest)(nil),        // 39: rouse.v1.SimulateRequest
+	(*SimulateResponse)(nil),       // 40: rouse.v1.SimulateResponse
+	(*BulkRequest)(nil),            // 41: rouse.v1.BulkRequest
+	(*BulkProgress)(nil),           // 42: rouse.v1.BulkProgress
+	(*BulkFailure)(nil),            // 43: rouse.v1.BulkFailure
+	(*ImportRequest)(nil),          // 44: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),         // 45: rouse.v1.ImportResponse
+	(*Calendar)(nil),               // 46: rouse.v1.Calendar
+	(*Day)(nil),                    // 47: rouse.v1.Day
+	(*PutCalendarRequest)(nil),     // 48: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),    // 49: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),     // 50: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),   // 51: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),  // 52: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),  // 53: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil), // 54: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),          // 55: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),            // 56: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),        // 57: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),    // 58: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                  // 59: rouse.v1.Clock
+	(*ListNodesRequest)(nil),       // 60: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),      // 61: rouse.v1.ListNodesResponse
+	(*Node)(nil),                   // 62: rouse.v1.Node
+	(*PreviewRequest)(nil),         // 63: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),        // 64: rouse.v1.PreviewResponse
+	(*Record)(nil),                 // 65: rouse.v1.Record
+	(*ListRecordsRequest)(nil),     // 66: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 67: rouse.v1.ListRecordsResponse
+	(*FollowRecordsRequest)(nil),   // 68: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),  // 69: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),         // 70: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),        // 71: rouse.v1.RedriveResponse
+	(*PurgeRequest)(nil),           // 72: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),          // 73: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),       // 74: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                  // 75: rouse.v1.Leave
+	(*CallRequest)(nil),            // 76: rouse.v1.CallRequest
+	(*FetchRequest)(nil),           // 77: rouse.v1.FetchRequest
+	(*Called)(nil),                 // 78: rouse.v1.Called
+	(*Open)(nil),                   // 79: rouse.v1.Open
+	(*Settle)(nil),                 // 80: rouse.v1.Settle
+	(*Answer)(nil),                 // 81: rouse.v1.Answer
+	(*Failure)(nil),                // 82: rouse.v1.Failure
+	(*Extension)(nil),              // 83: rouse.v1.Extension
+	(*SubscribeResponse)(nil),      // 84: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                  // 85: rouse.v1.Peers
+	(*Peer)(nil),                   // 86: rouse.v1.Peer
+	(*Fire)(nil),                   // 87: rouse.v1.Fire
+	(*ReportRequest)(nil),          // 88: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),         // 89: rouse.v1.ReportResponse
+	nil,                            // 90: rouse.v1.Spec.LabelsEntry
+	nil,                            // 91: rouse.v1.Webhook.HeadersEntry
+	nil,                            // 92: rouse.v1.Filter.LabelsEntry
+	nil,                            // 93: rouse.v1.CallRequest.LabelsEntry
+	nil,                            // 94: rouse.v1.Open.LabelsEntry
+	nil,                            // 95: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),    // 96: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
-	5,   // 0: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
-	4,   // 1: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
-	3,   // 2: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
-	89,  // 3: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
-	7,   // 4: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
-	8,   // 5: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
-	6,   // 6: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	95,  // 7: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	95,  // 8: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	95,  // 9: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	95,  // 10: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
-	95,  // 11: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	95,  // 12: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	95,  // 13: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	95,  // 14: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	95,  // 15: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	90,  // 16: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	95,  // 17: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
-	5,   // 18: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
-	0,   // 19: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
-	10,  // 20: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
-	11,  // 21: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	95,  // 22: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	95,  // 23: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	95,  // 24: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
-	0,   // 25: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
-	13,  // 26: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
-	5,   // 27: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
-	15,  // 28: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
-	16,  // 29: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	91,  // 30: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
-	18,  // 31: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
-	2,   // 32: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
-	18,  // 33: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	31,  // 34: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
-	6,   // 35: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	95,  // 36: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	95,  // 37: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
-	37,  // 38: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
-	36,  // 39: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
-	2,   // 40: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	64,  // 41: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
-	37,  // 42: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
-	18,  // 43: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
-	37,  // 44: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
-	18,  // 45: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
-	31,  // 46: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	42,  // 47: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	16,  // 48: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	2,   // 49: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	45,  // 50: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
-	0,   // 51: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	15,  // 52: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	46,  // 53: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	46,  // 54: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	45,  // 55: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	45,  // 56: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	95,  // 57: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	95,  // 58: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	61,  // 59: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	5,   // 60: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	37,  // 61: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	4,   // 62: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	64,  // 63: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	64,  // 64: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	78,  // 65: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	79,  // 66: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	74,  // 67: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	95,  // 68: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	95,  // 69: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	95,  // 70: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	95,  // 71: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	92,  // 72: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	95,  // 73: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
-	1,   // 74: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	93,  // 75: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	81,  // 76: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	82,  // 77: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	80,  // 78: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	95,  // 79: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	95,  // 80: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	86,  // 81: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	84,  // 82: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	85,  // 83: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	85,  // 84: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	94,  // 85: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	81,  // 86: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	95,  // 87: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	9,   // 88: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	12,  // 89: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	12,  // 90: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	17,  // 91: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	19,  // 92: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	21,  // 93: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	23,  // 94: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	25,  // 95: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	26,  // 96: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	27,  // 97: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	29,  // 98: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	30,  // 99: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	32,  // 100: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	34,  // 101: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	38,  // 102: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	40,  // 103: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	43,  // 104: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	62,  // 105: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	65,  // 106: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	67,  // 107: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	69,  // 108: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	71,  // 109: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	47,  // 110: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	49,  // 111: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	50,  // 112: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	52,  // 113: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	54,  // 114: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	56,  // 115: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	57,  // 116: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	59,  // 117: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	73,  // 118: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	87,  // 119: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	75,  // 120: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	76,  // 121: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	2,   // 122: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	14,  // 123: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	14,  // 124: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	2,   // 125: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	20,  // 126: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	22,  // 127: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	24,  // 128: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	2,   // 129: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	2,   // 130: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	28,  // 131: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	2,   // 132: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	2,   // 133: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	33,  // 134: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	35,  // 135: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	39,  // 136: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	41,  // 137: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	44,  // 138: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	63,  // 139: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	66,  // 140: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	68,  // 141: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	70,  // 142: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	72,  // 143: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	48,  // 144: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	45,  // 145: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	51,  // 146: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	53,  // 147: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	55,  // 148: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	58,  // 149: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	58,  // 150: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	60,  // 151: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	83,  // 152: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	88,  // 153: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	77,  // 154: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	77,  // 155: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	122, // [122:156] is the sub-list for method output_type
-	88,  // [88:122] is the sub-list for method input_type
-	88,  // [88:88] is the sub-list for extension type_name
-	88,  // [88:88] is the sub-list for extension extendee
-	0,   // [0:88] is the sub-list for field type_name
+	6,   // 0: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
+	5,   // 1: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
+	4,   // 2: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
+	3,   // 3: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
+	90,  // 4: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	8,   // 5: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
+	9,   // 6: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
+	7,   // 7: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
+	96,  // 8: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	96,  // 9: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	96,  // 10: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	96,  // 11: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	96,  // 12: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	96,  // 13: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	96,  // 14: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	96,  // 15: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	96,  // 16: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	91,  // 17: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	96,  // 18: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	6,   // 19: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
+	0,   // 20: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
+	11,  // 21: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
+	12,  // 22: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
+	96,  // 23: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	96,  // 24: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	96,  // 25: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	0,   // 26: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
+	14,  // 27: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
+	6,   // 28: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
+	16,  // 29: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
+	17,  // 30: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
+	92,  // 31: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	19,  // 32: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
+	2,   // 33: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
+	19,  // 34: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
+	32,  // 35: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	7,   // 36: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
+	96,  // 37: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	96,  // 38: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	38,  // 39: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	37,  // 40: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	2,   // 41: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
+	65,  // 42: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	38,  // 43: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	19,  // 44: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
+	38,  // 45: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	19,  // 46: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
+	32,  // 47: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	43,  // 48: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	17,  // 49: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	2,   // 50: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	46,  // 51: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	0,   // 52: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
+	16,  // 53: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	47,  // 54: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	47,  // 55: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	46,  // 56: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	46,  // 57: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	96,  // 58: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	96,  // 59: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	62,  // 60: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	6,   // 61: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	38,  // 62: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	5,   // 63: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	65,  // 64: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	65,  // 65: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	79,  // 66: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	80,  // 67: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	75,  // 68: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	96,  // 69: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	96,  // 70: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	96,  // 71: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	96,  // 72: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	93,  // 73: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	96,  // 74: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 75: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	94,  // 76: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	82,  // 77: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	83,  // 78: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	81,  // 79: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	96,  // 80: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	96,  // 81: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	87,  // 82: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	85,  // 83: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	86,  // 84: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	86,  // 85: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	95,  // 86: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	82,  // 87: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	96,  // 88: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	10,  // 89: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	13,  // 90: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	13,  // 91: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	18,  // 92: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	20,  // 93: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	22,  // 94: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	24,  // 95: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	26,  // 96: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	27,  // 97: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	28,  // 98: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	30,  // 99: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	31,  // 100: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	33,  // 101: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	35,  // 102: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	39,  // 103: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	41,  // 104: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	44,  // 105: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	63,  // 106: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	66,  // 107: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	68,  // 108: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	70,  // 109: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	72,  // 110: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	48,  // 111: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	50,  // 112: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	51,  // 113: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	53,  // 114: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	55,  // 115: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	57,  // 116: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	58,  // 117: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	60,  // 118: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	74,  // 119: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	88,  // 120: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	76,  // 121: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	77,  // 122: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	2,   // 123: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	15,  // 124: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	15,  // 125: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	2,   // 126: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	21,  // 127: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	23,  // 128: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	25,  // 129: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	2,   // 130: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	2,   // 131: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	29,  // 132: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	2,   // 133: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	2,   // 134: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	34,  // 135: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	36,  // 136: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	40,  // 137: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	42,  // 138: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	45,  // 139: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	64,  // 140: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	67,  // 141: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	69,  // 142: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	71,  // 143: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	73,  // 144: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	49,  // 145: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	46,  // 146: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	52,  // 147: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	54,  // 148: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	56,  // 149: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	59,  // 150: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	59,  // 151: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	61,  // 152: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	84,  // 153: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	89,  // 154: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	78,  // 155: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	78,  // 156: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	123, // [123:157] is the sub-list for method output_type
+	89,  // [89:123] is the sub-list for method input_type
+	89,  // [89:89] is the sub-list for extension type_name
+	89,  // [89:89] is the sub-list for extension extendee
+	0,   // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -7220,17 +7315,17 @@ func file_rouse_v1_rouse_proto_init() {
 	if File_rouse_v1_rouse_proto != nil {
 		return
 	}
-	file_rouse_v1_rouse_proto_msgTypes[7].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[8].OneofWrappers = []any{
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[71].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[72].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[85].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[86].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -7241,7 +7336,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   93,
+			NumMessages:   94,
 			NumExtensions: 0,
 			NumServices:   5,
 		},
