@@ -44,13 +44,13 @@ func (c *workCmd) Run(a *app) error {
 	})
 }
 
-// runCommand runs a command with its input, and returns what it printed. It is killed when ctx ends.
+// runCommand runs a command with its input, and returns what it printed by a second after its end. It is killed when ctx ends.
 func runCommand(ctx context.Context, command []string, in []byte, errOut io.Writer) ([]byte, error) {
 	var out limited
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &out, errOut
 	cmd.WaitDelay = time.Second // what it has started may have its output, and live on
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return nil, fmt.Errorf("%s: %w", command[0], err)
 	}
 	return out.text, nil

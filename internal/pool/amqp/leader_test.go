@@ -57,6 +57,7 @@ func TestTwoControllers(t *testing.T) {
 		}
 	})
 	h.eventually("the second one stands by", func() bool { return strings.Contains(h.log.String(), "stands by") })
+	h.eventually("it names the leader", func() bool { return other.State() == pool.StateStandingBy && other.Leader() == self() })
 	for i := range 5 {
 		c.call(fmt.Sprint("b", i), "x", "ok", "x")
 	}
@@ -71,8 +72,8 @@ func TestTwoControllers(t *testing.T) {
 	if status, _, _ := c.answer(cold); status != "ok" {
 		t.Errorf("it is answered %q", status)
 	}
-	if !other.manager.View().Leads {
-		t.Error("nobody leads")
+	if !other.manager.View().Leads || other.Leader() != self() {
+		t.Errorf("the other one leads: %v; it names %q as the leader", other.manager.View().Leads, other.Leader())
 	}
 
 	// The first one comes back, and lets its workers go, as those are the other one's matter now.

@@ -47,10 +47,16 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	}
 	key = strings.Clone(key) // it is a part of the timer's row
 	p := s.pool(name)
-	switch {
-	case p == nil:
+	if p == nil {
 		d.all(unknown)
 		return
+	}
+	came := s.opts.Now()
+	d.settle = func(i int, o rouse.Outcome) {
+		p.ended(key, &fires[i], o, came)
+		settle(i, o)
+	}
+	switch {
 	case s.life.Err() != nil || ctx.Err() != nil:
 		d.all(stopping)
 		return
@@ -59,6 +65,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		d.all(tooMany)
 		return
 	}
+	settled := d.settle
 	d.settle = func(i int, o rouse.Outcome) {
 		s.held.Add(-1)
 		if o.Verdict == rouse.Rejected && o.Code == 0 {
@@ -67,14 +74,14 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		if o.Verdict == rouse.Done {
 			s.opts.Answered(&fires[i], o.Answer)
 		}
-		p.ended(key, &fires[i], o)
-		settle(i, o)
+		settled(i, o)
 	}
 	p.take(key, d)()
 }
 
-// ended notes what a worker did with a request.
-func (p *Pool) ended(key string, f *rouse.Fire, o rouse.Outcome) {
+// ended notes what became of a request that came at a time.
+func (p *Pool) ended(key string, f *rouse.Fire, o rouse.Outcome, came rouse.Instant) {
+	args := []any{"key", key, "namespace", f.Namespace, "timer", f.Name, "attempt", f.Attempt, "why", o.Detail}
 	switch o.Verdict {
 	case rouse.Done, rouse.Rejected:
 		p.mu.Lock()
@@ -83,9 +90,22 @@ func (p *Pool) ended(key string, f *rouse.Fire, o rouse.Outcome) {
 		if term != nil {
 			term.Note(key, pool.RequestDone)
 		}
+	case rouse.Deferred:
+		if p.expires(f, o.After, came) {
+			p.lines.Warn(p.manager.Log(), "a request expires: no worker takes it before its deadline", args...)
+		}
 	}
 	if o.Verdict == rouse.Rejected || o.Verdict == rouse.Failed {
-		p.lines.Warn(p.manager.Log(), "a worker did not answer a request", "key", key, "namespace", f.Namespace, "timer", f.Name, "attempt", f.Attempt,
-			"rejected", o.Verdict == rouse.Rejected, "why", o.Detail)
+		p.lines.Warn(p.manager.Log(), "a worker did not answer a request", append(args, "rejected", o.Verdict == rouse.Rejected)...)
 	}
+}
+
+// expires reports whether the deadline of a request is over when the engine looks at it again, after a time. A request that came after its
+// deadline was sent although that had passed, so it does not count.
+func (p *Pool) expires(f *rouse.Fire, after time.Duration, came rouse.Instant) bool {
+	if f.Spec.Deadline == 0 || f.Manual {
+		return false
+	}
+	deadline := f.At.Add(f.Spec.Deadline)
+	return came <= deadline && p.sink.opts.Now().Add(after) > deadline
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -39,6 +38,7 @@ type world struct {
 	owned     int  // groups that a namespace may have
 	extends   bool // workers ask for more time for what they hang with
 	kills     bool // what is drained ends at once
+	log       text
 
 	mu      sync.Mutex
 	workers map[string]*worker // by key
@@ -53,6 +53,30 @@ const (
 	unbindDelay = 10 * time.Second
 	stopDelay   = 5 * time.Second
 )
+
+// text collects what is logged.
+type text struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *text) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// lines returns how many lines have a text.
+func (l *text) lines(part string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.b.String()) {
+		if strings.Contains(line, part) {
+			n++
+		}
+	}
+	return n
+}
 
 // inWorld runs a test in a world.
 func inWorld(t *testing.T, o Options, prewarm time.Duration, test func(w *world)) {
@@ -70,7 +94,7 @@ func inWorldOf(t *testing.T, o Options, w *world, test func(w *world)) {
 		w.workers, w.ended, w.at, w.begun = map[string]*worker{}, map[int]rouse.Outcome{}, map[int]time.Time{}, map[int]int{}
 		w.sink = New(o)
 		m, err := pool.NewManager(pool.Config{Name: "core", Delays: pool.Delays{Unbind: unbindDelay, Stop: stopDelay}, Driver: w, Limits: pool.Limits{NamespaceOwned: w.owned},
-			Timing: pool.Timing{Settle: time.Second, Rest: 10 * time.Millisecond}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Timing: pool.Timing{Settle: time.Second, Rest: 10 * time.Millisecond}, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 			Metrics: pool.NewRegistry(prometheus.NewRegistry()).Pool("core")})
 		if err != nil {
 			t.Fatal(err)
@@ -421,6 +445,46 @@ func TestWorkersThatNeverCome(t *testing.T) {
 			if o.Verdict != rouse.Deferred || late < 0 || late > 100*time.Millisecond || o.After > maxPutOff {
 				t.Errorf("request %d: %+v, %v after %v", i, o, late, want)
 			}
+		}
+	})
+}
+
+// TestExpiredRequestsAreLogged: one line tells of a request whose deadline passes before a worker takes it, wherever it waits by then, and
+// none of a request that has no deadline or is put off in time.
+func TestExpiredRequestsAreLogged(t *testing.T) {
+	const line = "a request expires"
+	deadline := func(after time.Duration) func(*rouse.Spec) {
+		return func(s *rouse.Spec) { s.Deadline = after }
+	}
+	inWorldOf(t, Options{Wait: 20 * time.Second, MaxHeld: 5}, &world{owned: 1}, func(w *world) {
+		w.boot = -1
+		expect := func(what string, n int) {
+			t.Helper()
+			if got := w.log.lines(line); got != n {
+				t.Errorf("%s: %d lines, not %d", what, got, n)
+			}
+		}
+		w.deliver("42", 1, deadline(3*time.Second))
+		w.deliver("42", 1, nil)
+		w.deliver("42", 1, deadline(time.Hour))
+		w.deliver("over the limit", 1, deadline(10*time.Second)) // it is put off for a second, and expires later
+		expect("at first", 0)
+		time.Sleep(30 * time.Second)
+		expect("the first one waited for a worker", 1)
+		w.deliver("over the limit", 1, deadline(500*time.Millisecond))
+		expect("it would come again too late", 2)
+		w.deliver("42", 5, nil)
+		w.deliver("42", 1, deadline(500*time.Millisecond))
+		expect("too many are in memory", 3)
+		time.Sleep(30 * time.Second)
+		now := rouse.Reached(time.Now())
+		late := rouse.Fire{At: now.Add(-time.Hour), Spec: &rouse.Spec{Deadline: time.Minute}}
+		if w.pool.expires(&late, time.Second, now) {
+			t.Error("a request expires that was sent after its deadline")
+		}
+		late.Manual = true
+		if w.pool.expires(&late, time.Second, late.At) {
+			t.Error("a run that a client asked for expires")
 		}
 	})
 }

@@ -25,6 +25,7 @@ var cases = map[string]func(*testing.T, place){
 	"ChangedSpecReplaces": changedSpec, "EndedAreAdopted": endedAreAdopted, "ForsakenAreRemoved": forsakenAreRemoved, "RemovedByHand": removedByHand,
 	"WhatCannotStart": cannotStart, "ReleaseLetsGo": releaseLetsGo, "CloseWaits": closeWaits, "SettingsArrive": settingsArrive, "NoImage": noImage,
 	"OneKeyAtATime": oneReplacement, "HalfReplaced": halfReplaced, "NeverStarted": neverStarted,
+	"PausesAreReset": pausesAreReset,
 }
 
 func runCases(t *testing.T, p place) {
@@ -443,5 +444,32 @@ func neverStarted(t *testing.T, p place) {
 		if one := until(t, d, "it runs", second(runs(1, w)))[0]; one.Starts != 2 {
 			t.Errorf("of %+v came %+v", before, one)
 		}
+	}
+}
+
+// pausesAreReset holds that a worker that waits is started when it is worth another try, also one whose pause an earlier manager has begun.
+func pausesAreReset(t *testing.T, p place) {
+	c := p.config(t)
+	c.FirstPause, c.LongestPause = time.Hour, 24*time.Hour
+	w := newWorld(t, &c)
+	waits := func(list []driver.Worker) bool { return len(list) == 1 && list[0].State == driver.Waiting }
+	first := open(t, c)
+	must(t, first.Ensure(t.Context(), group("k", 1)))
+	until(t, first, "it runs", second(runs(1, w)))
+	endAll(t, p, first)
+	until(t, first, "it waits", waits)
+	first.Retry()
+	if again := until(t, first, "it runs again", second(runs(1, w)))[0]; again.Starts != 2 {
+		t.Errorf("it runs as %+v", again)
+	}
+
+	crash(t, first)
+	endAll(t, p, first)
+	next := open(t, c)
+	must(t, next.Ensure(t.Context(), group("k", 1)))
+	until(t, next, "it waits", waits)
+	next.Retry()
+	if again := until(t, next, "it runs again", second(runs(1, w)))[0]; again.Starts != 3 {
+		t.Errorf("it runs as %+v", again)
 	}
 }

@@ -251,6 +251,13 @@ func TestPausesGrow(t *testing.T) {
 	if short.failures != 4 || long.failures != 1 {
 		t.Errorf("after a short life it has %d failures, after a long one %d", short.failures, long.failures)
 	}
+	d.Proved("k")
+	if e := d.ended(&box{id: "worked", key: "k", life: life{failures: 9}}, time.Now(), time.Second, ""); e.failures != 1 || time.Until(e.due) > time.Second {
+		t.Errorf("after a short life in which it has worked it has %d failures, and waits for %v", e.failures, time.Until(e.due))
+	}
+	if e := d.ended(&box{id: "again", key: "k", life: life{failures: 9}}, time.Now(), time.Second, ""); e.failures != 10 {
+		t.Errorf("after a life in which it has not, it has %d failures", e.failures)
+	}
 	if e := d.ended(&box{id: "c"}, time.Now().Add(time.Hour), 0, ""); time.Until(e.due) > time.Second {
 		t.Errorf("with an engine whose clock is fast, it waits for %v", time.Until(e.due))
 	}
