@@ -18,13 +18,13 @@ func TestCommandsOfWorkers(t *testing.T) {
 	}
 	large := strings.Repeat("x", rouse.MaxPayload)
 	for name, c := range map[string]struct{ in, script, out, fails string }{
-		"an answer":               {"hello", "tr a-z A-Z", "HELLO", ""},
-		"the largest one":         {large, "cat", large, ""},
-		"one that is larger":      {large, "cat; echo", "", errLongAnswer.Error()},
-		"one without an end":      {"", "exec yes", "", errLongAnswer.Error()},
-		"input that is not read":  {large, "echo done", "done\n", ""},
-		"a failure":               {"", "echo half; exit 7", "", "exit status 7"},
-		"a child that lives on":   {"", "sleep 3 & echo done", "done\n", ""},
+		"an answer":              {"hello", "tr a-z A-Z", "HELLO", ""},
+		"the largest one":        {large, "cat", large, ""},
+		"one that is larger":     {large, "cat; echo", "", errLongAnswer.Error()},
+		"one without an end":     {"", "exec yes", "", errLongAnswer.Error()},
+		"input that is not read": {large, "echo done", "done\n", ""},
+		"a failure":              {"", "echo half; exit 7", "", "exit status 7"},
+		"a child that lives on":  {"", "sleep 3 & echo done", "done\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,7 +8,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"github.com/rousehq/rouse/pool/driver/noop"
+	"github.com/rousehq/rouse/internal/pool/driver/noop"
 )
 
 // windows returns how many messages those that consume a queue may have at a time.
@@ -65,7 +65,9 @@ func TestSessionsThatEndAlike(t *testing.T) {
 			t.Errorf("request %d is answered %q", i, status)
 		}
 	}
-	h.eventually("orphans are taken together again", func() bool { return strings.Contains(fmt.Sprint(h.windows("core-orphan")), fmt.Sprint(h.ctl.config.OrphanWindow)) })
+	h.eventually("orphans are taken together again", func() bool {
+		return strings.Contains(fmt.Sprint(h.windows("core-orphan")), fmt.Sprint(h.ctl.config.OrphanWindow))
+	})
 	if h.ctl.careful() {
 		t.Error("it is careful still")
 	}
