@@ -145,6 +145,9 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	}
 	record := to.ended(occ, o, sent, now)
 	to.Fired++
+	if !occ.Manual {
+		to.ConsecutiveDead = 0
+	}
 	step := to.advance(occ, now, s)
 	if step.To != nil && step.To.Over() {
 		step.To.Answer = o.Answer.clean()
@@ -172,7 +175,7 @@ func (t *Timer) die(occ Occurrence, c Cause, o Outcome, sent, now Instant, s Sch
 	dead := *t
 	dead.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, occ.Due, occ.Manual)
 	dead.Due, dead.Runs, dead.Manual, dead.Skips = occ.Due, nil, occ.Manual, 0
-	dead.Paused, dead.Reason, dead.Until = false, "", 0 // the pause is the timer's
+	dead.unpause() // the pause is the timer's
 	if occ.Manual {
 		dead.Runs = []Instant{occ.Due}
 	}
@@ -183,7 +186,11 @@ func (t *Timer) die(occ Occurrence, c Cause, o Outcome, sent, now Instant, s Sch
 		return Step{To: &dead, Log: []Record{record}}
 	}
 	t.Dead++
+	stops := t.buried(occ)
 	step := t.advance(occ, now, s)
+	if stops && step.To != nil {
+		step.To.stopAfterDead(detail(o))
+	}
 	step.Beside = &dead
 	step.Log = append([]Record{record}, step.Log...)
 	return step
@@ -302,8 +309,8 @@ func (t *Timer) settled(now Instant, s Schedule, log []Record, b streak) Step {
 
 // end keeps the row of a timer whose schedule has ended until its time is over.
 func (t *Timer) end(now Instant) {
-	t.Paused, t.Reason, t.Until, t.Skips = false, "", 0, 0
-	t.Visible = Never
+	t.unpause()
+	t.Skips, t.Visible = 0, Never
 	if t.Spec.Keep > 0 {
 		t.Visible = now.Add(t.Spec.Keep)
 	}
@@ -333,8 +340,7 @@ var UnknownDue = MaxInstant
 
 // stall pauses a timer whose next due time is not known.
 func (t *Timer) stall() {
-	t.Paused, t.Until = true, 0
-	t.Reason = fmt.Sprintf("its schedule takes more than %d steps to find the next occurrence: replace the timer or reschedule it", MaxScheduleSteps)
+	t.stop(PauseScheduleCost, fmt.Sprintf("its schedule takes more than %d steps to find the next occurrence: replace the timer or reschedule it", MaxScheduleSteps))
 }
 
 // rest returns when a timer with no attempt in progress needs attention.
@@ -575,7 +581,7 @@ func (t *Timer) beside(due, now Instant) Timer {
 	side := *t
 	side.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, due, false)
 	side.Due, side.Runs, side.Skips = due, nil, 0
-	side.Paused, side.Reason, side.Until = false, "", 0
+	side.unpause()
 	side.Attempts, side.Manual, side.Token, side.Began, side.LastError, side.Failures = 0, false, 0, 0, "", nil
 	side.Live, side.Asked, side.Waits, side.Backlog = true, false, nil, Span{}
 	side.Visible, side.Updated = now, now

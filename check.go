@@ -24,6 +24,7 @@ const (
 	MaxHeaderName  = 64
 	MaxHeaderValue = 1024
 	MaxAttempts    = 1000 // attempts
+	MaxPauseAfter  = 1000 // occurrences that end as dead letters in a row
 	MaxAlso        = 16   // further schedules
 	MaxExcept      = 64   // exceptions
 	MaxOccurrences = 1_000_000
@@ -167,11 +168,23 @@ func (s *Spec) checkPolicies(add func(field, value, wrong, cure string)) {
 	if s.Overlap != OverlapDefault && !s.Recurring() {
 		add("overlap", s.Overlap.String(), "does not go with a schedule of one occurrence", "leave it out")
 	}
+	s.checkPauseAfter(add)
 	if _, err := ParseCriticality(uint64(s.Criticality)); err != nil {
 		add("criticality", fmt.Sprint(s.Criticality), criticalityFault, criticalityCure)
 	}
 	if s.Keep > 0 {
 		span("keep", s.Keep, time.Millisecond, 20*year)
+	}
+}
+
+func (s *Spec) checkPauseAfter(add func(field, value, wrong, cure string)) {
+	switch n := fmt.Sprint(s.PauseAfter); {
+	case s.PauseAfter > MaxPauseAfter:
+		add("pause_after", n, "is too many", fmt.Sprintf("use at most %d", MaxPauseAfter))
+	case s.PauseAfter != 0 && !s.Recurring():
+		add("pause_after", n, "does not go with a schedule of one occurrence", "leave it out")
+	case s.PauseAfter != 0 && s.Overlap == OverlapAllow:
+		add("pause_after", n, "does not go with overlap: allow, whose occurrences end in no order", "use overlap wait or skip, or leave it out")
 	}
 }
 

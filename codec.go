@@ -32,6 +32,7 @@ const (
 	partAnswer               // Answer
 	partWaits                // Waits
 	partCounts               // Fired, Dead, Missed
+	partPause                // PauseAfter, ConsecutiveDead, PauseCause
 	partAll      = 1<<iota - 1
 )
 
@@ -122,6 +123,7 @@ func (t *Timer) parts() (parts uint64) {
 	has(partCritical, s.Criticality != 0)
 	has(partAnswer, t.Answer != nil)
 	has(partWaits, len(t.Waits) > 0)
+	has(partPause, s.PauseAfter != 0 || t.ConsecutiveDead != 0 || t.PauseCause != 0)
 	has(partCounts, t.Fired != 0 || t.Dead != 0 || t.Missed != 0)
 	return parts
 }
@@ -189,6 +191,10 @@ func (t *Timer) appendParts(b []byte) []byte {
 			b = binary.AppendUvarint(b, n)
 		}
 	}
+	if parts&partPause != 0 {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(s.PauseAfter)), uint64(t.ConsecutiveDead))
+		b = append(b, byte(t.PauseCause))
+	}
 	return b
 }
 
@@ -239,6 +245,9 @@ func (t *Timer) readParts(d *decoder) {
 	}
 	if parts&partCounts != 0 {
 		t.Fired, t.Dead, t.Missed = d.uvarint(), d.uvarint(), d.uvarint()
+	}
+	if parts&partPause != 0 {
+		s.PauseAfter, t.ConsecutiveDead, t.PauseCause = uint32(d.uvarint()), uint32(d.uvarint()), PauseCause(d.byte())
 	}
 }
 

@@ -25,7 +25,7 @@ func DraftSpec(row *Row) ([]byte, bool) {
 // Unreadable is a draft that no timer can be made of, or a row that this version cannot read: a paused timer whose reason tells why, for
 // people to look at, replace or delete.
 func Unreadable(row *Row, why error) Timer {
-	t := Timer{Key: row.Key, Bucket: row.Bucket, Generation: row.Generation, Revision: row.Revision, Paused: true, Reason: CleanText(why.Error(), MaxDetail),
+	t := Timer{Key: row.Key, Bucket: row.Bucket, Generation: row.Generation, Revision: row.Revision, Paused: true, PauseCause: PauseUnreadable, Reason: CleanText(why.Error(), MaxDetail),
 		Due: Never, Visible: Never, Live: row.State == StateFiring, Spec: Spec{Target: "unreadable:", Labels: row.Labels}}
 	if spec, ok := DraftSpec(row); ok {
 		t.Created, t.Updated, t.Anchor = row.Due, row.Due, row.Due

@@ -107,7 +107,7 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 	if t.Over() {
 		return fmt.Errorf("the schedule has ended: %w", ErrConflict)
 	}
-	t.Paused, t.Reason, t.Until, t.Updated = true, Shorten(reason, MaxDetail), until, now
+	t.Paused, t.Reason, t.Until, t.PauseCause, t.Updated = true, Shorten(reason, MaxDetail), until, PauseRequested, now
 	switch {
 	case t.Token != 0, t.Attempts != 0 && !t.parks(): // these go on
 	case t.Attempts != 0:
@@ -137,7 +137,8 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	}
 	t.waitedForPause(min(now, t.pauseEnds()))
 	until := min(now, t.pauseEnds()) // what comes due after the end of a pause fires, however late that end is noticed
-	t.Paused, t.Reason, t.Until, t.Updated = false, "", 0, now
+	t.unpause()
+	t.Updated = now
 	if begun := t.Attempts != 0 || t.Began != 0; busy || begun && !t.Manual {
 		t.PassTo = until // when it has ended, those that came due meanwhile are passed over
 		switch {
@@ -157,6 +158,16 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 		return Step{To: t, Log: log}
 	}
 	return t.settled(now, s, log, streak{})
+}
+
+// unpause makes the timer one that is not paused, and counts its dead letters again from none.
+func (t *Timer) unpause() {
+	t.Paused, t.Reason, t.Until, t.PauseCause, t.ConsecutiveDead = false, "", 0, PauseRequested, 0
+}
+
+// pauseAs pauses the timer as another one is.
+func (t *Timer) pauseAs(other *Timer) {
+	t.Paused, t.Reason, t.Until, t.PauseCause = true, other.Reason, other.Until, other.PauseCause
 }
 
 // waitedForPause notes a pause that is over as what a timer's only occurrence waited for. What it waited for after the pause may be
@@ -280,8 +291,8 @@ func (t *Timer) Reschedule(spec Spec, now Instant, s Schedule) (Timer, error) {
 	}
 	to.Bucket, to.Created = t.Bucket, t.Created
 	to.Ended, to.Fired, to.Dead, to.Missed = t.Ended, t.Fired, t.Dead, t.Missed
-	if t.Paused {
-		to.Paused, to.Reason, to.Until = true, t.Reason, t.Until
+	if t.Paused && t.PauseCause != PauseScheduleCost { // another schedule is the cure of that one
+		to.pauseAs(t)
 		to.Visible = to.rest()
 	}
 	return to, nil
@@ -304,6 +315,9 @@ func (t *Timer) Settle(now Instant) error {
 	}
 	if t.Anchor == 0 {
 		t.Anchor = t.Created
+	}
+	if !t.Paused {
+		t.PauseCause = PauseRequested
 	}
 	if err := t.checkState(); err != nil {
 		return err
@@ -471,7 +485,7 @@ func (c Coalesce) Merge(key Key, spec Spec, old *Timer, busy bool, now Instant) 
 	if old != nil {
 		t.Ended, t.Fired, t.Dead, t.Missed = old.Ended, old.Fired, old.Dead, old.Missed
 		if old.Paused {
-			t.Paused, t.Reason, t.Until = true, old.Reason, old.Until
+			t.pauseAs(old)
 		}
 	}
 	t.Visible = t.rest()

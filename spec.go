@@ -34,6 +34,10 @@ type Spec struct {
 	Keep     time.Duration // how long the row is kept when the schedule has ended; 0 is not at all, negative is for ever
 	Webhook  Webhook
 
+	// PauseAfter pauses the timer when so many of its occurrences in a row have ended as dead letters, until a client resumes it; 0 is
+	// never. Occurrences that are skipped or missed do not count, and do not end the row of dead letters.
+	PauseAfter uint32
+
 	// Criticality says which timers a store serves first when it must choose, from 0, the ordinary ones, to MaxCriticality. It does
 	// not matter while nothing is wrong: a store whose due index is gone finds the higher ones first, and may be told to run only
 	// those of at least some criticality until the index is back.
@@ -85,6 +89,6 @@ func (s *Spec) SetWhen(when *Spec) {
 	s.Schedule, s.Also, s.Except, s.Timezone, s.DST, s.Calendar = when.Schedule, when.Also, when.Except, when.Timezone, when.DST, when.Calendar
 	s.Start, s.End, s.TTL, s.MaxOccurrences, s.Jitter = when.Start, when.End, when.TTL, when.MaxOccurrences, when.Jitter
 	if !s.Recurring() {
-		s.Overlap = OverlapDefault // it has no meaning for one occurrence
+		s.Overlap, s.PauseAfter = OverlapDefault, 0 // they have no meaning for one occurrence
 	}
 }

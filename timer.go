@@ -53,12 +53,13 @@ type Timer struct {
 	Revision   uint64
 	Spec       Spec
 
-	Paused  bool
-	Reason  string  // why it is paused
-	Until   Instant // when the pause ends by itself; 0 is never
-	Created Instant
-	Updated Instant // by a client
-	Anchor  Instant // where a fixed interval's phase starts
+	Paused     bool
+	PauseCause PauseCause // why it is paused, for programs; Reason has the details, for people
+	Reason     string
+	Until      Instant // when the pause ends by itself; 0 is never
+	Created    Instant
+	Updated    Instant // by a client
+	Anchor     Instant // where a fixed interval's phase starts
 
 	Visible Instant   // when the row next needs attention
 	Due     Instant   // of the scheduled occurrence that is next or in progress; Never when the schedule has ended
@@ -82,6 +83,10 @@ type Timer struct {
 	// How many of the ended ones fired, ended as dead letters and were missed; the others were skipped. Occurrences that went their own
 	// way (OverlapAllow) are in none of these.
 	Fired, Dead, Missed uint64
+
+	// ConsecutiveDead is how many occurrences of the schedule have ended as dead letters since the last one that fired, or since the timer
+	// was resumed. It is counted for Spec.PauseAfter only.
+	ConsecutiveDead uint32
 
 	Answer *Answer // of a timer that is kept after its schedule has ended: what its last occurrence was answered, if anything
 

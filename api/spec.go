@@ -48,6 +48,7 @@ type Spec struct {
 	Keep          Keep              `json:"keep,omitzero"`     // how long the row is kept when the schedule has ended
 	Webhook       *Webhook          `json:"webhook,omitzero"`
 	Criticality   uint32            `json:"criticality,omitzero"` // 0 to 9: a store that must choose serves higher ones first
+	PauseAfter    uint32            `json:"pause_after,omitzero"` // pause the timer after so many dead letters in a row; 0 is never
 }
 
 // Retry says how often an occurrence is attempted, and when again. A zero Duration stands for the default, but a jitter of
@@ -111,7 +112,8 @@ func (o *When) Words() (rouse.Spec, error) {
 // white space between its tokens; any other in base64.
 func SpecOf(s *rouse.Spec) Spec {
 	o := Spec{When: WhenOf(s), Target: s.Target, ContentType: s.ContentType, Labels: s.Labels, Overlap: s.Overlap.String(),
-		Deadline: Duration(s.Deadline), Keep: Keep(s.Keep), Criticality: uint32(s.Criticality)}
+		Deadline: Duration(s.Deadline), Keep: Keep(s.Keep), Criticality: uint32(s.Criticality),
+		PauseAfter: s.PauseAfter}
 	switch {
 	case len(s.Payload) == 0:
 	case isJSON(s.ContentType) && !TooDeep(s.Payload, MaxDepth-payloadDepth) && jsontext.Value(s.Payload).IsValid():
@@ -151,6 +153,7 @@ func (o *Spec) Words() (rouse.Spec, error) {
 	s, err := o.When.Words()
 	note(err)
 	s.Target, s.ContentType, s.Labels, s.Deadline, s.Keep = o.Target, o.ContentType, o.Labels, time.Duration(o.Deadline), time.Duration(o.Keep)
+	s.PauseAfter = o.PauseAfter
 	if o.Payload != nil && o.PayloadBase64 != nil {
 		problems = append(problems, rouse.Problem{Field: "payload_base64", Wrong: "is given beside payload", Cure: "give one of them"})
 	}

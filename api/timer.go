@@ -19,6 +19,7 @@ type Timer struct {
 	Revision    uint64    `json:"revision"`
 	State       string    `json:"state"` // scheduled, retrying, accepted, paused or ended; firing or dead beside a timer
 	PauseReason string    `json:"pause_reason,omitzero"`
+	PauseCause  string    `json:"pause_cause,omitzero"` // requested, dead_letters, schedule_cost or unreadable
 	PauseUntil  Time      `json:"pause_until,omitzero"` // when the pause ends by itself
 	Created     Time      `json:"created,omitzero"`
 	Updated     Time      `json:"updated,omitzero"`
@@ -45,6 +46,8 @@ type Timer struct {
 	Answer      *Answer   `json:"answer,omitzero"`  // of a timer that is kept after its schedule has ended: the answer to its last occurrence
 	FireID      string    `json:"fire_id,omitzero"`
 
+	ConsecutiveDead uint32 `json:"consecutive_dead,omitzero"` // dead letters in a row, as pause_after counts them
+
 	// InFlight is in answers to creates only: an attempt of the generation that was replaced had started and may still arrive.
 	InFlight bool `json:"in_flight,omitzero"`
 }
@@ -67,12 +70,16 @@ func TimerOf(t *rouse.Timer) Timer {
 		State: t.State().String(), PauseReason: t.Reason, PauseUntil: TimeOf(t.Until), Created: TimeOf(t.Created), Updated: TimeOf(t.Updated),
 		Anchor: TimeOf(t.Anchor), Due: TimeOf(t.Due), SentAt: TimeOf(t.SentAt(t.Due)), Visible: TimeOf(t.Visible), Skips: t.Skips,
 		Attempts: t.Attempts, Manual: t.Manual, Asked: t.Asked, Began: TimeOf(t.Began), LastError: t.LastError, Failures: attemptsOf(t.Failures),
-		Waits: waitsOf(t.Waits), Ended: t.Ended, Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, Passed: t.Passed, PassTo: TimeOf(t.PassTo), FireID: t.Key.Fire}
+		Waits: waitsOf(t.Waits), Ended: t.Ended, Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, Passed: t.Passed, PassTo: TimeOf(t.PassTo), FireID: t.Key.Fire,
+		ConsecutiveDead: t.ConsecutiveDead}
 	if t.Backlog != (rouse.Span{}) {
 		o.Backlog = &Span{TimeOf(t.Backlog.From), TimeOf(t.Backlog.To)}
 	}
 	if a := t.Answer; a != nil {
 		o.Answer = &Answer{a.ContentType, a.Payload}
+	}
+	if t.Paused || t.PauseCause != 0 {
+		o.PauseCause = t.PauseCause.String()
 	}
 	for _, r := range t.Runs {
 		o.Runs = append(o.Runs, TimeOf(r))
@@ -110,12 +117,16 @@ func (o *Timer) Words() (rouse.Timer, error) {
 		Spec: spec, Paused: state == rouse.StatePaused, Reason: o.PauseReason, Until: o.PauseUntil.Instant(), Created: o.Created.Instant(),
 		Updated: o.Updated.Instant(), Anchor: o.Anchor.Instant(), Due: o.Due.orNever(), Visible: o.Visible.orNever(), Skips: o.Skips,
 		Attempts: o.Attempts, Manual: o.Manual, Asked: o.Asked, Began: o.Began.Instant(), LastError: o.LastError, Ended: o.Ended,
-		Fired: o.Fired, Dead: o.Dead, Missed: o.Missed, Passed: o.Passed, PassTo: o.PassTo.Instant(), Live: state == rouse.StateFiring}
+		Fired: o.Fired, Dead: o.Dead, Missed: o.Missed, Passed: o.Passed, PassTo: o.PassTo.Instant(), Live: state == rouse.StateFiring,
+		ConsecutiveDead: o.ConsecutiveDead}
 	if b := o.Backlog; b != nil {
 		t.Backlog = rouse.Span{From: b.From.Instant(), To: b.To.Instant()}
 	}
 	if a := o.Answer; a != nil {
 		t.Answer = &rouse.Answer{ContentType: a.ContentType, Payload: a.PayloadBase64}
+	}
+	if t.PauseCause, err = rouse.ParsePauseCause(o.PauseCause); err != nil {
+		return rouse.Timer{}, err
 	}
 	for _, r := range o.Runs {
 		t.Runs = append(t.Runs, r.Instant())

@@ -33,6 +33,7 @@ type metrics struct {
 	failures    *prometheus.CounterVec
 	shed        prometheus.Counter
 	conflicts   prometheus.Counter
+	paused      *prometheus.CounterVec // timers that paused themselves
 	refused     *prometheus.CounterVec
 	missed      prometheus.Counter
 	loads       *loads        // nil: nobody asks for them
@@ -65,6 +66,10 @@ func newMetrics(version string) *metrics {
 	m.conflicts = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_settle_conflicts_total", Help: "Settles that named an old revision and were made anew."})
 	m.missed = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_tick_missed_total",
 		Help: "Rows that the delayed clock of the tick strategy found unclaimed. Must be 0."})
+	m.paused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_timers_paused_total", Help: "Timers that paused themselves, by why."}, []string{"cause"})
+	for _, c := range []rouse.PauseCause{rouse.PauseDeadLetters, rouse.PauseScheduleCost} {
+		m.paused.WithLabelValues(c.String())
+	}
 	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_refused_total", Help: "Requests and connections that were refused because a limit was reached, or the store was away."}, []string{"limit"})
 	for _, limit := range server.Limits {
 		m.refused.WithLabelValues(limit)
@@ -73,7 +78,7 @@ func newMetrics(version string) *metrics {
 		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()}})
 	build.Set(1)
 	m.registry.MustRegister(m.lag, m.early, m.attempts, m.attemptTime, m.occurrences, m.commitSize, m.commitTime, m.failures, m.shed,
-		m.conflicts, m.missed, m.refused, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.conflicts, m.missed, m.refused, m.paused, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for e := rouse.EndFired; e <= rouse.EndMissed; e++ {
 		for _, c := range rouse.Causes(e) {
 			m.occurrences.WithLabelValues(e.String(), c.String())
@@ -170,6 +175,17 @@ func (m *metrics) events(log *slog.Logger) engine.Events {
 			m.shed.Add(float64(rows))
 			if n := quiet.allow("shed"); n > 0 {
 				log.Warn("memory is full of fires for slow targets; some are put off", "rows", rows, "times", n)
+			}
+		},
+		Paused: func(t *rouse.Timer) {
+			m.paused.WithLabelValues(t.PauseCause.String()).Inc()
+			if n := quiet.allow("paused"); n > 0 {
+				log.Warn("a timer paused itself", "namespace", t.Key.Namespace, "name", t.Key.Name, "cause", t.PauseCause, "reason", t.Reason, "times", n)
+			}
+		},
+		Limited: func(limit string, key rouse.Key) {
+			if n := quiet.allow(limit); n > 0 {
+				log.Warn("a timer has reached a limit", "limit", limit, "namespace", key.Namespace, "name", key.Name, "times", n)
 			}
 		},
 		Unclaimed: func(namespace string, overdue int) {
@@ -286,7 +302,6 @@ func (m *metrics) evaluations(e *engine.Engine) {
 	}
 	counter("rouse_evaluations_total", "Schedules evaluated in turn, because they cost more than the settling loop spends on one.", func(v engine.Evaluations) uint64 { return v.Count })
 	counter("rouse_evaluation_steps_total", "Steps that these took.", func(v engine.Evaluations) uint64 { return v.Steps })
-	counter("rouse_schedules_stalled_total", "Timers paused because their schedules cost too much.", func(v engine.Evaluations) uint64 { return v.Stalled })
 	m.registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_overlap_limited_total", Help: "Times that a timer had as many occurrences in progress as it may, and what was due was skipped."},
 			func() float64 { return float64(e.Crowds().Overlaps) }),

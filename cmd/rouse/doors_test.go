@@ -296,6 +296,11 @@ var inputs = []input{
 	{what: "priority", json: `{"priority":"urgent"}`, flags: []string{"--priority", "urgent"}, refusal: refusal{"priority", "is no priority"}},
 	{what: "criticality", json: `{"criticality":10}`, words: func(s *rouse.Spec) { s.Criticality = 10 }, flags: []string{"--criticality", "10"},
 		refusal: refusal{"criticality", "is out of bounds"}},
+	{what: "pause after many", json: `{"pause_after":1001}`, words: func(s *rouse.Spec) { s.PauseAfter = 1001 }, flags: []string{"--pause-after", "1001"},
+		refusal: refusal{"pause-after", "is too many"}},
+	{what: "pause after one that may overlap", json: `{"pause_after":3,"overlap":"allow"}`, words: func(s *rouse.Spec) { s.PauseAfter, s.Overlap = 3, rouse.OverlapAllow },
+		flags: []string{"--pause-after", "3", "--overlap", "allow"}, refusal: refusal{"pause-after", "does not go with overlap: allow, whose occurrences end in no order"}},
+	{what: "pause after", json: `{"pause_after":3}`, words: func(s *rouse.Spec) { s.PauseAfter = 3 }, flags: []string{"--pause-after", "3"}},
 
 	{what: "method in small letters", json: `{"webhook":{"method":"post"}}`, words: func(s *rouse.Spec) { s.Webhook.Method = "post" }, flags: []string{"--method", "post"},
 		refusal: refusal{"method", "is not offered"}},

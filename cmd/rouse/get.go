@@ -49,7 +49,7 @@ func (a *app) showTimer(t *rouse.Timer) error {
 		if t.Due == rouse.Never {
 			due = "never: the schedule has ended"
 		}
-		pairs := []string{"name", t.Key.Name, "namespace", t.Key.Namespace, "fire", t.Key.Fire, "state", t.State().String(), "reason", t.Reason,
+		pairs := []string{"name", t.Key.Name, "namespace", t.Key.Namespace, "fire", t.Key.Fire, "state", t.State().String(), "paused by", pausedBy(t), "reason", t.Reason,
 			"paused until", whenText(t.Until, now)}
 		pairs = append(pairs, whenFacts(&t.Spec)...)
 		pairs = append(pairs, "due", due, "sent", sentAt(t, now), "visible", visible(t, now), "skips", countText(uint64(t.Skips)), "target", t.Spec.Target,
@@ -60,6 +60,14 @@ func (a *app) showTimer(t *rouse.Timer) error {
 			"generation", fmt.Sprint(t.Generation), "revision", fmt.Sprint(t.Revision))...)
 		return nil
 	})
+}
+
+// pausedBy is why a timer is paused, if no client asked for it.
+func pausedBy(t *rouse.Timer) string {
+	if !t.Paused || t.PauseCause == rouse.PauseRequested {
+		return ""
+	}
+	return t.PauseCause.String()
 }
 
 // endedText is how many occurrences have ended, and how.
@@ -108,6 +116,9 @@ func policyFacts(s *rouse.Spec) []string {
 	}
 	if s.Criticality != 0 {
 		pairs = append(pairs, "criticality", fmt.Sprint(s.Criticality))
+	}
+	if s.PauseAfter != 0 {
+		pairs = append(pairs, "pause after", fmt.Sprintf("%d dead letters in a row", s.PauseAfter))
 	}
 	if s.Keep < 0 {
 		return append(pairs, "keep", "forever")

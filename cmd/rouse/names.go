@@ -33,7 +33,7 @@ var flagNames = strings.NewReplacer(append([]string{"content_type", "content-typ
 var proseNames = strings.NewReplacer(fieldNames...)
 
 var fieldNames = []string{"retry.max_interval", "retry-max", "retry.give_up", "retry-give-up", "give_up", "retry-give-up", "retry.", "retry-",
-	"calendar.", "calendar-", "max_occurrences", "max-occurrences", "debounce.quiet", "debounce", "debounce.max_wait", "debounce-max-wait",
+	"calendar.", "calendar-", "max_occurrences", "max-occurrences", "pause_after", "pause-after", "debounce.quiet", "debounce", "debounce.max_wait", "debounce-max-wait",
 	"throttle.every", "throttle"}
 
 // flagged names the flags in place of the fields in a refusal.

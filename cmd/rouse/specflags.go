@@ -33,6 +33,7 @@ type specFlags struct {
 	Priority string        `help:"Before or after others that wait for the same target: low, normal (the default) or high." placeholder:"PRIORITY"`
 	Keep     keepFor       `help:"How long the timer can be looked at when its schedule has ended, or forever; not at all if not given." placeholder:"DURATION"`
 
+	PauseAfter  uint32 `help:"Pause the timer when so many occurrences in a row have ended as dead letters; never if not given." placeholder:"N"`
 	Criticality uint64 `help:"Served before those of less when the store cannot serve all timers: 0 (the default) to 9." placeholder:"N"`
 
 	RetryAttempts uint32        `help:"Attempts of an occurrence in all; 8 if not given." placeholder:"N"`
@@ -71,7 +72,7 @@ const coalesced = "@after 0s"
 
 // spec returns the spec that the flags say. Whether its schedule and target can be understood is for the server to check.
 func (f *specFlags) spec(in io.Reader, coalesce bool) (rouse.Spec, error) {
-	s := rouse.Spec{Schedule: f.Schedule, Target: f.Target, Labels: f.Label, ContentType: f.ContentType, Deadline: f.Deadline, Keep: time.Duration(f.Keep),
+	s := rouse.Spec{Schedule: f.Schedule, Target: f.Target, Labels: f.Label, ContentType: f.ContentType, Deadline: f.Deadline, Keep: time.Duration(f.Keep), PauseAfter: f.PauseAfter,
 		Retry: rouse.Retry{Attempts: f.RetryAttempts, Interval: f.RetryInterval, Factor: f.RetryFactor, Max: f.RetryMax, Timeout: f.RetryTimeout,
 			GiveUp: f.RetryGiveUp},
 		Webhook: rouse.Webhook{Method: f.Method, Structured: f.Structured, Batch: f.Batch, Accept: f.Accept}}

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -83,6 +82,9 @@ func (e *Engine) detach(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rou
 			e.crowds.total.Overlaps++
 		}
 		e.crowds.mu.Unlock()
+		if n >= most {
+			e.opts.Events.limited("max-overlap", t.Key)
+		}
 	}
 	if n >= most {
 		return t.Crowded(most, now, now.Add(crowdedLook), s)
@@ -159,7 +161,7 @@ func (e *Engine) trimDead(ctx context.Context, key rouse.Key) error {
 			e.crowds.mu.Lock()
 			e.crowds.total.Dropped += uint64(len(part))
 			e.crowds.mu.Unlock()
-			e.opts.Events.failed("dead letters", fmt.Errorf("%s/%s has more than %d dead letters: the oldest %d were dropped", key.Namespace, key.Name, e.opts.DeadPerTimer, len(part)))
+			e.opts.Events.limited("dead-per-timer", key)
 		}
 	}
 	e.crowds.mu.Lock()

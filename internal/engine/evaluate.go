@@ -101,7 +101,6 @@ type Evaluations struct {
 	Count   uint64 // evaluations
 	Steps   uint64 // that they took
 	Waiting int    // those that wait for their turn
-	Stalled uint64 // timers that were paused because their schedules cost too much
 }
 
 // add takes an outcome, and reports whether it will be evaluated: not when the engine has stopped.
@@ -229,15 +228,4 @@ func unreadable(row *rouse.Row) *rouse.Timer {
 func misfired(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) bool {
 	m := &meter{limit: quickSteps}
 	return t.Misfired(now, m.on(s)) || m.out
-}
-
-// noteStalled counts and reports the timers that changes pause because their schedules cost too much.
-func (e *Engine) noteStalled(t *rouse.Timer, to *rouse.Timer) {
-	if to == nil || to.Due != rouse.UnknownDue || t.Due == rouse.UnknownDue {
-		return
-	}
-	e.evaluations.mu.Lock()
-	e.evaluations.total.Stalled++
-	e.evaluations.mu.Unlock()
-	e.opts.Events.failed("schedule", rouse.TooCostly(&t.Spec, t.Due))
 }

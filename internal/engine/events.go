@@ -22,6 +22,9 @@ type Events struct {
 	Shed      func(rows int)               // rows put off because memory was full
 	Conflict  func(writes int)             // settles that named an old revision
 
+	Paused  func(t *rouse.Timer)              // a timer paused itself, for its PauseCause
+	Limited func(limit string, key rouse.Key) // a timer has as many rows next to it as the limit, a setting, allows
+
 	// Unclaimed is called when a timer is created in a namespace that no live node claims, and when timers of such namespaces are found
 	// overdue: how many, at least.
 	Unclaimed func(namespace string, overdue int)
@@ -60,6 +63,18 @@ func (ev *Events) failed(what string, err error) {
 func (ev *Events) shed(n int) {
 	if ev.Shed != nil {
 		ev.Shed(n)
+	}
+}
+
+func (ev *Events) paused(t *rouse.Timer) {
+	if ev.Paused != nil {
+		ev.Paused(t)
+	}
+}
+
+func (ev *Events) limited(limit string, key rouse.Key) {
+	if ev.Limited != nil {
+		ev.Limited(limit, key)
 	}
 }
 

@@ -160,7 +160,7 @@ func (e *Engine) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant)
 	case at == queued && current:
 		x.say("waiting", occ.Due, "The occurrence of %s is due and waits for its turn: %d fires wait for this target, of which %d may be out at a time%s.", x.when(occ.Due), waiting, limit, rates)
 	case t.Paused:
-		x.say("paused", t.Until, "It is paused%s%s.", because(t.Reason), until(x, t.Until))
+		x.say("paused", t.Until, "It is paused%s%s.", pauseText(t), until(x, t.Until))
 	case t.Attempts != 0:
 		x.say("retrying", t.Visible, "Attempt %d of %d of the occurrence of %s failed (%s); the next one is at %s.", t.Attempts, most, x.when(occ.Due), t.LastError, x.when(t.Visible))
 	case t.Over():
@@ -177,7 +177,7 @@ func (e *Engine) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant)
 	}
 	x.tellWaits(t)
 	if t.Paused && t.Attempts != 0 {
-		x.say("paused", t.Until, "It is paused%s%s, while the occurrence of %s is being retried.", because(t.Reason), until(x, t.Until), x.when(occ.Due))
+		x.say("paused", t.Until, "It is paused%s%s, while the occurrence of %s is being retried.", pauseText(t), until(x, t.Until), x.when(occ.Due))
 	}
 	if e.unclaimed(t.Key.Namespace) {
 		x.say("unclaimed", 0, "No live node claims the namespace %q, so nothing of it fires until one does: see claims of rouse serve, and rouse nodes.", t.Key.Namespace)
@@ -211,9 +211,17 @@ func because(reason string) string {
 	return ": " + reason
 }
 
+// pauseText is why a timer is paused, with the cause if no client asked for it.
+func pauseText(t *rouse.Timer) string {
+	if t.PauseCause == rouse.PauseRequested {
+		return because(t.Reason)
+	}
+	return fmt.Sprintf(" (%s)%s", t.PauseCause, because(t.Reason))
+}
+
 func until(x *Explanation, at rouse.Instant) string {
 	if at == 0 {
-		return ", until somebody resumes it"
+		return ", until a client resumes it"
 	}
 	return ", until " + x.when(at)
 }
@@ -309,7 +317,7 @@ func (e *Engine) explainAt(ctx context.Context, x *Explanation, key rouse.Key, s
 	case ok && next == at:
 		x.say("scheduled", at, "It is to come.")
 		if t.Paused && (t.Until == 0 || t.Until > at) {
-			x.say("paused", t.Until, "But the timer is paused%s%s.", because(t.Reason), until(x, t.Until))
+			x.say("paused", t.Until, "But the timer is paused%s%s.", pauseText(t), until(x, t.Until))
 		}
 	case e.takenOut(t, at):
 		x.say("calendar", at, "Its schedule has an occurrence at %s, which its calendars or exceptions take out or move.%s", x.when(at), around(x, s, at, next, ok))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -136,7 +137,8 @@ func TestACostlyScheduleIsRefusedWithItsCost(t *testing.T) {
 
 func TestStoredTimersThatCostTooMuchArePausedAndDelayNobody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h := hostile(t, mem.New(), Options{Poll: time.Second})
+		stopped := map[rouse.PauseCause]int{}
+		h := hostile(t, mem.New(), Options{Poll: time.Second, Events: Events{Paused: func(t *rouse.Timer) { stopped[t.PauseCause]++ }}})
 		began := time.Now()
 		for i := range 300 {
 			h.stored(fmt.Sprintf("c%d", i), rouse.Spec{Schedule: "@every 2m", Target: "test:bad", Except: []string{"*/2 * * * *"}}, began.Add(20*time.Second))
@@ -147,11 +149,11 @@ func TestStoredTimersThatCostTooMuchArePausedAndDelayNobody(t *testing.T) {
 		if err != nil || len(paused) != 300 {
 			t.Fatalf("%d are paused, want 300: %v", len(paused), err)
 		}
-		if tm := paused[0]; tm.Due != rouse.UnknownDue || tm.Reason == "" {
+		if tm := paused[0]; tm.Due != rouse.UnknownDue || tm.Reason == "" || tm.PauseCause != rouse.PauseScheduleCost {
 			t.Errorf("%+v", tm)
 		}
-		if n := h.Evaluations().Stalled; n != 300 {
-			t.Errorf("%d are counted", n)
+		if stopped[rouse.PauseScheduleCost] != 300 || len(stopped) != 1 {
+			t.Errorf("counted %v", stopped)
 		}
 		records := h.recordsIn("bad", "c0")
 		if len(records) != 1 || records[0].Ending != rouse.EndFired {
@@ -395,4 +397,53 @@ func TestHealthWatchesTheSettlingLoop(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestATimerThatOnlyDiesPausesItself has timers whose target refuses everything.
+func TestATimerThatOnlyDiesPausesItself(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var stopped []rouse.Timer
+		h := hostile(t, mem.New(), Options{Events: Events{Paused: func(t *rouse.Timer) {
+			mu.Lock()
+			defer mu.Unlock()
+			stopped = append(stopped, *t)
+		}}})
+		h.sink.answers(func(ctx context.Context, f rouse.Fire) rouse.Outcome {
+			if f.Namespace == "bad" {
+				return rouse.Outcome{Verdict: rouse.Rejected, Code: 404, Detail: "no such page"}
+			}
+			return rouse.Outcome{Verdict: rouse.Done}
+		})
+		h.put("b", "@every 1s", in("bad"), func(p *Put) { p.Spec.PauseAfter = 5 })
+		key := rouse.Key{Namespace: "bad", Name: "b"}
+		time.Sleep(time.Minute)
+		h.wantUndelayed(50 * time.Second)
+		check := func(dead int64, pauses int) {
+			t.Helper()
+			tm, err := h.Get(t.Context(), key)
+			if err != nil || !tm.Paused || tm.PauseCause != rouse.PauseDeadLetters || tm.ConsecutiveDead != 5 {
+				t.Fatalf("%+v, %v", tm, err)
+			}
+			n, err := h.Count(t.Context(), rouse.Query{Namespace: "bad", States: []rouse.State{rouse.StateDead}})
+			if err != nil || n != dead {
+				t.Errorf("%d dead letters, want %d: %v", n, dead, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if len(stopped) != pauses || stopped[pauses-1].Key != key {
+				t.Errorf("reported %+v", stopped)
+			}
+		}
+		check(5, 1)
+		x, err := h.Explain(t.Context(), key, 0)
+		if err != nil || !strings.Contains(x.Summary, "dead_letters") || !strings.Contains(x.Summary, "its last 5 occurrences ended as dead letters: no such page") {
+			t.Errorf("explained as %q, %v", x.Summary, err)
+		}
+		if _, err := h.Resume(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		check(10, 2)
+	})
 }

@@ -43,6 +43,9 @@ func someSpec(t *rapid.T) rouse.Spec {
 			Timeout: time.Second, GiveUp: time.Hour}
 		s.Webhook = rouse.Webhook{Method: "PUT", Headers: map[string]string{"X-A": "b"}, Structured: true, Batch: 3, Accept: time.Minute}
 		s.Misfire, s.Within, s.Deadline, s.Criticality = rouse.MisfireWithin, time.Hour, time.Second, 9
+		if s.Recurring() {
+			s.PauseAfter = rapid.Uint32Range(0, rouse.MaxPauseAfter).Draw(t, "pause after")
+		}
 		s.Start, s.MaxOccurrences, s.Calendar = rouse.MinInstant, 1000, rouse.CalendarRule{Off: []string{rouse.Weekends}, Shift: rouse.ShiftNext}
 	}
 	if s.Recurring() {
@@ -104,6 +107,8 @@ func someRow(t *rapid.T, now rouse.Instant) rouse.Timer {
 		tm.Token = 99
 	case rouse.StatePaused:
 		tm.Paused, tm.Reason = true, someProse.Draw(t, "reason")
+		tm.PauseCause = rapid.SampledFrom([]rouse.PauseCause{rouse.PauseRequested, rouse.PauseDeadLetters, rouse.PauseScheduleCost}).Draw(t, "pause cause")
+		tm.ConsecutiveDead = rapid.Uint32Range(0, 9).Draw(t, "consecutive dead")
 		tm.Until = rapid.SampledFrom([]rouse.Instant{0, tm.Due}).Draw(t, "until")
 		if rapid.Bool().Draw(t, "begun") {
 			begun()

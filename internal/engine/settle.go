@@ -304,7 +304,9 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 	if m.out {
 		return rouse.Change{}, errLater
 	}
-	e.noteStalled(t, step.To)
+	if to := step.To; to != nil && to.Paused && to.PauseCause != t.PauseCause {
+		e.opts.Events.paused(to)
+	}
 	e.noteDead(&step)
 	if step.Keep && logged {
 		step.Log = nil

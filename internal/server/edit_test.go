@@ -19,7 +19,7 @@ import (
 const full = `{"schedule":"0 9 * * *","also":["0 17 * * *"],"except":["2030-12-24"],"timezone":"Europe/Stockholm","dst":"vixie",
 	"calendar":{"off":["weekends"],"shift":"next"},"start":"2030-01-01T00:00:00Z","end":"2031-01-01T00:00:00Z","max_occurrences":9,"jitter":"5s",
 	"target":"https://example.com/","misfire":"within 1h","overlap":"skip","deadline":"2h","priority":"high","keep":"forever",
-	"retry":{"factor":1.5,"give_up":"1h"}}`
+	"retry":{"factor":1.5,"give_up":"1h"},"pause_after":7}`
 
 func TestEverythingOfASpecIsKept(t *testing.T) {
 	f := newFake()
@@ -29,7 +29,8 @@ func TestEverythingOfASpecIsKept(t *testing.T) {
 	s := f.rows[rouse.Key{Namespace: "ns", Name: "a"}].Spec
 	if len(s.Also) != 1 || len(s.Except) != 1 || s.DST != "vixie" || s.Calendar.Off[0] != "weekends" || s.Calendar.Shift != rouse.ShiftNext || s.Start != epoch ||
 		s.MaxOccurrences != 9 || s.Jitter != 5*time.Second || s.Misfire != rouse.MisfireWithin || s.Within != time.Hour || s.Overlap != rouse.OverlapSkip ||
-		s.Deadline != 2*time.Hour || s.Priority != rouse.PriorityHigh || s.Keep >= 0 || s.Retry.Factor != 1.5 || s.Retry.GiveUp != time.Hour {
+		s.Deadline != 2*time.Hour || s.Priority != rouse.PriorityHigh || s.Keep >= 0 || s.Retry.Factor != 1.5 || s.Retry.GiveUp != time.Hour ||
+		s.PauseAfter != 7 {
 		t.Errorf("stored %+v", s)
 	}
 	for _, part := range []string{`"misfire":"within 1h0m0s"`, `"keep":"forever"`, `"calendar":{"off":["weekends"],"shift":"next"}`, `"sent_at":`, `"anchor":`} {

@@ -14,7 +14,7 @@ func SpecToProto(s *rouse.Spec) *Spec {
 		StartMs: int64(s.Start), EndMs: int64(s.End), Ttl: DurationToProto(s.TTL), MaxOccurrences: s.MaxOccurrences,
 		Jitter: DurationToProto(s.Jitter), Target: s.Target, Payload: s.Payload, ContentType: s.ContentType, Labels: s.Labels,
 		Retry: retryToProto(&s.Retry), Overlap: s.Overlap.String(), Deadline: DurationToProto(s.Deadline), Keep: DurationToProto(s.Keep),
-		Webhook: webhookToProto(&s.Webhook), Criticality: uint32(s.Criticality)}
+		Webhook: webhookToProto(&s.Webhook), Criticality: uint32(s.Criticality), PauseAfter: s.PauseAfter}
 	if s.Misfire != rouse.MisfireLatest {
 		p.Misfire = s.MisfireText()
 	}
@@ -35,7 +35,7 @@ func SpecFromProto(p *Spec) (rouse.Spec, error) {
 	}
 	s := rouse.Spec{Schedule: p.Schedule, Also: p.Also, Except: p.Except, Timezone: p.Timezone, DST: p.Dst, Start: rouse.Instant(p.StartMs),
 		End: rouse.Instant(p.EndMs), MaxOccurrences: p.MaxOccurrences, Target: p.Target, Payload: p.Payload, ContentType: p.ContentType,
-		Labels: p.Labels}
+		Labels: p.Labels, PauseAfter: p.PauseAfter}
 	var faults faults
 	var err error
 	s.TTL = faults.span("ttl", p.Ttl)

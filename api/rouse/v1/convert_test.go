@@ -60,7 +60,8 @@ var (
 			Calendar: rouse.CalendarRule{Off: list.Draw(t, "off"), Only: list.Draw(t, "only"), Shift: rouse.Shift(rapid.IntRange(0, 2).Draw(t, "shift"))},
 			Misfire:  rouse.Misfire(rapid.IntRange(0, 3).Draw(t, "misfire")), Overlap: rouse.Overlap(rapid.IntRange(0, 3).Draw(t, "overlap")),
 			Priority: rouse.Priority(rapid.IntRange(-1, 1).Draw(t, "priority")), Deadline: span.Draw(t, "deadline"),
-			Keep: rapid.OneOf(span, rapid.Just(time.Duration(-1))).Draw(t, "keep"), Criticality: rapid.Uint8Range(0, rouse.MaxCriticality).Draw(t, "criticality")}
+			Keep: rapid.OneOf(span, rapid.Just(time.Duration(-1))).Draw(t, "keep"), Criticality: rapid.Uint8Range(0, rouse.MaxCriticality).Draw(t, "criticality"),
+			PauseAfter: rapid.Uint32().Draw(t, "pause after")}
 		if s.Misfire == rouse.MisfireWithin {
 			s.Within = time.Duration(rapid.Int64Range(int64(time.Second), int64(rouse.MaxWithin)).Draw(t, "within"))
 		}
@@ -135,6 +136,8 @@ func TestTimersSurviveTheWire(t *testing.T) {
 		}
 		switch rapid.SampledFrom([]string{"plain", "paused", "accepted", "dead", "firing", "ended"}).Draw(t, "state") {
 		case "paused":
+			timer.ConsecutiveDead = rapid.Uint32().Draw(t, "consecutive dead")
+			timer.PauseCause = rapid.SampledFrom([]rouse.PauseCause{rouse.PauseRequested, rouse.PauseDeadLetters, rouse.PauseUnreadable}).Draw(t, "pause cause")
 			timer.Paused, timer.Until = true, rapid.OneOf(instants, rapid.Just(rouse.Instant(0))).Draw(t, "until")
 		case "accepted":
 			timer.Token = 1
@@ -254,11 +257,12 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		Retry:   rouse.Retry{Attempts: 1, Interval: 2, Factor: 3, Max: 4, Jitter: 5, Timeout: 6, GiveUp: 7},
 		Misfire: rouse.MisfireWithin, Within: time.Hour, Overlap: rouse.OverlapSkip, Deadline: 8, Priority: rouse.PriorityLow, Keep: 9,
 		Webhook:     rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2},
-		Criticality: 9}
+		Criticality: 9, PauseAfter: 10}
 	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: 3, Created: 4,
 		Updated: 5, Anchor: 6, Visible: 7, Due: 8, Runs: []rouse.Instant{9}, Skips: 10, Attempts: 11, Manual: true, Began: 12, LastError: "e",
 		Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: 15, To: 16}}, Fired: 17, Dead: 18,
-		Missed: 19, PassTo: 20, Backlog: rouse.Span{From: 21, To: 22}, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a")}}
+		Missed: 19, PassTo: 20, Backlog: rouse.Span{From: 21, To: 22}, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a")},
+		PauseCause: rouse.PauseDeadLetters, ConsecutiveDead: 20}
 	record := rouse.Record{Namespace: "ns", Name: "n", Generation: 1, Ending: rouse.EndMissed, Cause: rouse.CauseOverlapped, Other: 1, OtherManual: true, Manual: true, Due: 2, LastDue: 3, Count: 4, Attempts: 5, Code: 6,
 		Reason: "r", Began: 7, Sent: 8, Ended: 9, Failures: failures}
 	calendar := rouse.Calendar{Namespace: "ns", Name: "n", Days: []rouse.Day{{Date: 1, Text: "t"}}, Revision: 1, Updated: 2}

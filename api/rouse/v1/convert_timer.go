@@ -14,9 +14,13 @@ func TimerToProto(t *rouse.Timer) *Timer {
 		UpdatedMs: int64(t.Updated), AnchorMs: int64(t.Anchor), DueMs: InstantToProto(t.Due), SentAtMs: InstantToProto(t.SentAt(t.Due)),
 		VisibleMs: InstantToProto(t.Visible), Skips: t.Skips, Attempts: t.Attempts, Manual: t.Manual, BeganMs: int64(t.Began),
 		LastError: t.LastError, Failures: attemptsToProto(t.Failures), Ended: t.Ended, Passed: t.Passed, FireId: t.Key.Fire, Asked: t.Asked,
-		Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, PassToMs: int64(t.PassTo), BacklogFromMs: int64(t.Backlog.From), BacklogToMs: int64(t.Backlog.To)}
+		Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, PassToMs: int64(t.PassTo), BacklogFromMs: int64(t.Backlog.From), BacklogToMs: int64(t.Backlog.To),
+		ConsecutiveDead: t.ConsecutiveDead}
 	if a := t.Answer; a != nil {
 		p.Answer = &KeptAnswer{ContentType: a.ContentType, Payload: a.Payload}
+	}
+	if t.Paused || t.PauseCause != 0 {
+		p.PauseCause = t.PauseCause.String()
 	}
 	for _, w := range t.Waits {
 		p.Waits = append(p.Waits, &Wait{Cause: w.Cause.String(), FromMs: int64(w.From), ToMs: int64(w.To)})
@@ -53,9 +57,13 @@ func TimerFromProto(p *Timer) (rouse.Timer, error) {
 		Due: InstantFromProto(p.DueMs), Visible: InstantFromProto(p.VisibleMs), Skips: p.Skips, Attempts: p.Attempts, Manual: p.Manual,
 		Began: rouse.Instant(p.BeganMs), LastError: p.LastError, Failures: attemptsFromProto(p.Failures), Ended: p.Ended, Passed: p.Passed,
 		Live: state == rouse.StateFiring, Asked: p.Asked, Fired: p.Fired, Dead: p.Dead, Missed: p.Missed,
-		PassTo: rouse.Instant(p.PassToMs), Backlog: rouse.Span{From: rouse.Instant(p.BacklogFromMs), To: rouse.Instant(p.BacklogToMs)}}
+		PassTo: rouse.Instant(p.PassToMs), Backlog: rouse.Span{From: rouse.Instant(p.BacklogFromMs), To: rouse.Instant(p.BacklogToMs)},
+		ConsecutiveDead: p.ConsecutiveDead}
 	if a := p.Answer; a != nil {
 		t.Answer = &rouse.Answer{ContentType: a.ContentType, Payload: a.Payload}
+	}
+	if t.PauseCause, err = rouse.ParsePauseCause(p.PauseCause); err != nil {
+		return rouse.Timer{}, err
 	}
 	for i, w := range p.Waits {
 		cause, ok := rouse.ParseCause(w.GetCause())

@@ -159,26 +159,28 @@ type Timer struct {
 	FireId      string                 `protobuf:"bytes,16,opt,name=fire_id,json=fireId,proto3" json:"fire_id,omitempty"` // of a dead letter
 	// In the answer of Create only: an attempt of the generation that was replaced had started already and may still arrive;
 	// none starts after the answer.
-	InFlight      bool        `protobuf:"varint,17,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
-	PauseUntilMs  int64       `protobuf:"varint,18,opt,name=pause_until_ms,json=pauseUntilMs,proto3" json:"pause_until_ms,omitempty"`    // when a pause ends by itself; 0: never
-	AnchorMs      int64       `protobuf:"varint,19,opt,name=anchor_ms,json=anchorMs,proto3" json:"anchor_ms,omitempty"`                  // where intervals begin
-	SentAtMs      int64       `protobuf:"varint,20,opt,name=sent_at_ms,json=sentAtMs,proto3" json:"sent_at_ms,omitempty"`                // when the occurrence at due_ms is sent: later than it by the timer's jitter
-	Skips         uint32      `protobuf:"varint,21,opt,name=skips,proto3" json:"skips,omitempty"`                                        // occurrences after the one in progress that are to be skipped
-	Passed        uint64      `protobuf:"varint,22,opt,name=passed,proto3" json:"passed,omitempty"`                                      // occurrences of the schedule that have ended: what max_occurrences counts
-	Manual        bool        `protobuf:"varint,23,opt,name=manual,proto3" json:"manual,omitempty"`                                      // the occurrence in progress was asked for by run
-	Asked         bool        `protobuf:"varint,24,opt,name=asked,proto3" json:"asked,omitempty"`                                        // of a row beside a timer: redriven or backfilled
-	BeganMs       int64       `protobuf:"varint,25,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`                     // when the first attempt of the occurrence in progress was sent
-	Failures      []*Attempt  `protobuf:"bytes,26,rep,name=failures,proto3" json:"failures,omitempty"`                                   // attempts of the occurrence in progress that failed, the latest eight
-	Waits         []*Wait     `protobuf:"bytes,27,rep,name=waits,proto3" json:"waits,omitempty"`                                         // what has kept the occurrence that is next from beginning
-	Fired         uint64      `protobuf:"varint,28,opt,name=fired,proto3" json:"fired,omitempty"`                                        // of the ended ones; those that overlap each other are not counted here
-	Dead          uint64      `protobuf:"varint,29,opt,name=dead,proto3" json:"dead,omitempty"`                                          // as fired
-	Missed        uint64      `protobuf:"varint,30,opt,name=missed,proto3" json:"missed,omitempty"`                                      // as fired
-	PassToMs      int64       `protobuf:"varint,31,opt,name=pass_to_ms,json=passToMs,proto3" json:"pass_to_ms,omitempty"`                // occurrences due until then came due in a pause: they are skipped when the one in progress has ended
-	BacklogFromMs int64       `protobuf:"varint,32,opt,name=backlog_from_ms,json=backlogFromMs,proto3" json:"backlog_from_ms,omitempty"` // what is due from here to backlog_to_ms came due while an occurrence was in progress
-	BacklogToMs   int64       `protobuf:"varint,33,opt,name=backlog_to_ms,json=backlogToMs,proto3" json:"backlog_to_ms,omitempty"`
-	Answer        *KeptAnswer `protobuf:"bytes,34,opt,name=answer,proto3" json:"answer,omitempty"` // of a timer that is kept after its schedule has ended: the answer to its last occurrence
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	InFlight        bool        `protobuf:"varint,17,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	PauseUntilMs    int64       `protobuf:"varint,18,opt,name=pause_until_ms,json=pauseUntilMs,proto3" json:"pause_until_ms,omitempty"`    // when a pause ends by itself; 0: never
+	AnchorMs        int64       `protobuf:"varint,19,opt,name=anchor_ms,json=anchorMs,proto3" json:"anchor_ms,omitempty"`                  // where intervals begin
+	SentAtMs        int64       `protobuf:"varint,20,opt,name=sent_at_ms,json=sentAtMs,proto3" json:"sent_at_ms,omitempty"`                // when the occurrence at due_ms is sent: later than it by the timer's jitter
+	Skips           uint32      `protobuf:"varint,21,opt,name=skips,proto3" json:"skips,omitempty"`                                        // occurrences after the one in progress that are to be skipped
+	Passed          uint64      `protobuf:"varint,22,opt,name=passed,proto3" json:"passed,omitempty"`                                      // occurrences of the schedule that have ended: what max_occurrences counts
+	Manual          bool        `protobuf:"varint,23,opt,name=manual,proto3" json:"manual,omitempty"`                                      // the occurrence in progress was asked for by run
+	Asked           bool        `protobuf:"varint,24,opt,name=asked,proto3" json:"asked,omitempty"`                                        // of a row beside a timer: redriven or backfilled
+	BeganMs         int64       `protobuf:"varint,25,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`                     // when the first attempt of the occurrence in progress was sent
+	Failures        []*Attempt  `protobuf:"bytes,26,rep,name=failures,proto3" json:"failures,omitempty"`                                   // attempts of the occurrence in progress that failed, the latest eight
+	Waits           []*Wait     `protobuf:"bytes,27,rep,name=waits,proto3" json:"waits,omitempty"`                                         // what has kept the occurrence that is next from beginning
+	Fired           uint64      `protobuf:"varint,28,opt,name=fired,proto3" json:"fired,omitempty"`                                        // of the ended ones; those that overlap each other are not counted here
+	Dead            uint64      `protobuf:"varint,29,opt,name=dead,proto3" json:"dead,omitempty"`                                          // as fired
+	Missed          uint64      `protobuf:"varint,30,opt,name=missed,proto3" json:"missed,omitempty"`                                      // as fired
+	PassToMs        int64       `protobuf:"varint,31,opt,name=pass_to_ms,json=passToMs,proto3" json:"pass_to_ms,omitempty"`                // occurrences due until then came due in a pause: they are skipped when the one in progress has ended
+	BacklogFromMs   int64       `protobuf:"varint,32,opt,name=backlog_from_ms,json=backlogFromMs,proto3" json:"backlog_from_ms,omitempty"` // what is due from here to backlog_to_ms came due while an occurrence was in progress
+	BacklogToMs     int64       `protobuf:"varint,33,opt,name=backlog_to_ms,json=backlogToMs,proto3" json:"backlog_to_ms,omitempty"`
+	Answer          *KeptAnswer `protobuf:"bytes,34,opt,name=answer,proto3" json:"answer,omitempty"`                                           // of a timer that is kept after its schedule has ended: the answer to its last occurrence
+	PauseCause      string      `protobuf:"bytes,35,opt,name=pause_cause,json=pauseCause,proto3" json:"pause_cause,omitempty"`                 // of a paused one: requested, dead_letters, schedule_cost or unreadable
+	ConsecutiveDead uint32      `protobuf:"varint,36,opt,name=consecutive_dead,json=consecutiveDead,proto3" json:"consecutive_dead,omitempty"` // dead letters in a row, as pause_after counts them
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Timer) Reset() {
@@ -449,6 +451,20 @@ func (x *Timer) GetAnswer() *KeptAnswer {
 	return nil
 }
 
+func (x *Timer) GetPauseCause() string {
+	if x != nil {
+		return x.PauseCause
+	}
+	return ""
+}
+
+func (x *Timer) GetConsecutiveDead() uint32 {
+	if x != nil {
+		return x.ConsecutiveDead
+	}
+	return 0
+}
+
 type KeptAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ContentType   string                 `protobuf:"bytes,1,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
@@ -652,9 +668,10 @@ type Spec struct {
 	Jitter         *durationpb.Duration   `protobuf:"bytes,18,opt,name=jitter,proto3" json:"jitter,omitempty"`
 	Overlap        string                 `protobuf:"bytes,19,opt,name=overlap,proto3" json:"overlap,omitempty"` // wait, skip or allow
 	Deadline       *durationpb.Duration   `protobuf:"bytes,20,opt,name=deadline,proto3" json:"deadline,omitempty"`
-	Priority       string                 `protobuf:"bytes,21,opt,name=priority,proto3" json:"priority,omitempty"`        // low, normal or high
-	Keep           *durationpb.Duration   `protobuf:"bytes,22,opt,name=keep,proto3" json:"keep,omitempty"`                // negative: for ever
-	Criticality    uint32                 `protobuf:"varint,23,opt,name=criticality,proto3" json:"criticality,omitempty"` // 0 to 9: a store that must choose serves higher ones first
+	Priority       string                 `protobuf:"bytes,21,opt,name=priority,proto3" json:"priority,omitempty"`                        // low, normal or high
+	Keep           *durationpb.Duration   `protobuf:"bytes,22,opt,name=keep,proto3" json:"keep,omitempty"`                                // negative: for ever
+	Criticality    uint32                 `protobuf:"varint,23,opt,name=criticality,proto3" json:"criticality,omitempty"`                 // 0 to 9: a store that must choose serves higher ones first
+	PauseAfter     uint32                 `protobuf:"varint,24,opt,name=pause_after,json=pauseAfter,proto3" json:"pause_after,omitempty"` // pause the timer after so many dead letters in a row; 0: never
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -846,6 +863,13 @@ func (x *Spec) GetKeep() *durationpb.Duration {
 func (x *Spec) GetCriticality() uint32 {
 	if x != nil {
 		return x.Criticality
+	}
+	return 0
+}
+
+func (x *Spec) GetPauseAfter() uint32 {
+	if x != nil {
+		return x.PauseAfter
 	}
 	return 0
 }
@@ -6449,7 +6473,7 @@ var File_rouse_v1_rouse_proto protoreflect.FileDescriptor
 
 const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\n" +
-	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xed\a\n" +
+	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xb9\b\n" +
 	"\x05Timer\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -6493,7 +6517,10 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"pass_to_ms\x18\x1f \x01(\x03R\bpassToMs\x12&\n" +
 	"\x0fbacklog_from_ms\x18  \x01(\x03R\rbacklogFromMs\x12\"\n" +
 	"\rbacklog_to_ms\x18! \x01(\x03R\vbacklogToMs\x12,\n" +
-	"\x06answer\x18\" \x01(\v2\x14.rouse.v1.KeptAnswerR\x06answer\"I\n" +
+	"\x06answer\x18\" \x01(\v2\x14.rouse.v1.KeptAnswerR\x06answer\x12\x1f\n" +
+	"\vpause_cause\x18# \x01(\tR\n" +
+	"pauseCause\x12)\n" +
+	"\x10consecutive_dead\x18$ \x01(\rR\x0fconsecutiveDead\"I\n" +
 	"\n" +
 	"KeptAnswer\x12!\n" +
 	"\fcontent_type\x18\x01 \x01(\tR\vcontentType\x12\x18\n" +
@@ -6506,7 +6533,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\asent_ms\x18\x01 \x01(\x03R\x06sentMs\x12\x17\n" +
 	"\atook_ms\x18\x02 \x01(\x03R\x06tookMs\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\x05R\x04code\x12\x16\n" +
-	"\x06detail\x18\x04 \x01(\tR\x06detail\"\xdb\x06\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\"\xfc\x06\n" +
 	"\x04Spec\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x1a\n" +
 	"\btimezone\x18\x02 \x01(\tR\btimezone\x12\x16\n" +
@@ -6531,7 +6558,9 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\bdeadline\x18\x14 \x01(\v2\x19.google.protobuf.DurationR\bdeadline\x12\x1a\n" +
 	"\bpriority\x18\x15 \x01(\tR\bpriority\x12-\n" +
 	"\x04keep\x18\x16 \x01(\v2\x19.google.protobuf.DurationR\x04keep\x12 \n" +
-	"\vcriticality\x18\x17 \x01(\rR\vcriticality\x1a9\n" +
+	"\vcriticality\x18\x17 \x01(\rR\vcriticality\x12\x1f\n" +
+	"\vpause_after\x18\x18 \x01(\rR\n" +
+	"pauseAfter\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"J\n" +

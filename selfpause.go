@@ -1,0 +1,66 @@
+package rouse
+
+import (
+	"fmt"
+	"slices"
+)
+
+// PauseCause is why a timer is paused: one of a closed set, which programs read; Timer.Reason has the details, for people. Timers are kept
+// with its number, so that numbers are never used again.
+type PauseCause uint8
+
+// The causes of pauses.
+const (
+	PauseRequested    PauseCause = iota // a client asked for it, or the timer was paused by a version that kept no causes
+	PauseDeadLetters                    // as many of its occurrences in a row as Spec.PauseAfter ended as dead letters
+	PauseScheduleCost                   // finding its next occurrence takes more than MaxScheduleSteps
+	PauseUnreadable                     // no timer can be made of its row
+)
+
+var pauseCauseNames = [...]string{PauseRequested: "requested", PauseDeadLetters: "dead_letters", PauseScheduleCost: "schedule_cost", PauseUnreadable: "unreadable"}
+
+func (c PauseCause) String() string {
+	if int(c) >= len(pauseCauseNames) {
+		return "unknown" // written by a later version
+	}
+	return pauseCauseNames[c]
+}
+
+// ParsePauseCause reads the name of a cause; empty is PauseRequested.
+func ParsePauseCause(name string) (PauseCause, error) {
+	if name == "" {
+		return PauseRequested, nil
+	}
+	if i := slices.Index(pauseCauseNames[:], name); i >= 0 {
+		return PauseCause(i), nil
+	}
+	return 0, Refuse("pause_cause", name, "is no cause of a pause", "send what a list returned")
+}
+
+// stop pauses a timer for a cause that no client asked for. It lasts until a client resumes the timer.
+func (t *Timer) stop(c PauseCause, reason string) {
+	t.Paused, t.Until, t.Reason, t.PauseCause = true, 0, reason, c
+}
+
+// buried counts a dead letter of the timer's schedule, and reports whether Spec.PauseAfter now pauses the timer. Runs that were asked for
+// do not count, nor do occurrences next to their timer.
+func (t *Timer) buried(occ Occurrence) bool {
+	if t.Spec.PauseAfter == 0 || occ.Manual {
+		return false
+	}
+	t.ConsecutiveDead++
+	return t.ConsecutiveDead >= t.Spec.PauseAfter && !t.Paused
+}
+
+// stopAfterDead pauses a timer whose latest occurrence ended as a dead letter with that detail, unless nothing is left of it.
+func (t *Timer) stopAfterDead(latest string) {
+	if t.Paused || t.Over() {
+		return
+	}
+	n := fmt.Sprintf("its last %d occurrences ended as dead letters", t.ConsecutiveDead)
+	if t.ConsecutiveDead == 1 {
+		n = "its last occurrence ended as a dead letter"
+	}
+	t.stop(PauseDeadLetters, Shorten(n+": "+latest, MaxDetail))
+	t.Visible = t.rest()
+}
