@@ -16,7 +16,7 @@ import (
 )
 
 // dapr is the face that Dapr's sidecars see. Every node has its sink, so that no fire of a job fails where no sidecar can come; one
-// without a listener keeps such fires until their share of the timers moves to a node that has one.
+// without a listener keeps such fires until their bucket moves to a node that has one.
 type dapr struct {
 	sink     *watch.Sink
 	listener net.Listener       // nil: there is no face

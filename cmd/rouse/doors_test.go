@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -36,7 +37,9 @@ type doors struct {
 func openDoors(t *testing.T) *doors {
 	t.Helper()
 	store := servers.Postgres(t)
-	n, err := node.Open(t.Context(), store, node.WithAPI("127.0.0.1:0"), func(c *node.Config) { c.Unsafe = true })
+	n, err := node.Open(t.Context(), store, node.WithAPI("127.0.0.1:0"), func(c *node.Config) {
+		c.Unsafe, c.DaprListen, c.MinInterval = true, "127.0.0.1:0", 20*time.Millisecond
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,6 +244,12 @@ var inputs = []input{
 	{what: "comma in a duration", json: `{"schedule":"R/PT1,5S"}`, words: func(s *rouse.Spec) { s.Schedule = "R/PT1,5S" }, flags: []string{"-s", "R/PT1,5S"}},
 	{what: "part of a millisecond", json: `{"schedule":"@after 500us"}`, words: func(s *rouse.Spec) { s.Schedule = "@after 500us" }, flags: []string{"-s", "@after 500us"},
 		refusal: refusal{"schedule", `the duration "500us" is less than a millisecond`}},
+	{what: "too often", json: `{"schedule":"@every 5ms"}`, words: func(s *rouse.Spec) { s.Schedule = "@every 5ms" }, flags: []string{"-s", "@every 5ms"},
+		refusal: refusal{"schedule", "comes 8 times in the 40ms after "}},
+	{what: "too often from a time on", json: `{"schedule":"@every 5ms","start":"2090-01-01T00:00:00Z"}`, flags: []string{"-s", "@every 5ms", "--start", "2090-01-01T00:00:00Z"},
+		refusal: refusal{"schedule", "comes 8 times in the 40ms after "}},
+	{what: "cron that never matches", json: `{"schedule":"0 0 30 2 *"}`, words: func(s *rouse.Spec) { s.Schedule = "0 0 30 2 *" }, flags: []string{"-s", "0 0 30 2 *"},
+		refusal: refusal{"schedule", "never"}},
 	{what: "no exception", json: `{"except":["never"]}`, words: func(s *rouse.Spec) { s.Except = []string{"never"} }, flags: []string{"--except", "never"},
 		refusal: refusal{"except[0]", "is no exception"}},
 	{what: "no zone", json: `{"schedule":"0 9 * * *","timezone":"Mars/Olympus"}`, words: func(s *rouse.Spec) { s.Schedule, s.Timezone = "0 9 * * *", "Mars/Olympus" },
@@ -267,6 +276,8 @@ var inputs = []input{
 		refusal: refusal{"target", "has the port 25, of a service that could take a request for commands of its own"}},
 	{what: "port 6379", json: `{"target":"https://example.com:6379/"}`, words: func(s *rouse.Spec) { s.Target = "https://example.com:6379/" },
 		flags: []string{"-t", "https://example.com:6379/"}, refusal: refusal{"target", "has the port 6379, of a service that could take a request for commands of its own"}},
+	{what: "large payload", json: `{"payload_base64":"` + strings.Repeat("eHh4", rouse.MaxPayload/3+1) + `"}`, flags: []string{"--content-type", "a/b", "-p", strings.Repeat("x", rouse.MaxPayload+1)},
+		words: func(s *rouse.Spec) { s.Payload = make([]byte, rouse.MaxPayload+1) }, refusal: refusal{"payload", "has 26214"}},
 	{what: "content type", json: `{"payload_base64":"eA==","content_type":"json"}`, words: func(s *rouse.Spec) { s.Payload, s.ContentType = []byte("x"), "json" },
 		flags: []string{"-p", "x", "--content-type", "json"}, refusal: refusal{"content-type", "is no media type"}},
 	{what: "label name", json: `{"labels":{"a b":"c"}}`, words: func(s *rouse.Spec) { s.Labels = map[string]string{"a b": "c"} }, flags: []string{"-l", "a b=c"},

@@ -10,6 +10,7 @@ package job
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -59,10 +60,34 @@ func New(ref Ref, named *schedulerv1.NamedJob, now rouse.Instant) (t Timer, err 
 		return t, rouse.Refuse("job", "", "cannot be encoded: "+err.Error(), "use UTF-8 in every text")
 	}
 	if n := len(t.Spec.Payload); n > rouse.MaxJob {
-		return t, fmt.Errorf("%w: it has %d bytes with its metadata, and at most %d are kept", ErrTooLarge, n, rouse.MaxJob)
+		return t, fmt.Errorf("%w: %w", ErrTooLarge, rouse.Refuse("job.data", "", fmt.Sprintf("has %d bytes, with the rest of the job", n),
+			fmt.Sprintf("use at most %d; keep what is larger elsewhere and send its address", rouse.MaxJob)))
 	}
 	return t, nil
 }
+
+// Refused returns the refusal of a job's timer as a refusal of the job: the client knows no fields of timers, and sent other values.
+func Refused(err error, j *schedulerv1.Job) error {
+	inv, ok := errors.AsType[*rouse.Invalid](err)
+	if !ok {
+		return err
+	}
+	out := &rouse.Invalid{Problems: slices.Clone(inv.Problems)}
+	for i := range out.Problems {
+		switch p := &out.Problems[i]; p.Field {
+		case "schedule", "timezone":
+			p.Field, p.Value = "schedule", rouse.Shorten(j.GetSchedule(), maxShown)
+		case "start", "also[0]":
+			p.Field, p.Value = "due_time", rouse.Shorten(j.GetDueTime(), maxShown)
+		case "end":
+			p.Field, p.Value = "ttl", rouse.Shorten(j.GetTtl(), maxShown)
+		}
+	}
+	return rouse.Under("job", out)
+}
+
+// maxShown bounds the value of a field in a refusal.
+const maxShown = 128
 
 // Read returns the job that is in the payload of a timer.
 func Read(spec *rouse.Spec) (*schedulerv1.NamedJob, error) {

@@ -95,7 +95,11 @@ func (r Ref) check(field, value string) error {
 		key += len(p)
 		if at := strings.IndexFunc(p, refused); at >= 0 {
 			c, _ := utf8.DecodeRuneInString(p[at:])
-			return rouse.Refuse(field, value, fmt.Sprintf("contains %q", c), `use no / \ # ? and no control characters`)
+			wrong := fmt.Sprintf("contains %q", c)
+			if unicode.IsControl(c) {
+				wrong = fmt.Sprintf("contains the control character %U", c)
+			}
+			return rouse.Refuse(field, value, wrong, `use no / \ # ? and no control characters`)
 		}
 	}
 	if key > MaxKey {

@@ -80,11 +80,16 @@ func (t *Timer) once(j *schedulerv1.Job, now rouse.Instant) error {
 	case at <= now:
 		t.Spec.Schedule = "@after 0s"
 	case ok && at < rouse.MaxInstant:
-		t.Spec.Schedule = "@after " + d.String()
+		t.Spec.Schedule = "@after " + roundUp(d).String()
 	default:
 		t.Spec.Schedule = at.String()
 	}
 	return nil
+}
+
+// roundUp returns a duration of whole milliseconds, as those of timers are.
+func roundUp(d time.Duration) time.Duration {
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
 // until fills in the end by the time to live. A tick at the very end still fires.
@@ -139,7 +144,7 @@ func (t *Timer) count(j *schedulerv1.Job, r recurrence, due, now rouse.Instant) 
 	case n <= rouse.MaxOccurrences:
 		t.Spec.MaxOccurrences = n
 	case r.every == 0:
-		return rouse.Refuse("repeats", text, "is more than can be counted of a cron schedule", fmt.Sprintf("give at most %d, or a ttl", rouse.MaxOccurrences))
+		return rouse.Refuse("repeats", text, "is too many to count for a cron schedule", fmt.Sprintf("give at most %d, or a ttl", rouse.MaxOccurrences))
 	case r.every > longTTL/time.Duration(n): // for ever
 	case due != 0:
 		last := due.Add(time.Duration(n-1) * r.every)
@@ -194,7 +199,7 @@ func readSchedule(text string) (r recurrence, err error) {
 		if r.every < 0 {
 			return refuse("has a negative interval")
 		}
-		if r.every = (r.every + time.Millisecond - 1).Truncate(time.Millisecond); r.every == 0 {
+		if r.every = roundUp(r.every); r.every == 0 {
 			r.every = every0
 		}
 		return r, nil

@@ -88,6 +88,7 @@ func TestTicks(t *testing.T) {
 		{"-", "90s", "-", 0, []time.Duration{90 * s}, false},
 		{"-", "1h30m", "-", 1, []time.Duration{90 * m}, false},
 		{"-", "1.5ms", "-", 0, []time.Duration{2 * time.Millisecond}, false},
+		{"-", "500us", "-", 0, []time.Duration{time.Millisecond}, false},
 		{"-", "-1h", "-", 0, []time.Duration{0}, false},
 		{"-", "0s", "-", 0, []time.Duration{0}, false},
 		{"-", "PT10S", "-", 0, []time.Duration{10 * s}, false},

@@ -45,7 +45,7 @@ func (g guard) stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInf
 // status returns the status of an error. One that nobody foresaw is logged, because the client does not see its text.
 func (g guard) status(err error) error {
 	if errors.Is(err, job.ErrTooLarge) {
-		return status.Error(codes.ResourceExhausted, err.Error())
+		return withCode(err, codes.ResourceExhausted)
 	}
 	st := rousev1.ErrorToStatus(err)
 	if st.Code() == codes.Internal {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A share of the timers moves to another member when nothing of it is in progress any more. What nobody takes or answers would be in
+// A bucket moves to another member when nothing of it is in progress any more. What nobody takes or answers would be in
 // progress for ever, so it is given back: what waits at once, and what was sent when it has been out for answerWithin.
 const (
 	handoverEvery = time.Second
 	answerWithin  = 10 * time.Second
 )
 
-// handOver gives back what keeps shares from moving, until ctx ends.
+// handOver gives back what keeps buckets from moving, until ctx ends.
 func (s *Server) handOver(ctx context.Context) {
 	tick := time.NewTicker(handoverEvery)
 	defer tick.Stop()

@@ -27,8 +27,9 @@ func (f *face) ScheduleJob(ctx context.Context, r *schedulerv1.ScheduleJobReques
 		if errors.Is(err, rouse.ErrExists) {
 			return nil, status.Error(codes.AlreadyExists, "job already exists: "+r.Name)
 		}
+		// Dapr's scheduler has this code for all refusals. daprd answers HTTP 500 to a bad time zone then, and applications expect that.
 		if errors.As(err, new(*rouse.Invalid)) && job.Zoned(r.Job.GetSchedule()) {
-			return nil, asUnknown(err)
+			return nil, withCode(err, codes.Unknown)
 		}
 		return nil, err
 	}
@@ -36,11 +37,10 @@ func (f *face) ScheduleJob(ctx context.Context, r *schedulerv1.ScheduleJobReques
 	return &schedulerv1.ScheduleJobResponse{}, nil
 }
 
-// asUnknown returns the status of a refusal with the code that Dapr's scheduler has for all of them: daprd answers HTTP 500 to a bad time zone
-// then, and applications expect that.
-func asUnknown(err error) error {
+// withCode returns the status of an error with another code.
+func withCode(err error, code codes.Code) error {
 	p := rousev1.ErrorToStatus(err).Proto()
-	p.Code = int32(codes.Unknown)
+	p.Code = int32(code)
 	return status.ErrorProto(p)
 }
 
@@ -54,7 +54,7 @@ func (f *face) scheduleNow(ctx context.Context, ref job.Ref, r *schedulerv1.Sche
 	if err != nil {
 		return err
 	}
-	return f.schedule(ctx, ref, &t, r.Overwrite)
+	return job.Refused(f.schedule(ctx, ref, &t, r.Overwrite), r.Job)
 }
 
 // schedule writes the timer of a job.

@@ -208,7 +208,7 @@ func (s *Sink) Release(leaving func(rouse.Key) bool, before time.Time) {
 
 // moving is the outcome of a trigger that another node is to send. It is off by as much as the node that owns its timer needs to find it:
 // what comes sooner stays with the node that writes it.
-var moving = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "its share of the timers moves to another member"}
+var moving = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "its bucket moves to another member"}
 
 // Drain puts off what waits, and what comes from now on, so that an engine that stops does not wait for streams to come. What is
 // with a stream stays there.
