@@ -16,7 +16,7 @@ import (
 	"github.com/rousehq/rouse/api"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
-	"github.com/rousehq/rouse/dapr/job"
+	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
 // daprInput is one of the inputs as a job of Dapr's. The verdict is that of the other doors, unless the protocol has a rule of its own.
