@@ -43,9 +43,6 @@ func someSpec(t *rapid.T) rouse.Spec {
 			Timeout: time.Second, GiveUp: time.Hour}
 		s.Webhook = rouse.Webhook{Method: "PUT", Headers: map[string]string{"X-A": "b"}, Structured: true, Batch: 3, Accept: time.Minute}
 		s.Misfire, s.Within, s.Deadline, s.Criticality = rouse.MisfireWithin, time.Hour, time.Second, 9
-		if s.Recurring() {
-			s.PauseAfter = rapid.Uint32Range(0, rouse.MaxPauseAfter).Draw(t, "pause after")
-		}
 		s.Start, s.MaxOccurrences, s.Calendar = rouse.MinInstant, 1000, rouse.CalendarRule{Off: []string{rouse.Weekends}, Shift: rouse.ShiftNext}
 	}
 	if s.Recurring() {
@@ -57,6 +54,9 @@ func someSpec(t *rapid.T) rouse.Spec {
 		s.Calendar.Off, s.Calendar.Only = nil, []string{rouse.Weekends}
 	case s.Recurring():
 		s.End = rapid.SampledFrom([]rouse.Instant{0, rouse.MaxInstant}).Draw(t, "end")
+	}
+	if s.Recurring() && s.Overlap != rouse.OverlapAllow {
+		s.PauseAfter = rapid.Uint32Range(0, rouse.MaxPauseAfter).Draw(t, "pause after")
 	}
 	return s
 }
