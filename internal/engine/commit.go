@@ -19,6 +19,10 @@ type write struct {
 	spared bool // of the entry that it settles, the misfire policy gives up nothing
 	plain  bool // it gives a hold back: it is not written as held
 	renews bool // the row is held on whatever else speaks against it, as an attempt is out
+	// fence is when the occurrence comes due that this write takes over from another node; 0 if it does not.
+	fence rouse.Instant
+	aside bool // set by flush: a fence of a row that this node is not to keep
+	late  bool // set by committed: what it fences may have come due before it was written
 	// Set by flush: before it was written, by both clocks.
 	asked time.Time
 	began rouse.Instant
@@ -205,10 +209,15 @@ func (e *Engine) absorb(w *write, r rouse.Result, now rouse.Instant) {
 		if c.To != nil {
 			stamp(c.To, revision)
 		}
-		if en := e.window.entries[c.Key]; en != nil {
+		switch en := e.window.entries[c.Key]; {
+		case e.tooLate(w) || w.aside:
+			if en != nil && !en.busy() {
+				e.window.drop(en)
+			}
+		case en != nil:
 			en.logged = en.logged || ends(c, en)
 			w.inFlight = e.changeEntry(en, c.To, w.held, now)
-		} else if c.To != nil {
+		case c.To != nil:
 			e.takeKnown(c.To, e.knownSoon(w, revision, now), w.held, fromClient, now)
 		}
 	}

@@ -214,7 +214,7 @@ func (e *Engine) nextDelivery() (d delivery, ok bool) {
 	d.fires = make([]rouse.Fire, len(d.taken))
 	for i, en := range d.taken {
 		d.fires[i] = en.timer.Fire(en.occ)
-		en.token, en.sent = d.fires[i].Token, d.at
+		en.token, en.sent, en.passed = d.fires[i].Token, d.at, false
 		d.held = d.held || !en.held.IsZero()
 	}
 	return d, true
@@ -322,8 +322,11 @@ func (e *Engine) spend(live []*entry, fires []rouse.Fire) ([]*entry, []rouse.Fir
 	results, err := e.writer.Do(ctx, items)
 	var kept []*entry
 	var left []rouse.Fire
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for i, en := range live {
 		if err == nil && results[i].err == nil && results[i].Applied {
+			en.passed = true
 			kept, left = append(kept, en), append(left, fires[i])
 			continue
 		}

@@ -430,6 +430,7 @@ func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn 
 	if err := e.awake(ctx); err != nil {
 		return edited{}, err
 	}
+	var fenced uint64 // the revision by which this node has taken it over
 	for range maxTries {
 		t, err := e.Get(ctx, key)
 		if err != nil {
@@ -438,8 +439,11 @@ func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn 
 		if ifRevision != 0 && t.Revision != ifRevision {
 			return edited{}, conflicting(key, t.Revision)
 		}
-		read, ended := t.Revision, t.Ended
+		read, ended, stored := t.Revision, t.Ended, t.Visible
 		in := e.hands(&t)
+		if fenced == read {
+			in = e.fenced(&t, in)
+		}
 		was := t
 		step, err := fn(&t)
 		if err != nil {
@@ -447,21 +451,24 @@ func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn 
 		}
 		w := &write{}
 		if step.To != nil && step.To.Generation == was.Generation {
+			if e.contested(&was, stored, in) {
+				if fenced, err = e.fence(ctx, &was, stored); err != nil {
+					return edited{}, err
+				}
+				continue
+			}
 			w.plain, w.renews = e.fit(&was, step.To, in), in.out
 		}
 		w.change = e.stepChange(key, read, step)
-		out, err := e.writer.Do(ctx, []*write{w})
+		out, err := e.writeOne(ctx, w)
 		if err != nil {
 			return edited{}, err
 		}
-		if out[0].err != nil {
-			return edited{}, out[0].err
-		}
-		if out[0].Applied {
+		if out.Applied {
 			if step.To != nil && key.Fire == "" {
 				e.noteGrowth(key, ended, step.To.Ended)
 			}
-			return edited{out[0].Revision, w.inFlight || e.mayBeOut(&was)}, nil
+			return edited{out.Revision, w.inFlight || e.mayBeOut(&was)}, nil
 		}
 	}
 	return edited{}, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)

@@ -42,13 +42,21 @@ func (e *Engine) enough() time.Duration { return e.opts.Hold * 3 / 10 }
 func (e *Engine) holdWrites(w *write, h *grant, asked time.Time, full bool) rouse.Change {
 	c := w.change
 	w.held, w.alsoHeld = time.Time{}, nil
-	if w.plain || c.To == nil && len(c.Also) == 0 || !w.renews && (full || e.opts.Scatter && w.settles == nil) {
+	keeps := !full && (!e.opts.Scatter || w.settles != nil)
+	if w.plain || c.To == nil && len(c.Also) == 0 || !keeps && !w.renews && w.fence == 0 {
 		return c
 	}
 	if c.To != nil && !e.handsBack(w, h) {
-		if to, until, ok := e.holdRow(c.To, w.renews, h, asked); ok {
+		to, until, ok := e.holdRow(c.To, w.renews, h, asked)
+		switch {
+		case ok && (keeps || w.renews):
 			c.To, w.held, w.hidden = to, until, to.Visible
+		case w.fence != 0: // it is hidden until the edit is written, and not kept
+			c.To, _, w.aside = e.holdRow(c.To, true, h, asked)
 		}
+	}
+	if !keeps && !w.renews {
+		return c
 	}
 	for i := range c.Also {
 		to, until, ok := e.holdRow(&c.Also[i], false, h, asked)
@@ -71,14 +79,14 @@ func (e *Engine) handsBack(w *write, h *grant) bool {
 }
 
 // holdRow returns a row as it is held, and until when.
-func (e *Engine) holdRow(row *rouse.Row, renews bool, h *grant, asked time.Time) (*rouse.Row, time.Time, bool) {
-	if row.Visible == rouse.Never || !renews && (h.owns(row.Bucket) && !h.lapsed(asked) || e.stopping.Load() || !e.serves.Load()) {
+func (e *Engine) holdRow(row *rouse.Row, forced bool, h *grant, asked time.Time) (*rouse.Row, time.Time, bool) {
+	if row.Visible == rouse.Never || !forced && (h.owns(row.Bucket) && !h.lapsed(asked) || e.stopping.Load() || !e.serves.Load()) {
 		return nil, time.Time{}, false
 	}
-	if !renews && len(e.opts.Namespaces) > 0 && !slices.Contains(e.opts.Namespaces, row.Key.Namespace) {
+	if !forced && len(e.opts.Namespaces) > 0 && !slices.Contains(e.opts.Namespaces, row.Key.Namespace) {
 		return nil, time.Time{}, false
 	}
-	if !renews && !h.has(row.Bucket) && e.routed(row) {
+	if !forced && !h.has(row.Bucket) && e.routed(row) {
 		return nil, time.Time{}, false // all of its route are fired by one node, which is not this one
 	}
 	span := h.span
@@ -86,7 +94,7 @@ func (e *Engine) holdRow(row *rouse.Row, renews bool, h *grant, asked time.Time)
 		span = e.opts.Hold
 	}
 	now := e.clock.latest()
-	if !renews && row.Visible > now.Add(e.reach(h)) {
+	if !forced && row.Visible > now.Add(e.reach(h)) {
 		return nil, time.Time{}, false
 	}
 	held := *row
@@ -182,7 +190,8 @@ func (e *Engine) hands(t *rouse.Timer) (h hands) {
 		t.Visible, h.known = en.row.Visible, !en.held.IsZero()
 		h.mine = !e.lost(en, time.Now()) && (h.known || en.row.Visible <= e.Now())
 	}
-	if en := e.window.entries[t.Key]; en != nil && en.busy() && en.row.Generation == t.Generation {
+	// One that is out here by an older version is this node's; one that is only looked at is not, as the look may find it changed.
+	if en := e.window.entries[t.Key]; en != nil && en.busy() && en.row.Generation == t.Generation && (en.passed || en.row.Revision == t.Revision) {
 		h.mine, h.out = true, !en.held.IsZero()
 	}
 	e.mu.Unlock()

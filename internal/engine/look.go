@@ -55,6 +55,7 @@ func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 		case e.lost(en, now):
 			e.giveUp(en)
 		default:
+			en.passed = true
 			live, left = append(live, en), append(left, fires[i])
 			continue
 		}
@@ -168,8 +169,34 @@ func (e *Engine) refresh(stale []*entry) {
 		e.take(&row, e.heldOn(stale[i], &row), now)
 		if en := e.window.entries[row.Key]; en != nil {
 			en.hidden = hidden
+		} else if e.mayReturn(stale[i], &row) {
+			e.lookLater(stale[i], now)
 		}
 	}
+}
+
+// mayReturn says whether a row that this node held, and another one has fenced, may come back under that hold: at what it was at, hidden.
+func (e *Engine) mayReturn(was *entry, row *rouse.Row) bool {
+	if !time.Now().Before(was.held) || row.Visible <= e.Now() || row.Generation != was.row.Generation {
+		return false
+	}
+	t, err := e.readTimer(row)
+	if err != nil || t.Attempts != 0 {
+		return false
+	}
+	occ, ok := t.Current()
+	return ok && occ == was.occ
+}
+
+// lookLater keeps a row in memory as this node held it, to look in a moment whether it is back. The mutex is held.
+func (e *Engine) lookLater(was *entry, now rouse.Instant) {
+	en := e.window.add(&was.row, now)
+	if en == nil {
+		return
+	}
+	en.held, en.hidden = was.held, was.hidden
+	e.window.lift(en)
+	e.window.placeAt(en, now.Add(lookAgain))
 }
 
 // heldOn returns until when this node holds a row that another node has changed, and gives it the Visible that it really has: an edit

@@ -31,8 +31,7 @@ type world struct {
 
 	edits     times // when they were paused, resumed, skipped or run,
 	writes    times // created, replaced or deleted,
-	pauseEnds times // when their pauses were to end,
-	dues      times // and what they fired was due
+	pauseEnds times // and when their pauses were to end
 
 	ran    map[occasion]bool // runs that arrived
 	cutOff map[occasion]bool // occurrences that ended with their timer, while they were being tried
@@ -90,19 +89,10 @@ func (w *world) excused(v history.Violation) bool {
 		return w.layout.faulty && w.ran[is]
 	case "R2-ending": // who deletes or replaces what is being tried again cannot know whether another node has just sent it
 		return w.layout.nodes > 1 && w.cutOff[is] && strings.Contains(v.Detail, "no record says that it fired")
-	case "R3-reason": // what is skipped in the very moment in which it comes due counts as on its way
-		return strings.Contains(v.Detail, "but ") && near(w.dues[v.Timer], w.edits[v.Timer], -20*time.Millisecond, 20*time.Millisecond)
-	case "C6-dup": // an edit that is written while the occurrence comes due does not know that another node is sending it
-		return w.crossed(v)
 	case "R1-record": // what a pause kept back is forgotten with its timer, also when a run that is in progress keeps the end of the pause from being noticed
-		return strings.HasPrefix(v.Detail, "2 records") && w.crossed(v) || strings.HasPrefix(v.Detail, "no record") && near(w.pauseEnds[v.Timer], w.writes[v.Timer], 0, 5*time.Second)
+		return strings.HasPrefix(v.Detail, "no record") && near(w.pauseEnds[v.Timer], w.writes[v.Timer], 0, 5*time.Second)
 	}
 	return false
-}
-
-// crossed reports whether a timer was edited in the moment in which an occurrence of it came due, with several nodes.
-func (w *world) crossed(v history.Violation) bool {
-	return w.layout.nodes > 1 && near([]history.Time{v.Due}, w.edits[v.Timer], -300*time.Millisecond, 300*time.Millisecond)
 }
 
 // near says whether one of some times is so long after one of others.
@@ -171,7 +161,6 @@ func (s *station) Deliver(_ context.Context, fires []rouse.Fire, settle func(int
 		}
 		ev.T1 = w.now()
 		w.write(ev)
-		w.seen(w.dues, f.Name, ev.Due)
 		if f.Manual {
 			w.mu.Lock()
 			w.ran[occasion{f.Name, ev.Due}] = true

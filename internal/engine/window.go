@@ -64,6 +64,7 @@ type entry struct {
 	looked time.Time   // when its row was last known to be the latest version and due; zero if it was not yet
 	asked  bool        // the misfire policy was asked just now, and gives up nothing
 	logged bool        // a change that came while it was sending recorded its occurrence
+	passed bool        // while it is sending: the look before the send found nothing against it
 	lane   *lane
 
 	// the attempt in progress, while sending
