@@ -41,7 +41,7 @@ var rules = []struct {
 	{"internal/dapr/scheduler", "serves Dapr's protocol over an engine that it is given", []string{".", "api/dapr/scheduler/v1", "api/rouse/v1", "internal/dapr", "internal/engine"}},
 	{"internal/reminder/book", "pure: ids, token buckets, and who has which", nil},
 	{"internal/reminder/keep", "what the reminder service keeps in the store beside its timers", []string{".", "internal/reminder/book"}},
-	{"internal/reminder/form", "pure: reminders to timers, and back", []string{".", "api/reminder/v1"}},
+	{"internal/reminder/form", "pure: reminders to timers, and back", []string{".", "api/reminder/v1", "schedule"}},
 	{"internal/reminder/call", "a sink that speaks the stream part of the reminder service's protocol", []string{".", "api/reminder/v1", "internal/reminder/book", "internal/reminder/form"}},
 	{"internal/reminder", "serves reminders and actors over an engine that it is given", []string{".", "api/reminder/v1", "api/rouse/v1", "internal/reminder", "internal/engine"}},
 	{"internal/dapr/identity", "who a peer is by its certificate, and where certificates come from; knows nothing of timers", []string{"api/dapr/sentry/v1", "api/spiffe/v1", "internal/dapr/identity"}},

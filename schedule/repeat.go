@@ -193,8 +193,39 @@ var units = [...]struct {
 	{'S', true, period{millis: 1000}},
 }
 
-// parsePeriod reads P[nY][nM][nW][nD][T[nH][nM][n[.fff]S]], with a comma or a point before a fraction.
+// ParseISODuration reads a duration of ISO 8601 that every clock measures alike, such as PT90S, P1DT12H or P2W: a day has 24 hours.
+// Years and months, whose length depends on the date, are refused, with an *rouse.Invalid without a field.
+func ParseISODuration(text string) (time.Duration, error) {
+	const cure = `give one such as "PT90S" or "P1DT12H"`
+	p, f := readPeriod(text)
+	days := p.days*(24*time.Hour).Milliseconds() + p.millis
+	switch {
+	case f != nil:
+		return 0, rouse.Refuse("", text, "is no duration of ISO 8601", cure)
+	case p.months != 0:
+		return 0, rouse.Refuse("", text, "has years or months, whose length depends on the date", cure)
+	case days > math.MaxInt64/int64(time.Millisecond):
+		return 0, rouse.Refuse("", text, "is too long", "use less than 292 years")
+	}
+	return time.Duration(days) * time.Millisecond, nil
+}
+
+// parsePeriod reads the interval of a repetition.
 func parsePeriod(text string) (period, *fault) {
+	p, f := readPeriod(text)
+	switch {
+	case f != nil:
+		return period{}, f
+	case !p.calendar() && p.millis < MinInterval.Milliseconds():
+		return period{}, &fault{"the interval " + quote(text) + " is too short", "use PT0.001S or more"}
+	case p.months > 120_000 || p.days > 4_000_000 || p.millis > 400_000_000_000_000:
+		return period{}, &fault{"never fires: the interval " + quote(text) + " is longer than 9,998 years", "give a shorter interval"}
+	}
+	return p, nil
+}
+
+// readPeriod reads P[nY][nM][nW][nD][T[nH][nM][n[.fff]S]], with a comma or a point before a fraction.
+func readPeriod(text string) (period, *fault) {
 	wrong := func(why string) (period, *fault) {
 		return period{}, &fault{"the interval " + quote(text) + " " + why, `write one such as "P1D", "P1M", "PT30M" or "P1DT12H"`}
 	}
@@ -234,12 +265,6 @@ func parsePeriod(text string) (period, *fault) {
 			p.millis += millis
 		}
 		rest = rest[end+1:]
-	}
-	switch {
-	case !p.calendar() && p.millis < MinInterval.Milliseconds():
-		return period{}, &fault{"the interval " + quote(text) + " is too short", "use PT0.001S or more"}
-	case p.months > 120_000 || p.days > 4_000_000 || p.millis > 400_000_000_000_000:
-		return period{}, &fault{"never fires: the interval " + quote(text) + " is longer than 9,998 years", "give a shorter interval"}
 	}
 	return p, nil
 }

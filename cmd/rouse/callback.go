@@ -103,8 +103,8 @@ func (c *callback) carry(data []byte) {
 
 // lag says how late it came, by this machine's clock.
 func (c *callback) lag(arrived time.Time) {
-	if due, err := time.Parse(time.RFC3339Nano, c.Due); err == nil {
-		ms := arrived.Sub(due).Milliseconds()
+	if due, err := rouse.ParseInstant(c.Due); err == nil {
+		ms := arrived.Sub(due.Time()).Milliseconds()
 		c.LagMS = &ms
 	}
 }

@@ -98,7 +98,8 @@ func showClock(a *app, c client.Clock) error {
 	})
 }
 
-// stretch is a duration as time.ParseDuration reads it, and with days (d) and weeks (w) of 24 hours each: "30d", "1w2d12h".
+// stretch is a duration as rouse.ParseDuration reads it, and with days (d) and weeks (w) of 24 hours each: "30d", "1w2d12h". It is the
+// form of spans of time that a person gives to the command line alone: how far to move a clock, or how long from now.
 type stretch time.Duration
 
 // UnmarshalText reads a stretch, which is not negative.
@@ -131,7 +132,7 @@ func parseStretch(text string) (total time.Duration, err error) {
 		if unit, ok := units[name]; ok {
 			part, scale = text[:digits]+"h", unit/time.Hour
 		}
-		d, err := time.ParseDuration(part)
+		d, err := rouse.ParseDuration(part)
 		if err != nil || d < 0 {
 			return 0, errors.New("units are w, d, h, m, s and ms, and nothing is negative")
 		}

@@ -112,7 +112,7 @@ func (s setting) set(text string) error {
 func (s setting) parseScalar(text string) error {
 	switch p := s.value.Addr().Interface().(type) {
 	case *time.Duration:
-		d, err := time.ParseDuration(text)
+		d, err := rouse.ParseDuration(text)
 		*p = d
 		return err
 	case *int:

@@ -45,6 +45,23 @@ func TestSharesAreReadAndPrinted(t *testing.T) {
 	}
 }
 
+// TestMoments: times count from now in the spans of rouse clock advance, with a sign or without.
+func TestMoments(t *testing.T) {
+	for text, want := range map[string]time.Duration{"now": 0, "0": 0, "90m": 90 * time.Minute, "+1h": time.Hour, "-24h": -24 * time.Hour,
+		"+2d": 48 * time.Hour, "-1w2d": -9 * 24 * time.Hour, "+1h30m": 90 * time.Minute} {
+		var m moment
+		if err := m.UnmarshalText([]byte(text)); err != nil || !m.relative || (time.Until(m.at)-want).Abs() > time.Minute {
+			t.Errorf("%q: %+v, %v", text, m, err)
+		}
+	}
+	for _, text := range []string{"", "+", "-", "++1h", "+-1h", "-+1h", "--1h", "1h+1h", "1", "+1", "tomorrow", "2027-01-31", "+2027-01-31T09:00:00Z"} {
+		var m moment
+		if err := m.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q was read as %+v", text, m)
+		}
+	}
+}
+
 func TestStretches(t *testing.T) {
 	const day = 24 * time.Hour
 	for text, want := range map[string]time.Duration{

@@ -8,7 +8,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// moment is a time that a person gives: RFC 3339, "now", or how long from now, such as 90m or -24h.
+// moment is a time that a person gives: RFC 3339, "now", or how long from now, such as 90m, +2d or -24h.
 type moment struct {
 	at       time.Time
 	set      bool
@@ -26,22 +26,34 @@ var clocks struct {
 func (m *moment) UnmarshalText(text []byte) error {
 	s := string(text)
 	m.set = true
-	if s == "now" {
-		s = "0s"
-	}
-	if d, err := rouse.ParseDuration(s); err == nil {
+	if d, ok := fromNow(s); ok {
 		m.at, m.relative, clocks.asked = time.Now().Add(d), true, true
 		return nil
 	}
 	at, err := rouse.ParseInstant(s)
 	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
-		return rouse.Refuse("time", s, inv.Problems[0].Wrong, inv.Problems[0].Cure+", or a span from now such as 36h or -36h")
+		return rouse.Refuse("time", s, inv.Problems[0].Wrong, inv.Problems[0].Cure+", or a span from now such as 36h, 2d or -36h")
 	}
 	m.at = at.Time()
 	if exact, err := time.Parse(time.RFC3339Nano, strings.Replace(s, ",", ".", 1)); err == nil { // as it was before it was rounded up
 		m.at = exact
 	}
 	return nil
+}
+
+// fromNow reads how long a time is from now.
+func fromNow(s string) (time.Duration, bool) {
+	span, sign := s, time.Duration(1)
+	switch {
+	case s == "now" || s == "0":
+		return 0, true
+	case strings.HasPrefix(s, "+"):
+		span = s[1:]
+	case strings.HasPrefix(s, "-"):
+		span, sign = s[1:], -1
+	}
+	d, err := parseStretch(span)
+	return sign * d, err == nil
 }
 
 // or returns the moment, or another time if none was given.

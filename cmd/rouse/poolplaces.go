@@ -138,7 +138,11 @@ func (p *placed) strictValue(n ast.Node, name string, t reflect.Type, zero bool)
 	text := n.GetToken().Value
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
-		if d, err := time.ParseDuration(text); err == nil && d == 0 && zero && !zeroAllowed[name] {
+		d, err := rouse.ParseDuration(text)
+		if err != nil {
+			return rouse.Under(name, err)
+		}
+		if d == 0 && zero && !zeroAllowed[name] {
 			return rouse.Refuse(name, text, "is no duration for it", "leave it out, which means the default, or give at least 1ms")
 		}
 	case t.Kind() == reflect.Int:

@@ -82,15 +82,12 @@ type guard struct {
 // it, not with the clock of the client. Over HTTP it is Rouse-Now, as a time.
 const nowHeader = "rouse-now-ms"
 
-// untimed are calls whose answers have no header with the clock: those that are made thousands of times a second.
-var untimed = map[string]bool{"BatchCreate": true}
-
 // service returns the service with its methods guarded. That costs less than interceptors, and sees what they do not.
 func (g guard) service(d *grpc.ServiceDesc) *grpc.ServiceDesc {
 	out := *d
 	out.Methods, out.Streams = nil, nil
 	for _, m := range d.Methods {
-		m.Handler = g.unary(m.Handler, !untimed[m.MethodName])
+		m.Handler = g.unary(m.Handler)
 		out.Methods = append(out.Methods, m)
 	}
 	for _, s := range d.Streams {
@@ -100,7 +97,7 @@ func (g guard) service(d *grpc.ServiceDesc) *grpc.ServiceDesc {
 	return &out
 }
 
-func (g guard) unary(h grpc.MethodHandler, timed bool) grpc.MethodHandler {
+func (g guard) unary(h grpc.MethodHandler) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, receive func(any) error, ic grpc.UnaryServerInterceptor) (out any, err error) {
 		defer func() {
 			if p := recover(); p != nil {
@@ -110,9 +107,7 @@ func (g guard) unary(h grpc.MethodHandler, timed bool) grpc.MethodHandler {
 		in := arrival{memory: g.memory, conn: callerConn(ctx)}
 		defer in.release()
 		out, err = h(srv, ctx, func(m any) error { return in.read(m, receive) }, ic)
-		if timed {
-			_ = grpc.SetHeader(ctx, metadata.MD{nowHeader: {strconv.FormatInt(int64(g.now()), 10)}}) // without it, the client goes by its own clock
-		}
+		_ = grpc.SetHeader(ctx, g.clock()) // without it, the client uses its own clock
 		if err != nil {
 			return nil, g.status(err)
 		}
@@ -127,13 +122,20 @@ func (g guard) stream(h grpc.StreamHandler) grpc.StreamHandler {
 				err = g.panicked(p)
 			}
 		}()
-		in := &readableStream{ServerStream: stream, memory: g.memory, conn: callerConn(stream.Context())}
+		in := &readableStream{ServerStream: stream, clock: g.clock, memory: g.memory, conn: callerConn(stream.Context())}
 		defer in.end()
-		if err := h(srv, in); err != nil {
+		err = h(srv, in)
+		in.tell() // an answer without messages has the clock, too
+		if err != nil {
 			return g.status(err)
 		}
 		return nil
 	}
+}
+
+// clock returns the header with the service's clock.
+func (g guard) clock() metadata.MD {
+	return metadata.MD{nowHeader: {strconv.FormatInt(int64(g.now()), 10)}}
 }
 
 // status returns the status of an error. One that nobody foresaw is logged, because the client does not see its text.

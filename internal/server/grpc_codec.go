@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	protobuf "google.golang.org/protobuf/proto"
 
@@ -114,6 +115,8 @@ func (a *arrival) readSize(message any, by func(any) error) (size int, err error
 // goroutine of the handler may read on when the handler has returned; what it reads then counts no more.
 type readableStream struct {
 	grpc.ServerStream
+	clock  func() metadata.MD // the header with the service's clock
+	told   sync.Once          // that header was set
 	memory *budget
 	conn   *slotConn // nil in tests
 
@@ -126,6 +129,26 @@ type readableStream struct {
 
 // messagePrefix is what gRPC sends before each message.
 const messagePrefix = 5
+
+// tell sets the header with the service's clock, if none was set. It is set when the answer begins, which may be long after the call did.
+func (s *readableStream) tell() {
+	s.told.Do(func() { _ = s.SetHeader(s.clock()) })
+}
+
+// SendHeader sends a header, which gets the clock if it does not have it.
+func (s *readableStream) SendHeader(h metadata.MD) error {
+	if len(h.Get(nowHeader)) == 0 {
+		s.tell()
+	}
+	s.told.Do(func() {})
+	return s.ServerStream.SendHeader(h)
+}
+
+// SendMsg sends a message, after a header with the clock.
+func (s *readableStream) SendMsg(m any) error {
+	s.tell()
+	return s.ServerStream.SendMsg(m)
+}
 
 // RecvMsg receives a message.
 func (s *readableStream) RecvMsg(m any) error {

@@ -1,43 +1,52 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"net/http"
+	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/emptypb"
 
-	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/client"
 )
 
-// TestAnswersHaveTheClockOfTheService: over HTTP and gRPC, errors included, and clients count from it.
+// TestAnswersHaveTheClockOfTheService: on every route of HTTP and in every method of gRPC, errors included, and clients count from it.
 func TestAnswersHaveTheClockOfTheService(t *testing.T) {
 	r := serve(t, Options{Timers: newFake()})
-	answer, err := http.Get("http://" + r.addr + "/v1/namespaces/default/timers/none")
-	if err != nil {
-		t.Fatal(err)
+	answers := append(routes, route{"GET", "/nowhere", nil}, route{"PUT", "/v1/nodes", nil})
+	for _, at := range answers {
+		path := regexp.MustCompile(`\{[a-z_]+\}`).ReplaceAllString(at.path, "none")
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		request, err := http.NewRequestWithContext(ctx, at.method, "http://"+r.addr+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatalf("%s %s: %v", at.method, path, err)
+		}
+		stop() // some of them do not end by themselves
+		_ = answer.Body.Close()
+		if got := answer.Header.Get("Rouse-Now"); got != epoch.String() {
+			t.Errorf("%s %s: %s, with the clock %q, want %v", at.method, path, answer.Status, got, epoch)
+		}
 	}
-	_ = answer.Body.Close()
-	if got := answer.Header.Get("Rouse-Now"); answer.StatusCode != http.StatusNotFound || got != epoch.String() {
-		t.Errorf("%s, with the clock %q, want %v", answer.Status, got, epoch)
-	}
-	for name, call := range map[string]func(o grpc.CallOption) error{
-		"list": func(o grpc.CallOption) error {
-			_, err := r.timers().List(t.Context(), &rousev1.ListRequest{}, o)
-			return err
-		},
-		"none": func(o grpc.CallOption) error {
-			_, err := r.timers().Get(t.Context(), &rousev1.GetRequest{Name: "none"}, o)
-			return err
-		},
-	} {
-		var header metadata.MD
-		_ = call(grpc.Header(&header))
-		if got := header.Get(nowHeader); len(got) != 1 || got[0] != strconv.FormatInt(int64(epoch), 10) {
-			t.Errorf("%s: the clock is %q", name, got)
+	conn := r.dial()
+	for name, service := range r.server.grpc.GetServiceInfo() {
+		if !strings.HasPrefix(name, "rouse.") {
+			continue
+		}
+		for _, m := range service.Methods {
+			if got := headerOf(t, conn, "/"+name+"/"+m.Name).Get(nowHeader); len(got) != 1 || got[0] != strconv.FormatInt(int64(epoch), 10) {
+				t.Errorf("%s/%s: the clock is %q", name, m.Name, got)
+			}
 		}
 	}
 	c, err := client.Dial(r.addr, client.Options{})
@@ -54,4 +63,22 @@ func TestAnswersHaveTheClockOfTheService(t *testing.T) {
 	if off := epoch.Time().Sub(c.Now()).Abs(); off > time.Minute {
 		t.Errorf("after an answer it is off by %v", off)
 	}
+}
+
+// headerOf calls a method, unary or not, with one empty message, and returns the header of its answer.
+func headerOf(t *testing.T, conn *grpc.ClientConn, method string) metadata.MD {
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+	if err == nil {
+		err = errors.Join(stream.SendMsg(&emptypb.Empty{}), stream.CloseSend())
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", method, err)
+	}
+	h, err := stream.Header()
+	if err != nil {
+		t.Errorf("%s: no header: %v", method, err)
+	}
+	return h
 }

@@ -47,17 +47,17 @@ func readWishes(body []byte, whole bool) (w *wishes, garbled bool) {
 func (w wish) outcome(code int, now time.Time) (o rouse.Outcome, asked bool) {
 	o = rouse.Outcome{Verdict: rouse.Failed, Code: code}
 	label := status(code) + ": asks for another attempt"
-	var at time.Time
+	var at rouse.Instant
 	var d time.Duration
 	var err error
 	switch {
 	case w.RetryAfter != "":
 		label += " after "
-		d, err = time.ParseDuration(w.RetryAfter)
+		d, err = rouse.ParseDuration(w.RetryAfter)
 	case w.RetryAt != "":
 		label += " at "
-		at, err = time.Parse(time.RFC3339, w.RetryAt)
-		d = at.Sub(now)
+		at, err = rouse.ParseInstant(w.RetryAt)
+		d = at.Time().Sub(now)
 	default:
 		return rouse.Outcome{}, false
 	}

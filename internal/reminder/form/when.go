@@ -7,6 +7,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/schedule"
 )
 
 // unsure is by how much an engine may be behind the clock of its store: a delay counted from there is surely not cut short.
@@ -67,8 +68,8 @@ func firstTime(r *reminderv1.Reminder, now rouse.Instant) (rouse.Instant, error)
 	if r.InitialDelay == "" {
 		return at, nil
 	}
-	d, ok := duration(r.InitialDelay)
-	if !ok || d < 0 || d > 200*366*24*time.Hour {
+	d, err := duration(r.InitialDelay)
+	if err != nil || d < 0 || d > 200*366*24*time.Hour {
 		return 0, rouse.Refuse("reminder.initial_delay", r.InitialDelay, "is no duration", `give one of up to 200 years such as "10s", "1h30m" or "PT10S"`)
 	}
 	if at != 0 { // both are in what GetReminder answers: the time is where the delay has led to
@@ -83,7 +84,7 @@ func firstTime(r *reminderv1.Reminder, now rouse.Instant) (rouse.Instant, error)
 // recur fills in a schedule of more than one execution. cron says that it has times of its own, instead of an interval.
 func (t *Timer) recur(text string) (cron bool, err error) {
 	s := &t.Spec
-	if d, err := time.ParseDuration(text); err == nil {
+	if d, err := rouse.ParseDuration(text); err == nil {
 		s.Schedule = "@every " + d.String()
 		return false, nil
 	}
@@ -118,32 +119,10 @@ func (t *Timer) recur(text string) (cron bool, err error) {
 }
 
 // duration reads Go's durations, and those of ISO 8601 that every clock measures in the same way.
-func duration(text string) (time.Duration, bool) {
-	if d, err := time.ParseDuration(text); err == nil {
-		return d, true
+func duration(text string) (time.Duration, error) {
+	d, err := rouse.ParseDuration(text)
+	if err != nil && strings.HasPrefix(text, "P") {
+		return schedule.ParseISODuration(text)
 	}
-	rest, ok := strings.CutPrefix(text, "P")
-	if !ok || rest == "" || strings.HasSuffix(rest, "T") {
-		return 0, false
-	}
-	days, clock, _ := strings.Cut(rest, "T")
-	var d time.Duration
-	if days != "" {
-		n, err := strconv.ParseUint(strings.TrimSuffix(days, "D"), 10, 16)
-		if err != nil || !strings.HasSuffix(days, "D") {
-			return 0, false
-		}
-		d = time.Duration(n) * 24 * time.Hour
-	}
-	if clock == "" {
-		return d, days != ""
-	}
-	if strings.ToUpper(clock) != clock {
-		return 0, false
-	}
-	c, err := time.ParseDuration(strings.ToLower(clock))
-	if err != nil || c < 0 || strings.ContainsAny(clock, "NU+-µ") {
-		return 0, false
-	}
-	return d + c, true
+	return d, err
 }
