@@ -134,7 +134,7 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 		return nil, err
 	}
 	member := claim.MemberOptions{Node: c.Node, TTL: c.Lease, Data: func() []byte { return data }, Address: c.advertised(n.Addr()),
-		Died: n.inherit,
+		Died: n.inherit, Fires: c.has("scheduler") && len(c.Claims) == 0, Yields: n.metrics.yields(c.Log),
 		Unattended: func(err error) {
 			c.Log.Warn("no connection to the store by which other nodes would find at once that this one has died: they wait for its lease", "error", err)
 		}}

@@ -100,6 +100,23 @@ func (m *metrics) tickMissed(log *slog.Logger) func(int) {
 	}
 }
 
+// yields returns what reports that this node leaves its timers to quicker ones, or takes timers again.
+func (m *metrics) yields(log *slog.Logger) func(yields bool, mine, peers time.Duration) {
+	now := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rouse_node_yields",
+		Help: "1 while the node leaves its timers to others, as its calls to the store take several times as long as theirs."})
+	m.registry.MustRegister(now)
+	return func(yields bool, mine, peers time.Duration) {
+		log := log.With("call", mine, "peers", peers)
+		if yields {
+			now.Set(1)
+			log.Warn("calls to the store take this node much longer than its peers: they take its timers; look at its network and load")
+			return
+		}
+		now.Set(0)
+		log.Info("calls to the store take this node as long as its peers again: it takes its timers back")
+	}
+}
+
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }

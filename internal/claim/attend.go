@@ -145,6 +145,7 @@ func (m *Member) seen(v *view) {
 			s.node, s.live = n, true
 		}
 	}
+	m.compare(v)
 }
 
 // probe asks the store which processes are gone, and ends the leases of those that are surely dead.
@@ -161,13 +162,22 @@ func (m *Member) probe(ctx context.Context, a rouse.Attendance) {
 	}
 	m.mu.Unlock()
 	asking, cancel := context.WithTimeout(ctx, m.o.patience())
+	began := time.Now()
 	absent, err := a.Absent(asking, owners)
+	if len(owners) > 0 {
+		m.pace.add(began)
+	}
 	cancel()
 	if err != nil {
 		return
 	}
 	var dead []suspect
+	slow := m.o.Fires && m.pace.typical() >= slowCall
 	m.mu.Lock()
+	if slow && m.standing == quick {
+		m.lookSoon.Store(true) // at how quick the others are
+		signal(m.wake)
+	}
 	for _, owner := range owners {
 		switch s := m.others[owner]; {
 		case s == nil:

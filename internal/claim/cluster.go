@@ -32,10 +32,11 @@ type Node struct {
 	Data    []byte             // what it says of itself, JSON
 	Load    map[uint32]float64 // fires a second of its buckets
 	Buckets []uint32           // that it owns, ascending; none if nodes do not share buckets
-	Aside   bool               // it takes no buckets: others do the work, or nodes go by another strategy
+	Aside   bool               // it takes no buckets: others do the work, are quicker, or nodes use another strategy
 	Attends string             // the run of the store's server that it keeps a connection to; "" if it does not
 	Address string             // where it listens, "" if that is not known
 	Host    string             // the name of its machine
+	Takes   time.Duration      // how long a call to the store takes it; 0 if that is not known, or it takes no timers
 }
 
 // said is what a node's lease says.
@@ -49,6 +50,8 @@ type said struct {
 	Address string `json:"address,omitempty"`
 	Host    string `json:"host,omitempty"`
 	Left    bool   `json:"left,omitempty"` // it has stopped in order
+	// Takes is how long a call to the store takes, in milliseconds.
+	Takes int64 `json:"takes,omitempty"`
 }
 
 // Nodes returns the nodes of a store that live, in the order of their names: for the cluster page, and for whoever has to find
@@ -113,7 +116,7 @@ func look(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) 
 			_ = json.Unmarshal(l.Data, &s) // what another version says is not worth less than that it lives
 			v.nodes = append(v.nodes, Node{
 				ID: l.Name[len(nodePrefix):], Owner: l.Owner, Epoch: l.Epoch, Until: l.Until, Data: s.Data, Load: s.Load, Aside: s.Aside,
-				Attends: s.Attends, Address: s.Address, Host: s.Host,
+				Attends: s.Attends, Address: s.Address, Host: s.Host, Takes: time.Duration(s.Takes) * time.Millisecond,
 			})
 			v.ends = min(v.ends, l.Until)
 		case strings.HasPrefix(l.Name, nodePrefix):

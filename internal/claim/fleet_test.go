@@ -32,10 +32,26 @@ func (w *wire) Attend(ctx context.Context, member string) (rouse.Attendance, err
 		return nil, errDown
 	}
 	a, err := w.store.Attend(ctx, member)
+	if err != nil {
+		return nil, err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.present = a
-	return a, err
+	return attendance{a, w}, nil
+}
+
+// attendance is a connection that is as slow as the way to the store.
+type attendance struct {
+	rouse.Attendance
+	w *wire
+}
+
+func (a attendance) Absent(ctx context.Context, members []string) ([]string, error) {
+	if a.w.fault.Load() == distant {
+		time.Sleep(distance)
+	}
+	return a.Attendance.Absent(ctx, members)
 }
 
 // Announce tells all, if the way to the store is there.
@@ -60,8 +76,12 @@ const (
 	hung     // calls come to nothing until they are given up
 	late     // calls are given up, and made all the same a while after
 	sluggish // answers take long, and come
+	distant  // calls take a second
 	frozen   // the process is stopped: calls do not even end with their context
 )
+
+// distance is how long calls of a node take that is far from the store.
+const distance = time.Second
 
 var errDown = errors.New("the store is away")
 
@@ -83,6 +103,11 @@ func call[T any](ctx context.Context, w *wire, f func(context.Context) (T, error
 	case sluggish:
 		out, err := f(ctx)
 		time.Sleep(2400 * time.Millisecond)
+		return out, err
+	case distant:
+		time.Sleep(distance / 2)
+		out, err := f(ctx)
+		time.Sleep(distance / 2)
 		return out, err
 	case hung:
 		<-ctx.Done()

@@ -50,6 +50,14 @@ func (j *Joined) pass(ctx context.Context) {
 // Changed is signalled when other nodes may have left something to claim.
 func (j *Joined) Changed() <-chan struct{} { return j.changed }
 
+// Grant is the strategy's. A node that leaves its timers to quicker ones is granted nothing.
+func (j *Joined) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
+	if j.member.yields() {
+		return rouse.Grant{}, done, ctx.Err()
+	}
+	return j.Strategy.Grant(ctx)
+}
+
 // Left is nothing to a strategy that owns no buckets.
 func (j *Joined) Left([]uint32) {}
 

@@ -118,9 +118,7 @@ func wantsOf(buckets []uint32) []rouse.Want {
 // look reads all leases, begins to give up what is to be another node's, takes what is to be this one's and is free, and returns
 // when to look again: at once when the first lease ends that others have not renewed, soon while another is to give something up.
 func (s *Share) look(ctx context.Context) time.Time {
-	reading, cancel := context.WithTimeout(ctx, s.o.patience())
-	v, err := look(reading, s.locks, s.o.Buckets)
-	cancel()
+	v, err := s.member.view(ctx, s.o.Buckets)
 	if err != nil {
 		return time.Now().Add(s.o.again())
 	}
@@ -177,7 +175,7 @@ func (s *Share) should(v *view) []bool {
 	k := &s.keep
 	var names []string
 	for _, n := range v.nodes {
-		if !n.Aside && (n.ID != s.Node() || n.Owner == s.Owner() && s.member.lives()) {
+		if !n.Aside && (n.ID != s.Node() || n.Owner == s.Owner() && s.member.lives() && !s.member.yields()) {
 			names = append(names, n.ID)
 		}
 	}

@@ -45,6 +45,14 @@ type MemberOptions struct {
 	Died       func(ctx context.Context, n Node)
 	Unattended func(err error)
 
+	// Fires says that this node takes any timer that its strategy gives it: if it is much slower than others of which that is true, it leaves
+	// all of them to those.
+	Fires bool
+
+	// Yields is told when this node begins to leave its timers to quicker nodes, and when it takes timers again, with how long a call to
+	// the store takes it, and them; nil: it is not reported.
+	Yields func(yields bool, mine, peers time.Duration)
+
 	// Leads says whether this node leads, where the nodes do not elect the leader by a lease of the store; nil: they do.
 	Leads func() bool
 }
@@ -92,14 +100,21 @@ type Member struct {
 	renewSoon atomic.Bool   // the leases are to be renewed at once,
 	lookSoon  atomic.Bool   // or looked at
 
-	mu      sync.Mutex
-	present rouse.Attendance    // nil: there is none
-	told    rouse.Attendance    // that of which the last renewal told the others
-	others  map[string]*suspect // by owner
-	going   bool                // it stops in order
-	renewed time.Time           // when the last renewal that succeeded was asked for; zero if there is none
-	leading time.Time           // the same for the lease of the leader; zero if another has it
-	err     error               // of the last renewal
+	pace pace
+
+	mu        sync.Mutex
+	standing  standing
+	toldStand standing            // of which the last renewal told the others
+	asked     rouse.Instant       // asking: the end of the own lease that told them first; Never: none has
+	yieldedAt time.Time           // since when it takes no timers
+	answers   bool                // another node asks how long calls take this one
+	present   rouse.Attendance    // nil: there is none
+	told      rouse.Attendance    // that of which the last renewal told the others
+	others    map[string]*suspect // by owner
+	going     bool                // it stops in order
+	renewed   time.Time           // when the last renewal that succeeded was asked for; zero if there is none
+	leading   time.Time           // the same for the lease of the leader; zero if another has it
+	err       error               // of the last renewal
 }
 
 // NewMember returns a member that is not there yet: see Run.
@@ -153,11 +168,17 @@ func (m *Member) join(ctx context.Context) (end func()) {
 
 // look reads which nodes there are.
 func (m *Member) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, m.o.patience())
-	defer cancel()
-	if v, err := look(ctx, m.locks, 1); err == nil {
+	if v, err := m.view(ctx, 1); err == nil {
 		m.seen(&v)
 	}
+}
+
+// view reads all leases.
+func (m *Member) view(ctx context.Context, buckets uint32) (view, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.o.patience())
+	defer cancel()
+	defer m.pace.add(time.Now())
+	return look(ctx, m.locks, buckets)
 }
 
 // Changed is signalled when another node came, left, or gave something back.
@@ -180,9 +201,10 @@ func (m *Member) renew(ctx context.Context, load map[uint32]float64, more []rous
 	leases []rouse.Lease, asked time.Time, err error) {
 	m.mu.Lock()
 	present, attests := m.connected()
-	tell := m.renewed.IsZero() || present != m.told
+	stands := m.standing
+	tell := m.renewed.IsZero() || present != m.told || stands != m.toldStand || m.answers
 	m.mu.Unlock()
-	wants := []rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.says(load, attests)}}
+	wants := []rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.says(load, attests, stands)}}
 	if m.o.Leads == nil {
 		wants = append(wants, rouse.Want{Name: leaderName})
 	}
@@ -199,7 +221,7 @@ func (m *Member) renew(ctx context.Context, load map[uint32]float64, more []rous
 	if err != nil {
 		return nil, asked, err
 	}
-	m.told = present
+	m.told, m.toldStand, m.answers = present, stands, false
 	if m.renewed = asked; leases[0].Owner != m.owner {
 		m.renewed = time.Time{}
 		m.err = fmt.Errorf("another process has the node's name %q; give each node a name of its own", m.o.Node)
@@ -215,15 +237,20 @@ func (m *Member) renew(ctx context.Context, load map[uint32]float64, more []rous
 func (m *Member) lock(ctx context.Context, wants []rouse.Want) ([]rouse.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.o.patience())
 	defer cancel()
+	began := time.Now()
 	leases, err := m.locks.Lock(ctx, m.owner, m.o.TTL, wants)
+	m.pace.add(began)
 	if err == nil && len(leases) != len(wants) {
 		err = fmt.Errorf("the store answered with %d leases for %d", len(leases), len(wants))
 	}
 	return leases, err
 }
 
-func (m *Member) says(load map[uint32]float64, attests string) []byte {
-	s := said{Load: load, Aside: !m.shares, Attends: attests, Address: m.o.Address, Host: m.host, Left: m.going}
+func (m *Member) says(load map[uint32]float64, attests string, stands standing) []byte {
+	s := said{Load: load, Aside: !m.shares || stands == yielded, Attends: attests, Address: m.o.Address, Host: m.host, Left: m.going}
+	if m.o.Fires && stands != yielded {
+		s.Takes = (m.pace.typical() + time.Millisecond - 1).Milliseconds()
+	}
 	if m.o.Data != nil {
 		if data := m.o.Data(); json.Valid(data) {
 			s.Data = data
@@ -231,7 +258,8 @@ func (m *Member) says(load map[uint32]float64, attests string) []byte {
 	}
 	data, err := json.Marshal(s)
 	if err != nil { // a load that is no number
-		data, _ = json.Marshal(said{Data: s.Data, Aside: s.Aside, Attends: attests, Address: m.o.Address, Host: m.host, Left: m.going})
+		s.Load = nil
+		data, _ = json.Marshal(s)
 	}
 	return data
 }
@@ -244,7 +272,7 @@ func (m *Member) leave(ctx context.Context, more []string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.o.patience())
 	defer cancel()
 	if m.o.Presence != nil { // a process that ends after this has not died
-		_, _ = m.locks.Lock(ctx, m.owner, m.o.TTL, []rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.says(nil, "")}})
+		_, _ = m.locks.Lock(ctx, m.owner, m.o.TTL, []rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.says(nil, "", quick)}})
 	}
 	_ = m.locks.Unlock(ctx, m.owner, append(more, leaderName, nodePrefix+m.o.Node))
 	m.announce(ctx)

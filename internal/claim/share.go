@@ -74,6 +74,7 @@ func NewShare(locks rouse.Locks, o ShareOptions) *Share {
 		o.Handover = time.Minute
 	}
 	o.Balance = o.Balance.withDefaults()
+	o.Fires = true
 	member := NewMember(locks, o.MemberOptions)
 	member.shares, member.buckets = true, o.Buckets
 	return &Share{

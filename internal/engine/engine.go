@@ -175,7 +175,7 @@ type Engine struct {
 	presence rouse.Presence        // the store, if it can tell the other nodes something; nil otherwise
 	hints    rouse.Watcher         // the store, if it can report what others write; nil otherwise
 	grant    atomic.Pointer[grant] // what the strategy granted last; never nil
-	serves   atomic.Bool           // it has granted something: until then this node fires nothing
+	serves   atomic.Bool           // it grants something: else this node holds nothing that it writes
 	looks    *batch.Writer[rouse.Key, uint64]
 	swept    sweeps
 

@@ -50,9 +50,7 @@ func (e *Engine) granted(g rouse.Grant) (gained []uint32) {
 	if e.others == nil {
 		return nil
 	}
-	if len(g.Buckets) > 0 {
-		e.serves.Store(true)
-	}
+	e.serves.Store(len(g.Buckets) > 0) // else others fire what this node writes
 	lost := false
 	for _, b := range was.buckets {
 		if was.span == 0 && !is.owns(b) { // also one that could not be read
