@@ -109,6 +109,10 @@ soak: build ## the crash loops for longer: make soak ROUNDS=200
 soak-matrix: ## random sequences of what clients ask, other ones each time: make soak-matrix CHECKS=100000
 	$(GO) test -count 1 -timeout 0 ./test/matrix -run TestVerbs -rapid.checks $${CHECKS:-20000} -rapid.seed $$(date +%s)
 
+.PHONY: soak-pools
+soak-pools: ## pools on RabbitMQ whose workers, managers, connections and broker are ended by chance: make soak-pools MINUTES=10
+	ROUSE_MINUTES=$${MINUTES:-5} $(GO) test -count 1 -timeout 0 -v -run TestSoak ./internal/pool/amqp
+
 .PHONY: soak-cluster
 soak-cluster: build ## several nodes on one store and all that can go wrong between them, for longer: make soak-cluster ROUNDS=10 MINUTES=10
 	ROUSE_ROUNDS=$${ROUNDS:-5} ROUSE_MINUTES=$${MINUTES:-10} $(GO) test -count 1 -timeout 0 ./test/cluster

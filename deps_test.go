@@ -24,6 +24,8 @@ var rules = []struct {
 	{"internal/private", "a mechanism of what keeps files: knows files only", nil},
 	{"internal/witness", "a mechanism of stores with files: knows files only", nil},
 	{"test/servers", "starts the real servers that tests use", nil},
+	{"internal/amqplink", "a mechanism of what speaks to RabbitMQ: knows connections only", nil},
+	{"internal/queue/amqp", "a queue in RabbitMQ", []string{".", "internal/amqplink", "internal/queue"}},
 	{"internal/queue", "carries messages from schedulers to executors; adapts one technology each", []string{".", "internal/queue"}},
 	{"internal/relay", "a sink that hands fires to a queue, and the executor at its other end", []string{".", "internal/queue"}},
 	{"internal/migrate", "copies a store into another, whatever both are", []string{"."}},
@@ -33,6 +35,7 @@ var rules = []struct {
 	{"sink/stream", "speaks the stream part of the gRPC API", []string{".", "api/rouse/v1"}},
 	{"sink/cloudevent", "pure: the form of fires as events", []string{"."}},
 	{"sink/webhook", "speaks HTTP, and sends fires as events", []string{".", "sink/cloudevent"}},
+	{"sink/broker/amqp", "publishes events to RabbitMQ", []string{".", "internal/amqplink", "sink/broker", "sink/cloudevent"}},
 	{"sink/broker", "publishes events to brokers, each by one technology", []string{".", "sink/broker", "sink/cloudevent"}},
 	{"sink", "a sink adapts one technology and knows no other part", []string{"."}},
 	{"api", "the forms that the words have on the wire", []string{"."}},
@@ -49,6 +52,7 @@ var rules = []struct {
 	{"internal/pool", "manages groups of workers over any transport, with any driver", []string{".", "internal/pool"}},
 	{"internal/pool/driver/docker", "starts workers as containers, and knows of pools how they write keys", []string{".", "internal/pool", "internal/pool/driver"}},
 	{"internal/pool/driver", "starts workers by one technology each, and knows nothing of requests", []string{".", "internal/pool/driver"}},
+	{"internal/pool/amqp", "requests of pools in RabbitMQ", []string{".", "internal/amqplink", "internal/pool"}},
 	{"internal/pool/local", "requests of pools on rouse's own store: workers take them from the streams of their keys", []string{".", "internal/pool", "sink/stream", "api/rouse/v1"}},
 	{"client/reminder", "speaks the reminder service's protocol", []string{".", "api/reminder/v1", "api/rouse/v1"}},
 	{"client", "speaks the gRPC API", []string{".", "api/rouse/v1"}},
@@ -113,4 +117,15 @@ func allowed(imp string, may []string) bool {
 		}
 	}
 	return false
+}
+
+// TestOneLinkToRabbitMQ holds that connections to RabbitMQ are made in one place, where each has its time limits.
+func TestOneLinkToRabbitMQ(t *testing.T) {
+	out, err := exec.Command("git", "grep", "-lE", `amqp091\.(Dial|DialConfig|DialTLS|Open)\(`, "--", "*.go", ":!*_test.go", ":!examples", ":!test").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files := strings.Fields(string(out)); len(files) != 1 || files[0] != "internal/amqplink/conn.go" {
+		t.Errorf("connections to RabbitMQ are opened in %v: use internal/amqplink", files)
+	}
 }

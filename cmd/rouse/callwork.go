@@ -50,21 +50,29 @@ func runCommand(ctx context.Context, command []string, in []byte, errOut io.Writ
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &out, errOut
 	cmd.WaitDelay = time.Second // what it has started may have its output, and live on
-	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+	err := cmd.Run()
+	if out.over { // the error is that of a command that prints on
+		err = errLongAnswer
+	}
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return nil, fmt.Errorf("%s: %w", command[0], err)
 	}
 	return out.text, nil
 }
 
 // limited collects as much as an answer may have.
-type limited struct{ text []byte }
+type limited struct {
+	text []byte
+	over bool // there was more
+}
 
 // errLongAnswer is why a command was stopped that printed too much.
-var errLongAnswer = errors.New("the command has printed more than an answer may have")
+var errLongAnswer = fmt.Errorf("the command has printed more than the %d bytes that an answer may have", rouse.MaxPayload)
 
 // Write adds to the text.
 func (l *limited) Write(p []byte) (int, error) {
 	if len(l.text)+len(p) > rouse.MaxPayload {
+		l.over = true
 		return 0, errLongAnswer
 	}
 	l.text = append(l.text, p...)

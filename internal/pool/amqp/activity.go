@@ -3,6 +3,7 @@ package amqp
 import (
 	"context"
 
+	"github.com/rousehq/rouse/internal/amqplink"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
@@ -11,7 +12,7 @@ const eventHeader = "x-event"
 
 // noteActivity passes reports of workers on, until ctx ends. There may be thousands a second, so they are settled in bulk: those of
 // a broken connection come again, which does no harm.
-func (c *Controller) noteActivity(ctx context.Context, conn *connection, term *pool.Term) error {
+func (c *Controller) noteActivity(ctx context.Context, conn *amqplink.Conn, term *pool.Term) error {
 	const window = 1000
 	deliveries, err := c.consume(ctx, conn, c.names.activity(), window)
 	if err != nil {

@@ -25,15 +25,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/amqplink"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
@@ -87,12 +86,12 @@ func New(c Config, m *pool.Manager) (*Controller, error) {
 	}
 	u, err := amqp091.ParseURI(c.URL)
 	if err != nil {
-		return fail("amqp", "", "is no URL of a RabbitMQ: "+withoutSecrets(err), "write one such as amqp://user:password@host:5672/vhost")
+		return fail("amqp", "", "is no URL of a RabbitMQ: "+amqplink.WithoutURL(err), "write one such as amqp://user:password@host:5672/vhost")
 	}
 	if c.WorkerURL == "" {
 		c.WorkerURL = c.URL
 	} else if _, err := amqp091.ParseURI(c.WorkerURL); err != nil {
-		return fail("worker_amqp", "", "is no URL of a RabbitMQ: "+withoutSecrets(err), "write one such as amqp://user:password@host:5672/vhost")
+		return fail("worker_amqp", "", "is no URL of a RabbitMQ: "+amqplink.WithoutURL(err), "write one such as amqp://user:password@host:5672/vhost")
 	}
 	if c.Management == "" {
 		api := url.URL{Scheme: "http", Host: fmt.Sprintf("%s:15672", u.Host), User: url.UserPassword(u.Username, u.Password)}
@@ -166,15 +165,6 @@ func (c *Controller) fatal(err error) bool {
 	return !c.led && time.Since(c.since) >= c.config.Refusals
 }
 
-// withoutSecrets is the text of an error about a URL, which may hold a password, without the URL.
-func withoutSecrets(err error) string {
-	text := err.Error()
-	if i := strings.LastIndex(text, ": "); i >= 0 {
-		return text[i+2:]
-	}
-	return text
-}
-
 // How long it waits between two sessions, at first and at most.
 const (
 	firstWait   = 100 * time.Millisecond
@@ -185,7 +175,7 @@ const (
 // a right that the user does not have, ends it with ErrSetup, unless it has led before.
 func (c *Controller) Run(ctx context.Context) error {
 	defer c.api.client.CloseIdleConnections()
-	for wait := firstWait; ctx.Err() == nil; {
+	for wait := (amqplink.Backoff{First: firstWait, Longest: longestWait}); ctx.Err() == nil; wait.Pause(ctx) {
 		began := time.Now()
 		err := c.session(ctx)
 		if ctx.Err() != nil {
@@ -197,10 +187,8 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.manager.Metrics().Failed("session")
 		c.log.Warn("the session with RabbitMQ ended; another one follows", "broker", c.host, "error", err)
 		if time.Since(began) > longestWait {
-			wait = firstWait
+			wait.Reset()
 		}
-		pause(ctx, wait/2+rand.N(wait/2))
-		wait = min(2*wait, longestWait)
 	}
 	return nil
 }
@@ -244,8 +232,8 @@ func (c *Controller) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer in.cut()
-	defer in.watch(cancel)()
+	defer in.Cut()
+	defer in.Guard(cancel)()
 	if err := c.lock(ctx, in); err != nil {
 		return because(ctx, err)
 	}
@@ -256,8 +244,8 @@ func (c *Controller) session(ctx context.Context) error {
 	if err != nil {
 		return because(ctx, err)
 	}
-	defer out.cut()
-	defer out.watch(cancel)()
+	defer out.Cut()
+	defer out.Guard(cancel)()
 	if err := c.setUp(ctx, out); err != nil {
 		return because(ctx, err)
 	}
@@ -273,7 +261,7 @@ func because(ctx context.Context, err error) error {
 }
 
 // lead manages the pool until ctx ends.
-func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, in, out *connection) error {
+func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, in, out *amqplink.Conn) error {
 	control := &queues{c: c, conn: out, free: make(chan *amqp091.Channel, c.manager.Config().Timing.Parallel)}
 	term, err := c.manager.Begin(ctx, control)
 	if err != nil {
@@ -303,8 +291,8 @@ func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, i
 	defer parts.Wait()
 	defer cancel(nil)
 	for _, part := range []func(context.Context) error{
-		func(ctx context.Context) error { publisher.watch(ctx); return nil },
-		func(ctx context.Context) error { answers.watch(ctx); return nil },
+		publisher.run,
+		answers.run,
 		func(ctx context.Context) error { return c.processOrphans(ctx, in, term, publisher, to) },
 		func(ctx context.Context) error { return c.answerDeadLetters(ctx, to) },
 		func(ctx context.Context) error { return c.noteActivity(ctx, in, term) },

@@ -2,7 +2,6 @@ package amqp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,6 +10,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/amqplink"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
@@ -65,7 +65,7 @@ func (a *Caller) Drain() { a.end() }
 
 // Run keeps a connection to the broker until ctx ends.
 func (a *Caller) Run(ctx context.Context) {
-	for wait := firstWait; ctx.Err() == nil; wait = min(2*wait, longestWait) {
+	for wait := (amqplink.Backoff{First: firstWait, Longest: longestWait}); ctx.Err() == nil; wait.Pause(ctx) {
 		began := time.Now()
 		err := a.session(ctx)
 		if ctx.Err() != nil {
@@ -73,9 +73,8 @@ func (a *Caller) Run(ctx context.Context) {
 		}
 		a.c.log.Warn("requests of timers cannot be made now; the broker is connected to again", "broker", a.c.host, "error", err)
 		if time.Since(began) > longestWait {
-			wait = firstWait
+			wait.Reset()
 		}
-		pause(ctx, wait)
 	}
 }
 
@@ -94,7 +93,7 @@ func (a *Caller) Obstacle() string {
 
 // link is a connection on which requests are made and answers come.
 type link struct {
-	conn    *connection
+	conn    *amqplink.Conn
 	ch      *amqp091.Channel
 	blocked atomic.Bool
 
@@ -113,16 +112,13 @@ func (a *Caller) session(ctx context.Context) (err error) {
 	if err != nil {
 		return a.lost(nil, err)
 	}
-	defer conn.cut()
+	defer conn.Cut()
 	l := &link{conn: conn, tags: map[uint64]string{}}
-	if l.ch, err = conn.channel(ctx); err != nil {
+	if l.ch, err = conn.OpenChannel(ctx); err != nil {
 		return a.lost(nil, err)
 	}
-	blocked := conn.NotifyBlocked(make(chan amqp091.Blocking, 1))
 	returns := l.ch.NotifyReturn(make(chan amqp091.Return, 64))
 	confirms := l.ch.NotifyPublish(make(chan amqp091.Confirmation, 1024))
-	closed := conn.NotifyClose(make(chan *amqp091.Error, 1))
-	broken := l.ch.NotifyClose(make(chan *amqp091.Error, 1))
 	answers, err := a.consume(ctx, l)
 	if err != nil {
 		return a.lost(nil, err)
@@ -134,22 +130,21 @@ func (a *Caller) session(ctx context.Context) (err error) {
 	defer parts.Wait()
 	defer cancel(nil)
 	parts.Go(func() { a.keepWarm(ctx, l) })
+	parts.Go(func() { cancel(conn.Watch(ctx, func(reason string) { l.blocked.Store(reason != "") }, l.ch)) })
 	defer func() { // the client waits until these are taken
-		conn.cut()
+		conn.Cut()
 		for range returns {
 		}
 		for range confirms {
 		}
 		for range answers {
 		}
-		for range blocked {
-		}
 	}()
 	for {
 		select {
 		case d, ok := <-answers:
 			if !ok {
-				return a.lost(l, errConsumer(directReply))
+				return a.lost(l, waitCause(ctx, errConsumer(directReply)))
 			}
 			a.answered(&d)
 		case m, ok := <-returns:
@@ -160,14 +155,6 @@ func (a *Caller) session(ctx context.Context) (err error) {
 			if ok {
 				a.confirmed(l, c)
 			}
-		case b, ok := <-blocked:
-			if ok {
-				l.blocked.Store(b.Active)
-			}
-		case e := <-closed:
-			return a.lost(l, gone(e))
-		case e := <-broken:
-			return a.lost(l, gone(e))
 		case <-ctx.Done():
 			return a.lost(l, context.Cause(ctx))
 		}
@@ -176,7 +163,7 @@ func (a *Caller) session(ctx context.Context) (err error) {
 
 // consume has answers come on a channel with confirms.
 func (a *Caller) consume(ctx context.Context, l *link) (<-chan amqp091.Delivery, error) {
-	defer l.conn.limit(ctx)()
+	defer l.conn.Limit(ctx)()
 	if err := l.ch.Confirm(false); err != nil {
 		return nil, fmt.Errorf("ask for confirms: %w", err)
 	}
@@ -185,14 +172,6 @@ func (a *Caller) consume(ctx context.Context, l *link) (<-chan amqp091.Delivery,
 		return nil, fmt.Errorf("ask for answers: %w", err)
 	}
 	return answers, nil
-}
-
-// gone is the error of a connection or channel that was closed.
-func gone(e *amqp091.Error) error {
-	if e == nil {
-		return errors.New("the connection was closed")
-	}
-	return fmt.Errorf("the connection broke: %w", e)
 }
 
 // lost notes that there is no connection now. What waits for an answer on it has failed: the answer would not come any more.

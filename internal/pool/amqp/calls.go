@@ -128,7 +128,7 @@ func (a *Caller) call(l *link, key string, f *rouse.Fire, batch *calls, i int) {
 	}
 	if err := l.publish(a.c.names.requestExchange(), key, request(f)); err != nil {
 		a.settle(f.ID, failure(0, err.Error()), batch)
-		l.conn.cut() // the session ends, and another one follows
+		l.conn.Cut() // the session ends, and another one follows
 	}
 }
 

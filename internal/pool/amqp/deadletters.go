@@ -63,7 +63,7 @@ func (c *Controller) receiveLetters(ctx context.Context, to *mailbox, one bool) 
 	if err != nil {
 		return err
 	}
-	defer conn.watch(cancel)()
+	defer conn.Guard(cancel)()
 	window := letterWindow
 	if one {
 		window = 1
@@ -144,7 +144,7 @@ type mailbox struct {
 }
 
 // broken says whether no answers can be sent any more.
-func (b *mailbox) broken() bool { return b.out.ch.IsClosed() }
+func (b *mailbox) broken() bool { return b.out.Broken() }
 
 // directReplies begins the names of queues by which clients get answers without a queue of their own. RabbitMQ 3.10 returns each
 // mandatory message to one of them, although it delivers it.
@@ -180,7 +180,7 @@ func (b *mailbox) answer(ctx context.Context, batch []letter) error {
 // keep puts a letter into the inventory.
 func (b *mailbox) keep(l *letter) {
 	m := b.c.poisonMessage(l.d, l.key, l.reason)
-	cut(&m, b.out.conn.Config.FrameSize)
+	cut(&m, b.out.Conn.Config.FrameSize)
 	l.kept, l.failed = b.out.send("", b.c.names.poison(), true, m)
 }
 

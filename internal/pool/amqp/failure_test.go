@@ -225,6 +225,26 @@ func TestQueueDeletedByHand(t *testing.T) {
 	c.call("k", "y", "ok", "y")
 }
 
+// TestExchangeDeletedByHand holds that the exchange of requests is made again when it is deleted, although the broker closes the channel of
+// a manager that forwards a request to it.
+func TestExchangeDeletedByHand(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, slow).start()
+	c := h.client()
+	c.call("k", "x", "ok", "x")
+	if err := h.try(func(ch *amqp091.Channel) error {
+		if err := ch.ExchangeDelete("core-req-xchg", false, false); err != nil {
+			return err
+		}
+		return ch.Publish("core-orphan-xchg", "k", true, false, amqp091.Publishing{Body: []byte("y"), ReplyTo: "core-poison"})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually("the exchange is there", h.isSetUp)
+	h.eventually("the request is answered", func() bool { q, _ := h.queue("core-poison"); return q.Messages == 1 })
+	c.call("k", "z", "ok", "z")
+}
+
 // TestDeadLettersAreNotLost holds that what a request queue gave up is kept in it until the queue of dead letters has it, and that a
 // request queue is not deleted before.
 func TestDeadLettersAreNotLost(t *testing.T) {
@@ -255,7 +275,7 @@ func TestDeadLettersAreNotLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.cut()
+	defer conn.Cut()
 	control := &queues{c: h.ctl, conn: conn}
 	if lost, err := control.Delete(t.Context(), "k"); !errors.Is(err, pool.ErrInUse) {
 		t.Errorf("a queue with a dead letter is deleted: %d lost, %v", lost, err)

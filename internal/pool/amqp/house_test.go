@@ -29,6 +29,7 @@ type house struct {
 	manager pool.Config
 	driver  driver.Driver
 	drain   time.Duration // of its workers
+	pause   time.Duration // before a worker that has ended is started again, at first
 	ctl     *Controller
 	stop    func() // ends the controller, and waits for that
 	log     *testLog
@@ -48,7 +49,7 @@ func newHouse(t testing.TB, d pool.Delays) *house {
 }
 
 func houseAt(t testing.TB, address, api string, d pool.Delays) *house {
-	h := &house{t: t, url: address, api: api, boots: t.TempDir(), log: &testLog{}, drain: 10 * time.Second}
+	h := &house{t: t, url: address, api: api, boots: t.TempDir(), log: &testLog{}, drain: 10 * time.Second, pause: 50 * time.Millisecond}
 	t.Cleanup(h.print)
 	h.config = Config{URL: address, Management: api, MessageTTL: time.Minute, DeliveryLimit: 2, LockPoll: 20 * time.Millisecond}
 	h.manager = pool.Config{Name: "core", Delays: d, ExtraLifetime: 50 * time.Millisecond, Log: slog.New(slog.NewTextHandler(h.log, nil)),
@@ -59,7 +60,7 @@ func houseAt(t testing.TB, address, api string, d pool.Delays) *house {
 // newDriver gives the house a driver of processes.
 func (h *house) newDriver() *subprocess.Driver {
 	h.t.Helper()
-	d, err := subprocess.New(subprocess.Config{Pool: "core", Command: []string{os.Args[0]}, FirstPause: 50 * time.Millisecond, Drain: h.drain,
+	d, err := subprocess.New(subprocess.Config{Pool: "core", Command: []string{os.Args[0]}, FirstPause: h.pause, LongestPause: max(h.pause, time.Minute), Drain: h.drain,
 		Env: map[string]string{"GORACE": "atexit_sleep_ms=0", "TEST_BOOTS": h.boots}, Log: h.manager.Log})
 	if err != nil {
 		h.t.Fatal(err)
@@ -113,12 +114,15 @@ func (h *house) controller(d driver.Driver) (*Controller, func()) {
 	var once sync.Once
 	stop := func() { once.Do(func() { cancel(); running.Wait() }) }
 	h.t.Cleanup(stop)
-	h.eventually("a controller has set up the pool", func() bool {
-		return h.try(func(ch *amqp091.Channel) error {
-			return ch.ExchangeDeclarePassive("core-req-xchg", "direct", true, false, false, false, nil)
-		}) == nil
-	})
+	h.eventually("a controller has set up the pool", h.isSetUp)
 	return ctl, stop
+}
+
+// isSetUp reports whether requests can be published.
+func (h *house) isSetUp() bool {
+	return h.try(func(ch *amqp091.Channel) error {
+		return ch.ExchangeDeclarePassive("core-req-xchg", "direct", true, false, false, false, nil)
+	}) == nil
 }
 
 // eventually waits until something holds.
@@ -257,6 +261,9 @@ func (c *client) answer(from <-chan amqp091.Delivery) (status, body string, d am
 		status, _ := d.Headers[statusHeader].(string)
 		return status, string(d.Body), d
 	case <-time.After(75 * time.Second):
+		if c.h.ctl == nil { // it is a process of its own
+			c.h.t.Fatal("no answer came")
+		}
 		c.h.t.Fatalf("no answer came; the pool is %+v", c.h.ctl.manager.View())
 		return "", "", amqp091.Delivery{}
 	}

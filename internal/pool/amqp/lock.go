@@ -9,22 +9,23 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rousehq/rouse/internal/amqplink"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
 // lock waits until this process has the pool's lock, an exclusive queue, which it has for as long as the connection lives. The
 // broker gives it to another one within milliseconds of the connection's end.
-func (c *Controller) lock(ctx context.Context, conn *connection) error {
+func (c *Controller) lock(ctx context.Context, conn *amqplink.Conn) error {
 	var since time.Time // when it was first seen that another process leads
 	released := false
 	var asked time.Time // when it was asked which one
 	for {
-		ch, err := conn.channel(ctx)
+		ch, err := conn.OpenChannel(ctx)
 		if err != nil {
 			return err
 		}
 		err = func() error {
-			defer conn.limit(ctx)()
+			defer conn.Limit(ctx)()
 			_, err := ch.QueueDeclare(c.names.lock(), false, false, true, false, amqp091.Table{leaderArgument: self()})
 			return err
 		}()

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse/internal/amqplink"
 )
 
 // management is the HTTP API of RabbitMQ's management plugin.
@@ -30,7 +32,7 @@ func newManagement(address string) (*management, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return nil, errors.New(withoutSecrets(err))
+		return nil, errors.New(amqplink.WithoutURL(err))
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("it has no scheme http or https, or no host")
 	}

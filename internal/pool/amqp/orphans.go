@@ -12,6 +12,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rousehq/rouse/internal/amqplink"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
@@ -26,14 +27,14 @@ const (
 const mostHops = 10
 
 // consume begins to consume a queue, on a channel of its own.
-func (c *Controller) consume(ctx context.Context, conn *connection, queue string, prefetch int) (<-chan amqp091.Delivery, error) {
+func (c *Controller) consume(ctx context.Context, conn *amqplink.Conn, queue string, prefetch int) (<-chan amqp091.Delivery, error) {
 	_, deliveries, err := c.consumeOn(ctx, conn, queue, prefetch)
 	return deliveries, err
 }
 
 // consumeOn is consume that tells its channel.
-func (c *Controller) consumeOn(ctx context.Context, conn *connection, queue string, prefetch int) (*amqp091.Channel, <-chan amqp091.Delivery, error) {
-	ch, err := conn.channel(ctx)
+func (c *Controller) consumeOn(ctx context.Context, conn *amqplink.Conn, queue string, prefetch int) (*amqp091.Channel, <-chan amqp091.Delivery, error) {
+	ch, err := conn.OpenChannel(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -42,8 +43,8 @@ func (c *Controller) consumeOn(ctx context.Context, conn *connection, queue stri
 }
 
 // consumeMore begins to consume a queue on a channel, whatever else that does.
-func (c *Controller) consumeMore(ctx context.Context, conn *connection, ch *amqp091.Channel, queue string, prefetch int) (<-chan amqp091.Delivery, error) {
-	defer conn.limit(ctx)()
+func (c *Controller) consumeMore(ctx context.Context, conn *amqplink.Conn, ch *amqp091.Channel, queue string, prefetch int) (<-chan amqp091.Delivery, error) {
+	defer conn.Limit(ctx)()
 	if err := ch.Qos(prefetch, 0, false); err != nil {
 		return nil, fmt.Errorf("consume %s: %w", queue, err)
 	}
@@ -85,7 +86,7 @@ type orphan struct {
 }
 
 // processOrphans takes orphans until ctx ends or the broker has no more.
-func (c *Controller) processOrphans(ctx context.Context, conn *connection, term *pool.Term, out *publisher, to *mailbox) error {
+func (c *Controller) processOrphans(ctx context.Context, conn *amqplink.Conn, term *pool.Term, out *publisher, to *mailbox) error {
 	ch, deliveries, err := c.consumeOn(ctx, conn, c.names.orphans(), c.windowNow())
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func (o *orphans) take(ctx context.Context, d amqp091.Delivery) error {
 	if err == nil && one.hops >= mostHops {
 		err = fmt.Errorf("it came back %d times from its queue", one.hops)
 	}
-	if m := one.message(); err == nil && !fits(&m, o.out.conn.Config.FrameSize) {
+	if m := one.message(); err == nil && !fits(&m, o.out.Conn.Config.FrameSize) {
 		err = errTooLarge
 	}
 	if err != nil {

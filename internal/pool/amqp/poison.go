@@ -63,13 +63,13 @@ func (i *inventory) each(ctx context.Context, f func(d *amqp091.Delivery) (verdi
 	if err != nil {
 		return err
 	}
-	defer conn.watch(func(error) {})()
-	ch, err := conn.channel(ctx)
+	defer conn.Guard(func(error) {})()
+	ch, err := conn.OpenChannel(ctx)
 	if err != nil {
 		return err
 	}
 	for n := 0; n < i.c.config.PoisonLimit && err == nil && ctx.Err() == nil; n++ {
-		done := conn.limit(context.WithoutCancel(ctx))
+		done := conn.Limit(context.WithoutCancel(ctx))
 		d, ok, getErr := ch.Get(i.c.names.poison(), false)
 		done()
 		if err = getErr; err != nil || !ok {
@@ -84,7 +84,7 @@ func (i *inventory) each(ctx context.Context, f func(d *amqp091.Delivery) (verdi
 		}
 	}
 	// What was not removed is given back with the end of the channel. The broker has heard of what was when it answers.
-	defer conn.limit(context.WithoutCancel(ctx))()
+	defer conn.Limit(context.WithoutCancel(ctx))()
 	return errors.Join(err, ctx.Err(), ch.Close())
 }
 

@@ -9,13 +9,14 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rousehq/rouse/internal/amqplink"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
 // queues are the request queues of the pool, for its queue loop.
 type queues struct {
 	c    *Controller
-	conn *connection
+	conn *amqplink.Conn
 	free chan *amqp091.Channel // that are open and not in use
 }
 
@@ -28,11 +29,11 @@ func (q *queues) on(ctx context.Context, f func(ch *amqp091.Channel) error) erro
 	}
 	if ch == nil || ch.IsClosed() {
 		var err error
-		if ch, err = q.conn.channel(ctx); err != nil {
+		if ch, err = q.conn.OpenChannel(ctx); err != nil {
 			return err
 		}
 	}
-	defer q.conn.limit(ctx)()
+	defer q.conn.Limit(ctx)()
 	err := f(ch)
 	if err != nil {
 		if !ch.IsClosed() {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rousehq/rouse/internal/amqplink"
 )
 
 // ErrSetup is why a pool cannot be set up, when waiting does not help: a right is missing, a version too old, or something of one
@@ -130,12 +132,12 @@ func (c *Controller) checkPolicies(ctx context.Context, ours []policy) error {
 }
 
 // setUp declares the exchanges and queues of the pool, and binds them. All of it may be there already.
-func (c *Controller) setUp(ctx context.Context, conn *connection) error {
-	ch, err := conn.channel(ctx)
+func (c *Controller) setUp(ctx context.Context, conn *amqplink.Conn) error {
+	ch, err := conn.OpenChannel(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.limit(ctx)()
+	defer conn.Limit(ctx)()
 	quorum := amqp091.Table{amqp091.QueueTypeArg: amqp091.QueueTypeQuorum}
 	classic := amqp091.Table{amqp091.QueueTypeArg: amqp091.QueueTypeClassic}
 	var what string

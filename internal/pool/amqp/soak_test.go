@@ -58,7 +58,7 @@ func soakController() error {
 	if err != nil {
 		return err
 	}
-	c, err := New(Config{URL: p.URL, Management: p.API, MessageTTL: 30 * time.Second, DeliveryLimit: 4, ReleaseAfter: 5 * time.Second}, m)
+	c, err := New(Config{URL: p.URL, Management: p.API, LockPoll: 50 * time.Millisecond, MessageTTL: 30 * time.Second, DeliveryLimit: 4, ReleaseAfter: 5 * time.Second}, m)
 	if err != nil {
 		return err
 	}
@@ -86,6 +86,10 @@ type soakRequest struct {
 	confirmed time.Time
 }
 
+func newSoak(t *testing.T, h *house) *soak {
+	return &soak{house: h, logs: t.TempDir(), sent: map[string]soakRequest{}, answers: map[string]map[string]int{}, ended: map[string]int{}}
+}
+
 // TestSoak asks for two hundred keys for ROUSE_MINUTES, while workers, controllers, connections and the broker are ended by chance.
 // Every request that the broker has confirmed is answered as the protocol says, and nothing is left behind.
 func TestSoak(t *testing.T) {
@@ -94,8 +98,8 @@ func TestSoak(t *testing.T) {
 		t.Skip("it takes long: say how long by ROUSE_MINUTES")
 	}
 	broker, api := servers.StartManagedRabbitMQ(t)
-	s := &soak{house: houseAt(t, broker.URL(), api, slow), broker: broker, logs: t.TempDir(), sent: map[string]soakRequest{}, answers: map[string]map[string]int{},
-		ended: map[string]int{}}
+	s := newSoak(t, houseAt(t, broker.URL(), api, slow))
+	s.broker = broker
 	defer s.tell()
 	if err := s.try(func(ch *amqp091.Channel) error {
 		_, err := ch.QueueDeclare("answers", true, false, false, false, amqp091.Table{amqp091.QueueTypeArg: amqp091.QueueTypeQuorum})
@@ -107,7 +111,7 @@ func TestSoak(t *testing.T) {
 		s.startController(i)
 	}
 	defer s.killAll()
-	s.eventually("a controller has set up the pool", func() bool { _, there := s.queue("core-orphan"); return there })
+	s.eventually("a controller has set up the pool", s.isSetUp)
 
 	// Answers are read to the end, requests and trouble made for the time that was asked for.
 	life, end := context.WithCancel(t.Context())
@@ -144,7 +148,7 @@ func TestSoak(t *testing.T) {
 			t.Errorf("a controller ends with %v", err)
 		}
 	}
-	if left := s.processes(""); len(left) > 0 {
+	if left := s.processes(); len(left) > 0 {
 		t.Errorf("processes %v are left", left)
 	}
 	for body, statuses := range s.answers {
@@ -208,15 +212,16 @@ func (s *soak) killAll() {
 	}
 }
 
-// processes returns the ids of the processes of this binary that have the variable in their environment, but for this one.
-func (s *soak) processes(variable string) []int {
+// processes returns the ids of the processes of this binary that have all of the texts in their environment, but for this one.
+func (s *soak) processes(texts ...string) []int {
 	var list []int
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, name := range files {
 		pid, _ := strconv.Atoi(strings.Split(name, "/")[2])
 		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 		env, err2 := os.ReadFile(name)
-		if err == nil && err2 == nil && pid != os.Getpid() && strings.HasSuffix(os.Args[0], filepath.Base(program)) && strings.Contains(string(env), variable) {
+		if err == nil && err2 == nil && pid != os.Getpid() && strings.HasSuffix(os.Args[0], filepath.Base(program)) &&
+			!slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(string(env), text) }) {
 			list = append(list, pid)
 		}
 	}

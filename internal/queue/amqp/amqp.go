@@ -18,14 +18,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
 	"sync"
-	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/amqplink"
 	"github.com/rousehq/rouse/internal/queue"
 )
 
@@ -58,11 +56,11 @@ func Open(ctx context.Context, address string, o Options) (*Queue, error) {
 	if o.Options, err = o.Options.WithDefaults(); err != nil {
 		return nil, err
 	}
-	u, err := amqp091.ParseURI(address)
+	host, err := amqplink.Host(address)
 	if err != nil {
-		return nil, rouse.Refuse("queue.url", "", "is no URL of a RabbitMQ: "+withoutSecrets(err), "write one such as amqp://user:password@host:5672/vhost")
+		return nil, rouse.Refuse("queue.url", "", "is no URL of a RabbitMQ: "+err.Error(), "write one such as amqp://user:password@host:5672/vhost")
 	}
-	q := &Queue{opts: o, address: address, host: net.JoinHostPort(u.Host, fmt.Sprint(u.Port))}
+	q := &Queue{opts: o, address: address, host: host}
 	q.life, q.end = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
@@ -75,15 +73,6 @@ func Open(ctx context.Context, address string, o Options) (*Queue, error) {
 	q.publisher.set(first, nil)
 	q.uses.Go(func() { q.publisher.run(first) })
 	return q, nil
-}
-
-// withoutSecrets is the text of an error about a URL, which may hold a password, without the URL.
-func withoutSecrets(err error) string {
-	text := err.Error()
-	if i := strings.LastIndex(text, ": "); i >= 0 {
-		return text[i+2:]
-	}
-	return text
 }
 
 // declare makes the queue if it is not there.
@@ -138,18 +127,6 @@ func (q *Queue) begin() error {
 	}
 	q.uses.Add(1)
 	return nil
-}
-
-// pause waits for d; it returns false if ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 var _ queue.Queue = (*Queue)(nil)

@@ -6,6 +6,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rousehq/rouse/internal/amqplink"
 	"github.com/rousehq/rouse/internal/queue"
 	"github.com/rousehq/rouse/internal/queue/internal/held"
 )
@@ -28,17 +29,17 @@ const tag = "executor"
 func (q *Queue) openConsuming(ctx context.Context, prefetch int) (*consuming, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
 	defer cancel()
-	s, err := q.dial(ctx)
+	s, err := q.dial(ctx, func(c *amqplink.Conn) (*amqp091.Channel, error) { return c.OpenChannel(ctx) })
 	if err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, s.cut)()
+	defer s.conn.Limit(ctx)()
 	c := &consuming{session: s}
 	if err = s.ch.Qos(prefetch, 0, false); err == nil {
 		c.deliveries, err = s.ch.Consume(q.opts.Name, tag, false, false, false, false, nil)
 	}
 	if err != nil {
-		s.cut()
+		s.conn.Cut()
 		return nil, fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
 	}
 	return c, nil
@@ -56,13 +57,13 @@ func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Del
 	defer context.AfterFunc(q.life, endTaking)()
 
 	out := held.New[*receipt, struct{}](prefetch)
-	for wait := firstWait; take.Err() == nil; {
+	for wait := pauses(); take.Err() == nil; {
 		s, err := q.openConsuming(take, prefetch)
 		if err != nil {
-			q.rest(take, &wait, err)
+			q.rest(take, wait, err)
 			continue
 		}
-		wait = firstWait
+		wait.Reset()
 		q.serve(take, s, out, handle)
 	}
 	if err := out.Drain(q.life); err != nil || ctx.Err() == nil {
@@ -113,7 +114,7 @@ func (s *consuming) handOut(ctx context.Context, out *receipts, handle func(queu
 		case d, ok := <-s.deliveries:
 			if !ok { // the broker has ended the consumer, as when the queue is deleted
 				out.Return(1)
-				s.cut()
+				s.conn.Cut()
 				return
 			}
 			r := &receipt{s: s.session, out: out, d: d}

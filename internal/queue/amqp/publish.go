@@ -4,99 +4,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rousehq/rouse/internal/amqplink"
 	"github.com/rousehq/rouse/internal/queue"
 )
 
 // publishing is a session to publish on.
 type publishing struct {
 	*session
-	mu  sync.Mutex // one publishes at a time
-	seq uint64
-
-	returns  chan amqp091.Return
-	returned map[string]string // by correlation id; owned by the goroutine that reads returns
-	ask      chan question
-	blocked  chan amqp091.Blocking
-
+	out     *amqplink.Publisher
 	deleted atomic.Bool // the queue is no more
 }
 
-// question asks whether messages were returned.
-type question struct {
-	ids    []string
-	answer chan map[string]string
-}
-
 func (q *Queue) openPublishing(ctx context.Context) (*publishing, error) {
-	s, err := q.dial(ctx)
+	p := &publishing{}
+	s, err := q.dial(ctx, func(c *amqplink.Conn) (ch *amqp091.Channel, err error) {
+		if p.out, err = c.NewPublisher(ctx); err != nil {
+			return nil, err
+		}
+		return p.out.Channel(), nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	p := &publishing{session: s, returned: map[string]string{}, ask: make(chan question)}
-	stop := context.AfterFunc(ctx, s.cut)
-	defer stop()
-	// Without room in the channel, a return has been taken before the confirm that follows it is looked at.
-	p.returns = s.ch.NotifyReturn(make(chan amqp091.Return))
-	p.blocked = s.conn.NotifyBlocked(make(chan amqp091.Blocking, 1))
-	if err := s.ch.Confirm(false); err != nil {
-		s.cut()
-		return nil, fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
-	}
+	p.session = s
 	return p, nil
 }
 
-// watch reads what the broker says beside its confirms, until the session ends.
+// watch waits for the end of the session.
 func (p *publishing) watch(life context.Context) {
-	var reader sync.WaitGroup
-	reader.Go(func() {
-		returns, blocked := p.returns, p.blocked
-		for {
-			select {
-			case r, ok := <-returns:
-				if !ok {
-					returns = nil
-					continue
-				}
-				p.returned[r.CorrelationId] = r.ReplyText
-			case _, ok := <-blocked: // then confirms do not come, and publishing times out
-				if !ok {
-					blocked = nil
-				}
-			case a := <-p.ask:
-				found := map[string]string{}
-				for _, id := range a.ids {
-					if why, ok := p.returned[id]; ok {
-						found[id] = why
-						delete(p.returned, id)
-					}
-				}
-				a.answer <- found
-			case <-p.closed:
-				// The client may be about to tell; it must not wait for ever.
-				for returns != nil || blocked != nil {
-					select {
-					case _, ok := <-returns:
-						if !ok {
-							returns = nil
-						}
-					case _, ok := <-blocked:
-						if !ok {
-							blocked = nil
-						}
-					}
-				}
-				return
-			}
-		}
-	})
+	var returns sync.WaitGroup
+	returns.Go(p.out.Run)
 	p.session.watch(life)
-	reader.Wait()
+	returns.Wait()
 }
 
 // Publish publishes messages, all in flight at a time, and waits for their confirms.
@@ -113,33 +57,28 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 		}
 		return errs
 	}
-	confirms, ids := p.send(ctx, q.opts.Name, messages, errs)
-	var published []string
-	for i, c := range confirms {
+	sent := p.send(ctx, q.opts.Name, messages, errs)
+	for i, s := range sent {
 		if errs[i] == nil {
-			errs[i] = p.wait(ctx, q, c)
-			published = append(published, ids[i])
+			errs[i] = p.wait(ctx, q, s)
 		}
 	}
-	returned := p.returnsOf(published)
-	for i := range confirms {
-		if why, ok := returned[ids[i]]; ok && errs[i] == nil {
+	returned := p.out.Returned(sent...)
+	for i, s := range sent {
+		if why, ok := returned[s]; ok && errs[i] == nil {
 			errs[i] = fmt.Errorf("%w: it was returned: %s", queue.ErrUnavailable, why)
 		}
 	}
 	if len(returned) > 0 {
 		p.deleted.Store(true)
-		p.cut() // the next session declares the queue again
+		p.conn.Cut() // the next session declares the queue again
 	}
 	return errs
 }
 
 // send publishes the messages for which there is no error, and adds the errors of those that cannot be sent.
-func (p *publishing) send(ctx context.Context, name string, messages []queue.Message, errs []error) ([]*amqp091.DeferredConfirmation, []string) {
-	confirms := make([]*amqp091.DeferredConfirmation, len(messages))
-	ids := make([]string, len(messages))
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (p *publishing) send(ctx context.Context, name string, messages []queue.Message, errs []error) []*amqplink.Sent {
+	sent := make([]*amqplink.Sent, len(messages))
 	var broken error
 	for i := range messages {
 		if errs[i] = messages[i].Check(); errs[i] != nil {
@@ -152,54 +91,38 @@ func (p *publishing) send(ctx context.Context, name string, messages []queue.Mes
 			errs[i] = fmt.Errorf("%w: %w", queue.ErrUnavailable, broken)
 			continue
 		}
-		p.seq++
-		ids[i] = strconv.FormatUint(p.seq, 36)
-		c, err := p.ch.PublishWithDeferredConfirm("", name, true, false, amqp091.Publishing{DeliveryMode: amqp091.Persistent,
-			ContentType: "application/octet-stream", MessageId: messages[i].ID, CorrelationId: ids[i], Body: messages[i].Body})
+		s, err := p.out.Send("", name, true, amqp091.Publishing{DeliveryMode: amqp091.Persistent,
+			ContentType: "application/octet-stream", MessageId: messages[i].ID, Body: messages[i].Body})
 		if err != nil {
 			broken = err
 			errs[i] = fmt.Errorf("%w: %w", queue.ErrUnconfirmed, err) // a part of it may have been sent, and more
 			continue
 		}
-		confirms[i] = c
+		sent[i] = s
 	}
-	return confirms, ids
+	return sent
 }
 
 // wait waits for one confirm.
-func (p *publishing) wait(ctx context.Context, q *Queue, c *amqp091.DeferredConfirmation) error {
-	acked, err := c.WaitContext(ctx)
+func (p *publishing) wait(ctx context.Context, q *Queue, s *amqplink.Sent) error {
+	err := s.Confirmed(ctx)
 	switch {
-	case acked:
+	case err == nil:
 		return nil
 	case q.life.Err() != nil:
 		return queue.ErrClosed
-	case err != nil:
-		if errors.Is(err, context.DeadlineExceeded) {
-			p.cut() // a channel may never hear again of a queue that lost its leader; a new one does
-		}
-		return fmt.Errorf("%w: %w", queue.ErrUnconfirmed, err)
-	case p.conn.IsClosed() || p.ch.IsClosed(): // the client ends what is open in the words of a refusal
-		return fmt.Errorf("%w: the connection broke", queue.ErrUnconfirmed)
+	case errors.Is(err, amqplink.ErrRefused):
+		return queue.ErrFull
+	case errors.Is(err, context.DeadlineExceeded):
+		p.conn.Cut() // a channel may never hear again of a queue that lost its leader; a new one does
 	}
-	return queue.ErrFull
-}
-
-// returnsOf says which of the messages, by their correlation ids, came back, as there was no queue for them.
-func (p *publishing) returnsOf(ids []string) map[string]string {
-	a := question{ids, make(chan map[string]string, 1)}
-	select {
-	case p.ask <- a:
-		return <-a.answer
-	case <-p.closed:
-		return nil
-	}
+	return fmt.Errorf("%w: %w", queue.ErrUnconfirmed, err)
 }
 
 // depth asks the broker, on a channel of its own.
 func (p *publishing) depth(ctx context.Context, name string) (int64, error) {
-	defer context.AfterFunc(ctx, p.cut)()
-	ch, err := p.conn.Channel()
+	defer p.conn.Limit(ctx)()
+	ch, err := p.conn.OpenChannel(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
 	}

@@ -4,71 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rousehq/rouse/internal/amqplink"
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// heartbeat is how often each side shows that it lives; twice that without a sign ends a connection.
-const heartbeat = 10 * time.Second
-
 // session is a connection with one channel on it. It ends when either breaks.
 type session struct {
-	conn   *amqp091.Connection
-	wire   net.Conn
+	conn   *amqplink.Conn
 	ch     *amqp091.Channel
 	closed chan struct{} // closed when it has ended
 }
 
-// wire gives up writing to a broker that does not read: one that is short of memory stops reading.
-type wire struct {
-	net.Conn
-	patience time.Duration
-}
-
-func (w *wire) Write(b []byte) (int, error) {
-	if err := w.SetWriteDeadline(time.Now().Add(w.patience)); err != nil {
-		return 0, err
-	}
-	return w.Conn.Write(b)
-}
-
-// dial opens a session and declares the queue on it.
-func (q *Queue) dial(ctx context.Context) (*session, error) {
-	s := &session{closed: make(chan struct{})}
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		deadline = time.Now().Add(q.opts.Timeout)
-	}
-	properties := amqp091.NewConnectionProperties()
-	properties.SetClientConnectionName("rouse")
-	conn, err := amqp091.DialConfig(q.address, amqp091.Config{Heartbeat: heartbeat, Properties: properties, Locale: "en_US",
-		Dial: func(network, addr string) (net.Conn, error) {
-			d := net.Dialer{Deadline: deadline}
-			raw, err := d.DialContext(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			s.wire = &wire{raw, q.opts.Timeout}
-			return s.wire, raw.SetReadDeadline(deadline) // of the handshake; the client takes it away afterwards
-		}})
+// dial opens a session on the channel that open returns, and declares the queue on it.
+func (q *Queue) dial(ctx context.Context, open func(*amqplink.Conn) (*amqp091.Channel, error)) (*session, error) {
+	conn, err := amqplink.Dial(ctx, amqplink.Options{URL: q.address, Name: "rouse", Timeout: q.opts.Timeout})
 	if err != nil {
-		if s.wire != nil {
-			_ = s.wire.Close() // it may have been closed already
-		}
 		return nil, fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
 	}
-	s.conn = conn
-	// The calls that follow have no deadline of their own.
-	defer context.AfterFunc(ctx, s.cut)()
-	if s.ch, err = conn.Channel(); err == nil {
+	defer conn.Limit(ctx)()
+	s := &session{conn: conn, closed: make(chan struct{})}
+	if s.ch, err = open(conn); err == nil {
 		err = q.declare(s.ch)
 	}
 	if err != nil {
-		s.cut()
+		conn.Cut()
 		if !errors.Is(err, queue.ErrSettings) && !errors.Is(err, queue.ErrUnavailable) {
 			err = fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
 		}
@@ -77,31 +40,16 @@ func (q *Queue) dial(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// watch waits for the end of the session, or of its life, in a goroutine that the caller owns, and lets everybody know.
+// watch waits for the end of the session, or of its life, in a goroutine that the caller owns, and closes closed.
 func (s *session) watch(life context.Context) {
-	conn := s.conn.NotifyClose(make(chan *amqp091.Error, 1))
-	ch := s.ch.NotifyClose(make(chan *amqp091.Error, 1))
-	select {
-	case <-conn:
-	case <-ch:
-	case <-life.Done():
-	}
-	s.cut()
+	_ = s.conn.Watch(life, nil, s.ch) // while the broker takes no messages, confirms do not come, and publishing times out
 	close(s.closed)
 }
 
 // leave ends the session once the broker has done all that was written to it, or a second later.
 func (s *session) leave() {
-	late := time.AfterFunc(time.Second, s.cut)
+	late := time.AfterFunc(time.Second, s.conn.Cut)
 	defer late.Stop()
 	_ = s.ch.Close() // what was acknowledged is done before the broker answers; if it does not, it comes again
-	s.cut()
-}
-
-// cut ends the connection without a word, as nothing may wait for a broker that does not listen.
-func (s *session) cut() {
-	if s.wire != nil {
-		_ = s.wire.Close()
-	}
-	_ = s.conn.CloseDeadline(time.Now()) // ends the client's goroutines
+	s.conn.Cut()
 }

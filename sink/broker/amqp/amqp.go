@@ -40,13 +40,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 
-	amqp091 "github.com/rabbitmq/amqp091-go"
-
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/amqplink"
 	"github.com/rousehq/rouse/sink/broker"
 )
 
@@ -70,24 +68,18 @@ type Publisher struct {
 // Open returns a publisher, which connects by itself, and again whenever the connection breaks. changed is told why the broker is away,
 // and with nil that it is back.
 func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
-	u, err := amqp091.ParseURI(c.URL)
+	host, err := amqplink.Host(c.URL)
 	if err != nil {
-		return nil, rouse.Refuse("url", "", "is no URL of a RabbitMQ: "+withoutSecrets(err), "write one such as amqps://user:password@host:5671/vhost")
+		return nil, rouse.Refuse("url", "", "is no URL of a RabbitMQ: "+err.Error(), "write one such as amqps://user:password@host:5671/vhost")
 	}
 	c = c.WithDefaults()
 	p := &Publisher{c: c}
-	p.away = broker.Away{Broker: "RabbitMQ at " + net.JoinHostPort(u.Host, fmt.Sprint(u.Port)), Patience: c.Patience, Changed: changed}
+	p.away = broker.Away{Broker: "RabbitMQ at " + host, Patience: c.Patience, Changed: changed}
 	p.blocks = broker.Away{Broker: p.away.Broker, Patience: c.Patience, Changed: changed}
 	p.blocks.Back()
 	p.life, p.end = context.WithCancel(context.Background())
 	p.uses.Go(p.run)
 	return p, nil
-}
-
-// withoutSecrets is the text of an error about a URL, which may hold a password, without the URL.
-func withoutSecrets(err error) string {
-	text := err.Error()
-	return text[strings.LastIndex(text, ": ")+1:]
 }
 
 // Check says what is wrong with exchange and routing key.

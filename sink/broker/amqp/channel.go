@@ -1,7 +1,6 @@
 package amqp
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -155,10 +154,8 @@ func (c *channel) run() {
 
 // begin opens the channel, within the connection's timeout.
 func (c *channel) begin() (err error) {
-	ctx, cancel := context.WithTimeout(c.l.p.life, c.l.p.c.Timeout)
-	defer cancel()
-	defer context.AfterFunc(ctx, c.l.cut)() // the calls have no deadline of their own
-	if c.raw, err = c.l.conn.Channel(); err != nil {
+	defer c.l.conn.Limit(c.l.p.life)()
+	if c.raw, err = c.l.conn.OpenChannel(c.l.p.life); err != nil {
 		return err
 	}
 	return c.raw.Confirm(false)
@@ -166,9 +163,7 @@ func (c *channel) begin() (err error) {
 
 // leave closes the channel, while what it still says is read.
 func (c *channel) leave(returns <-chan amqp091.Return, confirms <-chan amqp091.Confirmation) {
-	ctx, cancel := context.WithTimeout(c.l.p.life, c.l.p.c.Timeout)
-	defer cancel()
-	defer context.AfterFunc(ctx, c.l.cut)()
+	defer c.l.conn.Limit(c.l.p.life)()
 	left := make(chan struct{})
 	go func() {
 		defer close(left)

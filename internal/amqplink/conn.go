@@ -1,0 +1,197 @@
+// Package amqplink is a connection to RabbitMQ on which nothing waits without bound. Dialing, calls and writes have a time limit, and a
+// broker that does not keep it is cut off: the caller connects again, with Backoff in between.
+//
+//	Dial ─► Conn ─► OpenChannel, Limit around each call ─► Watch returns why it ended
+//	          └───► NewPublisher: messages with confirms and returns
+//
+// The AMQP client's own calls take no context and have no end of their own, which is why this package is under every use of it.
+package amqplink
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+// heartbeat is how often each side shows that it lives; twice that without a sign ends a connection.
+const heartbeat = 10 * time.Second
+
+// Options say how to connect.
+type Options struct {
+	URL     string        // amqp:// or amqps://, with user, password and virtual host
+	Name    string        // of the connection, as RabbitMQ shows it
+	Timeout time.Duration // of the handshake, of each write, and of each call under Limit
+	TLS     *tls.Config   // of an amqps:// URL; default the client's own
+}
+
+// Host returns where a URL leads, without its user and password. Its error does not repeat the URL.
+func Host(address string) (string, error) {
+	u, err := amqp091.ParseURI(address)
+	if err != nil {
+		return "", errors.New(WithoutURL(err))
+	}
+	return net.JoinHostPort(u.Host, fmt.Sprint(u.Port)), nil
+}
+
+// WithoutURL returns the text of an error about a URL without the URL, which may hold a password.
+func WithoutURL(err error) string {
+	text := err.Error()
+	if i := strings.LastIndex(text, ": "); i >= 0 {
+		return text[i+2:]
+	}
+	return text
+}
+
+// Conn is a connection. Consuming and publishing need one each: a broker that is short of memory stops reading from those that publish.
+type Conn struct {
+	*amqp091.Connection
+	wire    net.Conn
+	timeout time.Duration
+}
+
+// wire gives up writing to a broker that does not read.
+type wire struct {
+	net.Conn
+	timeout time.Duration
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	if err := w.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
+		return 0, err
+	}
+	return w.Conn.Write(b)
+}
+
+// Dial connects. It returns when the handshake is done, the timeout is over, or ctx ends.
+func Dial(ctx context.Context, o Options) (*Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	c := &Conn{timeout: o.Timeout}
+	properties := amqp091.NewConnectionProperties()
+	properties.SetClientConnectionName(o.Name)
+	config := amqp091.Config{Heartbeat: heartbeat, Properties: properties, Locale: "en_US", TLSClientConfig: o.TLS}
+	config.Dial = func(network, addr string) (net.Conn, error) {
+		raw, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		c.wire = &wire{raw, o.Timeout}
+		deadline, _ := ctx.Deadline()
+		return c.wire, raw.SetReadDeadline(deadline) // of the handshake; the client takes it away afterwards
+	}
+	conn, err := amqp091.DialConfig(o.URL, config)
+	if err != nil {
+		if c.wire != nil {
+			_ = c.wire.Close() // it may have been closed already
+		}
+		return nil, err
+	}
+	c.Connection = conn
+	return c, nil
+}
+
+// Limit cuts the connection if a call takes longer than the timeout, or ctx ends before it. What it returns is called after the call.
+func (c *Conn) Limit(ctx context.Context) (done func()) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	stop := context.AfterFunc(ctx, c.Cut)
+	return func() { stop(); cancel() }
+}
+
+// OpenChannel opens a channel.
+func (c *Conn) OpenChannel(ctx context.Context) (*amqp091.Channel, error) {
+	defer c.Limit(ctx)()
+	ch, err := c.Channel()
+	if err != nil {
+		return nil, fmt.Errorf("open a channel: %w", err)
+	}
+	return ch, nil
+}
+
+// Cut ends the connection without a word, as nothing may wait for a broker that does not listen.
+func (c *Conn) Cut() {
+	_ = c.wire.Close()
+	_ = c.CloseDeadline(time.Now()) // ends the client's goroutines
+}
+
+// Watch waits until the connection, one of the channels, or ctx ends, cuts the connection, and returns why. While the broker takes no
+// messages, as it is short of memory or disk, blocked was last called with the reason, and otherwise with an empty one; it may be nil.
+func (c *Conn) Watch(ctx context.Context, blocked func(reason string), channels ...*amqp091.Channel) error {
+	closed := make(chan *amqp091.Error, 1+len(channels))
+	ends := []<-chan *amqp091.Error{c.NotifyClose(make(chan *amqp091.Error, 1))}
+	for _, ch := range channels {
+		ends = append(ends, ch.NotifyClose(make(chan *amqp091.Error, 1)))
+	}
+	for _, end := range ends {
+		go func() { closed <- <-end }() // each of them ends with the connection, which is cut below
+	}
+	blocking := c.NotifyBlocked(make(chan amqp091.Blocking, 1))
+	defer func() {
+		c.Cut()
+		for range cap(closed) - 1 {
+			<-closed
+		}
+	}()
+	for {
+		select {
+		case b, ok := <-blocking:
+			switch {
+			case !ok:
+				blocking = nil
+			case blocked == nil:
+			case b.Active:
+				blocked(b.Reason)
+			default:
+				blocked("")
+			}
+		case err := <-closed:
+			if err == nil {
+				return errors.New("the connection was closed")
+			}
+			return fmt.Errorf("the connection broke: %w", err)
+		case <-ctx.Done():
+			c.Cut()
+			<-closed
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Guard calls cancel with the reason when the connection ends. What it returns cuts the connection, and waits until cancel was called.
+func (c *Conn) Guard(cancel context.CancelCauseFunc) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		cancel(c.Watch(context.Background(), nil))
+	}()
+	return func() { c.Cut(); <-done }
+}
+
+// Backoff are the pauses between tries to connect. They double from First up to Longest, and each is shortened by chance by up to a half.
+type Backoff struct {
+	First, Longest time.Duration
+	next           time.Duration
+}
+
+// Pause waits before the next try; it returns false if ctx ends first.
+func (b *Backoff) Pause(ctx context.Context) bool {
+	wait := max(b.next, b.First)
+	b.next = min(2*wait, b.Longest)
+	timer := time.NewTimer(wait/2 + rand.N(wait/2))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Reset has the pauses begin with the first one again.
+func (b *Backoff) Reset() { b.next = 0 }

@@ -1,0 +1,143 @@
+package amqplink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+// Publisher publishes with confirms, many messages at a time, on a channel of its own. Run has to be running.
+type Publisher struct {
+	Conn *Conn
+	ch   *amqp091.Channel
+
+	mu   sync.Mutex // one publishes at a time
+	last int64      // the number of the last message
+
+	returns chan amqp091.Return
+	ask     chan question
+	ended   chan struct{} // closed when Run has ended
+}
+
+// question asks Run which of some messages came back.
+type question struct {
+	sent   []*Sent
+	answer chan map[*Sent]string
+}
+
+// NumberHeader numbers the messages of a publisher, so that one that comes back is recognized: returns have no tag.
+const NumberHeader = "x-rouse-number"
+
+// NewPublisher opens a channel with confirms.
+func (c *Conn) NewPublisher(ctx context.Context) (*Publisher, error) {
+	ch, err := c.OpenChannel(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &Publisher{Conn: c, ch: ch, ask: make(chan question), ended: make(chan struct{})}
+	// Without room in the channel, a return has been taken before the confirm that follows it is looked at.
+	p.returns = ch.NotifyReturn(make(chan amqp091.Return))
+	defer c.Limit(ctx)()
+	if err := ch.Confirm(false); err != nil {
+		return nil, fmt.Errorf("ask for confirms: %w", err)
+	}
+	return p, nil
+}
+
+// Run takes what comes back until the channel ends, as it does with its connection, or when the broker does not accept a message's
+// exchange. The client waits for it.
+func (p *Publisher) Run() {
+	defer close(p.ended)
+	back := map[int64]string{}
+	for {
+		select {
+		case r, ok := <-p.returns:
+			if !ok {
+				return
+			}
+			if number, ok := r.Headers[NumberHeader].(int64); ok {
+				back[number] = r.ReplyText
+			}
+		case q := <-p.ask:
+			found := map[*Sent]string{}
+			for _, s := range q.sent {
+				if s == nil || s.number == 0 {
+					continue
+				}
+				if why, ok := back[s.number]; ok {
+					found[s] = why
+					delete(back, s.number)
+				}
+			}
+			q.answer <- found
+		}
+	}
+}
+
+// Broken reports whether the channel has ended: nothing can be published on it.
+func (p *Publisher) Broken() bool { return p.ch.IsClosed() }
+
+// Channel returns the channel, for what has to be set up on it, or to see it end.
+func (p *Publisher) Channel() *amqp091.Channel { return p.ch }
+
+// Sent is a message on its way to the broker.
+type Sent struct {
+	p       *Publisher
+	confirm *amqp091.DeferredConfirmation
+	number  int64 // 0 if it is not mandatory
+}
+
+// Send publishes a message; the broker has it when Confirmed returns. A mandatory message comes back if there is no queue for it.
+func (p *Publisher) Send(exchange, key string, mandatory bool, m amqp091.Publishing) (*Sent, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &Sent{p: p}
+	if mandatory {
+		p.last++
+		s.number = p.last
+		if m.Headers == nil {
+			m.Headers = amqp091.Table{}
+		}
+		m.Headers[NumberHeader] = s.number
+	}
+	var err error
+	if s.confirm, err = p.ch.PublishWithDeferredConfirm(exchange, key, mandatory, false, m); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// What Confirmed fails with, beside the end of its context.
+var (
+	ErrRefused = errors.New("the queue of the broker refused the message, as full ones do")
+	ErrBroken  = errors.New("the connection broke before the broker confirmed a message")
+)
+
+// Confirmed waits until the broker has the message. One for which there is no queue is confirmed as well: Returned reports it, if it was
+// mandatory. It fails with ErrRefused if the broker did not take this message, with ErrBroken if it may have it, or when ctx ends.
+func (s *Sent) Confirmed(ctx context.Context) error {
+	acked, err := s.confirm.WaitContext(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("wait for the broker's confirm: %w", err)
+	case acked:
+		return nil
+	case s.p.ch.IsClosed() || s.p.Conn.IsClosed(): // the client ends what is open as if it were refused
+		return ErrBroken
+	}
+	return ErrRefused
+}
+
+// Returned reports which of some messages came back, and why; nil ones did not. It is asked once for each, after it was confirmed.
+func (p *Publisher) Returned(sent ...*Sent) map[*Sent]string {
+	q := question{sent, make(chan map[*Sent]string, 1)}
+	select {
+	case p.ask <- q:
+		return <-q.answer
+	case <-p.ended:
+		return nil
+	}
+}
