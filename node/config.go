@@ -215,13 +215,17 @@ func (c *Config) checkRequests() (errs []error) {
 	return errs
 }
 
-// minInterval is how often a timer may come due at most.
-func (c *Config) minInterval() time.Duration {
+// minInterval is the shortest interval of timers, and the beginnings of targets that may have shorter ones: what is not set does not bind
+// the jobs of Dapr's sidecars, whose protocol has intervals from a millisecond.
+func (c *Config) minInterval() (least time.Duration, but []string) {
 	if c.MinInterval == 0 && c.Listen != "" && !server.OnLoopback(c.Listen) {
-		return time.Second
+		return sharedInterval, []string{"dapr:"}
 	}
-	return c.MinInterval
+	return c.MinInterval, nil
 }
+
+// sharedInterval is the shortest interval of timers where other machines reach the API, unless min-interval is set.
+const sharedInterval = time.Second
 
 // checkShares looks at what limits and weighs.
 func (c *Config) checkShares() (errs []error) {

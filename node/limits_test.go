@@ -142,3 +142,22 @@ func TestALimitHoldsFiresBack(t *testing.T) {
 		t.Errorf("%d fired", fired)
 	}
 }
+
+// TestTheShortestIntervalIsThatOfWhoReachesTheAPI: what is set binds all timers, the default where other machines reach the API all but
+// those of Dapr's jobs.
+func TestTheShortestIntervalIsThatOfWhoReachesTheAPI(t *testing.T) {
+	for _, c := range []struct {
+		listen  string
+		set     time.Duration
+		want    time.Duration
+		notDapr bool
+	}{
+		{"127.0.0.1:7411", 0, 0, false}, {"", 0, 0, false}, {"0.0.0.0:7411", 0, time.Second, true},
+		{"0.0.0.0:7411", 20 * time.Millisecond, 20 * time.Millisecond, false}, {"127.0.0.1:7411", time.Minute, time.Minute, false},
+	} {
+		least, free := (&Config{Listen: c.listen, MinInterval: c.set}).minInterval()
+		if least != c.want || c.notDapr != (len(free) == 1 && free[0] == "dapr:") {
+			t.Errorf("%s with %v: %v but for %v", c.listen, c.set, least, free)
+		}
+	}
+}

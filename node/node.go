@@ -217,6 +217,7 @@ func (n *Node) assemble() {
 	if n.queue != nil {
 		through = relay.NewSink(direct, n.queue, relay.SinkOptions{Now: now})
 	}
+	least, free := cfg.minInterval()
 	n.engine = engine.New(n.store, n.gate, through, engine.Options{
 		Compile:         schedule.Compile,
 		Ahead:           n.pools.ahead(cfg),
@@ -229,7 +230,8 @@ func (n *Node) assemble() {
 		RecordsPerTimer: orNone(cfg.HistoryPerTimer),
 		DeadPerTimer:    orNone(cfg.DeadPerTimer),
 		MaxOverlap:      orNone(cfg.MaxOverlap),
-		MinInterval:     cfg.minInterval(),
+		MinInterval:     least,
+		AnyInterval:     free,
 		DeadAge:         orNone(cfg.DeadAge),
 		Limit:           cfg.limiter(),
 		Weight:          cfg.weight(),

@@ -89,10 +89,35 @@ func (e *Engine) detach(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rou
 	if n >= most {
 		return t.Crowded(most, now, now.Add(crowdedLook), s)
 	}
-	e.crowds.mu.Lock()
-	joined(&e.crowds.live, t.Key)
-	e.crowds.mu.Unlock()
 	return t.Detach(now, s)
+}
+
+// noteCrowds counts the rows next to timers that were written, once for each: a step may be made several times before it is.
+func (e *Engine) noteCrowds(items []*write) {
+	for _, w := range items {
+		if w.result == nil || !w.result.Applied {
+			continue
+		}
+		for i := range w.change.Also {
+			e.noteCrowd(&w.change.Also[i])
+		}
+		if to := w.change.To; to != nil && to.State == rouse.StateDead {
+			e.noteCrowd(to)
+		}
+	}
+}
+
+// noteCrowd counts one row next to a timer.
+func (e *Engine) noteCrowd(row *rouse.Row) {
+	key := rouse.Key{Namespace: row.Key.Namespace, Name: row.Key.Name}
+	switch row.State {
+	case rouse.StateFiring:
+		e.crowds.mu.Lock()
+		joined(&e.crowds.live, key)
+		e.crowds.mu.Unlock()
+	case rouse.StateDead:
+		e.noteDead(key)
+	}
 }
 
 // crowd counts the rows of a state next to a timer; none if the store does not answer, which then refuses more anyway.
@@ -108,15 +133,10 @@ func (e *Engine) crowd(key rouse.Key, st rouse.State) int {
 }
 
 // noteDead asks for a look at a timer's dead letters when there is one more, and there may be too many.
-func (e *Engine) noteDead(step *rouse.Step) {
-	dead := step.Beside
-	if dead == nil {
-		dead = step.To
-	}
-	if dead == nil || dead.Key.Fire == "" || dead.Live || e.opts.DeadPerTimer < 0 {
+func (e *Engine) noteDead(key rouse.Key) {
+	if e.opts.DeadPerTimer < 0 {
 		return
 	}
-	key := rouse.Key{Namespace: dead.Key.Namespace, Name: dead.Key.Name}
 	e.crowds.mu.Lock()
 	n, known := joined(&e.crowds.dead, key)
 	e.crowds.mu.Unlock()

@@ -34,7 +34,7 @@ func (e *Engine) made(row *rouse.Row, json []byte) (t rouse.Timer, err error) {
 	}
 	s, err := e.compiled.parse(&p.Spec, rouse.ScheduleInput{Key: row.Key, Anchor: row.Due})
 	if err == nil {
-		err = p.Spec.CheckEvery(row.Due, s, e.opts.MinInterval)
+		err = e.checkEvery(&p.Spec, row.Due, s)
 	}
 	if err != nil {
 		return t, err

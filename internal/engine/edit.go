@@ -277,7 +277,7 @@ func (e *Engine) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec,
 		now := e.clock.latest()
 		s, err := e.compiled.parse(&spec, rouse.ScheduleInput{Key: key, Anchor: now})
 		if err == nil {
-			err = spec.CheckEvery(now, s, e.opts.MinInterval)
+			err = e.checkEvery(&spec, now, s)
 		}
 		if err != nil {
 			return rouse.Step{}, err

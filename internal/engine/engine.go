@@ -59,6 +59,8 @@ type Options struct {
 	MaxOverlap int
 	// MinInterval refuses timers that come due more often. Default is no bound but that of schedules, a millisecond.
 	MinInterval time.Duration
+	// AnyInterval are the beginnings of targets whose timers MinInterval does not bind.
+	AnyInterval []string
 	// DeadAge is how long dead letters are kept; default 30 days; negative is for ever.
 	DeadAge time.Duration
 

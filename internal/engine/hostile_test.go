@@ -236,6 +236,36 @@ func TestCatchingUpDelaysItsOwnNamespaceOnly(t *testing.T) {
 	})
 }
 
+// TestAnOccurrenceThatOverlapsIsCountedOnce has timers whose step is made twice before it is written: it costs more than the settling
+// loop spends on one, and is made again in turn.
+func TestAnOccurrenceThatOverlapsIsCountedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := start(t, mem.New(), &recorder{}, Options{MaxOverlap: 1000})
+		h.sink.answers(func(ctx context.Context, f rouse.Fire) rouse.Outcome {
+			<-ctx.Done()
+			return rouse.Outcome{Verdict: rouse.Failed}
+		})
+		if _, _, err := h.PutCalendar(t.Context(), rouse.Calendar{Namespace: "n", Name: "today", Days: []rouse.Day{{Date: 10_957}}}); err != nil {
+			t.Fatal(err)
+		}
+		h.put("a", "cron6:* * * * * *", func(p *Put) {
+			p.Spec.Overlap, p.Spec.Retry = rouse.OverlapAllow, rouse.Retry{Timeout: time.Hour}
+			p.Spec.Calendar = rouse.CalendarRule{Only: []string{"today"}, Shift: rouse.ShiftPrevious} // a look goes through a year of days
+		})
+		time.Sleep(30*time.Second + 500*time.Millisecond)
+		n, err := h.Count(t.Context(), rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateFiring}})
+		h.crowds.mu.Lock()
+		counted := h.crowds.live[key("a")]
+		h.crowds.mu.Unlock()
+		if err != nil || n < 25 || counted != int(n) {
+			t.Errorf("%d are counted, %d are in progress: %v", counted, n, err)
+		}
+		if v := h.Evaluations(); v.Count < 25 {
+			t.Errorf("%+v: the steps were not made again", v)
+		}
+	})
+}
+
 // TestOverlappingOccurrencesAreBounded has timers that come due each millisecond, whose target never answers.
 func TestOverlappingOccurrencesAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -347,6 +377,13 @@ func TestTimersThatComeTooOftenAreRefused(t *testing.T) {
 				if !ok || inv.Problems[0].Field != "schedule" || !strings.Contains(inv.Problems[0].Wrong, "min-interval") {
 					t.Errorf("%+v by %s: %v", spec, door, inv)
 				}
+			}
+		}
+		free := start(t, mem.New(), &recorder{}, Options{MinInterval: time.Second, AnyInterval: []string{"free:"}})
+		for target, taken := range map[string]bool{"free:a": true, "test:a": false, "a:free:": false} {
+			res, err := free.Put(t.Context(), []Put{{Key: key(target), Spec: rouse.Spec{Schedule: "@every 1ms", Target: target}}})
+			if err != nil || (res[0].Err == nil) != taken {
+				t.Errorf("%s: %v, %v", target, err, res)
 			}
 		}
 		for i, spec := range []rouse.Spec{ // few in a row, or on average

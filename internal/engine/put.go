@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -239,6 +240,16 @@ func conflicting(key rouse.Key, is uint64) error {
 	return fmt.Errorf("timer %q: the revision is %d: %w", key.Name, is, rouse.ErrConflict)
 }
 
+// checkEvery refuses a spec that comes due too often for its target.
+func (e *Engine) checkEvery(spec *rouse.Spec, from rouse.Instant, s rouse.Schedule) error {
+	for _, target := range e.opts.AnyInterval {
+		if strings.HasPrefix(spec.Target, target) {
+			return nil
+		}
+	}
+	return spec.CheckEvery(from, s, e.opts.MinInterval)
+}
+
 // prepare checks a put and makes its change.
 func (e *Engine) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *write, now rouse.Instant) error {
 	if err := e.check(p); err != nil {
@@ -246,7 +257,7 @@ func (e *Engine) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *write, 
 	}
 	s, err := e.compiled.parse(&p.Spec, rouse.ScheduleInput{Key: p.Key, Anchor: now})
 	if err == nil {
-		err = p.Spec.CheckEvery(now, s, e.opts.MinInterval)
+		err = e.checkEvery(&p.Spec, now, s)
 	}
 	if err != nil {
 		return err
@@ -363,7 +374,7 @@ func (e *Engine) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, fr
 	if !spec.Recurring() && from == 0 {
 		anchor = 0 // a one-shot timer whose time has passed fires at once
 	}
-	if err := cmp.Or(spec.CheckCost(anchor, s), spec.CheckEvery(anchor, s, e.opts.MinInterval)); err != nil {
+	if err := cmp.Or(spec.CheckCost(anchor, s), e.checkEvery(&spec, anchor, s)); err != nil {
 		return rouse.Preview{}, err
 	}
 	if first, ok := s.Next(anchor); ok {

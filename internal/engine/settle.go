@@ -108,6 +108,7 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 		asked := e.Now()
 		_, err := e.writer.Do(writing, items)
 		failpoint("after-settle")
+		e.noteCrowds(items)
 		e.health.settle.Store(time.Now().UnixNano())
 		refused, unknown := parted(list, items, asked)
 		if list = e.conflicts(writing, refused); err == nil || len(e.missingParts()) > 0 {
@@ -307,7 +308,6 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 	if to := step.To; to != nil && to.Paused && to.PauseCause != t.PauseCause {
 		e.opts.Events.paused(to)
 	}
-	e.noteDead(&step)
 	if step.Keep && logged {
 		step.Log = nil
 	} else if step.Keep {

@@ -58,7 +58,7 @@ func (e *Engine) imported(ctx context.Context, t rouse.Timer, mode Mode) (rouse.
 	}
 	s, err := e.compiled.parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor})
 	if err == nil && t.Key.Fire == "" && t.Due < rouse.UnknownDue { // one that goes on by its schedule
-		err = cmp.Or(t.Spec.CheckCost(t.Due-1, s), t.Spec.CheckEvery(t.Due-1, s, e.opts.MinInterval))
+		err = cmp.Or(t.Spec.CheckCost(t.Due-1, s), e.checkEvery(&t.Spec, t.Due-1, s))
 	}
 	if err != nil {
 		return t, nil, err
