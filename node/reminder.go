@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,6 +77,7 @@ func (n *Node) reminderSink() rouse.Sink {
 				rs.service.Kick()
 			}
 		},
+		Recall: func(ctx context.Context, address string, timers []string) { rs.service.Recall(ctx, address, timers) },
 		Lend: func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest) rouse.Outcome {
 			return rs.service.Lend(ctx, address, app, timer, r)
 		},
@@ -105,7 +107,7 @@ func (n *Node) makeReminders() func(grpc.ServiceRegistrar) {
 		return nil
 	}
 	o := service.Options{Timers: n.engine, Calls: n.reminders.calls, Keeper: keep.New(engine.Available(n.store), reminderNamespace, n.cluster.buckets),
-		Namespace: reminderNamespace, Address: n.reminderAddress(), Node: cfg.Node, Leader: n.cluster.leader, Size: cfg.ReminderBucketSize,
+		Namespace: reminderNamespace, Address: n.reminderAddress(), Senders: n.reminderSenders, Node: cfg.Node, Leader: n.cluster.leader, Size: cfg.ReminderBucketSize,
 		Metadata: cfg.ReminderMetadata, Capacity: cfg.ReminderCapacity, Pending: cfg.Window / 4, Log: cfg.Log}
 	if nodes := n.cluster.nodes; nodes != nil {
 		o.Instances = func(ctx context.Context) (list []service.Instance, err error) {
@@ -118,23 +120,6 @@ func (n *Node) makeReminders() func(grpc.ServiceRegistrar) {
 				}
 			}
 			return list, err
-		}
-	}
-	if nodes := n.cluster.nodes; nodes != nil {
-		o.Owners = func(ctx context.Context) (func(rouse.Key) string, error) {
-			all, err := nodes(ctx)
-			if err != nil {
-				return nil, err
-			}
-			at := map[uint32]string{}
-			for _, other := range all {
-				var s said
-				_ = json.Unmarshal(other.Data, &s)
-				for _, bucket := range other.Buckets {
-					at[bucket] = s.Reminders
-				}
-			}
-			return func(key rouse.Key) string { return at[rouse.BucketOf(key, n.cluster.buckets)] }, nil
 		}
 	}
 	n.reminders.service = service.New(o)
@@ -155,6 +140,37 @@ func (n *Node) makeReminders() func(grpc.ServiceRegistrar) {
 		n.reminders.service.Register(r)
 		n.reminders.actors.Register(r)
 	}
+}
+
+// reminderSenders is service.Options.Senders. A node that does not serve reminders executes none.
+func (n *Node) reminderSenders(ctx context.Context, timers []rouse.Timer, within time.Duration) ([][]string, error) {
+	addresses, peers := []string{n.reminderAddress()}, []engine.Peer{{Claims: true}} // of itself it knows nothing better if its lease is over
+	if n.cluster.nodes != nil {
+		nodes, err := n.cluster.nodes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range nodes {
+			var s said
+			_ = json.Unmarshal(other.Data, &s) // what a node of another version says may be something else
+			p := engine.Peer{Grain: s.Grain, Buckets: other.Buckets, Claims: s.Strategy != "bucket"}
+			if s.Reminders == addresses[0] {
+				peers[0] = p
+			} else if s.Reminders != "" {
+				addresses, peers = append(addresses, s.Reminders), append(peers, p)
+			}
+		}
+	}
+	lists := make([][]string, len(timers))
+	for i := range timers {
+		for k := range peers {
+			if n.engine.MaySend(&timers[i], &peers[k], within) {
+				lists[i] = append(lists[i], addresses[k])
+			}
+		}
+		slices.Sort(lists[i])
+	}
+	return lists, nil
 }
 
 // reminderAddress is where sidecars and other instances reach the reminder service of this node, "" if it has none.

@@ -61,6 +61,7 @@ func (s *Sink) Hold(ctx context.Context, name string, timers []string, length ti
 	h := &hold{names: map[string]bool{}, until: time.Now().Add(length), changed: make(chan struct{}, 1)}
 	s.holds[name] = h
 	var back []report
+	lent := map[string][]string{} // timers, by the instances that execute them
 	for _, timer := range timers {
 		if h.names[timer] {
 			continue
@@ -70,6 +71,8 @@ func (s *Sink) Hold(ctx context.Context, name string, timers []string, length ti
 		for e := s.byName[timer]; e != nil; {
 			next := e.namesake
 			switch {
+			case e.lent != "":
+				lent[e.lent] = append(lent[e.lent], timer)
 			case e.list == nil || s.held[timer] > 1:
 			case e.borrowed: // it is the instance at which it is due that lets it wait
 				back = append(back, s.put(e, parting))
@@ -79,6 +82,9 @@ func (s *Sink) Hold(ctx context.Context, name string, timers []string, length ti
 			}
 			e = next
 		}
+	}
+	for address, list := range lent { // what is in a queue there comes back, and is parked here
+		s.loops.Go(func() { s.opts.Recall(ctx, address, list) })
 	}
 	if len(back) > 0 {
 		s.mu.Unlock()

@@ -52,6 +52,8 @@ type Options struct {
 	// Lend has another instance, at an address, execute a reminder by its Execute. Its outcome is Deferred if nothing was sent, or if it is not
 	// known. It returns when ctx ends. Nil: there are no others.
 	Lend func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest) rouse.Outcome
+	// Recall has the instance at an address return what was lent to it of some timers and not sent to a sidecar yet. It returns when ctx ends.
+	Recall func(ctx context.Context, address string, timers []string)
 	// Host returns the address of the sidecar that an actor is on; "": that is not known, and its reminders are like others. It does not
 	// block, and does not call the sink.
 	Host func(app string, actor *reminderv1.Actor) string
@@ -76,6 +78,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = func() rouse.Instant { return rouse.At(time.Now()) }
+	}
+	if o.Recall == nil {
+		o.Recall = func(context.Context, string, []string) {}
 	}
 	if o.Host == nil {
 		o.Host = func(string, *reminderv1.Actor) string { return "" }

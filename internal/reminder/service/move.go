@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,17 +20,21 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
 
-// Moving. A reminder is moved by one conditional write, of its timer's target and labels; before it the new id is written down as
-// another name of the timer, so that it is never without one. While that happens the instance that sends it, and all others that answer,
-// keep from doing so, and have waited for the execution that was under way. A crash leaves the reminder where it was, or where it is to be, and a name too many; holds end
-// by themselves.
+// Moving. A reminder is moved by one conditional write of its timer's target and labels; before it the new id is written down as
+// another name of the timer, so that it is never without one. While that happens the instances that may be executing the reminder do not send
+// it, and have waited for the execution that was under way; the others are not asked. A crash leaves the reminder where it was, or where it
+// is to be, and a name too many; holds end by themselves.
+//
+// Which instances may be executing a reminder can change while they are asked. So it is found out again before the write, which
+// is made only if all of them were asked, the reminder has not changed since, and nothing of it comes due before the write is over.
 const (
 	moveWait   = 5 * time.Second  // for executions in progress
 	holdWithin = 6 * time.Second  // for the answers of instances that were asked for a hold
 	holdLength = 10 * time.Second // from when the hold is asked for
-	editWithin = 8 * time.Second  // likewise; the rest is for clocks that do not run alike
+	editWithin = 2 * time.Second  // for the writes; the rest is for clocks that do not run alike
 	moveBatch  = 100              // reminders that are held together
-	moveTries  = 3                // of one write: somebody else may pause a reminder meanwhile, or a settle come late
+	moveTries  = 3                // of one reminder, which others may change or take over meanwhile
+	maxBeside  = 1000             // rows beside the reminders' timers that are looked through
 )
 
 // moving is a reminder on its way to a bucket of the caller.
@@ -80,25 +85,14 @@ func (f *face) SubscribeReminder(ctx context.Context, r *reminderv1.SubscribeRem
 			list = append(list, moving{at: i, timer: t})
 		}
 	}
-	groups, err := f.byOwner(ctx, list)
-	if err != nil {
-		return nil, err
+	for range moveTries {
+		if list, err = f.moveAll(ctx, who, list, say); err != nil {
+			return nil, err
+		}
 	}
-	var going sync.WaitGroup // an instance that does not answer delays what it has, and nothing else
-	for owner, group := range groups {
-		going.Go(func() {
-			for part := range slices.Chunk(group, moveBatch) {
-				if err := f.move(ctx, who, owner, part, say); err != nil {
-					for _, m := range part {
-						if res.Results[m.at] == nil {
-							say(m.at, "", err)
-						}
-					}
-				}
-			}
-		})
+	for _, m := range list {
+		say(m.at, "", fmt.Errorf("the reminder changes all the time: %w", rouse.ErrConflict))
 	}
-	going.Wait()
 	for i, first := range doubled {
 		o := res.Results[first]
 		res.ReminderId[i] = o.ReminderId
@@ -143,54 +137,126 @@ func unmoved(results []*reminderv1.SubscribeReminderResult) error {
 	return st.Err()
 }
 
-// byOwner sorts reminders by the instance that sends them; "" are those of which that is not known.
-func (s *Service) byOwner(ctx context.Context, list []moving) (map[string][]moving, error) {
-	owner := func(rouse.Key) string { return s.opts.Address }
-	if s.opts.Owners != nil {
-		var err error
-		if owner, err = s.opts.Owners(ctx); err != nil {
-			return nil, err
+// senders returns for each of some timers, as they were read from the store, the instances that may be executing the reminder, or begin to
+// within the time that its write may take.
+func (s *Service) senders(ctx context.Context, timers []rouse.Timer) ([][]string, error) {
+	if s.opts.Senders == nil {
+		lists := make([][]string, len(timers))
+		for i := range lists {
+			lists[i] = []string{s.opts.Address}
 		}
-	} else if s.opts.Instances != nil {
-		owner = func(rouse.Key) string { return "" }
+		return lists, nil
 	}
-	groups := map[string][]moving{}
-	for _, m := range list {
-		at := owner(m.timer.Key)
-		groups[at] = append(groups[at], m)
+	lists, err := s.opts.Senders(ctx, timers, editWithin)
+	if err != nil {
+		return nil, err
 	}
-	return groups, nil
+	beside, all, err := s.beside(ctx)
+	if err != nil || len(beside) == 0 && all == nil {
+		return lists, err
+	}
+	for i := range timers {
+		lists[i] = append(lists[i], all...)
+		lists[i] = append(lists[i], beside[timers[i].Key.Name]...)
+		slices.Sort(lists[i])
+		lists[i] = slices.Compact(lists[i])
+	}
+	return lists, nil
 }
 
-// move moves reminders that one instance sends, and says of each what became of it, unless it returns an error: that is what became of the
-// rest.
-func (s *Service) move(ctx context.Context, who caller, owner string, list []moving, say func(i int, id string, err error)) error {
+// beside returns which instances may be executing what is on its way beside timers, such as a dead letter that was redriven, by the timers'
+// names; or, if there is too much of it, all instances.
+func (s *Service) beside(ctx context.Context) (at map[string][]string, all []string, err error) {
+	q := rouse.Query{Namespace: s.opts.Namespace, States: []rouse.State{rouse.StateFiring}, Limit: maxBeside}
+	if n, err := s.opts.Timers.Count(ctx, q); err != nil || n == 0 {
+		return nil, nil, err
+	}
+	rows, more, err := s.opts.Timers.List(ctx, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	if more != nil {
+		living, err := s.instances(ctx)
+		for _, i := range living {
+			all = append(all, i.Address)
+		}
+		return nil, all, err
+	}
+	lists, err := s.opts.Senders(ctx, rows, editWithin)
+	if err != nil {
+		return nil, nil, err
+	}
+	at = map[string][]string{}
+	for i := range rows {
+		at[rows[i].Key.Name] = append(at[rows[i].Key.Name], lists[i]...)
+	}
+	return at, nil, nil
+}
+
+// moveAll moves reminders, each as soon as the instances that may be executing it have answered, and reports what became of each but for
+// those that it returns: others have changed them, or may be executing them by now.
+func (s *Service) moveAll(ctx context.Context, who caller, list []moving, say func(i int, id string, err error)) (again []moving, err error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	timers := make([]rouse.Timer, len(list))
+	for i := range list {
+		timers[i] = list[i].timer
+	}
+	at, err := s.senders(ctx, timers)
+	if err != nil {
+		return nil, err
+	}
+	groups := map[string][]moving{}
+	asked := map[string][]string{}
+	for i, m := range list {
+		key := strings.Join(at[i], " ")
+		groups[key], asked[key] = append(groups[key], m), at[i]
+	}
+	var mu sync.Mutex
+	var going sync.WaitGroup // an instance that does not answer delays what it may have, and nothing else
+	for key, group := range groups {
+		going.Go(func() {
+			for part := range slices.Chunk(group, moveBatch) {
+				rest := s.move(ctx, who, asked[key], part, say)
+				mu.Lock()
+				again = append(again, rest...)
+				mu.Unlock()
+			}
+		})
+	}
+	going.Wait()
+	return again, nil
+}
+
+// move moves reminders that some instances may be executing, and no others. It returns those that are to be tried again.
+func (s *Service) move(ctx context.Context, who caller, at []string, list []moving, say func(i int, id string, err error)) (again []moving) {
+	refuse := func(list []moving, err error) []moving {
+		for _, m := range list {
+			say(m.at, "", err)
+		}
+		return nil
+	}
 	ids, bucket, err := s.tokens(ctx, who, len(list), true)
 	if err != nil {
-		return err
+		return refuse(list, err)
 	}
-	later := list[min(len(ids), len(list)):] // the bucket had no more tokens
-	list = list[:len(list)-len(later)]
+	again = slices.Clone(list[min(len(ids), len(list)):]) // the bucket had no more tokens
+	list = list[:len(list)-len(again)]
 	names := make([]string, len(list))
 	for i := range list {
 		list[i].id, names[i] = ids[i], list[i].timer.Key.Name
 	}
-	living, err := s.instances(ctx)
-	if err != nil {
-		return err
-	}
 	hold := rand.Text()
-	asked := time.Now()
+	ends := time.Now().Add(holdLength - editWithin)
 	moved := map[string]uint64{}
-	var held []string
-	release := sync.OnceFunc(func() { s.releaseAll(context.WithoutCancel(ctx), held, hold, moved) })
-	defer release()
-	within, cancel := context.WithDeadline(ctx, asked.Add(editWithin))
-	defer cancel()
-	busy, at, err := s.holdAll(within, living, "", hold, names) // of all: also an instance that is not the owner may be executing them
-	held = at
+	busy, held, err := s.holdAll(ctx, at, hold, names)
+	defer func() { s.releaseAll(context.WithoutCancel(ctx), held, hold, moved) }()
+	if err == nil && !time.Now().Before(ends) { // the process was stopped meanwhile
+		err = fmt.Errorf("the instances were asked too long ago: %w", rouse.ErrConflict)
+	}
 	if err != nil {
-		return err
+		return append(again, refuse(list, err)...)
 	}
 	free := list[:0:0]
 	for _, m := range list {
@@ -200,67 +266,102 @@ func (s *Service) move(ctx context.Context, who caller, owner string, list []mov
 		}
 		free = append(free, m)
 	}
-	if len(free) > 0 {
-		if err := s.moveHeld(within, who, bucket, free, moved, say); err != nil {
-			return err
+	if len(free) == 0 {
+		return again
+	}
+	within, cancel := context.WithDeadline(ctx, ends)
+	defer cancel()
+	ids, names = ids[:0], names[:0]
+	for _, m := range free {
+		ids, names = append(ids, m.id), append(names, m.timer.Key.Name)
+	}
+	if err := s.opts.Keeper.SetAliases(within, ids, names); err != nil {
+		return append(again, refuse(free, err)...)
+	}
+	for range moveTries { // what was executed until the hold was there is settled a moment later
+		var left []moving
+		if free, left = s.moveHeld(within, form.Place{App: who.app, Bucket: bucket}, at, free, moved, say); len(left) > 0 {
+			s.dropAliases(ctx, left)
+			again = append(again, left...)
 		}
 	}
-	if len(later) > 0 {
-		release()
-		return s.move(ctx, who, owner, later, say)
-	}
-	return nil
+	s.dropAliases(ctx, free)
+	return append(again, free...)
 }
 
-// moveHeld moves reminders that nobody executes now.
-func (s *Service) moveHeld(ctx context.Context, who caller, bucket string, list []moving, moved map[string]uint64, say func(i int, id string, err error)) error {
-	ids, names := make([]string, len(list)), make([]string, len(list))
-	for i := range list {
-		ids[i], names[i] = list[i].id, list[i].timer.Key.Name
+// moveHeld moves reminders that no instance executes now, to a place with an id each. It returns those that have changed meanwhile, and those
+// that instances may be executing by now that were not asked.
+func (s *Service) moveHeld(ctx context.Context, to form.Place, at []string, list []moving, moved map[string]uint64, say func(i int, id string, err error)) (changed, left []moving) {
+	if len(list) == 0 {
+		return nil, nil
 	}
-	if err := s.opts.Keeper.SetAliases(ctx, ids, names); err != nil {
-		return err
+	refuse := func(m moving, err error) {
+		if errors.Is(err, rouse.ErrConflict) || errors.Is(err, rouse.ErrNotFound) { // otherwise the reminder may have the id
+			s.dropAliases(ctx, []moving{m})
+		}
+		say(m.at, "", err)
 	}
+	var read []moving
+	var timers []rouse.Timer
 	for _, m := range list {
-		t, err := s.moveOne(ctx, m, form.Place{App: who.app, ID: m.id, Bucket: bucket})
+		t, err := s.opts.Timers.Get(ctx, m.timer.Key)
+		if is := form.Where(&t.Spec); err == nil && is != form.Where(&m.timer.Spec) {
+			err = fmt.Errorf("another call has moved the reminder to %s: %w", is.ID, rouse.ErrConflict)
+		}
 		if err != nil {
-			s.dropAlias(ctx, m.id, err)
-			say(m.at, "", err)
+			refuse(m, err)
 			continue
 		}
-		moved[m.timer.Key.Name] = t.Revision
-		say(m.at, m.id, nil)
+		m.timer = t
+		read, timers = append(read, m), append(timers, t)
 	}
-	return nil
+	ctx, cancel := context.WithTimeout(ctx, editWithin)
+	defer cancel()
+	now, err := s.senders(ctx, timers)
+	var mu sync.Mutex
+	var writing sync.WaitGroup // they share commits
+	for i, m := range read {
+		switch {
+		case err != nil:
+			refuse(m, err)
+			continue
+		case slices.ContainsFunc(now[i], func(address string) bool { return !slices.Contains(at, address) }):
+			left = append(left, m)
+			continue
+		}
+		writing.Go(func() {
+			to := to
+			to.ID = m.id
+			t, err := s.moveOne(ctx, m, to)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case errors.Is(err, rouse.ErrConflict):
+				changed = append(changed, m)
+			case err != nil:
+				refuse(m, err)
+			default:
+				moved[m.timer.Key.Name] = t.Revision
+				say(m.at, m.id, nil)
+			}
+		})
+	}
+	writing.Wait()
+	return changed, left
 }
 
-// dropAlias forgets an id that nobody was told of. Where it is not known whether the reminder has it, it stays.
-func (s *Service) dropAlias(ctx context.Context, id string, why error) {
-	if !errors.Is(why, rouse.ErrConflict) && !errors.Is(why, rouse.ErrNotFound) {
-		return
-	}
-	if err := s.opts.Keeper.DropAlias(ctx, id); err != nil {
-		s.failed(ctx, "forget an id that was not used", err)
+// dropAliases deletes ids that no caller was told of.
+func (s *Service) dropAliases(ctx context.Context, list []moving) {
+	for _, m := range list {
+		if err := s.opts.Keeper.DropAlias(ctx, m.id); err != nil {
+			s.failed(ctx, "delete an id that was not used", err)
+		}
 	}
 }
 
-// moveOne is the one write that moves a reminder, if nobody has moved it meanwhile.
-func (s *Service) moveOne(ctx context.Context, m moving, to form.Place) (t rouse.Timer, err error) {
-	was := form.Where(&m.timer.Spec)
-	for range moveTries {
-		t, err := s.opts.Timers.Get(ctx, m.timer.Key) // an execution that was waited for has changed it
-		if err != nil {
-			return t, err
-		}
-		if at := form.Where(&t.Spec); at != was {
-			return t, fmt.Errorf("somebody else has moved the reminder to %s: %w", at.ID, rouse.ErrConflict)
-		}
-		spec := t.Spec
-		form.Put(&spec, to)
-		t, err = s.opts.Timers.Relabel(ctx, t.Key, t.Revision, spec.Target, spec.Labels)
-		if err == nil || !errors.Is(err, rouse.ErrConflict) {
-			return t, err
-		}
-	}
-	return t, fmt.Errorf("the reminder changes all the time: %w", rouse.ErrConflict)
+// moveOne is the one write that moves a reminder, if it has not changed since it was read.
+func (s *Service) moveOne(ctx context.Context, m moving, to form.Place) (rouse.Timer, error) {
+	spec := m.timer.Spec
+	form.Put(&spec, to)
+	return s.opts.Timers.Relabel(ctx, m.timer.Key, m.timer.Revision, spec.Target, spec.Labels)
 }

@@ -2,8 +2,8 @@ package service
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -102,62 +102,54 @@ func (s *Service) Lend(ctx context.Context, address, app, timer string, r *remin
 	return rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten(res.Detail, rouse.MaxDetail)}
 }
 
-// othersWithin is how long it is waited for instances to hold a reminder that they do not send, once the one that does holds it.
-const othersWithin = 250 * time.Millisecond
+// recallLength is how long an instance holds what it is to return. It is short because nothing ends that hold.
+const recallLength = 100 * time.Millisecond
 
-// holdAll has instances, all that live, keep from sending reminders, and returns those that are still executed somewhere. The one that sends
-// them has to answer: what is not known to be held may be executed. Others may have some of them only while shares of the timers move; one
-// that does not answer delays nothing. With owner "" it is not known which one sends them, and all have to answer. It returns those that have answered,
-// too, with an error as well: the hold is to be ended there.
-func (s *Service) holdAll(ctx context.Context, living []Instance, owner, hold string, names []string) (busy map[string]bool, held []string, err error) {
-	if !slices.ContainsFunc(living, func(i Instance) bool { return i.Address == owner }) {
-		owner = ""
+// Recall has another instance return executions that it has not sent yet: call.Options.Recall. Without an answer they are waited for.
+func (s *Service) Recall(ctx context.Context, address string, timers []string) {
+	peer, err := s.peers.to(address)
+	if err == nil {
+		_, err = peer.HoldReminders(ctx, &reminderv1.HoldRemindersRequest{Hold: rand.Text(), Names: timers, Length: durationpb.New(recallLength)})
 	}
+	if err != nil {
+		s.failed(ctx, "recall executions from another instance", err)
+	}
+}
+
+// holdAll has instances keep from sending reminders, and returns those that are still executed somewhere. All of them have to answer: what is
+// not known to be held may be executed. It returns the instances that have answered, also with an error: the hold is to be ended there.
+func (s *Service) holdAll(ctx context.Context, at []string, hold string, names []string) (busy map[string]bool, held []string, err error) {
 	type answer struct {
 		from string
 		busy []string
 		err  error
 	}
 	ctx, cancel := context.WithTimeout(ctx, holdWithin)
-	answers := make(chan answer, len(living))
-	var asking sync.WaitGroup
-	defer func() {
-		cancel()
-		asking.Wait()
-		for len(answers) > 0 { // that came just before
-			if a := <-answers; a.err == nil {
-				held = append(held, a.from)
-			}
-		}
-	}()
-	for _, i := range living {
-		asking.Go(func() {
-			busy, err := s.holdAt(ctx, i.Address, hold, names)
-			answers <- answer{i.Address, busy, err}
-		})
+	defer cancel()
+	answers := make(chan answer, len(at))
+	for _, address := range at {
+		go func() {
+			busy, err := s.holdAt(ctx, address, hold, names)
+			answers <- answer{address, busy, err}
+		}()
 	}
 	busy = map[string]bool{}
-	var enough <-chan time.Time
-	for range living {
-		select {
-		case a := <-answers:
-			if a.err != nil && (owner == "" || a.from == owner) {
-				return nil, held, &rouse.RetryAfter{Err: fmt.Errorf("the instance %s cannot be asked to keep from executing them: %v: %w", a.from, a.err, rouse.ErrUnavailable), After: time.Second}
+	for range at { // after the first error the others are only waited for
+		a := <-answers
+		if a.err != nil {
+			if err == nil {
+				err = &rouse.RetryAfter{Err: fmt.Errorf("the instance %s may be executing them, and cannot be asked to stop: %v: %w",
+					a.from, a.err, rouse.ErrUnavailable), After: time.Second}
 			}
-			for _, name := range a.busy {
-				busy[name] = true
-			}
-			if a.err == nil {
-				held = append(held, a.from)
-			}
-			if a.from == owner {
-				enough = time.After(othersWithin)
-			}
-		case <-enough:
-			return busy, held, nil
+			cancel()
+			continue
+		}
+		held = append(held, a.from)
+		for _, name := range a.busy {
+			busy[name] = true
 		}
 	}
-	return busy, held, nil
+	return busy, held, err
 }
 
 func (s *Service) holdAt(ctx context.Context, address, hold string, names []string) ([]string, error) {

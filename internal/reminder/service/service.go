@@ -3,7 +3,7 @@
 //
 //	gRPC ─► face ─┬─ RegisterSidecar, ConnectSidecar, DescribeTable        (connect.go)
 //	              ├─ CreateReminder, GetReminder, DeleteReminder           (reminders.go) ─► Timers (the engine)
-//	              ├─ SubscribeReminder                                     (move.go)      ─► all instances (peers.go)
+//	              ├─ SubscribeReminder                                     (move.go)      ─► instances that may execute them (peers.go)
 //	              └─ HoldReminders, ReleaseReminders, TakeTokens           (instance.go)  ◄─ other instances
 //	Run ─► round: who is there ─► say who is connected ─► lead: make the table ─► read the table   (round.go, lead.go, collect.go)
 //
@@ -36,6 +36,7 @@ type Timers interface {
 	Import(ctx context.Context, timers []rouse.Timer, mode engine.Mode) ([]engine.PutResult, error)
 	Get(ctx context.Context, key rouse.Key) (rouse.Timer, error)
 	List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error)
+	Count(ctx context.Context, q rouse.Query) (int64, error)
 	Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (engine.Deleted, error)
 	Relabel(ctx context.Context, key rouse.Key, ifRevision uint64, target string, labels map[string]string) (rouse.Timer, error)
 }
@@ -60,9 +61,9 @@ type Options struct {
 	Node    string // its name in the cluster
 	// Instances returns all instances that live, this one included. Nil: there are no others.
 	Instances func(ctx context.Context) ([]Instance, error)
-	// Owners returns what tells which instance sends a timer's executions, "" if that is not known, as where instances hold timers instead of
-	// owning buckets of them. Nil: it is not known, if there are others.
-	Owners func(ctx context.Context) (func(rouse.Key) string, error)
+	// Senders returns for each of some timers, as they were read from the store, the addresses of the instances that may be executing its reminder,
+	// or begin to within a time; none if no instance may. Nil: this one may always, and there are no others.
+	Senders func(ctx context.Context, timers []rouse.Timer, within time.Duration) ([][]string, error)
 	// Leader says whether this instance makes the table. Nil is yes.
 	Leader func() bool
 
