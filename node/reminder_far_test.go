@@ -1,10 +1,19 @@
 package node
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 	"github.com/rousehq/rouse/test/servers"
 )
@@ -101,4 +110,86 @@ func TestSidecarsThatConnectWhereTheirBucketsAre(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// TestMovesNextToAnInstanceThatHangs: an instance that hangs delays the moves of what it may be executing, whose calls fail with an error that
+// names it, and of nothing else.
+func TestMovesNextToAnInstanceThatHangs(t *testing.T) {
+	t.Parallel()
+	url := servers.Postgres(t)
+	stays := runReminderNode(t, url, named("stays", 1000), func(c *Config) { c.Lease, c.Ahead = longLease, time.Second })
+	hangs := processWith(t, url, "hangs", 1000, longLease) // no other one takes over what it has
+	one, two := newRemindee(t, "orderapp", "one", stays, hangs), newRemindee(t, "orderapp", "two", stays, hangs)
+	var home, away *remindee // whose buckets are at the one that stays, and at the one that hangs
+	eventually(t, "each has a bucket, at an instance of its own", func() bool {
+		home, away = nil, nil
+		for _, row := range one.table().GetInstanceSync() {
+			s := map[string]*remindee{"one": one, "two": two}[row.SidecarInstance]
+			if row.RemSerInstance == stays.address {
+				home = s
+			} else {
+				away = s
+			}
+		}
+		return home != nil && away != nil
+	})
+	var theirs []uint32
+	eventually(t, "each node has its share of the timers", func() bool {
+		nodes, err := stays.cluster.nodes(t.Context())
+		for _, n := range nodes {
+			if n.ID == "hangs" {
+				theirs = n.Buckets
+			}
+		}
+		return err == nil && len(nodes) == 2 && len(nodes[0].Buckets) == len(nodes[1].Buckets)
+	})
+	var later, often []string
+	for k := range 12 {
+		later = append(later, away.makes(&reminderv1.Reminder{ReminderName: fmt.Sprint("l", k), InitialDelay: "1h"}, stays, hangs))
+		often = append(often, away.makes(&reminderv1.Reminder{ReminderName: fmt.Sprint("o", k), InitialDelay: "3s", Schedule: "1s"}, stays, hangs))
+	}
+	eventually(t, "all that are due are executed", func() bool {
+		for k := range often {
+			if len(away.fires(fmt.Sprint("o", k))) == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	hangs.signal(syscall.SIGSTOP)
+	onward := sync.OnceFunc(func() { hangs.signal(syscall.SIGCONT) })
+	defer onward()
+	move := func(id string) error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		res, err := stays.SubscribeReminder(ctx, &reminderv1.SubscribeReminderRequest{ReminderList: []string{id}, Caller: home.caller})
+		if err == nil && res.ReminderId[0] == "" {
+			t.Errorf("%s: OK, without an id", id)
+		}
+		return err
+	}
+	var mu sync.Mutex
+	var stuck []string
+	var moving sync.WaitGroup
+	for _, id := range slices.Concat(later, often) {
+		moving.Go(func() {
+			err := move(id)
+			mu.Lock()
+			defer mu.Unlock()
+			hung := slices.Contains(often, id) && slices.Contains(theirs, rouse.BucketOf(rouse.Key{Namespace: reminderNamespace, Name: id}, stays.cluster.buckets))
+			switch {
+			case !hung && err != nil:
+				t.Errorf("the instance that hangs does not send %s: %v", id, err)
+			case hung && (status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), hangs.address)):
+				t.Errorf("the instance that hangs sends %s: %v", id, err)
+			case hung:
+				stuck = append(stuck, id)
+			}
+		})
+	}
+	moving.Wait()
+	onward()
+	for _, id := range stuck {
+		eventually(t, "what could not be moved is, when the instance goes on", func() bool { return move(id) == nil })
+	}
 }

@@ -27,6 +27,7 @@ type parade struct {
 	store    *mem.Store
 	strategy func(m *marcher) rouse.Strategy
 	rnd      *rand.Rand
+	claims   bool
 	begun    int // nodes, so far
 
 	mu      sync.Mutex
@@ -47,12 +48,13 @@ func (p *parade) intn(n int) int {
 // marcher is a node of a parade.
 type marcher struct {
 	*Engine
-	p     *parade
-	name  string
-	wire  *wire
-	grain int
-	stop  func()
-	kill  func()
+	p      *parade
+	name   string
+	wire   *wire
+	grain  int
+	claims bool
+	stop   func()
+	kill   func()
 }
 
 func (m *marcher) Check(*rouse.Spec) error { return nil }
@@ -67,6 +69,7 @@ func (m *marcher) Deliver(_ context.Context, fires []rouse.Fire, settle func(int
 			return // its process is dead
 		}
 		m.p.arrive(m.name, f)
+		knownToSend(m.p.t, m.Engine, m.p.store, m.name, Peer{Grain: m.grain, Claims: m.claims}, &f)
 		if f.Name[:4] == "slow" {
 			time.Sleep(8 * time.Second)
 		} else {
@@ -75,6 +78,7 @@ func (m *marcher) Deliver(_ context.Context, fires []rouse.Fire, settle func(int
 		if m.wire.cut.Load() {
 			return
 		}
+		knownToSend(m.p.t, m.Engine, m.p.store, m.name, Peer{Grain: m.grain, Claims: m.claims}, &f)
 		m.p.answered(f)
 		settle(i, rouse.Outcome{Verdict: rouse.Done})
 	}
@@ -109,7 +113,7 @@ func (p *parade) start(name string) *marcher {
 	w := &wire{Shared: p.store, presence: p.store, rnd: rand.New(rand.NewPCG(uint64(p.intn(1<<30)), 1))}
 	p.mu.Lock()
 	p.begun++
-	m := &marcher{p: p, name: name, wire: w, grain: p.begun % Grains}
+	m := &marcher{p: p, name: name, wire: w, grain: p.begun % Grains, claims: p.claims}
 	p.mu.Unlock()
 	m.Engine = New(w, p.strategy(m), m, Options{Compile: schedule.Compile, Buckets: 8, Shared: true, Grain: m.grain})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -180,7 +184,7 @@ func parades(t *testing.T, test func(t *testing.T, p *parade)) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range seeds {
 				synctest.Test(t, func(t *testing.T) {
-					p := &parade{t: t, seed: seed, store: mem.New(), strategy: strategy, rnd: rand.New(rand.NewPCG(uint64(seed), 3)), last: map[string]time.Time{},
+					p := &parade{t: t, seed: seed, store: mem.New(), strategy: strategy, claims: name != "bucket", rnd: rand.New(rand.NewPCG(uint64(seed), 3)), last: map[string]time.Time{},
 						silence: map[string]time.Duration{}, sent: map[string]string{}, answers: map[string]time.Time{}}
 					test(t, p)
 					for _, d := range p.doubles {

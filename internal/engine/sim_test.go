@@ -41,6 +41,7 @@ type layout struct {
 	strategy func(node string, store rouse.Shared) rouse.Strategy
 
 	faulty   bool          // the store misbehaves, and nodes crash
+	shares   bool          // nodes own buckets
 	freezes  bool          // nodes stand still for longer than leases and holds
 	restarts bool          // nodes stop and start again, in an orderly way
 	scatter  bool          // the first node keeps nothing that it is asked to write
@@ -64,15 +65,15 @@ const simHold = 8 * time.Second
 
 var layouts = []layout{
 	{name: "one node", nodes: 1, seeds: 30, musts: 30, strategy: simSole, faulty: true, late: time.Second},
-	{name: "bucket", nodes: 3, seeds: 20, musts: 15, strategy: simShare, faulty: true, late: time.Second},
+	{name: "bucket", nodes: 3, seeds: 20, musts: 15, strategy: simShare, shares: true, faulty: true, late: time.Second},
 	{name: "tick", nodes: 3, seeds: 12, musts: 15, strategy: simTick, faulty: true, late: time.Second},
 	{name: "lease", nodes: 3, seeds: 20, musts: 15, strategy: simLease, faulty: true, late: time.Second},
-	{name: "bucket, freezing", nodes: 3, seeds: 12, musts: 15, strategy: simShare, freezes: true, late: 2 * time.Second},
+	{name: "bucket, freezing", nodes: 3, seeds: 12, musts: 15, strategy: simShare, shares: true, freezes: true, late: 2 * time.Second},
 	{name: "lease, freezing", nodes: 3, seeds: 12, musts: 15, strategy: simLease, freezes: true, late: 2 * time.Second},
-	{name: "bucket, rolling", nodes: 3, seeds: 12, musts: 15, strategy: simShare, restarts: true, late: 3 * time.Second},
+	{name: "bucket, rolling", nodes: 3, seeds: 12, musts: 15, strategy: simShare, shares: true, restarts: true, late: 3 * time.Second},
 	{name: "lease, rolling", nodes: 3, seeds: 12, musts: 15, strategy: simLease, restarts: true, late: 3 * time.Second},
 	{name: "one node, calm", nodes: 1, seeds: 6, musts: 15, strategy: simSole, late: time.Second},
-	{name: "bucket, calm", nodes: 3, seeds: 12, musts: 15, strategy: simShare, scatter: true, late: 2 * time.Second},
+	{name: "bucket, calm", nodes: 3, seeds: 12, musts: 15, strategy: simShare, shares: true, scatter: true, late: 2 * time.Second},
 	{name: "lease, calm", nodes: 3, seeds: 12, musts: 15, strategy: simLease, scatter: true, late: 2 * time.Second},
 	{name: "tick, calm", nodes: 3, seeds: 8, musts: 15, strategy: simTick, late: 3 * time.Second},
 }

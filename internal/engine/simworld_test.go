@@ -135,6 +135,8 @@ type station struct {
 	*Engine
 	world *world
 	wire  *wire
+	name  string
+	grain int
 }
 
 func (s *station) Check(*rouse.Spec) error { return nil }
@@ -147,6 +149,7 @@ func (s *station) Deliver(_ context.Context, fires []rouse.Fire, settle func(int
 	w := s.world
 	for i, f := range fires {
 		s.wire.thaw()
+		s.known(&f)
 		ev := history.Fire{Timer: f.Name, Gen: w.number(f.Generation, f.Spec.Payload), Due: history.At(f.Due.Time()), T: w.now(), Key: f.ID,
 			Attempt: int(f.Attempt), Epoch: f.Token, Manual: f.Manual}
 		o := rouse.Outcome{Verdict: rouse.Done}
@@ -167,7 +170,18 @@ func (s *station) Deliver(_ context.Context, fires []rouse.Fire, settle func(int
 			w.mu.Unlock()
 		}
 		s.wire.thaw()
+		s.known(&f)
 		settle(i, o)
+	}
+}
+
+// known fails the test if another node does not know that this one may be sending a fire, where nothing is excused.
+func (s *station) known(f *rouse.Fire) {
+	if l := &s.world.layout; l.faulty || l.freezes {
+		return
+	}
+	if asked := s.world.current(); asked != nil {
+		knownToSend(s.world.t, asked, s.world.store, s.name, Peer{Grain: s.grain, Claims: !s.world.layout.shares}, f)
 	}
 }
 
@@ -175,8 +189,8 @@ func (s *station) Deliver(_ context.Context, fires []rouse.Fire, settle func(int
 func (w *world) begin(node int, life uint64) (s *station, end func()) {
 	wr := &wire{Shared: w.store, rnd: rand.New(rand.NewPCG(uint64(w.intn(1<<30)), life))}
 	wr.faulty.Store(w.layout.faulty)
-	s = &station{world: w, wire: wr}
-	s.Engine = New(wr, w.layout.strategy(fmt.Sprintf("node%d-%d", node, life), wr), s, Options{Compile: schedule.Compile, Buckets: 2,
+	s = &station{world: w, wire: wr, name: fmt.Sprintf("node%d-%d", node, life), grain: (node+w.layout.nodes*int(life))%Grains + 1}
+	s.Engine = New(wr, w.layout.strategy(s.name, wr), s, Options{Compile: schedule.Compile, Buckets: 2, Grain: s.grain,
 		Ahead: 3 * time.Second, MaxRows: 40, MaxDeliveries: 30, Grace: 10 * time.Second, Shared: w.layout.nodes > 1, Hold: simHold,
 		Scatter: w.layout.scatter && node == 0})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -123,3 +123,39 @@ func TestExecutionsOfOtherInstances(t *testing.T) {
 		}
 	})
 }
+
+// TestAHoldRecallsWhatIsInAQueueElsewhere: what is lent to another instance, and waits in a queue there, comes back when it is held.
+func TestAHoldRecallsWhatIsInAQueueElsewhere(t *testing.T) {
+	back := make(chan []string, 1)
+	o := Options{
+		Lend: func(ctx context.Context, _, _, _ string, _ *reminderv1.ExecuteReminderRequest) rouse.Outcome {
+			select {
+			case <-back:
+				return parting
+			case <-ctx.Done():
+				return rouse.Outcome{Verdict: rouse.Deferred}
+			}
+		},
+		Recall: func(_ context.Context, address string, timers []string) {
+			if address != "b:1" {
+				t.Errorf("%s is asked for it", address)
+			}
+			back <- timers
+		},
+	}
+	run(t, o, func(t *testing.T, ctx context.Context, s *Sink) {
+		back = make(chan []string, 1) // of the bubble
+		s.SetTable(tableOf(1, "x", "one"), nil)
+		s.SetElsewhere(map[string]map[string]string{"x": {"one": "b:1"}})
+		lent := deliver(ctx, t, s, fires("x", 1))
+		lent.is("it is with another instance", 0)
+		within, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		began := time.Now()
+		busy, err := s.Hold(within, "h", []string{fires("x", 1)[0].Name}, time.Minute)
+		if err != nil || len(busy) != 0 || time.Since(began) != 0 {
+			t.Errorf("after %v %q are still executed, %v", time.Since(began), busy, err)
+		}
+		lent.is("it has come back", rouse.Deferred)
+	})
+}
