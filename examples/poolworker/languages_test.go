@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -163,12 +165,34 @@ pools:
 	if err := m.wait(); err != nil {
 		t.Errorf("after SIGTERM the manager ends with %v", err)
 	}
+	if n := ready(t, address, "core-req-na%C3%AFve%20key"); n != 0 {
+		t.Errorf("%d requests that were answered are left to be answered again", n)
+	}
 	if log := m.log.String(); !strings.Contains(log, `how="exit status 0"`) || strings.Contains(log, "is killed") {
 		t.Error("the worker did not end by itself when it was asked to")
 	}
 	if n := strings.Count(m.log.String(), "worker started"); n != 1 {
 		t.Errorf("%d workers were started", n)
 	}
+}
+
+// ready returns how many requests a queue has that no worker holds.
+func ready(t *testing.T, address, queue string) int {
+	t.Helper()
+	conn, err := amqp091.Dial(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // of a test
+	ch, err := conn.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q.Messages
 }
 
 // aView is what the manager says of a worker.

@@ -220,6 +220,20 @@ pools:
 	if _, err := m.get("/readyz"); err != nil {
 		t.Errorf("it is not ready: %v", err)
 	}
+	second := start(t, rouse, config)
+	eventually(t, "a second manager stands by, and names the leader", func() bool {
+		out, err := second.run("status")
+		return err == nil && strings.Contains(out, "standing by") && strings.Contains(out, fmt.Sprintf("process %d\n", m.cmd.Process.Pid))
+	})
+	if out, err := second.run("restart", "core", "42"); err == nil {
+		t.Errorf("a manager that stands by restarts workers: %s", out)
+	}
+	if err := second.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.wait(); err != nil {
+		t.Errorf("after SIGTERM the second manager ends with %v", err)
+	}
 	if metrics, err := m.get("/metrics"); err != nil || !strings.Contains(metrics, `rouse_pool_cold_starts_total{pool="core"} 2`) {
 		t.Errorf("metrics do not count two cold starts: %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -123,20 +124,29 @@ func (c *Conn) Cut() {
 // Watch waits until the connection, one of the channels, or ctx ends, cuts the connection, and returns why. While the broker takes no
 // messages, as it is short of memory or disk, blocked was last called with the reason, and otherwise with an empty one; it may be nil.
 func (c *Conn) Watch(ctx context.Context, blocked func(reason string), channels ...*amqp091.Channel) error {
-	closed := make(chan *amqp091.Error, 1+len(channels))
 	ends := []<-chan *amqp091.Error{c.NotifyClose(make(chan *amqp091.Error, 1))}
 	for _, ch := range channels {
 		ends = append(ends, ch.NotifyClose(make(chan *amqp091.Error, 1)))
 	}
+	closed := make(chan *amqp091.Error, len(ends))
 	for _, end := range ends {
 		go func() { closed <- <-end }() // each of them ends with the connection, which is cut below
 	}
 	blocking := c.NotifyBlocked(make(chan amqp091.Blocking, 1))
-	defer func() {
+	open := len(ends)
+	defer func() { // the client waits until all that it tells is taken
+		var reading sync.WaitGroup
+		if blocking != nil {
+			reading.Go(func() {
+				for range blocking {
+				}
+			})
+		}
 		c.Cut()
-		for range cap(closed) - 1 {
+		for range open {
 			<-closed
 		}
+		reading.Wait()
 	}()
 	for {
 		select {
@@ -151,13 +161,12 @@ func (c *Conn) Watch(ctx context.Context, blocked func(reason string), channels 
 				blocked("")
 			}
 		case err := <-closed:
+			open--
 			if err == nil {
 				return errors.New("the connection was closed")
 			}
 			return fmt.Errorf("the connection broke: %w", err)
 		case <-ctx.Done():
-			c.Cut()
-			<-closed
 			return context.Cause(ctx)
 		}
 	}

@@ -3,7 +3,6 @@ package amqp
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -53,7 +52,7 @@ func (h *house) answers(queue string, bodies ...string) {
 	for _, body := range bodies {
 		open[body] = true
 	}
-	h.eventually("all is answered", func() bool {
+	h.eventually(fmt.Sprintf("all of %q is answered", bodies), func() bool {
 		_ = h.try(func(ch *amqp091.Channel) error { // the broker may not be back yet
 			for {
 				d, ok, err := ch.Get(queue, true)
@@ -66,9 +65,6 @@ func (h *house) answers(queue string, bodies ...string) {
 				delete(open, d.CorrelationId)
 			}
 		})
-		if len(open) > 0 && len(open) < len(bodies) {
-			h.t.Logf("not answered yet: %q", slices.Sorted(maps.Keys(open)))
-		}
 		return len(open) == 0
 	})
 }
