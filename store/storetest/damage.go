@@ -276,6 +276,11 @@ func damages(whole []byte, flips, cuts int) (out []broken) {
 			out = append(out, broken{fmt.Sprintf("with zeros from %d of %d", at, len(whole)), b})
 		}
 	}
+	for i := range 8 { // in the middle of each of the last pages, which can be all that is read from a file that has a log
+		if at := len(whole) - 2048 - 4096*i; cuts > 1 && at > 0 {
+			out = append(out, broken{fmt.Sprintf("cut at %d of %d", at, len(whole)), slices.Clone(whole[:at])})
+		}
+	}
 	return out
 }
 
