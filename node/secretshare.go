@@ -44,6 +44,28 @@ func replaceSecrets(ctx context.Context, locks rouse.Locks, mine []string) error
 	return err
 }
 
+// ForeignSecrets reports whether a store has webhook secrets of which another one has none, as nodes have written them there. known is
+// false if the other one has none at all: those of a store that one node has to itself are in a file of its own.
+func ForeignSecrets(ctx context.Context, from, to rouse.Store) (foreign, known bool, err error) {
+	var secrets [2][]string
+	for i, store := range [...]rouse.Store{from, to} {
+		locks, ok := store.(rouse.Shared)
+		if !ok {
+			continue
+		}
+		list, _, err := locks.Leases(ctx, settingSecrets)
+		if err != nil {
+			return false, false, err
+		}
+		if len(list) > 0 {
+			secrets[i] = secretLines(list[0].Data)
+		}
+	}
+	mine, theirs := secrets[0], secrets[1]
+	shared := slices.ContainsFunc(mine, func(s string) bool { return slices.Contains(theirs, s) })
+	return len(theirs) > 0 && !shared, len(mine) > 0, nil
+}
+
 func secretLines(data []byte) []string { return strings.Split(string(data), "\n") }
 
 // agreeSecrets refuses secrets of which the store has none: receivers that know one node's would refuse the callbacks of another.

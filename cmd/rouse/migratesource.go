@@ -99,6 +99,34 @@ func (c *migrateStoreCmd) openTo(a *app) (rouse.Store, error) {
 	return node.OpenStore(a.ctx, c.To)
 }
 
+// checkServed refuses a store that nodes serve: they would fire what is copied before it is whole, and the other service could not join
+// them. Of one that was served it tells what that has left.
+func (c *migrateStoreCmd) checkServed(a *app, from, to rouse.Store) error {
+	if c.VerifyOnly {
+		return nil
+	}
+	names, err := node.Living(a.ctx, to)
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		return rouse.Refuse("to", redact(c.To), "is served by "+rouse.Shorten(strings.Join(names, ", "), 128),
+			"name a store of its own, such as another database, or stop what serves it; timers go into a service by rouse export and rouse import")
+	}
+	foreign, known, err := node.ForeignSecrets(a.ctx, from, to)
+	if err != nil {
+		return err
+	}
+	if foreign && known {
+		return rouse.Refuse("to", redact(c.To), "was served by nodes that signed callbacks with other webhook secrets than those of "+redact(c.From),
+			"name a store that was never served, such as another database")
+	}
+	if foreign {
+		a.note("%s was served before: nodes of it need one of its webhook secrets in their webhook.secret, or no such file", redact(c.To))
+	}
+	return nil
+}
+
 // snapshot takes a backup of a server and opens the store in it. end removes it.
 func (c *migrateStoreCmd) snapshot(a *app, address string) (s rouse.Store, kind string, end func() error, err error) {
 	dir, err := os.MkdirTemp(c.Temp, "rouse-migrate-*")

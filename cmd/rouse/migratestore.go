@@ -74,6 +74,9 @@ func (c *migrateStoreCmd) Run(a *app) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
+	if err := c.checkServed(a, from, to); err != nil {
+		return err
+	}
 	count := node.FixBuckets
 	if c.DryRun || c.VerifyOnly {
 		count = node.Buckets

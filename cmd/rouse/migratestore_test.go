@@ -4,13 +4,17 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/migrate"
@@ -136,6 +140,83 @@ func TestAMigrationSharesTimersOut(t *testing.T) {
 	migrateStore(t, shared, back, "--final")
 	if of := buckets(back); len(of) != 1 {
 		t.Errorf("a store of one node has %d buckets", len(of))
+	}
+}
+
+// TestAMigrationIntoAServedStoreIsRefused before anything is written into it: while nodes serve it, and when they have left their secrets.
+func TestAMigrationIntoAServedStoreIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	fillStore(t, filepath.Join(dir, "from"), 3)
+	from, to := "pebble:"+filepath.Join(dir, "from"), servers.StartPostgres(t).URL()
+	place, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place.Path = "/other"
+	other := place.String()
+	conn, err := pgx.Connect(t.Context(), to)
+	if err == nil {
+		_, err = conn.Exec(t.Context(), "CREATE DATABASE other TEMPLATE template0")
+		err = errors.Join(err, conn.Close(t.Context()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrate := func(args ...string) (told string, err error) {
+		var out bytes.Buffer
+		a := &app{ctx: t.Context(), in: strings.NewReader(""), out: &out, errOut: &out}
+		k, err := parse(a, append([]string{"migrate-store"}, args...))
+		if err == nil {
+			err = k.Run(a)
+		}
+		return out.String(), err
+	}
+	serve := func(store string) (stop func()) {
+		n, err := node.Open(t.Context(), store, node.WithSecrets(filepath.Join(t.TempDir(), "webhook.secret")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- n.Run(ctx) }()
+		s, err := node.OpenStore(t.Context(), store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for names := []string{}; len(names) == 0; time.Sleep(10 * time.Millisecond) {
+			if names, err = node.Living(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	stop := serve(to)
+	for _, args := range [][]string{{}, {"--dry-run"}, {"--final"}} {
+		if _, err := migrate(append([]string{from, to}, args...)...); err == nil || !strings.Contains(err.Error(), "is served by ") {
+			t.Errorf("%v into a store that is served: %v", args, err)
+		}
+	}
+	stop()
+	serve(other)()
+	if _, err := migrate(other, to); err == nil || !strings.Contains(err.Error(), "other webhook secrets") {
+		t.Errorf("into a store with other secrets: %v", err)
+	}
+	s, err := node.OpenStore(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if n, err := s.Count(t.Context(), rouse.Query{States: []rouse.State{rouse.StateNote, rouse.StateScheduled}}); n != 0 || err != nil {
+		t.Errorf("%d rows were written, %v", n, err)
+	}
+	if told, err := migrate(from, to, "--dry-run"); err != nil || !strings.Contains(told, "need one of its webhook secrets") {
+		t.Errorf("into a store that was served: %q, %v", told, err)
 	}
 }
 
