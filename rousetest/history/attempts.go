@@ -57,7 +57,7 @@ func (c *checker) repeated(g *generation, d *delivery, before, a *arrival, how s
 	if running := a.T < c.running(before); running != (how == "while an attempt was running") {
 		return false // told by the other
 	}
-	if c.cfg.StrictDup && !c.faults.touch(before.T, a.T) {
+	if c.cfg.StrictDup && !c.doubles.touch(before.T, a.T) {
 		c.violate("C6-dup", g, d.lo, "an attempt arrived at %v %s: that of %v", a.T, how, before.T)
 	}
 	return true

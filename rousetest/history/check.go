@@ -31,12 +31,13 @@ import (
 //
 // An occurrence must arrive if its create was acknowledged before it was due (or it is the timer's only one), nothing that may
 // have deleted or replaced it began before its deadline, someone watched until then, and neither its policies, nor a pause, nor
-// a skip excuse it. Faults excuse what they touch until Recovery after they are healed.
+// a skip excuse it. Faults excuse what they touch until Recovery after they are healed, or after
+// their own Excuse if that is shorter; what is delivered again only until Excuse after that.
 //
 // Where the clocks of service and observers decide, ClockErr is granted. An occurrence of a Serial timer is not late because
 // the one before took long: it counts from when that was done.
 func Check(h *History) Report {
-	c := &checker{cfg: h.Config, end: h.End.T, faults: newWindows(h), crons: map[cronKey]known{}}
+	c := &checker{cfg: h.Config, end: h.End.T, faults: newWindows(h, h.Config.Recovery), doubles: newWindows(h, cmp.Or(h.Config.Excuse, h.Config.Recovery)), crons: map[cronKey]known{}}
 	c.gather(h)
 	for _, t := range c.timers {
 		for i := range t.writes {
@@ -54,16 +55,17 @@ func Check(h *History) Report {
 }
 
 type checker struct {
-	cfg    Config
-	end    Time
-	faults windows
-	crons  map[cronKey]known
-	byName map[string]*timer
-	timers []*timer
-	runs   map[string]*Run // by key
-	keys   []keyUse
-	late   []Time
-	report Report
+	cfg     Config
+	end     Time
+	faults  windows
+	doubles windows // in which an occurrence may be delivered again
+	crons   map[cronKey]known
+	byName  map[string]*timer
+	timers  []*timer
+	runs    map[string]*Run // by key
+	keys    []keyUse
+	late    []Time
+	report  Report
 }
 
 // timer is what was written to one name, in the order of the calls.

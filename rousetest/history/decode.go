@@ -326,7 +326,7 @@ func (d *decoder) days(p *[]string, weekdays bool) error {
 func (d *decoder) config(c *Config) error {
 	*c = Defaults
 	millis := map[string]*time.Duration{"max_late_ms": &c.MaxLate, "early_tol_ms": &c.EarlyTol, "clock_err_ms": &c.ClockErr,
-		"recovery_ms": &c.Recovery, "lease_ms": &c.Lease, "min_backoff_ms": &c.MinBackoff, "max_backoff_ms": &c.MaxBackoff,
+		"recovery_ms": &c.Recovery, "excuse_ms": &c.Excuse, "lease_ms": &c.Lease, "min_backoff_ms": &c.MinBackoff, "max_backoff_ms": &c.MaxBackoff,
 		"attempt_timeout_ms": &c.AttemptTimeout}
 	return d.object(func(name string) error {
 		switch name {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// windows are the times that faults excuse, each widened at its end by the recovery, in the order of their beginnings.
+// windows are the times that faults excuse, each widened at its end by how long it is felt, in the order of their beginnings.
 type windows struct {
 	list   []window
 	latest []Time // latest[i] is the latest end of list[:i+1]
@@ -15,7 +15,7 @@ type windows struct {
 
 type window struct{ from, to Time }
 
-func newWindows(h *History) windows {
+func newWindows(h *History, felt time.Duration) windows {
 	healed := make(map[string]Time, len(h.Heals))
 	for _, heal := range h.Heals {
 		healed[heal.FID] = heal.T
@@ -29,7 +29,7 @@ func newWindows(h *History) windows {
 		if f.Excuse > 0 {
 			end = min(end, f.T.Add(f.Excuse))
 		}
-		w.list = append(w.list, window{f.T, end.Add(h.Config.Recovery)})
+		w.list = append(w.list, window{f.T, end.Add(felt)})
 	}
 	slices.SortFunc(w.list, func(a, b window) int { return cmp.Compare(a.from, b.from) })
 	var latest Time

@@ -48,6 +48,7 @@ type Config struct {
 	EarlyTol       time.Duration // early_tol_ms: or so early
 	ClockErr       time.Duration // clock_err_ms: how far the observers' clocks, and the service's, may be apart
 	Recovery       time.Duration // recovery_ms: how long a fault is felt after it was healed
+	Excuse         time.Duration // excuse_ms: how long after a fault ended it excuses another delivery; 0: for Recovery
 	Lease          time.Duration // lease_ms: how long an attempt may be on its way after an answer of in flight
 	MinBackoff     time.Duration // min_backoff_ms: the least time between a refused attempt and the next; 0: not judged
 	MaxBackoff     time.Duration // max_backoff_ms: the longest

@@ -132,7 +132,7 @@ func (l line) flag(name string, set bool) line {
 func (c Config) append(b []byte) []byte {
 	l := append(begin(b, "config").name("cfg"), '{').
 		mustMillis("max_late_ms", c.MaxLate).mustMillis("early_tol_ms", c.EarlyTol).mustMillis("clock_err_ms", c.ClockErr).
-		mustMillis("recovery_ms", c.Recovery).mustMillis("lease_ms", c.Lease).mustMillis("min_backoff_ms", c.MinBackoff).
+		mustMillis("recovery_ms", c.Recovery).millis("excuse_ms", c.Excuse).mustMillis("lease_ms", c.Lease).mustMillis("min_backoff_ms", c.MinBackoff).
 		mustMillis("max_backoff_ms", c.MaxBackoff).mustMillis("attempt_timeout_ms", c.AttemptTimeout).
 		flag("strict_dup", c.StrictDup).flag("zombie_ok", c.ZombieOK).flag("records", c.Records).flag("handovers", c.Handovers).text("dst", string(c.DST))
 	return append(l, '}')

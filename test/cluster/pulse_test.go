@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -16,16 +17,27 @@ import (
 // Each node has a subscriber of its own, so that it is known who fired what.
 type pulses struct {
 	*load
-	mu   sync.Mutex
-	last map[string]beat // by timer
-	came [][]time.Time   // by node, when its fires came
-	wait *outage         // nil: nobody asks
+	mu     sync.Mutex
+	last   map[string]beat          // by timer
+	came   [][]time.Time            // by node, when its fires came
+	first  map[string]int           // by fire id, the node that delivered it first
+	echoes []twin                   // what another node delivered again
+	late   map[string]time.Duration // by timer, the most since latest
+	calm   []time.Duration          // the same while nothing happens
+	wait   *outage                  // nil: nobody asks
 }
 
 // beat is the last fire of a pulse.
 type beat struct {
 	node int
 	came time.Time
+}
+
+// twin is a pulse that a node delivered after another one had.
+type twin struct {
+	node      int
+	timer     string
+	due, came time.Time
 }
 
 // outage is a time in which a node does not fire.
@@ -45,7 +57,7 @@ const (
 // pulse starts the pulses.
 func (l *load) pulse(f *fleet) *pulses {
 	l.t.Helper()
-	p := &pulses{load: l, last: map[string]beat{}, came: make([][]time.Time, len(f.nodes))}
+	p := &pulses{load: l, last: map[string]beat{}, first: map[string]int{}, late: map[string]time.Duration{}, came: make([][]time.Time, len(f.nodes))}
 	for i, n := range f.nodes {
 		p.hear(i, n)
 	}
@@ -71,7 +83,7 @@ func (p *pulses) hear(i int, n *node) {
 	c := dial(p.t, n.address(), 0)
 	handle := func(_ context.Context, f client.Fire) error {
 		came := time.Now()
-		p.beats(i, f.Name, came)
+		p.beats(i, &f, came)
 		p.streamed(f, came, history.ReplyOK)
 		return nil
 	}
@@ -102,9 +114,16 @@ func (p *pulses) hear(i int, n *node) {
 	})
 }
 
-func (p *pulses) beats(node int, timer string, came time.Time) {
+func (p *pulses) beats(node int, f *client.Fire, came time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	timer, due := f.Name, f.Due.Time()
+	if by, again := p.first[f.ID]; !again {
+		p.first[f.ID] = node
+		p.late[timer] = max(p.late[timer], came.Sub(due))
+	} else if by != node {
+		p.echoes = append(p.echoes, twin{node, timer, due, came})
+	}
 	p.last[timer] = beat{node, came}
 	p.came[node] = append(p.came[node], came)
 	if w := p.wait; w != nil && w.of[timer] {
@@ -143,6 +162,35 @@ func (p *pulses) firesSince(node int, t time.Time) (n int) {
 		}
 	}
 	return n
+}
+
+// latest returns how late each pulse was at most since it was asked before, and begins again.
+func (p *pulses) latest() []time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer clear(p.late)
+	return slices.Collect(maps.Values(p.late))
+}
+
+// rest takes down how late the pulses are while nothing happens: the machine has other work, too.
+func (p *pulses) rest() {
+	p.t.Helper()
+	p.latest()
+	for range 3 {
+		p.again()
+	}
+	p.calm = append(p.calm, p.latest()...)
+}
+
+// bounded fails the test if 99 of a hundred of what was measured are longer than promised, by more than at rest.
+func (p *pulses) bounded(what string, measured []time.Duration, promised time.Duration) {
+	p.t.Helper()
+	slices.Sort(measured)
+	p99, noise := part(measured, 99), slices.Max(p.calm).Round(time.Millisecond)
+	p.t.Logf("%s: %v, p99 of %d; late by %v at rest", what, p99, len(measured), noise)
+	if p99 > promised+noise {
+		p.t.Errorf("%s: %v, p99; %v is promised, and timers are late by %v at rest", what, p99, promised, noise)
+	}
 }
 
 // outage begins one of a node that has just stopped to fire.

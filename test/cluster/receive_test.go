@@ -45,6 +45,9 @@ func moodOf(id string) mood {
 	return refused
 }
 
+// slowPath is the path of a receiver that takes dragged for each fire.
+const slowPath = "slow"
+
 // slowness is how long a slow receiver takes.
 const slowness = 150 * time.Millisecond
 
@@ -60,6 +63,10 @@ func (w *witness) listen() *receiver.Receiver {
 }
 
 func answer(rw http.ResponseWriter, req *http.Request) {
+	if req.URL.Path == "/"+slowPath {
+		receiver.Slow(dragged, receiver.Status(http.StatusOK))(rw, req)
+		return
+	}
 	first := req.Header.Get("Rouse-Attempt") == "1"
 	with := receiver.Status(http.StatusOK)
 	switch m := moodOf(req.Header.Get("Rouse-Fire-Id")); {

@@ -1,8 +1,18 @@
 package cluster
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+	"time"
 
-// TestRollingRestart ends node after node in order, under load, and starts it again. None of that is a fault: nothing may be doubled.
+	"github.com/rousehq/rouse/rousetest/history"
+)
+
+// unnoticed is how late timers may be when a node stops or starts in order.
+const unnoticed = 300 * time.Millisecond
+
+// TestRollingRestart ends node after node in order, under load, and starts it again, while another receiver takes seconds. None of that is a
+// fault: nothing may be doubled, and no timer of others may be silent.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	for _, y := range []play{
@@ -13,16 +23,28 @@ func TestRollingRestart(t *testing.T) {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
 			s := y.set(t)
+			s.drag(12)
+			s.rest()
+			var stops, starts []time.Duration
 			n := rounds(t, 3, 2)
 			for i := range n {
 				k := i % len(s.f.nodes)
+				s.latest()
 				out := s.outage(k)
 				s.f.nodes[k].stop()
 				s.ends(out)
+				s.again()
+				stops = append(stops, s.latest()...)
 				s.f.nodes[k].start()
 				s.f.settled()
+				s.again()
+				starts = append(starts, s.latest()...)
+				s.rest()
 				s.progress(20)
 			}
+			s.bounded("late while a node stops", stops, unnoticed)
+			s.bounded("late while a node starts", starts, unnoticed)
+			s.undrag(12)
 			s.finish(100 * n)
 		})
 	}
@@ -64,6 +86,33 @@ func TestScale(t *testing.T) {
 				}
 			}
 			s.finish(200)
+		})
+	}
+}
+
+// dragged is how long the slow receiver takes, and longer than a hold: attempts that are out when their node stops go on under renewed ones.
+const dragged = hold + 500*time.Millisecond
+
+func dragName(i int) string { return fmt.Sprintf("drag-%02d", i) }
+
+// drag starts so many timers whose receiver is slow, due again and again.
+func (p *pulses) drag(count int) {
+	p.t.Helper()
+	at := when{text: "@every 4s", spec: history.Spec{Every: 4 * time.Second, Misfire: history.MisfireAll}}
+	for i := range count {
+		if _, e := p.put(p.c, dragName(i), p.url+slowPath, at, false); e.Res != history.OK {
+			p.t.Fatalf("create %s: %v", dragName(i), e.Res)
+		}
+	}
+}
+
+// undrag deletes them.
+func (p *pulses) undrag(count int) {
+	p.t.Helper()
+	for i := range count {
+		until(p.t, always("%s cannot be deleted", dragName(i)), func() bool {
+			e, _ := p.delete(p.c, dragName(i))
+			return e.Res == history.OK
 		})
 	}
 }

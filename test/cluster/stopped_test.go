@@ -3,10 +3,12 @@ package cluster
 import (
 	"syscall"
 	"testing"
+	"time"
 )
 
-// TestNodeIsStopped stops a node for longer than all that it has lasts, and lets it go on. Others have taken over by then: what it
-// still sends is a double with the same id, and what it still writes is refused.
+// TestNodeIsStopped stops a node for longer than all that it has lasts, and lets it go on. That it is dead is not certain: the others take over
+// when its leases end, not before. When it goes on, it may send what was past its last look, with the same id, but nothing that has come due
+// since; what it still writes is refused.
 func TestNodeIsStopped(t *testing.T) {
 	t.Parallel()
 	for _, y := range []play{
@@ -25,15 +27,34 @@ func TestNodeIsStopped(t *testing.T) {
 				node := s.f.nodes[k]
 				heal := s.fault("stop", node.name, 0)
 				node.signal(syscall.SIGSTOP)
+				stopped := time.Now()
 				out := s.outage(k)
 				s.ends(out)
+				if len(out.took) > 0 && out.took[0] < lease/2 {
+					t.Errorf("the others took over %v after %s had stopped, long before its leases ended", out.took[0], node.name)
+				}
 				s.lasts(hold)
 				node.signal(syscall.SIGCONT)
 				heal()
 				s.f.settled()
 				s.progress(20)
+				s.again()
+				s.noEchoes(k, stopped)
 			}
 			s.finish(50 * n)
 		})
+	}
+}
+
+// noEchoes fails the test if a node delivered, after another one, what came due after it had stopped: it cannot have begun to send that before.
+func (p *pulses) noEchoes(node int, stopped time.Time) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.echoes {
+		if e.node == node && e.due.After(stopped.Add(100*time.Millisecond)) {
+			p.t.Errorf("%s, due %v, %v after the node had stopped, was delivered by another node and then by it, at %v",
+				e.timer, e.due, e.due.Sub(stopped), e.came)
+		}
 	}
 }

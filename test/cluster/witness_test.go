@@ -30,11 +30,14 @@ const (
 // here, by more than a fault explains: how late is measured by rouse bench. They may not be lost, early, doubled without a
 // fault, or phantoms.
 var promised = history.Config{Handovers: true,
-	MaxLate: 6 * time.Second, Recovery: lease + 3*time.Second, Lease: hold + time.Second,
+	MaxLate: 6 * time.Second, Recovery: lease + 3*time.Second, Excuse: echo, Lease: hold + time.Second,
 	ClockErr:   25 * time.Millisecond,
 	MinBackoff: retryInterval - 25*time.Millisecond, MaxBackoff: 6 * time.Second, AttemptTimeout: attemptTimeout,
 	StrictDup: true, Records: true,
 }
+
+// echo is how long after a fault an occurrence may be delivered again: who was at it then has sent it, or learned that it is another's.
+const echo = time.Second
 
 // watched is added to the end of a history once all nodes have ended with nothing left to fire: nothing can come any more, so
 // watching for longer would show the same. It is longer than every deadline.

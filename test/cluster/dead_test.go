@@ -1,0 +1,47 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse/rousetest/history"
+)
+
+// certain is how long timers may be silent when it is certain that their node is dead.
+const certain = 1500 * time.Millisecond
+
+// TestDeadNodeIsReplacedAtOnce kills node after node on a host that answers, with the settings that nodes have by default: that the process is
+// dead is certain then, and the others do not wait for its leases. Only what was under way at that moment may come twice.
+func TestDeadNodeIsReplacedAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, y := range []play{
+		{strategy: "bucket", storage: postgres},
+		{strategy: "bucket", storage: redis},
+		{strategy: "lease", storage: postgres, more: true},
+		{strategy: "tick", storage: postgres, more: true},
+	} {
+		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
+			t.Parallel()
+			y.flags = []string{"--lease", "10s", "--hold", "10s", "--ahead", "10s"}
+			y.judge = append(y.judge, func(c *history.Config) { c.Recovery = certain })
+			s := y.set(t)
+			n := rounds(t, 3, 2)
+			for i := range n {
+				k := i % len(s.f.nodes)
+				node := s.f.nodes[k]
+				heal := s.fault("kill", node.name, certain)
+				node.kill()
+				s.ends(s.outage(k))
+				node.start()
+				heal()
+				s.f.settled()
+				if y.strategy == "bucket" {
+					s.f.shared(s.c, len(s.f.nodes))
+				}
+				s.rest()
+			}
+			s.bounded("silent after a kill", s.figures.failovers, certain)
+			s.finish(50 * n)
+		})
+	}
+}
