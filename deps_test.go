@@ -66,8 +66,9 @@ var rules = []struct {
 	{"bench", "measures a node through its client, and the raw limits beneath it", []string{".", "api/rouse/v1", "api/dapr", "api/reminder/v1", "client", "node", "store", "rousetest", "internal/wheel", "schedule"}},
 	{"docs", "runs what the documentation says, with the real binary and real servers", []string{".", "api", "test/servers"}},
 	{"test/matrix", "tests only: says things to a whole rouse in all combinations, and judges what came of them", []string{"."}},
-	{"test/crash", "kills the real binary", []string{".", "client", "rousetest", "test/servers"}},
-	{"test/cluster", "runs nodes of the real binary on one store, and fails what can fail", []string{".", "client", "rousetest", "test/servers"}},
+	{"test/harness", "what tests of the real binary have in common; knows no server but rouse's", []string{".", "client", "rousetest"}},
+	{"test/crash", "kills the real binary", []string{".", "client", "rousetest", "test/harness", "test/servers"}},
+	{"test/cluster", "runs nodes of the real binary on one store, and fails what can fail", []string{".", "client", "rousetest", "test/harness", "test/servers"}},
 	{"cmd/rouse", "the only place that knows everything", []string{".", "api", "api/rouse/v1", "api/dapr", "api/reminder/v1", "internal/dapr", "internal/pool", "internal/backup", "bench", "client", "internal/engine", "node", "rousetest", "schedule", "internal/server", "sink", "store", "internal/migrate"}},
 }
 

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // TestClocksAreWrong lets the clocks of two nodes be wrong by an hour, one ahead and one behind, and then the other way round, while
@@ -26,7 +28,7 @@ func TestClocksAreWrong(t *testing.T) {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
 			s := y.set(t)
-			for range rounds(t, 1, 1) {
+			for range harness.Rounds(t, 1, 1) {
 				for _, wrong := range []time.Duration{time.Hour, -time.Hour} {
 					s.f.nodes[0].skew(wrong)
 					s.f.nodes[1].skew(-wrong)
@@ -45,19 +47,19 @@ const nowAdds = 62135596800 - 59453308800
 // skew lets the wall clock of a running node be wrong by so much, whatever it was wrong by before. Go asks the kernel past every
 // library that could lie to it, so what lies is time.Now itself, whose code is changed in the process's memory.
 func (n *node) skew(d time.Duration) {
-	n.t.Helper()
-	n.freeze()
+	n.T.Helper()
+	n.Freeze()
 	err := n.rewriteNow(d)
-	n.signal(syscall.SIGCONT)
+	n.Signal(syscall.SIGCONT)
 	if err != nil {
-		n.t.Fatalf("%s: the clock cannot be changed: %v", n.name, err)
+		n.T.Fatalf("%s: the clock cannot be changed: %v", n.Name, err)
 	}
-	until(n.t, always("%s does not believe the wrong time", n.name), func() bool { return n.says(d) })
+	harness.Until(n.T, harness.Always("%s does not believe the wrong time", n.Name), func() bool { return n.says(d) })
 }
 
 // says says whether the node's clock is wrong by about so much: it is in the head of each answer.
 func (n *node) says(wrong time.Duration) bool {
-	resp, err := http.Get("http://" + loopback(n.admin) + "/livez")
+	resp, err := http.Get("http://" + n.Admin() + "/livez")
 	if err != nil {
 		return false
 	}
@@ -67,7 +69,7 @@ func (n *node) says(wrong time.Duration) bool {
 }
 
 func (n *node) rewriteNow(d time.Duration) error {
-	pid := n.cmd.Process.Pid
+	pid := n.Cmd.Process.Pid
 	exe, err := elf.Open(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {
 		return err

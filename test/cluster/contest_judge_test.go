@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // slack is how far apart what is compared may have been seen.
@@ -64,7 +66,7 @@ func (c *contest) judge() {
 	}
 	c.t.Logf("%d puts, %d deletes, %d reads, %d arrivals, %d of them were in flight when they ended", len(c.puts), len(c.ends), len(c.reads), came, echoes)
 	if !c.enough() {
-		c.t.Errorf("that proves nothing, and it has gone on for %v", patience)
+		c.t.Errorf("that proves nothing, and it has gone on for %v", harness.Patience)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/rousetest/receiver"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // TestContest lets clients of all nodes create, replace, delete and read a few timers at once. The history checker wants one writer
@@ -28,19 +29,19 @@ func TestContest(t *testing.T) {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
 			y.skip(t)
-			dice := seed(t)
+			dice := harness.Seed(t)
 			f := newFleet(t, y.strategy, same(y.start(t).URL(), 3))
 			f.start(3)
 			c := &contest{t: t, fires: map[uint64][]arrived{}}
 			r := receiver.New(receiver.Options{Keep: 1, Ended: c.fired, Answer: c.answer})
 			t.Cleanup(r.Close)
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 			defer cancel()
 			least := time.Now().Add(seconds(6, 3))
 			var actors sync.WaitGroup
 			for i := range 4 * len(f.nodes) {
 				node := f.nodes[i%len(f.nodes)]
-				api, r, url := dial(t, node.address(), 0), rand.New(rand.NewPCG(dice, uint64(i))), r.URL()
+				api, r, url := dial(t, node.Address(), 0), rand.New(rand.NewPCG(dice, uint64(i))), r.URL()
 				actors.Go(func() {
 					for ctx.Err() == nil && (time.Now().Before(least) || !c.enough()) {
 						c.act(api, r, url)
@@ -49,8 +50,8 @@ func TestContest(t *testing.T) {
 				})
 			}
 			actors.Wait()
-			all := f.dial(0, patience)
-			until(t, always("timers that are due have not ended"), func() bool {
+			all := f.dial(0, harness.Patience)
+			harness.Until(t, harness.Always("timers that are due have not ended"), func() bool {
 				soon := rouse.Query{DueUntil: rouse.At(time.Now().Add(time.Minute))}
 				return len(list(t, all, soon)) == 0 && len(list(t, all, rouse.Query{States: []rouse.State{rouse.StateFiring, rouse.StateEnded}})) == 0
 			})
@@ -58,7 +59,7 @@ func TestContest(t *testing.T) {
 				c.read(all, name)
 			}
 			for _, n := range f.nodes {
-				n.stop()
+				n.Stop()
 			}
 			c.judge()
 		})

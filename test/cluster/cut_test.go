@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rousehq/rouse/test/harness"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -28,25 +29,25 @@ func TestNodeIsCutOff(t *testing.T) {
 			c.proxied = true
 			c.judge = append(c.judge, zombies)
 			s := c.set(t)
-			n := rounds(t, 2, 1)
+			n := harness.Rounds(t, 2, 1)
 			for i := range n {
 				k := i % len(s.f.nodes)
 				node := s.f.nodes[k]
-				heal := s.fault("cut", node.name, 0)
+				heal := s.fault("cut", node.Name, 0)
 				c.cut(s.proxies[k])
 				out := s.outage(k)
 				ill := make(chan time.Duration, 1)
 				go func() { // ends when the node is ill, which it is soon or the test fails
-					until(t, always("%s says that it is well without a store", node.name), func() bool { return !node.ready() })
+					harness.Until(t, harness.Always("%s says that it is well without a store", node.Name), func() bool { return !node.Ready() })
 					ill <- time.Since(out.from)
 				}()
 				s.ends(out)
-				if ok, _ := node.probe("readyz"); ok && c.strategy == "bucket" {
-					t.Errorf("%s says that it is well when others have taken over from it", node.name)
+				if ok, _ := node.Probe("readyz"); ok && c.strategy == "bucket" {
+					t.Errorf("%s says that it is well when others have taken over from it", node.Name)
 				}
-				t.Logf("%s was not well after %v", node.name, <-ill)
+				t.Logf("%s was not well after %v", node.Name, <-ill)
 				if late := s.firesSince(k, out.from.Add(lease)); late > 0 && c.strategy == "bucket" {
-					t.Errorf("%s fired %d times after its leases had ended", node.name, late)
+					t.Errorf("%s fired %d times after its leases had ended", node.Name, late)
 				}
 				s.proxies[k].Heal()
 				heal()

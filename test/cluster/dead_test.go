@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // certain is how long timers may be silent when it is certain that their node is dead.
@@ -25,14 +26,14 @@ func TestDeadNodeIsReplacedAtOnce(t *testing.T) {
 			y.flags = []string{"--lease", "10s", "--hold", "10s", "--ahead", "10s"}
 			y.judge = append(y.judge, func(c *history.Config) { c.Recovery = certain })
 			s := y.set(t)
-			n := rounds(t, 3, 2)
+			n := harness.Rounds(t, 3, 2)
 			for i := range n {
 				k := i % len(s.f.nodes)
 				node := s.f.nodes[k]
-				heal := s.fault("kill", node.name, certain)
-				node.kill()
+				heal := s.fault("kill", node.Name, certain)
+				node.Kill()
 				s.ends(s.outage(k))
-				node.start()
+				node.Start()
 				heal()
 				s.f.settled()
 				if y.strategy == "bucket" {

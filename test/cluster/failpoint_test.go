@@ -3,9 +3,10 @@ package cluster
 import (
 	"math/rand/v2"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // points are the steps of a fire at which package engine can be told to die, and at which of its times at most.
@@ -33,33 +34,31 @@ func TestNodeDiesAtEachStep(t *testing.T) {
 	} {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
-			y.binary = mortal
+			y.binary = harness.Mortal
 			s := y.set(t)
 			r := rand.New(rand.NewPCG(s.dice, 1<<32))
 			node, died := s.f.nodes[0], 0
-			heal := s.fault("kill", node.name, lease)
-			node.kill()
-			for range rounds(t, 1, 1) {
+			heal := s.fault("kill", node.Name, lease)
+			node.Kill()
+			for range harness.Rounds(t, 1, 1) {
 				for _, point := range points {
 					if point.own && y.strategy != "bucket" {
 						continue
 					}
-					node.launch("ROUSE_FAILPOINT=" + point.name + ":" + strconv.Itoa(1+r.IntN(point.most)))
+					node.Launch("ROUSE_FAILPOINT=" + point.name + ":" + strconv.Itoa(1+r.IntN(point.most)))
 					heal()
-					heal = s.fault(point.name, node.name, 0) // from here on it may die at any moment
+					heal = s.fault(point.name, node.Name, 0) // from here on it may die at any moment
 					select {
-					case <-node.exited:
-					case <-time.After(patience):
-						t.Fatalf("%s does not come to %s often enough", node.name, point.name)
+					case <-node.Exited:
+					case <-time.After(harness.Patience):
+						t.Fatalf("%s does not come to %s often enough", node.Name, point.name)
 					}
-					if status := node.cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGKILL {
-						t.Fatalf("at %s the node ended with %v\n%s", point.name, node.cmd.ProcessState, node.errOut.String())
-					}
+					node.Died(point.name)
 					died++
 				}
 			}
 			out := s.outage(0)
-			node.start()
+			node.Start()
 			heal()
 			s.ends(out)
 			s.finish(20 * died)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/test/harness"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -43,10 +44,10 @@ func newFleet(t testing.TB, strategy string, stores []string, flags ...string) *
 func (f *fleet) start(n int) {
 	f.t.Helper()
 	for _, n := range f.nodes[:n] {
-		n.launch()
+		n.Launch()
 	}
 	for _, n := range f.nodes[:n] {
-		n.listens()
+		n.Listens()
 	}
 	f.settled()
 }
@@ -55,14 +56,14 @@ func (f *fleet) start(n int) {
 func (f *fleet) settled() {
 	f.t.Helper()
 	var ill []string
-	until(f.t, func() string { return "not well: " + strings.Join(ill, "; ") }, func() bool {
+	harness.Until(f.t, func() string { return "not well: " + strings.Join(ill, "; ") }, func() bool {
 		ill = nil
 		for _, n := range f.nodes {
-			if !n.runs() {
+			if !n.Runs() {
 				continue
 			}
-			if ok, says := n.probe("readyz"); !ok {
-				ill = append(ill, n.name+": "+says)
+			if ok, says := n.Probe("readyz"); !ok {
+				ill = append(ill, n.Name+": "+says)
 			}
 		}
 		return len(ill) == 0
@@ -73,7 +74,7 @@ func (f *fleet) settled() {
 func (f *fleet) addresses(first int) string {
 	var list []string
 	for _, n := range f.nodes {
-		list = append(list, n.address())
+		list = append(list, n.Address())
 	}
 	first %= len(list)
 	return strings.Join(slices.Concat(list[first:], list[:first]), ",")
@@ -118,7 +119,7 @@ func (f *fleet) shared(c *client.Client, nodes int) {
 	f.t.Helper()
 	var has map[string]int
 	var err error
-	until(f.t, func() string { return fmt.Sprintf("%d nodes do not share the buckets: %v, %v", nodes, has, err) }, func() bool {
+	harness.Until(f.t, func() string { return fmt.Sprintf("%d nodes do not share the buckets: %v, %v", nodes, has, err) }, func() bool {
 		if has, err = f.buckets(c); err != nil || len(has) != nodes {
 			return false
 		}

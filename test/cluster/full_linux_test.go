@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -43,7 +44,7 @@ func TestStoreIsFull(t *testing.T) {
 
 // fills fills the disk that has a directory of the store.
 func (y play) fills(t *testing.T, dir string, megabytes int) {
-	if !mayMount() {
+	if !harness.MayMount() {
 		t.Skip("a small disk can only be mounted by root in a mount namespace of its own")
 	}
 	if y.storage.name == postgres.name {
@@ -71,21 +72,21 @@ func (y play) fills(t *testing.T, dir string, megabytes int) {
 		}
 		return refused()
 	}
-	until(t, always("timers are still created on a full disk"), full)
+	harness.Until(t, harness.Always("timers are still created on a full disk"), full)
 	// A write that fits into what another one has left makes a node well again, until its next one.
 	unwell := map[*node]bool{}
-	until(t, always("nodes say that they are well although hardly anything can be written"), func() bool {
+	harness.Until(t, harness.Always("nodes say that they are well although hardly anything can be written"), func() bool {
 		full()
 		for _, n := range s.f.nodes {
-			unwell[n] = unwell[n] || !n.ready()
+			unwell[n] = unwell[n] || !n.Ready()
 		}
 		return !slices.ContainsFunc(s.f.nodes, func(n *node) bool { return !unwell[n] })
 	})
 	s.lasts(lease)
-	until(t, always("timers are created again on a full disk"), full)
+	harness.Until(t, harness.Always("timers are created again on a full disk"), full)
 	for _, n := range s.f.nodes {
-		if !n.runs() {
-			t.Fatalf("%s ended: %v\n%s", n.name, n.cmd.ProcessState, n.errOut.String())
+		if !n.Runs() {
+			t.Fatalf("%s ended: %v\n%s", n.Name, n.Cmd.ProcessState, n.Output())
 		}
 	}
 	if err := os.Remove(filler); err != nil {
@@ -96,7 +97,7 @@ func (y play) fills(t *testing.T, dir string, megabytes int) {
 		s.store.Kill() // what is left of it
 		s.store.Start()
 	}
-	until(t, always("no timer is created although there is room again"), func() bool { return !refused() })
+	harness.Until(t, harness.Always("no timer is created although there is room again"), func() bool { return !refused() })
 	heal()
 	s.finish(50)
 }

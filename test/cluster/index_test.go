@@ -6,6 +6,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/rousehq/rouse/test/harness"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -25,19 +26,19 @@ func TestIndexIsWiped(t *testing.T) {
 			index := servers.StartRedis(t, "appendonly=no") // so it remembers nothing
 			y.flags = []string{"--index", index.URL()}
 			s := y.set(t)
-			for range rounds(t, 1, 1) {
+			for range harness.Rounds(t, 1, 1) {
 				healIndex := s.fault("index-gone", "", 0)
 				index.Kill()
 				node := s.f.nodes[0]
-				healNode := s.fault("kill", node.name, lease)
-				node.kill()
+				healNode := s.fault("kill", node.Name, lease)
+				node.Kill()
 				out := s.outage(0)
-				until(t, always("critical timers of a node that died do not fire without the index"), func() bool { return !s.lacks(out, critical) })
+				harness.Until(t, harness.Always("critical timers of a node that died do not fire without the index"), func() bool { return !s.lacks(out, critical) })
 				s.progress(50)
 				index.Start()
 				healIndex()
 				s.ends(out)
-				node.start()
+				node.Start()
 				healNode()
 				s.f.settled()
 				s.progress(50)
@@ -74,7 +75,7 @@ func wipe(t *testing.T, url string) {
 	}
 	c := goredis.NewClient(o)
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
 	if err := c.FlushAll(ctx).Err(); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // TestNodesAreKilledInTurn kills node after node at random moments under load, and starts it again after a while. Others take over
@@ -20,7 +22,7 @@ func TestNodesAreKilledInTurn(t *testing.T) {
 			t.Parallel()
 			s := y.set(t)
 			r := rand.New(rand.NewPCG(s.dice, 1<<32))
-			n, end := rounds(t, len(s.f.nodes), 1), time.Now().Add(minutes(t))
+			n, end := harness.Rounds(t, len(s.f.nodes), 1), time.Now().Add(minutes(t))
 			kills := 0
 			for i := 0; i < n || time.Now().Before(end); i++ {
 				s.progress(20)
@@ -38,13 +40,13 @@ func TestNodesAreKilledInTurn(t *testing.T) {
 func (s *scene) killed(k int, soon bool) {
 	s.t.Helper()
 	node := s.f.nodes[k]
-	heal := s.fault("kill", node.name, lease)
-	node.kill()
+	heal := s.fault("kill", node.Name, lease)
+	node.Kill()
 	out := s.outage(k)
 	if !soon {
 		s.ends(out)
 	}
-	node.start()
+	node.Start()
 	heal()
 	if soon {
 		s.ends(out)

@@ -13,6 +13,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // callTimeout is how long a call may take before it is given up: one that a node took that does not go on never ends.
@@ -67,7 +68,7 @@ func (l *load) end() {
 func (l *load) progress(calls int64) bool {
 	l.t.Helper()
 	goal := l.calls.Load() + calls
-	return until(l.t, always("the nodes have acknowledged fewer than %d calls", calls), func() bool { return l.calls.Load() >= goal })
+	return harness.Until(l.t, harness.Always("the nodes have acknowledged fewer than %d calls", calls), func() bool { return l.calls.Load() >= goal })
 }
 
 // when is a timer as the judge is told of it, which says all that the service is told but for the text of the schedule.

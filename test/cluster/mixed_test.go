@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // steps are the steps of the schema that this version of rouse knows.
@@ -42,7 +44,7 @@ var next = sync.OnceValues(func() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		replace[target] = filepath.Join(scratch, name)
+		replace[target] = filepath.Join(harness.Scratch(), name)
 		if err := os.WriteFile(replace[target], []byte(text), 0o644); err != nil {
 			return "", err
 		}
@@ -51,11 +53,11 @@ var next = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	overlay := filepath.Join(scratch, "next.json")
+	overlay := filepath.Join(harness.Scratch(), "next.json")
 	if err := os.WriteFile(overlay, text, 0o644); err != nil {
 		return "", err
 	}
-	return build("rouse-next", "-overlay", overlay)
+	return harness.Build("rouse-next", "-overlay", overlay)
 })
 
 // TestMixedVersions deploys a version whose schema is newer, node after node, under load, and goes back for one of them. Nodes of both
@@ -72,20 +74,20 @@ func TestMixedVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := plain.set(t)
-	today := s.f.nodes[0].binary
+	today := s.f.nodes[0].Binary
 	deploy := func(k int, binary string) {
 		n := s.f.nodes[k]
 		out := s.outage(k)
-		n.stop()
+		n.Stop()
 		s.ends(out)
-		n.binary = binary
-		n.start()
+		n.Binary = binary
+		n.Start()
 		s.f.settled()
 		s.progress(20)
 	}
 	schema := func(query string) (n int) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 		defer cancel()
 		conn, err := pgx.Connect(ctx, s.store.URL())
 		if err == nil {
@@ -111,16 +113,16 @@ func TestMixedVersions(t *testing.T) {
 	s.progress(20)
 	for k, knows := range []int{version, version + 1} {
 		n := s.f.nodes[k]
-		n.stop()
-		n.launch()
-		code, says := n.wait(), n.errOut.String()
+		n.Stop()
+		n.Launch()
+		code, says := n.Wait(), n.Output()
 		if want := fmt.Sprintf("needs a rouse that knows version %d or later; this one knows %d: run a newer one", version+2, knows); code == 0 || !strings.Contains(says, want) {
-			t.Errorf("%s ended with code %d, and does not say that the schema %s:\n%s", n.name, code, want, says)
+			t.Errorf("%s ended with code %d, and does not say that the schema %s:\n%s", n.Name, code, want, says)
 		}
 	}
 	s.progress(20)
 	schema(fmt.Sprintf(`DELETE FROM rouse.migrations WHERE version = %d RETURNING version`, version+2))
-	s.f.nodes[0].start()
-	s.f.nodes[1].start()
+	s.f.nodes[0].Start()
+	s.f.nodes[1].Start()
 	s.finish(100)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // pulses are timers that fire all the time, to measure by: how long nobody fires what a node fired until something happened to it.
@@ -68,7 +69,7 @@ func (l *load) pulse(f *fleet) *pulses {
 			l.t.Fatalf("create %s: %v", name, e.Res)
 		}
 	}
-	until(l.t, always("not all pulses have fired"), func() bool {
+	harness.Until(l.t, harness.Always("not all pulses have fired"), func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return len(p.last) == pulseCount
@@ -80,7 +81,7 @@ func (l *load) pulse(f *fleet) *pulses {
 // longer and longer, and what they wait is not the node's.
 func (p *pulses) hear(i int, n *node) {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := dial(p.t, n.address(), 0)
+	c := dial(p.t, n.Address(), 0)
 	handle := func(_ context.Context, f client.Fire) error {
 		came := time.Now()
 		p.beats(i, &f, came)
@@ -92,13 +93,13 @@ func (p *pulses) hear(i int, n *node) {
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
 		for ctx.Err() == nil {
-			if conn, err := net.Dial("tcp", n.address()); err == nil {
+			if conn, err := net.Dial("tcp", n.Address()); err == nil {
 				_ = conn.Close()
 				once, lost := context.WithCancel(ctx)
 				err := c.Subscribe(once, client.SubscribeOptions{Channel: pulseChannel, OneNode: true, Concurrency: 64,
 					Lost: func(error) { lost() }}, handle)
 				if err != nil {
-					p.t.Errorf("subscribe to %s: %v", n.name, err)
+					p.t.Errorf("subscribe to %s: %v", n.Name, err)
 				}
 				lost()
 			}
@@ -140,7 +141,7 @@ func (p *pulses) beats(node int, f *client.Fire, came time.Time) {
 func (p *pulses) again() {
 	p.t.Helper()
 	since := time.Now()
-	until(p.t, always("not all pulses fire again"), func() bool {
+	harness.Until(p.t, harness.Always("not all pulses fire again"), func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, b := range p.last {
@@ -216,12 +217,12 @@ func (p *pulses) ends(w *outage) {
 	p.t.Helper()
 	select {
 	case <-w.over:
-	case <-time.After(patience):
+	case <-time.After(harness.Patience):
 		p.mu.Lock()
 		p.wait = nil
 		left := len(w.of)
 		p.mu.Unlock()
-		p.t.Errorf("%v after a node stopped to fire, nobody fires %d of its %d timers", patience, left, left+len(w.took))
+		p.t.Errorf("%v after a node stopped to fire, nobody fires %d of its %d timers", harness.Patience, left, left+len(w.took))
 		return
 	}
 	p.figures.failovers = append(p.figures.failovers, w.took...)
@@ -236,7 +237,7 @@ func (p *pulses) silence() {
 	p.t.Helper()
 	for i := range pulseCount {
 		name := fmt.Sprintf("pulse-%02d", i)
-		until(p.t, always("%s cannot be deleted", name), func() bool {
+		harness.Until(p.t, harness.Always("%s cannot be deleted", name), func() bool {
 			e, _ := p.delete(p.c, name)
 			return e.Res == history.OK
 		})

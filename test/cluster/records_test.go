@@ -10,6 +10,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // facts are what is learned of the service's own numbers.
@@ -83,7 +84,7 @@ func (w *witness) written(e *history.Put, made *rouse.Timer) {
 // two records, whatever happened: to settle it is one write, which one node makes once.
 func (w *witness) account(c *client.Client) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
 	var all []rouse.Record
 	for r, err := range c.Records(ctx, "", "") {

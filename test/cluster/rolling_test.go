@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // unnoticed is how late timers may be when a node stops or starts in order.
@@ -26,16 +27,16 @@ func TestRollingRestart(t *testing.T) {
 			s.drag(12)
 			s.rest()
 			var stops, starts []time.Duration
-			n := rounds(t, 3, 2)
+			n := harness.Rounds(t, 3, 2)
 			for i := range n {
 				k := i % len(s.f.nodes)
 				s.latest()
 				out := s.outage(k)
-				s.f.nodes[k].stop()
+				s.f.nodes[k].Stop()
 				s.ends(out)
 				s.again()
 				stops = append(stops, s.latest()...)
-				s.f.nodes[k].start()
+				s.f.nodes[k].Start()
 				s.f.settled()
 				s.again()
 				starts = append(starts, s.latest()...)
@@ -69,16 +70,16 @@ func TestScale(t *testing.T) {
 				}
 				s.progress(50)
 			}
-			for range rounds(t, 1, 1) {
+			for range harness.Rounds(t, 1, 1) {
 				for k := 1; k < len(s.f.nodes); k++ {
-					s.f.nodes[k].start()
+					s.f.nodes[k].Start()
 					if k%2 == 0 { // the others come two at a time
 						serve(k + 1)
 					}
 				}
 				for k := len(s.f.nodes) - 1; k > 0; k-- {
 					out := s.outage(k)
-					s.f.nodes[k].stop()
+					s.f.nodes[k].Stop()
 					s.ends(out)
 					if k%2 == 1 {
 						serve(k)
@@ -110,7 +111,7 @@ func (p *pulses) drag(count int) {
 func (p *pulses) undrag(count int) {
 	p.t.Helper()
 	for i := range count {
-		until(p.t, always("%s cannot be deleted", dragName(i)), func() bool {
+		harness.Until(p.t, harness.Always("%s cannot be deleted", dragName(i)), func() bool {
 			e, _ := p.delete(p.c, dragName(i))
 			return e.Res == history.OK
 		})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -43,7 +44,7 @@ func (y play) set(t *testing.T) *scene {
 		y.nodes = 3
 	}
 	y.skip(t)
-	s := &scene{dice: seed(t), store: y.start(t, y.settings...)}
+	s := &scene{dice: harness.Seed(t), store: y.start(t, y.settings...)}
 	if y.prepare != nil {
 		y.prepare(s.store)
 	}
@@ -61,7 +62,7 @@ func (y play) set(t *testing.T) *scene {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.f.nodes[0].binary = path
+		s.f.nodes[0].Binary = path
 	}
 	s.f.start(y.nodes - y.idle)
 	w := newWitness(t, y.judge...)
@@ -73,7 +74,7 @@ func (y play) set(t *testing.T) *scene {
 
 // skip skips a test that is for longer runs.
 func (y *play) skip(t *testing.T) {
-	if _, rounds := number(t, "ROUSE_ROUNDS"); y.more && !rounds {
+	if _, rounds := harness.Number(t, "ROUSE_ROUNDS"); y.more && !rounds {
 		t.Skip("set ROUSE_ROUNDS, how often tests do what they do, for this one, too")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // TestSlowNodeGivesItsBucketsAway puts 300 ms each way between one node and the store, which is as quick as ever for the others. That is no
@@ -25,12 +26,12 @@ func TestSlowNodeGivesItsBucketsAway(t *testing.T) {
 			s := y.set(t)
 			c := s.f.dial(1, 0)
 			has := map[string]int{}
-			slow := s.f.nodes[0].name
+			slow := s.f.nodes[0].Name
 			from := time.Now()
 			s.proxies[0].Delay(300 * time.Millisecond)
-			until(t, func() string { return fmt.Sprintf("%s has not given its buckets to the others: %v", slow, has) }, func() bool {
+			harness.Until(t, func() string { return fmt.Sprintf("%s has not given its buckets to the others: %v", slow, has) }, func() bool {
 				has, _ = s.f.buckets(c)
-				return has[slow] == 0 && has[s.f.nodes[1].name]+has[s.f.nodes[2].name] == 64
+				return has[slow] == 0 && has[s.f.nodes[1].Name]+has[s.f.nodes[2].Name] == 64
 			})
 			took := time.Since(from)
 			t.Logf("the others had its buckets after %v", took.Round(time.Millisecond))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // TestStoreIsKilled kills the store and starts it again, at once and after the nodes' leases have ended.
@@ -21,7 +22,7 @@ func TestStoreIsKilled(t *testing.T) {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
 			s := y.set(t)
-			n := rounds(t, 2, 1)
+			n := harness.Rounds(t, 2, 1)
 			for i := range n {
 				heal := s.fault("store-kill", "", 0)
 				s.store.Kill()
@@ -51,9 +52,9 @@ func TestStoreHangs(t *testing.T) {
 			s := y.set(t)
 			heal := s.fault("store-hang", "", 0)
 			s.store.Pause()
-			until(t, always("all nodes say that they are well without a store"), func() bool {
+			harness.Until(t, harness.Always("all nodes say that they are well without a store"), func() bool {
 				for _, n := range s.f.nodes {
-					if n.ready() {
+					if n.Ready() {
 						return false
 					}
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // What all timers of the load have.
@@ -137,7 +138,7 @@ func (w *witness) fault(kind, node string, felt time.Duration) (heal func()) {
 // list returns the timers that match.
 func list(t testing.TB, c *client.Client, q rouse.Query) (timers []rouse.Timer) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
 	for timer, err := range c.List(ctx, q) {
 		if err != nil {
@@ -152,7 +153,7 @@ func list(t testing.TB, c *client.Client, q rouse.Query) (timers []rouse.Timer) 
 // due to arrive: fewer prove nothing. All nodes are well by now.
 func (w *witness) close(f *fleet, floor int) {
 	w.t.Helper()
-	c := f.dial(0, patience)
+	c := f.dial(0, harness.Patience)
 	w.quiet(c)
 	final := history.Final{T0: now(), Timers: map[string]uint64{}}
 	timers := list(w.t, c, rouse.Query{})
@@ -170,8 +171,8 @@ func (w *witness) close(f *fleet, floor int) {
 	}
 	w.account(c)
 	for _, n := range f.nodes {
-		if n.runs() {
-			n.stop()
+		if n.Runs() {
+			n.Stop()
 		}
 	}
 	w.write(history.End{T: now().Add(watched)})
@@ -183,7 +184,7 @@ func (w *witness) quiet(c *client.Client) {
 	w.t.Helper()
 	var left []rouse.Timer
 	soon := rouse.At(time.Now().Add(2 * watched))
-	until(w.t, func() string {
+	harness.Until(w.t, func() string {
 		return fmt.Sprintf("%d timers have not ended, such as %s, %s, %v, due %v", len(left), left[0].Key.Name, left[0].Spec.Schedule, left[0].State(), left[0].Due)
 	}, func() bool {
 		left = list(w.t, c, rouse.Query{DueUntil: soon})

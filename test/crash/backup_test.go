@@ -12,6 +12,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/rousetest/receiver"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // TestBackupUnderLoad backs a server up while it is busy, kills it, and restores the archive elsewhere: the server there has every
@@ -20,23 +21,23 @@ func TestBackupUnderLoad(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {
 			t.Parallel()
-			data := tempDir(t)
+			data := harness.TempDir(t)
 			s := newServer(t, data, st.place(data))
-			s.start()
+			s.Start()
 			w := newWitness(t)
 			w.subscribe(s)
-			l := w.begin(s, 32, seed(t))
+			l := w.begin(s, 32, harness.Seed(t))
 			l.progress(50)
 
 			arrived := receiver.New(receiver.Options{})
 			t.Cleanup(arrived.Close)
 			keeper := l.keep(arrived.URL())
-			until(t, always("fewer than 50 timers were acknowledged"), func() bool { return len(keeper.acknowledged()) >= 50 })
-			archive := filepath.Join(tempDir(t), "rouse.tar")
+			harness.Until(t, harness.Always("fewer than 50 timers were acknowledged"), func() bool { return len(keeper.acknowledged()) >= 50 })
+			archive := filepath.Join(harness.TempDir(t), "rouse.tar")
 			before := keeper.acknowledged()
-			s.rouse("backup", archive, "--server", s.address())
+			s.rouse("backup", archive, "--server", s.Address())
 			l.progress(50) // of these the archive knows nothing
-			s.kill()
+			s.Kill()
 			l.stop()
 			l.abandon()
 			l.writers.Wait()
@@ -46,11 +47,11 @@ func TestBackupUnderLoad(t *testing.T) {
 			}
 
 			s.rouse("backup", "--verify", archive)
-			elsewhere := filepath.Join(tempDir(t), "restored")
+			elsewhere := filepath.Join(harness.TempDir(t), "restored")
 			second := newServer(t, elsewhere, st.place(elsewhere))
-			s.rouse("restore", archive, "--store", second.store)
-			second.start()
-			c := second.dial(patience)
+			s.rouse("restore", archive, "--store", second.Store)
+			second.Start()
+			c := second.Dial(harness.Patience)
 			there := map[string]rouse.Timer{}
 			for _, timer := range list(t, c, rouse.Query{Prefix: keptPrefix}) {
 				there[timer.Key.Name] = timer
@@ -69,7 +70,7 @@ func TestBackupUnderLoad(t *testing.T) {
 			if lost > 0 {
 				t.Fatalf("%d of %d timers that were acknowledged before the backup are lost", lost, len(before))
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 			defer cancel()
 			id, _, err := c.Run(ctx, "", before[len(before)-1])
 			if err != nil {
@@ -78,7 +79,7 @@ func TestBackupUnderLoad(t *testing.T) {
 			if a, err := arrived.Next(ctx); err != nil || a.Header.Get("Rouse-Fire-Id") != id {
 				t.Errorf("a timer that was restored does not fire: %v", err)
 			}
-			second.stop()
+			second.Stop()
 		})
 	}
 }
@@ -133,12 +134,12 @@ func (k *keeper) end() []string {
 
 // rouse runs a command of the server's binary, which must succeed.
 func (s *server) rouse(args ...string) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	s.T.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, s.binary, args...)
-	cmd.Env = append(os.Environ(), "HOME="+s.data)
+	cmd := exec.CommandContext(ctx, s.Binary, args...)
+	cmd.Env = append(os.Environ(), "HOME="+s.Data)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		s.t.Fatalf("rouse %v: %v\n%s", args, err, out)
+		s.T.Fatalf("rouse %v: %v\n%s", args, err, out)
 	}
 }

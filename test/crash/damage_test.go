@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // damages are what a start must refuse: with an error that names the place and the cure, and without changing anything.
@@ -104,7 +105,7 @@ func TestDamage(t *testing.T) {
 	for _, d := range damages {
 		t.Run(d.store+"/"+strings.ReplaceAll(d.name, "'", ""), func(t *testing.T) {
 			t.Parallel()
-			data := filepath.Join(tempDir(t), "data")
+			data := filepath.Join(harness.TempDir(t), "data")
 			if err := os.CopyFS(data, os.DirFS(whole[d.store])); err != nil {
 				t.Fatal(err)
 			}
@@ -136,18 +137,18 @@ func TestDamageAtUse(t *testing.T) {
 				return b
 			})
 			s := newServer(t, data, st.place(data))
-			s.launch()
+			s.Launch()
 			select {
-			case <-s.exited:
-				if code := s.cmd.ProcessState.ExitCode(); code <= 0 || !strings.Contains(s.errOut.String(), "damaged") {
-					t.Errorf("it ends with %v, and does not say that the store is damaged:\n%s", s.cmd.ProcessState, s.errOut.String())
+			case <-s.Exited:
+				if code := s.Cmd.ProcessState.ExitCode(); code <= 0 || !strings.Contains(s.Output(), "damaged") {
+					t.Errorf("it ends with %v, and does not say that the store is damaged:\n%s", s.Cmd.ProcessState, s.Output())
 				}
 				return
-			case <-s.told:
+			case <-s.Listen:
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 			defer cancel()
-			c := s.dial(time.Nanosecond)
+			c := s.Dial(time.Nanosecond)
 			for range c.List(ctx, rouse.Query{}) {
 			}
 			for i := 0; i < filling; i += filling / 50 {
@@ -164,23 +165,23 @@ func TestSecondProcess(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {
 			t.Parallel()
-			data := filepath.Join(tempDir(t), "data")
+			data := filepath.Join(harness.TempDir(t), "data")
 			first := newServer(t, data, st.place(data))
-			first.start()
+			first.Start()
 			second := newServer(t, data, st.place(data))
-			second.launch()
-			if code := second.wait(); code <= 0 {
-				t.Errorf("the second ends with %v", second.cmd.ProcessState)
+			second.Launch()
+			if code := second.Wait(); code <= 0 {
+				t.Errorf("the second ends with %v", second.Cmd.ProcessState)
 			}
 			second.said("in use by another rouse", "stop the other one")
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 			defer cancel()
-			if _, err := first.dial(0).Create(ctx, "", "after", rouse.Spec{Schedule: "@after 1h", Target: "stream:"}); err != nil {
+			if _, err := first.Dial(0).Create(ctx, "", "after", rouse.Spec{Schedule: "@after 1h", Target: "stream:"}); err != nil {
 				t.Errorf("the first one is not well any more: %v", err)
 			}
-			first.stop()
-			second.start() // the way is free
-			second.stop()
+			first.Stop()
+			second.Start() // the way is free
+			second.Stop()
 		})
 	}
 }

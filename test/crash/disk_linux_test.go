@@ -6,9 +6,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
+
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // disk is a file system in a file. What the file holds is what a disk would hold after the power was cut: what was written but
@@ -26,7 +26,7 @@ const options = "noatime,commit=600"
 // newDisk makes and mounts a disk. The test is skipped where that cannot be done.
 func newDisk(t testing.TB, megabytes int64) *disk {
 	t.Helper()
-	if !mayMount() {
+	if !harness.MayMount() {
 		t.Skip("mounting needs root in a mount namespace of its own")
 	}
 	for _, tool := range []string{"mkfs.ext4", "losetup", "mount", "umount", "cp"} {
@@ -34,7 +34,7 @@ func newDisk(t testing.TB, megabytes int64) *disk {
 			t.Skip(err)
 		}
 	}
-	top := tempDir(t)
+	top := harness.TempDir(t)
 	d := &disk{t: t, image: filepath.Join(top, "image-0"), dir: filepath.Join(top, "disk")}
 	if err := os.Mkdir(d.dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -88,12 +88,12 @@ func (d *disk) unmount() {
 // to it is stopped while the copy is made, so that it is of one moment, and then killed.
 func (d *disk) powerCut(s *server) {
 	d.t.Helper()
-	s.freeze()
+	s.Freeze()
 	d.cuts++
 	old := d.image
 	d.image = filepath.Join(filepath.Dir(old), fmt.Sprintf("image-%d", d.cuts))
 	d.must("cp", "--sparse=always", old, d.image)
-	s.kill()
+	s.Kill()
 	d.unmount()
 	if err := os.Remove(old); err != nil {
 		d.t.Fatal(err)
@@ -101,37 +101,6 @@ func (d *disk) powerCut(s *server) {
 	if err := d.mount(); err != nil {
 		d.t.Fatal(err)
 	}
-}
-
-// freeze stops the server, and returns when all of its threads stand still: none of them is writing any more.
-func (s *server) freeze() {
-	s.t.Helper()
-	s.signal(syscall.SIGSTOP)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); !s.frozen(); <-tick.C {
-		if time.Now().After(end) {
-			s.t.Fatal("the server does not stand still")
-		}
-	}
-}
-
-func (s *server) frozen() bool {
-	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.cmd.Process.Pid))
-	if err != nil || len(stats) == 0 {
-		return false
-	}
-	for _, name := range stats {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return false
-		}
-		_, rest, _ := strings.Cut(string(text), ") ") // the state follows the name
-		if !strings.HasPrefix(rest, "T") {
-			return false
-		}
-	}
-	return true
 }
 
 func (d *disk) must(name string, args ...string) {

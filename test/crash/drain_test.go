@@ -11,6 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/rousetest/history"
 	"github.com/rousehq/rouse/rousetest/receiver"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // TestDrainUnderLoad restarts the server in order, again and again. None of that is a fault: nothing may be doubled.
@@ -18,18 +19,18 @@ func TestDrainUnderLoad(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {
 			t.Parallel()
-			data := tempDir(t)
+			data := harness.TempDir(t)
 			s := newServer(t, data, st.place(data))
-			s.start()
+			s.Start()
 			w := newWitness(t, func(c *history.Config) { c.Handovers = true }) // what was due between two servers may be missed
 			w.orderly = true
 			w.subscribe(s)
-			l := w.begin(s, 64, seed(t))
-			n := rounds(t, 4, 2)
+			l := w.begin(s, 64, harness.Seed(t))
+			n := harness.Rounds(t, 4, 2)
 			for range n {
 				l.progress(100)
-				s.stop()
-				s.start()
+				s.Stop()
+				s.Start()
 			}
 			l.progress(20)
 			l.end()
@@ -43,26 +44,26 @@ func TestDrain(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {
 			t.Parallel()
-			data := tempDir(t)
+			data := harness.TempDir(t)
 			s := newServer(t, data, st.place(data))
-			s.start()
+			s.Start()
 			w := newWitness(t)
 			const n = 30
 			held := receiver.New(receiver.Options{Manual: true, Ended: func(a receiver.Arrival) { w.arrived(&a) }})
 			t.Cleanup(held.Close)
 			arrivals := w.inFlight(s, held, n)
 
-			s.signal(syscall.SIGTERM)
+			s.Signal(syscall.SIGTERM)
 			for _, a := range arrivals {
 				a.Reply(receiver.Status(http.StatusOK))
 			}
-			if code := s.wait(); code != 0 {
-				t.Fatalf("exit code %d after SIGTERM\n%s", code, s.errOut.String())
+			if code := s.Wait(); code != 0 {
+				t.Fatalf("exit code %d after SIGTERM\n%s", code, s.Output())
 			}
 			if came, _ := held.Count(); came != n {
 				t.Fatalf("%d requests came, of %d fires", came, n)
 			}
-			s.start()
+			s.Start()
 			w.close(s, n)
 			if came, _ := held.Count(); came != n {
 				t.Errorf("%d requests came, of %d fires", came, n)
@@ -74,18 +75,18 @@ func TestDrain(t *testing.T) {
 // TestDrainEndsAfterGrace ends the server while a delivery hangs: that is given up after the grace time, and made again.
 func TestDrainEndsAfterGrace(t *testing.T) {
 	t.Parallel()
-	data := tempDir(t)
+	data := harness.TempDir(t)
 	s := newServer(t, data, stores[0].place(data), "--grace", "200ms")
-	s.start()
+	s.Start()
 	w := newWitness(t)
 	held := receiver.New(receiver.Options{Manual: true, Ended: func(a receiver.Arrival) { w.arrived(&a) }})
 	t.Cleanup(held.Close)
 	first := w.inFlight(s, held, 1)[0]
 	heal := w.fault("grace") // the receiver does not see when it ends
-	s.stop()
-	s.start()
+	s.Stop()
+	s.Start()
 	heal()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
 	again, err := held.Next(ctx)
 	if err != nil {
@@ -101,14 +102,14 @@ func TestDrainEndsAfterGrace(t *testing.T) {
 // inFlight makes n timers that are due at one time, and returns when all of their fires have arrived.
 func (w *witness) inFlight(s *server, r *receiver.Receiver, n int) (arrivals []*receiver.Arrival) {
 	w.t.Helper()
-	l := &load{witness: w, c: s.dial(0), calling: context.Background()}
+	l := &load{witness: w, c: s.Dial(0), calling: context.Background()}
 	at := rouse.At(time.Now().Add(500 * time.Millisecond))
 	for i := range n {
 		if _, res := l.put(fmt.Sprintf("held-%02d", i), r.URL(), when{text: at.String(), spec: history.Spec{At: moment(at)}}, false); res != history.OK {
 			w.t.Fatalf("create: %v", res)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
 	for range n {
 		a, err := r.Next(ctx)

@@ -3,9 +3,10 @@ package crash
 import (
 	"math/rand/v2"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // points are the steps of a fire at which package engine can be told to die, and at which of its times at most: with little
@@ -28,20 +29,20 @@ func TestFailpoints(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {
 			t.Parallel()
-			dice := seed(t)
+			dice := harness.Seed(t)
 			r := rand.New(rand.NewPCG(dice, 1<<32))
-			data := tempDir(t)
+			data := harness.TempDir(t)
 			s := newServer(t, data, st.place(data), "--ahead", "1s")
 			var err error
-			if s.binary, err = mortal(); err != nil {
+			if s.Binary, err = harness.Mortal(); err != nil {
 				t.Fatal(err)
 			}
-			s.start()
+			s.Start()
 			w := newWitness(t)
 			w.subscribe(s)
 			l := w.begin(s, 64, dice)
 			l.progress(20)
-			s.kill()
+			s.Kill()
 			died := 0
 			for _, point := range points {
 				times := []int{1, 2 + r.IntN(point.most-1)}
@@ -50,21 +51,19 @@ func TestFailpoints(t *testing.T) {
 				}
 				for _, k := range times {
 					heal := w.fault(point.name)
-					s.launch("ROUSE_FAILPOINT=" + point.name + ":" + strconv.Itoa(k))
+					s.Launch("ROUSE_FAILPOINT=" + point.name + ":" + strconv.Itoa(k))
 					select {
-					case <-s.exited:
-					case <-time.After(patience):
+					case <-s.Exited:
+					case <-time.After(harness.Patience):
 						t.Fatalf("the server never comes %d times to %s", k, point.name)
 					}
-					if status := s.cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGKILL {
-						t.Fatalf("at %s the server ended with %v\n%s", point.name, s.cmd.ProcessState, s.errOut.String())
-					}
+					s.Died(point.name)
 					heal()
 					died++
 				}
 			}
 			heal := w.fault("restart")
-			s.start()
+			s.Start()
 			heal()
 			l.progress(20)
 			l.end()

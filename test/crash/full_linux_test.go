@@ -14,6 +14,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // TestDiskFull fills the disk under load, first so far that the service refuses new timers and fires the others, then to the
@@ -25,18 +26,18 @@ func TestDiskFull(t *testing.T) {
 			d := newDisk(t, 512)
 			data := filepath.Join(d.dir, "data")
 			s := newServer(t, data, st.place(data))
-			s.start()
+			s.Start()
 			w := newWitness(t)
 			w.subscribe(s)
-			l := w.begin(s, 24, seed(t))
+			l := w.begin(s, 24, harness.Seed(t))
 			l.progress(200)
 
 			heal := w.fault("disk-full")
 			d.fill(16 << 20)
-			until(t, always("timers are still created"), func() bool { return errors.Is(l.probe("low"), rouse.ErrFull) })
+			harness.Until(t, harness.Always("timers are still created"), func() bool { return errors.Is(l.probe("low"), rouse.ErrFull) })
 			l.refusedByHTTP(s)
 			fired := w.fires.Load()
-			until(t, always("fires stop while timers are refused"), func() bool { return w.fires.Load() >= fired+20 })
+			harness.Until(t, harness.Always("fires stop while timers are refused"), func() bool { return w.fires.Load() >= fired+20 })
 
 			d.fill(0)
 			for range 3 {
@@ -45,13 +46,13 @@ func TestDiskFull(t *testing.T) {
 				}
 			}
 			select {
-			case <-s.exited:
-				t.Fatalf("the server ended: %v\n%s", s.cmd.ProcessState, s.errOut.String())
+			case <-s.Exited:
+				t.Fatalf("the server ended: %v\n%s", s.Cmd.ProcessState, s.Output())
 			default:
 			}
 
 			d.empty()
-			until(t, always("no timer is created although there is room again"), func() bool { return l.probe("room") == nil })
+			harness.Until(t, harness.Always("no timer is created although there is room again"), func() bool { return l.probe("room") == nil })
 			heal()
 			l.progress(100)
 			l.end()
@@ -114,10 +115,10 @@ func (l *load) probe(what string) error {
 // refusedByHTTP asks for a timer over HTTP, which must be refused in the words of HTTP.
 func (l *load) refusedByHTTP(s *server) {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
 	body := strings.NewReader(`{"name":"over-http","schedule":"@after 1h","target":"stream:"}`)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.address()+"/v1/namespaces/default/timers", body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.Address()+"/v1/namespaces/default/timers", body)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // TestAHostileNamespaceLeavesTheOthersTheirTimers runs everything that the suite of hostile tenants has, and floods of calls, at the same
@@ -31,10 +32,10 @@ func TestAHostileNamespaceLeavesTheOthersTheirTimers(t *testing.T) {
 	var arrived atomic.Int64
 	good := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived.Add(1) }))
 	t.Cleanup(good.Close)
-	data := tempDir(t)
+	data := harness.TempDir(t)
 	s := newServer(t, data, "pebble:"+data+"/pebble", "--grace", "1s", "--max-overlap", "100", "--dead-per-timer", "50")
-	s.start()
-	c := s.dial(patience)
+	s.Start()
+	c := s.Dial(harness.Patience)
 	create := func(ns, name string, spec rouse.Spec) {
 		t.Helper()
 		if _, err := c.Create(t.Context(), ns, name, spec); err != nil {
@@ -44,7 +45,7 @@ func TestAHostileNamespaceLeavesTheOthersTheirTimers(t *testing.T) {
 	create("good", "tick", rouse.Spec{Schedule: "@every 100ms", Target: good.URL})
 	before := peakMemory(t, s)
 
-	hung, dead := "http://"+silent.Addr().String()+"/", fmt.Sprintf("http://127.0.0.1:%d/", freePort(t))
+	hung, dead := "http://"+silent.Addr().String()+"/", fmt.Sprintf("http://127.0.0.1:%d/", harness.FreePort(t))
 	var minutes []string
 	for i := range 60 {
 		minutes = append(minutes, fmt.Sprintf("%d * * * MON", i))
@@ -73,7 +74,7 @@ func TestAHostileNamespaceLeavesTheOthersTheirTimers(t *testing.T) {
 	if then < 20 { // of 50
 		t.Errorf("%d fires of the other namespace in 5 s", then)
 	}
-	until(t, always("the other namespace's timer does not go on"), func() bool { return arrived.Load() >= then+10 })
+	harness.Until(t, harness.Always("the other namespace's timer does not go on"), func() bool { return arrived.Load() >= then+10 })
 	for _, state := range []rouse.State{rouse.StateFiring, rouse.StateDead} {
 		n, err := c.Count(t.Context(), rouse.Query{Namespace: "bad", States: []rouse.State{state}})
 		if most := int64(10 * 110); err != nil || n > most {
@@ -83,14 +84,14 @@ func TestAHostileNamespaceLeavesTheOthersTheirTimers(t *testing.T) {
 	if grown := peakMemory(t, s) - before; grown > 512<<20 {
 		t.Errorf("the server has taken %d MiB", grown>>20)
 	}
-	s.signal(syscall.SIGTERM)
-	s.wait()
+	s.Signal(syscall.SIGTERM)
+	s.Wait()
 }
 
 // peakMemory returns the most resident memory that the server has had, in bytes.
 func peakMemory(t *testing.T, s *server) int64 {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}

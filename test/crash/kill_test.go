@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // TestCrashKill9 kills the server at random moments under load.
@@ -11,21 +13,21 @@ func TestCrashKill9(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {
 			t.Parallel()
-			dice := seed(t)
+			dice := harness.Seed(t)
 			r := rand.New(rand.NewPCG(dice, 1<<32))
-			data := tempDir(t)
+			data := harness.TempDir(t)
 			s := newServer(t, data, st.place(data), "--ahead", "1s") // so that timers are read again, not only kept
-			s.start()
+			s.Start()
 			w := newWitness(t)
 			w.subscribe(s)
 			l := w.begin(s, 64, dice)
-			n := rounds(t, 10, 3)
+			n := harness.Rounds(t, 10, 3)
 			for range n {
 				l.progress(20)
 				<-time.After(time.Duration(r.IntN(1200)) * time.Millisecond) // the random moment
 				heal := w.fault("kill")
-				s.kill()
-				s.start()
+				s.Kill()
+				s.Start()
 				heal()
 			}
 			l.progress(20)

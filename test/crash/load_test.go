@@ -12,6 +12,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // What all timers of the load have. A call ends when the server dies, so a long time for it is not waited for.
@@ -39,7 +40,7 @@ func (w *witness) begin(s *server, writers int, dice uint64) *load {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	calling, abandon := context.WithCancel(context.Background())
-	l := &load{witness: w, c: s.dial(0), url: w.listen().URL() + "/", calling: calling, abandon: abandon, stop: stop}
+	l := &load{witness: w, c: s.Dial(0), url: w.listen().URL() + "/", calling: calling, abandon: abandon, stop: stop}
 	w.t.Cleanup(func() {
 		abandon()
 		l.end()
@@ -62,7 +63,7 @@ func (l *load) end() {
 func (l *load) progress(calls int64) bool {
 	l.t.Helper()
 	goal := l.calls.Load() + calls
-	return until(l.t, always("the server has acknowledged fewer than %d calls", calls), func() bool { return l.calls.Load() >= goal })
+	return harness.Until(l.t, harness.Always("the server has acknowledged fewer than %d calls", calls), func() bool { return l.calls.Load() >= goal })
 }
 
 // when is a timer as the judge is told of it, which says all that the service is told but for the text of the schedule.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // handler is what the workers of the test do with a request, which is a number: they write down that they have it, kill their worker
@@ -33,8 +34,8 @@ func TestPoolRequestsSurviveKills(t *testing.T) {
 	for _, st := range stores {
 		t.Run(st.name, func(t *testing.T) {
 			t.Parallel()
-			data := tempDir(t)
-			path, err := binary()
+			data := harness.TempDir(t)
+			path, err := harness.Binary()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,11 +54,11 @@ func TestPoolRequestsSurviveKills(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := newServer(t, data, st.place(data), "--pools", file)
-			s.start()
-			c := s.dial(patience)
-			dice := rand.New(rand.NewPCG(seed(t), 1))
+			s.Start()
+			c := s.Dial(harness.Patience)
+			dice := rand.New(rand.NewPCG(harness.Seed(t), 1))
 			const keys, each = 12, 10
-			ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+			ctx, cancel := context.WithTimeout(context.Background(), 2*harness.Patience)
 			defer cancel()
 			var senders sync.WaitGroup
 			for key := range keys {
@@ -75,15 +76,15 @@ func TestPoolRequestsSurviveKills(t *testing.T) {
 					}
 				})
 			}
-			for range rounds(t, 4, 2) {
+			for range harness.Rounds(t, 4, 2) {
 				time.Sleep(time.Duration(200+dice.IntN(500)) * time.Millisecond)
-				s.kill()
-				s.start()
+				s.Kill()
+				s.Start()
 			}
 			senders.Wait()
 			for n := range keys * each {
 				want := fmt.Sprintf("k/%d %d\n", n/each, n)
-				got, err := c.Fetch(ctx, "", fmt.Sprint("call-", n), patience)
+				got, err := c.Fetch(ctx, "", fmt.Sprint("call-", n), harness.Patience)
 				if err != nil || string(got.Answer.Payload) != want {
 					t.Errorf("request %d: %q, pending %v, %v; want %q", n, got.Answer.Payload, got.Pending, err, want)
 				}
@@ -91,11 +92,11 @@ func TestPoolRequestsSurviveKills(t *testing.T) {
 			if n, err := c.Count(ctx, rouse.Query{Namespace: "default", States: []rouse.State{rouse.StateDead}}); err != nil || n != 0 {
 				t.Errorf("%d dead letters, %v", n, err)
 			}
-			s.stop()
+			s.Stop()
 			done, workers := carriedOut(t, data)
 			t.Logf("%d requests were done %d times, by %d workers", keys*each, done, len(workers))
 			for pid := range workers {
-				until(t, always("worker %d lives on", pid), func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
+				harness.Until(t, harness.Always("worker %d lives on", pid), func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 			}
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // TestPowerCut cuts the power under load: what was written and not synced is lost. A kill alone proves nothing about that,
@@ -14,21 +16,21 @@ func TestPowerCut(t *testing.T) {
 		t.Run(st.name, func(t *testing.T) {
 			t.Parallel()
 			d := newDisk(t, 512)
-			dice := seed(t)
+			dice := harness.Seed(t)
 			r := rand.New(rand.NewPCG(dice, 1<<32))
 			data := filepath.Join(d.dir, "data")
 			s := newServer(t, data, st.place(data))
-			s.start()
+			s.Start()
 			w := newWitness(t)
 			w.subscribe(s)
 			l := w.begin(s, 64, dice)
-			n := rounds(t, 6, 2)
+			n := harness.Rounds(t, 6, 2)
 			for range n {
 				l.progress(100)
 				<-time.After(time.Duration(r.IntN(500)) * time.Millisecond) // the random moment
 				heal := w.fault("power-cut")
 				d.powerCut(s)
-				s.start()
+				s.Start()
 				heal()
 			}
 			l.progress(20)

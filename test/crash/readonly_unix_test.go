@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // nobody is a user who owns nothing.
@@ -23,20 +25,20 @@ func TestReadOnly(t *testing.T) {
 			}{
 				{"a store", func() string { return filled(t, st.place) }},
 				{"an empty directory", func() string {
-					data := filepath.Join(tempDir(t), "data")
+					data := filepath.Join(harness.TempDir(t), "data")
 					if err := os.Mkdir(data, 0o755); err != nil {
 						t.Fatal(err)
 					}
 					return data
 				}},
-				{"no directory", func() string { return filepath.Join(tempDir(t), "data") }},
+				{"no directory", func() string { return filepath.Join(harness.TempDir(t), "data") }},
 			} {
 				t.Run(c.name, func(t *testing.T) {
 					data := c.data()
 					s := newServer(t, data, st.place(data))
 					permit(t, filepath.Dir(data), 0o444, 0o222)
 					if os.Geteuid() == 0 { // whom no permission stops
-						s.attr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+						s.Attr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 					}
 					s.refuses("permission denied", "writable", "or name another")
 				})

@@ -143,7 +143,7 @@ const channel = "crash"
 // subscribe starts a subscriber that does the same with fires by stream, until the end of the test.
 func (w *witness) subscribe(s *server) {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := s.dial(0)
+	c := s.Dial(0)
 	var running sync.WaitGroup
 	running.Go(func() {
 		err := c.Subscribe(ctx, client.SubscribeOptions{Channel: channel, Concurrency: 32}, w.handle)

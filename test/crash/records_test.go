@@ -12,6 +12,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // facts are what is learned of the service's own numbers, and what the judge cannot be told as it happens.
@@ -99,7 +100,7 @@ func (w *witness) keepsDistance(timer string, d time.Duration) {
 // that, no occurrence has two records, whatever happened: to settle it is one write, which is made once.
 func (w *witness) account(c *client.Client) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
 	var all []rouse.Record
 	for r, err := range c.Records(ctx, "", "") {

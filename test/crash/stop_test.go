@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/test/harness"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -20,9 +21,9 @@ func TestATermEndsAServerWhateverHangs(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = silent.Close() })
 	store := servers.StartRedis(t)
-	s := newServer(t, tempDir(t), store.URL(), "--grace", grace.String())
-	s.start()
-	c := s.dial(patience)
+	s := newServer(t, harness.TempDir(t), store.URL(), "--grace", grace.String())
+	s.Start()
+	c := s.Dial(harness.Patience)
 	for _, spec := range []rouse.Spec{
 		{Schedule: "@every 100ms", Target: "http://" + silent.Addr().String() + "/", Overlap: rouse.OverlapAllow},
 		{Schedule: "@every 100ms", Target: "stream:none"},
@@ -39,8 +40,8 @@ func TestATermEndsAServerWhateverHangs(t *testing.T) {
 	store.Pause()
 	t.Cleanup(store.Resume)
 	began := time.Now()
-	s.signal(syscall.SIGTERM)
-	s.wait()
+	s.Signal(syscall.SIGTERM)
+	s.Wait()
 	// The machine that runs this may be busy: what is judged is that the process ends by its own clock, not by the store's time limits,
 	// which are much longer.
 	took := time.Since(began)
@@ -48,7 +49,7 @@ func TestATermEndsAServerWhateverHangs(t *testing.T) {
 	if took > grace+10*time.Second {
 		t.Errorf("the server ended %v after SIGTERM", took)
 	}
-	if code := s.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(s.errOut.String(), "did not end within its grace time") {
+	if code := s.Cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(s.Output(), "did not end within its grace time") {
 		t.Errorf("exit code %d", code)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // filling is how many timers a store is filled with: enough for several blocks and pages.
@@ -26,16 +27,16 @@ func fillName(i int) string { return fmt.Sprintf("filled-%05d", i) }
 // filled returns a data directory with a store that a server made, filled and closed.
 func filled(t testing.TB, place func(data string) string) string {
 	t.Helper()
-	data := filepath.Join(tempDir(t), "data")
+	data := filepath.Join(harness.TempDir(t), "data")
 	s := newServer(t, data, place(data))
-	s.start()
+	s.Start()
 	timers := make([]client.NewTimer, filling)
 	for i := range timers {
 		timers[i] = client.NewTimer{Name: fillName(i), Spec: rouse.Spec{Schedule: "@after 1000h", Target: "stream:", Payload: stamp{fillName(i), uint64(i + 1)}.payload()}}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
-	created, err := s.dial(0).BatchCreate(ctx, "", client.CreateOnly, timers)
+	created, err := s.Dial(0).BatchCreate(ctx, "", client.CreateOnly, timers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,9 +45,9 @@ func filled(t testing.TB, place func(data string) string) string {
 			t.Fatal(c.Err)
 		}
 	}
-	s.stop()
-	s.start() // a start sorts the log into tables
-	s.stop()
+	s.Stop()
+	s.Start() // a start sorts the log into tables
+	s.Stop()
 	return data
 }
 
@@ -61,51 +62,51 @@ func placeOf(store, data string) string {
 
 // refuses starts the server, which must end by itself, with an error that says all of this, and without a change to its data.
 func (s *server) refuses(says ...string) {
-	s.t.Helper()
+	s.T.Helper()
 	s.refusesWith(tree, says...)
 }
 
 // refusesWith is refuses with another view of the data.
 func (s *server) refusesWith(tree func(t testing.TB, dir string) map[string]string, says ...string) {
-	s.t.Helper()
-	top := filepath.Dir(s.data) // nothing is made beside it, either
-	before := tree(s.t, top)
-	s.launch()
-	if code := s.wait(); code <= 0 {
-		s.t.Errorf("it ends with %v", s.cmd.ProcessState)
+	s.T.Helper()
+	top := filepath.Dir(s.Data) // nothing is made beside it, either
+	before := tree(s.T, top)
+	s.Launch()
+	if code := s.Wait(); code <= 0 {
+		s.T.Errorf("it ends with %v", s.Cmd.ProcessState)
 	}
 	select {
-	case <-s.told:
-		s.t.Error("it said that it serves")
+	case <-s.Listen:
+		s.T.Error("it said that it serves")
 	default:
 	}
 	s.said(says...)
-	after := tree(s.t, top)
+	after := tree(s.T, top)
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		if _, ok := before[name]; !ok {
-			s.t.Errorf("it made %s", name)
+			s.T.Errorf("it made %s", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if now, ok := after[name]; !ok {
-			s.t.Errorf("it removed %s", name)
+			s.T.Errorf("it removed %s", name)
 		} else if now != before[name] {
-			s.t.Errorf("it changed %s: %s, it was %s", name, now, before[name])
+			s.T.Errorf("it changed %s: %s, it was %s", name, now, before[name])
 		}
 	}
 }
 
 // said says that the server's last words have all of this.
 func (s *server) said(words ...string) {
-	s.t.Helper()
-	text := s.errOut.String()
+	s.T.Helper()
+	text := s.Output()
 	for _, w := range words {
 		if !strings.Contains(text, w) {
-			s.t.Errorf("it does not say %q:\n%s", w, text)
+			s.T.Errorf("it does not say %q:\n%s", w, text)
 		}
 	}
 	if strings.Contains(text, "goroutine ") {
-		s.t.Errorf("it panics:\n%s", text)
+		s.T.Errorf("it panics:\n%s", text)
 	}
 }
 

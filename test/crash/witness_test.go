@@ -15,6 +15,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // promised is what the service promises while it is treated badly on a machine that others use too. Occurrences may be late
@@ -116,7 +117,7 @@ func (w *witness) fault(kind string) (heal func()) {
 // list returns the timers that match.
 func list(t testing.TB, c *client.Client, q rouse.Query) (timers []rouse.Timer) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
 	for timer, err := range c.List(ctx, q) {
 		if err != nil {
@@ -131,7 +132,7 @@ func list(t testing.TB, c *client.Client, q rouse.Query) (timers []rouse.Timer) 
 // due to arrive: fewer prove nothing.
 func (w *witness) close(s *server, floor int) {
 	w.t.Helper()
-	c := s.dial(patience)
+	c := s.Dial(harness.Patience)
 	w.quiet(c)
 	final := history.Final{T0: now(), Timers: map[string]uint64{}}
 	timers := list(w.t, c, rouse.Query{})
@@ -148,7 +149,7 @@ func (w *witness) close(s *server, floor int) {
 		w.knows(dead.Key.Name, dead.Generation, gen, dead.Due)
 	}
 	w.account(c)
-	s.stop()
+	s.Stop()
 	w.write(history.End{T: now().Add(watched)})
 	w.judge(floor)
 }
@@ -166,7 +167,7 @@ func (w *witness) quiet(c *client.Client) {
 	w.t.Helper()
 	var left []rouse.Timer
 	soon := rouse.At(time.Now().Add(2 * watched))
-	until(w.t, func() string {
+	harness.Until(w.t, func() string {
 		return fmt.Sprintf("%d timers have not ended, such as %s, %s, %v, due %v", len(left), left[0].Key.Name, left[0].Spec.Schedule, left[0].State(), left[0].Due)
 	}, func() bool {
 		left = list(w.t, c, rouse.Query{DueUntil: soon})

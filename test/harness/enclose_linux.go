@@ -1,4 +1,4 @@
-package crash
+package harness
 
 import (
 	"errors"
@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-const enclosed = "ROUSE_CRASH_ENCLOSED"
+const enclosed = "ROUSE_TEST_ENCLOSED"
 
 // enclose runs the tests in a process of their own, in a mount namespace of its own, if this user may mount: what they mount
-// is seen by nobody else, and is gone when they end, even if they are killed. It returns how that process ended.
+// is seen by no other process, and is gone when they end, even if they are killed. It returns how that process ended.
 func enclose() (code int, ended bool) {
 	if os.Geteuid() != 0 || os.Getenv(enclosed) != "" {
 		return 0, false
@@ -38,8 +38,8 @@ func enclose() (code int, ended bool) {
 	return 0, true
 }
 
-// mayMount says whether the tests run where they may mount.
-func mayMount() bool { return os.Getenv(enclosed) != "" && os.Geteuid() == 0 }
+// MayMount says whether the tests run where they may mount.
+func MayMount() bool { return os.Getenv(enclosed) != "" && os.Geteuid() == 0 }
 
-// endWithParent lets a child be killed when this process ends without having done so.
-func endWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+// EndWithParent lets a child be killed when this process ends without having done so.
+func EndWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

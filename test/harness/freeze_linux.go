@@ -1,4 +1,4 @@
-package cluster
+package harness
 
 import (
 	"fmt"
@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// freeze stops the node, and returns when all of its threads stand still.
-func (n *node) freeze() {
-	n.t.Helper()
-	n.signal(syscall.SIGSTOP)
-	until(n.t, always("%s does not stand still", n.name), n.frozen)
+// Freeze stops the process, and returns when all of its threads stand still.
+func (p *Process) Freeze() {
+	p.T.Helper()
+	p.Signal(syscall.SIGSTOP)
+	Until(p.T, Always("%s does not stand still", p.Name), p.frozen)
 }
 
-func (n *node) frozen() bool {
-	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", n.cmd.Process.Pid))
+func (p *Process) frozen() bool {
+	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Cmd.Process.Pid))
 	if err != nil || len(stats) == 0 {
 		return false
 	}

@@ -1,0 +1,48 @@
+package harness
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Rounds is how often a test does what it does; short runs do less.
+func Rounds(t testing.TB, usual, short int) int {
+	t.Helper()
+	if n, ok := Number(t, "ROUSE_ROUNDS"); ok {
+		return n
+	}
+	if testing.Short() {
+		return short
+	}
+	return usual
+}
+
+// Number is a whole number from the environment, if there is one.
+func Number(t testing.TB, name string) (n int, ok bool) {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s=%q: want a whole number from 1", name, text)
+	}
+	return n, true
+}
+
+// Seed is what a test's random numbers begin with.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	n := uint64(time.Now().UnixNano())
+	if text := os.Getenv("ROUSE_SEED"); text != "" {
+		var err error
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("ROUSE_SEED=%q is no number", text)
+		}
+	}
+	t.Logf("ROUSE_SEED=%d", n)
+	return n
+}
