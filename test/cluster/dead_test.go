@@ -24,7 +24,11 @@ func TestDeadNodeIsReplacedAtOnce(t *testing.T) {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
 			y.flags = []string{"--lease", "10s", "--hold", "10s", "--ahead", "10s"}
-			y.judge = append(y.judge, func(c *history.Config) { c.Recovery = certain })
+			y.judge = append(y.judge, func(c *history.Config) {
+				if c.Recovery = certain; y.strategy != "bucket" {
+					c.Recovery = 10 * time.Second // what the dead node had claimed and not begun waits for its hold
+				}
+			})
 			s := y.set(t)
 			n := harness.Rounds(t, 3, 2)
 			for i := range n {
