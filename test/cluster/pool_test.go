@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/test/harness"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -30,19 +31,14 @@ func TestOneWorkerOfAKey(t *testing.T) {
 	for i := range nodes {
 		n := newNode(t, fmt.Sprint("n", i), store, "--lease", "2s", "--pools", pools)
 		if i == 0 {
-			if err := os.WriteFile(pools, fmt.Appendf(nil, file, n.binary), 0o600); err != nil {
+			if err := os.WriteFile(pools, fmt.Appendf(nil, file, n.Binary), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		n.start()
-		c, err := client.Dial(n.address(), client.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		nodes[i], clients[i] = n, c
+		n.Start()
+		nodes[i], clients[i] = n, n.Dial(harness.Patience)
 	}
-	until(t, always("each node has no buckets"), func() bool {
+	harness.Until(t, harness.Always("each node has no buckets"), func() bool {
 		list, err := clients[0].Nodes(t.Context())
 		return err == nil && len(list) == 2 && list[0].Buckets > 0 && list[1].Buckets > 0
 	})
@@ -85,14 +81,14 @@ func TestOneWorkerOfAKey(t *testing.T) {
 		}
 	}
 
-	nodes[1].kill()
+	nodes[1].Kill()
 	after := ask(clients[0])
 	for key, pid := range before {
 		if where[key] == 0 && after[key] != pid {
 			t.Errorf("the key %s of the node that lives on has another worker", key)
 		}
 		if where[key] == 1 {
-			until(t, always("the worker %d of the killed node lives on", pid), func() bool { return syscall.Kill(pid, 0) != nil })
+			harness.Until(t, harness.Always("the worker %d of the killed node lives on", pid), func() bool { return syscall.Kill(pid, 0) != nil })
 		}
 	}
 	if left := groups(t, nodes[0]); len(left) != keys {
@@ -103,7 +99,7 @@ func TestOneWorkerOfAKey(t *testing.T) {
 // groups returns the keys whose workers a node has.
 func groups(t *testing.T, n *node) (keys []string) {
 	t.Helper()
-	answer, err := http.Get("http://" + loopback(n.admin) + "/pools/core")
+	answer, err := http.Get("http://" + n.Admin() + "/pools/core")
 	if err != nil {
 		t.Fatal(err)
 	}
