@@ -57,7 +57,7 @@ generated: ## the committed generated code is what its sources give
 .PHONY: dapr
 dapr: ## Dapr's own sidecar and what goes with it, built as tools (ten minutes and more, and some GB of cache), and this rouse beside them
 	$(GO) -C tools/dapr build -ldflags=-w -tags stablecomponents -o ../../bin/dapr/ github.com/dapr/dapr/cmd/daprd github.com/dapr/dapr/cmd/placement \
-		github.com/dapr/dapr/cmd/sentry ./flow ./standin
+		github.com/dapr/dapr/cmd/sentry github.com/dapr/dapr/cmd/scheduler ./flow ./standin
 	$(GO) -C tools/dapr test -c -ldflags=-w -o ../../bin/dapr/suite.test .
 	CGO_ENABLED=0 $(GO) build -o bin/dapr/rouse ./cmd/rouse
 

@@ -40,7 +40,7 @@ func TestSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results := regexp.MustCompile(`(?m)^ {4}--- (PASS|FAIL|SKIP): TestSuite/(\S+)`).FindAllSubmatch(said, -1)
+	results := regexp.MustCompile(`(?m)^case (PASS|FAIL|SKIP) (\S+)$`).FindAllSubmatch(said, -1)
 	count := map[string]int{}
 	for _, r := range results {
 		if count[string(r[1])]++; string(r[1]) == "FAIL" {

@@ -19,11 +19,12 @@ import (
 // beacon is an etcd that has what the tests look for in the stock scheduler's: a key for each member that leads, and one for each job.
 type beacon struct {
 	*embed.Etcd
+	id string          // of this member
 	is map[string]bool // keys that are there
 }
 
 // light starts the etcd.
-func light(dir, port, peers string) (*beacon, error) {
+func light(id, dir, port, peers string) (*beacon, error) {
 	c := embed.NewConfig()
 	c.Dir, c.LogLevel = dir, "error"
 	client, peer := url.URL{Scheme: "http", Host: "127.0.0.1:" + port}, url.URL{Scheme: "http", Host: "127.0.0.1:" + peers}
@@ -46,7 +47,7 @@ func light(dir, port, peers string) (*beacon, error) {
 		e.Close()
 		return nil, err
 	}
-	return &beacon{e, map[string]bool{}}, nil
+	return &beacon{e, id, map[string]bool{}}, nil
 }
 
 // shine keeps the keys until ctx ends. They are those of the members that live, and of the jobs that are there, by rouse's API, which is at
@@ -54,7 +55,7 @@ func light(dir, port, peers string) (*beacon, error) {
 func (b *beacon) shine(ctx context.Context, addresses string) {
 	for ctx.Err() == nil {
 		if api := apiOf(addresses); api != "" {
-			if keys, err := keys(ctx, api); err == nil {
+			if keys, err := b.keys(ctx, api); err == nil {
 				b.set(ctx, keys)
 			}
 		}
@@ -98,14 +99,22 @@ func apiOf(file string) string {
 	return ""
 }
 
-// keys returns those of the members that live and of all jobs.
-func keys(ctx context.Context, api string) (map[string]bool, error) {
+// keys returns those of the members that live and of all jobs. A rouse that is alone on its store does not call itself by the member's id.
+func (b *beacon) keys(ctx context.Context, api string) (map[string]bool, error) {
 	all := map[string]bool{}
-	var nodes struct{ Nodes []struct{ ID string } }
+	var nodes struct {
+		Nodes []struct {
+			ID   string
+			Self bool
+		}
+	}
 	if err := get(ctx, "http://"+api+"/v1/nodes", &nodes); err != nil {
 		return nil, err
 	}
 	for _, n := range nodes.Nodes {
+		if n.Self {
+			n.ID = b.id
+		}
 		all["dapr/leadership/"+n.ID] = true
 	}
 	for next := ""; ; {

@@ -59,7 +59,7 @@ func run(args []string) (int, error) {
 	here := filepath.Dir(self)
 	addresses := data + "/addresses"
 	if port := flag(args, "etcd-client-port"); port != "" && flag(args, "etcd-embed") != "false" {
-		b, err := light(data+"/beacon", port, ownPort(args))
+		b, err := light(flag(args, "id"), data+"/beacon", port, ownPort(args))
 		if err != nil {
 			return 0, err
 		}
