@@ -484,6 +484,26 @@ func TestANamespaceThatNoNodeClaimsIsReported(t *testing.T) {
 		if !slices.Equal(told, []int{0}) {
 			t.Errorf("at the create %v were reported", told)
 		}
+		for how, create := range map[string]func(key rouse.Key) error{
+			"coalesced": func(key rouse.Key) error {
+				_, err := h.Coalesce(t.Context(), key, rouse.Spec{Target: "test:a"}, rouse.Coalesce{Quiet: time.Hour})
+				return err
+			},
+			"imported": func(key rouse.Key) error {
+				tm := rouse.Timer{Key: key, Spec: rouse.Spec{Schedule: "@every 1h", Target: "test:a"}, Due: h.Now().Add(time.Hour)}
+				_, err := h.Import(t.Context(), []rouse.Timer{tm}, CreateOnly)
+				return err
+			},
+		} {
+			told = nil
+			if err := create(key(how)); err != nil || !slices.Equal(told, []int{0}) {
+				t.Errorf("%s: %v were reported, %v", how, told, err)
+			}
+			if _, err := h.Delete(t.Context(), key(how), 0); err != nil {
+				t.Error(err)
+			}
+		}
+		told = nil
 		x, err := h.Explain(t.Context(), key("a"), 0)
 		if err != nil || x.Reasons[0].Code != "scheduled" || x.Reasons[1].Code != "unclaimed" {
 			t.Errorf("%+v, %v", x.Reasons, err)

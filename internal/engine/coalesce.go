@@ -24,6 +24,7 @@ func (e *Engine) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c
 	if err := e.check(&Put{Key: key, Spec: checked}); err != nil {
 		return PutResult{}, err
 	}
+	e.warnUnclaimed(key.Namespace)
 	defer e.hold(key)()
 	for range maxTries {
 		rows, err := e.store.Get(ctx, []rouse.Key{key})

@@ -118,6 +118,13 @@ func (e *Engine) unclaimed(namespace string) bool {
 	return e.opts.Claims != nil && !e.opts.Claims.Has(namespace)
 }
 
+// warnUnclaimed reports a namespace that gets a timer and that no live node claims.
+func (e *Engine) warnUnclaimed(namespace string) {
+	if e.opts.Claims != nil && !e.opts.Claims.All() && e.unclaimed(namespace) {
+		e.opts.Events.unclaimed(namespace, 0)
+	}
+}
+
 func (o Options) withDefaults() Options {
 	or := func(p *int, d int) {
 		if *p == 0 {

@@ -68,12 +68,9 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 // writePuts makes the changes of puts in one durable step, and fills in what became of each: items[j] writes results[at[j]].Timer, as
 // puts[at[j]] asks. Occurrences beside a replaced timer end with it, but for the rows in here, which came with what replaces it.
 func (e *Engine) writePuts(ctx context.Context, puts []Put, items []*write, at []int, here map[rouse.Key]bool, results []PutResult) error {
-	if c := e.opts.Claims; c != nil && !c.All() {
-		for _, i := range at {
-			if ns := puts[i].Key.Namespace; !c.Has(ns) {
-				e.opts.Events.unclaimed(ns, 0)
-				break
-			}
+	for j, i := range at {
+		if j == 0 || puts[i].Key.Namespace != puts[at[j-1]].Key.Namespace {
+			e.warnUnclaimed(puts[i].Key.Namespace)
 		}
 	}
 	was, release, err := e.recordReplaced(ctx, puts, items, at)
