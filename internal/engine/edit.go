@@ -436,7 +436,7 @@ func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn 
 		if err != nil {
 			return edited{}, err
 		}
-		if ifRevision != 0 && t.Revision != ifRevision {
+		if ifRevision != 0 && t.Revision != ifRevision && t.Revision != fenced { // a fence of that revision changes nothing else
 			return edited{}, conflicting(key, t.Revision)
 		}
 		read, ended, stored := t.Revision, t.Ended, t.Visible

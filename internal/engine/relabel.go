@@ -14,6 +14,7 @@ func (e *Engine) Relabel(ctx context.Context, key rouse.Key, ifRevision uint64, 
 	if err := forTimers(key); err != nil {
 		return rouse.Timer{}, err
 	}
+	defer e.hold(key)() // where another node has it, this one takes it over first, and sends nothing by the version before
 	var last rouse.Timer
 	out, err := e.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
 		t.Spec.Target, t.Spec.Labels, t.Updated = target, maps.Clone(labels), e.clock.latest()

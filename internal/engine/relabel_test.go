@@ -66,3 +66,26 @@ func TestRelabelMovesATimerAsItIs(t *testing.T) {
 		}
 	})
 }
+
+// TestRelabelOfWhatAnotherNodeHas: a timer that comes due soon, and that another node has, gets its new target by one call, if it has the revision that the
+// call names; and is sent once, to that target.
+func TestRelabelOfWhatAnotherNodeHas(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, sink := mem.New(), &recorder{}
+		a, b := join(t, store, newSeat(0), sink, Options{}), join(t, store, newSeat(1), sink, Options{})
+		for bucket, what := range []string{"held by the node that made it", "of the bucket of another node"} {
+			name := inBucket(uint32(1-bucket), 1)[0]
+			was := a.put(name, "@after 3s")
+			if _, err := b.Relabel(t.Context(), was.Key, was.Revision+1000, "test:b", nil); !errors.Is(err, rouse.ErrConflict) {
+				t.Errorf("%s: a change of another revision: %v", what, err)
+			}
+			if _, err := b.Relabel(t.Context(), was.Key, was.Revision, "test:b", nil); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			time.Sleep(5 * time.Second)
+			if got := sink.got(); len(got) != bucket+1 || got[bucket].Spec.Target != "test:b" {
+				t.Errorf("%s: arrivals %+v, want one at its new target", what, got[bucket:])
+			}
+		}
+	})
+}
