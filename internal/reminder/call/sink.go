@@ -231,8 +231,8 @@ func (s *Sink) SetTable(t *book.Table, instances []*reminderv1.ReminderInstance)
 	s.mu.Unlock()
 }
 
-// Release gives back what waits for somebody to come: it comes again at once, from here or from another node, which can have it now. It is
-// for when nodes come or go, so that shares of the timers can move although nobody executes anything.
+// Release gives back what waits for a sidecar: it comes again at once, from here or from another node, which can have it now. It is
+// for when nodes come or go, so that buckets of timers can move although no sidecar executes anything.
 func (s *Sink) Release() {
 	s.giveBack(rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "the nodes have changed"}, false)
 }

@@ -33,7 +33,7 @@ const (
 	mostRates   = 32                    // buckets whose rates are said
 )
 
-// handovers are when, after instances have come or gone, what waits is given back: a share of the timers moves to another node when
+// handovers are when, after instances have come or gone, what waits is given back: a bucket of timers moves to another node when
 // nothing of it is in progress any more, and the nodes may learn later than this instance that it is to move.
 var handovers = [...]time.Duration{0, 5 * time.Second, 15 * time.Second}
 
