@@ -3,7 +3,7 @@
 //
 // The way of a timer:
 //
-//	client ─► server ─► engine.Put ──┐                        ┌─► events ─► log, metrics, history
+//	client ─► server ─► timers.Put ──┐                        ┌─► events ─► log, metrics, history
 //	                                 ▼ group commit           │
 //	   strategy ─► store.Claim ─► wheel ─► fair queue ─► sink.Deliver ─► outcome
 //	                                 ▲                                      │

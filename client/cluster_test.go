@@ -18,6 +18,7 @@ import (
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/server"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/sink/stream"
@@ -40,7 +41,7 @@ type node struct {
 	id      string
 	address string
 	store   *wire
-	engine  *engine.Engine
+	engine  *timers.Timers
 	fired   atomic.Int64 // fires that were acknowledged here
 	putOff  atomic.Int64 // fires that nobody took here
 	kill    func()       // ends it like a crash: it says nothing any more, to nobody
@@ -162,8 +163,8 @@ func (c *cluster) start(id string) *node {
 	}
 	n := &node{id: id, address: l.Addr().String(), store: &wire{Store: c.store}}
 	streams := stream.New(stream.Options{Now: func() rouse.Instant { return n.engine.Now() }})
-	n.engine = engine.New(n.store, n.strategy(c), sink.Mux{"stream": counted{streams, n}}, engine.Options{Compile: schedule.Compile, Buckets: c.buckets,
-		Shared: true, Hold: time.Second, Ahead: time.Second, Poll: 100 * time.Millisecond, Grace: 100 * time.Millisecond})
+	n.engine = timers.New(n.store, n.strategy(c), sink.Mux{"stream": counted{streams, n}}, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Buckets: c.buckets,
+		Shared: true, Hold: time.Second, Ahead: time.Second, Poll: 100 * time.Millisecond, Grace: 100 * time.Millisecond}})
 	api := server.New(server.Options{Timers: n.engine, Subscriber: streams, Grace: time.Millisecond,
 		Nodes: func(context.Context) ([]server.Node, error) { return c.nodes(n) }})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -231,9 +232,9 @@ func (c *cluster) subscribe(address string) *witness {
 
 // put creates timers at a node, due soon, and returns the names of those that it acknowledged.
 func (n *node) put(ctx context.Context, prefix string, count int) (names []string) {
-	puts := make([]engine.Put, count)
+	puts := make([]timers.Put, count)
 	for i := range puts {
-		puts[i] = engine.Put{Key: rouse.Key{Namespace: "default", Name: fmt.Sprintf("%s-%s-%d", prefix, n.id, i)},
+		puts[i] = timers.Put{Key: rouse.Key{Namespace: "default", Name: fmt.Sprintf("%s-%s-%d", prefix, n.id, i)},
 			Spec: rouse.Spec{Schedule: fmt.Sprintf("@after %dms", 1+i*7%400), Target: "stream:jobs"}}
 	}
 	results, err := n.engine.Put(ctx, puts)
@@ -350,7 +351,7 @@ func TestFiresWaitForTheClientOnItsWay(t *testing.T) {
 	c := newCluster(t, 1, holding)
 	a := c.start("a")
 	spec := rouse.Spec{Schedule: "@after 1ms", Target: "stream:jobs", Retry: rouse.Retry{Attempts: 1}}
-	results, err := a.engine.Put(t.Context(), []engine.Put{{Key: rouse.Key{Namespace: "default", Name: "early"}, Spec: spec}})
+	results, err := a.engine.Put(t.Context(), []timers.Put{{Key: rouse.Key{Namespace: "default", Name: "early"}, Spec: spec}})
 	if err = cmp.Or(err, results[0].Err); err != nil {
 		t.Fatal(err)
 	}

@@ -93,9 +93,9 @@ func (n *Node) Advance(ctx context.Context, to rouse.Instant, jump bool) (fired 
 			next = to
 		}
 		c.set(next.Time())
-		moved := n.engine.ClockMoved
+		moved := n.timers.ClockMoved
 		if jump {
-			moved = n.engine.ClockJumped
+			moved = n.timers.ClockJumped
 		}
 		if err := moved(ctx); err != nil {
 			return n.metrics.done.Load() - before, err
@@ -114,7 +114,7 @@ func (n *Node) settled(ctx context.Context) (next rouse.Instant, err error) {
 	const soon, longest = 100, 2 * time.Millisecond
 	wait := 20 * time.Microsecond
 	for try := 0; ; try++ {
-		next, idle := n.engine.Idle()
+		next, idle := n.timers.Idle()
 		if idle {
 			return next, nil
 		}
@@ -128,7 +128,7 @@ func (n *Node) settled(ctx context.Context) (next rouse.Instant, err error) {
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			s := n.engine.Stats()
+			s := n.timers.Stats()
 			return 0, fmt.Errorf("at %v something is still to do (%d fires with their targets, %d in queues): %w", rouse.Reached(n.cfg.Clock.Now()), s.Out, s.Queued, ctx.Err())
 		case <-n.ended:
 			t.Stop()

@@ -83,7 +83,7 @@ func TestADamagedStoreIsNotServed(t *testing.T) {
 	if n, err = open(node.WithAcceptLoss()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.Engine().Get(t.Context(), rouse.Key{Namespace: "default", Name: "hello"}); !errors.Is(err, rouse.ErrNotFound) {
+	if _, err := n.Timers().Get(t.Context(), rouse.Key{Namespace: "default", Name: "hello"}); !errors.Is(err, rouse.ErrNotFound) {
 		t.Errorf("the timer that was lost: %v", err)
 	}
 	if err := n.Close(); err != nil {

@@ -86,7 +86,7 @@ func (n *Node) serveDapr() {
 	if n.dapr.listener == nil {
 		return
 	}
-	o := scheduler.Options{Timers: n.engine, Watch: n.dapr.sink, Address: n.daprAddress(), Identity: n.dapr.identity, Log: n.cfg.Log, Grace: n.cfg.Grace,
+	o := scheduler.Options{Timers: n.timers, Watch: n.dapr.sink, Address: n.daprAddress(), Identity: n.dapr.identity, Log: n.cfg.Log, Grace: n.cfg.Grace,
 		MaxConns: n.cfg.DaprConnections}
 	if nodes := n.cluster.nodes; nodes != nil {
 		o.Hosts = func(ctx context.Context) (list []string, err error) {
@@ -152,7 +152,7 @@ func (n *Node) DaprHealthy() error {
 	if err := n.running(); err != nil {
 		return err
 	}
-	return n.engine.Alive()
+	return n.timers.Alive()
 }
 
 // DaprAddr returns where Dapr's sidecars are served, "" if they are not.

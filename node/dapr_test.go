@@ -149,7 +149,7 @@ func TestDaprSidecarsOfOneNode(t *testing.T) {
 	}
 	s.put("b", "staged", "1ms") // keeps nothing from ending
 	// rouse's own API sees a job as a timer.
-	list, _, err := n.Engine().List(ctx, rouse.Query{Namespace: "dapr.default", Limit: 10})
+	list, _, err := n.Timers().List(ctx, rouse.Query{Namespace: "dapr.default", Limit: 10})
 	if err != nil || !slices.ContainsFunc(list, func(t rouse.Timer) bool { return t.Key.Name == "job/b/staged" && t.Spec.Target == "dapr:job/b" }) {
 		t.Errorf("the timers are %+v, %v", list, err)
 	}

@@ -51,7 +51,7 @@ func (n *Node) inherit(ctx context.Context, dead claim.Node) {
 	if !slices.ContainsFunc(nodes, func(o claim.Node) bool { return o.ID == n.cfg.Node }) {
 		return
 	}
-	if err := n.engine.Inherit(ctx, grain, func(b uint32) bool { return int(b)%count == me }); err != nil && ctx.Err() == nil {
+	if err := n.timers.Inherit(ctx, grain, func(b uint32) bool { return int(b)%count == me }); err != nil && ctx.Err() == nil {
 		log.Warn("what the dead node held is fired when its holds end", "error", err)
 	}
 }

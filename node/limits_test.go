@@ -124,7 +124,7 @@ func TestALimitHoldsFiresBack(t *testing.T) {
 			if !first.CompareAndSwap(false, true) {
 				return nil
 			}
-			for n.Engine().Stats().Queued != 1 {
+			for n.Timers().Stats().Queued != 1 {
 				if ctx.Err() != nil {
 					return function.Permanent(errors.New("the other fire does not wait"))
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/server"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // metrics are what a node tells Prometheus. No label has a timer's name, a namespace or an address as its value, so their
@@ -122,7 +123,7 @@ func (m *metrics) handler() http.Handler {
 }
 
 // watch adds gauges that are read when they are asked for.
-func (m *metrics) watch(e *engine.Engine, store rouse.Store) {
+func (m *metrics) watch(e *timers.Timers, store rouse.Store) {
 	gauge := func(name, help string, read func(engine.Stats) float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return read(e.Stats()) }))
 	}
@@ -313,7 +314,7 @@ func (r *repeats) allow(what string) int {
 }
 
 // evaluations tells what is evaluated outside of the loops that all timers share.
-func (m *metrics) evaluations(e *engine.Engine) {
+func (m *metrics) evaluations(e *timers.Timers) {
 	counter := func(name, help string, read func(engine.Evaluations) uint64) {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(read(e.Evaluations())) }))
 	}

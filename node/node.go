@@ -40,6 +40,7 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 	"github.com/rousehq/rouse/internal/relay"
 	"github.com/rousehq/rouse/internal/server"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/sink/broker"
@@ -67,7 +68,7 @@ type Node struct {
 	reminders *reminders
 	pools     *pools
 	brokers   *broker.Sink
-	engine    *engine.Engine
+	timers    *timers.Timers
 	cluster   *cluster
 	queue     queue.Queue     // nil: schedulers deliver
 	deliverer *relay.Executor // nil: this node delivers nothing from a queue
@@ -124,12 +125,12 @@ func start(ctx context.Context, cfg Config) (n *Node, err error) {
 	engineCtx, n.endEngine = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(n.ended)
-		n.engineErr = n.engine.Run(engineCtx)
+		n.engineErr = n.timers.Run(engineCtx)
 	}()
 	began := make(chan error, 1)
 	waiting, stopWaiting := context.WithCancel(ctx)
 	defer stopWaiting()
-	go func() { began <- n.engine.ClockMoved(waiting) }() // returns when the engine takes calls
+	go func() { began <- n.timers.ClockMoved(waiting) }() // returns when the engine takes calls
 	select {
 	case err = <-began:
 	case <-n.ended:
@@ -191,7 +192,7 @@ func (n *Node) assemble() {
 	if n.secrets != nil {
 		secrets = n.secrets.get
 	}
-	now := func() rouse.Instant { return n.engine.Now() }
+	now := func() rouse.Instant { return n.timers.Now() }
 	n.hooks = webhook.New(webhook.Options{AllowPrivate: cfg.AllowPrivate, Secrets: secrets, HostConcurrency: cfg.HostConcurrency,
 		UserAgent: "rouse/" + cfg.Version})
 	streams := stream.Options{Now: now}
@@ -218,40 +219,42 @@ func (n *Node) assemble() {
 		through = relay.NewSink(direct, n.queue, relay.SinkOptions{Now: now})
 	}
 	least, free := cfg.minInterval()
-	n.engine = engine.New(n.store, n.gate, through, engine.Options{
-		Compile:         schedule.Compile,
-		Ahead:           n.pools.ahead(cfg),
-		MaxRows:         cfg.Window,
-		MaxBytes:        int(cfg.WindowBytes),
-		MaxDeliveries:   cfg.MaxDeliveries,
-		Grace:           cfg.Grace,
-		RecordAge:       cfg.HistoryAge,
-		MaxRecords:      cmp.Or(cfg.HistoryMax, math.MaxInt64),
-		RecordsPerTimer: orNone(cfg.HistoryPerTimer),
-		DeadPerTimer:    orNone(cfg.DeadPerTimer),
-		MaxOverlap:      orNone(cfg.MaxOverlap),
-		MinInterval:     least,
-		AnyInterval:     free,
-		DeadAge:         orNone(cfg.DeadAge),
-		Limit:           cfg.limiter(),
-		Weight:          cfg.weight(),
-		Direct:          cfg.Clock != nil,
-		Spec:            readSpec,
-		Buckets:         n.cluster.buckets,
-		Shared:          n.cluster.shared,
-		Poll:            cfg.Poll,
-		Hold:            cfg.Hold,
-		Scatter:         cfg.Scatter || !cfg.has("scheduler"),
-		ClaimBatch:      cfg.ClaimBatch,
-		Grain:           n.cluster.grain,
-		Namespaces:      cfg.Claims,
-		Claims:          &n.cluster.claims,
-		Leader:          n.cluster.leader,
-		Near:            n.pools.near(),
-		Route:           local.Route,
-		Events:          n.pools.events(n.metrics.events(cfg.Log)),
+	n.timers = timers.New(n.store, n.gate, through, timers.Options{
+		Compile:     schedule.Compile,
+		MinInterval: least,
+		AnyInterval: free,
+		Spec:        readSpec,
+		Engine: engine.Options{
+			Ahead:           n.pools.ahead(cfg),
+			MaxRows:         cfg.Window,
+			MaxBytes:        int(cfg.WindowBytes),
+			MaxDeliveries:   cfg.MaxDeliveries,
+			Grace:           cfg.Grace,
+			RecordAge:       cfg.HistoryAge,
+			MaxRecords:      cmp.Or(cfg.HistoryMax, math.MaxInt64),
+			RecordsPerTimer: orNone(cfg.HistoryPerTimer),
+			DeadPerTimer:    orNone(cfg.DeadPerTimer),
+			MaxOverlap:      orNone(cfg.MaxOverlap),
+			DeadAge:         orNone(cfg.DeadAge),
+			Limit:           cfg.limiter(),
+			Weight:          cfg.weight(),
+			Direct:          cfg.Clock != nil,
+			Buckets:         n.cluster.buckets,
+			Shared:          n.cluster.shared,
+			Poll:            cfg.Poll,
+			Hold:            cfg.Hold,
+			Scatter:         cfg.Scatter || !cfg.has("scheduler"),
+			ClaimBatch:      cfg.ClaimBatch,
+			Grain:           n.cluster.grain,
+			Namespaces:      cfg.Claims,
+			Claims:          &n.cluster.claims,
+			Leader:          n.cluster.leader,
+			Near:            n.pools.near(),
+			Route:           local.Route,
+			Events:          n.pools.events(n.metrics.events(cfg.Log)),
+		},
 	})
-	n.metrics.watch(n.engine, n.store)
+	n.metrics.watch(n.timers, n.store)
 	n.metrics.watchIndex(n.store)
 	n.deliverer = n.executor(direct)
 	n.metrics.watchLeader(n.cluster.leader)
@@ -272,8 +275,8 @@ func (n *Node) assemble() {
 
 // serves says what the API serves.
 func (n *Node) serves() server.Options {
-	o := server.Options{Timers: n.engine, Subscriber: subscribers{n.streams, n.pools.sink}, Calls: n.pools.calls, Pools: n.pools.handler(), Metrics: n.metrics.handler(), Live: n.engine.Alive,
-		Ready: n.engine.Healthy, Version: n.cfg.Version, Log: n.cfg.Log, Grace: n.cfg.Grace,
+	o := server.Options{Timers: n.timers, Subscriber: subscribers{n.streams, n.pools.sink}, Calls: n.pools.calls, Pools: n.pools.handler(), Metrics: n.metrics.handler(), Live: n.timers.Alive,
+		Ready: n.timers.Healthy, Version: n.cfg.Version, Log: n.cfg.Log, Grace: n.cfg.Grace,
 		ParseCalendar: schedule.ParseICalendar, Hosts: n.cfg.Hosts, MaxConns: n.cfg.MaxConnections, MaxConnsAddress: n.cfg.MaxConnectionsAddress,
 		RequestMemory: n.cfg.RequestMemory, Refused: n.metrics.limited}
 	o.Tables = n.tables()
@@ -333,7 +336,7 @@ func (n *Node) Run(ctx context.Context) error {
 		stop()
 	}
 	n.gate.unlock()
-	_ = n.engine.ClockMoved(ctx) // reads what is due at once, rather than in a moment
+	_ = n.timers.ClockMoved(ctx) // reads what is due at once, rather than in a moment
 	serving, endServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer endServing()
 	var parts sync.WaitGroup
@@ -490,9 +493,9 @@ func (n *Node) Healthy() error {
 	if err := n.running(); err != nil {
 		return err
 	}
-	return n.engine.Healthy()
+	return n.timers.Healthy()
 }
 
-// Engine returns what the node's methods are made of, for what they do not offer: other namespaces, batches, bulk changes,
+// Timers returns what the node's methods are made of, for what they do not offer: other namespaces, batches, bulk changes,
 // calendars.
-func (n *Node) Engine() *engine.Engine { return n.engine }
+func (n *Node) Timers() *timers.Timers { return n.timers }

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/sink/function"
 )
 
@@ -107,7 +107,7 @@ func TestBeforeRunNothingFires(t *testing.T) {
 		t.Fatal(err)
 	}
 	create(t, n, "a", "2000-01-01T00:00:00Z", "func:f")
-	if err := n.engine.ClockMoved(t.Context()); err != nil {
+	if err := n.timers.ClockMoved(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.Advance(t.Context(), rouse.At(begin), false); !errors.Is(err, rouse.ErrUnavailable) {
@@ -384,17 +384,17 @@ func TestAServerLeavesFunctionsAlone(t *testing.T) {
 	run(t, s)
 	waitUntilItRuns(t, s)
 	go func() {
-		for t.Context().Err() == nil && s.engine.Stats().Window == 0 {
+		for t.Context().Err() == nil && s.timers.Stats().Window == 0 {
 			time.Sleep(time.Millisecond)
 		}
-		x, err := s.engine.Explain(t.Context(), rouse.Key{Namespace: "default", Name: "a"}, 0)
+		x, err := s.timers.Explain(t.Context(), rouse.Key{Namespace: "default", Name: "a"}, 0)
 		deferred <- fmt.Sprint(x.Reasons, err)
 	}()
 	if text := <-deferred; !strings.Contains(text, "no function is registered here for func:f") {
 		t.Errorf("explained as %s", text)
 	}
 	var inv *rouse.Invalid
-	results, err := s.engine.Put(t.Context(), []engine.Put{{Key: rouse.Key{Namespace: "default", Name: "b"}, Spec: rouse.Spec{Schedule: "@after 1s", Target: "func:f"}}})
+	results, err := s.timers.Put(t.Context(), []timers.Put{{Key: rouse.Key{Namespace: "default", Name: "b"}, Spec: rouse.Spec{Schedule: "@after 1s", Target: "func:f"}}})
 	if err != nil || !errors.As(results[0].Err, &inv) || inv.Problems[0].Field != "target" {
 		t.Errorf("a new one: %v, %v", results[0].Err, err)
 	}

@@ -89,7 +89,7 @@ const (
 
 // openPools makes the pools, which do nothing before the node runs.
 func (n *Node) openPools() (err error) {
-	n.pools = &pools{grace: n.cfg.Grace, stop: func() {}, now: func() rouse.Instant { return n.engine.Now() }}
+	n.pools = &pools{grace: n.cfg.Grace, stop: func() {}, now: func() rouse.Instant { return n.timers.Now() }}
 	o := local.Options{MaxHeld: n.cfg.Window / 2, Now: n.pools.now}
 	o.Alive = n.alive
 	if len(n.cfg.Pools) > 0 {

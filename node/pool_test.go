@@ -177,7 +177,7 @@ func TestCallsToPools(t *testing.T) {
 		refused(err, client.CallExpired, 0)
 		_, err = send("42", "hello", func(r *client.Call) { r.Pool, r.Wait = "broken", 200*time.Millisecond })
 		refused(err, client.CallExpired, 0)
-		if dead, err := n.engine.Count(ctx, rouse.Query{Namespace: "default", States: []rouse.State{rouse.StateDead}}); err != nil || dead != 4 {
+		if dead, err := n.timers.Count(ctx, rouse.Query{Namespace: "default", States: []rouse.State{rouse.StateDead}}); err != nil || dead != 4 {
 			t.Errorf("%d dead letters, %v; want 4", dead, err)
 		}
 

@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/queue"
 	"github.com/rousehq/rouse/internal/queue/amqp"
 	"github.com/rousehq/rouse/internal/queue/jetstream"
 	"github.com/rousehq/rouse/internal/queue/redisstream"
 	"github.com/rousehq/rouse/internal/relay"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // queueSchemes are those of the URLs that Config.Queue takes.
@@ -57,11 +57,11 @@ func (c *Config) openQueue(ctx context.Context) (q queue.Queue, err error) {
 }
 
 // reports lets an executor report to the engine, which any node may do.
-type reports struct{ *engine.Engine }
+type reports struct{ *timers.Timers }
 
 // Report settles an accepted fire, or moves its deadline.
 func (r reports) Report(ctx context.Context, key rouse.Key, fireID string, token uint64, o rouse.Outcome) error {
-	_, err := r.Engine.Report(ctx, key, engine.Report{FireID: fireID, Token: token, Outcome: o})
+	_, err := r.Timers.Report(ctx, key, timers.Report{FireID: fireID, Token: token, Outcome: o})
 	return err
 }
 
@@ -71,8 +71,8 @@ func (n *Node) executor(direct rouse.Sink) *relay.Executor {
 	if n.queue == nil || !cfg.has("executor") {
 		return nil
 	}
-	return relay.NewExecutor(n.queue, direct, reports{n.engine}, relay.ExecutorOptions{
-		Rows: n.store, Limit: cfg.limiter(), Prefetch: cfg.MaxDeliveries, Grace: cfg.Grace, Now: n.engine.Now, Events: n.executorEvents(cfg.Log)})
+	return relay.NewExecutor(n.queue, direct, reports{n.timers}, relay.ExecutorOptions{
+		Rows: n.store, Limit: cfg.limiter(), Prefetch: cfg.MaxDeliveries, Grace: cfg.Grace, Now: n.timers.Now, Events: n.executorEvents(cfg.Log)})
 }
 
 func (n *Node) executorEvents(log *slog.Logger) relay.ExecutorEvents {

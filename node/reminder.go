@@ -71,7 +71,7 @@ func (n *Node) reminderSink() rouse.Sink {
 	rs := &reminders{}
 	n.reminders = rs
 	rs.calls = call.New(call.Options{Heartbeat: n.cfg.ReminderHeartbeat, Timeout: n.cfg.ReminderTimeout, MaxHeld: n.cfg.Window / 2, Node: n.cfg.Node,
-		Now: func() rouse.Instant { return n.engine.Now() },
+		Now: func() rouse.Instant { return n.timers.Now() },
 		Changed: func() {
 			if rs.service != nil {
 				rs.service.Kick()
@@ -106,7 +106,7 @@ func (n *Node) makeReminders() func(grpc.ServiceRegistrar) {
 	if !cfg.Reminders {
 		return nil
 	}
-	o := service.Options{Timers: n.engine, Calls: n.reminders.calls, Keeper: keep.New(engine.Available(n.store), reminderNamespace, n.cluster.buckets),
+	o := service.Options{Timers: n.timers, Calls: n.reminders.calls, Keeper: keep.New(engine.Available(n.store), reminderNamespace, n.cluster.buckets),
 		Namespace: reminderNamespace, Address: n.reminderAddress(), Senders: n.reminderSenders, Node: cfg.Node, Leader: n.cluster.leader, Size: cfg.ReminderBucketSize,
 		Metadata: cfg.ReminderMetadata, Capacity: cfg.ReminderCapacity, Pending: cfg.Window / 4, Log: cfg.Log}
 	if nodes := n.cluster.nodes; nodes != nil {
@@ -123,7 +123,7 @@ func (n *Node) makeReminders() func(grpc.ServiceRegistrar) {
 		}
 	}
 	n.reminders.service = service.New(o)
-	n.reminders.actors = actor.New(actor.Options{Store: engine.Available(n.store), Timers: n.engine, Buckets: n.cluster.buckets, Namespace: reminderNamespace,
+	n.reminders.actors = actor.New(actor.Options{Store: engine.Available(n.store), Timers: n.timers, Buckets: n.cluster.buckets, Namespace: reminderNamespace,
 		Address: o.Address, Heartbeat: cfg.ReminderHeartbeat, Log: cfg.Log, Instances: func(ctx context.Context) ([]string, error) {
 			if o.Instances == nil {
 				return []string{o.Address}, nil
@@ -164,7 +164,7 @@ func (n *Node) reminderSenders(ctx context.Context, timers []rouse.Timer, within
 	lists := make([][]string, len(timers))
 	for i := range timers {
 		for k := range peers {
-			if n.engine.MaySend(&timers[i], &peers[k], within) {
+			if n.timers.MaySend(&timers[i], &peers[k], within) {
 				lists[i] = append(lists[i], addresses[k])
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"iter"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // The methods of this file are about the timers of one namespace, by their names. Their errors are those of package rouse: a
@@ -20,17 +20,17 @@ func (n *Node) key(name string) rouse.Key {
 // Create makes a timer, and refuses a name that is taken with rouse.ErrExists: a program that makes its timers each time that
 // it starts takes that for success.
 func (n *Node) Create(ctx context.Context, name string, spec rouse.Spec) (rouse.Timer, error) {
-	return n.put(ctx, engine.Put{Key: n.key(name), Spec: spec})
+	return n.put(ctx, timers.Put{Key: n.key(name), Spec: spec})
 }
 
 // Replace makes a timer, or begins a new generation of the one that has the name: its intervals begin anew, and nothing of the
 // old one fires any more.
 func (n *Node) Replace(ctx context.Context, name string, spec rouse.Spec) (rouse.Timer, error) {
-	return n.put(ctx, engine.Put{Key: n.key(name), Spec: spec, Mode: engine.CreateOrReplace})
+	return n.put(ctx, timers.Put{Key: n.key(name), Spec: spec, Mode: timers.CreateOrReplace})
 }
 
-func (n *Node) put(ctx context.Context, p engine.Put) (rouse.Timer, error) {
-	results, err := n.engine.Put(ctx, []engine.Put{p})
+func (n *Node) put(ctx context.Context, p timers.Put) (rouse.Timer, error) {
+	results, err := n.timers.Put(ctx, []timers.Put{p})
 	if err != nil {
 		return rouse.Timer{}, err
 	}
@@ -39,7 +39,7 @@ func (n *Node) put(ctx context.Context, p engine.Put) (rouse.Timer, error) {
 
 // Get returns a timer.
 func (n *Node) Get(ctx context.Context, name string) (rouse.Timer, error) {
-	return n.engine.Get(ctx, n.key(name))
+	return n.timers.Get(ctx, n.key(name))
 }
 
 // pageSize is how many timers or records are read at a time.
@@ -55,7 +55,7 @@ func (n *Node) List(ctx context.Context, q rouse.Query) iter.Seq2[rouse.Timer, e
 			if q.Limit = pageSize; left > 0 {
 				q.Limit = min(left, pageSize)
 			}
-			timers, next, err := n.engine.List(ctx, q)
+			timers, next, err := n.timers.List(ctx, q)
 			if err != nil {
 				yield(rouse.Timer{}, err)
 				return
@@ -77,46 +77,46 @@ func (n *Node) List(ctx context.Context, q rouse.Query) iter.Seq2[rouse.Timer, e
 }
 
 // Delete deletes a timer. An attempt that has begun may still arrive, as the answer says; none begins afterwards.
-func (n *Node) Delete(ctx context.Context, name string) (engine.Deleted, error) {
-	return n.engine.Delete(ctx, n.key(name), 0)
+func (n *Node) Delete(ctx context.Context, name string) (timers.Deleted, error) {
+	return n.timers.Delete(ctx, n.key(name), 0)
 }
 
 // Pause stops a timer's scheduled occurrences until Resume, or until a time if that is not 0.
 func (n *Node) Pause(ctx context.Context, name, reason string, until rouse.Instant) (rouse.Timer, error) {
-	return n.engine.Pause(ctx, n.key(name), reason, until)
+	return n.timers.Pause(ctx, n.key(name), reason, until)
 }
 
 // Resume ends a pause.
 func (n *Node) Resume(ctx context.Context, name string) (rouse.Timer, error) {
-	return n.engine.Resume(ctx, n.key(name))
+	return n.timers.Resume(ctx, n.key(name))
 }
 
 // RunNow asks for a fire now, beside the schedule, and returns its id and due time.
 func (n *Node) RunNow(ctx context.Context, name string) (fireID string, due rouse.Instant, err error) {
-	return n.engine.RunNow(ctx, n.key(name))
+	return n.timers.RunNow(ctx, n.key(name))
 }
 
 // Skip gives up the next count occurrences of a timer.
 func (n *Node) Skip(ctx context.Context, name string, count uint32, reason string) (rouse.Timer, error) {
-	return n.engine.Skip(ctx, n.key(name), count, reason)
+	return n.timers.Skip(ctx, n.key(name), count, reason)
 }
 
 // Reschedule changes when a timer fires, to what when says of that, and nothing else of it. A new generation begins.
 func (n *Node) Reschedule(ctx context.Context, name string, when rouse.Spec) (rouse.Timer, error) {
-	r, err := n.engine.Reschedule(ctx, n.key(name), when, 0)
+	r, err := n.timers.Reschedule(ctx, n.key(name), when, 0)
 	return r.Timer, errors.Join(err, r.Err)
 }
 
 // Explain says why a timer did or did not fire, and what comes next; with at, about the occurrence of that time.
-func (n *Node) Explain(ctx context.Context, name string, at rouse.Instant) (engine.Explanation, error) {
-	return n.engine.Explain(ctx, n.key(name), at)
+func (n *Node) Explain(ctx context.Context, name string, at rouse.Instant) (timers.Explanation, error) {
+	return n.timers.Explain(ctx, n.key(name), at)
 }
 
 // Simulate returns what the timers of the namespace that a query matches would fire in a range of time, at most limit fires.
 // Nothing is changed.
-func (n *Node) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (engine.Simulated, error) {
+func (n *Node) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (timers.Simulated, error) {
 	q.Namespace = n.cfg.Namespace
-	return n.engine.Simulate(ctx, q, from, until, limit)
+	return n.timers.Simulate(ctx, q, from, until, limit)
 }
 
 // DeadLetters returns the fires of a timer that ran out of attempts, each as a row beside it whose Key.Fire is the fire's id; an
@@ -129,7 +129,7 @@ func (n *Node) DeadLetters(ctx context.Context, name string) iter.Seq2[rouse.Tim
 func (n *Node) Redrive(ctx context.Context, name, fireID string) error {
 	key := n.key(name)
 	key.Fire = fireID
-	return n.engine.Redrive(ctx, key)
+	return n.timers.Redrive(ctx, key)
 }
 
 // Records returns how the occurrences of a timer ended, newest first, as they are read page by page; an empty name asks for
@@ -138,7 +138,7 @@ func (n *Node) Records(ctx context.Context, name string) iter.Seq2[rouse.Record,
 	return func(yield func(rouse.Record, error) bool) {
 		q := rouse.RecordQuery{Namespace: n.cfg.Namespace, Name: name, Limit: pageSize}
 		for {
-			page, err := n.engine.Records(ctx, q)
+			page, err := n.timers.Records(ctx, q)
 			if err != nil {
 				yield(rouse.Record{}, err)
 				return
@@ -159,7 +159,7 @@ func (n *Node) Records(ctx context.Context, name string) iter.Seq2[rouse.Record,
 // Follow calls do with records of the namespace as occurrences end, best effort: dropped tells how many, of any namespace, were
 // missed since the last call because do was slow. It returns the error of do or of ctx, or rouse.ErrClosed when the node ends.
 func (n *Node) Follow(ctx context.Context, do func(records []rouse.Record, dropped uint64) error) error {
-	return n.engine.Follow(ctx, func(records []rouse.Record, dropped uint64) error {
+	return n.timers.Follow(ctx, func(records []rouse.Record, dropped uint64) error {
 		var ours []rouse.Record
 		for _, r := range records {
 			if r.Namespace == n.cfg.Namespace {

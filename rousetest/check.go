@@ -31,7 +31,7 @@ func (s *Server) Check() {
 			s.checkEndings(&t, records[t.Key.Name], open[t.Key.Name])
 		}
 	}
-	if v := s.Node.Engine().Violations(); v.Total != 0 {
+	if v := s.Node.Timers().Violations(); v.Total != 0 {
 		s.t.Errorf("rousetest: the engine found %d rows that did not move", v.Total)
 	}
 }
@@ -60,7 +60,7 @@ func (s *Server) checkEndings(t *rouse.Timer, records []rouse.Record, open []rou
 		single[due] = true
 	}
 	const most = 100_000
-	p, err := s.Node.Engine().Preview(s.t.Context(), t.Key, t.Spec, t.Anchor, min(total, most))
+	p, err := s.Node.Timers().Preview(s.t.Context(), t.Key, t.Spec, t.Anchor, min(total, most))
 	s.must("tell the due times of "+t.Key.Name, err)
 	for _, c := range p.Next {
 		within := func(r rouse.Record) bool { return r.Due <= c.Due && c.Due <= r.LastDue }

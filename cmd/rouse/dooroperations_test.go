@@ -8,14 +8,14 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // operation is a bad value of an operation, in the forms that doors have. A door that cannot have it is left out.
 type operation struct {
 	what               string
 	method, path, body string // of HTTP, below the namespace
-	words              func(context.Context, *engine.Engine) error
+	words              func(context.Context, *timers.Timers) error
 	grpc               func(context.Context, *client.Client) error
 	args               []string
 	refusal
@@ -33,63 +33,63 @@ func timerOf[T any](_ T, err error) error { return err }
 
 var operations = []operation{
 	{what: "get", method: "GET", path: "timers/%20a", args: []string{"get", " a"}, refusal: spaced,
-		words: func(ctx context.Context, e *engine.Engine) error { return timerOf(e.Get(ctx, badName)) },
+		words: func(ctx context.Context, e *timers.Timers) error { return timerOf(e.Get(ctx, badName)) },
 		grpc:  func(ctx context.Context, c *client.Client) error { return timerOf(c.Get(ctx, "default", " a")) }},
 	{what: "delete", method: "DELETE", path: "timers/%20a", args: []string{"delete", " a"}, refusal: spaced,
-		words: func(ctx context.Context, e *engine.Engine) error { return timerOf(e.Delete(ctx, badName, 0)) },
+		words: func(ctx context.Context, e *timers.Timers) error { return timerOf(e.Delete(ctx, badName, 0)) },
 		grpc:  func(ctx context.Context, c *client.Client) error { return timerOf(c.Delete(ctx, "default", " a")) }},
 	{what: "any revision", method: "DELETE", path: "timers/a?expected_revision=18446744073709551615", refusal: refusal{"expected_revision", "is no revision"},
-		words: func(ctx context.Context, e *engine.Engine) error {
+		words: func(ctx context.Context, e *timers.Timers) error {
 			return timerOf(e.Delete(ctx, theTimer, rouse.AnyRevision))
 		}},
 	{what: "resume", method: "POST", path: "timers/%20a:resume", args: []string{"resume", " a"}, refusal: spaced,
-		words: func(ctx context.Context, e *engine.Engine) error { return timerOf(e.Resume(ctx, badName)) },
+		words: func(ctx context.Context, e *timers.Timers) error { return timerOf(e.Resume(ctx, badName)) },
 		grpc:  func(ctx context.Context, c *client.Client) error { return timerOf(c.Resume(ctx, "default", " a")) }},
 	{what: "run", method: "POST", path: "timers/%20a:run", args: []string{"run", " a"}, refusal: spaced,
-		words: func(ctx context.Context, e *engine.Engine) error { _, _, err := e.RunNow(ctx, badName); return err },
+		words: func(ctx context.Context, e *timers.Timers) error { _, _, err := e.RunNow(ctx, badName); return err },
 		grpc: func(ctx context.Context, c *client.Client) error {
 			_, _, err := c.Run(ctx, "default", " a")
 			return err
 		}},
 	{what: "reason of a pause", method: "POST", path: "timers/a:pause", body: `{"reason":"red \u0007"}`, args: []string{"pause", "a", "--reason", "red \a"},
 		refusal: refusal{"reason", "contains the control character U+0007"},
-		words:   func(ctx context.Context, e *engine.Engine) error { return timerOf(e.Pause(ctx, theTimer, "red \a", 0)) },
+		words:   func(ctx context.Context, e *timers.Timers) error { return timerOf(e.Pause(ctx, theTimer, "red \a", 0)) },
 		grpc: func(ctx context.Context, c *client.Client) error {
 			return timerOf(c.Pause(ctx, "default", "a", "red \a"))
 		}},
 	{what: "reason that is not UTF-8", refusal: refusal{"reason", "is not UTF-8"},
-		words: func(ctx context.Context, e *engine.Engine) error {
+		words: func(ctx context.Context, e *timers.Timers) error {
 			return timerOf(e.Pause(ctx, theTimer, "red \xff", 0))
 		}},
 	{what: "long reason", method: "POST", path: "timers/a:pause", body: `{"reason":"` + long + `"}`, args: []string{"pause", "a", "--reason", long},
 		refusal: refusal{"reason", "has 257 bytes, more than 256"},
-		words:   func(ctx context.Context, e *engine.Engine) error { return timerOf(e.Pause(ctx, theTimer, long, 0)) },
+		words:   func(ctx context.Context, e *timers.Timers) error { return timerOf(e.Pause(ctx, theTimer, long, 0)) },
 		grpc:    func(ctx context.Context, c *client.Client) error { return timerOf(c.Pause(ctx, "default", "a", long)) }},
 	{what: "pause until the past", method: "POST", path: "timers/a:pause", body: `{"until":"2020-01-01T00:00:00Z"}`, args: []string{"pause", "a", "--until", "2020-01-01T00:00:00Z"},
 		refusal: refusal{"until", "is not after now, "},
-		words: func(ctx context.Context, e *engine.Engine) error {
+		words: func(ctx context.Context, e *timers.Timers) error {
 			return timerOf(e.Pause(ctx, theTimer, "", rouse.At(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))))
 		}},
 	{what: "pause until never", refusal: refusal{"until", "lies outside the years 2000 to 9998"},
-		words: func(ctx context.Context, e *engine.Engine) error { return timerOf(e.Pause(ctx, theTimer, "", beyond)) },
+		words: func(ctx context.Context, e *timers.Timers) error { return timerOf(e.Pause(ctx, theTimer, "", beyond)) },
 		grpc: func(ctx context.Context, c *client.Client) error {
 			return timerOf(c.PauseUntil(ctx, "default", "a", "", beyond))
 		}},
 	{what: "reason of a skip", method: "POST", path: "timers/a:skip", body: `{"reason":"\u0001"}`, args: []string{"skip", "a", "--reason", "\x01"},
 		refusal: refusal{"reason", "contains the control character U+0001"},
-		words:   func(ctx context.Context, e *engine.Engine) error { return timerOf(e.Skip(ctx, theTimer, 1, "\x01")) },
+		words:   func(ctx context.Context, e *timers.Timers) error { return timerOf(e.Skip(ctx, theTimer, 1, "\x01")) },
 		grpc: func(ctx context.Context, c *client.Client) error {
 			return timerOf(c.Skip(ctx, "default", "a", 1, "\x01"))
 		}},
 	{what: "many skips", method: "POST", path: "timers/a:skip", body: `{"count":10001}`, args: []string{"skip", "a", "--count", "10001"},
 		refusal: refusal{"count", "is out of bounds"},
-		words:   func(ctx context.Context, e *engine.Engine) error { return timerOf(e.Skip(ctx, theTimer, 10001, "")) },
+		words:   func(ctx context.Context, e *timers.Timers) error { return timerOf(e.Skip(ctx, theTimer, 10001, "")) },
 		grpc: func(ctx context.Context, c *client.Client) error {
 			return timerOf(c.Skip(ctx, "default", "a", 10001, ""))
 		}},
 	{what: "reschedule", method: "POST", path: "timers/a:reschedule", body: `{"schedule":"whenever"}`, args: []string{"reschedule", "a", "whenever"},
 		refusal: refusal{"schedule", ""},
-		words: func(ctx context.Context, e *engine.Engine) error {
+		words: func(ctx context.Context, e *timers.Timers) error {
 			return timerOf(e.Reschedule(ctx, theTimer, rouse.Spec{Schedule: "whenever"}, 0))
 		},
 		grpc: func(ctx context.Context, c *client.Client) error {
@@ -97,26 +97,26 @@ var operations = []operation{
 		}},
 	{what: "backfill backwards", method: "POST", path: "timers/a:backfill", body: `{"from":"2021-01-01T00:00:00Z","until":"2020-01-01T00:00:00Z"}`,
 		args: []string{"backfill", "a", "--from", "2021-01-01T00:00:00Z", "--until", "2020-01-01T00:00:00Z", "--dry-run"}, refusal: refusal{"until", "is not after from, "},
-		words: func(ctx context.Context, e *engine.Engine) error {
+		words: func(ctx context.Context, e *timers.Timers) error {
 			return timerOf(e.Backfill(ctx, theTimer, rouse.MinInstant+2, rouse.MinInstant+1, true))
 		},
 		grpc: func(ctx context.Context, c *client.Client) error {
 			return timerOf(c.Backfill(ctx, "default", "a", rouse.MinInstant+2, rouse.MinInstant+1, true))
 		}},
 	{what: "explain", method: "GET", path: "timers/%20a:explain", args: []string{"explain", " a"}, refusal: spaced,
-		words: func(ctx context.Context, e *engine.Engine) error { return timerOf(e.Explain(ctx, badName, 0)) },
+		words: func(ctx context.Context, e *timers.Timers) error { return timerOf(e.Explain(ctx, badName, 0)) },
 		grpc:  func(ctx context.Context, c *client.Client) error { return timerOf(c.Explain(ctx, "default", " a", 0)) }},
 	{what: "redrive without a fire", refusal: refusal{"fire_id", "is missing"},
-		words: func(ctx context.Context, e *engine.Engine) error { return e.Redrive(ctx, theTimer) },
+		words: func(ctx context.Context, e *timers.Timers) error { return e.Redrive(ctx, theTimer) },
 		grpc:  func(ctx context.Context, c *client.Client) error { return c.Redrive(ctx, "default", "a", "") }},
 	{what: "redrive of no fire", method: "POST", path: "timers/a/dead/x:redrive", refusal: refusal{"fire_id", "is no fire id"},
-		words: func(ctx context.Context, e *engine.Engine) error {
+		words: func(ctx context.Context, e *timers.Timers) error {
 			return e.Redrive(ctx, rouse.Key{Namespace: "default", Name: "a", Fire: "x"})
 		},
 		grpc: func(ctx context.Context, c *client.Client) error { return c.Redrive(ctx, "default", "a", "x") }},
 	{what: "list by a bad prefix", method: "GET", path: "timers?prefix=%07", args: []string{"list", "--prefix", "\a"},
 		refusal: refusal{"prefix", "contains the control character U+0007"},
-		words: func(ctx context.Context, e *engine.Engine) error {
+		words: func(ctx context.Context, e *timers.Timers) error {
 			_, _, err := e.List(ctx, rouse.Query{Prefix: "\a", Limit: 1})
 			return err
 		},
@@ -126,14 +126,14 @@ var operations = []operation{
 			return err
 		}},
 	{what: "count by a bad label", method: "GET", path: "timers:count?label=" + long + "%3Da", refusal: refusal{"label", "is a label that no timer can have"},
-		words: func(ctx context.Context, e *engine.Engine) error {
+		words: func(ctx context.Context, e *timers.Timers) error {
 			return timerOf(e.Count(ctx, rouse.Query{Labels: map[string]string{long: "a"}}))
 		},
 		grpc: func(ctx context.Context, c *client.Client) error {
 			return timerOf(c.Count(ctx, rouse.Query{Namespace: "default", Labels: map[string]string{long: "a"}}))
 		}},
 	{what: "records", refusal: spaced,
-		words: func(ctx context.Context, e *engine.Engine) error {
+		words: func(ctx context.Context, e *timers.Timers) error {
 			return timerOf(e.Records(ctx, rouse.RecordQuery{Namespace: "default", Name: " a", Limit: 1}))
 		},
 		grpc: func(ctx context.Context, c *client.Client) (err error) {
@@ -143,14 +143,14 @@ var operations = []operation{
 		}},
 	{what: "bulk with a reason that is lost", method: "POST", path: "timers:bulk", body: `{"filter":{},"action":"delete","reason":"x"}`,
 		refusal: refusal{"reason", "does not go with delete"},
-		words: func(ctx context.Context, e *engine.Engine) error {
-			return e.Bulk(ctx, engine.BulkRequest{Query: rouse.Query{Namespace: "default"}, Action: "delete", Reason: "x"}, nil)
+		words: func(ctx context.Context, e *timers.Timers) error {
+			return e.Bulk(ctx, timers.BulkRequest{Query: rouse.Query{Namespace: "default"}, Action: "delete", Reason: "x"}, nil)
 		},
 		grpc: func(ctx context.Context, c *client.Client) error {
 			return timerOf(c.Bulk(ctx, client.BulkRequest{Query: rouse.Query{Namespace: "default"}, Action: "delete", Reason: "x"}, nil))
 		}},
 	{what: "calendar of a hidden name", method: "PUT", path: "calendars/a%E2%80%8Bb", body: `{"days":[]}`, refusal: refusal{"name", "contains U+200B, which cannot be seen"},
-		words: func(ctx context.Context, e *engine.Engine) error {
+		words: func(ctx context.Context, e *timers.Timers) error {
 			_, _, err := e.PutCalendar(ctx, rouse.Calendar{Namespace: "default", Name: "a\u200bb"})
 			return err
 		},
@@ -159,7 +159,7 @@ var operations = []operation{
 		}},
 	{what: "calendar with a day twice", method: "PUT", path: "calendars/c", body: `{"days":[{"date":"2030-01-02"},{"date":"2030-01-01"},{"date":"2030-01-02"}]}`,
 		refusal: refusal{"days[2].date", "is that of days[0], too"},
-		words: func(ctx context.Context, e *engine.Engine) error {
+		words: func(ctx context.Context, e *timers.Timers) error {
 			_, _, err := e.PutCalendar(ctx, rouse.Calendar{Namespace: "default", Name: "c", Days: []rouse.Day{{Date: 9}, {Date: 8}, {Date: 9}}})
 			return err
 		},
@@ -167,7 +167,7 @@ var operations = []operation{
 			return timerOf(c.PutCalendar(ctx, "default", "c", []rouse.Day{{Date: 9}, {Date: 8}, {Date: 9}}))
 		}},
 	{what: "no calendar", method: "DELETE", path: "calendars/a%20b", args: []string{"calendar", "delete", "a b"}, refusal: refusal{"name", "is no name of a calendar"},
-		words: func(ctx context.Context, e *engine.Engine) error { return e.DeleteCalendar(ctx, "default", "a b") },
+		words: func(ctx context.Context, e *timers.Timers) error { return e.DeleteCalendar(ctx, "default", "a b") },
 		grpc:  func(ctx context.Context, c *client.Client) error { return c.DeleteCalendar(ctx, "default", "a b") }},
 }
 
@@ -179,7 +179,7 @@ func TestEveryOperationRefusesTheSameThroughEveryDoor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range operations {
-		got := map[string]refusal{"library": judged(o.words(t.Context(), d.n.Engine()))}
+		got := map[string]refusal{"library": judged(o.words(t.Context(), d.n.Timers()))}
 		if o.grpc != nil {
 			got["gRPC"] = judged(o.grpc(t.Context(), d.grpc))
 		}

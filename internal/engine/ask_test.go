@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"errors"
@@ -9,21 +9,22 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
 )
 
 func TestSimulateTellsWhatWouldFire(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		from := time.Now()
-		h := start(t, mem.New(), &recorder{}, Options{})
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		h.put("hourly", "0 * * * *")
-		h.put("thrice", "@every 10m", func(p *Put) { p.Spec.MaxOccurrences = 3 })
+		h.put("thrice", "@every 10m", func(p *timers.Put) { p.Spec.MaxOccurrences = 3 })
 		h.put("once", "@after 25m")
 		h.put("paused", "@every 1m")
 		if _, err := h.Pause(t.Context(), key("paused"), "", 0); err != nil {
 			t.Fatal(err)
 		}
-		names := func(s Simulated) (list []string) {
+		names := func(s timers.Simulated) (list []string) {
 			for _, f := range s.Fires {
 				list = append(list, fmt.Sprintf("%s@%v", f.Key.Name, f.Due.Time().Sub(from).Truncate(time.Second)))
 			}
@@ -58,15 +59,15 @@ func TestSimulateTellsWhatWouldFire(t *testing.T) {
 func TestBulkVerbs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx := t.Context()
-		h := start(t, mem.New(), &recorder{}, Options{})
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		for i := range 1200 {
 			h.put(fmt.Sprintf("a%04d", i), "@every 1h")
 		}
 		h.put("b", "@every 1h")
-		run := func(r BulkRequest) (last BulkProgress, names int) {
+		run := func(r timers.BulkRequest) (last timers.BulkProgress, names int) {
 			t.Helper()
 			r.Query.Namespace = "n"
-			if err := h.Bulk(ctx, r, func(p BulkProgress) error { last, names = p, names+len(p.Names); return nil }); err != nil {
+			if err := h.Bulk(ctx, r, func(p timers.BulkProgress) error { last, names = p, names+len(p.Names); return nil }); err != nil {
 				t.Fatal(err)
 			}
 			return last, names
@@ -79,36 +80,36 @@ func TestBulkVerbs(t *testing.T) {
 			return n
 		}
 		as := rouse.Query{Prefix: "a"}
-		if p, names := run(BulkRequest{Query: as, Action: "pause", DryRun: true}); p.Matched != 1200 || p.Changed != 0 || names != 1000 || !p.Done || count(rouse.StatePaused) != 0 {
+		if p, names := run(timers.BulkRequest{Query: as, Action: "pause", DryRun: true}); p.Matched != 1200 || p.Changed != 0 || names != 1000 || !p.Done || count(rouse.StatePaused) != 0 {
 			t.Errorf("dry run %+v, %d names", p, names)
 		}
-		if p, _ := run(BulkRequest{Query: as, Action: "pause", Reason: "incident", Limit: 700}); p.Matched != 700 || p.Changed != 700 || count(rouse.StatePaused) != 700 {
+		if p, _ := run(timers.BulkRequest{Query: as, Action: "pause", Reason: "incident", Limit: 700}); p.Matched != 700 || p.Changed != 700 || count(rouse.StatePaused) != 700 {
 			t.Errorf("limited %+v, %d paused", p, count(rouse.StatePaused))
 		}
-		if p, _ := run(BulkRequest{Query: as, Action: "pause", Reason: "incident"}); p.Changed != 500 || count(rouse.StatePaused) != 1200 {
+		if p, _ := run(timers.BulkRequest{Query: as, Action: "pause", Reason: "incident"}); p.Changed != 500 || count(rouse.StatePaused) != 1200 {
 			t.Errorf("the rest %+v, %d paused", p, count(rouse.StatePaused))
 		}
-		if p, _ := run(BulkRequest{Query: as, Action: "resume"}); p.Changed != 1200 || count(rouse.StatePaused) != 0 {
+		if p, _ := run(timers.BulkRequest{Query: as, Action: "resume"}); p.Changed != 1200 || count(rouse.StatePaused) != 0 {
 			t.Errorf("resume %+v", p)
 		}
-		if p, _ := run(BulkRequest{Query: as, Action: "reschedule", When: &rouse.Spec{Schedule: "@every 2h"}}); p.Changed != 1200 {
+		if p, _ := run(timers.BulkRequest{Query: as, Action: "reschedule", When: &rouse.Spec{Schedule: "@every 2h"}}); p.Changed != 1200 {
 			t.Errorf("reschedule %+v", p)
 		}
 		if tm, _ := h.Get(ctx, key("a0001")); tm.Spec.Schedule != "@every 2h" {
 			t.Errorf("rescheduled %+v", tm.Spec)
 		}
-		if p, _ := run(BulkRequest{Query: as, Action: "delete"}); p.Changed != 1200 || count() != 1 {
+		if p, _ := run(timers.BulkRequest{Query: as, Action: "delete"}); p.Changed != 1200 || count() != 1 {
 			t.Errorf("delete %+v, %d left", p, count())
 		}
-		for _, bad := range []BulkRequest{{Action: "explode"}, {Action: "delete", ErrorContains: "x"}, {Action: "reschedule"}, {Action: "resume", When: &rouse.Spec{}},
+		for _, bad := range []timers.BulkRequest{{Action: "explode"}, {Action: "delete", ErrorContains: "x"}, {Action: "reschedule"}, {Action: "resume", When: &rouse.Spec{}},
 			{Action: "redrive", Query: rouse.Query{States: []rouse.State{rouse.StatePaused}}}, {Action: "skip", Until: 5},
 			{Action: "reschedule", When: &rouse.Spec{Schedule: "61 * * * *"}}} {
-			if err := h.Bulk(ctx, bad, func(BulkProgress) error { return nil }); err == nil {
+			if err := h.Bulk(ctx, bad, func(timers.BulkProgress) error { return nil }); err == nil {
 				t.Errorf("%+v was taken", bad)
 			}
 		}
 		stop := errors.New("enough")
-		if err := h.Bulk(ctx, BulkRequest{Action: "pause"}, func(BulkProgress) error { return stop }); err != stop {
+		if err := h.Bulk(ctx, timers.BulkRequest{Action: "pause"}, func(timers.BulkProgress) error { return stop }); err != stop {
 			t.Errorf("progress that stops: %v", err)
 		}
 	})
@@ -117,7 +118,7 @@ func TestBulkVerbs(t *testing.T) {
 func TestRedriveByError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := &recorder{answer: nil}
-		h := start(t, mem.New(), sink, Options{})
+		h := start(t, mem.New(), sink, timers.Options{})
 		h.sink.answers(answerBy(func(f rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no " + f.Name}
 		}))
@@ -126,8 +127,8 @@ func TestRedriveByError(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		h.sink.answers(nil)
-		var last BulkProgress
-		err := h.Bulk(t.Context(), BulkRequest{Action: "redrive", ErrorContains: "no y"}, func(p BulkProgress) error { last = p; return nil })
+		var last timers.BulkProgress
+		err := h.Bulk(t.Context(), timers.BulkRequest{Action: "redrive", ErrorContains: "no y"}, func(p timers.BulkProgress) error { last = p; return nil })
 		time.Sleep(time.Minute)
 		if n, _ := h.Count(t.Context(), rouse.Query{States: []rouse.State{rouse.StateDead}}); err != nil || last.Changed != 1 || n != 2 {
 			t.Errorf("%+v, %v, %d dead letters are left", last, err, n)
@@ -142,7 +143,7 @@ func TestExplain(t *testing.T) {
 		time.Sleep(24 * time.Hour) // the bubble begins with the year 2000, before which nothing was due
 		store := mem.New()
 		from := time.Now()
-		h := start(t, store, &recorder{}, Options{})
+		h := start(t, store, &recorder{}, timers.Options{})
 		say := func(name string, at time.Duration, code, text string) {
 			t.Helper()
 			var when rouse.Instant
@@ -169,11 +170,11 @@ func TestExplain(t *testing.T) {
 		say("a", 30*time.Minute, "skipped", "paused")
 		h.stop()
 		time.Sleep(time.Hour)
-		h = start(t, store, &recorder{}, Options{})
+		h = start(t, store, &recorder{}, timers.Options{})
 		time.Sleep(time.Second)
 		say("a", 70*time.Minute, "missed", "latest")
 		h.sink.answers(answerBy(func(rouse.Fire) rouse.Outcome { return rouse.Outcome{Verdict: rouse.Failed, Code: 503, Detail: "busy"} }))
-		h.put("b", "@after 1s", func(p *Put) { p.Spec.Retry = rouse.Retry{Attempts: 2, Interval: time.Hour, Max: time.Hour} })
+		h.put("b", "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Attempts: 2, Interval: time.Hour, Max: time.Hour} })
 		time.Sleep(time.Minute)
 		say("b", 0, "retrying", "busy")
 		time.Sleep(2 * time.Hour)
@@ -188,7 +189,7 @@ func TestExplain(t *testing.T) {
 	})
 }
 
-func codesOf(x Explanation) (codes []string) {
+func codesOf(x timers.Explanation) (codes []string) {
 	for _, r := range x.Reasons {
 		codes = append(codes, r.Code)
 	}
@@ -198,7 +199,7 @@ func codesOf(x Explanation) (codes []string) {
 func TestImportBringsBackWhatListReturned(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx := t.Context()
-		h := start(t, mem.New(), &recorder{}, Options{})
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		h.sink.answers(answerBy(func(f rouse.Fire) rouse.Outcome {
 			if f.Name == "dies" {
 				return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}
@@ -206,32 +207,32 @@ func TestImportBringsBackWhatListReturned(t *testing.T) {
 			return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
 		}))
 		h.put("dies", "@after 1s")
-		h.put("retries", "@after 1s", func(p *Put) { p.Spec.Retry = rouse.Retry{Attempts: 9, Interval: time.Hour, Max: time.Hour} })
+		h.put("retries", "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Attempts: 9, Interval: time.Hour, Max: time.Hour} })
 		h.put("paused", "@every 1h")
-		h.put("counts", "@every 1h", func(p *Put) { p.Spec.MaxOccurrences = 2 })
+		h.put("counts", "@every 1h", func(p *timers.Put) { p.Spec.MaxOccurrences = 2 })
 		time.Sleep(time.Minute)
 		if _, err := h.Pause(ctx, key("paused"), "why", 0); err != nil {
 			t.Fatal(err)
 		}
 		all := rouse.Query{Namespace: "n", Limit: 100, States: append(slices.Clone(rouse.ListedStates), rouse.StateDead, rouse.StateFiring)}
-		timers, _, err := h.List(ctx, all)
-		if err != nil || len(timers) != 4 {
-			t.Fatalf("%d timers, %v", len(timers), err)
+		list, _, err := h.List(ctx, all)
+		if err != nil || len(list) != 4 {
+			t.Fatalf("%d timers, %v", len(list), err)
 		}
-		other := start(t, mem.New(), &recorder{}, Options{})
-		for _, mode := range []Mode{CreateOnly, CreateOrReplace} {
-			res, err := other.Import(ctx, timers, mode)
+		other := start(t, mem.New(), &recorder{}, timers.Options{})
+		for _, mode := range []timers.Mode{timers.CreateOnly, timers.CreateOrReplace} {
+			res, err := other.Import(ctx, list, mode)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i, r := range res {
 				if r.Err != nil {
-					t.Errorf("%s: %v", timers[i].Key.Name, r.Err)
+					t.Errorf("%s: %v", list[i].Key.Name, r.Err)
 				}
 			}
 			time.Sleep(time.Second)
 		}
-		if res, _ := other.Import(ctx, timers[:1], CreateOnly); !errors.Is(res[0].Err, rouse.ErrExists) {
+		if res, _ := other.Import(ctx, list[:1], timers.CreateOnly); !errors.Is(res[0].Err, rouse.ErrExists) {
 			t.Errorf("again: %v", res[0].Err)
 		}
 		again, _, _ := other.List(ctx, all)
@@ -245,9 +246,9 @@ func TestImportBringsBackWhatListReturned(t *testing.T) {
 		if tm, _ := other.Get(ctx, key("paused")); tm.Reason != "why" {
 			t.Errorf("paused: %+v", tm)
 		}
-		bad := timers[0]
+		bad := list[0]
 		bad.Key.Fire, bad.Generation = "0123", 7
-		if res, _ := other.Import(ctx, []rouse.Timer{bad}, CreateOnly); res[0].Err == nil {
+		if res, _ := other.Import(ctx, []rouse.Timer{bad}, timers.CreateOnly); res[0].Err == nil {
 			t.Error("a made-up fire id was taken")
 		}
 	})
@@ -255,7 +256,7 @@ func TestImportBringsBackWhatListReturned(t *testing.T) {
 
 func TestInvariantsHoldAndAreCounted(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h := start(t, mem.New(), &recorder{}, Options{})
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		h.put("a", "@every 1m")
 		time.Sleep(10 * time.Minute)
 		if v := h.Violations(); v.Looks < 9 || v.Total != 0 {
@@ -277,12 +278,12 @@ func TestInvariantsHoldAndAreCounted(t *testing.T) {
 func TestCalendarsMoveTheirTimers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx := t.Context()
-		h := start(t, mem.New(), &recorder{}, Options{})
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		cal := rouse.Calendar{Namespace: "n", Name: "off"}
 		if _, _, err := h.PutCalendar(ctx, cal); err != nil {
 			t.Fatal(err)
 		}
-		h.put("a", "30 12 * * *", func(p *Put) { p.Spec.Calendar.Off = []string{"off"} })
+		h.put("a", "30 12 * * *", func(p *timers.Put) { p.Spec.Calendar.Off = []string{"off"} })
 		first, _ := h.Get(ctx, key("a"))
 		day := rouse.DateOf(first.Due.Time())
 		cal.Days = []rouse.Day{{Date: day, Text: "a holiday"}}

@@ -166,7 +166,7 @@ func (e *Engine) unqueue(now rouse.Instant) {
 // ClockMoved reads the store's clock again and brings the window up to date with it at once: for a clock that is moved on purpose,
 // which would be noticed a little later anyway.
 func (e *Engine) ClockMoved(ctx context.Context) error {
-	if err := e.awake(ctx); err != nil {
+	if err := e.Ready(ctx); err != nil {
 		return err
 	}
 	if err := e.lookAtClock(ctx, true); err != nil {
@@ -178,7 +178,7 @@ func (e *Engine) ClockMoved(ctx context.Context) error {
 
 // ClockJumped is ClockMoved for a clock that has passed times at which timers were due: they are late because of that.
 func (e *Engine) ClockJumped(ctx context.Context) error {
-	if err := e.awake(ctx); err != nil {
+	if err := e.Ready(ctx); err != nil {
 		return err
 	}
 	e.mu.Lock()

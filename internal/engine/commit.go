@@ -8,21 +8,25 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// write is one change on its way into the store, by way of the group commit that all of them share.
-type write struct {
-	change  rouse.Change
-	settles *entry // the entry whose attempt this settles, nil for a client's change
+// Write is one change on its way into the store, by way of the group commit that all of them share.
+type Write struct {
+	Change rouse.Change
 
-	// timer is what the row of a put says, so that it need not be read from it. Once it is committed, nobody changes it.
-	timer *rouse.Timer
+	// Timer is what the row of a put contains, so that it need not be read from it; it may be nil. Once it is committed, it is not changed.
+	Timer *rouse.Timer
 
-	spared bool // of the entry that it settles, the misfire policy gives up nothing
-	plain  bool // it gives a hold back: it is not written as held
-	renews bool // the row is held on whatever else speaks against it, as an attempt is out
-	// fence is when the occurrence comes due that this write takes over from another node; 0 if it does not.
-	fence rouse.Instant
-	aside bool // set by flush: a fence of a row that this node is not to keep
-	late  bool // set by committed: what it fences may have come due before it was written
+	Plain  bool // the row is not written as held: it gives a hold back
+	Renews bool // the row is held on whatever else speaks against it, as an attempt is out
+
+	// InFlight is set by Engine.Write: an attempt of the generation that the change ended is out here.
+	InFlight bool
+
+	settles *entry        // the entry whose attempt this settles, nil for a client's change
+	spared  bool          // of the entry that it settles, the misfire policy gives up nothing
+	fence   rouse.Instant // when the occurrence comes due that this write takes over from another node; 0 if it does not
+	aside   bool          // set by flush: a fence of a row that this node is not to keep
+	late    bool          // set by committed: what it fences may have come due before it was written
+
 	// Set by flush: before it was written, by both clocks.
 	asked time.Time
 	began rouse.Instant
@@ -31,24 +35,22 @@ type write struct {
 	hidden   rouse.Instant // where that hold ends in the store
 	alsoHeld []time.Time
 
-	// Set by committed: what became of it, and that an attempt of the generation that it ended is out.
-	result   *written
-	inFlight bool
+	result *Written // set by committed
 }
 
-// written is what became of a write.
-type written struct {
+// Written is what became of a write.
+type Written struct {
 	rouse.Result
-	err error // the store refused this one: rouse.ErrFull; or its outcome is unknown: rouse.ErrUnavailable
+	Err error // the store refused this one: rouse.ErrFull; or its outcome is unknown: rouse.ErrUnavailable
 }
 
-func (w *write) size() int {
+func (w *Write) size() int {
 	n := 128
-	if w.change.To != nil {
-		n += len(w.change.To.Body)
+	if w.Change.To != nil {
+		n += len(w.Change.To.Body)
 	}
-	for i := range w.change.Also {
-		n += len(w.change.Also[i].Body)
+	for i := range w.Change.Also {
+		n += len(w.Change.Also[i].Body)
 	}
 	return n
 }
@@ -57,13 +59,13 @@ func (w *write) size() int {
 const flushTimeout = storeTimeout
 
 // flush applies a batch. A full store refuses what would make it grow; the rest of the batch goes through.
-func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
+func (e *Engine) flush(ctx context.Context, items []*Write) ([]Written, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
 	defer e.health.commits.begin()()
 	changes := make([]rouse.Change, len(items))
 	for i, w := range items {
-		changes[i] = w.change
+		changes[i] = w.Change
 	}
 	if e.others != nil {
 		e.mu.Lock()
@@ -86,12 +88,12 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 	if !errors.Is(err, rouse.ErrFull) {
 		return e.outcome(items, results, err)
 	}
-	out := make([]written, len(items))
+	out := make([]Written, len(items))
 	var rest []rouse.Change
 	var at []int
 	for i := range changes {
 		if grows(items[i]) {
-			out[i].err = err
+			out[i].Err = err
 			continue
 		}
 		rest, at = append(rest, changes[i]), append(at, i)
@@ -101,7 +103,7 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 	}
 	results, err = e.store.Apply(ctx, rest)
 	e.health.commit(err) // what does not grow has to go through
-	kept := make([]*write, len(at))
+	kept := make([]*Write, len(at))
 	for i, n := range at {
 		kept[i] = items[n]
 	}
@@ -117,37 +119,37 @@ func (e *Engine) flush(ctx context.Context, items []*write) ([]written, error) {
 
 // outcome returns what became of each write of one Apply. When only a part of the store answered, the writes of the other parts
 // have an error of their own.
-func (e *Engine) outcome(items []*write, results []rouse.Result, err error) ([]written, error) {
+func (e *Engine) outcome(items []*Write, results []rouse.Result, err error) ([]Written, error) {
 	var partial *rouse.Partial
 	if err != nil && !errors.As(err, &partial) {
 		return nil, e.doubt(items, err)
 	}
-	out := make([]written, len(items))
+	out := make([]Written, len(items))
 	for i, r := range results {
 		out[i].Result = r
 	}
 	if partial != nil {
-		unknown := make([]*write, len(partial.Unknown))
+		unknown := make([]*Write, len(partial.Unknown))
 		for i, n := range partial.Unknown {
 			unknown[i] = items[n]
 		}
 		err = e.doubt(unknown, err)
 		for _, n := range partial.Unknown {
-			out[n] = written{err: err}
+			out[n] = Written{Err: err}
 		}
 	}
 	return out, nil
 }
 
 // grows says that a write may add a row: a client's create, or a backfill. Edits of rows that are there, and settles, are not held up.
-func grows(w *write) bool {
-	c := &w.change
+func grows(w *Write) bool {
+	c := &w.Change
 	return w.settles == nil && (c.To != nil && (c.If == rouse.NoRow || c.If == rouse.AnyRevision) || c.Keep && len(c.Also) > 0)
 }
 
 // doubt deals with a commit that failed: some of it, or all, may have been written. What is in memory of its rows may be old,
 // and rows may exist that memory does not know of; so they leave the window, and are read again from the store.
-func (e *Engine) doubt(items []*write, err error) error {
+func (e *Engine) doubt(items []*Write, err error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := &e.window
@@ -156,15 +158,15 @@ func (e *Engine) doubt(items []*write, err error) error {
 	}
 	for _, it := range items {
 		if w.reading != 0 {
-			w.touched[it.change.Key] = struct{}{}
+			w.touched[it.Change.Key] = struct{}{}
 		}
-		if it.change.To != nil {
-			w.spill(rouse.Position{Visible: it.change.To.Visible})
+		if it.Change.To != nil {
+			w.spill(rouse.Position{Visible: it.Change.To.Visible})
 		}
-		for i := range it.change.Also {
-			w.spill(rouse.Position{Visible: it.change.Also[i].Visible})
+		for i := range it.Change.Also {
+			w.spill(rouse.Position{Visible: it.Change.Also[i].Visible})
 		}
-		if en := w.entries[it.change.Key]; en != nil && !en.busy() { // a busy one learns the truth when it is settled
+		if en := w.entries[it.Change.Key]; en != nil && !en.busy() { // a busy one learns the truth when it is settled
 			w.spill(en.row.Position())
 			w.drop(en)
 		}
@@ -175,7 +177,7 @@ func (e *Engine) doubt(items []*write, err error) error {
 
 // committed brings the window up to date with a commit. The committing goroutine calls it after each commit, in their order,
 // before any caller learns of the commit.
-func (e *Engine) committed(items []*write, results []written) {
+func (e *Engine) committed(items []*Write, results []Written) {
 	failpoint("after-commit")
 	var records []rouse.Record
 	now := e.Now()
@@ -184,7 +186,7 @@ func (e *Engine) committed(items []*write, results []written) {
 		w.result = &results[i]
 		if r := results[i]; r.Applied {
 			e.absorb(w, r.Result, now)
-			records = append(records, w.change.Log...)
+			records = append(records, w.Change.Log...)
 		}
 	}
 	e.dispatch()
@@ -201,8 +203,8 @@ func (e *Engine) committed(items []*write, results []written) {
 }
 
 // absorb brings the window up to date with one applied change.
-func (e *Engine) absorb(w *write, r rouse.Result, now rouse.Instant) {
-	c, revision := &w.change, r.Revision
+func (e *Engine) absorb(w *Write, r rouse.Result, now rouse.Instant) {
+	c, revision := &w.Change, r.Revision
 	if w.settles != nil {
 		e.settledEntry(w, revision, now)
 	} else if !c.Keep {
@@ -216,7 +218,7 @@ func (e *Engine) absorb(w *write, r rouse.Result, now rouse.Instant) {
 			}
 		case en != nil:
 			en.logged = en.logged || ends(c, en)
-			w.inFlight = e.changeEntry(en, c.To, w.held, now)
+			w.InFlight = e.changeEntry(en, c.To, w.held, now)
 		case c.To != nil:
 			e.takeKnown(c.To, e.knownSoon(w, revision, now), w.held, fromClient, now)
 		}
@@ -266,16 +268,16 @@ func ends(c *rouse.Change, en *entry) bool {
 const soon = time.Second
 
 // knownSoon returns the timer of a put, with the versions that the store gave it, if it is about to fire; nil otherwise.
-func (e *Engine) knownSoon(w *write, revision uint64, now rouse.Instant) *rouse.Timer {
-	if w.timer == nil || w.change.To.Visible > now.Add(soon) {
+func (e *Engine) knownSoon(w *Write, revision uint64, now rouse.Instant) *rouse.Timer {
+	if w.Timer == nil || w.Change.To.Visible > now.Add(soon) {
 		return nil
 	}
-	stampTimer(w.timer, revision)
-	return w.timer
+	Stamp(w.Timer, revision)
+	return w.Timer
 }
 
-// stampTimer gives a timer the versions that the store gave it. One that has them is only read: others may read it, too.
-func stampTimer(t *rouse.Timer, revision uint64) {
+// Stamp gives a timer the versions that the store gave it. One that has them is only read: others may read it, too.
+func Stamp(t *rouse.Timer, revision uint64) {
 	if t.Revision != revision {
 		t.Revision = revision
 	}
@@ -318,8 +320,8 @@ func (e *Engine) changeEntry(en *entry, to *rouse.Row, held time.Time, now rouse
 }
 
 // settledEntry ends an entry's attempt: the entry waits for what comes next, or leaves.
-func (e *Engine) settledEntry(w *write, revision uint64, now rouse.Instant) {
-	en, c := w.settles, &w.change
+func (e *Engine) settledEntry(w *Write, revision uint64, now rouse.Instant) {
+	en, c := w.settles, &w.Change
 	if en.orphan {
 		en.state = removed
 		e.window.orphans--
@@ -360,7 +362,7 @@ func (e *Engine) near(row *rouse.Row) {
 	if e.opts.Near == nil {
 		return
 	}
-	if t, err := e.readTimer(row); err == nil {
+	if t, err := e.opts.Read(row); err == nil {
 		e.opts.Near(t.Spec.Target, row.Visible)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
 // crowds bound how many rows stand next to one timer: occurrences that overlap, and dead letters. What this node knows of a timer is
@@ -39,6 +40,7 @@ const (
 	// crowdedLook is how soon a timer with as many occurrences in progress as it may have is looked at again.
 	crowdedLook = 900 * time.Millisecond
 	countWait   = 5 * time.Second // for the store to count
+	dropPage    = 500             // dead letters that are read, or dropped, at a time
 )
 
 // joined notes one more row of a timer, and returns how many there may be; it is false if they have not been counted.
@@ -71,8 +73,8 @@ func (e *Engine) detach(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rou
 	n, known := e.crowds.live[t.Key]
 	e.crowds.mu.Unlock()
 	if !known || n >= most {
-		if m, is := s.(*meter); is && m.limit > 0 {
-			m.out = true
+		if m, is := s.(*schedulecache.Meter); is && m.Limit > 0 {
+			m.Out = true
 			return rouse.Step{Keep: true}
 		}
 		n = e.crowd(t.Key, rouse.StateFiring)
@@ -93,15 +95,15 @@ func (e *Engine) detach(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rou
 }
 
 // noteCrowds counts the rows next to timers that were written, once for each: a step may be made several times before it is.
-func (e *Engine) noteCrowds(items []*write) {
+func (e *Engine) noteCrowds(items []*Write) {
 	for _, w := range items {
 		if w.result == nil || !w.result.Applied {
 			continue
 		}
-		for i := range w.change.Also {
-			e.noteCrowd(&w.change.Also[i])
+		for i := range w.Change.Also {
+			e.noteCrowd(&w.Change.Also[i])
 		}
-		if to := w.change.To; to != nil && to.State == rouse.StateDead {
+		if to := w.Change.To; to != nil && to.State == rouse.StateDead {
 			e.noteCrowd(to)
 		}
 	}
@@ -159,20 +161,28 @@ func (e *Engine) trimDead(ctx context.Context, key rouse.Key) error {
 		}
 		var letters []letter
 		q := rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{rouse.StateDead}}
-		if err := e.each(ctx, q, func(t *rouse.Timer) error {
-			letters = append(letters, letter{t.Key, t.Due})
-			return nil
-		}); err != nil {
-			return err
+		q.Limit = dropPage
+		for {
+			page, err := e.store.List(ctx, q)
+			if err != nil {
+				return err
+			}
+			for i := range page.Rows {
+				letters = append(letters, letter{page.Rows[i].Key, page.Rows[i].Due})
+			}
+			if page.Next == nil {
+				break
+			}
+			q.After = *page.Next
 		}
 		slices.SortFunc(letters, func(a, b letter) int { return cmp.Compare(a.due, b.due) })
 		old := letters[:max(0, len(letters)-e.opts.DeadPerTimer)]
 		for len(old) > 0 {
-			part := old[:min(len(old), bulkPage)]
+			part := old[:min(len(old), dropPage)]
 			old = old[len(part):]
-			items := make([]*write, len(part))
+			items := make([]*Write, len(part))
 			for i := range part {
-				items[i] = &write{change: rouse.Change{Key: part[i].key, If: rouse.AnyRevision}}
+				items[i] = &Write{Change: rouse.Change{Key: part[i].key, If: rouse.AnyRevision}}
 			}
 			if _, err := e.writer.Do(ctx, items); err != nil {
 				return err

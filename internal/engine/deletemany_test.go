@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -18,13 +19,13 @@ func TestDeleteMany(t *testing.T) {
 		fail := func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Failed, Detail: "no"}
 		}
-		h := start(t, mem.New(), &recorder{answer: fail}, Options{})
+		h := start(t, mem.New(), &recorder{answer: fail}, timers.Options{})
 		retry := rouse.Retry{Attempts: 5, Interval: 10 * time.Minute, Max: time.Hour, Jitter: -1}
 		for i := range 10 {
 			h.put(fmt.Sprint("idle", i), "@after 24h")
 		}
-		h.put("overlaps", "@every 1m", func(p *Put) { p.Spec.Overlap, p.Spec.Retry = rouse.OverlapAllow, retry })
-		h.put("retried", "@after 1m", func(p *Put) { p.Spec.Retry = retry })
+		h.put("overlaps", "@every 1m", func(p *timers.Put) { p.Spec.Overlap, p.Spec.Retry = rouse.OverlapAllow, retry })
+		h.put("retried", "@after 1m", func(p *timers.Put) { p.Spec.Retry = retry })
 		time.Sleep(2*time.Minute + time.Second)
 		list, _, err := h.List(ctx, rouse.Query{Namespace: "n", Limit: 100})
 		if err != nil || len(list) != 12 {

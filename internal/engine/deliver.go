@@ -121,7 +121,7 @@ func (e *Engine) attend(en *entry, t *rouse.Timer, now rouse.Instant) (look repo
 	if asked := en.asked; asked {
 		en.asked = false
 	} else if t.CanMisfire(now.Sub(t.SentAt(t.Due))) {
-		if s, ok := e.compiled.known(t); !ok || misfired(t, now, s) {
+		if s, ok := e.opts.Schedules.Known(t); !ok || misfired(t, now, s) {
 			return reported{step: misfire, asks: true} // which looks again, and where it may wait for the store
 		}
 	}
@@ -166,7 +166,7 @@ func (e *Engine) expire(en *entry) {
 // decoded returns the entry's timer in its readable form.
 func (e *Engine) decoded(en *entry) (*rouse.Timer, error) {
 	if en.timer == nil {
-		t, err := e.readTimer(&en.row)
+		t, err := e.opts.Read(&en.row)
 		if err != nil {
 			return nil, err
 		}
@@ -301,10 +301,10 @@ const spendMargin = 5 * time.Second
 // sees that it was made. It returns those for which that is durable; the others are put off.
 func (e *Engine) spend(live []*entry, fires []rouse.Fire) ([]*entry, []rouse.Fire) {
 	now := e.clock.latest()
-	items := make([]*write, len(live))
+	items := make([]*Write, len(live))
 	e.mu.Lock()
 	for i, en := range live {
-		items[i] = &write{change: rouse.Change{Key: en.row.Key, Keep: true, If: rouse.NoRow}} // a row that cannot be read is put off
+		items[i] = &Write{Change: rouse.Change{Key: en.row.Key, Keep: true, If: rouse.NoRow}} // a row that cannot be read is put off
 		if t, err := e.decoded(en); err == nil && (en.orphan || t.Revision == en.token) {     // and one that was changed here meanwhile
 			to := *t
 			to.Attempts, to.Manual = fires[i].Attempt, fires[i].Manual
@@ -313,7 +313,7 @@ func (e *Engine) spend(live []*entry, fires []rouse.Fire) ([]*entry, []rouse.Fir
 			}
 			to.Visible = now.Add(t.Spec.Retry.Effective().Timeout + spendMargin)
 			row := to.Row()
-			items[i].change = rouse.Change{Key: en.row.Key, If: t.Revision, To: &row}
+			items[i].Change = rouse.Change{Key: en.row.Key, If: t.Revision, To: &row}
 		}
 	}
 	e.mu.Unlock()
@@ -325,7 +325,7 @@ func (e *Engine) spend(live []*entry, fires []rouse.Fire) ([]*entry, []rouse.Fir
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i, en := range live {
-		if err == nil && results[i].err == nil && results[i].Applied {
+		if err == nil && results[i].Err == nil && results[i].Applied {
 			en.passed = true
 			kept, left = append(kept, en), append(left, fires[i])
 			continue
@@ -360,4 +360,16 @@ func (e *Engine) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 		e.lanes.reported(ln, 1, now)
 	}
 	return live, left
+}
+
+// finish writes the timer that was made of a draft. It is not sent before: what it says of when may lie ahead. That no timer could be made
+// of it is recorded, as the occurrence that the draft asked for has ended.
+func finish(t *rouse.Timer, now rouse.Instant, _ rouse.Schedule) rouse.Step {
+	to := *t
+	step := rouse.Step{To: &to}
+	if t.IsDraft() {
+		step.Log = []rouse.Record{{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: rouse.EndDead, Cause: rouse.CauseInvalid,
+			Due: t.Created, Reason: t.Reason, Ended: now}}
+	}
+	return step
 }

@@ -24,16 +24,18 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/batch"
+	"github.com/rousehq/rouse/internal/schedulecache"
 	"github.com/rousehq/rouse/internal/wheel"
 )
 
 // Options bound and tune an engine. Zero fields have the defaults that their comments name.
 type Options struct {
-	// Compile turns what a spec says of when into due times. It is pure. Required.
-	Compile func(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error)
+	Schedules *schedulecache.Cache // what timers are due by; required
 
-	// Spec reads the JSON of a draft's spec (rouse.DraftRow). Nil refuses drafts.
-	Spec func(json []byte) (rouse.Spec, error)
+	// Read decodes a row. Default is rouse.DecodeTimer, which refuses drafts (rouse.DraftRow).
+	Read func(row *rouse.Row) (rouse.Timer, error)
+	// Delete deletes a timer whose target wants no more of it. Required.
+	Delete func(ctx context.Context, key rouse.Key) error
 
 	Buckets       uint32        // the number of buckets that namespaces and names are hashed to; the same on all nodes of a store; default 1
 	Ahead         time.Duration // how far ahead of now rows are read; default 10 s
@@ -57,10 +59,6 @@ type Options struct {
 	// MaxOverlap is how many occurrences of one timer are in progress at a time under overlap "allow"; what comes due with as many is
 	// skipped. Default 1,000; negative is no bound.
 	MaxOverlap int
-	// MinInterval refuses timers that come due more often. Default is no bound but that of schedules, a millisecond.
-	MinInterval time.Duration
-	// AnyInterval are the beginnings of targets whose timers MinInterval does not bind.
-	AnyInterval []string
 	// DeadAge is how long dead letters are kept; default 30 days; negative is for ever.
 	DeadAge time.Duration
 
@@ -113,14 +111,14 @@ type Claims interface {
 	Has(namespace string) bool // this one is
 }
 
-// unclaimed says whether no live node claims a namespace, so that its timers wait.
-func (e *Engine) unclaimed(namespace string) bool {
+// Unclaimed reports whether no live node claims a namespace, so that its timers wait.
+func (e *Engine) Unclaimed(namespace string) bool {
 	return e.opts.Claims != nil && !e.opts.Claims.Has(namespace)
 }
 
-// warnUnclaimed reports a namespace that gets a timer and that no live node claims.
-func (e *Engine) warnUnclaimed(namespace string) {
-	if e.opts.Claims != nil && !e.opts.Claims.All() && e.unclaimed(namespace) {
+// WarnUnclaimed reports a namespace that gets a timer and that no live node claims.
+func (e *Engine) WarnUnclaimed(namespace string) {
+	if e.opts.Claims != nil && !e.opts.Claims.All() && e.Unclaimed(namespace) {
 		e.opts.Events.unclaimed(namespace, 0)
 	}
 }
@@ -135,6 +133,9 @@ func (o Options) withDefaults() Options {
 		if *p == 0 {
 			*p = d
 		}
+	}
+	if o.Read == nil {
+		o.Read = rouse.DecodeTimer
 	}
 	if o.Buckets == 0 {
 		o.Buckets = 1
@@ -168,7 +169,6 @@ type Engine struct {
 	sink     rouse.Sink
 	opts     Options
 	clock    clock
-	compiled compiled
 	writer   *writers
 	hub      hub
 	health   health
@@ -224,8 +224,6 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	e.health.store, _ = direct.(rouse.Checked)
 	e.evaluations.signal = make(chan struct{}, 1)
 	e.presence, _ = direct.(rouse.Presence)
-	e.compiled.compile = o.Compile
-	e.compiled.store, e.compiled.shared = store, o.Shared
 	e.grant.Store(&grant{})
 	e.grain = rouse.Instant(cmp.Or(o.Grain, NewGrain(nil))-1) * (maxEdits + 1)
 	e.swept.leaving, e.swept.kept = map[uint32]time.Time{}, map[uint32]bool{}
@@ -304,21 +302,6 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// awake waits until the store's clock is known.
-func (e *Engine) awake(ctx context.Context) error {
-	select {
-	case <-e.began:
-		return nil
-	default:
-	}
-	select {
-	case <-e.began:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // drain waits until nothing is out for delivery; after Grace it ends the deliveries that still run. Sinks that are told to end
 // report what they have at once, so it does not wait for more than their return.
 func (e *Engine) drain(end func()) {
@@ -343,11 +326,11 @@ func (e *Engine) releaseLoop(ctx context.Context) {
 // release gives the holds of rows that were not fired back, so that another node fires them at once.
 func (e *Engine) release(ctx context.Context) {
 	e.mu.Lock()
-	var items []*write
+	var items []*Write
 	for _, en := range e.window.entries {
 		if !en.held.IsZero() && !en.busy() {
 			row := en.row
-			items = append(items, &write{change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, plain: true})
+			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Plain: true})
 		}
 	}
 	e.mu.Unlock()
@@ -382,7 +365,7 @@ func (e *Engine) trimTimers(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case key := <-e.gone:
-			if _, err := e.Delete(ctx, key, 0); err != nil && !errors.Is(err, rouse.ErrNotFound) && ctx.Err() == nil {
+			if err := e.opts.Delete(ctx, key); err != nil && !errors.Is(err, rouse.ErrNotFound) && ctx.Err() == nil {
 				e.opts.Events.failed("settle", err) // the next occurrence will hear the same
 			}
 		case key := <-e.buried:
@@ -398,8 +381,8 @@ func (e *Engine) trimTimers(ctx context.Context) {
 	}
 }
 
-// noteGrowth asks for a look at a timer's records each time that so many were added as are kept.
-func (e *Engine) noteGrowth(key rouse.Key, before, after uint64) {
+// NoteGrowth asks for a look at a timer's records each time that so many were added as are kept.
+func (e *Engine) NoteGrowth(key rouse.Key, before, after uint64) {
 	if n := uint64(max(e.opts.RecordsPerTimer, 0)); n == 0 || before/n == after/n {
 		return
 	}

@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
 )
@@ -67,24 +69,24 @@ func (r *recorder) got() []arrival {
 
 // house is a running engine in a synctest bubble.
 type house struct {
-	*Engine
+	*timers.Timers
 	t     *testing.T
 	store rouse.Store
 	sink  *recorder
 	stop  func()
 }
 
-func start(t *testing.T, store rouse.Store, sink *recorder, o Options) *house {
+func start(t *testing.T, store rouse.Store, sink *recorder, o timers.Options) *house {
 	t.Helper()
 	if o.Compile == nil {
 		o.Compile = schedule.Compile
 	}
-	e := New(store, claim.NewSole(o.Buckets), sink, o)
+	e := timers.New(store, claim.NewSole(o.Engine.Buckets), sink, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx) }()
 	synctest.Wait()
-	h := &house{Engine: e, t: t, store: store, sink: sink}
+	h := &house{Timers: e, t: t, store: store, sink: sink}
 	var once sync.Once
 	h.stop = func() {
 		once.Do(func() {
@@ -100,13 +102,13 @@ func start(t *testing.T, store rouse.Store, sink *recorder, o Options) *house {
 
 func key(name string) rouse.Key { return rouse.Key{Namespace: "n", Name: name} }
 
-func (h *house) put(name, when string, edit ...func(*Put)) rouse.Timer {
+func (h *house) put(name, when string, edit ...func(*timers.Put)) rouse.Timer {
 	h.t.Helper()
-	p := Put{Key: key(name), Spec: rouse.Spec{Schedule: when, Target: "test:a"}}
+	p := timers.Put{Key: key(name), Spec: rouse.Spec{Schedule: when, Target: "test:a"}}
 	for _, e := range edit {
 		e(&p)
 	}
-	res, err := h.Put(context.Background(), []Put{p})
+	res, err := h.Put(context.Background(), []timers.Put{p})
 	if err == nil {
 		err = res[0].Err
 	}
@@ -123,7 +125,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 
 func TestATimerFiresOnTimeOnceAndEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h := start(t, mem.New(), &recorder{}, Options{})
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		for name, when := range map[string]string{"soon": "@after 500ms", "later": "@after 90s", "now": "2000-01-01T00:00:00Z"} {
 			h.put(name, when)
 		}
@@ -162,7 +164,7 @@ func TestARecurringTimerFiresEveryOccurrenceInOrder(t *testing.T) {
 			sink.mu.Unlock()
 			return rouse.Outcome{Verdict: rouse.Done}
 		}
-		h := start(t, mem.New(), sink, Options{})
+		h := start(t, mem.New(), sink, timers.Options{})
 		first := h.put("r", "@every 1s").Due
 		time.Sleep(60*time.Second + 500*time.Millisecond)
 		got := sink.got()
@@ -182,8 +184,8 @@ func TestAFailureIsTriedAgainWithTheSameIDAndAGrowingToken(t *testing.T) {
 		sink := &recorder{answer: func(ctx context.Context, f rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Failed, Code: 503, Detail: "busy"}
 		}}
-		h := start(t, mem.New(), sink, Options{})
-		h.put("x", "@after 1s", func(p *Put) {
+		h := start(t, mem.New(), sink, timers.Options{})
+		h.put("x", "@after 1s", func(p *timers.Put) {
 			p.Spec.Retry = rouse.Retry{Attempts: 3, Interval: time.Second, Jitter: -1}
 		})
 		time.Sleep(time.Minute)
@@ -225,7 +227,7 @@ func TestNothingStartsAfterAnAcknowledgedDelete(t *testing.T) {
 			<-release
 			return rouse.Outcome{Verdict: rouse.Failed}
 		}}
-		h := start(t, mem.New(), sink, Options{})
+		h := start(t, mem.New(), sink, timers.Options{})
 		h.put("flying", "@after 1s")
 		h.put("waiting", "@after 2s")
 		time.Sleep(1500 * time.Millisecond)
@@ -254,8 +256,8 @@ func TestDeleteOfAnEndedTimerWithAnOccurrenceOnItsWay(t *testing.T) {
 			time.Sleep(time.Second)
 			return rouse.Outcome{Verdict: rouse.Failed}
 		}}
-		h := start(t, mem.New(), sink, Options{})
-		made := h.put("a", "@every 10s", func(p *Put) { p.Spec.Overlap, p.Spec.MaxOccurrences = rouse.OverlapAllow, 2 })
+		h := start(t, mem.New(), sink, timers.Options{})
+		made := h.put("a", "@every 10s", func(p *timers.Put) { p.Spec.Overlap, p.Spec.MaxOccurrences = rouse.OverlapAllow, 2 })
 		time.Sleep(10500 * time.Millisecond)
 		if _, err := h.Skip(t.Context(), key("a"), 1, ""); err != nil {
 			t.Fatal(err)
@@ -283,10 +285,10 @@ func TestAReplacedTimerFiresAsItsNewGenerationOnly(t *testing.T) {
 			time.Sleep(time.Second)
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
-		h := start(t, mem.New(), sink, Options{})
+		h := start(t, mem.New(), sink, timers.Options{})
 		first := h.put("a", "@every 10s")
 		time.Sleep(10500 * time.Millisecond) // the first occurrence is on its way
-		res, err := h.Put(t.Context(), []Put{{Key: key("a"), Spec: rouse.Spec{Schedule: "@after 5s", Target: "test:a"}, Mode: CreateOrReplace}})
+		res, err := h.Put(t.Context(), []timers.Put{{Key: key("a"), Spec: rouse.Spec{Schedule: "@after 5s", Target: "test:a"}, Mode: timers.CreateOrReplace}})
 		if err != nil || res[0].Err != nil || !res[0].Replaced || !res[0].InFlight {
 			t.Fatalf("replace of one in flight: %+v, %v", res, err)
 		}
@@ -308,31 +310,31 @@ func TestAReplacedTimerFiresAsItsNewGenerationOnly(t *testing.T) {
 
 func TestPutHonoursItsMode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h := start(t, mem.New(), &recorder{}, Options{})
-		try := func(mode Mode, rev uint64) error {
-			res, err := h.Put(t.Context(), []Put{{Key: key("a"), Spec: rouse.Spec{Schedule: "@after 1h", Target: "test:a"}, Mode: mode, IfRevision: rev}})
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
+		try := func(mode timers.Mode, rev uint64) error {
+			res, err := h.Put(t.Context(), []timers.Put{{Key: key("a"), Spec: rouse.Spec{Schedule: "@after 1h", Target: "test:a"}, Mode: mode, IfRevision: rev}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return res[0].Err
 		}
-		if err := try(ReplaceOnly, 0); !errors.Is(err, rouse.ErrNotFound) {
+		if err := try(timers.ReplaceOnly, 0); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("replace of nothing: %v", err)
 		}
-		if err := try(CreateOnly, 0); err != nil {
+		if err := try(timers.CreateOnly, 0); err != nil {
 			t.Error(err)
 		}
-		if err := try(CreateOnly, 0); !errors.Is(err, rouse.ErrExists) {
+		if err := try(timers.CreateOnly, 0); !errors.Is(err, rouse.ErrExists) {
 			t.Errorf("create of what exists: %v", err)
 		}
 		tm, _ := h.Get(t.Context(), key("a"))
-		if err := try(CreateOrReplace, tm.Revision+1); !errors.Is(err, rouse.ErrConflict) {
+		if err := try(timers.CreateOrReplace, tm.Revision+1); !errors.Is(err, rouse.ErrConflict) {
 			t.Errorf("replace with a wrong revision: %v", err)
 		}
-		if err := try(CreateOrReplace, tm.Revision); err != nil {
+		if err := try(timers.CreateOrReplace, tm.Revision); err != nil {
 			t.Error(err)
 		}
-		res, err := h.Put(t.Context(), []Put{{Key: key("ok"), Spec: rouse.Spec{Schedule: "@after 1h", Target: "test:a"}},
+		res, err := h.Put(t.Context(), []timers.Put{{Key: key("ok"), Spec: rouse.Spec{Schedule: "@after 1h", Target: "test:a"}},
 			{Key: key("bad"), Spec: rouse.Spec{Schedule: "* * *", Target: "test:a"}}})
 		if err != nil || res[0].Err != nil || res[1].Err == nil {
 			t.Errorf("a bad timer among good ones: %+v, %v", res, err)
@@ -342,7 +344,7 @@ func TestPutHonoursItsMode(t *testing.T) {
 
 func TestPauseStopsAndResumeGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h := start(t, mem.New(), &recorder{}, Options{})
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		h.put("a", "@every 10s")
 		time.Sleep(15 * time.Second)
 		paused, err := h.Pause(t.Context(), key("a"), "incident", 0)
@@ -380,7 +382,7 @@ func TestARunWhileTheOccurrenceIsOnItsWayDoublesNeither(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
-		h := start(t, mem.New(), sink, Options{})
+		h := start(t, mem.New(), sink, timers.Options{})
 		h.put("a", "@every 10s")
 		time.Sleep(11 * time.Second)
 		if _, _, err := h.RunNow(t.Context(), key("a")); err != nil {
@@ -399,24 +401,24 @@ func TestAnAcceptedFireIsReportedOrTriedAgain(t *testing.T) {
 		sink := &recorder{answer: func(ctx context.Context, f rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Accepted, After: 10 * time.Second}
 		}}
-		h := start(t, mem.New(), sink, Options{})
+		h := start(t, mem.New(), sink, timers.Options{})
 		for _, name := range []string{"done", "silent", "beats"} {
-			h.put(name, "@after 1s", func(p *Put) { p.Spec.Retry = rouse.Retry{Attempts: 2, Interval: time.Second, Jitter: -1} })
+			h.put(name, "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Attempts: 2, Interval: time.Second, Jitter: -1} })
 		}
 		time.Sleep(2 * time.Second)
 		fires := map[string]rouse.Fire{}
 		for _, a := range sink.got() {
 			fires[a.Name] = a.Fire
 		}
-		if _, err := h.Report(t.Context(), key("done"), Report{FireID: fires["done"].ID, Token: fires["done"].Token + 1, Outcome: rouse.Outcome{Verdict: rouse.Done}}); err == nil {
+		if _, err := h.Report(t.Context(), key("done"), timers.Report{FireID: fires["done"].ID, Token: fires["done"].Token + 1, Outcome: rouse.Outcome{Verdict: rouse.Done}}); err == nil {
 			t.Error("a report with a wrong token was taken")
 		}
-		if _, err := h.Report(t.Context(), key("done"), Report{FireID: fires["done"].ID, Token: fires["done"].Token, Outcome: rouse.Outcome{Verdict: rouse.Done}}); err != nil {
+		if _, err := h.Report(t.Context(), key("done"), timers.Report{FireID: fires["done"].ID, Token: fires["done"].Token, Outcome: rouse.Outcome{Verdict: rouse.Done}}); err != nil {
 			t.Error(err)
 		}
 		for range 3 {
 			time.Sleep(8 * time.Second)
-			if _, err := h.Report(t.Context(), key("beats"), Report{FireID: fires["beats"].ID, Token: fires["beats"].Token, Outcome: rouse.Outcome{After: 10 * time.Second}}); err != nil {
+			if _, err := h.Report(t.Context(), key("beats"), timers.Report{FireID: fires["beats"].ID, Token: fires["beats"].Token, Outcome: rouse.Outcome{After: 10 * time.Second}}); err != nil {
 				t.Errorf("heartbeat: %v", err)
 			}
 		}
@@ -436,7 +438,7 @@ func TestAnAcceptedFireIsReportedOrTriedAgain(t *testing.T) {
 
 func TestWhatDoesNotFitInMemoryFiresAllTheSame(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h := start(t, mem.New(), &recorder{}, Options{MaxRows: 100, Ahead: 10 * time.Second})
+		h := start(t, mem.New(), &recorder{}, timers.Options{Engine: engine.Options{MaxRows: 100, Ahead: 10 * time.Second}})
 		for i := range 1000 {
 			// Far ones first, so that the window is full of them when the near ones come.
 			h.put("t"+string(rune('0'+i%10))+string(rune('a'+i/10%26))+string(rune('a'+i/260)), "@after "+(9*time.Second-time.Duration(i)*8*time.Millisecond).String())
@@ -471,9 +473,9 @@ func TestAHangingTargetDelaysOnlyItself(t *testing.T) {
 			}
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
-		h := start(t, mem.New(), sink, Options{MaxRows: 200, MaxDeliveries: 100, Grace: time.Second})
+		h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{MaxRows: 200, MaxDeliveries: 100, Grace: time.Second}})
 		for i := range 2000 {
-			h.put("dead"+time.Duration(i).String(), "@after 1s", func(p *Put) { p.Spec.Target = "test:dead" })
+			h.put("dead"+time.Duration(i).String(), "@after 1s", func(p *timers.Put) { p.Spec.Target = "test:dead" })
 		}
 		for i := range 300 {
 			h.put("live"+time.Duration(i).String(), "@after "+(2*time.Second+time.Duration(i)*100*time.Millisecond).String())
@@ -501,15 +503,15 @@ func TestStoppingWaitsForDeliveriesAndARestartFiresNothingTwice(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
-		h := start(t, store, sink, Options{})
+		h := start(t, store, sink, timers.Options{})
 		h.put("flying", "@after 1s")
 		h.put("later", "@after 20s")
 		time.Sleep(2 * time.Second)
 		h.stop()
-		if _, err := h.Put(t.Context(), []Put{{Key: key("x"), Spec: rouse.Spec{Schedule: "@after 1s", Target: "test:a"}}}); err == nil {
+		if _, err := h.Put(t.Context(), []timers.Put{{Key: key("x"), Spec: rouse.Spec{Schedule: "@after 1s", Target: "test:a"}}}); err == nil {
 			t.Error("a stopped engine took a timer")
 		}
-		start(t, store, sink, Options{})
+		start(t, store, sink, timers.Options{})
 		time.Sleep(time.Minute)
 		if got := sink.got(); len(got) != 2 || got[0].Name != "flying" || got[1].Name != "later" {
 			t.Errorf("fires %+v", got)
@@ -524,7 +526,7 @@ func TestDeliveriesThatOutlastTheGraceFireAgainAfterARestart(t *testing.T) {
 			<-ctx.Done()
 			return rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond}
 		}}
-		h := start(t, store, sink, Options{Grace: 2 * time.Second})
+		h := start(t, store, sink, timers.Options{Engine: engine.Options{Grace: 2 * time.Second}})
 		h.put("stuck", "@after 1s")
 		time.Sleep(1500 * time.Millisecond)
 		began := time.Now()
@@ -533,7 +535,7 @@ func TestDeliveriesThatOutlastTheGraceFireAgainAfterARestart(t *testing.T) {
 			t.Errorf("the stop took %v, with a grace of 2 s", d)
 		}
 		sink.answer = nil
-		start(t, store, sink, Options{})
+		start(t, store, sink, timers.Options{})
 		time.Sleep(time.Second)
 		if got := sink.got(); len(got) != 2 || got[1].ID != got[0].ID {
 			t.Errorf("fires %+v", got)
@@ -544,12 +546,12 @@ func TestDeliveriesThatOutlastTheGraceFireAgainAfterARestart(t *testing.T) {
 func TestAfterAnOutageTheLatestOccurrenceFires(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
-		h := start(t, store, &recorder{}, Options{})
+		h := start(t, store, &recorder{}, timers.Options{})
 		h.put("a", "@every 10s")
 		h.stop()
 		time.Sleep(65 * time.Second)
 		sink := &recorder{}
-		h = start(t, store, sink, Options{})
+		h = start(t, store, sink, timers.Options{})
 		time.Sleep(time.Second)
 		got := sink.got()
 		if len(got) != 1 {
@@ -576,17 +578,17 @@ func TestNodesThatHoldShareTheWork(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		sinks := []*recorder{{}, {}}
-		var nodes []*Engine
+		var nodes []*timers.Timers
 		ctx, cancel := context.WithCancel(context.Background())
 		var wg sync.WaitGroup
 		for _, s := range sinks {
-			e := New(store, holding{span: 10 * time.Second}, s, Options{Compile: schedule.Compile, Ahead: 2 * time.Second})
+			e := timers.New(store, holding{span: 10 * time.Second}, s, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Ahead: 2 * time.Second}})
 			wg.Go(func() { _ = e.Run(ctx) })
 			nodes = append(nodes, e)
 		}
 		synctest.Wait()
 		for i := range 100 {
-			res, err := nodes[i%2].Put(ctx, []Put{{Key: key("t" + time.Duration(i).String()), Spec: rouse.Spec{Schedule: "@after " + (10*time.Second + time.Duration(i)*50*time.Millisecond).String(), Target: "test:a"}}})
+			res, err := nodes[i%2].Put(ctx, []timers.Put{{Key: key("t" + time.Duration(i).String()), Spec: rouse.Spec{Schedule: "@after " + (10*time.Second + time.Duration(i)*50*time.Millisecond).String(), Target: "test:a"}}})
 			if err != nil || res[0].Err != nil {
 				t.Fatal(err, res)
 			}
@@ -617,7 +619,7 @@ func TestNodesThatHoldShareTheWork(t *testing.T) {
 func TestAStoreThatFailsMakesTheEngineUnhealthy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := &wire{Shared: mem.New(), rnd: rand.New(rand.NewPCG(1, 1))}
-		h := start(t, w, &recorder{}, Options{Grace: time.Second})
+		h := start(t, w, &recorder{}, timers.Options{Engine: engine.Options{Grace: time.Second}})
 		h.put("a", "@every 1s")
 		time.Sleep(3 * time.Second)
 		if err := h.Healthy(); err != nil {
@@ -648,7 +650,7 @@ func TestARowThatCannotBeReadTakesNoOtherWithIt(t *testing.T) {
 		if _, err := store.Apply(t.Context(), changes); err != nil {
 			t.Fatal(err)
 		}
-		h := start(t, store, &recorder{}, Options{})
+		h := start(t, store, &recorder{}, timers.Options{})
 		time.Sleep(2 * time.Second) // the damaged rows have come off the wheel
 		for i := range 40 {
 			h.put("whole"+time.Duration(i).String(), "@after "+(time.Second+time.Duration(i%20)*time.Millisecond).String())
@@ -679,17 +681,17 @@ func (s fullStore) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.R
 func TestAFullStoreHoldsUpCreatesOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
-		h := start(t, store, &recorder{}, Options{})
+		h := start(t, store, &recorder{}, timers.Options{})
 		for _, name := range []string{"first", "paused", "deleted", "fires"} {
 			h.put(name, "@after 10s")
 		}
 		h.stop()
-		h = start(t, fullStore{store}, &recorder{}, Options{})
+		h = start(t, fullStore{store}, &recorder{}, timers.Options{})
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = h.Pause(t.Context(), key("first"), "", 0) }) // while it is written, the others gather
 		synctest.Wait()
 		wg.Go(func() {
-			res, err := h.Put(t.Context(), []Put{{Key: key("new"), Spec: rouse.Spec{Schedule: "@after 1s", Target: "test:a"}}})
+			res, err := h.Put(t.Context(), []timers.Put{{Key: key("new"), Spec: rouse.Spec{Schedule: "@after 1s", Target: "test:a"}}})
 			if err != nil || res[0].Err != rouse.ErrFull {
 				t.Errorf("create: %+v, %v", res, err)
 			}
@@ -717,7 +719,7 @@ func TestAFullStoreHoldsUpCreatesOnly(t *testing.T) {
 
 func TestAScheduleThatEndsDuringAPauseEndsItsTimer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h := start(t, mem.New(), &recorder{}, Options{})
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		h.put("a", "R3/2000-01-01T00:01:00Z/PT1M")
 		if _, err := h.Pause(t.Context(), key("a"), "", 0); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
 // What evaluating schedules may cost, in steps of rouse.MaxScheduleSteps.
@@ -14,65 +15,9 @@ const (
 	// quickSteps is what the settle loop and the firing loop, which all timers share, spend on one timer. That is enough for what
 	// follows an occurrence of nearly all timers. What takes more is evaluated in turn (evaluations).
 	quickSteps = 64
-	// tiringSteps is after how many steps of one evaluation occurrences are jumped over instead of counted.
-	tiringSteps = 200_000
 	// evaluationSteps is what an evaluation counts as in addition to its steps: compiling a schedule, reading a calendar.
 	evaluationSteps = 200
 )
-
-// meter is a schedule whose looks are counted. With a limit, a look after that many steps finds nothing, and out is set: what came of
-// it is not to be used.
-type meter struct {
-	rouse.Schedule
-	steps, limit int
-	out          bool
-}
-
-func (m *meter) Look(after rouse.Instant, most int) (next rouse.Instant, ok bool, steps int) {
-	if m.limit > 0 {
-		most = min(most, m.limit-m.steps)
-	}
-	if m.out || most <= 0 {
-		m.out = true
-		return 0, false, 0
-	}
-	if metered, is := m.Schedule.(rouse.Metered); is {
-		next, ok, steps = metered.Look(after, most)
-	} else {
-		next, ok, steps = rouse.Look(m.Schedule, after)
-	}
-	if m.steps += steps; m.limit > 0 && m.steps > m.limit {
-		m.out = true
-		return 0, false, 0
-	}
-	return next, ok, steps
-}
-
-func (m *meter) Next(after rouse.Instant) (rouse.Instant, bool) {
-	next, ok, _ := m.Look(after, rouse.MaxScheduleSteps)
-	return next, ok
-}
-
-// Between counts due times where the schedule can do so without a look at each.
-func (m *meter) Between(after, until rouse.Instant) (n uint64, last rouse.Instant, ok bool) {
-	if c, counted := m.Schedule.(rouse.Counted); counted {
-		m.steps++
-		return c.Between(after, until)
-	}
-	return 0, 0, false
-}
-
-// Tired makes a timer jump over what it would count.
-func (m *meter) Tired() bool { return m.steps >= tiringSteps }
-
-// on prepares the meter for another schedule, nil for none.
-func (m *meter) on(s rouse.Schedule) rouse.Schedule {
-	m.Schedule, m.out = s, false
-	if s == nil {
-		return nil
-	}
-	return m
-}
 
 // errLater is returned for what costs more than the settle loop spends on it.
 var errLater = errors.New("to be evaluated in turn")
@@ -200,22 +145,22 @@ func (e *Engine) evaluate(r reported) int {
 	orphan, logged := r.en.orphan, r.en.logged
 	e.mu.Unlock()
 	if t == nil { // a draft is compiled to be read, so that is not done under the mutex
-		if read, err := e.readTimer(&row); err == nil {
+		if read, err := e.opts.Read(&row); err == nil {
 			t = &read
 		} else {
 			t = unreadable(&row)
 		}
 	}
-	m := &meter{}
+	m := &schedulecache.Meter{}
 	c, err := e.change(&r, t, orphan, logged, e.clock.latest(), m)
 	if err != nil {
 		e.opts.Events.failed("settle", err)
 		e.later([]reported{r})
-		return m.steps
+		return m.Steps
 	}
 	r.ready, r.of = &c, row.Revision
 	e.outcomes.add(r)
-	return m.steps
+	return m.Steps
 }
 
 // unreadable stands for the timer of a row that cannot be read.
@@ -226,6 +171,6 @@ func unreadable(row *rouse.Row) *rouse.Timer {
 // misfired reports whether the misfire policy gives up the next occurrence of a timer, or that finding that out costs more than the
 // firing loop spends on it.
 func misfired(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) bool {
-	m := &meter{limit: quickSteps}
-	return t.Misfired(now, m.on(s)) || m.out
+	m := &schedulecache.Meter{Limit: quickSteps}
+	return t.Misfired(now, m.On(s)) || m.Out
 }

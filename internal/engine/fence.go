@@ -16,10 +16,10 @@ import (
 // fenceAhead is how soon an occurrence comes due for an edit to fence it: longer than a commit takes where nothing is wrong.
 const fenceAhead = 5 * time.Second
 
-// contested says whether another node may begin an attempt of a timer, by the version that was read, while this one edits it. stored is its
+// Contested reports whether another node may begin an attempt of a timer, by the version that was read, while this one edits it. stored is its
 // Visible in the store.
-func (e *Engine) contested(t *rouse.Timer, stored rouse.Instant, in hands) bool {
-	if e.others == nil || in.mine || in.until != 0 || t.Paused || t.Token != 0 || t.Key.Fire != "" && !t.Live {
+func (e *Engine) Contested(t *rouse.Timer, stored rouse.Instant, in Hands) bool {
+	if e.others == nil || in.Mine || in.Until != 0 || t.Paused || t.Token != 0 || t.Key.Fire != "" && !t.Live {
 		return false
 	}
 	occ, ok := t.Current()
@@ -33,12 +33,12 @@ func (e *Engine) contested(t *rouse.Timer, stored rouse.Instant, in hands) bool 
 	return due <= e.clock.latest().Add(fenceAhead)
 }
 
-// fence takes a timer over, as contested asks, and returns its revision then; 0 if it has to be judged by what the store has now.
-func (e *Engine) fence(ctx context.Context, t *rouse.Timer, stored rouse.Instant) (revision uint64, err error) {
+// Fence takes a timer over, as Contested asks, and returns its revision then; 0 if it has to be judged by what the store has now.
+func (e *Engine) Fence(ctx context.Context, t *rouse.Timer, stored rouse.Instant) (revision uint64, err error) {
 	occ, _ := t.Current()
 	row := t.Row()
-	w := &write{change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, fence: t.SentAt(occ.Due)}
-	r, err := e.writeOne(ctx, w)
+	w := &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, fence: t.SentAt(occ.Due)}
+	r, err := e.WriteOne(ctx, w)
 	if err != nil || !r.Applied {
 		return 0, err
 	}
@@ -47,29 +47,29 @@ func (e *Engine) fence(ctx context.Context, t *rouse.Timer, stored rouse.Instant
 	}
 	back := row
 	back.Visible = max(stored, w.fence) + 1 // the end of the other node's hold, as an edit leaves it
-	_, err = e.writeOne(ctx, &write{change: rouse.Change{Key: row.Key, If: r.Revision, To: &back}, plain: true})
+	_, err = e.WriteOne(ctx, &Write{Change: rouse.Change{Key: row.Key, If: r.Revision, To: &back}, Plain: true})
 	return 0, err
 }
 
-// fenced is hands of a timer that this node has taken over by a fence: nothing of it was sent by the version before.
-func (e *Engine) fenced(t *rouse.Timer, in hands) hands {
+// Fenced returns the Hands of a timer that this node has taken over by a fence: nothing of it was sent by the version before.
+func (e *Engine) Fenced(t *rouse.Timer, in Hands) Hands {
 	if occ, ok := t.Current(); ok {
 		t.Visible = t.SentAt(occ.Due)
 	}
-	return hands{mine: true, known: true, out: in.out}
+	return Hands{Mine: true, Known: true, Out: in.Out}
 }
 
-// writeOne makes one write.
-func (e *Engine) writeOne(ctx context.Context, w *write) (written, error) {
-	out, err := e.writer.Do(ctx, []*write{w})
+// WriteOne makes one write.
+func (e *Engine) WriteOne(ctx context.Context, w *Write) (Written, error) {
+	out, err := e.writer.Do(ctx, []*Write{w})
 	if err != nil {
-		return written{}, err
+		return Written{}, err
 	}
-	return out[0], out[0].err
+	return out[0], out[0].Err
 }
 
 // tooLate says whether a fence was committed only when its occurrence may have come due. The mutex is held.
-func (e *Engine) tooLate(w *write) bool {
+func (e *Engine) tooLate(w *Write) bool {
 	w.late = w.fence != 0 && w.fence <= e.clock.latest()
 	return w.late
 }

@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -48,12 +50,12 @@ func crossing(t *testing.T, verb, name string, answered bool, takes, early, lag 
 	if name != "owned" {
 		all, none = holding{8 * time.Second, 2}, holding{8 * time.Second, 2}
 	}
-	o := Options{Hold: 8 * time.Second}
+	o := timers.Options{Engine: engine.Options{Hold: 8 * time.Second}}
 	a := join(t, store, all, sink, o)
 	slow := &lagging{Shared: store}
-	o.Scatter = name == "held, scattered"
+	o.Engine.Scatter = name == "held, scattered"
 	b := join(t, slow, none, sink, o)
-	due := a.put("a", "@every 10s", func(p *Put) { p.Spec.Misfire = rouse.MisfireAll }).Due
+	due := a.put("a", "@every 10s", func(p *timers.Put) { p.Spec.Misfire = rouse.MisfireAll }).Due
 	time.Sleep(time.Until(due.Time()) - early)
 	if answered {
 		slow.after.Store(int64(lag))
@@ -86,8 +88,8 @@ func TestAnEditDuringALookAtAnOldVersionTakesNothing(t *testing.T) {
 			store, sink := mem.New(), &recorder{}
 			sink.answers(slowly(3 * time.Second))
 			w := &wire{Shared: store, rnd: newRnd()} // its looks take a while
-			a := join(t, w, holding{8 * time.Second, 2}, sink, Options{Hold: 8 * time.Second})
-			b := join(t, store, holding{8 * time.Second, 2}, sink, Options{Hold: 8 * time.Second})
+			a := join(t, w, holding{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
+			b := join(t, store, holding{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
 			due := a.put("a", "@every 4s").Due
 			time.Sleep(time.Until(due.Time()) - 500*time.Millisecond)
 			edits(t, b, "a")["run"]() // b takes it over

@@ -116,11 +116,11 @@ func (e *Engine) left(ctx context.Context) (waiting bool) {
 
 // keeps returns the writes that bring attempts that are out under holds. What is settling is not out, and is over in a moment. The mutex is
 // held.
-func (e *Engine) keeps(list []*entry) (items []*write) {
+func (e *Engine) keeps(list []*entry) (items []*Write) {
 	for _, en := range list {
 		if en.state == sending && !en.orphan {
 			row := en.row
-			items = append(items, &write{change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, renews: true})
+			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Renews: true})
 			e.swept.kept[row.Bucket] = true
 		}
 	}
@@ -129,7 +129,7 @@ func (e *Engine) keeps(list []*entry) (items []*write) {
 
 // keep makes these writes. One that is refused is of an attempt that was settled meanwhile, or of a timer that was changed: the next
 // look sees which.
-func (e *Engine) keep(ctx context.Context, items []*write) {
+func (e *Engine) keep(ctx context.Context, items []*Write) {
 	if len(items) == 0 {
 		return
 	}
@@ -164,7 +164,7 @@ func (e *Engine) yield(ctx context.Context) {
 				out = append(out, en)
 			}
 		}
-		var items []*write
+		var items []*Write
 		if time.Since(began) >= yieldQuick {
 			items = e.keeps(out)
 		}
@@ -218,4 +218,22 @@ func (e *Engine) ungain(buckets []uint32) {
 		is.of[b] = false
 	}
 	e.grant.Store(&is)
+}
+
+// routed says whether a row is a timer whose target is routed.
+func (e *Engine) routed(row *rouse.Row) bool {
+	if e.opts.Route == nil || row.State == rouse.StateNote {
+		return false
+	}
+	t, err := e.opts.Read(row)
+	if err != nil {
+		return false
+	}
+	_, ok := e.opts.Route(t.Spec.Target)
+	return ok
+}
+
+// bucket hashes a key to its bucket: the same on every node.
+func (e *Engine) bucket(k rouse.Key) uint32 {
+	return rouse.BucketOf(k, e.opts.Buckets)
 }

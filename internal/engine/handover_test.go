@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
 )
@@ -47,7 +49,7 @@ func (p *parade) intn(n int) int {
 
 // marcher is a node of a parade.
 type marcher struct {
-	*Engine
+	*timers.Timers
 	p      *parade
 	name   string
 	wire   *wire
@@ -69,7 +71,7 @@ func (m *marcher) Deliver(_ context.Context, fires []rouse.Fire, settle func(int
 			return // its process is dead
 		}
 		m.p.arrive(m.name, f)
-		knownToSend(m.p.t, m.Engine, m.p.store, m.name, Peer{Grain: m.grain, Claims: m.claims}, &f)
+		knownToSend(m.p.t, m.Timers, m.p.store, m.name, engine.Peer{Grain: m.grain, Claims: m.claims}, &f)
 		if f.Name[:4] == "slow" {
 			time.Sleep(8 * time.Second)
 		} else {
@@ -78,7 +80,7 @@ func (m *marcher) Deliver(_ context.Context, fires []rouse.Fire, settle func(int
 		if m.wire.cut.Load() {
 			return
 		}
-		knownToSend(m.p.t, m.Engine, m.p.store, m.name, Peer{Grain: m.grain, Claims: m.claims}, &f)
+		knownToSend(m.p.t, m.Timers, m.p.store, m.name, engine.Peer{Grain: m.grain, Claims: m.claims}, &f)
 		m.p.answered(f)
 		settle(i, rouse.Outcome{Verdict: rouse.Done})
 	}
@@ -113,9 +115,9 @@ func (p *parade) start(name string) *marcher {
 	w := &wire{Shared: p.store, presence: p.store, rnd: rand.New(rand.NewPCG(uint64(p.intn(1<<30)), 1))}
 	p.mu.Lock()
 	p.begun++
-	m := &marcher{p: p, name: name, wire: w, grain: p.begun % Grains, claims: p.claims}
+	m := &marcher{p: p, name: name, wire: w, grain: p.begun % engine.Grains, claims: p.claims}
 	p.mu.Unlock()
-	m.Engine = New(w, p.strategy(m), m, Options{Compile: schedule.Compile, Buckets: 8, Shared: true, Grain: m.grain})
+	m.Timers = timers.New(w, p.strategy(m), m, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Buckets: 8, Shared: true, Grain: m.grain}})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = m.Run(ctx) }()
@@ -131,8 +133,8 @@ func (p *parade) start(name string) *marcher {
 // put creates timers by way of the nodes in turn.
 func (p *parade) put(nodes []*marcher, prefix string, n int) {
 	for i := range n {
-		put := Put{Key: key(fmt.Sprint(prefix, i)), Mode: CreateOnly, Spec: rouse.Spec{Target: "test:" + prefix, Schedule: "@every 500ms", Overlap: rouse.OverlapSkip}}
-		if _, err := nodes[i%len(nodes)].Put(p.t.Context(), []Put{put}); err != nil {
+		put := timers.Put{Key: key(fmt.Sprint(prefix, i)), Mode: timers.CreateOnly, Spec: rouse.Spec{Target: "test:" + prefix, Schedule: "@every 500ms", Overlap: rouse.OverlapSkip}}
+		if _, err := nodes[i%len(nodes)].Put(p.t.Context(), []timers.Put{put}); err != nil {
 			p.t.Error(err)
 		}
 		time.Sleep(17 * time.Millisecond)
@@ -318,11 +320,11 @@ func TestTheLastOutcomesOfANodeThatStopsAreWritten(t *testing.T) {
 			h.left.Store(2)
 			return rouse.Outcome{Verdict: rouse.Done}
 		}
-		a := join(t, h, seat, mine, Options{})
+		a := join(t, h, seat, mine, timers.Options{})
 		a.put("last", "@after 1s")
 		time.Sleep(1500 * time.Millisecond) // the attempt is out
 		a.stop()
-		join(t, store, newSeat(0, 1), theirs, Options{})
+		join(t, store, newSeat(0, 1), theirs, timers.Options{})
 		time.Sleep(30 * time.Second)
 		if len(mine.got()) != 1 || len(theirs.got()) != 0 {
 			t.Errorf("sent by the node that stopped %v, and by the next one %v", names(mine.got()), names(theirs.got()))

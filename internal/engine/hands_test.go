@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
 )
 
 // slowly answers Done after a while.
 func slowly(d time.Duration) func(context.Context, rouse.Fire) rouse.Outcome {
 	return func(ctx context.Context, _ rouse.Fire) rouse.Outcome {
-		sleep(ctx, d)
+		engine.Sleep(ctx, d)
 		return rouse.Outcome{Verdict: rouse.Done}
 	}
 }
@@ -29,7 +31,7 @@ func inPairs(t *testing.T, f func(t *testing.T, sink *recorder, a, b *house)) {
 				if name == "held" {
 					all, none = holding{8 * time.Second, 2}, holding{8 * time.Second, 2}
 				}
-				o := Options{Hold: 8 * time.Second}
+				o := timers.Options{Engine: engine.Options{Hold: 8 * time.Second}}
 				a := join(t, store, all, sink, o)
 				b := join(t, store, none, sink, o)
 				time.Sleep(time.Second)
@@ -68,7 +70,7 @@ func TestNoEditElsewhereBeginsAnotherAttempt(t *testing.T) {
 		t.Run(verb, func(t *testing.T) {
 			inPairs(t, func(t *testing.T, sink *recorder, a, b *house) {
 				sink.answers(slowly(3 * time.Second))
-				a.put("a", "@every 1m", func(p *Put) { p.Spec.Misfire = rouse.MisfireAll })
+				a.put("a", "@every 1m", func(p *timers.Put) { p.Spec.Misfire = rouse.MisfireAll })
 				time.Sleep(60*time.Second + 200*time.Millisecond) // an attempt is out
 				edits(t, b, "a")[verb]()
 				time.Sleep(1500 * time.Millisecond)
@@ -94,8 +96,8 @@ func TestNoEditElsewhereBeginsAnotherAttempt(t *testing.T) {
 func TestAnEditElsewhereMovesNoDueTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, sink := mem.New(), &recorder{}
-		a := join(t, store, newSeat(0), sink, Options{})
-		b := join(t, store, newSeat(1), sink, Options{})
+		a := join(t, store, newSeat(0), sink, timers.Options{})
+		b := join(t, store, newSeat(1), sink, timers.Options{})
 		began := time.Now()
 		name := inBucket(1, 1)[0]
 		a.put(name, "@every 3s") // a holds it: in the store it is visible when the hold ends
@@ -114,8 +116,8 @@ func TestWhoHoldsARowGoesOnAfterAnEditElsewhere(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, sink := mem.New(), &recorder{}
 		w := &wire{Shared: store, rnd: newRnd()} // its looks take a while
-		a := join(t, w, holding{8 * time.Second, 2}, sink, Options{Hold: 8 * time.Second})
-		b := join(t, store, holding{8 * time.Second, 2}, sink, Options{Hold: 8 * time.Second})
+		a := join(t, w, holding{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
+		b := join(t, store, holding{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
 		due := a.put("a", "@every 1500ms").Due
 		time.Sleep(time.Until(due.Time()) + time.Millisecond) // it has come due, and is not sent yet
 		edits(t, b, "a")["skip"]()
@@ -176,7 +178,7 @@ func TestTheEndOfAPauseSendsNothingTwice(t *testing.T) {
 		store, sink := mem.New(), &recorder{answer: slowly(3 * time.Second)}
 		var nodes []*house
 		for range 3 {
-			nodes = append(nodes, join(t, store, holding{8 * time.Second, 2}, sink, Options{Hold: 8 * time.Second}))
+			nodes = append(nodes, join(t, store, holding{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}}))
 		}
 		nodes[0].put("a", "@every 1h")
 		if _, err := nodes[1].Pause(t.Context(), key("a"), "", rouse.Reached(time.Now().Add(1500*time.Millisecond))); err != nil {
@@ -200,7 +202,7 @@ func TestAHeartbeatElsewhereMovesTheDeadline(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		for range 6 {
 			fire := sink.got()[0]
-			if _, err := b.Report(t.Context(), key("a"), Report{FireID: fire.ID, Token: fire.Token, Outcome: rouse.Outcome{After: 60 * time.Second}}); err != nil {
+			if _, err := b.Report(t.Context(), key("a"), timers.Report{FireID: fire.ID, Token: fire.Token, Outcome: rouse.Outcome{After: 60 * time.Second}}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(5 * time.Second)
@@ -238,36 +240,4 @@ func TestAThrottleHoldsOnAllNodes(t *testing.T) {
 			}))
 		}
 	})
-}
-
-func TestWhatANodeStillHolds(t *testing.T) {
-	e := New(mem.New(), holding{8 * time.Second, 2}, &recorder{}, Options{Shared: true})
-	held := time.Now()
-	due := rouse.Reached(held)
-	of := func(edit func(*rouse.Timer)) rouse.Row {
-		tm := rouse.Timer{Key: key("a"), Generation: 1, Revision: 5, Due: due, Spec: rouse.Spec{Schedule: "@every 1m", Target: "test:a"}}
-		edit(&tm)
-		return tm.Row()
-	}
-	was := &entry{row: of(func(tm *rouse.Timer) { tm.Visible, tm.Revision = due, 4 }), held: held, hidden: due + 8000,
-		occ: rouse.Occurrence{Due: due, Attempt: 1}}
-	for name, c := range map[string]struct {
-		row  rouse.Row
-		mine bool
-	}{
-		"left alone":               {of(func(tm *rouse.Timer) { tm.Visible = due + 8001 }), true},
-		"left alone twice":         {of(func(tm *rouse.Timer) { tm.Visible = due + 8002 }), true},
-		"another hold's end":       {of(func(tm *rouse.Timer) { tm.Visible = due + 8000 }), false},
-		"a later one":              {of(func(tm *rouse.Timer) { tm.Visible = due + 8004 }), false},
-		"another generation":       {of(func(tm *rouse.Timer) { tm.Visible, tm.Generation = due+8001, 2 }), false},
-		"another occurrence":       {of(func(tm *rouse.Timer) { tm.Visible, tm.Due = due+8001, due+1 }), false},
-		"a run before it":          {of(func(tm *rouse.Timer) { tm.Visible, tm.Runs = due+8001, []rouse.Instant{due + 1} }), false},
-		"another attempt":          {of(func(tm *rouse.Timer) { tm.Visible, tm.Attempts = due+8001, 1 }), false},
-		"nothing that can be sent": {of(func(tm *rouse.Timer) { tm.Visible, tm.Paused = due+8001, true }), false},
-	} {
-		got := e.heldOn(was, &c.row)
-		if c.mine != got.Equal(held) || c.mine != (c.row.Visible == due) {
-			t.Errorf("%s: held until %v, visible %v", name, got, c.row.Visible)
-		}
-	}
 }

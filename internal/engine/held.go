@@ -39,23 +39,23 @@ func (e *Engine) enough() time.Duration { return e.opts.Hold * 3 / 10 }
 
 // holdWrites returns the change of a write as the store is to see it, with its rows held where that is this node's to do, and
 // notes until when by the monotonic clock.
-func (e *Engine) holdWrites(w *write, h *grant, asked time.Time, full bool) rouse.Change {
-	c := w.change
+func (e *Engine) holdWrites(w *Write, h *grant, asked time.Time, full bool) rouse.Change {
+	c := w.Change
 	w.held, w.alsoHeld = time.Time{}, nil
 	keeps := !full && (!e.opts.Scatter || w.settles != nil)
-	if w.plain || c.To == nil && len(c.Also) == 0 || !keeps && !w.renews && w.fence == 0 {
+	if w.Plain || c.To == nil && len(c.Also) == 0 || !keeps && !w.Renews && w.fence == 0 {
 		return c
 	}
 	if c.To != nil && !e.handsBack(w, h) {
-		to, until, ok := e.holdRow(c.To, w.renews, h, asked)
+		to, until, ok := e.holdRow(c.To, w.Renews, h, asked)
 		switch {
-		case ok && (keeps || w.renews):
+		case ok && (keeps || w.Renews):
 			c.To, w.held, w.hidden = to, until, to.Visible
 		case w.fence != 0: // it is hidden until the edit is written, and not kept
 			c.To, _, w.aside = e.holdRow(c.To, true, h, asked)
 		}
 	}
-	if !keeps && !w.renews {
+	if !keeps && !w.Renews {
 		return c
 	}
 	for i := range c.Also {
@@ -74,8 +74,8 @@ func (e *Engine) holdWrites(w *write, h *grant, asked time.Time, full bool) rous
 
 // handsBack says whether what comes after an attempt is left to the owner of the bucket, who has time to find it. So a timer that recurs
 // does not stay with the node that took the call, and its load is where its bucket is.
-func (e *Engine) handsBack(w *write, h *grant) bool {
-	return w.settles != nil && !w.renews && h.span == 0 && w.change.To.Visible >= e.clock.latest().Add(e.opts.Poll*9/10)
+func (e *Engine) handsBack(w *Write, h *grant) bool {
+	return w.settles != nil && !w.Renews && h.span == 0 && w.Change.To.Visible >= e.clock.latest().Add(e.opts.Poll*9/10)
 }
 
 // holdRow returns a row as it is held, and until when.
@@ -117,7 +117,7 @@ func (e *Engine) renewLoop(ctx context.Context) {
 
 // renew writes renewals. A row that another node has changed meanwhile is read, so that the next renewal in its time is of the new
 // version: as long as its attempt is out, it goes on being held.
-func (e *Engine) renew(ctx context.Context, items []*write) error {
+func (e *Engine) renew(ctx context.Context, items []*Write) error {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.Hold)
 	defer cancel()
 	results, err := e.writer.Do(ctx, items)
@@ -126,8 +126,8 @@ func (e *Engine) renew(ctx context.Context, items []*write) error {
 	}
 	var keys []rouse.Key
 	for i, r := range results {
-		if !r.Applied && r.err == nil {
-			keys = append(keys, items[i].change.Key)
+		if !r.Applied && r.Err == nil {
+			keys = append(keys, items[i].Change.Key)
 		}
 	}
 	if len(keys) == 0 {
@@ -149,24 +149,24 @@ func (e *Engine) renew(ctx context.Context, items []*write) error {
 	return nil
 }
 
-func (e *Engine) renewals(now time.Time) (items []*write) {
+func (e *Engine) renewals(now time.Time) (items []*Write) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, en := range e.window.entries {
 		if en.state == sending && !en.orphan && !en.held.IsZero() && en.held.Sub(now) < e.opts.Hold*45/100 {
 			row := en.row
-			items = append(items, &write{change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, renews: true})
+			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Renews: true})
 		}
 	}
 	return items
 }
 
-// hands says in whose hands a row is that an edit has read.
-type hands struct {
-	mine  bool          // in this node's: no other may be sending it
-	out   bool          // an attempt is out here, under a hold, which has to go on
-	known bool          // its timer's Visible is when it needs attention, not the end of another node's hold
-	until rouse.Instant // until just before then another node may hold it, and send what it is at; 0 if none does
+// Hands reports in whose hands a row is that an edit has read.
+type Hands struct {
+	Mine  bool          // in this node's: no other may be sending it
+	Out   bool          // an attempt is out here, under a hold, which has to go on
+	Known bool          // its timer's Visible is when it needs attention, not the end of another node's hold
+	Until rouse.Instant // until just before then another node may hold it, and send what it is at; 0 if none does
 }
 
 // The end of a hold tells whose it is: a node ends those that it writes at times of its own, its grain, and an edit that leaves another's
@@ -182,48 +182,48 @@ func (e *Engine) ownEnd(at rouse.Instant) rouse.Instant {
 	return (at-e.grain+holdGrain-1)/holdGrain*holdGrain + e.grain
 }
 
-// hands finds out in whose hands a timer is that was read from the store, and gives it the Visible that it really has, as far as that
+// Hands finds out in whose hands a timer is that was read from the store, and gives it the Visible that it really has, as far as that
 // can be known: in the store it may be the end of a hold.
-func (e *Engine) hands(t *rouse.Timer) (h hands) {
+func (e *Engine) Hands(t *rouse.Timer) (h Hands) {
 	e.mu.Lock()
 	if en := e.window.entries[t.Key]; en != nil && en.row.Revision == t.Revision {
-		t.Visible, h.known = en.row.Visible, !en.held.IsZero()
-		h.mine = !e.lost(en, time.Now()) && (h.known || en.row.Visible <= e.Now())
+		t.Visible, h.Known = en.row.Visible, !en.held.IsZero()
+		h.Mine = !e.lost(en, time.Now()) && (h.Known || en.row.Visible <= e.Now())
 	}
 	// One that is out here by an older version is this node's; one that is only looked at is not, as the look may find it changed.
 	if en := e.window.entries[t.Key]; en != nil && en.busy() && en.row.Generation == t.Generation && (en.passed || en.row.Revision == t.Revision) {
-		h.mine, h.out = true, !en.held.IsZero()
+		h.Mine, h.Out = true, !en.held.IsZero()
 	}
 	e.mu.Unlock()
-	if h.mine || e.others == nil {
-		return hands{mine: true, known: true, out: h.out}
+	if h.Mine || e.others == nil {
+		return Hands{Mine: true, Known: true, Out: h.Out}
 	}
 	occ, ok := t.Current()
 	switch {
 	case t.Token != 0: // no attempt is out: its receiver reports
-	case e.mayBeOut(t):
-		h.until = e.outUntil(t)
+	case e.MayBeOut(t):
+		h.Until = e.outUntil(t)
 		if !t.Paused || len(t.Runs) > 0 {
 			longest := e.clock.latest().Add(e.opts.Hold) + holdGrain // what is later was put off by more than a hold
-			h.until = max(h.until, min(t.Visible+1, longest))
+			h.Until = max(h.Until, min(t.Visible+1, longest))
 		}
 	case t.Paused && t.Until != 0:
-		t.Visible, h.known = min(t.Visible, t.Until), true
+		t.Visible, h.Known = min(t.Visible, t.Until), true
 	case ok && !t.Paused:
-		t.Visible, h.known = min(t.Visible, t.SentAt(occ.Due)), true
+		t.Visible, h.Known = min(t.Visible, t.SentAt(occ.Due)), true
 	}
 	return h
 }
 
-// fit lets a change of a row leave alone what is in another node's hands: an attempt may be out there, which none is to begin beside.
+// Fit lets a change of a row leave alone what is in another node's hands: an attempt may be out there, which none is to begin beside.
 // It says whether this node may not keep the row.
-func (e *Engine) fit(was, to *rouse.Timer, in hands) (plain bool) {
+func (e *Engine) Fit(was, to *rouse.Timer, in Hands) (plain bool) {
 	switch {
-	case in.mine || to.Visible == rouse.Never:
+	case in.Mine || to.Visible == rouse.Never:
 		return false
-	case in.until == 0:
-		return to.Visible == was.Visible && !in.known
+	case in.Until == 0:
+		return to.Visible == was.Visible && !in.Known
 	}
-	to.Visible = max(to.Visible, in.until)
+	to.Visible = max(to.Visible, in.Until)
 	return true
 }

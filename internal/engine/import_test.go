@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"reflect"
@@ -13,6 +13,8 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
 )
@@ -155,19 +157,19 @@ func TestImportIsTheInverseOfExport(t *testing.T) {
 					rt.Fatal(err)
 				}
 			}
-			was := listed(rt, New(from, nil, always(time.Hour, rouse.Outcome{}), Options{Compile: schedule.Compile}))
+			was := listed(rt, timers.New(from, nil, always(time.Hour, rouse.Outcome{}), timers.Options{Compile: schedule.Compile}))
 			if len(was) != len(rows) {
 				rt.Fatalf("%d of %d rows are listed", len(was), len(rows))
 			}
-			timers := make([]rouse.Timer, len(was))
+			exported := make([]rouse.Timer, len(was))
 			for i := range was {
 				fieldsOf(reflect.ValueOf(was[i]), "", drawn)
-				timers[i] = form(rt, &was[i])
+				exported[i] = form(rt, &was[i])
 			}
-			h := begin(rt, to, always(time.Hour, rouse.Outcome{Verdict: rouse.Done}), Options{DeadAge: -1})
+			h := begin(rt, to, always(time.Hour, rouse.Outcome{Verdict: rouse.Done}), timers.Options{Engine: engine.Options{DeadAge: -1}})
 			defer h.stop()
 			time.Sleep(time.Millisecond)
-			results, err := h.Import(rt.Context(), timers, CreateOnly)
+			results, err := h.Import(rt.Context(), exported, timers.CreateOnly)
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -176,7 +178,7 @@ func TestImportIsTheInverseOfExport(t *testing.T) {
 					rt.Fatalf("%+v: %v", was[i], results[i].Err)
 				}
 			}
-			is := listed(rt, h.Engine)
+			is := listed(rt, h.Timers)
 			for i := range is {
 				for _, tm := range []*rouse.Timer{&was[i], &is[i]} {
 					tm.Bucket, tm.Revision, tm.Visible = 0, 0, 0
@@ -257,7 +259,7 @@ func fieldsOf(v reflect.Value, path string, set map[string]bool) {
 	}
 }
 
-func listed(t *testing.T, e *Engine) []rouse.Timer {
+func listed(t *testing.T, e *timers.Timers) []rouse.Timer {
 	t.Helper()
 	every := append(slices.Clone(rouse.ListedStates), rouse.StateFiring, rouse.StateDead)
 	timers, _, err := e.List(t.Context(), rouse.Query{Namespace: "ns", States: every, Limit: 100})

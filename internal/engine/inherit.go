@@ -36,7 +36,7 @@ func (e *Engine) Inherit(ctx context.Context, grain int, among func(bucket uint3
 	if e.others == nil || grain == 0 || grain == e.grainNumber() {
 		return nil
 	}
-	if err := e.awake(ctx); err != nil {
+	if err := e.Ready(ctx); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -91,10 +91,10 @@ func (e *Engine) uncoverAll(ctx context.Context, grain int, buckets []uint32) er
 		if err != nil {
 			return err
 		}
-		var items []*write
+		var items []*Write
 		for i := range batch.Rows {
 			if row := &batch.Rows[i]; grainOf(row.Visible) == grain && e.uncover(row, span) {
-				items = append(items, &write{change: rouse.Change{Key: row.Key, If: row.Revision, To: row}})
+				items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: row}})
 			}
 		}
 		if len(items) > 0 {
@@ -117,7 +117,7 @@ func (e *Engine) uncover(row *rouse.Row, span time.Duration) bool {
 	if row.Key.Fire != "" && row.State == rouse.StateDead {
 		return false
 	}
-	t, err := e.readTimer(row)
+	t, err := e.opts.Read(row)
 	if err != nil || t.Paused || t.Attempts != 0 || t.Token != 0 {
 		return false
 	}

@@ -123,7 +123,7 @@ func (e *Engine) homeless(ctx context.Context) (n int, err error) {
 	}
 	of := map[string]int{}
 	for i := range batch.Rows {
-		if ns := batch.Rows[i].Key.Namespace; e.unclaimed(ns) {
+		if ns := batch.Rows[i].Key.Namespace; e.Unclaimed(ns) {
 			of[ns]++
 			n++
 		}

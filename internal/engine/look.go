@@ -25,7 +25,7 @@ func (en *entry) lookedAt(asked time.Time, store rouse.Instant) {
 
 // unchanged takes out what another node changed, or may fire by now: it looks at the rows' revisions once more after they came due
 // and just before they are sent. What was deleted or replaced before it came due is seen by that look, and what is deleted
-// later is told that an attempt may be out (mayBeOut): so no attempt starts after a delete that said that none was.
+// later is told that an attempt may be out (MayBeOut): so no attempt starts after a delete that said that none was.
 func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
 	revisions, err := e.revisionsOf(taken)
 	if err != nil {
@@ -180,7 +180,7 @@ func (e *Engine) mayReturn(was *entry, row *rouse.Row) bool {
 	if !time.Now().Before(was.held) || row.Visible <= e.Now() || row.Generation != was.row.Generation {
 		return false
 	}
-	t, err := e.readTimer(row)
+	t, err := e.opts.Read(row)
 	if err != nil || t.Attempts != 0 {
 		return false
 	}
@@ -200,12 +200,12 @@ func (e *Engine) lookLater(was *entry, now rouse.Instant) {
 }
 
 // heldOn returns until when this node holds a row that another node has changed, and gives it the Visible that it really has: an edit
-// leaves the hold of an occurrence alone that may be out (fit). It is zero if this node's hold is over.
+// leaves the hold of an occurrence alone that may be out (Fit). It is zero if this node's hold is over.
 func (e *Engine) heldOn(was *entry, row *rouse.Row) (held time.Time) {
 	if was.held.IsZero() || row.Visible <= was.hidden || row.Visible > was.hidden+maxEdits || row.Generation != was.row.Generation {
 		return held
 	}
-	t, err := e.readTimer(row)
+	t, err := e.opts.Read(row)
 	if err != nil {
 		return held
 	}
@@ -223,8 +223,8 @@ func (e *Engine) heldOn(was *entry, row *rouse.Row) (held time.Time) {
 	return was.held
 }
 
-// mayBeOut says whether an attempt of the occurrence that a timer is at may be out with another node: one that has come due may.
-func (e *Engine) mayBeOut(t *rouse.Timer) bool {
+// MayBeOut reports whether an attempt of the occurrence that a timer is at may be out with another node: one that has come due may.
+func (e *Engine) MayBeOut(t *rouse.Timer) bool {
 	if e.others == nil {
 		return false
 	}

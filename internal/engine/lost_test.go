@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -38,7 +40,7 @@ func TestWhatCameDueWhileOwnershipWasInDoubtIsSentWhenItIsNot(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, sink, s := &counting{Shared: mem.New()}, &recorder{}, newSeat(0, 1)
 		s.until = time.Now().Add(5 * time.Second)
-		a := join(t, store, s, sink, Options{})
+		a := join(t, store, s, sink, timers.Options{})
 		a.put("a", "@after 6s")
 		time.Sleep(4 * time.Second)
 		store.slow.Store(int64(3 * time.Second)) // the node does not hear in time that its leases were renewed
@@ -62,7 +64,7 @@ func TestWhatANodeHeldIsItsOwnWhenItGetsTheBucket(t *testing.T) {
 				return rouse.Outcome{Verdict: rouse.Done}
 			}}
 		s := newSeat(0)
-		a := join(t, mem.New(), s, sink, Options{})
+		a := join(t, mem.New(), s, sink, timers.Options{})
 		list := inBucket(1, 2)
 		a.put(list[0], "@after 1s")
 		a.put(list[1], "@after 2s") // waits behind it in its lane until its hold is over
@@ -78,21 +80,21 @@ func TestWhatANodeHeldIsItsOwnWhenItGetsTheBucket(t *testing.T) {
 }
 
 func TestAHoldGoesOnWhateverElseIs(t *testing.T) {
-	for name, o := range map[string]Options{"memory is full": {MaxRows: 4}, "what clients write is scattered": {Scatter: true}} {
+	for name, o := range map[string]timers.Options{"memory is full": {Engine: engine.Options{MaxRows: 4}}, "what clients write is scattered": {Engine: engine.Options{Scatter: true}}} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				store, sink := mem.New(), &recorder{answer: slowly(40 * time.Second)}
-				o.Hold, o.Grace = 8*time.Second, time.Minute
-				none := join(t, store, newSeat(), &recorder{}, Options{Scatter: true})
+				o.Engine.Hold, o.Engine.Grace = 8*time.Second, time.Minute
+				none := join(t, store, newSeat(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
 				a := join(t, store, holding{8 * time.Second, 2}, sink, o)
-				none.put("a", "@after 1s", func(p *Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
+				none.put("a", "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
 				time.Sleep(3 * time.Second) // an attempt is out
 				for _, name := range []string{"b", "c", "d", "e"} {
-					a.put(name, "@after 1500ms", func(p *Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
+					a.put(name, "@after 1500ms", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
 				}
 				time.Sleep(3 * time.Second)
 				edits(t, a, "a")["run"]()
-				join(t, store, holding{8 * time.Second, 2}, sink, Options{Hold: 8 * time.Second})
+				join(t, store, holding{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
 				time.Sleep(30 * time.Second)
 				n := 0
 				for _, f := range sink.got() {
@@ -111,10 +113,10 @@ func TestAHoldGoesOnWhateverElseIs(t *testing.T) {
 func TestAnAttemptOutlivesItsHoldAndAnEdit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, sink := mem.New(), &recorder{answer: slowly(40 * time.Second)}
-		o := Options{Hold: 8 * time.Second, Grace: time.Minute}
+		o := timers.Options{Engine: engine.Options{Hold: 8 * time.Second, Grace: time.Minute}}
 		a := join(t, store, holding{8 * time.Second, 2}, sink, o)
 		b := join(t, store, holding{8 * time.Second, 2}, sink, o)
-		a.put("a", "@every 1h", func(p *Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
+		a.put("a", "@every 1h", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
 		edits(t, a, "a")["run"]()
 		for range 4 {
 			time.Sleep(9 * time.Second)
@@ -131,8 +133,8 @@ func TestWhatOthersWriteIsFoundAfterTheClockWentBack(t *testing.T) {
 		var skew atomic.Int64
 		store := mem.NewWithClock(func() time.Time { return time.Now().Add(time.Duration(skew.Load())) })
 		sink := &recorder{}
-		a := join(t, store, newSeat(), &recorder{}, Options{Scatter: true})
-		join(t, store, newSeat(0, 1), sink, Options{})
+		a := join(t, store, newSeat(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
+		join(t, store, newSeat(0, 1), sink, timers.Options{})
 		time.Sleep(7500 * time.Millisecond) // not just when the owner reads on
 		skew.Store(int64(-time.Hour))
 		time.Sleep(5 * time.Second)
@@ -147,12 +149,10 @@ func TestWhatOthersWriteIsFoundAfterTheClockWentBack(t *testing.T) {
 func TestARowThatMemoryHasLostIsFound(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := &recorder{}
-		a := join(t, mem.New(), newSeat(0, 1), sink, Options{})
+		a := join(t, mem.New(), newSeat(0, 1), sink, timers.Options{})
 		a.put("a", "@after 3s")
 		time.Sleep(2 * time.Second)
-		a.mu.Lock()
-		a.window.drop(a.window.entries[key("a")])
-		a.mu.Unlock()
+		a.DropRow(key("a"))
 		time.Sleep(3 * time.Minute)
 		if n := len(sink.got()); n != 1 || a.Violations().Total != 1 {
 			t.Errorf("%d fires, %+v", n, a.Violations())
@@ -169,10 +169,10 @@ func TestNothingIsSentNearTheEndOfItsHold(t *testing.T) {
 			if left := time.Until(rows[0].Visible.Time()); err != nil || left < 2*time.Second {
 				t.Errorf("%s is sent %v before its hold ends: %v", f.Name, left, err)
 			}
-			sleep(ctx, 3500*time.Millisecond)
+			engine.Sleep(ctx, 3500*time.Millisecond)
 			return rouse.Outcome{Verdict: rouse.Done}
 		})
-		a := join(t, store, holding{8 * time.Second, 2}, sink, Options{Hold: 8 * time.Second})
+		a := join(t, store, holding{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
 			a.put(name, "@after 1s")
 		}
@@ -186,8 +186,8 @@ func TestNothingIsSentNearTheEndOfItsHold(t *testing.T) {
 func TestHeldRowsStayInAFullMemory(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, sink := mem.New(), &recorder{}
-		a := join(t, store, newSeat(0), sink, Options{MaxRows: 8})
-		join(t, store, newSeat(1), sink, Options{})
+		a := join(t, store, newSeat(0), sink, timers.Options{Engine: engine.Options{MaxRows: 8}})
+		join(t, store, newSeat(1), sink, timers.Options{})
 		for i, name := range inBucket(1, 14) {
 			a.put(name, []string{"@after 15s", "@after 5s"}[i/7])
 		}
@@ -201,10 +201,10 @@ func TestHeldRowsStayInAFullMemory(t *testing.T) {
 func TestClaimsComeNoFasterAfterAFailure(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &counting{Shared: mem.New()}
-		a := join(t, store, holding{8 * time.Second, 2}, &recorder{}, Options{Hold: 8 * time.Second})
+		a := join(t, store, holding{8 * time.Second, 2}, &recorder{}, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
 		store.pass.Store(0)
 		store.fail.Store(1)
-		if _, err := a.Put(t.Context(), []Put{{Key: key("a"), Spec: rouse.Spec{Schedule: "@after 1h", Target: "test:a"}}}); err == nil {
+		if _, err := a.Put(t.Context(), []timers.Put{{Key: key("a"), Spec: rouse.Spec{Schedule: "@after 1h", Target: "test:a"}}}); err == nil {
 			t.Fatal("a put that failed was acknowledged")
 		}
 		time.Sleep(5 * time.Second)
@@ -222,7 +222,7 @@ func TestClaimsComeNoFasterAfterAFailure(t *testing.T) {
 func TestANodeThatWasGrantedNothingFiresNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, sink, s := mem.New(), &recorder{}, newSeat()
-		a := join(t, store, s, sink, Options{})
+		a := join(t, store, s, sink, timers.Options{})
 		a.put("a", "@after 1s")
 		time.Sleep(10 * time.Second)
 		if n := len(sink.got()); n != 0 {
@@ -251,7 +251,7 @@ func someWritten(t *testing.T, commits int) {
 			<-release
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
-		a := join(t, store, newSeat(0, 1), sink, Options{MaxCommit: 2})
+		a := join(t, store, newSeat(0, 1), sink, timers.Options{Engine: engine.Options{MaxCommit: 2}})
 		list := append(inBucket(0, 4), inBucket(1, 4)...)
 		for _, name := range list {
 			a.put(name, "@every 4s") // the next one is in memory, too
@@ -268,19 +268,7 @@ func someWritten(t *testing.T, commits int) {
 		if err != nil || len(page.Records) != 4*len(list) {
 			t.Errorf("%d records, %v", len(page.Records), err)
 		}
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		rows, slots := 0, 0
-		for _, en := range a.window.entries {
-			if en.state == waiting {
-				rows++
-			}
-		}
-		for _, en := range a.window.slots {
-			if en != nil {
-				slots++
-			}
-		}
+		rows, slots := a.WheelRows()
 		if rows != slots {
 			t.Errorf("%d rows wait on the wheel in %d places", rows, slots)
 		}
@@ -298,8 +286,8 @@ func TestADeadlineEndsWhatHasBegun(t *testing.T) {
 			return rouse.Outcome{Verdict: rouse.Deferred}
 		}}
 		store := &counting{Shared: mem.New()}
-		h := start(t, store, sink, Options{})
-		h.put("a", "@after 1s", func(p *Put) { p.Spec.Deadline = 10 * time.Second })
+		h := start(t, store, sink, timers.Options{})
+		h.put("a", "@after 1s", func(p *timers.Put) { p.Spec.Deadline = 10 * time.Second })
 		time.Sleep(1500 * time.Millisecond)
 		if _, err := h.Pause(t.Context(), key("a"), "", 0); err != nil {
 			t.Fatal(err) // while an attempt is out, which then says that it was none

@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -97,7 +99,7 @@ func TestAPartOfTheStoreThatIsAwayDelaysOnlyItsOwn(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				store := &halves{Shared: mem.New()}
 				sink := &recorder{}
-				h := join(t, store, strategy(), sink, Options{})
+				h := join(t, store, strategy(), sink, timers.Options{})
 				for i := range 10 { // some in memory when the part goes away, some not
 					for half := 1; half <= 2; half++ {
 						h.put(fmt.Sprintf("t%d-%d", i, half), fmt.Sprintf("@after %ds", 1+6*i))
@@ -106,7 +108,7 @@ func TestAPartOfTheStoreThatIsAwayDelaysOnlyItsOwn(t *testing.T) {
 				}
 				sink.answers(func(ctx context.Context, f rouse.Fire) rouse.Outcome {
 					if strings.HasPrefix(f.Name, "slow") {
-						_ = sleep(ctx, time.Second)
+						_ = engine.Sleep(ctx, time.Second)
 					}
 					return rouse.Outcome{Verdict: rouse.Done}
 				})
@@ -119,14 +121,14 @@ func TestAPartOfTheStoreThatIsAwayDelaysOnlyItsOwn(t *testing.T) {
 					t.Errorf("health: %v", err)
 				}
 				h.put("new-1", "@after 1s")
-				if results, err := h.Put(t.Context(), []Put{{Key: key("new-2"), Spec: rouse.Spec{Schedule: "@after 1s", Target: "test:a"}}}); err == nil && results[0].Err == nil {
+				if results, err := h.Put(t.Context(), []timers.Put{{Key: key("new-2"), Spec: rouse.Spec{Schedule: "@after 1s", Target: "test:a"}}}); err == nil && results[0].Err == nil {
 					t.Error("a create in the part that is away was acknowledged")
 				}
 				time.Sleep(58 * time.Second)
 				back := time.Now()
 				for _, a := range sink.got() {
 					late := a.at.Sub(a.Due.Time())
-					if second(rouse.Key{Name: a.Name}) && a.at.After(gone.Add(recently)) {
+					if second(rouse.Key{Name: a.Name}) && a.at.After(gone.Add(engine.Recently)) {
 						t.Errorf("%s was sent while nothing is known of it", a.Name)
 					}
 					if !second(rouse.Key{Name: a.Name}) && late > 100*time.Millisecond {

@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
 )
@@ -38,7 +40,10 @@ func (s *seat) give(buckets ...uint32) {
 	s.mu.Lock()
 	s.buckets = buckets
 	s.mu.Unlock()
-	signal(s.changed)
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
 }
 
 func (s *seat) Run(ctx context.Context)  { <-ctx.Done() }
@@ -63,11 +68,11 @@ func (s *seat) gone() []uint32 {
 }
 
 // join starts a node on a store that others use too.
-func join(t *testing.T, store rouse.Store, strategy rouse.Strategy, sink *recorder, o Options) *house {
+func join(t *testing.T, store rouse.Store, strategy rouse.Strategy, sink *recorder, o timers.Options) *house {
 	t.Helper()
-	o.Shared, o.Buckets = true, 2
+	o.Engine.Shared, o.Engine.Buckets = true, 2
 	o.Compile = schedule.Compile
-	e := New(store, strategy, sink, o)
+	e := timers.New(store, strategy, sink, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx) }()
@@ -75,7 +80,7 @@ func join(t *testing.T, store rouse.Store, strategy rouse.Strategy, sink *record
 		t.Fatal(err)
 	}
 	time.Sleep(time.Millisecond) // it has its first grant
-	h := &house{Engine: e, t: t, store: store, sink: sink}
+	h := &house{Timers: e, t: t, store: store, sink: sink}
 	var once sync.Once
 	h.stop = func() {
 		once.Do(func() {
@@ -91,9 +96,8 @@ func join(t *testing.T, store rouse.Store, strategy rouse.Strategy, sink *record
 
 // inBucket returns names of timers that are in a bucket of two.
 func inBucket(bucket uint32, n int) (names []string) {
-	e := &Engine{opts: Options{Buckets: 2}}
 	for i := 0; len(names) < n; i++ {
-		if name := "t" + string(rune('a'+i%26)) + string(rune('a'+i/26)); e.bucket(key(name)) == bucket {
+		if name := "t" + string(rune('a'+i%26)) + string(rune('a'+i/26)); rouse.BucketOf(key(name), 2) == bucket {
 			names = append(names, name)
 		}
 	}
@@ -112,8 +116,8 @@ func TestANodeKeepsWhatItWritesOfAnothersBucket(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		mine, theirs := &recorder{}, &recorder{}
-		a := join(t, store, newSeat(0), mine, Options{})
-		join(t, store, newSeat(1), theirs, Options{})
+		a := join(t, store, newSeat(0), mine, timers.Options{})
+		join(t, store, newSeat(1), theirs, timers.Options{})
 		began := time.Now()
 		name := inBucket(1, 1)[0]
 		a.put(name, "@after 2s")
@@ -136,14 +140,14 @@ func TestANodeKeepsWhatItWritesOfAnothersBucket(t *testing.T) {
 func TestRoutedTimersAreFiredByOneNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
-		o := Options{Route: func(target string) (string, bool) { return target, target == "test:one" || target == "test:two" }}
+		o := timers.Options{Engine: engine.Options{Route: func(target string) (string, bool) { return target, target == "test:one" || target == "test:two" }}}
 		sinks := []*recorder{{}, {}}
 		nodes := []*house{join(t, store, newSeat(0), sinks[0], o), join(t, store, newSeat(1), sinks[1], o)}
 		want := [2]int{}
 		for _, target := range []string{"test:one", "test:two"} {
 			want[rouse.BucketOf(rouse.Key{Name: target}, 2)] += 40
 			for i := range 40 {
-				nodes[i/2%2].put(fmt.Sprint(target, i), []string{"@after 0s", "@after 3s"}[i%2], func(p *Put) { p.Spec.Target = target })
+				nodes[i/2%2].put(fmt.Sprint(target, i), []string{"@after 0s", "@after 3s"}[i%2], func(p *timers.Put) { p.Spec.Target = target })
 			}
 		}
 		time.Sleep(10 * time.Second)
@@ -160,8 +164,8 @@ func TestAnOwnerFindsWhatADeadNodeHeld(t *testing.T) {
 		store := mem.New()
 		w := &wire{Shared: store, rnd: newRnd()}
 		sink := &recorder{}
-		a := join(t, w, newSeat(0), &recorder{}, Options{Grace: time.Second})
-		join(t, store, newSeat(0, 1), sink, Options{Hold: 10 * time.Second})
+		a := join(t, w, newSeat(0), &recorder{}, timers.Options{Engine: engine.Options{Grace: time.Second}})
+		join(t, store, newSeat(0, 1), sink, timers.Options{Engine: engine.Options{Hold: 10 * time.Second}})
 		began := time.Now()
 		a.put(inBucket(1, 1)[0], "@after 2s")
 		w.cut.Store(true)
@@ -180,8 +184,8 @@ func TestAnOwnerSweepsWhatOthersWriteWithoutHolding(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		sink := &recorder{}
-		a := join(t, store, newSeat(), &recorder{}, Options{Scatter: true})
-		b := join(t, store, newSeat(0, 1), sink, Options{})
+		a := join(t, store, newSeat(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
+		b := join(t, store, newSeat(0, 1), sink, timers.Options{})
 		time.Sleep(5 * time.Second) // the owner has read the next ten seconds
 		for _, name := range inBucket(0, 20) {
 			a.put(name, "@after 3s")
@@ -208,8 +212,8 @@ func TestADeleteElsewhereStopsAFire(t *testing.T) {
 		for _, strategy := range []rouse.Strategy{newSeat(0, 1), holding{20 * time.Second, 2}} {
 			store := mem.New()
 			sink := &recorder{}
-			a := join(t, store, newSeat(), &recorder{}, Options{Scatter: true})
-			b := join(t, store, strategy, sink, Options{})
+			a := join(t, store, newSeat(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
+			b := join(t, store, strategy, sink, timers.Options{})
 			for _, name := range inBucket(0, 3) {
 				a.put(name, "@after 3s")
 			}
@@ -222,7 +226,7 @@ func TestADeleteElsewhereStopsAFire(t *testing.T) {
 			if err != nil || d.InFlight {
 				t.Errorf("delete before it is due: %+v, %v", d, err)
 			}
-			res, err := a.Put(t.Context(), []Put{{Key: key(gone[1]), Mode: CreateOrReplace, Spec: rouse.Spec{Schedule: "@after 60s", Target: "test:a"}}})
+			res, err := a.Put(t.Context(), []timers.Put{{Key: key(gone[1]), Mode: timers.CreateOrReplace, Spec: rouse.Spec{Schedule: "@after 60s", Target: "test:a"}}})
 			if err != nil || res[0].Err != nil || res[0].InFlight || !res[0].Replaced {
 				t.Errorf("replace before it is due: %+v, %v", res, err)
 			}
@@ -244,8 +248,8 @@ func TestADeleteElsewhereSaysThatAnAttemptMayBeOut(t *testing.T) {
 			<-release
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
-		a := join(t, store, newSeat(), &recorder{}, Options{Scatter: true})
-		join(t, store, newSeat(0, 1), sink, Options{})
+		a := join(t, store, newSeat(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
+		join(t, store, newSeat(0, 1), sink, timers.Options{})
 		list := inBucket(0, 2)
 		a.put(list[0], "@after 1s")
 		a.put(list[1], "@after 1s")
@@ -254,7 +258,7 @@ func TestADeleteElsewhereSaysThatAnAttemptMayBeOut(t *testing.T) {
 		if err != nil || !d.InFlight {
 			t.Errorf("delete: %+v, %v", d, err)
 		}
-		res, err := a.Put(t.Context(), []Put{{Key: key(list[1]), Mode: CreateOrReplace, Spec: rouse.Spec{Schedule: "@after 60s", Target: "test:a"}}})
+		res, err := a.Put(t.Context(), []timers.Put{{Key: key(list[1]), Mode: timers.CreateOrReplace, Spec: rouse.Spec{Schedule: "@after 60s", Target: "test:a"}}})
 		if err != nil || res[0].Err != nil || !res[0].InFlight {
 			t.Errorf("replace: %+v, %v", res, err)
 		}
@@ -279,8 +283,8 @@ func TestABucketIsLeftWhileItsAttemptsGoOnUnderHolds(t *testing.T) {
 		}}
 		seatA, seatB := newSeat(0, 1), newSeat()
 		quick := &recorder{}
-		a := join(t, store, seatA, slow, Options{})
-		join(t, store, seatB, quick, Options{})
+		a := join(t, store, seatA, slow, timers.Options{})
+		join(t, store, seatB, quick, timers.Options{})
 		list := inBucket(1, 2)
 		a.put(list[0], "@after 1s")
 		a.put(list[1], "@after 5s")
@@ -327,7 +331,7 @@ func TestNothingIsSentWhenOwnershipMayHaveEnded(t *testing.T) {
 		sink := &recorder{}
 		s := newSeat(0, 1)
 		s.until = time.Now().Add(2 * time.Second)
-		a := join(t, store, s, sink, Options{})
+		a := join(t, store, s, sink, timers.Options{})
 		for _, name := range inBucket(0, 2) {
 			a.put(name, map[string]string{inBucket(0, 2)[0]: "@after 1s", inBucket(0, 2)[1]: "@after 3s"}[name])
 		}
@@ -342,13 +346,13 @@ func TestAHoldIsRenewedWhileItsAttemptIsOut(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		answer := func(ctx context.Context, f rouse.Fire) rouse.Outcome {
-			sleep(ctx, 45*time.Second)
+			engine.Sleep(ctx, 45*time.Second)
 			return rouse.Outcome{Verdict: rouse.Done}
 		}
 		sinks := []*recorder{{answer: answer}, {answer: answer}}
-		a := join(t, store, holding{10 * time.Second, 2}, sinks[0], Options{Hold: 10 * time.Second, Grace: time.Minute})
-		join(t, store, holding{10 * time.Second, 2}, sinks[1], Options{Hold: 10 * time.Second})
-		a.put("a", "@after 1s", func(p *Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
+		a := join(t, store, holding{10 * time.Second, 2}, sinks[0], timers.Options{Engine: engine.Options{Hold: 10 * time.Second, Grace: time.Minute}})
+		join(t, store, holding{10 * time.Second, 2}, sinks[1], timers.Options{Engine: engine.Options{Hold: 10 * time.Second}})
+		a.put("a", "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
 		time.Sleep(60 * time.Second)
 		if n := len(sinks[0].got()) + len(sinks[1].got()); n != 1 {
 			t.Errorf("%d attempts were started", n)
@@ -363,11 +367,11 @@ func TestATimerThatTwoNodesFiredIsRecordedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		both := &recorder{answer: func(ctx context.Context, f rouse.Fire) rouse.Outcome {
-			sleep(ctx, 2*time.Second)
+			engine.Sleep(ctx, 2*time.Second)
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
-		a := join(t, store, newSeat(0, 1), both, Options{}) // both believe that they own everything
-		join(t, store, newSeat(0, 1), both, Options{})
+		a := join(t, store, newSeat(0, 1), both, timers.Options{}) // both believe that they own everything
+		join(t, store, newSeat(0, 1), both, timers.Options{})
 		a.put("a", "@every 10s")
 		time.Sleep(35 * time.Second)
 		got := both.got()
@@ -393,11 +397,11 @@ func TestARowThatCannotBeLookedAtWaits(t *testing.T) {
 		w := &wire{Shared: mem.New(), rnd: newRnd()}
 		sink := &recorder{}
 		var failed sync.Map
-		a := join(t, w, newSeat(0, 1), sink, Options{Events: Events{Failed: func(what string, err error) {
+		a := join(t, w, newSeat(0, 1), sink, timers.Options{Engine: engine.Options{Events: engine.Events{Failed: func(what string, err error) {
 			if errors.Is(err, errWire) {
 				failed.Store(what, true)
 			}
-		}}})
+		}}}})
 		a.put("a", "@after 2s")
 		time.Sleep(time.Second)
 		w.cut.Store(true)
@@ -419,7 +423,7 @@ func TestARowThatCannotBeLookedAtWaits(t *testing.T) {
 func TestASickStrategyMakesTheNodeUnhealthy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newSeat(0, 1)
-		a := join(t, mem.New(), s, &recorder{}, Options{})
+		a := join(t, mem.New(), s, &recorder{}, timers.Options{})
 		time.Sleep(time.Second)
 		if err := a.Healthy(); err != nil {
 			t.Fatal(err)
@@ -443,7 +447,7 @@ func TestADraftBecomesATimer(t *testing.T) {
 			}
 			return rouse.Spec{Schedule: string(json), Target: "test:a"}, nil
 		}
-		a := join(t, store, newSeat(0, 1), sink, Options{Spec: read})
+		a := join(t, store, newSeat(0, 1), sink, timers.Options{Spec: read})
 		draft := func(name, spec string) {
 			row := rouse.DraftRow(key(name), rouse.BucketOf(key(name), 2), []byte(spec), rouse.Reached(time.Now()))
 			if _, err := store.Apply(t.Context(), []rouse.Change{{Key: row.Key, If: rouse.NoRow, To: &row}}); err != nil {

@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -14,14 +15,14 @@ func TestTimersOfOldNamesGoOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx := t.Context()
 		store := mem.New()
-		h := start(t, store, &recorder{}, Options{})
+		h := start(t, store, &recorder{}, timers.Options{})
 		for _, name := range []string{"..", "a\u200bb", "e\u0301", "a\ufdd0"} {
-			put := Put{Key: key(name), Spec: rouse.Spec{Schedule: "@every 1m", Target: "https://example.com/"}}
-			if results, err := h.Put(ctx, []Put{put}); err != nil || !errors.As(results[0].Err, new(*rouse.Invalid)) {
+			put := timers.Put{Key: key(name), Spec: rouse.Spec{Schedule: "@every 1m", Target: "https://example.com/"}}
+			if results, err := h.Put(ctx, []timers.Put{put}); err != nil || !errors.As(results[0].Err, new(*rouse.Invalid)) {
 				t.Errorf("%q is taken for a new timer: %v", name, err)
 			}
 			old := rouse.Timer{Key: key(name), Spec: rouse.Spec{Schedule: "@every 1m", Target: "https://example.com/"}, Due: h.Now().Add(time.Minute)}
-			if results, err := h.Import(ctx, []rouse.Timer{old}, CreateOnly); err != nil || results[0].Err != nil {
+			if results, err := h.Import(ctx, []rouse.Timer{old}, timers.CreateOnly); err != nil || results[0].Err != nil {
 				t.Fatal(results, err)
 			}
 			time.Sleep(90 * time.Second)
@@ -42,7 +43,7 @@ func TestTimersOfOldNamesGoOn(t *testing.T) {
 func TestABadRowBreaksNoList(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
-		h := start(t, store, &recorder{}, Options{})
+		h := start(t, store, &recorder{}, timers.Options{})
 		h.put("a", "@every 1h")
 		bad := rouse.Row{Key: key("b"), Visible: rouse.Never, Due: rouse.Never, State: rouse.StateScheduled, Body: []byte{99}}
 		if _, err := store.Apply(t.Context(), []rouse.Change{{Key: bad.Key, To: &bad}}); err != nil {

@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -60,7 +62,7 @@ func minutes(n ...int) (list []time.Duration) {
 func TestAPauseEndsByItself(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		from := time.Now()
-		h := start(t, mem.New(), &recorder{}, Options{})
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		h.put("a", "@every 1m")
 		if _, err := h.Pause(t.Context(), key("a"), "incident", rouse.At(from.Add(3*time.Minute+30*time.Second))); err != nil {
 			t.Fatal(err)
@@ -79,7 +81,7 @@ func TestAPauseEndsByItself(t *testing.T) {
 // busy answers after a while.
 func busyFor(d time.Duration) func(context.Context, rouse.Fire) rouse.Outcome {
 	return func(ctx context.Context, f rouse.Fire) rouse.Outcome {
-		sleep(ctx, d)
+		engine.Sleep(ctx, d)
 		return rouse.Outcome{Verdict: rouse.Done}
 	}
 }
@@ -100,8 +102,8 @@ func TestOverlapPolicies(t *testing.T) {
 		t.Run(c.overlap.String()+" "+c.misfire.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				from := time.Now()
-				h := start(t, mem.New(), &recorder{answer: busyFor(150 * time.Second)}, Options{Grace: time.Hour})
-				h.put("a", "@every 1m", func(p *Put) { p.Spec.Overlap, p.Spec.Misfire = c.overlap, c.misfire })
+				h := start(t, mem.New(), &recorder{answer: busyFor(150 * time.Second)}, timers.Options{Engine: engine.Options{Grace: time.Hour}})
+				h.put("a", "@every 1m", func(p *timers.Put) { p.Spec.Overlap, p.Spec.Misfire = c.overlap, c.misfire })
 				time.Sleep(7*time.Minute + 10*time.Second)
 				if got := h.dues("a", from); !slices.Equal(got, c.want) {
 					t.Errorf("fired %v, want %v", got, c.want)
@@ -127,8 +129,8 @@ func TestOverlappingOccurrencesEndWithTheirTimer(t *testing.T) {
 		fail := func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Failed, Detail: "no"}
 		}
-		h := start(t, mem.New(), &recorder{answer: fail}, Options{})
-		h.put("a", "@every 1m", func(p *Put) {
+		h := start(t, mem.New(), &recorder{answer: fail}, timers.Options{})
+		h.put("a", "@every 1m", func(p *timers.Put) {
 			p.Spec.Overlap, p.Spec.Retry = rouse.OverlapAllow, rouse.Retry{Attempts: 5, Interval: 10 * time.Minute, Max: time.Hour, Jitter: -1}
 		})
 		time.Sleep(3*time.Minute + time.Second)
@@ -154,13 +156,13 @@ func TestADeadlineEndsWhatIsLate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		from := time.Now()
-		h := start(t, store, &recorder{}, Options{})
-		h.put("late", "@after 1m", func(p *Put) { p.Spec.Deadline = 10 * time.Second })
-		h.put("intime", "@after 1m", func(p *Put) { p.Spec.Deadline = time.Hour })
-		h.put("recurring", "@every 1m", func(p *Put) { p.Spec.Deadline, p.Spec.Misfire = 90*time.Second, rouse.MisfireAll })
+		h := start(t, store, &recorder{}, timers.Options{})
+		h.put("late", "@after 1m", func(p *timers.Put) { p.Spec.Deadline = 10 * time.Second })
+		h.put("intime", "@after 1m", func(p *timers.Put) { p.Spec.Deadline = time.Hour })
+		h.put("recurring", "@every 1m", func(p *timers.Put) { p.Spec.Deadline, p.Spec.Misfire = 90*time.Second, rouse.MisfireAll })
 		h.stop()
 		time.Sleep(5*time.Minute + 5*time.Second)
-		h = start(t, store, &recorder{}, Options{})
+		h = start(t, store, &recorder{}, timers.Options{})
 		time.Sleep(time.Second)
 		h.wantEndings("late", "missed")
 		h.wantEndings("intime", "fired")
@@ -176,7 +178,7 @@ func TestADeadlineEndsWhatIsLate(t *testing.T) {
 		h.sink.answers(func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
 		})
-		h.put("failing", "@after 1s", func(p *Put) {
+		h.put("failing", "@after 1s", func(p *timers.Put) {
 			p.Spec.Deadline, p.Spec.Retry = 10*time.Second, rouse.Retry{Attempts: 100, Interval: 3 * time.Second, Factor: 1, Jitter: -1}
 		})
 		time.Sleep(time.Minute)
@@ -190,9 +192,9 @@ func TestADeadlineEndsWhatIsLate(t *testing.T) {
 func TestAFireThatWaitsInItsLanePastItsDeadlineIsNotSent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		one := func(ns string, s *rouse.Spec) rouse.Lane { return rouse.Lane{Name: "one", Limit: 1, Batch: 1} }
-		h := start(t, mem.New(), &recorder{answer: busyFor(30 * time.Second), lane: one}, Options{})
+		h := start(t, mem.New(), &recorder{answer: busyFor(30 * time.Second), lane: one}, timers.Options{})
 		h.put("first", "@after 1s")
-		h.put("second", "@after 2s", func(p *Put) { p.Spec.Deadline = 10 * time.Second })
+		h.put("second", "@after 2s", func(p *timers.Put) { p.Spec.Deadline = 10 * time.Second })
 		time.Sleep(2 * time.Minute)
 		if n := len(h.sink.got()); n != 1 {
 			t.Errorf("%d attempts, want the first one only", n)
@@ -205,12 +207,12 @@ func TestMisfireWithin(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		from := time.Now()
-		h := start(t, store, &recorder{}, Options{})
-		h.put("a", "@every 1m", func(p *Put) { p.Spec.Misfire, p.Spec.Within = rouse.MisfireWithin, 3*time.Minute })
-		h.put("once", "@after 1m", func(p *Put) { p.Spec.Misfire = rouse.MisfireSkip })
+		h := start(t, store, &recorder{}, timers.Options{})
+		h.put("a", "@every 1m", func(p *timers.Put) { p.Spec.Misfire, p.Spec.Within = rouse.MisfireWithin, 3*time.Minute })
+		h.put("once", "@after 1m", func(p *timers.Put) { p.Spec.Misfire = rouse.MisfireSkip })
 		h.stop()
 		time.Sleep(10*time.Minute + 30*time.Second)
-		h = start(t, store, &recorder{}, Options{})
+		h = start(t, store, &recorder{}, timers.Options{})
 		time.Sleep(time.Second)
 		if got := h.dues("a", from); !slices.Equal(got, minutes(8, 9, 10)) {
 			t.Errorf("fired %v", got)
@@ -222,8 +224,8 @@ func TestMisfireWithin(t *testing.T) {
 
 func TestJitterIsStableAndWithinItsBound(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h := start(t, mem.New(), &recorder{}, Options{})
-		h.put("a", "@every 10m", func(p *Put) { p.Spec.Jitter = 5 * time.Minute })
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
+		h.put("a", "@every 10m", func(p *timers.Put) { p.Spec.Jitter = 5 * time.Minute })
 		time.Sleep(5 * time.Hour)
 		got := h.sink.got()
 		if len(got) < 29 {
@@ -243,7 +245,7 @@ func TestJitterIsStableAndWithinItsBound(t *testing.T) {
 		if _, err := h.Put(t.Context(), nil); err != nil {
 			t.Error(err)
 		}
-		res, err := h.Put(t.Context(), []Put{{Key: key("b"), Spec: rouse.Spec{Schedule: "@every 1m", Target: "t:", Jitter: time.Minute}}})
+		res, err := h.Put(t.Context(), []timers.Put{{Key: key("b"), Spec: rouse.Spec{Schedule: "@every 1m", Target: "t:", Jitter: time.Minute}}})
 		if inv := new(rouse.Invalid); err != nil || !errors.As(res[0].Err, &inv) || inv.Problems[0].Field != "jitter" {
 			t.Errorf("a jitter of a whole interval: %v, %v", res, err)
 		}
@@ -253,10 +255,10 @@ func TestJitterIsStableAndWithinItsBound(t *testing.T) {
 func TestMaxOccurrencesAndKeep(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		from := time.Now()
-		h := start(t, mem.New(), &recorder{}, Options{})
-		h.put("a", "@every 1m", func(p *Put) { p.Spec.MaxOccurrences, p.Spec.Keep = 3, time.Hour })
-		h.put("b", "@every 1m", func(p *Put) { p.Spec.TTL = 150 * time.Second })
-		h.put("c", "@after 1m", func(p *Put) { p.Spec.Keep = -1 })
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
+		h.put("a", "@every 1m", func(p *timers.Put) { p.Spec.MaxOccurrences, p.Spec.Keep = 3, time.Hour })
+		h.put("b", "@every 1m", func(p *timers.Put) { p.Spec.TTL = 150 * time.Second })
+		h.put("c", "@after 1m", func(p *timers.Put) { p.Spec.Keep = -1 })
 		if _, _, err := h.RunNow(t.Context(), key("a")); err != nil { // does not count
 			t.Fatal(err)
 		}
@@ -281,7 +283,7 @@ func TestMaxOccurrencesAndKeep(t *testing.T) {
 func TestSkipAndReschedule(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		from := time.Now()
-		h := start(t, mem.New(), &recorder{}, Options{})
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		h.put("a", "@every 1m")
 		if tm, err := h.Skip(t.Context(), key("a"), 2, "maintenance"); err != nil || tm.Due.Time().Sub(from).Truncate(time.Second) != 3*time.Minute {
 			t.Fatalf("skip: due %v, %v", tm.Due, err)
@@ -308,7 +310,7 @@ func TestSkipAndReschedule(t *testing.T) {
 		}
 		// While one is in progress the next ones are meant.
 		h.sink.answers(busyFor(90 * time.Second))
-		h.put("b", "@every 1m", func(p *Put) { p.Spec.Misfire = rouse.MisfireAll })
+		h.put("b", "@every 1m", func(p *timers.Put) { p.Spec.Misfire = rouse.MisfireAll })
 		now := time.Now()
 		time.Sleep(61 * time.Second)
 		if _, err := h.Skip(t.Context(), key("b"), 1, ""); err != nil {
@@ -325,7 +327,7 @@ func TestBackfillFiresThePastWithItsOwnIds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		time.Sleep(24 * time.Hour) // the bubble begins with the year 2000, before which nothing was due
 		from := time.Now()
-		h := start(t, mem.New(), &recorder{}, Options{})
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		tm := h.put("a", "*/10 * * * *")
 		ctx := t.Context()
 		b, err := h.Backfill(ctx, key("a"), rouse.At(from.Add(-time.Hour)), rouse.At(from), true)
@@ -359,7 +361,7 @@ func TestDebounceAndThrottle(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx := t.Context()
 		from := time.Now()
-		h := start(t, mem.New(), &recorder{}, Options{})
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		call := func(name, payload string, c rouse.Coalesce) {
 			t.Helper()
 			if _, err := h.Coalesce(ctx, key(name), rouse.Spec{Target: "test:a", Payload: []byte(payload)}, c); err != nil {
@@ -408,10 +410,10 @@ func TestARateHoldsBackALaneAndNothingElse(t *testing.T) {
 			}
 			return l
 		}
-		h := start(t, mem.New(), &recorder{}, Options{Limit: limit})
+		h := start(t, mem.New(), &recorder{}, timers.Options{Engine: engine.Options{Limit: limit}})
 		for i := range 50 {
 			for _, target := range []string{"test:slow", "test:fast"} {
-				h.put(fmt.Sprint(target, i), "@after 1s", func(p *Put) { p.Spec.Target = target })
+				h.put(fmt.Sprint(target, i), "@after 1s", func(p *timers.Put) { p.Spec.Target = target })
 			}
 		}
 		time.Sleep(time.Minute)
@@ -441,14 +443,14 @@ func TestCatchingUpDoesNotFloodNorDelayTheRest(t *testing.T) {
 		lane := func(ns string, s *rouse.Spec) rouse.Lane {
 			return rouse.Lane{Name: s.Target, Limit: 64, Batch: 1, CatchUp: 10}
 		}
-		h := start(t, store, &recorder{}, Options{})
+		h := start(t, store, &recorder{}, timers.Options{})
 		for i := range 100 {
 			h.put(fmt.Sprint("old", i), "@after 1m")
 		}
 		h.stop()
 		time.Sleep(time.Hour)
 		from := time.Now()
-		h = start(t, store, &recorder{lane: lane}, Options{})
+		h = start(t, store, &recorder{lane: lane}, timers.Options{})
 		for i := range 20 {
 			h.put(fmt.Sprint("new", i), "@after 2s")
 		}
@@ -475,10 +477,10 @@ func TestCatchingUpDoesNotFloodNorDelayTheRest(t *testing.T) {
 func TestPrioritiesShareALane(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		one := func(ns string, s *rouse.Spec) rouse.Lane { return rouse.Lane{Name: "one", Limit: 1, Batch: 1} }
-		h := start(t, mem.New(), &recorder{lane: one, answer: busyFor(10 * time.Millisecond)}, Options{})
+		h := start(t, mem.New(), &recorder{lane: one, answer: busyFor(10 * time.Millisecond)}, timers.Options{})
 		for i := range 100 {
 			for _, p := range []rouse.Priority{rouse.PriorityLow, rouse.PriorityNormal, rouse.PriorityHigh} {
-				h.put(fmt.Sprint(p, i), "@after 1s", func(put *Put) { put.Spec.Priority = p })
+				h.put(fmt.Sprint(p, i), "@after 1s", func(put *timers.Put) { put.Spec.Priority = p })
 			}
 		}
 		time.Sleep(time.Minute)
@@ -500,11 +502,11 @@ func TestNamespacesShareByWeight(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		lane := func(ns string, s *rouse.Spec) rouse.Lane { return rouse.Lane{Name: s.Target, Limit: 1, Batch: 1} }
 		weight := func(ns string) int { return map[string]int{"big": 4}[ns] }
-		h := start(t, mem.New(), &recorder{lane: lane, answer: busyFor(10 * time.Millisecond)}, Options{Weight: weight, MaxDeliveries: 8})
-		var puts []Put
+		h := start(t, mem.New(), &recorder{lane: lane, answer: busyFor(10 * time.Millisecond)}, timers.Options{Engine: engine.Options{Weight: weight, MaxDeliveries: 8}})
+		var puts []timers.Put
 		for i := range 100 {
 			for _, ns := range []string{"big", "small"} {
-				puts = append(puts, Put{Key: rouse.Key{Namespace: ns, Name: fmt.Sprint(i)}, Spec: rouse.Spec{Schedule: "@after 1s", Target: fmt.Sprint("test:", i)}})
+				puts = append(puts, timers.Put{Key: rouse.Key{Namespace: ns, Name: fmt.Sprint(i)}, Spec: rouse.Spec{Schedule: "@after 1s", Target: fmt.Sprint("test:", i)}})
 			}
 		}
 		if _, err := h.Put(t.Context(), puts); err != nil {
@@ -528,7 +530,7 @@ func TestAnAttemptIsSpentBeforeItIsMade(t *testing.T) {
 		lane := func(ns string, s *rouse.Spec) rouse.Lane {
 			return rouse.Lane{Name: "f", Limit: 8, Batch: 8, Spend: true}
 		}
-		spec := func(p *Put) {
+		spec := func(p *timers.Put) {
 			p.Spec.Retry = rouse.Retry{Attempts: 3, Interval: time.Second, Jitter: -1, Timeout: 10 * time.Second}
 		}
 		var mu sync.Mutex
@@ -543,14 +545,14 @@ func TestAnAttemptIsSpentBeforeItIsMade(t *testing.T) {
 				<-ctx.Done()
 				return rouse.Outcome{Verdict: rouse.Deferred, After: time.Second}
 			}}
-			h := start(t, cut, sink, Options{Grace: time.Millisecond})
+			h := start(t, cut, sink, timers.Options{Engine: engine.Options{Grace: time.Millisecond}})
 			if life == 0 {
 				h.put("poison", "@after 1s", spec)
 			}
 			time.Sleep(30 * time.Second)
 			h.stop()
 		}
-		h := start(t, store, &recorder{lane: lane}, Options{})
+		h := start(t, store, &recorder{lane: lane}, timers.Options{})
 		time.Sleep(time.Minute)
 		h.wantEndings("poison", "dead")
 		if attempts != 3 {
@@ -578,7 +580,7 @@ func TestDeadLettersAreForgottenInTheEnd(t *testing.T) {
 		fail := func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}
 		}
-		h := start(t, mem.New(), &recorder{answer: fail}, Options{DeadAge: 48 * time.Hour})
+		h := start(t, mem.New(), &recorder{answer: fail}, timers.Options{Engine: engine.Options{DeadAge: 48 * time.Hour}})
 		h.put("a", "@after 1s")
 		dead := rouse.Query{States: []rouse.State{rouse.StateDead}}
 		time.Sleep(47 * time.Hour)
@@ -622,7 +624,7 @@ func TestAnOccurrenceThatIsCutOffIsRecordedOnce(t *testing.T) {
 			return errors.Join(append(h.DeleteMany(context.Background(), list), err)...)
 		},
 		"replace": func(h *house) error {
-			r, err := h.Put(context.Background(), []Put{{Key: key("a"), Mode: CreateOrReplace, Spec: rouse.Spec{Schedule: "@after 24h", Target: "test:a"}}})
+			r, err := h.Put(context.Background(), []timers.Put{{Key: key("a"), Mode: timers.CreateOrReplace, Spec: rouse.Spec{Schedule: "@after 24h", Target: "test:a"}}})
 			return errors.Join(err, r[0].Err)
 		},
 		"reschedule": func(h *house) error {
@@ -633,12 +635,12 @@ func TestAnOccurrenceThatIsCutOffIsRecordedOnce(t *testing.T) {
 		for _, when := range []time.Duration{2 * time.Second, 5 * time.Second} { // while an attempt is out, and between two
 			t.Run(fmt.Sprint(name, " after ", when), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
-					h := start(t, mem.New(), &recorder{}, Options{})
+					h := start(t, mem.New(), &recorder{}, timers.Options{})
 					h.sink.answers(func(ctx context.Context, f rouse.Fire) rouse.Outcome {
-						sleep(ctx, 2*time.Second)
+						engine.Sleep(ctx, 2*time.Second)
 						return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
 					})
-					h.put("a", "@after 1s", func(p *Put) { p.Spec.Retry = rouse.Retry{Attempts: 9, Interval: time.Hour, Max: time.Hour} })
+					h.put("a", "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Attempts: 9, Interval: time.Hour, Max: time.Hour} })
 					time.Sleep(when)
 					if err := cut(h); err != nil {
 						t.Fatal(err)

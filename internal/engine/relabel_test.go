@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -27,9 +28,11 @@ func TestRelabelMovesATimerAsItIs(t *testing.T) {
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
 		sink.lane = func(_ string, s *rouse.Spec) rouse.Lane { return rouse.Lane{Name: s.Target, Limit: 1, Batch: 1} }
-		h := start(t, mem.New(), sink, Options{})
-		slow := func(p *Put) { p.Spec.Target = "test:slow" }
-		out := h.put("out", "@every 5m", slow, func(p *Put) { p.Spec.Retry = rouse.Retry{Attempts: 3, Interval: time.Second, Factor: 1, Jitter: -1} })
+		h := start(t, mem.New(), sink, timers.Options{})
+		slow := func(p *timers.Put) { p.Spec.Target = "test:slow" }
+		out := h.put("out", "@every 5m", slow, func(p *timers.Put) {
+			p.Spec.Retry = rouse.Retry{Attempts: 3, Interval: time.Second, Factor: 1, Jitter: -1}
+		})
 		time.Sleep(301 * time.Second) // its first attempt is out, and fills the lane
 		waits := h.put("waits", "@after 1s", slow)
 		time.Sleep(2 * time.Second)
@@ -72,7 +75,7 @@ func TestRelabelMovesATimerAsItIs(t *testing.T) {
 func TestRelabelOfWhatAnotherNodeHas(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, sink := mem.New(), &recorder{}
-		a, b := join(t, store, newSeat(0), sink, Options{}), join(t, store, newSeat(1), sink, Options{})
+		a, b := join(t, store, newSeat(0), sink, timers.Options{}), join(t, store, newSeat(1), sink, timers.Options{})
 		for bucket, what := range []string{"held by the node that made it", "of the bucket of another node"} {
 			name := inBucket(uint32(1-bucket), 1)[0]
 			was := a.put(name, "@after 3s")

@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -74,7 +76,7 @@ func (h *house) wantOneRecordEach(name string) {
 
 func TestResumeLeavesAloneWhatIsOnItsWay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h := start(t, mem.New(), &recorder{answer: busyFor(3 * time.Minute)}, Options{})
+		h := start(t, mem.New(), &recorder{answer: busyFor(3 * time.Minute)}, timers.Options{})
 		h.put("a", "@every 1m")
 		time.Sleep(90 * time.Second)
 		if _, err := h.Pause(t.Context(), key("a"), "", 0); err != nil {
@@ -95,7 +97,7 @@ func TestResumeLeavesAloneWhatIsOnItsWay(t *testing.T) {
 func TestSkipLeavesAloneWhatIsOnItsWayThoughARunWaits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		from := time.Now()
-		h := start(t, mem.New(), &recorder{answer: busyFor(20 * time.Second)}, Options{})
+		h := start(t, mem.New(), &recorder{answer: busyFor(20 * time.Second)}, timers.Options{})
 		h.put("a", "@every 1m")
 		time.Sleep(61 * time.Second)
 		if _, _, err := h.RunNow(t.Context(), key("a")); err != nil {
@@ -115,7 +117,7 @@ func TestSkipLeavesAloneWhatIsOnItsWayThoughARunWaits(t *testing.T) {
 func TestASkipThatComesTooLateMakesNoSecondRecord(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &hooked{Store: mem.New()}
-		h := start(t, store, &recorder{answer: busyFor(10 * time.Millisecond)}, Options{})
+		h := start(t, store, &recorder{answer: busyFor(10 * time.Millisecond)}, timers.Options{})
 		h.put("a", "@every 1m")
 		time.Sleep(59*time.Second + 900*time.Millisecond)
 		store.set(func() {
@@ -146,7 +148,7 @@ func TestAPauseEndsWithItsRecordsThoughTheStoreFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		from := time.Now()
 		store := &hooked{Store: mem.New()}
-		h := start(t, store, &recorder{}, Options{})
+		h := start(t, store, &recorder{}, timers.Options{})
 		h.put("a", "@every 1m")
 		if _, err := h.Pause(t.Context(), key("a"), "", rouse.At(from.Add(210*time.Second))); err != nil {
 			t.Fatal(err)
@@ -169,15 +171,15 @@ func TestATimerOutlivesACalendarThatCannotBeRead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx := t.Context()
 		inner := mem.New()
-		h := start(t, inner, &recorder{}, Options{})
+		h := start(t, inner, &recorder{}, timers.Options{})
 		if _, _, err := h.PutCalendar(ctx, rouse.Calendar{Namespace: "n", Name: "holidays", Days: []rouse.Day{{Date: 20_000}}}); err != nil {
 			t.Fatal(err)
 		}
-		off := func(p *Put) { p.Spec.Calendar.Off = []string{"holidays"} }
+		off := func(p *timers.Put) { p.Spec.Calendar.Off = []string{"holidays"} }
 		h.put("a", "@every 1m", off)
 		h.put("skipped", "@every 1m", off)
 		h.put("paused", "@every 1m", off)
-		h.put("allow", "@every 1m", off, func(p *Put) { p.Spec.Overlap = rouse.OverlapAllow })
+		h.put("allow", "@every 1m", off, func(p *timers.Put) { p.Spec.Overlap = rouse.OverlapAllow })
 		h.stop()
 		store := &hooked{Store: inner, get: func(keys []rouse.Key) error {
 			if strings.Contains(keys[0].Name, "calendar") {
@@ -185,7 +187,7 @@ func TestATimerOutlivesACalendarThatCannotBeRead(t *testing.T) {
 			}
 			return nil
 		}}
-		h = start(t, store, &recorder{}, Options{})
+		h = start(t, store, &recorder{}, timers.Options{})
 		if _, err := h.Skip(ctx, key("skipped"), 1, ""); err == nil {
 			t.Error("a skip without a schedule was taken")
 		}
@@ -216,7 +218,7 @@ func TestATimerOutlivesACalendarThatCannotBeRead(t *testing.T) {
 
 func TestImportRefusesWhatCannotGoOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h := start(t, mem.New(), &recorder{}, Options{})
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		now := h.Now()
 		spec := rouse.Spec{Schedule: "@every 1m", Target: "test:a", Retry: rouse.Retry{Attempts: 3}}
 		beside := func(tm rouse.Timer) rouse.Timer {
@@ -245,7 +247,7 @@ func TestImportRefusesWhatCannotGoOn(t *testing.T) {
 			if tm.Key.Fire != "" {
 				tm.Key.Fire = rouse.FireID("n", name, tm.Generation, tm.Due, tm.Manual)
 			}
-			res, err := h.Import(t.Context(), []rouse.Timer{tm}, CreateOnly)
+			res, err := h.Import(t.Context(), []rouse.Timer{tm}, timers.CreateOnly)
 			if inv := new(rouse.Invalid); err != nil || !errors.As(res[0].Err, &inv) {
 				t.Errorf("%s: %v, %v", name, res, err)
 				_, _ = h.Delete(t.Context(), tm.Key, 0)
@@ -264,11 +266,11 @@ func TestExportedRowsCanBeImportedAgain(t *testing.T) {
 			return rouse.Outcome{Verdict: rouse.Failed, Detail: "no"}
 		}
 		retry := rouse.Retry{Attempts: 5, Interval: time.Hour, Max: time.Hour, Jitter: -1}
-		h := start(t, mem.New(), &recorder{answer: fail}, Options{})
-		h.put("a", "@every 1m", func(p *Put) { p.Spec.Overlap, p.Spec.Retry = rouse.OverlapAllow, retry })
-		h.put("b", "@after 1s", func(p *Put) { p.Spec.Retry = retry })
-		h.put("ended", "@after 1s", func(p *Put) { p.Spec.Retry.Attempts, p.Spec.Keep = 1, -1 })
-		h.put("paused", "@every 1m", func(p *Put) { p.Spec.Overlap, p.Spec.Retry = rouse.OverlapWait, retry })
+		h := start(t, mem.New(), &recorder{answer: fail}, timers.Options{})
+		h.put("a", "@every 1m", func(p *timers.Put) { p.Spec.Overlap, p.Spec.Retry = rouse.OverlapAllow, retry })
+		h.put("b", "@after 1s", func(p *timers.Put) { p.Spec.Retry = retry })
+		h.put("ended", "@after 1s", func(p *timers.Put) { p.Spec.Retry.Attempts, p.Spec.Keep = 1, -1 })
+		h.put("paused", "@every 1m", func(p *timers.Put) { p.Spec.Overlap, p.Spec.Retry = rouse.OverlapWait, retry })
 		if _, _, err := h.RunNow(ctx, key("a")); err != nil {
 			t.Fatal(err)
 		}
@@ -281,8 +283,8 @@ func TestExportedRowsCanBeImportedAgain(t *testing.T) {
 		if err != nil || len(rows) != 8 {
 			t.Fatalf("%d rows, %v", len(rows), err)
 		}
-		other := start(t, mem.New(), &recorder{}, Options{})
-		res, err := other.Import(ctx, rows, CreateOnly)
+		other := start(t, mem.New(), &recorder{}, timers.Options{})
+		res, err := other.Import(ctx, rows, timers.CreateOnly)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,16 +310,16 @@ func TestAnImportThatReplacesEndsTheOldGeneration(t *testing.T) {
 			return rouse.Outcome{Verdict: rouse.Failed, Detail: "no"}
 		}
 		retry := rouse.Retry{Attempts: 5, Interval: 10 * time.Minute, Max: time.Hour, Jitter: -1}
-		h := start(t, mem.New(), &recorder{answer: fail}, Options{})
-		old := h.put("a", "@every 1m", func(p *Put) { p.Spec.Overlap, p.Spec.Retry = rouse.OverlapAllow, retry })
-		h.put("b", "@after 1m", func(p *Put) { p.Spec.Retry = retry })
+		h := start(t, mem.New(), &recorder{answer: fail}, timers.Options{})
+		old := h.put("a", "@every 1m", func(p *timers.Put) { p.Spec.Overlap, p.Spec.Retry = rouse.OverlapAllow, retry })
+		h.put("b", "@after 1m", func(p *timers.Put) { p.Spec.Retry = retry })
 		time.Sleep(61 * time.Second)
 		a, _ := h.Get(ctx, key("a"))
 		side, _, _ := h.List(ctx, rouse.Query{Namespace: "n", Name: "a", States: []rouse.State{rouse.StateFiring}, Limit: 10})
 		b, _ := h.Get(ctx, key("b"))
 		time.Sleep(time.Minute)
 		b.Attempts, b.Due = 0, b.Due.Add(time.Hour)
-		if res, err := h.Import(ctx, append([]rouse.Timer{a, b}, side...), CreateOrReplace); err != nil || res[0].Err != nil || res[1].Err != nil || res[2].Err != nil {
+		if res, err := h.Import(ctx, append([]rouse.Timer{a, b}, side...), timers.CreateOrReplace); err != nil || res[0].Err != nil || res[1].Err != nil || res[2].Err != nil {
 			t.Fatalf("%+v, %v", res, err)
 		}
 		after := time.Now()
@@ -350,7 +352,7 @@ func TestWhatIsReplacedWhileItIsTriedIsRecorded(t *testing.T) {
 			if _, err := h.Pause(context.Background(), key("a"), "", 0); err != nil {
 				return err
 			}
-			r, err := h.Put(context.Background(), []Put{{Key: key("a"), Mode: CreateOrReplace, Spec: rouse.Spec{Schedule: "@after 24h", Target: "test:a"}}})
+			r, err := h.Put(context.Background(), []timers.Put{{Key: key("a"), Mode: timers.CreateOrReplace, Spec: rouse.Spec{Schedule: "@after 24h", Target: "test:a"}}})
 			return errors.Join(err, r[0].Err)
 		},
 	} {
@@ -359,8 +361,8 @@ func TestWhatIsReplacedWhileItIsTriedIsRecorded(t *testing.T) {
 				fail := func(context.Context, rouse.Fire) rouse.Outcome {
 					return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
 				}
-				h := start(t, mem.New(), &recorder{answer: fail}, Options{})
-				h.put("a", "@after 1s", func(p *Put) { p.Spec.Retry = rouse.Retry{Attempts: 9, Interval: time.Hour, Max: time.Hour} })
+				h := start(t, mem.New(), &recorder{answer: fail}, timers.Options{})
+				h.put("a", "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Attempts: 9, Interval: time.Hour, Max: time.Hour} })
 				time.Sleep(2 * time.Second)
 				if err := cut(h); err != nil {
 					t.Fatal(err)
@@ -381,7 +383,7 @@ func TestADeadRunIsPurgedWithoutAnotherRecord(t *testing.T) {
 		reject := func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}
 		}
-		h := start(t, mem.New(), &recorder{answer: reject}, Options{})
+		h := start(t, mem.New(), &recorder{answer: reject}, timers.Options{})
 		h.put("a", "@after 24h")
 		id, _, err := h.RunNow(ctx, key("a"))
 		if err != nil {
@@ -400,9 +402,9 @@ func TestDueOccurrencesAreRecordedWhenTheirTimerIsDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx := t.Context()
 		one := func(ns string, s *rouse.Spec) rouse.Lane { return rouse.Lane{Name: "one", Limit: 1, Batch: 1} }
-		h := start(t, mem.New(), &recorder{lane: one, answer: busyFor(time.Hour)}, Options{})
+		h := start(t, mem.New(), &recorder{lane: one, answer: busyFor(time.Hour)}, timers.Options{})
 		h.put("first", "@after 1s")
-		h.put("a", "@every 1m", func(p *Put) { p.Spec.Overlap = rouse.OverlapAllow })
+		h.put("a", "@every 1m", func(p *timers.Put) { p.Spec.Overlap = rouse.OverlapAllow })
 		h.put("run", "@after 24h")
 		time.Sleep(3*time.Minute + time.Second)
 		if _, _, err := h.RunNow(ctx, key("run")); err != nil {
@@ -425,9 +427,9 @@ func TestADeadLetterIsNotForgottenWhenItIsRedrivenMeanwhile(t *testing.T) {
 		reject := func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}
 		}
-		h := start(t, store, &recorder{answer: reject}, Options{DeadAge: time.Hour})
+		h := start(t, store, &recorder{answer: reject}, timers.Options{Engine: engine.Options{DeadAge: time.Hour}})
 		h.put("a", "@after 1s")
-		h.put("ended", "@after 1s", func(p *Put) { p.Spec.Keep = time.Hour })
+		h.put("ended", "@after 1s", func(p *timers.Put) { p.Spec.Keep = time.Hour })
 		time.Sleep(time.Minute)
 		h.sink.answers(nil)
 		var changed atomic.Int32
@@ -484,9 +486,9 @@ func TestAClockThatGoesBackTakesQueuedFiresBack(t *testing.T) {
 				if f.Due > rouse.Reached(clock()) {
 					early.Add(1)
 				}
-				sleep(ctx, time.Minute)
+				engine.Sleep(ctx, time.Minute)
 				return rouse.Outcome{Verdict: rouse.Done}
-			}}, Options{Direct: direct})
+			}}, timers.Options{Engine: engine.Options{Direct: direct}})
 			h.put("first", "@after 1h")
 			h.put("second", "@after 1h")
 			time.Sleep(time.Hour + time.Second)
@@ -513,7 +515,7 @@ func TestAClockThatGoesBackTakesQueuedFiresBack(t *testing.T) {
 func TestASettleWhoseAnswerIsLostIsRecordedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &hooked{Store: mem.New()}
-		h := start(t, store, &recorder{}, Options{})
+		h := start(t, store, &recorder{}, timers.Options{})
 		var lose sync.Map
 		store.set(func() {
 			store.after = func(changes []rouse.Change, _ []rouse.Result) error {
@@ -530,7 +532,7 @@ func TestASettleWhoseAnswerIsLostIsRecordedOnce(t *testing.T) {
 		h.put("a", "@every 1m")
 		time.Sleep(5 * time.Second)
 		h.put("once", "@after 1m")
-		h.put("kept", "@after 2m", func(p *Put) { p.Spec.Keep = -1 })
+		h.put("kept", "@after 2m", func(p *timers.Put) { p.Spec.Keep = -1 })
 		time.Sleep(2*time.Minute + time.Second)
 		h.wantEndings("a", "fired", "fired")
 		h.wantEndings("once", "fired")
@@ -545,7 +547,7 @@ func TestABackfillEndsWithItsTimer(t *testing.T) {
 		from := time.Now()
 		store := &hooked{Store: mem.New()}
 		store.before = func([]rouse.Change) error { time.Sleep(time.Millisecond); return nil }
-		h := start(t, store, &recorder{}, Options{})
+		h := start(t, store, &recorder{}, timers.Options{})
 		tm := h.put("a", "* * * * *")
 		done := make(chan error, 1)
 		go func() {
@@ -578,9 +580,9 @@ func TestABackfillEndsWithItsTimer(t *testing.T) {
 
 func TestBackfillLeavesToTheTimerWhatIsItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h := start(t, mem.New(), &recorder{answer: busyFor(90 * time.Second)}, Options{})
+		h := start(t, mem.New(), &recorder{answer: busyFor(90 * time.Second)}, timers.Options{})
 		from := time.Now()
-		h.put("a", "@every 1m", func(p *Put) { p.Spec.Misfire = rouse.MisfireAll })
+		h.put("a", "@every 1m", func(p *timers.Put) { p.Spec.Misfire = rouse.MisfireAll })
 		time.Sleep(70 * time.Second)
 		b, err := h.Backfill(t.Context(), key("a"), rouse.At(from.Add(30*time.Second)), h.Now(), false)
 		if err != nil || b.Count != 1 || b.Waiting != 1 {
@@ -596,7 +598,7 @@ func TestRecordsOfReportedFiresAreTrimmedToo(t *testing.T) {
 		accept := func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Accepted, After: time.Hour}
 		}
-		h := start(t, mem.New(), &recorder{answer: accept}, Options{RecordsPerTimer: 5})
+		h := start(t, mem.New(), &recorder{answer: accept}, timers.Options{Engine: engine.Options{RecordsPerTimer: 5}})
 		h.put("a", "@every 1m")
 		for range 40 {
 			time.Sleep(time.Minute + time.Second)
@@ -608,7 +610,7 @@ func TestRecordsOfReportedFiresAreTrimmedToo(t *testing.T) {
 				continue
 			}
 			occ, _ := tm.Current()
-			if _, err := h.Report(t.Context(), key("a"), Report{FireID: tm.Fire(occ).ID, Token: tm.Token, Outcome: rouse.Outcome{Verdict: rouse.Done}}); err != nil {
+			if _, err := h.Report(t.Context(), key("a"), timers.Report{FireID: tm.Fire(occ).ID, Token: tm.Token, Outcome: rouse.Outcome{Verdict: rouse.Done}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -624,7 +626,7 @@ func TestAQueueForgetsWhatIsNotQueuedAnyMore(t *testing.T) {
 		slow := func(ns string, s *rouse.Spec) rouse.Lane {
 			return rouse.Lane{Name: "slow", Limit: 64, Batch: 1, Rate: 0.001, Burst: 1}
 		}
-		h := start(t, mem.New(), &recorder{lane: slow}, Options{})
+		h := start(t, mem.New(), &recorder{lane: slow}, timers.Options{})
 		for i := range 20_000 {
 			name := fmt.Sprint(i)
 			h.put(name, "2000-01-01T00:00:00Z")
@@ -634,12 +636,8 @@ func TestAQueueForgetsWhatIsNotQueuedAnyMore(t *testing.T) {
 				}
 			}
 		}
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		for _, ln := range h.lanes.byName {
-			if n := len(ln.queues[normal].fifo); n > 5000 {
-				t.Errorf("%d places for %d fires", n, ln.queued)
-			}
+		if places, fires := h.LaneRoom(); places > 5000 {
+			t.Errorf("%d places for %d fires", places, fires)
 		}
 	})
 }
@@ -650,7 +648,7 @@ func TestVerbsOfTimersAreNotForRowsBesideThem(t *testing.T) {
 		reject := func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}
 		}
-		h := start(t, mem.New(), &recorder{answer: reject}, Options{})
+		h := start(t, mem.New(), &recorder{answer: reject}, timers.Options{})
 		tm := h.put("a", "@after 1s")
 		h.put("alive", "@after 1h")
 		time.Sleep(2 * time.Second)
@@ -689,18 +687,18 @@ func TestDeadLettersAreKeptByTheAgeThatHoldsNow(t *testing.T) {
 		reject := func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}
 		}
-		h := start(t, store, &recorder{answer: reject}, Options{DeadAge: time.Hour})
+		h := start(t, store, &recorder{answer: reject}, timers.Options{Engine: engine.Options{DeadAge: time.Hour}})
 		h.put("a", "@after 1s")
 		time.Sleep(time.Minute)
 		dead := rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateDead}, Limit: 10}
 		for _, age := range []time.Duration{-1, 9 * time.Hour} {
 			h.stop()
-			h = start(t, store, &recorder{}, Options{DeadAge: age})
+			h = start(t, store, &recorder{}, timers.Options{Engine: engine.Options{DeadAge: age}})
 			rows, _, err := h.List(t.Context(), dead)
 			if err != nil || len(rows) != 1 {
 				t.Fatalf("age %v: %v, %v", age, rows, err)
 			}
-			if res, err := h.Import(t.Context(), rows, CreateOrReplace); age > 0 && (err != nil || res[0].Err != nil) {
+			if res, err := h.Import(t.Context(), rows, timers.CreateOrReplace); age > 0 && (err != nil || res[0].Err != nil) {
 				t.Fatal(res, err)
 			}
 			time.Sleep(3 * time.Hour)
@@ -719,10 +717,10 @@ func TestBackoffHoldsThroughAPauseThatEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		from := time.Now()
 		fail := func(ctx context.Context, f rouse.Fire) rouse.Outcome {
-			sleep(ctx, 30*time.Second)
+			engine.Sleep(ctx, 30*time.Second)
 			return rouse.Outcome{Verdict: rouse.Failed, Detail: "no", After: 10 * time.Minute}
 		}
-		h := start(t, mem.New(), &recorder{answer: fail}, Options{})
+		h := start(t, mem.New(), &recorder{answer: fail}, timers.Options{})
 		h.put("a", "@after 1s")
 		time.Sleep(2 * time.Second)
 		if _, err := h.Pause(t.Context(), key("a"), "", rouse.At(from.Add(10*time.Second))); err != nil {
@@ -754,7 +752,7 @@ func (s *slowStore) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.
 func TestWhatIsSkippedAsItComesDueIsNotSent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &slowStore{Store: mem.New()}
-		h := start(t, store, &recorder{}, Options{})
+		h := start(t, store, &recorder{}, timers.Options{})
 		made := h.put("a", "@every 1m")
 		time.Sleep(time.Until(made.Due.Time()) - 5*time.Millisecond)
 		store.takes = 20 * time.Millisecond
@@ -776,8 +774,8 @@ func TestADeleteThatWasCutOffIsFinished(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := start(t, mem.New(), &recorder{answer: func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
-		}}, Options{})
-		made := h.put("a", "@every 1m", func(p *Put) { p.Spec.Overlap = rouse.OverlapAllow })
+		}}, timers.Options{})
+		made := h.put("a", "@every 1m", func(p *timers.Put) { p.Spec.Overlap = rouse.OverlapAllow })
 		time.Sleep(61 * time.Second)
 		if _, err := h.store.Apply(t.Context(), []rouse.Change{{Key: key("a"), If: rouse.AnyRevision}}); err != nil { // and then it died
 			t.Fatal(err)
@@ -799,7 +797,7 @@ func TestWhatADebouncedCallReplacesIsRecorded(t *testing.T) {
 				return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
 			}
 			return rouse.Outcome{Verdict: rouse.Done}
-		}}, Options{})
+		}}, timers.Options{})
 		call := func(payload string) {
 			t.Helper()
 			spec := rouse.Spec{Target: "test:a", Payload: []byte(payload), Retry: rouse.Retry{Interval: time.Minute}}
@@ -825,9 +823,9 @@ func TestADeliveryOfWhichNothingIsLeft(t *testing.T) {
 		}
 		h := start(t, mem.New(), &recorder{answer: busyFor(10 * time.Second), lane: func(string, *rouse.Spec) rouse.Lane {
 			return rouse.Lane{Name: "a", Limit: 1, Batch: 1}
-		}}, Options{Events: Events{Sent: sent}})
+		}}, timers.Options{Engine: engine.Options{Events: engine.Events{Sent: sent}}})
 		h.put("a", "@after 1s")
-		h.put("b", "@after 2s", func(p *Put) { p.Spec.Deadline = time.Second })
+		h.put("b", "@after 2s", func(p *timers.Put) { p.Spec.Deadline = time.Second })
 		time.Sleep(time.Minute)
 		h.wantEndings("b", "missed")
 	})
@@ -835,8 +833,8 @@ func TestADeliveryOfWhichNothingIsLeft(t *testing.T) {
 
 func TestGoneFromAnOverlappingOccurrenceEndsItsTimer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h := start(t, mem.New(), &recorder{answer: answerBy(func(rouse.Fire) rouse.Outcome { return rouse.Outcome{Verdict: rouse.Gone} })}, Options{})
-		h.put("a", "@every 1m", func(p *Put) { p.Spec.Overlap = rouse.OverlapAllow })
+		h := start(t, mem.New(), &recorder{answer: answerBy(func(rouse.Fire) rouse.Outcome { return rouse.Outcome{Verdict: rouse.Gone} })}, timers.Options{})
+		h.put("a", "@every 1m", func(p *timers.Put) { p.Spec.Overlap = rouse.OverlapAllow })
 		time.Sleep(10 * time.Minute)
 		if n := len(h.sink.got()); n != 1 {
 			t.Errorf("%d fires after the target wanted no more", n)

@@ -25,7 +25,7 @@ func (e *Engine) MaySend(t *rouse.Timer, p *Peer, within time.Duration) bool {
 	at, known := e.restsUntil(t)
 	switch {
 	case known && at > latest.Add(within):
-		return e.others == nil && e.busy(t) // a pause of a store's only node does not note that an attempt is out
+		return e.others == nil && e.Busy(t) // a pause of a store's only node does not note that an attempt is out
 	case e.others == nil, p.Claims, p.Grain == 0, !e.holdTells(t):
 		return true
 	case slices.Contains(p.Buckets, t.Bucket) && t.Visible <= latest.Add(within):
@@ -41,7 +41,7 @@ func (e *Engine) restsUntil(t *rouse.Timer) (at rouse.Instant, known bool) {
 	switch {
 	case t.Key.Fire != "":
 		return rouse.Never, !t.Live
-	case t.Attempts != 0, len(t.Runs) > 0, e.mayBeOut(t):
+	case t.Attempts != 0, len(t.Runs) > 0, e.MayBeOut(t):
 		return 0, false
 	case !t.Paused:
 		return t.SentAt(t.Due), true

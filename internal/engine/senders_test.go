@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -9,11 +9,13 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/claim"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
 )
 
 // knownToSend fails a test if a node is sending a fire, and another one that looks at the store would not know that it may be.
-func knownToSend(t *testing.T, asked *Engine, store rouse.Shared, node string, p Peer, f *rouse.Fire) {
+func knownToSend(t *testing.T, asked *timers.Timers, store rouse.Shared, node string, p engine.Peer, f *rouse.Fire) {
 	nodes, err := claim.Nodes(t.Context(), store)
 	if err != nil {
 		t.Error(err)
@@ -40,7 +42,7 @@ func knownToSend(t *testing.T, asked *Engine, store rouse.Shared, node string, p
 			continue // deleted or replaced meanwhile
 		}
 		there = true
-		tm, err := asked.readTimer(&rows[i])
+		tm, err := asked.Read(&rows[i])
 		if err != nil {
 			t.Error(err)
 		} else if asked.MaySend(&tm, &p, 0) {
@@ -63,9 +65,9 @@ func TestWhichNodeMaySend(t *testing.T) {
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
 		seats := []*seat{newSeat(0), newSeat(1)}
-		a, b := join(t, store, seats[0], sink, Options{Grain: 5, Ahead: 2 * time.Second}),
-			join(t, store, seats[1], sink, Options{Grain: 9, Ahead: 2 * time.Second})
-		peers := []Peer{{Grain: 5, Buckets: []uint32{0}}, {Grain: 9, Buckets: []uint32{1}}}
+		a, b := join(t, store, seats[0], sink, timers.Options{Engine: engine.Options{Grain: 5, Ahead: 2 * time.Second}}),
+			join(t, store, seats[1], sink, timers.Options{Engine: engine.Options{Grain: 9, Ahead: 2 * time.Second}})
+		peers := []engine.Peer{{Grain: 5, Buckets: []uint32{0}}, {Grain: 9, Buckets: []uint32{1}}}
 		is := func(what, name string, want ...bool) {
 			t.Helper()
 			synctest.Wait()
@@ -102,7 +104,7 @@ func TestWhichNodeMaySend(t *testing.T) {
 		is("that node is sending it", of[2], true, false)
 		time.Sleep(30 * time.Second) // the hold was written again and again
 		is("it goes on sending", of[2], true, false)
-		for range 2 * maxEdits {
+		for range 2 * engine.MaxEdits {
 			if _, err := b.Skip(t.Context(), key(of[2]), 1, ""); err != nil {
 				t.Fatal(err)
 			}

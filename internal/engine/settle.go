@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
 // reported is an outcome on its way to the store.
@@ -99,7 +100,7 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 	defer e.announce(writing)
 	var last time.Time
 	for wait := 10 * time.Millisecond; len(list) > 0; {
-		var items []*write
+		var items []*Write
 		e.health.settle.Store(time.Now().UnixNano())
 		if list, items = e.steps(list); len(list) == 0 {
 			return
@@ -149,17 +150,17 @@ type refusal struct {
 }
 
 // parted returns the outcomes whose writes were refused, and those of whose writes nothing is known: not all go through one commit.
-func parted(list []reported, items []*write, asked rouse.Instant) (refused []refusal, unknown []reported) {
+func parted(list []reported, items []*Write, asked rouse.Instant) (refused []refusal, unknown []reported) {
 	for i, w := range items {
 		switch r := list[i]; {
-		case w.result == nil || w.result.err != nil:
+		case w.result == nil || w.result.Err != nil:
 			r.doubt = true
 			if r.away == 0 {
 				r.away = asked
 			}
 			unknown = append(unknown, r)
 		case !w.result.Applied:
-			refused = append(refused, refusal{r, w.change.Key})
+			refused = append(refused, refusal{r, w.Change.Key})
 		}
 	}
 	return refused, unknown
@@ -190,10 +191,10 @@ const postponed = time.Second
 
 // steps turns outcomes into writes, each from the latest version of its row. It returns them with their outcomes; those that
 // cannot be turned into writes now come again after a while.
-func (e *Engine) steps(list []reported) ([]reported, []*write) {
+func (e *Engine) steps(list []reported) ([]reported, []*Write) {
 	now := e.clock.latest() // a wait counted from an earlier moment would end early
-	items := make([]*write, 0, len(list))
-	backing := make([]write, len(list))
+	items := make([]*Write, 0, len(list))
+	backing := make([]Write, len(list))
 	type base struct {
 		t              *rouse.Timer
 		revision       uint64
@@ -207,15 +208,15 @@ func (e *Engine) steps(list []reported) ([]reported, []*write) {
 	}
 	e.mu.Unlock()
 	left := list[:0]
-	var m meter
+	var m schedulecache.Meter
 	for i := range list {
 		r, b := list[i], &bases[i]
 		ready := r.ready
 		r.ready, r.counted = nil, true
 		if ready != nil && !b.orphan && !b.logged && ready.If == b.revision {
-			backing[i].change = *ready
+			backing[i].Change = *ready
 		} else {
-			m = meter{limit: quickSteps}
+			m = schedulecache.Meter{Limit: quickSteps}
 			c, err := e.quickChange(&r, b.t, b.orphan, b.logged, now, &m)
 			switch {
 			case errors.Is(err, errLater):
@@ -225,7 +226,7 @@ func (e *Engine) steps(list []reported) ([]reported, []*write) {
 				e.later([]reported{r})
 				continue
 			}
-			backing[i].change = c
+			backing[i].Change = c
 		}
 		backing[i].settles, backing[i].spared = r.en, r.kept
 		left, items = append(left, r), append(items, &backing[i])
@@ -246,10 +247,10 @@ func (e *Engine) settled(en *entry) *rouse.Timer {
 }
 
 // quickChange is change for what costs little; the rest is evaluated in turn, and errLater returned.
-func (e *Engine) quickChange(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant, m *meter) (c rouse.Change, err error) {
+func (e *Engine) quickChange(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant, m *schedulecache.Meter) (c rouse.Change, err error) {
 	if t != nil {
 		c, err = e.change(r, t, orphan, logged, now, m)
-		if err == nil && !m.out || err != nil && !errors.Is(err, errLater) {
+		if err == nil && !m.Out || err != nil && !errors.Is(err, errLater) {
 			return c, err
 		}
 	}
@@ -259,13 +260,13 @@ func (e *Engine) quickChange(r *reported, t *rouse.Timer, orphan, logged bool, n
 	if t == nil { // the engine stops: what was delivered is settled all the same
 		t = unreadable(&r.en.row)
 	}
-	*m = meter{}
+	*m = schedulecache.Meter{}
 	return e.change(r, t, orphan, logged, now, m)
 }
 
 // change is the one conditional write that an outcome leads to. logged says that a record of its occurrence was written while it
 // was out. With a limit of the meter, a schedule that is not at hand is errLater.
-func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant, m *meter) (rouse.Change, error) {
+func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant, m *schedulecache.Meter) (rouse.Change, error) {
 	if orphan { // its timer was deleted or replaced: only the record of the fire is left to write
 		var log []rouse.Record
 		if r.fire && !logged {
@@ -278,13 +279,13 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 	if !r.fire && t.Revision != r.of { // the row has changed since it was looked at: it will be looked at anew
 		return rouse.Change{Key: t.Key, If: t.Revision, Keep: true}, nil
 	}
-	s, known := e.compiled.known(t)
+	s, known := e.opts.Schedules.Known(t)
 	if !known {
-		if m.limit > 0 {
+		if m.Limit > 0 {
 			return rouse.Change{}, errLater
 		}
 		var err error
-		if s, err = e.schedule(t); err != nil {
+		if s, err = e.opts.Schedules.Metered(t); err != nil {
 			return rouse.Change{}, err // a step without it would end the timer
 		}
 	}
@@ -293,7 +294,7 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 		held.Waited(rouse.CauseStoreUnavailable, r.away, now)
 		t = &held
 	}
-	s = m.on(s)
+	s = m.On(s)
 	var err error
 	var step rouse.Step
 	if r.step != nil {
@@ -302,7 +303,7 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 	} else {
 		step = t.After(r.en.occ, r.en.token, r.o, r.en.sent, now, s)
 	}
-	if m.out {
+	if m.Out {
 		return rouse.Change{}, errLater
 	}
 	if to := step.To; to != nil && to.Paused && to.PauseCause != t.PauseCause {
@@ -323,9 +324,9 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 		}
 	}
 	if step.To != nil && step.To.Key.Fire == "" {
-		e.noteGrowth(t.Key, t.Ended, step.To.Ended)
+		e.NoteGrowth(t.Key, t.Ended, step.To.Ended)
 	}
-	return e.stepChange(t.Key, t.Revision, step), nil
+	return e.StepChange(t.Key, t.Revision, step), nil
 }
 
 // unrecorded returns the record of an occurrence that its timer is past, or nothing if an earlier write of it, whose answer was

@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/rousetest/history"
 )
 
 // client works on one timer, one call at a time, each by way of any node.
 func (w *world) client(ctx context.Context, name string) {
 	for ctx.Err() == nil {
-		if !sleep(ctx, time.Duration(w.intn(4000))*time.Millisecond) {
+		if !engine.Sleep(ctx, time.Duration(w.intn(4000))*time.Millisecond) {
 			return
 		}
 		e := w.current()
@@ -51,12 +53,12 @@ func result(err error) history.Res {
 	return history.Info
 }
 
-func (w *world) create(ctx context.Context, e *Engine, name string) {
+func (w *world) create(ctx context.Context, e *timers.Timers, name string) {
 	w.mu.Lock()
 	w.last++
 	gen := w.last
 	w.mu.Unlock()
-	p := Put{Key: key(name), Mode: CreateOrReplace, Spec: rouse.Spec{Target: "sim:" + name[:1], Payload: []byte(strconv.FormatUint(gen, 10)),
+	p := timers.Put{Key: key(name), Mode: timers.CreateOrReplace, Spec: rouse.Spec{Target: "sim:" + name[:1], Payload: []byte(strconv.FormatUint(gen, 10)),
 		Retry: rouse.Retry{Attempts: 3, Interval: 100 * time.Millisecond, Jitter: 50 * time.Millisecond}}}
 	ev := history.Put{Replace: true, Timer: name, Gen: gen, T0: w.now(), Spec: history.Spec{MaxAttempts: 3, Serial: true}}
 	switch w.intn(3) {
@@ -71,7 +73,7 @@ func (w *world) create(ctx context.Context, e *Engine, name string) {
 		p.Spec.Schedule, p.Spec.Overlap, ev.Spec.Every, ev.Spec.Misfire = "@every "+d.String(), rouse.OverlapWait, d, history.MisfireLatest
 	}
 	w.seen(w.writes, name, w.now())
-	res, err := e.Put(ctx, []Put{p})
+	res, err := e.Put(ctx, []timers.Put{p})
 	ev.T1 = w.now()
 	switch {
 	case err != nil:
@@ -85,7 +87,7 @@ func (w *world) create(ctx context.Context, e *Engine, name string) {
 	w.write(ev)
 }
 
-func (w *world) delete(ctx context.Context, e *Engine, name string) {
+func (w *world) delete(ctx context.Context, e *timers.Timers, name string) {
 	ev := history.Delete{Timer: name, T0: w.now()}
 	d, err := e.Delete(ctx, key(name), 0)
 	w.seen(w.writes, name, w.now())
@@ -96,7 +98,7 @@ func (w *world) delete(ctx context.Context, e *Engine, name string) {
 	w.write(ev)
 }
 
-func (w *world) get(ctx context.Context, e *Engine, name string) {
+func (w *world) get(ctx context.Context, e *timers.Timers, name string) {
 	ev := history.Get{Timer: name, T0: w.now()}
 	tm, err := e.Get(ctx, key(name))
 	ev.T1 = w.now()
@@ -112,7 +114,7 @@ func (w *world) get(ctx context.Context, e *Engine, name string) {
 	w.write(ev)
 }
 
-func (w *world) pause(ctx context.Context, e *Engine, name string) {
+func (w *world) pause(ctx context.Context, e *timers.Timers, name string) {
 	ev := history.Pause{Timer: name, T0: w.now()}
 	var until rouse.Instant
 	if w.intn(2) == 0 {
@@ -126,7 +128,7 @@ func (w *world) pause(ctx context.Context, e *Engine, name string) {
 	w.write(ev)
 }
 
-func (w *world) resume(ctx context.Context, e *Engine, name string) {
+func (w *world) resume(ctx context.Context, e *timers.Timers, name string) {
 	ev := history.Resume{Timer: name, T0: w.now()}
 	_, err := e.Resume(ctx, key(name))
 	w.seen(w.edits, name, w.now())
@@ -134,7 +136,7 @@ func (w *world) resume(ctx context.Context, e *Engine, name string) {
 	w.write(ev)
 }
 
-func (w *world) skip(ctx context.Context, e *Engine, name string) {
+func (w *world) skip(ctx context.Context, e *timers.Timers, name string) {
 	ev := history.Skip{Timer: name, Count: 1 + w.intn(2), T0: w.now()}
 	_, err := e.Skip(ctx, key(name), uint32(ev.Count), "")
 	w.seen(w.edits, name, w.now())
@@ -142,7 +144,7 @@ func (w *world) skip(ctx context.Context, e *Engine, name string) {
 	w.write(ev)
 }
 
-func (w *world) runNow(ctx context.Context, e *Engine, name string) {
+func (w *world) runNow(ctx context.Context, e *timers.Timers, name string) {
 	ev := history.Run{Timer: name, T0: w.now()}
 	id, due, err := e.RunNow(ctx, key(name))
 	w.seen(w.edits, name, w.now())

@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/rousetest/history"
 	"github.com/rousehq/rouse/schedule"
 )
@@ -55,11 +57,11 @@ func (w *world) intn(n int) int {
 func (w *world) now() history.Time { return history.At(time.Now()) }
 
 // current returns any of the engines; nil if that one does not run.
-func (w *world) current() *Engine {
+func (w *world) current() *timers.Timers {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := w.nodes[w.rnd.IntN(len(w.nodes))]; s != nil {
-		return s.Engine
+		return s.Timers
 	}
 	return nil
 }
@@ -132,7 +134,7 @@ const (
 
 // station is a life of a node, and the receiver of what it sends.
 type station struct {
-	*Engine
+	*timers.Timers
 	world *world
 	wire  *wire
 	name  string
@@ -181,7 +183,7 @@ func (s *station) known(f *rouse.Fire) {
 		return
 	}
 	if asked := s.world.current(); asked != nil {
-		knownToSend(s.world.t, asked, s.world.store, s.name, Peer{Grain: s.grain, Claims: !s.world.layout.shares}, f)
+		knownToSend(s.world.t, asked, s.world.store, s.name, engine.Peer{Grain: s.grain, Claims: !s.world.layout.shares}, f)
 	}
 }
 
@@ -189,10 +191,10 @@ func (s *station) known(f *rouse.Fire) {
 func (w *world) begin(node int, life uint64) (s *station, end func()) {
 	wr := &wire{Shared: w.store, rnd: rand.New(rand.NewPCG(uint64(w.intn(1<<30)), life))}
 	wr.faulty.Store(w.layout.faulty)
-	s = &station{world: w, wire: wr, name: fmt.Sprintf("node%d-%d", node, life), grain: (node+w.layout.nodes*int(life))%Grains + 1}
-	s.Engine = New(wr, w.layout.strategy(s.name, wr), s, Options{Compile: schedule.Compile, Buckets: 2, Grain: s.grain,
+	s = &station{world: w, wire: wr, name: fmt.Sprintf("node%d-%d", node, life), grain: (node+w.layout.nodes*int(life))%engine.Grains + 1}
+	s.Timers = timers.New(wr, w.layout.strategy(s.name, wr), s, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Buckets: 2, Grain: s.grain,
 		Ahead: 3 * time.Second, MaxRows: 40, MaxDeliveries: 30, Grace: 10 * time.Second, Shared: w.layout.nodes > 1, Hold: simHold,
-		Scatter: w.layout.scatter && node == 0})
+		Scatter: w.layout.scatter && node == 0}})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

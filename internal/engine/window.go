@@ -93,8 +93,8 @@ func (w *window) over(rows, bytes int) bool {
 	return len(w.entries)+w.orphans >= rows || w.bytes >= bytes
 }
 
-// weight is what a row counts for in bytes; the constant stands for the entry, its place in the map and on the wheel.
-func weight(r *rouse.Row) int { return 320 + len(r.Key.Namespace) + len(r.Key.Name) + len(r.Body) }
+// Weight is what a row counts for in bytes; the constant stands for the entry, its place in the map and on the wheel.
+func Weight(r *rouse.Row) int { return 320 + len(r.Key.Namespace) + len(r.Key.Name) + len(r.Body) }
 
 // covers says whether a row at this place would have been read already, or is by the read under way.
 func (w *window) covers(p rouse.Position) bool {
@@ -113,7 +113,7 @@ func (w *window) add(row *rouse.Row, now rouse.Instant) *entry {
 	}
 	en := &entry{row: *row}
 	w.entries[row.Key] = en
-	w.bytes += weight(row)
+	w.bytes += Weight(row)
 	w.place(en)
 	return en
 }
@@ -200,7 +200,7 @@ func (w *window) vacate(en *entry) {
 func (w *window) drop(en *entry) {
 	if w.entries[en.row.Key] == en {
 		delete(w.entries, en.row.Key)
-		w.bytes -= weight(&en.row)
+		w.bytes -= Weight(&en.row)
 	}
 	switch en.state {
 	case waiting:
@@ -216,12 +216,12 @@ func (w *window) orphan(en *entry, c rouse.Cause) {
 	en.orphan, en.cut = true, c
 	w.orphans++
 	delete(w.entries, en.row.Key)
-	w.bytes -= weight(&en.row)
+	w.bytes -= Weight(&en.row)
 }
 
 // update gives an entry of the map a newer version of its row.
 func (w *window) update(en *entry, row *rouse.Row) {
-	w.bytes += weight(row) - weight(&en.row)
+	w.bytes += Weight(row) - Weight(&en.row)
 	en.row, en.timer, en.looked = *row, nil, time.Time{}
 }
 

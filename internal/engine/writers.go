@@ -14,7 +14,7 @@ import (
 // there are two, so that the store works on a commit while this node prepares another. A timer and the rows beside it always go through
 // the same one, in their order.
 type writers struct {
-	list []*batch.Writer[*write, written]
+	list []*batch.Writer[*Write, Written]
 }
 
 // sharedWriters and sharedCommit are for stores that others share: how many commits are under way at a time, and how many changes
@@ -31,7 +31,7 @@ func (e *Engine) newWriters() *writers {
 	}
 	w := &writers{}
 	for range n {
-		w.list = append(w.list, batch.New(batch.Options{MaxItems: most, MaxBytes: 8 << 20, Queue: e.opts.Queue}, (*write).size, e.flush, e.committed))
+		w.list = append(w.list, batch.New(batch.Options{MaxItems: most, MaxBytes: 8 << 20, Queue: e.opts.Queue}, (*Write).size, e.flush, e.committed))
 	}
 	return w
 }
@@ -46,17 +46,17 @@ func (w *writers) Run(ctx context.Context) {
 }
 
 // Do makes changes durable, and returns what became of each. An error says that nothing is known of any of them.
-func (w *writers) Do(ctx context.Context, items []*write) ([]written, error) {
+func (w *writers) Do(ctx context.Context, items []*Write) ([]Written, error) {
 	if len(w.list) == 1 {
 		return w.list[0].Do(ctx, items)
 	}
-	parts := make([][]*write, len(w.list))
+	parts := make([][]*Write, len(w.list))
 	at := make([][]int, len(w.list))
 	for i, it := range items {
-		p := w.of(it.change.Key)
+		p := w.of(it.Change.Key)
 		parts[p], at[p] = append(parts[p], it), append(at[p], i)
 	}
-	out := make([]written, len(items))
+	out := make([]Written, len(items))
 	errs := make([]error, len(w.list))
 	var all sync.WaitGroup
 	for p := range parts {

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/queue"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -374,7 +374,7 @@ func TestATargetThatReportsLater(t *testing.T) {
 		t.Fatalf("the target has until %v to report: %v", timer.Visible, err)
 	}
 	f := w.target.got()[0]
-	if _, err := w.scheduler.Report(t.Context(), key(names[0]), engine.Report{FireID: f.ID, Token: f.Token, Outcome: rouse.Outcome{Verdict: rouse.Done}}); err != nil {
+	if _, err := w.scheduler.Report(t.Context(), key(names[0]), timers.Report{FireID: f.ID, Token: f.Token, Outcome: rouse.Outcome{Verdict: rouse.Done}}); err != nil {
 		t.Fatalf("its report: %v", err)
 	}
 	w.fired(names)

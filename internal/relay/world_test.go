@@ -16,6 +16,7 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 	"github.com/rousehq/rouse/internal/queue/redisstream"
 	"github.com/rousehq/rouse/internal/relay"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
 	"github.com/rousehq/rouse/test/servers"
@@ -95,7 +96,7 @@ var errDead = errors.New("the process is dead")
 
 // scheduler is an engine whose sink is a queue.
 type scheduler struct {
-	*engine.Engine
+	*timers.Timers
 	w    *world
 	q    queue.Queue
 	dead atomic.Bool
@@ -108,7 +109,7 @@ func (w *world) startScheduler() *scheduler {
 	w.t.Helper()
 	s := &scheduler{w: w, q: w.openQueue(), done: make(chan struct{})}
 	sink := relay.NewSink(w.target, publisher{s}, w.sink)
-	s.Engine = engine.New(cord{w.store, s}, claim.NewSole(1), sink, engine.Options{Compile: schedule.Compile, Grace: 200 * time.Millisecond})
+	s.Timers = timers.New(cord{w.store, s}, claim.NewSole(1), sink, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Grace: 200 * time.Millisecond}})
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	go func() {
@@ -269,7 +270,7 @@ func (r reporter) Report(ctx context.Context, key rouse.Key, fireID string, toke
 	r.x.w.mu.Lock()
 	s := r.x.w.scheduler
 	r.x.w.mu.Unlock()
-	_, err := s.Report(ctx, key, engine.Report{FireID: fireID, Token: token, Outcome: o})
+	_, err := s.Report(ctx, key, timers.Report{FireID: fireID, Token: token, Outcome: o})
 	return err
 }
 
@@ -352,10 +353,10 @@ func (w *world) put(prefix string, n int, spec rouse.Spec) []string {
 		spec.Target = "test:a"
 	}
 	names := make([]string, n)
-	puts := make([]engine.Put, n)
+	puts := make([]timers.Put, n)
 	for i := range puts {
 		names[i] = fmt.Sprintf("%s%d", prefix, i)
-		puts[i] = engine.Put{Key: key(names[i]), Spec: spec}
+		puts[i] = timers.Put{Key: key(names[i]), Spec: spec}
 	}
 	res, err := w.scheduler.Put(w.t.Context(), puts)
 	if err != nil {

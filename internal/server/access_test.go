@@ -66,7 +66,7 @@ func TestGuard(t *testing.T) {
 func TestEveryListenerIsGuarded(t *testing.T) {
 	s := serve(t, Options{Timers: newFake(), Metrics: http.NotFoundHandler(), Pools: http.NotFoundHandler(), Hosts: []string{"rouse.internal"}})
 	paths := map[string][]string{
-		s.addr:  {"/v1/version", "/v1/backup", "/openapi.yaml", timers, "/nothing"},
+		s.addr:  {"/v1/version", "/v1/backup", "/openapi.yaml", timersURL, "/nothing"},
 		s.admin: {"/", "/livez", "/readyz", "/metrics", "/pools", "/pools/x/poison", "/version", "/debug/pprof/", "/debug/pprof/heap", "/nothing"},
 	}
 	for at, list := range paths {

@@ -17,6 +17,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
 )
@@ -100,7 +101,7 @@ func (nowhere) Deliver(_ context.Context, fires []rouse.Fire, settle func(int, r
 
 // serveEngine serves a real engine over a store.
 func serveEngine(t *testing.T, store rouse.Store) *running {
-	e := engine.New(store, claim.NewSole(1), nowhere{}, engine.Options{Compile: schedule.Compile, Look: -1})
+	e := timers.New(store, claim.NewSole(1), nowhere{}, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Look: -1}})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx) }()

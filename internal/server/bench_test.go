@@ -12,16 +12,16 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/timers"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/engine"
 )
 
 // instant is an engine that has everything done at once, so that the benchmarks see the server alone.
 type instant struct{ *fake }
 
-func (instant) Put(_ context.Context, puts []engine.Put) ([]engine.PutResult, error) {
-	results := make([]engine.PutResult, len(puts))
+func (instant) Put(_ context.Context, puts []timers.Put) ([]timers.PutResult, error) {
+	results := make([]timers.PutResult, len(puts))
 	for i := range puts {
 		results[i].Timer = rouse.Timer{Key: puts[i].Key, Spec: puts[i].Spec, Revision: 1, Generation: 1}
 	}

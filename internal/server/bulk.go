@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // bulk does one thing to all rows that match, and reports how far it has come, until it is done, ctx ends, the server begins
 // to stop, or progress fails. What was changed until then stays changed.
-func (s *service) bulk(ctx context.Context, r engine.BulkRequest, progress func(engine.BulkProgress) error) error {
+func (s *service) bulk(ctx context.Context, r timers.BulkRequest, progress func(timers.BulkProgress) error) error {
 	if !s.bulks.TryAcquire(1) {
 		return overloaded("bulks")
 	}

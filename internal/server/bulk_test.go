@@ -22,7 +22,7 @@ import (
 func some(t *testing.T, f *fake) {
 	t.Helper()
 	for _, name := range []string{"a", "b", "stuck"} {
-		want(t, do(face(f), "PUT", timers+"/"+name, good), 201)
+		want(t, do(face(f), "PUT", timersURL+"/"+name, good), 201)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestBulk(t *testing.T) {
 	f := newFake()
 	h := face(f)
 	some(t, f)
-	w := do(h, "POST", timers+":bulk", `{"filter":{"prefix":"","labels":{}},"action":"pause","reason":"move","until":"2030-02-01T00:00:00Z","limit":9}`)
+	w := do(h, "POST", timersURL+":bulk", `{"filter":{"prefix":"","labels":{}},"action":"pause","reason":"move","until":"2030-02-01T00:00:00Z","limit":9}`)
 	want(t, w, 200)
 	list := reports(t, w.Body.String())
 	if last := list[len(list)-1]; len(list) != 4 || w.Header().Get("Content-Type") != linesType || !last.Done || last.Matched != 3 || last.Changed != 2 || last.Failed != 1 {
@@ -56,7 +56,7 @@ func TestBulk(t *testing.T) {
 		t.Errorf("asked for %+v", f.bulk)
 	}
 	before := f.writes()
-	w = do(h, "POST", timers+":bulk", `{"filter":{},"action":"reschedule","when":{"schedule":"@every 1h"},"dry_run":true}`, "Accept", "application/json, */*")
+	w = do(h, "POST", timersURL+":bulk", `{"filter":{},"action":"reschedule","when":{"schedule":"@every 1h"},"dry_run":true}`, "Accept", "application/json, */*")
 	want(t, w, 200)
 	if p := decoded[api.BulkProgress](t, w); !p.Done || p.Matched != 3 || fmt.Sprint(p.Names) != "[a b stuck]" || f.writes() != before || f.bulk.When.Schedule != "@every 1h" {
 		t.Errorf("dry run %+v", p)
@@ -102,8 +102,8 @@ func TestBulkThatFails(t *testing.T) {
 	h := face(f)
 	some(t, f)
 	f.set(func() { f.err = rouse.ErrUnavailable })
-	want(t, do(h, "POST", timers+":bulk", `{"filter":{},"action":"delete"}`), 503)
-	want(t, do(h, "POST", timers+":bulk", `{"filter":{},"action":"delete"}`, "Accept", "application/json"), 503)
+	want(t, do(h, "POST", timersURL+":bulk", `{"filter":{},"action":"delete"}`), 503)
+	want(t, do(h, "POST", timersURL+":bulk", `{"filter":{},"action":"delete"}`, "Accept", "application/json"), 503)
 }
 
 // holding serves a fake whose bulk requests wait after the first row.
@@ -133,7 +133,7 @@ func TestBulkEndsWhenTheServerStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	must[*rousev1.BulkProgress](t)(stream.Recv())
-	answer, err := post(t, "http://"+s.addr+timers+":bulk", `{"filter":{},"action":"delete"}`, linesType)
+	answer, err := post(t, "http://"+s.addr+timersURL+":bulk", `{"filter":{},"action":"delete"}`, linesType)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestBulkEndsWhenTheServerStops(t *testing.T) {
 	}
 	whole := make(chan string, 1)
 	go func() {
-		answer, err := post(t, "http://"+s.addr+timers+":bulk", `{"filter":{},"action":"delete"}`, "application/json")
+		answer, err := post(t, "http://"+s.addr+timersURL+":bulk", `{"filter":{},"action":"delete"}`, "application/json")
 		if err != nil {
 			whole <- err.Error()
 			return

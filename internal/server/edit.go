@@ -6,17 +6,17 @@ import (
 	"strconv"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // coalesce makes one fire of many calls with one name, whatever revision the timer has.
-func (s *service) coalesce(ctx context.Context, p engine.Put, c rouse.Coalesce) (engine.PutResult, error) {
+func (s *service) coalesce(ctx context.Context, p timers.Put, c rouse.Coalesce) (timers.PutResult, error) {
 	if p.IfRevision != 0 {
-		return engine.PutResult{}, rouse.Refuse("expected_revision", strconv.FormatUint(p.IfRevision, 10), "does not go with debounce and throttle", "leave it out: the newest call wins")
+		return timers.PutResult{}, rouse.Refuse("expected_revision", strconv.FormatUint(p.IfRevision, 10), "does not go with debounce and throttle", "leave it out: the newest call wins")
 	}
-	weight, err := s.admit(ctx, []engine.Put{p}, false)
+	weight, err := s.admit(ctx, []timers.Put{p}, false)
 	if err != nil {
-		return engine.PutResult{}, err
+		return timers.PutResult{}, err
 	}
 	defer s.writes.Release(weight)
 	res, err := s.timers.Coalesce(ctx, p.Key, p.Spec, c)
@@ -28,14 +28,14 @@ func (s *service) skip(ctx context.Context, key rouse.Key, count uint32, reason 
 	return s.timers.Skip(ctx, key, max(1, count), reason)
 }
 
-func (s *service) reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, expected uint64) (engine.PutResult, error) {
+func (s *service) reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, expected uint64) (timers.PutResult, error) {
 	res, err := s.timers.Reschedule(ctx, key, when, expected)
 	return res, cmp.Or(err, res.Err)
 }
 
-func (s *service) backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (engine.Backfilled, error) {
+func (s *service) backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (timers.Backfilled, error) {
 	if !s.bulks.TryAcquire(1) {
-		return engine.Backfilled{}, overloaded("bulks")
+		return timers.Backfilled{}, overloaded("bulks")
 	}
 	defer s.bulks.Release(1)
 	return s.timers.Backfill(ctx, key, from, until, dryRun)
@@ -59,10 +59,10 @@ func checkImport(timers, calendars int) error {
 
 // restore writes calendars, and then timers and rows beside them with their state. Each row has an outcome of its own; a
 // calendar that is refused ends the import before any row is written.
-func (s *service) restore(ctx context.Context, timers []rouse.Timer, calendars []rouse.Calendar, mode engine.Mode) ([]engine.PutResult, error) {
-	puts := make([]engine.Put, len(timers))
-	for i := range timers {
-		puts[i].Spec = timers[i].Spec
+func (s *service) restore(ctx context.Context, rows []rouse.Timer, calendars []rouse.Calendar, mode timers.Mode) ([]timers.PutResult, error) {
+	puts := make([]timers.Put, len(rows))
+	for i := range rows {
+		puts[i].Spec = rows[i].Spec
 	}
 	for i := range calendars {
 		if _, err := calendars[i].Ordered(); err != nil {
@@ -74,7 +74,7 @@ func (s *service) restore(ctx context.Context, timers []rouse.Timer, calendars [
 			return nil, rouse.Under(at("calendars", i), err)
 		}
 	}
-	if len(timers) == 0 {
+	if len(rows) == 0 {
 		return nil, nil
 	}
 	weight, err := s.admit(ctx, puts, false)
@@ -82,5 +82,5 @@ func (s *service) restore(ctx context.Context, timers []rouse.Timer, calendars [
 		return nil, err
 	}
 	defer s.writes.Release(weight)
-	return s.timers.Import(ctx, timers, mode)
+	return s.timers.Import(ctx, rows, mode)
 }

@@ -24,7 +24,7 @@ const full = `{"schedule":"0 9 * * *","also":["0 17 * * *"],"except":["2030-12-2
 func TestEverythingOfASpecIsKept(t *testing.T) {
 	f := newFake()
 	h := face(f)
-	w := do(h, "PUT", timers+"/a", full)
+	w := do(h, "PUT", timersURL+"/a", full)
 	want(t, w, 201)
 	s := f.rows[rouse.Key{Namespace: "ns", Name: "a"}].Spec
 	if len(s.Also) != 1 || len(s.Except) != 1 || s.DST != "vixie" || s.Calendar.Off[0] != "weekends" || s.Calendar.Shift != rouse.ShiftNext || s.Start != epoch ||
@@ -48,28 +48,28 @@ func TestEverythingOfASpecIsKept(t *testing.T) {
 func TestSkipRescheduleBackfill(t *testing.T) {
 	f := newFake()
 	h := face(f)
-	want(t, do(h, "POST", timers, named), 201)
-	w := do(h, "POST", timers+"/a:skip", "")
+	want(t, do(h, "POST", timersURL, named), 201)
+	w := do(h, "POST", timersURL+"/a:skip", "")
 	want(t, w, 200)
 	if got := decoded[api.Timer](t, w); got.Skips != 1 {
 		t.Errorf("skipped %+v", got)
 	}
-	w = do(h, "POST", timers+"/a:skip", `{"count":3,"reason":"fair"}`)
+	w = do(h, "POST", timersURL+"/a:skip", `{"count":3,"reason":"fair"}`)
 	if got := decoded[api.Timer](t, w); got.Skips != 4 || got.LastError != "fair" {
 		t.Errorf("skipped %+v", got)
 	}
-	w = do(h, "POST", timers+"/a:reschedule", `{"schedule":"@every 1h","jitter":"5s","expected_revision":3}`)
+	w = do(h, "POST", timersURL+"/a:reschedule", `{"schedule":"@every 1h","jitter":"5s","expected_revision":3}`)
 	want(t, w, 200)
 	if got := decoded[api.Timer](t, w); got.Schedule != "@every 1h" || got.Jitter != api.Duration(5*time.Second) || got.Target != "https://example.com/" || w.Header().Get("ETag") != `"4"` {
 		t.Errorf("rescheduled %+v", got)
 	}
-	want(t, do(h, "POST", timers+"/a:reschedule", `{"schedule":"@every 1h","expected_revision":3}`), 409)
-	want(t, do(h, "POST", timers+"/a:reschedule", `{"schedule":"@every 1h"}`, "If-Match", `"3"`), 412)
-	want(t, do(h, "POST", timers+"/a:reschedule", `{"schedule":"@every 2h"}`, "If-Match", `"4"`), 200)
-	want(t, do(h, "POST", timers+"/a:reschedule", `{"schedule":"@every 2h"}`, "If-Match", "*"), 200)
-	want(t, do(h, "POST", timers+"/none:reschedule", `{"schedule":"@every 2h"}`, "If-Match", "*"), 412)
+	want(t, do(h, "POST", timersURL+"/a:reschedule", `{"schedule":"@every 1h","expected_revision":3}`), 409)
+	want(t, do(h, "POST", timersURL+"/a:reschedule", `{"schedule":"@every 1h"}`, "If-Match", `"3"`), 412)
+	want(t, do(h, "POST", timersURL+"/a:reschedule", `{"schedule":"@every 2h"}`, "If-Match", `"4"`), 200)
+	want(t, do(h, "POST", timersURL+"/a:reschedule", `{"schedule":"@every 2h"}`, "If-Match", "*"), 200)
+	want(t, do(h, "POST", timersURL+"/none:reschedule", `{"schedule":"@every 2h"}`, "If-Match", "*"), 412)
 	before := f.writes()
-	w = do(h, "POST", timers+"/a:backfill", `{"from":"2030-01-01T00:00:00Z","until":"2030-02-01T00:00:00Z","dry_run":true}`)
+	w = do(h, "POST", timersURL+"/a:backfill", `{"from":"2030-01-01T00:00:00Z","until":"2030-02-01T00:00:00Z","dry_run":true}`)
 	want(t, w, 200)
 	row := f.rows[rouse.Key{Namespace: "ns", Name: "a"}]
 	id := rouse.FireID("ns", "a", row.Generation, epoch.Add(time.Minute), false)
@@ -77,8 +77,8 @@ func TestSkipRescheduleBackfill(t *testing.T) {
 		got.Fires[0].Local != "2030-01-01T01:01:00+01:00" || got.Fires[0].Mark != "odd" || f.writes() != before {
 		t.Errorf("backfilled %+v, %d writes", got, f.writes()-before)
 	}
-	want(t, do(h, "POST", timers+"/a:pause", `{"until":"2030-03-01T00:00:00+01:00"}`), 200)
-	w = do(h, "GET", timers+"/a", "")
+	want(t, do(h, "POST", timersURL+"/a:pause", `{"until":"2030-03-01T00:00:00+01:00"}`), 200)
+	w = do(h, "GET", timersURL+"/a", "")
 	if got := decoded[api.Timer](t, w); got.PauseUntil.String() != "2030-02-28T23:00:00.000Z" {
 		t.Errorf("paused until %v", got.PauseUntil)
 	}
@@ -105,14 +105,14 @@ func TestManyCallsBecomeFewFires(t *testing.T) {
 	f := newFake()
 	h := face(f)
 	debounce := `{"name":"d","target":"https://example.com/","debounce":{"quiet":"10s","max_wait":"1m"}}`
-	w := do(h, "POST", timers, debounce)
+	w := do(h, "POST", timersURL, debounce)
 	want(t, w, 201)
 	if got := decoded[api.Timer](t, w); got.Due.Instant() != epoch.Add(10*time.Second) {
 		t.Errorf("debounced %+v", got)
 	}
-	want(t, do(h, "POST", timers, debounce), 200) // a name that is taken is what it is for
-	want(t, do(h, "PUT", timers+"/d", `{"target":"https://example.com/","debounce":{"quiet":"10s"}}`), 200)
-	w = do(h, "PUT", timers+"/t", `{"target":"https://example.com/","throttle":{"every":"1m"}}`)
+	want(t, do(h, "POST", timersURL, debounce), 200) // a name that is taken is what it is for
+	want(t, do(h, "PUT", timersURL+"/d", `{"target":"https://example.com/","debounce":{"quiet":"10s"}}`), 200)
+	w = do(h, "PUT", timersURL+"/t", `{"target":"https://example.com/","throttle":{"every":"1m"}}`)
 	want(t, w, 201)
 	if got := decoded[api.Timer](t, w); got.Due.Instant() != epoch {
 		t.Errorf("throttled %+v", got)
@@ -170,7 +170,7 @@ func TestExportAndImport(t *testing.T) {
 			t.Errorf("%s became %s", timer.Name, timer.State)
 		}
 	}
-	w = do(face(to), "POST", timers+":import", list.Body.String())
+	w = do(face(to), "POST", timersURL+":import", list.Body.String())
 	if out := decoded[api.BatchCreated](t, w); out.Failed != len(states) || out.Created[0].Problem.Code != "already_exists" {
 		t.Errorf("imported twice: %+v", out)
 	}
@@ -207,7 +207,7 @@ func TestExportAndImport(t *testing.T) {
 func TestImportIsBoundToItsNamespace(t *testing.T) {
 	f := newFake()
 	row := `{"name":"a","schedule":"@every 5m","target":"https://example.com/","state":"scheduled","due":"2030-01-01T00:00:00Z"`
-	w := do(face(f), "POST", timers+":import", `{"timers":[`+row+`},`+row+`,"namespace":"other"}],"calendars":[{"name":"c","days":[{"date":"2030-01-01"}]}]}`)
+	w := do(face(f), "POST", timersURL+":import", `{"timers":[`+row+`},`+row+`,"namespace":"other"}],"calendars":[{"name":"c","days":[{"date":"2030-01-01"}]}]}`)
 	want(t, w, 200)
 	out := decoded[api.BatchCreated](t, w)
 	if out.Failed != 1 || out.Created[1].Problem.Errors[0].Field != "namespace" || f.rows[rouse.Key{Namespace: "ns", Name: "a"}].Revision == 0 {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // fake is an engine in memory: it has the engine's rules for names, revisions and dead letters, and nothing ever fires. All
@@ -20,7 +20,7 @@ type fake struct {
 	rows      map[rouse.Key]rouse.Timer
 	revision  uint64 // of the last write
 	history   []rouse.Record
-	reports   []engine.Report
+	reports   []timers.Report
 	err       error         // of every call, if set
 	panics    bool          // every call does
 	hold      chan struct{} // if set, Put, and Bulk after each row, waits until it is closed
@@ -30,7 +30,7 @@ type fake struct {
 	days      map[rouse.Key]rouse.Calendar
 	previewed rouse.Key  // of the last preview
 	spec      rouse.Spec // of the last preview
-	bulk      engine.BulkRequest
+	bulk      timers.BulkRequest
 }
 
 // epoch is the fake's clock.
@@ -63,7 +63,7 @@ func (f *fake) lock() error {
 	return f.err
 }
 
-func (f *fake) Put(_ context.Context, puts []engine.Put) ([]engine.PutResult, error) {
+func (f *fake) Put(_ context.Context, puts []timers.Put) ([]timers.PutResult, error) {
 	f.mu.Lock()
 	hold, entered := f.hold, f.entered
 	f.mu.Unlock()
@@ -78,7 +78,7 @@ func (f *fake) Put(_ context.Context, puts []engine.Put) ([]engine.PutResult, er
 	if err != nil {
 		return nil, err
 	}
-	results := make([]engine.PutResult, len(puts))
+	results := make([]timers.PutResult, len(puts))
 	for i := range puts {
 		_, results[i].Replaced = f.rows[puts[i].Key]
 		results[i].Timer, results[i].Err = f.put(&puts[i])
@@ -86,7 +86,7 @@ func (f *fake) Put(_ context.Context, puts []engine.Put) ([]engine.PutResult, er
 	return results, nil
 }
 
-func (f *fake) put(p *engine.Put) (rouse.Timer, error) {
+func (f *fake) put(p *timers.Put) (rouse.Timer, error) {
 	if err := cmp.Or(rouse.CheckNamespace(p.Key.Namespace), rouse.CheckName(p.Key.Name), rouse.CheckRevision(p.IfRevision), p.Spec.Check()); err != nil {
 		return rouse.Timer{}, err
 	}
@@ -98,11 +98,11 @@ func (f *fake) put(p *engine.Put) (rouse.Timer, error) {
 	}
 	old, ok := f.rows[p.Key]
 	switch {
-	case p.IfRevision != 0 && !ok, p.Mode == engine.ReplaceOnly && !ok:
+	case p.IfRevision != 0 && !ok, p.Mode == timers.ReplaceOnly && !ok:
 		return rouse.Timer{}, rouse.ErrNotFound
 	case p.IfRevision != 0 && old.Revision != p.IfRevision:
 		return rouse.Timer{}, rouse.ErrConflict
-	case p.IfRevision == 0 && p.Mode == engine.CreateOnly && ok:
+	case p.IfRevision == 0 && p.Mode == timers.CreateOnly && ok:
 		return rouse.Timer{}, rouse.ErrExists
 	}
 	t := rouse.Timer{Key: p.Key, Spec: p.Spec, Created: epoch, Updated: epoch, Anchor: epoch, Due: epoch.Add(time.Hour), Visible: epoch.Add(time.Hour)}
@@ -184,9 +184,9 @@ func (f *fake) edit(key rouse.Key, change func(t *rouse.Timer) error) (rouse.Tim
 	return f.store(t, false), nil
 }
 
-func (f *fake) Delete(_ context.Context, key rouse.Key, ifRevision uint64) (engine.Deleted, error) {
+func (f *fake) Delete(_ context.Context, key rouse.Key, ifRevision uint64) (timers.Deleted, error) {
 	if err := rouse.CheckRevision(ifRevision); err != nil {
-		return engine.Deleted{}, err
+		return timers.Deleted{}, err
 	}
 	t, err := f.edit(key, func(t *rouse.Timer) error {
 		if ifRevision != 0 && t.Revision != ifRevision {
@@ -195,10 +195,10 @@ func (f *fake) Delete(_ context.Context, key rouse.Key, ifRevision uint64) (engi
 		return nil
 	})
 	if err != nil {
-		return engine.Deleted{}, err
+		return timers.Deleted{}, err
 	}
 	f.set(func() { delete(f.rows, key) })
-	return engine.Deleted{Generation: t.Generation, InFlight: t.Attempts > 0}, nil
+	return timers.Deleted{Generation: t.Generation, InFlight: t.Attempts > 0}, nil
 }
 
 func (f *fake) Pause(_ context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error) {
@@ -217,7 +217,7 @@ func (f *fake) RunNow(_ context.Context, key rouse.Key) (id string, due rouse.In
 	return rouse.FireID(key.Namespace, key.Name, t.Generation, due, true), due, err
 }
 
-func (f *fake) Report(_ context.Context, key rouse.Key, r engine.Report) (deadline rouse.Instant, err error) {
+func (f *fake) Report(_ context.Context, key rouse.Key, r timers.Report) (deadline rouse.Instant, err error) {
 	if err := cmp.Or(key.Check(), r.Check()); err != nil {
 		return 0, err
 	}
@@ -274,7 +274,7 @@ func upcoming(from rouse.Instant, count int) []rouse.Coming {
 }
 
 func (f *fake) Preview(_ context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error) {
-	if count > engine.MaxPreview {
+	if count > timers.MaxPreview {
 		return rouse.Preview{}, rouse.Refuse("count", "", "is out of bounds", "use fewer")
 	}
 	if key.Name != "" {
@@ -289,36 +289,36 @@ func (f *fake) Preview(_ context.Context, key rouse.Key, spec rouse.Spec, from r
 	return rouse.Preview{Words: "every minute", Location: zone, Next: upcoming(from, count)}, nil
 }
 
-func (f *fake) Coalesce(_ context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (engine.PutResult, error) {
+func (f *fake) Coalesce(_ context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (timers.PutResult, error) {
 	err := f.lock()
 	defer f.mu.Unlock()
 	if err := cmp.Or(err, rouse.CheckName(key.Name), c.Check()); err != nil {
-		return engine.PutResult{}, err
+		return timers.PutResult{}, err
 	}
 	if spec.Schedule != "" || len(spec.Also) > 0 {
-		return engine.PutResult{}, rouse.Refuse("schedule", "", "does not go with debounce or throttle", "leave it out")
+		return timers.PutResult{}, rouse.Refuse("schedule", "", "does not go with debounce or throttle", "leave it out")
 	}
 	var old *rouse.Timer
 	t, ok := f.rows[key]
 	if ok {
 		old = &t
 	}
-	return engine.PutResult{Timer: f.store(c.Merge(key, spec, old, false, epoch), true), Replaced: ok}, nil
+	return timers.PutResult{Timer: f.store(c.Merge(key, spec, old, false, epoch), true), Replaced: ok}, nil
 }
 
-func (f *fake) Import(_ context.Context, timers []rouse.Timer, mode engine.Mode) ([]engine.PutResult, error) {
+func (f *fake) Import(_ context.Context, rows []rouse.Timer, mode timers.Mode) ([]timers.PutResult, error) {
 	err := f.lock()
 	defer f.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	results := make([]engine.PutResult, len(timers))
-	for i, t := range timers {
+	results := make([]timers.PutResult, len(rows))
+	for i, t := range rows {
 		settled := t
 		if results[i].Err = cmp.Or(t.Key.Check(), settled.Settle(epoch)); results[i].Err != nil {
 			continue
 		}
-		if _, ok := f.rows[t.Key]; ok && mode == engine.CreateOnly {
+		if _, ok := f.rows[t.Key]; ok && mode == timers.CreateOnly {
 			results[i].Err = rouse.ErrExists
 			continue
 		}
@@ -338,9 +338,9 @@ func (f *fake) Skip(_ context.Context, key rouse.Key, count uint32, reason strin
 	})
 }
 
-func (f *fake) Reschedule(_ context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (engine.PutResult, error) {
+func (f *fake) Reschedule(_ context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (timers.PutResult, error) {
 	if err := cmp.Or(rouse.CheckRevision(ifRevision), checkSchedule(&when)); err != nil {
-		return engine.PutResult{}, err
+		return timers.PutResult{}, err
 	}
 	t, err := f.edit(key, func(t *rouse.Timer) error {
 		if ifRevision != 0 && t.Revision != ifRevision {
@@ -350,15 +350,15 @@ func (f *fake) Reschedule(_ context.Context, key rouse.Key, when rouse.Spec, ifR
 		t.Spec = when
 		return nil
 	})
-	return engine.PutResult{Timer: t, Replaced: true, InFlight: t.Attempts > 0}, err
+	return timers.PutResult{Timer: t, Replaced: true, InFlight: t.Attempts > 0}, err
 }
 
-func (f *fake) Backfill(_ context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (engine.Backfilled, error) {
+func (f *fake) Backfill(_ context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (timers.Backfilled, error) {
 	if err := rouse.CheckRange(from, until); err != nil {
-		return engine.Backfilled{}, err
+		return timers.Backfilled{}, err
 	}
 	first := upcoming(from, 2)
-	out := engine.Backfilled{Count: 300, Waiting: 1, First: first, Zone: zone}
+	out := timers.Backfilled{Count: 300, Waiting: 1, First: first, Zone: zone}
 	change := func(t *rouse.Timer) error {
 		for _, c := range first {
 			out.FireIDs = append(out.FireIDs, nextFireID(t, c.Due))
@@ -373,41 +373,41 @@ func (f *fake) Backfill(_ context.Context, key rouse.Key, from, until rouse.Inst
 	return out, err
 }
 
-func (f *fake) Explain(_ context.Context, key rouse.Key, at rouse.Instant) (engine.Explanation, error) {
+func (f *fake) Explain(_ context.Context, key rouse.Key, at rouse.Instant) (timers.Explanation, error) {
 	err := cmp.Or(f.lock(), key.Check(), rouse.CheckInstant("at", at))
 	defer f.mu.Unlock()
 	t, ok := f.rows[key]
 	if err != nil {
-		return engine.Explanation{}, err
+		return timers.Explanation{}, err
 	}
 	if !ok && len(f.history) == 0 {
-		return engine.Explanation{}, rouse.ErrNotFound
+		return timers.Explanation{}, rouse.ErrNotFound
 	}
 	if !ok {
-		return engine.Explanation{Summary: "it was deleted", Records: f.history}, nil
+		return timers.Explanation{Summary: "it was deleted", Records: f.history}, nil
 	}
-	return engine.Explanation{Summary: "it waits", Reasons: []engine.Reason{{Code: "scheduled", Text: "it is due later", At: at}}, Timer: &t, Words: "every minute",
+	return timers.Explanation{Summary: "it waits", Reasons: []timers.Reason{{Code: "scheduled", Text: "it is due later", At: at}}, Timer: &t, Words: "every minute",
 		Zone: zone, Records: f.history, Next: upcoming(epoch, 2)}, nil
 }
 
-func (f *fake) Simulate(_ context.Context, q rouse.Query, from, until rouse.Instant, limit int) (engine.Simulated, error) {
+func (f *fake) Simulate(_ context.Context, q rouse.Query, from, until rouse.Instant, limit int) (timers.Simulated, error) {
 	err := f.lock()
 	defer f.mu.Unlock()
 	if from == 0 {
 		from = epoch
 	}
 	if err := cmp.Or(err, q.Check(), rouse.CheckRange(from, until)); err != nil {
-		return engine.Simulated{}, err
+		return timers.Simulated{}, err
 	}
-	if limit > engine.MaxSimulated {
-		return engine.Simulated{}, rouse.Refuse("limit", "", "is out of bounds", "use less")
+	if limit > timers.MaxSimulated {
+		return timers.Simulated{}, rouse.Refuse("limit", "", "is out of bounds", "use less")
 	}
-	out := engine.Simulated{}
+	out := timers.Simulated{}
 	for _, t := range f.match(&q) {
 		out.Timers++
 		for _, c := range upcoming(from, limit) {
 			if c.Due < until {
-				out.Fires = append(out.Fires, engine.SimulatedFire{Coming: c, Key: t.Key, FireID: nextFireID(&t, c.Due), Zone: zone})
+				out.Fires = append(out.Fires, timers.SimulatedFire{Coming: c, Key: t.Key, FireID: nextFireID(&t, c.Due), Zone: zone})
 			}
 		}
 	}
@@ -418,7 +418,7 @@ func (f *fake) Simulate(_ context.Context, q rouse.Query, from, until rouse.Inst
 }
 
 // Bulk reports each row by itself. Rows whose name begins with "stuck" cannot be changed.
-func (f *fake) Bulk(ctx context.Context, r engine.BulkRequest, progress func(engine.BulkProgress) error) error {
+func (f *fake) Bulk(ctx context.Context, r timers.BulkRequest, progress func(timers.BulkProgress) error) error {
 	if err := f.lock(); err != nil {
 		f.mu.Unlock()
 		return err
@@ -443,7 +443,7 @@ func (f *fake) Bulk(ctx context.Context, r engine.BulkRequest, progress func(eng
 	rows, hold, entered := f.match(&q), f.hold, f.entered
 	f.bulk = r
 	f.mu.Unlock()
-	var p engine.BulkProgress
+	var p timers.BulkProgress
 	for _, t := range rows {
 		if !strings.Contains(t.LastError, r.ErrorContains) || r.Limit != 0 && p.Matched == r.Limit {
 			continue
@@ -455,7 +455,7 @@ func (f *fake) Bulk(ctx context.Context, r engine.BulkRequest, progress func(eng
 			p.Names = []string{t.Key.Name}
 		case strings.HasPrefix(t.Key.Name, "stuck"):
 			p.Failed++
-			p.Failures = []engine.BulkFailure{{Key: t.Key, Err: rouse.Refuse("name", t.Key.Name, "is stuck", "pull")}}
+			p.Failures = []timers.BulkFailure{{Key: t.Key, Err: rouse.Refuse("name", t.Key.Name, "is stuck", "pull")}}
 		default:
 			p.Changed++
 			f.set(func() { f.revision++ })

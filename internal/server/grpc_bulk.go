@@ -5,7 +5,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 func (f *timersFace) Bulk(r *rousev1.BulkRequest, stream grpc.ServerStreamingServer[rousev1.BulkProgress]) error {
@@ -16,7 +16,7 @@ func (f *timersFace) Bulk(r *rousev1.BulkRequest, stream grpc.ServerStreamingSer
 	if err != nil {
 		return err
 	}
-	request := engine.BulkRequest{Query: q, Action: r.Action, DryRun: r.DryRun, Reason: r.Reason, Until: rouse.Instant(r.UntilMs), Limit: r.Limit,
+	request := timers.BulkRequest{Query: q, Action: r.Action, DryRun: r.DryRun, Reason: r.Reason, Until: rouse.Instant(r.UntilMs), Limit: r.Limit,
 		ErrorContains: r.ErrorContains}
 	if r.When != nil {
 		when, err := rousev1.WhenFromProto(r.When)
@@ -25,11 +25,11 @@ func (f *timersFace) Bulk(r *rousev1.BulkRequest, stream grpc.ServerStreamingSer
 		}
 		request.When = &when
 	}
-	err = f.bulk(stream.Context(), request, func(p engine.BulkProgress) error { return stream.Send(progressToProto(&p)) })
+	err = f.bulk(stream.Context(), request, func(p timers.BulkProgress) error { return stream.Send(progressToProto(&p)) })
 	return renamed(err, filterMessage)
 }
 
-func progressToProto(p *engine.BulkProgress) *rousev1.BulkProgress {
+func progressToProto(p *timers.BulkProgress) *rousev1.BulkProgress {
 	out := &rousev1.BulkProgress{Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names, Done: p.Done}
 	for _, failure := range p.Failures {
 		out.Failures = append(out.Failures, &rousev1.BulkFailure{Namespace: failure.Key.Namespace, Name: failure.Key.Name, FireId: failure.Key.Fire, Problem: rousev1.ErrorToProblem(failure.Err)})

@@ -5,7 +5,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // Subscriber serves subscriptions: the sink of stream targets. It ends its streams itself when what they hold is settled;
@@ -35,7 +35,7 @@ func (f *firesFace) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 }
 
 func (f *firesFace) Report(ctx context.Context, r *rousev1.ReportRequest) (*rousev1.ReportResponse, error) {
-	report := engine.Report{FireID: r.FireId, Token: r.Token}
+	report := timers.Report{FireID: r.FireId, Token: r.Token}
 	var err error
 	switch what := r.Report.(type) {
 	case *rousev1.ReportRequest_Done:

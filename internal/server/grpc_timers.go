@@ -8,7 +8,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // timersFace is rouse.v1.Timers over the service. Its methods return the errors of package rouse: the guard makes statuses of them.
@@ -25,14 +25,14 @@ func keyFrom(namespace, name, fire string) rouse.Key {
 	return rouse.Key{Namespace: namespace, Name: name, Fire: fire}
 }
 
-func modeFrom(m rousev1.Mode) (engine.Mode, error) {
+func modeFrom(m rousev1.Mode) (timers.Mode, error) {
 	switch m {
 	case rousev1.Mode_MODE_CREATE_ONLY:
-		return engine.CreateOnly, nil
+		return timers.CreateOnly, nil
 	case rousev1.Mode_MODE_CREATE_OR_REPLACE:
-		return engine.CreateOrReplace, nil
+		return timers.CreateOrReplace, nil
 	case rousev1.Mode_MODE_REPLACE_ONLY:
-		return engine.ReplaceOnly, nil
+		return timers.ReplaceOnly, nil
 	}
 	return 0, rouse.Refuse("mode", m.String(), "is no mode", "give MODE_CREATE_ONLY, MODE_CREATE_OR_REPLACE or MODE_REPLACE_ONLY")
 }
@@ -46,14 +46,14 @@ func (f *timersFace) Create(ctx context.Context, r *rousev1.CreateRequest) (*rou
 	if err != nil {
 		return nil, err
 	}
-	put := engine.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision, Given: true}
+	put := timers.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision, Given: true}
 	c, err := coalesceFrom(r)
 	switch {
 	case err != nil:
 		return nil, err
 	case c == nil:
 		return writtenOr(f.create(ctx, put))
-	case mode != engine.CreateOnly:
+	case mode != timers.CreateOnly:
 		return nil, rouse.Refuse("mode", r.Mode.String(), "does not go with debounce and throttle", "leave it out: the newest call wins")
 	}
 	return writtenOr(f.coalesce(ctx, put, *c))
@@ -80,7 +80,7 @@ func coalesceFrom(r *rousev1.CreateRequest) (c *rouse.Coalesce, err error) {
 }
 
 // writtenOr returns the message of a timer that was written.
-func writtenOr(res engine.PutResult, err error) (*rousev1.Timer, error) {
+func writtenOr(res timers.PutResult, err error) (*rousev1.Timer, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (f *timersFace) BatchCreate(ctx context.Context, r *rousev1.BatchCreateRequ
 // batchCall is a batch on its way through the service: the puts of the timers that could be read, and the answer in which the
 // others have their problem already.
 type batchCall struct {
-	puts    []engine.Put
+	puts    []timers.Put
 	created []rousev1.Created
 }
 
@@ -120,20 +120,20 @@ func batchFrom(r *rousev1.BatchCreateRequest) (*batchCall, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &batchCall{puts: make([]engine.Put, 0, len(r.Timers)), created: make([]rousev1.Created, len(r.Timers))}
+	b := &batchCall{puts: make([]timers.Put, 0, len(r.Timers)), created: make([]rousev1.Created, len(r.Timers))}
 	for i, t := range r.Timers {
 		spec, err := rousev1.SpecFromProto(t.GetSpec())
 		if err != nil {
 			b.created[i].Name, b.created[i].Problem = t.GetName(), rousev1.ErrorToProblem(err)
 			continue
 		}
-		b.puts = append(b.puts, engine.Put{Key: rouse.Key{Namespace: namespace, Name: t.Name}, Spec: spec, Mode: mode, Given: true})
+		b.puts = append(b.puts, timers.Put{Key: rouse.Key{Namespace: namespace, Name: t.Name}, Spec: spec, Mode: mode, Given: true})
 	}
 	return b, nil
 }
 
 // response returns the answer, given what became of the puts.
-func (b *batchCall) response(results []engine.PutResult) *rousev1.BatchCreateResponse {
+func (b *batchCall) response(results []timers.PutResult) *rousev1.BatchCreateResponse {
 	out := &rousev1.BatchCreateResponse{Created: make([]*rousev1.Created, len(b.created))}
 	next := 0
 	for i := range b.created {
@@ -150,7 +150,7 @@ func (b *batchCall) response(results []engine.PutResult) *rousev1.BatchCreateRes
 }
 
 // created fills the answer for one of many timers with what became of it.
-func created(c *rousev1.Created, r *engine.PutResult) {
+func created(c *rousev1.Created, r *timers.PutResult) {
 	if r.Err != nil {
 		c.Problem = rousev1.ErrorToProblem(r.Err)
 		return

@@ -5,12 +5,12 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // modes are the names of what a batch does with names that are taken.
-var modes = map[string]engine.Mode{"": engine.CreateOnly, "create_only": engine.CreateOnly, "create_or_replace": engine.CreateOrReplace,
-	"replace_only": engine.ReplaceOnly}
+var modes = map[string]timers.Mode{"": timers.CreateOnly, "create_only": timers.CreateOnly, "create_or_replace": timers.CreateOrReplace,
+	"replace_only": timers.ReplaceOnly}
 
 // batchCreate answers 200 whatever became of the timers: each has an outcome of its own.
 func (f *httpFace) batchCreate(c *call) error {
@@ -29,7 +29,7 @@ func (f *httpFace) batchCreate(c *call) error {
 		return badMode(body.Mode)
 	}
 	out := api.BatchCreated{Created: make([]api.Created, len(body.Timers))}
-	puts := make([]engine.Put, 0, len(body.Timers))
+	puts := make([]timers.Put, 0, len(body.Timers))
 	places := make([]int, 0, len(body.Timers)) // of each put, in the batch
 	for i := range body.Timers {
 		t := &body.Timers[i]
@@ -38,7 +38,7 @@ func (f *httpFace) batchCreate(c *call) error {
 			out.Created[i] = failed(t.Name, err)
 			continue
 		}
-		puts = append(puts, engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: t.Name}, Spec: spec, Mode: mode, Given: true})
+		puts = append(puts, timers.Put{Key: rouse.Key{Namespace: c.namespace(), Name: t.Name}, Spec: spec, Mode: mode, Given: true})
 		places = append(places, i)
 	}
 	ctx, cancel := c.context()
@@ -54,7 +54,7 @@ func (f *httpFace) batchCreate(c *call) error {
 }
 
 // outcome is what became of one of many timers.
-func outcome(name string, r *engine.PutResult) api.Created {
+func outcome(name string, r *timers.PutResult) api.Created {
 	if r.Err != nil {
 		return failed(name, r.Err)
 	}

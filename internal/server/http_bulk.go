@@ -9,7 +9,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 const linesType = "application/x-ndjson"
@@ -28,7 +28,7 @@ func (f *httpFace) bulkTimers(c *call) error {
 	if err != nil {
 		return err
 	}
-	request := engine.BulkRequest{Query: q, Action: body.Action, DryRun: body.DryRun, Reason: body.Reason, Until: body.Until.Instant(), Limit: body.Limit,
+	request := timers.BulkRequest{Query: q, Action: body.Action, DryRun: body.DryRun, Reason: body.Reason, Until: body.Until.Instant(), Limit: body.Limit,
 		ErrorContains: body.ErrorContains}
 	if body.When != nil {
 		when, err := body.When.Words()
@@ -50,7 +50,7 @@ type bulkAnswer struct {
 	summary api.BulkProgress // of all reports; not with lines
 }
 
-func (a *bulkAnswer) report(p engine.BulkProgress) error {
+func (a *bulkAnswer) report(p timers.BulkProgress) error {
 	out := api.BulkProgress{Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names, Done: p.Done}
 	for _, failure := range p.Failures {
 		problem, _ := problemOf(failure.Err)

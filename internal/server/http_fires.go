@@ -6,7 +6,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 func (f *httpFace) completeFire(c *call) error {
@@ -51,7 +51,7 @@ func (c *call) whole(body any) error {
 func (c *call) report(token uint64, o rouse.Outcome) error {
 	ctx, cancel := c.context()
 	defer cancel()
-	deadline, err := c.face.timers.Report(ctx, c.key(), engine.Report{FireID: c.fire(), Token: token, Outcome: o})
+	deadline, err := c.face.timers.Report(ctx, c.key(), timers.Report{FireID: c.fire(), Token: token, Outcome: o})
 	if err != nil {
 		return err
 	}

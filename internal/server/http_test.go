@@ -16,7 +16,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // face returns the HTTP face over a fake, without a network.
@@ -63,18 +63,18 @@ func want(t *testing.T, w *httptest.ResponseRecorder, status int) {
 }
 
 const (
-	timers = "/v1/namespaces/ns/timers"
-	good   = `{"schedule":"@every 5m","target":"https://example.com/"}`
-	named  = `{"name":"a","schedule":"@every 5m","target":"https://example.com/"}`
+	timersURL = "/v1/namespaces/ns/timers"
+	good      = `{"schedule":"@every 5m","target":"https://example.com/"}`
+	named     = `{"name":"a","schedule":"@every 5m","target":"https://example.com/"}`
 )
 
 func TestCreateReadReplaceDelete(t *testing.T) {
 	f := newFake()
 	h := face(f)
-	w := do(h, "POST", timers, `{"name":"a/b:c d","schedule":"@every 5m","timezone":"UTC","target":"https://example.com/","payload": { "n" : 1.0 },
+	w := do(h, "POST", timersURL, `{"name":"a/b:c d","schedule":"@every 5m","timezone":"UTC","target":"https://example.com/","payload": { "n" : 1.0 },
 		"labels":{"team":"x"},"retry":{"attempts":3,"interval":"2s","jitter":"0s"},"misfire":"skip","webhook":{"method":"PUT","headers":{"X-A":"b"},"batch":10}}`)
 	want(t, w, 201)
-	path := timers + "/a%2Fb%3Ac%20d"
+	path := timersURL + "/a%2Fb%3Ac%20d"
 	if got := w.Header().Get("Location"); got != path {
 		t.Errorf("location %q, want %q", got, path)
 	}
@@ -115,7 +115,7 @@ func TestNameIsMadeUp(t *testing.T) {
 	h := face(newFake())
 	seen := map[string]bool{}
 	for range 100 {
-		w := do(h, "POST", timers, good)
+		w := do(h, "POST", timersURL, good)
 		want(t, w, 201)
 		name := decoded[api.Timer](t, w).Name
 		if len(name) != 20 || seen[name] {
@@ -145,7 +145,7 @@ func TestPutConditions(t *testing.T) {
 	}
 	f := newFake()
 	h := face(f)
-	path := timers + "/a"
+	path := timersURL + "/a"
 	want(t, do(h, "PUT", path, good, "If-Match", "*"), 412)
 	want(t, do(h, "PUT", path, good, "If-Match", revision(f, 9)), 412)
 	want(t, do(h, "PUT", path, expect(9)), 404)
@@ -161,35 +161,35 @@ func TestPutConditions(t *testing.T) {
 	want(t, do(h, "PUT", path, expect(3), "If-Match", revision(f, 3)), 200)
 	want(t, do(h, "PUT", path, good, "If-Match", "*"), 200)
 	want(t, do(h, "PUT", path, good), 200)
-	want(t, do(h, "PUT", timers+"/b", good), 201)
-	want(t, do(h, "POST", timers, named), 409)
+	want(t, do(h, "PUT", timersURL+"/b", good), 201)
+	want(t, do(h, "POST", timersURL, named), 409)
 	want(t, do(h, "DELETE", path, "", "If-Match", revision(f, 1)), 412)
 	want(t, do(h, "DELETE", path+"?expected_revision=1", ""), 409)
 	want(t, do(h, "DELETE", path+"?expected_revision=6", ""), 200)
-	want(t, do(h, "DELETE", timers+"/b", "", "If-Match", revision(f, 7)), 200)
+	want(t, do(h, "DELETE", timersURL+"/b", "", "If-Match", revision(f, 7)), 200)
 }
 
 func TestVerbs(t *testing.T) {
 	f := newFake()
 	h := face(f)
-	want(t, do(h, "POST", timers, named), 201)
-	w := do(h, "POST", timers+"/a:pause", `{"reason":"lunch"}`)
+	want(t, do(h, "POST", timersURL, named), 201)
+	w := do(h, "POST", timersURL+"/a:pause", `{"reason":"lunch"}`)
 	want(t, w, 200)
 	if p := decoded[api.Timer](t, w); p.State != "paused" || p.PauseReason != "lunch" {
 		t.Errorf("paused %+v", p)
 	}
-	want(t, do(h, "POST", timers+"/a:pause", ""), 200)
-	w = do(h, "POST", timers+"/a:resume", "")
+	want(t, do(h, "POST", timersURL+"/a:pause", ""), 200)
+	w = do(h, "POST", timersURL+"/a:resume", "")
 	want(t, w, 200)
 	if decoded[api.Timer](t, w).State != "scheduled" {
 		t.Error("not resumed")
 	}
-	w = do(h, "POST", timers+"/a:run", `{}`)
+	w = do(h, "POST", timersURL+"/a:run", `{}`)
 	want(t, w, 200)
 	if r := decoded[api.Ran](t, w); len(r.FireID) != 26 || r.Due.Instant() != f.rows[rouse.Key{Namespace: "ns", Name: "a"}].Runs[0] {
 		t.Errorf("ran %+v", r)
 	}
-	w = do(h, "POST", timers+":preview", `{"schedule":"@every 5m","count":2,"from":"2031-01-01T00:00:00+01:00"}`)
+	w = do(h, "POST", timersURL+":preview", `{"schedule":"@every 5m","count":2,"from":"2031-01-01T00:00:00+01:00"}`)
 	want(t, w, 200)
 	if got := w.Body.String(); got != `{"next":["2030-12-31T23:01:00.000Z","2030-12-31T23:02:00.000Z"],"occurrences":[`+
 		`{"due":"2030-12-31T23:01:00.000Z","sent_at":"2030-12-31T23:01:01.000Z","local":"2031-01-01T00:01:00+01:00","mark":"odd"},`+
@@ -212,7 +212,7 @@ func TestVerbs(t *testing.T) {
 func TestBatchHasAnOutcomeForEach(t *testing.T) {
 	f := newFake()
 	h := face(f)
-	w := do(h, "POST", timers+":batchCreate", `{"timers":[`+named+`,{"name":"b","schedule":"bad","target":"https://example.com/"},`+named+`,
+	w := do(h, "POST", timersURL+":batchCreate", `{"timers":[`+named+`,{"name":"b","schedule":"bad","target":"https://example.com/"},`+named+`,
 		{"name":"c","schedule":"@every 5m","target":"https://example.com/","misfire":"never"},`+good+`]}`)
 	want(t, w, 200)
 	out := decoded[api.BatchCreated](t, w)
@@ -236,11 +236,11 @@ func TestBatchHasAnOutcomeForEach(t *testing.T) {
 	if len(out.Created[4].Name) != 20 || f.writes() != 2 {
 		t.Errorf("last %+v, %d writes", out.Created[4], f.writes())
 	}
-	w = do(h, "POST", timers+":batchCreate", `{"mode":"create_or_replace","timers":[`+named+`]}`)
+	w = do(h, "POST", timersURL+":batchCreate", `{"mode":"create_or_replace","timers":[`+named+`]}`)
 	if out := decoded[api.BatchCreated](t, w); out.Failed != 0 {
 		t.Errorf("replaced %+v", out)
 	}
-	want(t, do(h, "POST", timers+":batchCreate", `{"timers":[]}`), 200)
+	want(t, do(h, "POST", timersURL+":batchCreate", `{"timers":[]}`), 200)
 }
 
 func TestListPagesAndFilters(t *testing.T) {
@@ -248,13 +248,13 @@ func TestListPagesAndFilters(t *testing.T) {
 	h := face(f)
 	for i := range 25 {
 		body := fmt.Sprintf(`{"name":"t%02d","schedule":"@every 5m","target":"https://example.com/","labels":{"mod":"%d"}}`, i, i%2)
-		want(t, do(h, "POST", timers, body), 201)
+		want(t, do(h, "POST", timersURL, body), 201)
 	}
 	want(t, do(h, "POST", "/v1/namespaces/other/timers", named), 201)
 	var names []string
 	token := ""
 	for pages := 1; ; pages++ {
-		w := do(h, "GET", timers+"?page_size=10&label=mod=1&page_token="+token, "")
+		w := do(h, "GET", timersURL+"?page_size=10&label=mod=1&page_token="+token, "")
 		want(t, w, 200)
 		page := decoded[api.TimerList](t, w)
 		for _, timer := range page.Timers {
@@ -272,7 +272,7 @@ func TestListPagesAndFilters(t *testing.T) {
 	}
 	for query, n := range map[string]int64{"": 25, "?prefix=t1": 10, "?name=t07": 1, "?state=paused": 0, "?state=paused&state=scheduled": 25,
 		"?due_from=2030-01-01T01:00:00Z": 25, "?due_until=2030-01-01T01:00:00Z": 0, "?label=mod=0&label=mod=0": 13} {
-		w := do(h, "GET", timers+":count"+query, "")
+		w := do(h, "GET", timersURL+":count"+query, "")
 		want(t, w, 200)
 		if got := decoded[api.Count](t, w).Count; got != n {
 			t.Errorf("count%s is %d, want %d", query, got, n)
@@ -293,7 +293,7 @@ func TestPageEndsWhenItIsLarge(t *testing.T) {
 	h := face(f)
 	large := strings.Repeat("x", rouse.MaxPayload)
 	for i := range 20 {
-		_, err := f.Put(t.Context(), []engine.Put{{Key: rouse.Key{Namespace: "ns", Name: fmt.Sprint(i)},
+		_, err := f.Put(t.Context(), []timers.Put{{Key: rouse.Key{Namespace: "ns", Name: fmt.Sprint(i)},
 			Spec: rouse.Spec{Schedule: "@every 5m", Target: "https://example.com/", Payload: []byte(large)}}})
 		if err != nil {
 			t.Fatal(err)
@@ -301,7 +301,7 @@ func TestPageEndsWhenItIsLarge(t *testing.T) {
 	}
 	total, token := 0, ""
 	for {
-		w := do(h, "GET", timers+"?page_size=1000&page_token="+token, "")
+		w := do(h, "GET", timersURL+"?page_size=1000&page_token="+token, "")
 		want(t, w, 200)
 		if w.Body.Len() > 4<<20 {
 			t.Fatalf("a page of %d bytes", w.Body.Len())
@@ -332,7 +332,7 @@ func TestHistory(t *testing.T) {
 	if len(first.Records) != 3 || len(second.Records) != 2 || second.NextPageToken != "" || first.Records[0].Name != "t0" || first.Records[0].Ending != "fired" {
 		t.Errorf("%+v then %+v", first, second)
 	}
-	w = do(h, "GET", timers+"/t1/records", "")
+	w = do(h, "GET", timersURL+"/t1/records", "")
 	want(t, w, 200)
 	if got := decoded[api.RecordList](t, w); len(got.Records) != 2 {
 		t.Errorf("%+v", got)
@@ -343,18 +343,18 @@ func TestDeadLetters(t *testing.T) {
 	f := newFake()
 	h := face(f)
 	id := f.dead("ns", "a")
-	want(t, do(h, "POST", timers, named), 201)
+	want(t, do(h, "POST", timersURL, named), 201)
 	w := do(h, "GET", "/v1/namespaces/ns/dead", "")
 	want(t, w, 200)
 	list := decoded[api.TimerList](t, w)
 	if len(list.Timers) != 1 || list.Timers[0].FireID != id || list.Timers[0].State != "dead" {
 		t.Fatalf("dead letters %+v", list)
 	}
-	want(t, do(h, "GET", timers+"/a/dead/"+id, ""), 200)
-	want(t, do(h, "POST", timers+"/a/dead/"+id+":redrive", ""), 204)
-	want(t, do(h, "DELETE", timers+"/a/dead/"+id, ""), 204)
-	want(t, do(h, "DELETE", timers+"/a/dead/"+id, ""), 404)
-	want(t, do(h, "POST", timers+"/a/dead/"+id+":redrive", ""), 404)
+	want(t, do(h, "GET", timersURL+"/a/dead/"+id, ""), 200)
+	want(t, do(h, "POST", timersURL+"/a/dead/"+id+":redrive", ""), 204)
+	want(t, do(h, "DELETE", timersURL+"/a/dead/"+id, ""), 204)
+	want(t, do(h, "DELETE", timersURL+"/a/dead/"+id, ""), 404)
+	want(t, do(h, "POST", timersURL+"/a/dead/"+id+":redrive", ""), 404)
 }
 
 func TestReports(t *testing.T) {
@@ -362,7 +362,7 @@ func TestReports(t *testing.T) {
 	h := face(f)
 	key := rouse.Key{Namespace: "ns", Name: "a"}
 	f.store(rouse.Timer{Key: key, Token: 5, Attempts: 1, Spec: rouse.Spec{Target: "https://x"}}, true)
-	fire := timers + "/a/fires/" + rouse.FireID("ns", "a", 1, epoch, false)
+	fire := timersURL + "/a/fires/" + rouse.FireID("ns", "a", 1, epoch, false)
 	want(t, do(h, "POST", fire+":complete", `{"token":4}`), 409)
 	want(t, do(h, "POST", fire+":complete", `{"token":5}`), 200)
 	want(t, do(h, "POST", fire+":fail", `{"token":5,"detail":"no","permanent":true}`), 200)
@@ -393,7 +393,7 @@ func TestPayloadForms(t *testing.T) {
 		"liar":   {`"payload_base64":"ew==","content_type":"application/json"`, "{", "application/json", `"payload_base64":"ew=="`},
 		"none":   {`"labels":{}`, "", "", `"target"`},
 	} {
-		w := do(h, "PUT", timers+"/"+name, `{"schedule":"@every 5m","target":"https://example.com/",`+c.in+`}`)
+		w := do(h, "PUT", timersURL+"/"+name, `{"schedule":"@every 5m","target":"https://example.com/",`+c.in+`}`)
 		want(t, w, 201)
 		spec := f.rows[rouse.Key{Namespace: "ns", Name: name}].Spec
 		if string(spec.Payload) != c.payload || spec.ContentType != c.contentType {
@@ -422,7 +422,7 @@ func TestErrorsHaveStatuses(t *testing.T) {
 		{fmt.Errorf("secret"), 500, "internal", ""},
 	} {
 		f.set(func() { f.err = c.err })
-		w := do(h, "POST", timers, good)
+		w := do(h, "POST", timersURL, good)
 		want(t, w, c.status)
 		p := decoded[api.Problem](t, w)
 		if p.Code != c.code || p.Status != c.status || w.Header().Get("Retry-After") != c.after || w.Header().Get("Content-Type") != api.ProblemType {
@@ -433,5 +433,5 @@ func TestErrorsHaveStatuses(t *testing.T) {
 		}
 	}
 	f.set(func() { f.panics, f.err = true, nil })
-	want(t, do(h, "GET", timers, ""), 500)
+	want(t, do(h, "GET", timersURL, ""), 500)
 }

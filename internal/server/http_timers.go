@@ -8,7 +8,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 func (f *httpFace) createTimer(c *call) error {
@@ -33,7 +33,7 @@ func (f *httpFace) createTimer(c *call) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	put := engine.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec, Given: true}
+	put := timers.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec, Given: true}
 	switch {
 	case coalesce != nil && key != "":
 		return malformed(idempotencyHeader, "", "does not go with debounce and throttle", "leave it out: the newest call wins")
@@ -46,7 +46,7 @@ func (f *httpFace) createTimer(c *call) error {
 }
 
 // written answers with a timer that was written: 201, or 200 if it replaced one.
-func (c *call) written(res engine.PutResult, err error) error {
+func (c *call) written(res timers.PutResult, err error) error {
 	switch {
 	case err != nil:
 		return err
@@ -58,11 +58,11 @@ func (c *call) written(res engine.PutResult, err error) error {
 
 // timer answers with a timer. Its entity tag is its revision.
 func (c *call) timer(status int, t rouse.Timer) error {
-	return c.put(status, &engine.PutResult{Timer: t})
+	return c.put(status, &timers.PutResult{Timer: t})
 }
 
 // put answers with a timer that was written.
-func (c *call) put(status int, res *engine.PutResult) error {
+func (c *call) put(status int, res *timers.PutResult) error {
 	t := &res.Timer
 	h := c.w.Header()
 	if t.Revision != 0 {
@@ -125,7 +125,7 @@ func (f *httpFace) putTimer(c *call) error {
 	if err != nil {
 		return err
 	}
-	put := engine.Put{Key: c.key(), Spec: spec, Mode: engine.CreateOrReplace, IfRevision: max(expected, revision), Given: true}
+	put := timers.Put{Key: c.key(), Spec: spec, Mode: timers.CreateOrReplace, IfRevision: max(expected, revision), Given: true}
 	coalesce, err := body.Coalesced()
 	switch {
 	case err != nil:
@@ -139,9 +139,9 @@ func (f *httpFace) putTimer(c *call) error {
 	}
 	switch {
 	case put.IfRevision != 0 || some:
-		put.Mode = engine.ReplaceOnly
+		put.Mode = timers.ReplaceOnly
 	case none:
-		put.Mode = engine.CreateOnly
+		put.Mode = timers.CreateOnly
 	}
 	ctx, cancel := c.context()
 	defer cancel()

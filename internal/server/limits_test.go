@@ -204,7 +204,7 @@ func TestUnfinishedMessagesShareABudget(t *testing.T) {
 	}
 	body := `{"timers":[` + strings.Repeat(goodJSON+",", 300) + goodJSON + `]}` // takes more than is left
 	for range 5 {
-		r, err := http.Post("http://"+s.addr+timers+":batchCreate", "application/json", strings.NewReader(body))
+		r, err := http.Post("http://"+s.addr+timersURL+":batchCreate", "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +314,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	defer cancelLate()
 	_, _ = c.BatchCreate(late, batch(20, 200<<10))
 	for _, body := range []string{good, "{", `{"timers":[` + strings.Repeat(good+",", 500) + good + `]}`} {
-		for _, path := range []string{timers, timers + ":batchCreate"} {
+		for _, path := range []string{timersURL, timersURL + ":batchCreate"} {
 			r, err := http.Post("http://"+s.addr+path, "application/json", strings.NewReader(body))
 			if err != nil {
 				t.Fatal(err)
@@ -379,7 +379,7 @@ func TestLongListsAreNotDecoded(t *testing.T) {
 		return after.TotalAlloc - before.TotalAlloc
 	}
 	n := (maxBatchBody - 100) / 3
-	for path, limit := range map[string]int{timers + ":batchCreate": rouse.MaxBatch, timers + ":import": maxImport} {
+	for path, limit := range map[string]int{timersURL + ":batchCreate": rouse.MaxBatch, timersURL + ":import": maxImport} {
 		body := `{"timers":[` + strings.Repeat("{},", n) + "{}]}"
 		bytes := allocated(func() {
 			r, err := http.Post("http://"+s.addr+path, "application/json", strings.NewReader(body))
@@ -450,7 +450,7 @@ func TestLimitsAreTheSameThroughEveryDoor(t *testing.T) {
 			r.Timers = append(r.Timers, &rousev1.NewTimer{})
 		}
 		_, err := c.BatchCreate(t.Context(), r)
-		if code := ask("POST", timers+":batchCreate", list(n)); fits != (err == nil) || fits != (code == 200) {
+		if code := ask("POST", timersURL+":batchCreate", list(n)); fits != (err == nil) || fits != (code == 200) {
 			t.Errorf("a batch of %d: %d, %v", n, code, err)
 		}
 	}
@@ -460,13 +460,13 @@ func TestLimitsAreTheSameThroughEveryDoor(t *testing.T) {
 			r.Timers = append(r.Timers, &rousev1.Timer{})
 		}
 		_, err := c.Import(t.Context(), r)
-		if code := ask("POST", timers+":import", list(n)); fits != (err == nil) || fits != (code == 200) {
+		if code := ask("POST", timersURL+":import", list(n)); fits != (err == nil) || fits != (code == 200) {
 			t.Errorf("an import of %d: %d, %v", n, code, err)
 		}
 	}
 	for n, fits := range map[uint32]bool{0: true, 1: true, maxPage: true, maxPage + 1: false} {
 		_, err := c.List(t.Context(), &rousev1.ListRequest{PageSize: n})
-		if code := ask("GET", fmt.Sprintf("%s?page_size=%d", timers, n), ""); fits != (err == nil) || fits != (code == 200) {
+		if code := ask("GET", fmt.Sprintf("%s?page_size=%d", timersURL, n), ""); fits != (err == nil) || fits != (code == 200) {
 			t.Errorf("a page of %d: %d, %v", n, code, err)
 		}
 		_, err = c.ListRecords(t.Context(), &rousev1.ListRecordsRequest{PageSize: n})
@@ -478,7 +478,7 @@ func TestLimitsAreTheSameThroughEveryDoor(t *testing.T) {
 		body := `{"timers":[]}`
 		body += strings.Repeat(" ", maxBatchBody-len(body)+extra)
 		_, err := c.BatchCreate(t.Context(), &rousev1.BatchCreateRequest{Timers: []*rousev1.NewTimer{{Spec: &rousev1.Spec{Payload: make([]byte, maxBatchBody+extra)}}}})
-		if code := ask("POST", timers+":batchCreate", body); fits != (err == nil) || fits != (code == 200) {
+		if code := ask("POST", timersURL+":batchCreate", body); fits != (err == nil) || fits != (code == 200) {
 			t.Errorf("%d bytes more than the largest: %d, %v", extra, code, err)
 		}
 	}
@@ -488,7 +488,7 @@ func TestLimitsAreTheSameThroughEveryDoor(t *testing.T) {
 func TestWhatDecodesToMuchIsRefused(t *testing.T) {
 	s := serve(t, Options{Timers: newFake(), RequestMemory: 16 << 20})
 	body := `{"timers":[{"failures":[` + strings.Repeat("{},", 1<<20) + `{}]}]}`
-	r, err := http.Post("http://"+s.addr+timers+":import", "application/json", strings.NewReader(body))
+	r, err := http.Post("http://"+s.addr+timersURL+":import", "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

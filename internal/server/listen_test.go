@@ -34,13 +34,13 @@ func TestGarbage(t *testing.T) {
 		"huge header":                {"GET /v1/version HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 32<<10) + "\r\n\r\n", "HTTP/1.1 431"},
 		"huge request line":          {"GET /" + strings.Repeat("x", 32<<10) + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 431"},
 		"many headers":               {"GET /v1/version HTTP/1.1\r\nHost: localhost\r\n" + strings.Repeat("X: y\r\n", 10_000) + "\r\n", "HTTP/1.1 431"},
-		"two lengths":                {"POST " + timers + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 400"},
-		"length and chunks disagree": {"POST " + timers + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 400"},
-		"a length too many":          {"POST " + timers + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n{}", "HTTP/1.1 413"},
+		"two lengths":                {"POST " + timersURL + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 400"},
+		"length and chunks disagree": {"POST " + timersURL + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 400"},
+		"a length too many":          {"POST " + timersURL + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n{}", "HTTP/1.1 413"},
 		"a path that is not clean":   {"GET /v1/../v1/version HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 404"},
-		"a length and chunks":        {"POST " + timers + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks, "HTTP/1.1 400"},
-		"chunks and a length":        {"POST " + timers + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\ntransfer-encoding: chunked\r\ncontent-length: 4\r\n\r\n" + chunks, "HTTP/1.1 400"},
-		"chunks":                     {"POST " + timers + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\ntransfer-encoding: chunked\r\n\r\n" + chunks, "HTTP/1.1 201"},
+		"a length and chunks":        {"POST " + timersURL + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks, "HTTP/1.1 400"},
+		"chunks and a length":        {"POST " + timersURL + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\ntransfer-encoding: chunked\r\ncontent-length: 4\r\n\r\n" + chunks, "HTTP/1.1 400"},
+		"chunks":                     {"POST " + timersURL + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\ntransfer-encoding: chunked\r\n\r\n" + chunks, "HTTP/1.1 201"},
 		"a path that is no path":     {"GET *** HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 400"},
 	} {
 		conn := s.connect()
@@ -128,7 +128,7 @@ func TestSilentConnectionsDoNotDelayTheEnd(t *testing.T) {
 
 func TestSlowClientsAreCut(t *testing.T) {
 	const drip = 300 * time.Millisecond
-	head := "POST " + timers + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+	head := "POST " + timersURL + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 	for what, c := range map[string]struct {
 		sent  string // at once
 		slow  string // over and over, one byte each drip

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 const (
@@ -58,7 +58,7 @@ func keyedName(key string) string {
 }
 
 // createOnce creates a timer, or returns the one that the same request with the same key created before.
-func (s *service) createOnce(ctx context.Context, p engine.Put, key string) (engine.PutResult, error) {
+func (s *service) createOnce(ctx context.Context, p timers.Put, key string) (timers.PutResult, error) {
 	if p.Key.Name == "" {
 		p.Key.Name = keyedName(key)
 	}
@@ -78,5 +78,5 @@ func (s *service) createOnce(ctx context.Context, p engine.Put, key string) (eng
 	case !proto.Equal(rousev1.SpecToProto(&t.Spec), rousev1.SpecToProto(&p.Spec)):
 		return res, fmt.Errorf("the timer %q of this %s was created by another request, or has changed since: use another key: %w", p.Key.Name, idempotencyHeader, rouse.ErrConflict)
 	}
-	return engine.PutResult{Timer: t, Replaced: true}, nil
+	return timers.PutResult{Timer: t, Replaced: true}, nil
 }

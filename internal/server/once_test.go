@@ -14,30 +14,30 @@ import (
 func TestARepeatedCreateFindsItsTimer(t *testing.T) {
 	h := face(newFake())
 	created := func(w *httptest.ResponseRecorder) api.Timer { t.Helper(); return decoded[api.Timer](t, w) }
-	first := do(h, "POST", timers, good, "Idempotency-Key", "8e03978e-40d5-43dd-bc93-6894a57f9324")
+	first := do(h, "POST", timersURL, good, "Idempotency-Key", "8e03978e-40d5-43dd-bc93-6894a57f9324")
 	want(t, first, 201)
 	for _, key := range []string{"8e03978e-40d5-43dd-bc93-6894a57f9324", `"8e03978e-40d5-43dd-bc93-6894a57f9324"`} {
-		again := do(h, "POST", timers, good, "Idempotency-Key", key)
+		again := do(h, "POST", timersURL, good, "Idempotency-Key", key)
 		want(t, again, 200)
 		if a, b := created(first), created(again); a.Name != b.Name || a.Generation != b.Generation || again.Header().Get("ETag") != first.Header().Get("ETag") {
 			t.Errorf("%s: %+v, first %+v", key, b, a)
 		}
 	}
-	if n := decoded[api.Count](t, do(h, "GET", timers+":count", "")); n.Count != 1 {
+	if n := decoded[api.Count](t, do(h, "GET", timersURL+":count", "")); n.Count != 1 {
 		t.Errorf("%d timers", n.Count)
 	}
-	other := do(h, "POST", timers, strings.Replace(good, "5m", "6m", 1), "Idempotency-Key", "8e03978e-40d5-43dd-bc93-6894a57f9324")
+	other := do(h, "POST", timersURL, strings.Replace(good, "5m", "6m", 1), "Idempotency-Key", "8e03978e-40d5-43dd-bc93-6894a57f9324")
 	want(t, other, 409)
 	if p := decoded[api.Problem](t, other); p.Code != "conflict" || !strings.Contains(p.Detail, "Idempotency-Key") {
 		t.Errorf("%+v", p)
 	}
-	want(t, do(h, "POST", timers, good, "Idempotency-Key", "another"), 201)
-	want(t, do(h, "POST", strings.Replace(timers, "ns", "other", 1), good, "Idempotency-Key", "another"), 201)
+	want(t, do(h, "POST", timersURL, good, "Idempotency-Key", "another"), 201)
+	want(t, do(h, "POST", strings.Replace(timersURL, "ns", "other", 1), good, "Idempotency-Key", "another"), 201)
 
-	want(t, do(h, "POST", timers, named, "Idempotency-Key", "k"), 201)
-	want(t, do(h, "POST", timers, named, "Idempotency-Key", "k"), 200)
-	want(t, do(h, "POST", timers, named), 409)
-	want(t, do(h, "POST", timers, strings.Replace(named, "5m", "6m", 1), "Idempotency-Key", "k"), 409)
+	want(t, do(h, "POST", timersURL, named, "Idempotency-Key", "k"), 201)
+	want(t, do(h, "POST", timersURL, named, "Idempotency-Key", "k"), 200)
+	want(t, do(h, "POST", timersURL, named), 409)
+	want(t, do(h, "POST", timersURL, strings.Replace(named, "5m", "6m", 1), "Idempotency-Key", "k"), 409)
 }
 
 // TestARepeatedCreateFindsATimerThatFired: the answer to the first request may be lost, and the timer have fired and ended.
@@ -65,12 +65,12 @@ func TestARepeatedCreateFindsATimerThatFired(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	names := map[string]bool{}
 	for _, status := range []int{201, 200, 200} {
-		w := send("POST", timers, body)
+		w := send("POST", timersURL, body)
 		want(t, w, status)
 		timer := decoded[api.Timer](t, w)
 		names[timer.Name] = true
 		for timer.State != "ended" { // until it has fired
-			w := send("GET", timers+"/"+timer.Name, "")
+			w := send("GET", timersURL+"/"+timer.Name, "")
 			want(t, w, 200)
 			timer = decoded[api.Timer](t, w)
 		}
@@ -84,16 +84,16 @@ func TestIdempotencyKeysThatAreRefused(t *testing.T) {
 	f := newFake()
 	h := face(f)
 	for _, key := range []string{`""`, strings.Repeat("x", 257), "a\x01", "\u00e9"} {
-		want(t, do(h, "POST", timers, good, "Idempotency-Key", key), 400)
+		want(t, do(h, "POST", timersURL, good, "Idempotency-Key", key), 400)
 	}
-	want(t, do(h, "POST", timers, `{"name":"d","debounce":{"quiet":"1s"},"target":"https://example.com/"}`, "Idempotency-Key", "k"), 400)
+	want(t, do(h, "POST", timersURL, `{"name":"d","debounce":{"quiet":"1s"},"target":"https://example.com/"}`, "Idempotency-Key", "k"), 400)
 	writes := f.writes()
 	for _, request := range []string{":batchCreate", ":import", "/a:run", "/a:skip", "/a:backfill", "/a/dead/" + strings.Repeat("0", 26) + ":redrive"} {
-		want(t, do(h, "POST", timers+request, `{}`, "Idempotency-Key", "k"), 400)
+		want(t, do(h, "POST", timersURL+request, `{}`, "Idempotency-Key", "k"), 400)
 	}
 	if f.writes() != writes {
 		t.Error("something changed")
 	}
-	want(t, do(h, "PUT", timers+"/a", good, "Idempotency-Key", "k"), 201) // can be repeated anyway
-	want(t, do(h, "GET", timers+"/a", "", "Idempotency-Key", "k"), 200)
+	want(t, do(h, "PUT", timersURL+"/a", good, "Idempotency-Key", "k"), 201) // can be repeated anyway
+	want(t, do(h, "GET", timersURL+"/a", "", "Idempotency-Key", "k"), 200)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 const defaultPreview = 5
@@ -21,9 +21,9 @@ func (s *service) preview(ctx context.Context, key rouse.Key, spec rouse.Spec, f
 }
 
 // explain says why a timer did or did not fire.
-func (s *service) explain(ctx context.Context, key rouse.Key, at rouse.Instant) (engine.Explanation, error) {
+func (s *service) explain(ctx context.Context, key rouse.Key, at rouse.Instant) (timers.Explanation, error) {
 	if !s.reads.TryAcquire(1) {
-		return engine.Explanation{}, overloaded("reads")
+		return timers.Explanation{}, overloaded("reads")
 	}
 	defer s.reads.Release(1)
 	return s.timers.Explain(ctx, key, at)
@@ -32,9 +32,9 @@ func (s *service) explain(ctx context.Context, key rouse.Key, at rouse.Instant) 
 const defaultSimulated = 1000
 
 // simulation returns what would fire in a range of time that begins now if it is not said; a limit of 0 is the default.
-func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit uint32) (engine.Simulated, error) {
+func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit uint32) (timers.Simulated, error) {
 	if !s.simulate.TryAcquire(1) {
-		return engine.Simulated{}, overloaded("simulations")
+		return timers.Simulated{}, overloaded("simulations")
 	}
 	defer s.simulate.Release(1)
 	return s.timers.Simulate(ctx, q, from, until, int(cmp.Or(limit, defaultSimulated)))

@@ -12,7 +12,7 @@ import (
 
 func TestPreviewTakesAllOfWhen(t *testing.T) {
 	f := newFake()
-	w := do(face(f), "POST", timers+":preview", `{"name":"a","schedule":"H 9 * * *","also":["0 17 * * *"],"calendar":{"off":["weekends"]},"jitter":"5s","count":1}`)
+	w := do(face(f), "POST", timersURL+":preview", `{"name":"a","schedule":"H 9 * * *","also":["0 17 * * *"],"calendar":{"off":["weekends"]},"jitter":"5s","count":1}`)
 	want(t, w, 200)
 	if f.previewed != (rouse.Key{Namespace: "ns", Name: "a"}) || len(f.spec.Also) != 1 || f.spec.Calendar.Off[0] != "weekends" || f.spec.Jitter != 5*time.Second {
 		t.Errorf("previewed %v %+v", f.previewed, f.spec)
@@ -32,10 +32,10 @@ func TestPreviewTakesAllOfWhen(t *testing.T) {
 func TestExplain(t *testing.T) {
 	f := newFake()
 	h := face(f)
-	want(t, do(h, "POST", timers, named), 201)
-	want(t, do(h, "GET", timers+"/b:explain", ""), 404)
+	want(t, do(h, "POST", timersURL, named), 201)
+	want(t, do(h, "GET", timersURL+"/b:explain", ""), 404)
 	f.history = []rouse.Record{{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Due: epoch, Began: epoch, Failures: []rouse.Attempt{{Code: 503}}}}
-	w := do(h, "GET", timers+"/a:explain?at=2030-06-01T00:00:00Z", "")
+	w := do(h, "GET", timersURL+"/a:explain?at=2030-06-01T00:00:00Z", "")
 	want(t, w, 200)
 	got := decoded[api.Explanation](t, w)
 	id := rouse.FireID("ns", "a", 1, epoch.Add(time.Minute), false)
@@ -43,7 +43,7 @@ func TestExplain(t *testing.T) {
 		got.Words != "every minute" || got.Records[0].Failures[0].Code != 503 || len(got.Next) != 2 || got.Next[0].FireID != id {
 		t.Errorf("explained %+v", got)
 	}
-	w = do(h, "GET", timers+"/b:explain", "")
+	w = do(h, "GET", timersURL+"/b:explain", "")
 	want(t, w, 200)
 	if got := decoded[api.Explanation](t, w); got.Timer != nil || got.Summary != "it was deleted" || len(got.Records) != 1 || len(got.Next) != 0 {
 		t.Errorf("explained %+v", got)
@@ -63,9 +63,9 @@ func TestSimulate(t *testing.T) {
 	f := newFake()
 	h := face(f)
 	for i := range 3 {
-		want(t, do(h, "PUT", timers+fmt.Sprint("/t", i), good), 201)
+		want(t, do(h, "PUT", timersURL+fmt.Sprint("/t", i), good), 201)
 	}
-	w := do(h, "POST", timers+":simulate", `{"filter":{"prefix":"t","name":"t1"},"until":"2030-01-01T00:02:30Z"}`)
+	w := do(h, "POST", timersURL+":simulate", `{"filter":{"prefix":"t","name":"t1"},"until":"2030-01-01T00:02:30Z"}`)
 	want(t, w, 200)
 	got := decoded[api.Simulated](t, w)
 	if got.Timers != 1 || got.More || len(got.Fires) != 2 || got.Fires[0].Name != "t1" || len(got.Fires[0].FireID) != 26 || got.Fires[0].Local != "2030-01-01T01:01:00+01:00" {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // A request to a pool is a timer that is due at once. So it is durable when it is acknowledged; it is retried, ends as a dead letter and
@@ -130,7 +130,7 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 		w = calls.expect(key)
 		defer calls.forget(key, w)
 	}
-	_, err = s.create(ctx, engine.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
+	_, err = s.create(ctx, timers.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
 	switch {
 	case named && errors.Is(err, rouse.ErrExists): // it was sent before
 		return s.fetch(ctx, key, r.wait)

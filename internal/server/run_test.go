@@ -116,7 +116,7 @@ func TestDrain(t *testing.T) {
 	}()
 	go func() {
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-		r, err := client.Post("http://"+s.addr+timers, "application/json", strings.NewReader(named))
+		r, err := client.Post("http://"+s.addr+timersURL, "application/json", strings.NewReader(named))
 		if err == nil {
 			r.Body.Close()
 			if r.StatusCode != 201 {

@@ -36,7 +36,7 @@ import (
 
 // Options say what is served. Timers is required; zero fields have the defaults that their comments name.
 type Options struct {
-	Timers     Timers       // *engine.Engine
+	Timers     Timers       // *timers.Timers
 	Subscriber Subscriber   // serves subscriptions; without one there are none
 	Metrics    http.Handler // of /metrics; without one there is none
 	Live       func() error // why the process should be started anew; default nothing

@@ -8,30 +8,30 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
-// Timers is what the server serves: the methods of *engine.Engine that it needs.
+// Timers is what the server serves: the methods of *timers.Timers that it needs.
 type Timers interface {
-	Put(ctx context.Context, puts []engine.Put) ([]engine.PutResult, error)
+	Put(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error)
 	Get(ctx context.Context, key rouse.Key) (rouse.Timer, error)
 	List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error)
 	Count(ctx context.Context, q rouse.Query) (int64, error)
-	Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (engine.Deleted, error)
+	Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (timers.Deleted, error)
 	Pause(ctx context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error)
 	Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error)
 	RunNow(ctx context.Context, key rouse.Key) (id string, due rouse.Instant, err error)
-	Report(ctx context.Context, key rouse.Key, r engine.Report) (deadline rouse.Instant, err error)
+	Report(ctx context.Context, key rouse.Key, r timers.Report) (deadline rouse.Instant, err error)
 	Redrive(ctx context.Context, key rouse.Key) error
 	Purge(ctx context.Context, key rouse.Key) error
-	Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (engine.PutResult, error)
-	Import(ctx context.Context, timers []rouse.Timer, mode engine.Mode) ([]engine.PutResult, error)
+	Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (timers.PutResult, error)
+	Import(ctx context.Context, timers []rouse.Timer, mode timers.Mode) ([]timers.PutResult, error)
 	Skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error)
-	Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (engine.PutResult, error)
-	Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (engine.Backfilled, error)
-	Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (engine.Explanation, error)
-	Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (engine.Simulated, error)
-	Bulk(ctx context.Context, r engine.BulkRequest, progress func(engine.BulkProgress) error) error
+	Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (timers.PutResult, error)
+	Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (timers.Backfilled, error)
+	Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (timers.Explanation, error)
+	Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (timers.Simulated, error)
+	Bulk(ctx context.Context, r timers.BulkRequest, progress func(timers.BulkProgress) error) error
 	Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error)
 	PutCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, err error)
 	Calendar(ctx context.Context, namespace, name string) (rouse.Calendar, error)
@@ -42,7 +42,7 @@ type Timers interface {
 	Now() rouse.Instant
 }
 
-var _ Timers = (*engine.Engine)(nil)
+var _ Timers = (*timers.Timers)(nil)
 
 // defaultNamespace is the one of a gRPC request that names none.
 const defaultNamespace = "default"
@@ -114,7 +114,7 @@ func overloaded(limit string) error {
 
 // admit lets puts in or sheds them; the caller releases the weight that it returns. With wait it holds the caller back
 // instead: that is for streams, whose flow control then holds the client back.
-func (s *service) admit(ctx context.Context, puts []engine.Put, wait bool) (weight int64, err error) {
+func (s *service) admit(ctx context.Context, puts []timers.Put, wait bool) (weight int64, err error) {
 	for i := range puts {
 		weight += 1 + int64(len(puts[i].Spec.Payload)/weightBytes)
 	}
@@ -129,11 +129,11 @@ func (s *service) admit(ctx context.Context, puts []engine.Put, wait bool) (weig
 }
 
 // put writes admitted timers. Those without a name get one, unless they can only be meant for a timer that is there.
-func (s *service) put(ctx context.Context, puts []engine.Put, weight int64) ([]engine.PutResult, error) {
+func (s *service) put(ctx context.Context, puts []timers.Put, weight int64) ([]timers.PutResult, error) {
 	defer s.writes.Release(weight)
 	for i := range puts {
 		p := &puts[i]
-		if p.Key.Name == "" && p.Mode != engine.ReplaceOnly && p.IfRevision == 0 {
+		if p.Key.Name == "" && p.Mode != timers.ReplaceOnly && p.IfRevision == 0 {
 			p.Key.Name = madeUpName()
 		}
 	}
@@ -141,21 +141,21 @@ func (s *service) put(ctx context.Context, puts []engine.Put, weight int64) ([]e
 }
 
 // create writes one timer.
-func (s *service) create(ctx context.Context, p engine.Put) (engine.PutResult, error) {
-	puts := []engine.Put{p}
+func (s *service) create(ctx context.Context, p timers.Put) (timers.PutResult, error) {
+	puts := []timers.Put{p}
 	weight, err := s.admit(ctx, puts, false)
 	if err != nil {
-		return engine.PutResult{}, err
+		return timers.PutResult{}, err
 	}
 	results, err := s.put(ctx, puts, weight)
 	if err != nil {
-		return engine.PutResult{}, err
+		return timers.PutResult{}, err
 	}
 	return results[0], results[0].Err
 }
 
 // batch writes many timers, each with an outcome of its own.
-func (s *service) batch(ctx context.Context, puts []engine.Put) ([]engine.PutResult, error) {
+func (s *service) batch(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error) {
 	if len(puts) == 0 {
 		return nil, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/rousetest/history"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
@@ -34,7 +35,7 @@ type world struct {
 	skew     atomic.Int64  // of the store's clock, in nanoseconds
 	lives    int
 
-	engine *engine.Engine
+	engine *timers.Timers
 	wire   *wire
 	cancel func()
 	ended  chan struct{}
@@ -128,7 +129,7 @@ func (w *wire) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resul
 // start begins an engine's life.
 func (w *world) start() {
 	w.wire = &wire{Store: w.store}
-	w.engine = engine.New(w.wire, claim.NewSole(1), w, engine.Options{Compile: schedule.Compile, Grace: 20 * time.Second, Look: -1})
+	w.engine = timers.New(w.wire, claim.NewSole(1), w, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Grace: 20 * time.Second, Look: -1}})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	w.cancel, w.ended = cancel, ended
@@ -242,7 +243,7 @@ func (w *world) number(name string, service uint64) uint64 {
 // create creates or replaces a timer.
 func (w *world) create(name string, t timerSpec) bool {
 	ev := history.Put{Timer: name, Spec: t.seen, T0: w.tick()}
-	res, err := w.engine.Put(context.Background(), []engine.Put{{Key: key(name), Spec: t.spec, Mode: engine.CreateOrReplace}})
+	res, err := w.engine.Put(context.Background(), []timers.Put{{Key: key(name), Spec: t.spec, Mode: timers.CreateOrReplace}})
 	if err == nil {
 		err = res[0].Err
 	}

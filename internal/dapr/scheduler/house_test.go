@@ -21,6 +21,7 @@ import (
 	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/internal/dapr/watch"
 	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/store/mem"
@@ -34,7 +35,7 @@ const patience = 30 * time.Second
 type house struct {
 	schedulerv1.SchedulerClient
 	t      testing.TB
-	engine *engine.Engine
+	engine *timers.Timers
 	sink   *watch.Sink
 	server *Server
 	addr   string
@@ -45,7 +46,7 @@ type house struct {
 func open(t testing.TB, store rouse.Store, more ...func(*Options)) *house {
 	t.Helper()
 	h := &house{t: t, sink: watch.New(watch.Options{})}
-	h.engine = engine.New(store, claim.NewSole(1), sink.Mux{"dapr": h.sink}, engine.Options{Compile: schedule.Compile, Look: -1})
+	h.engine = timers.New(store, claim.NewSole(1), sink.Mux{"dapr": h.sink}, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Look: -1}})
 	firing, endFiring := context.WithCancel(context.Background())
 	serving, endServing := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -12,7 +12,7 @@ import (
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/dapr/job"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // ScheduleJob makes a job, or replaces one. A refused job has changed nothing.
@@ -62,16 +62,16 @@ func (f *face) schedule(ctx context.Context, ref job.Ref, t *job.Timer, overwrit
 	if t.Over {
 		return f.over(ctx, ref, &t.Spec, overwrite)
 	}
-	mode := engine.CreateOnly
+	mode := timers.CreateOnly
 	if overwrite {
-		mode = engine.CreateOrReplace
+		mode = timers.CreateOrReplace
 	}
-	var results []engine.PutResult
+	var results []timers.PutResult
 	var err error
 	if t.First != 0 {
 		results, err = f.timers.Import(ctx, []rouse.Timer{{Key: ref.Key(), Spec: t.Spec, Due: t.First}}, mode)
 	} else {
-		results, err = f.timers.Put(ctx, []engine.Put{{Key: ref.Key(), Spec: t.Spec, Mode: mode}})
+		results, err = f.timers.Put(ctx, []timers.Put{{Key: ref.Key(), Spec: t.Spec, Mode: mode}})
 	}
 	if err != nil {
 		return err

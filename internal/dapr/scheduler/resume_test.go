@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	"github.com/rousehq/rouse/internal/dapr/job"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 )
 
@@ -31,7 +31,7 @@ func (w *world) resume(name string, j *schedulerv1.Job, ago time.Duration) job.R
 	if r.Over {
 		return r
 	}
-	results, err := w.engine.Import(context.Background(), []rouse.Timer{r.Timer}, engine.CreateOnly)
+	results, err := w.engine.Import(context.Background(), []rouse.Timer{r.Timer}, timers.CreateOnly)
 	if err == nil {
 		err = results[0].Err
 	}

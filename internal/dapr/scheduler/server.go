@@ -25,19 +25,19 @@ import (
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	"github.com/rousehq/rouse/internal/dapr/identity"
 	"github.com/rousehq/rouse/internal/dapr/watch"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
-// Timers is what the face needs of an *engine.Engine.
+// Timers is what the face needs of an *timers.Timers.
 type Timers interface {
 	Now() rouse.Instant
 	Leaving() func(rouse.Key) bool
-	Put(ctx context.Context, puts []engine.Put) ([]engine.PutResult, error)
-	Import(ctx context.Context, timers []rouse.Timer, mode engine.Mode) ([]engine.PutResult, error)
+	Put(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error)
+	Import(ctx context.Context, timers []rouse.Timer, mode timers.Mode) ([]timers.PutResult, error)
 	Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error)
 	Get(ctx context.Context, key rouse.Key) (rouse.Timer, error)
 	List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error)
-	Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (engine.Deleted, error)
+	Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (timers.Deleted, error)
 	DeleteMany(ctx context.Context, timers []rouse.Timer) []error
 }
 

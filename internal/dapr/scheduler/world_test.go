@@ -19,6 +19,7 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/job"
 	"github.com/rousehq/rouse/internal/dapr/watch"
 	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/store/mem"
@@ -28,7 +29,7 @@ import (
 type world struct {
 	*face
 	t      *testing.T
-	engine *engine.Engine
+	engine *timers.Timers
 	began  time.Time
 }
 
@@ -37,7 +38,7 @@ func bubble(t *testing.T, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(30 * 365 * 24 * time.Hour) // bubbles begin in 2000, where the times that a timer may have begin
 		sinks := watch.New(watch.Options{})
-		e := engine.New(mem.New(), claim.NewSole(1), sink.Mux{job.Scheme[:len(job.Scheme)-1]: sinks}, engine.Options{Compile: schedule.Compile, Look: -1})
+		e := timers.New(mem.New(), claim.NewSole(1), sink.Mux{job.Scheme[:len(job.Scheme)-1]: sinks}, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Look: -1}})
 		ctx, stop := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		running.Go(func() {

@@ -31,7 +31,7 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/keep"
 )
 
-// Timers is what the service needs of an *engine.Engine.
+// Timers is what the service needs of an *timers.Timers.
 type Timers interface {
 	Now() rouse.Instant // by the store's clock; 0 while that is not known
 	List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error)

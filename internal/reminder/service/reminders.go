@@ -15,10 +15,10 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/reminder/book"
 	"github.com/rousehq/rouse/internal/reminder/form"
 	"github.com/rousehq/rouse/internal/reminder/keep"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
 // A call waits so long for its caller to have a bucket with tokens, and looks again so often: at once when there is a new table.
@@ -56,12 +56,12 @@ func (f *face) CreateReminder(ctx context.Context, r *reminderv1.CreateReminderR
 
 // put writes the timer of a new reminder. Nothing is there of its name, which nobody had before.
 func (s *Service) put(ctx context.Context, name string, made form.Timer) (rouse.Timer, error) {
-	var results []engine.PutResult
+	var results []timers.PutResult
 	var err error
 	if made.First != 0 {
-		results, err = s.opts.Timers.Import(ctx, []rouse.Timer{{Key: s.key(name), Spec: made.Spec, Due: made.First}}, engine.CreateOnly)
+		results, err = s.opts.Timers.Import(ctx, []rouse.Timer{{Key: s.key(name), Spec: made.Spec, Due: made.First}}, timers.CreateOnly)
 	} else {
-		results, err = s.opts.Timers.Put(ctx, []engine.Put{{Key: s.key(name), Spec: made.Spec, Mode: engine.CreateOnly, Given: true}})
+		results, err = s.opts.Timers.Put(ctx, []timers.Put{{Key: s.key(name), Spec: made.Spec, Mode: timers.CreateOnly, Given: true}})
 	}
 	if err != nil {
 		return rouse.Timer{}, err

@@ -23,25 +23,25 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
-	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/reminder/book"
 	"github.com/rousehq/rouse/internal/reminder/call"
 	"github.com/rousehq/rouse/internal/reminder/keep"
+	"github.com/rousehq/rouse/internal/timers"
 )
 
-// Timers is what the service needs of an *engine.Engine.
+// Timers is what the service needs of an *timers.Timers.
 type Timers interface {
 	Now() rouse.Instant
-	Put(ctx context.Context, puts []engine.Put) ([]engine.PutResult, error)
-	Import(ctx context.Context, timers []rouse.Timer, mode engine.Mode) ([]engine.PutResult, error)
+	Put(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error)
+	Import(ctx context.Context, timers []rouse.Timer, mode timers.Mode) ([]timers.PutResult, error)
 	Get(ctx context.Context, key rouse.Key) (rouse.Timer, error)
 	List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error)
 	Count(ctx context.Context, q rouse.Query) (int64, error)
-	Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (engine.Deleted, error)
+	Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (timers.Deleted, error)
 	Relabel(ctx context.Context, key rouse.Key, ifRevision uint64, target string, labels map[string]string) (rouse.Timer, error)
 }
 
-var _ Timers = (*engine.Engine)(nil)
+var _ Timers = (*timers.Timers)(nil)
 
 // Instance is an instance that lives.
 type Instance struct {

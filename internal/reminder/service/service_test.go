@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/rousehq/rouse/internal/claim"
-	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/reminder/book"
 	"github.com/rousehq/rouse/internal/reminder/call"
 	"github.com/rousehq/rouse/internal/reminder/keep"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
 
@@ -41,7 +41,7 @@ func open(t *testing.T, edit func(*Options)) *house {
 	store := mem.New()
 	h := &house{keeper: keep.New(store, "reminders", 1), listen: bufconn.Listen(1 << 16)}
 	h.calls = call.New(call.Options{Heartbeat: 2 * time.Second, Changed: func() { h.service.Kick() }})
-	e := engine.New(store, claim.NewSole(1), h.calls, engine.Options{Compile: schedule.Compile})
+	e := timers.New(store, claim.NewSole(1), h.calls, timers.Options{Compile: schedule.Compile})
 	o := Options{Timers: e, Calls: h.calls, Keeper: h.keeper, Address: "here", Poll: 20 * time.Millisecond, Linger: 200 * time.Millisecond}
 	edit(&o)
 	h.service = New(o)

@@ -1,16 +1,17 @@
-package engine
+package timers
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
 )
 
 // Coalesce makes one fire of many calls with one name, by c: it creates the timer, or merges the call into the one that is there.
 // The newest call's spec wins, and begins a new generation. The spec has no schedule.
-func (e *Engine) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (PutResult, error) {
-	if err := e.awake(ctx); err != nil {
+func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (PutResult, error) {
+	if err := ts.Engine.Ready(ctx); err != nil {
 		return PutResult{}, err
 	}
 	if err := c.Check(); err != nil {
@@ -20,20 +21,20 @@ func (e *Engine) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c
 		return PutResult{}, err
 	}
 	checked := spec
-	checked.Schedule = e.Now().String()
-	if err := e.check(&Put{Key: key, Spec: checked}); err != nil {
+	checked.Schedule = ts.Engine.Now().String()
+	if err := ts.check(&Put{Key: key, Spec: checked}); err != nil {
 		return PutResult{}, err
 	}
-	e.warnUnclaimed(key.Namespace)
-	defer e.hold(key)()
+	ts.Engine.WarnUnclaimed(key.Namespace)
+	defer ts.Engine.Freeze(key)()
 	for range maxTries {
-		rows, err := e.store.Get(ctx, []rouse.Key{key})
+		rows, err := ts.store.Get(ctx, []rouse.Key{key})
 		if err != nil {
 			return PutResult{}, err
 		}
 		var old *rouse.Timer
 		if rows[0].Revision != 0 {
-			t, err := e.readTimer(&rows[0])
+			t, err := ts.Read(&rows[0])
 			if err != nil {
 				return PutResult{}, err
 			}
@@ -42,27 +43,27 @@ func (e *Engine) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c
 				return PutResult{}, fmt.Errorf("the timer %q recurs, so calls cannot be merged into it: %w", key.Name, rouse.ErrConflict)
 			}
 		}
-		busy, mayBeOut := old != nil && e.busy(old), old != nil && e.mayBeOut(old)
+		busy, mayBeOut := old != nil && ts.Engine.Busy(old), old != nil && ts.Engine.MayBeOut(old)
 		if mayBeOut && !busy {
-			busy = !e.hands(old).mine // with another node
+			busy = !ts.Engine.Hands(old).Mine // with another node
 		}
-		t := c.Merge(key, spec, old, busy, e.clock.latest())
-		t.Bucket = e.placed(key, spec.Target)
+		t := c.Merge(key, spec, old, busy, ts.Engine.Latest())
+		t.Bucket = ts.placed(key, spec.Target)
 		row := t.Row()
-		w := &write{change: rouse.Change{Key: key, If: rows[0].Revision, To: &row}}
+		w := &engine.Write{Change: rouse.Change{Key: key, If: rows[0].Revision, To: &row}}
 		if old != nil {
-			w.change.Log = e.cutOffTimer(old, rouse.CauseReplaced, "replaced by a newer call while it was being tried")
+			w.Change.Log = ts.cutOffTimer(old, rouse.CauseReplaced, "replaced by a newer call while it was being tried")
 		}
-		out, err := e.writer.Do(ctx, []*write{w})
+		out, err := ts.Engine.Write(ctx, []*engine.Write{w})
 		if err != nil {
 			return PutResult{}, err
 		}
-		if out[0].err != nil {
-			return PutResult{}, out[0].err
+		if out[0].Err != nil {
+			return PutResult{}, out[0].Err
 		}
 		if out[0].Applied {
 			t.Revision, t.Generation = out[0].Revision, out[0].Revision
-			return PutResult{Timer: t, Replaced: old != nil, InFlight: w.inFlight || mayBeOut}, nil
+			return PutResult{Timer: t, Replaced: old != nil, InFlight: w.InFlight || mayBeOut}, nil
 		}
 	}
 	return PutResult{}, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)

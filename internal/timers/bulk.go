@@ -1,4 +1,4 @@
-package engine
+package timers
 
 import (
 	"cmp"
@@ -57,8 +57,8 @@ var bulkActions = map[string][]rouse.State{
 // Bulk does one thing to all rows that match, page by page, and calls progress after each page, and at the end with Done. A
 // failure of one row does not stop the others. progress may end the request by returning an error, which Bulk returns; what
 // was done until then stays done. States of the query may narrow what the action is for.
-func (e *Engine) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProgress) error) error {
-	if err := e.awake(ctx); err != nil {
+func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProgress) error) error {
+	if err := ts.Engine.Ready(ctx); err != nil {
 		return err
 	}
 	q, err := r.check()
@@ -66,20 +66,20 @@ func (e *Engine) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProg
 		return err
 	}
 	if r.When != nil { // what is wrong with it is wrong for every timer
-		if _, err := e.Preview(ctx, rouse.Key{Namespace: q.Namespace, Name: "bulk"}, *r.When, 0, 1); err != nil {
+		if _, err := ts.Preview(ctx, rouse.Key{Namespace: q.Namespace, Name: "bulk"}, *r.When, 0, 1); err != nil {
 			return err
 		}
 	}
 	var p BulkProgress
 	names, fails := 0, 0
 	for {
-		page, err := e.store.List(ctx, q)
+		page, err := ts.store.List(ctx, q)
 		if err != nil {
 			return err
 		}
 		var timers []rouse.Timer
 		for i := range page.Rows {
-			t, err := e.readTimer(&page.Rows[i])
+			t, err := ts.Read(&page.Rows[i])
 			if err == nil && (r.ErrorContains == "" || strings.Contains(t.LastError, r.ErrorContains)) && (r.Limit == 0 || p.Matched < r.Limit) {
 				timers = append(timers, t)
 				p.Matched++
@@ -96,7 +96,7 @@ func (e *Engine) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProg
 			}
 			names += len(p.Names)
 		} else {
-			for i, err := range e.bulkPage(ctx, &r, timers) {
+			for i, err := range ts.bulkPage(ctx, &r, timers) {
 				switch {
 				case err == nil:
 					p.Changed++
@@ -166,9 +166,9 @@ func contains(states []rouse.State, s rouse.State) bool {
 }
 
 // bulkPage does the action to rows, at most many at a time: their writes share commits.
-func (e *Engine) bulkPage(ctx context.Context, r *BulkRequest, timers []rouse.Timer) []error {
+func (ts *Timers) bulkPage(ctx context.Context, r *BulkRequest, timers []rouse.Timer) []error {
 	if r.Action == "delete" {
-		return e.DeleteMany(ctx, timers)
+		return ts.DeleteMany(ctx, timers)
 	}
 	errs := make([]error, len(timers))
 	turns := make(chan struct{}, 64)
@@ -176,7 +176,7 @@ func (e *Engine) bulkPage(ctx context.Context, r *BulkRequest, timers []rouse.Ti
 		turns <- struct{}{}
 		go func() {
 			defer func() { <-turns }()
-			errs[i] = e.bulkOne(ctx, r, &timers[i])
+			errs[i] = ts.bulkOne(ctx, r, &timers[i])
 		}()
 	}
 	for range cap(turns) {
@@ -185,20 +185,20 @@ func (e *Engine) bulkPage(ctx context.Context, r *BulkRequest, timers []rouse.Ti
 	return errs
 }
 
-func (e *Engine) bulkOne(ctx context.Context, r *BulkRequest, t *rouse.Timer) (err error) {
+func (ts *Timers) bulkOne(ctx context.Context, r *BulkRequest, t *rouse.Timer) (err error) {
 	switch key := t.Key; r.Action {
 	case "pause":
-		_, err = e.Pause(ctx, key, r.Reason, r.Until)
+		_, err = ts.Pause(ctx, key, r.Reason, r.Until)
 	case "resume":
-		_, err = e.Resume(ctx, key)
+		_, err = ts.Resume(ctx, key)
 	case "skip":
-		_, err = e.Skip(ctx, key, 1, r.Reason)
+		_, err = ts.Skip(ctx, key, 1, r.Reason)
 	case "reschedule":
-		_, err = e.Reschedule(ctx, key, *r.When, 0)
+		_, err = ts.Reschedule(ctx, key, *r.When, 0)
 	case "redrive":
-		err = e.Redrive(ctx, key)
+		err = ts.Redrive(ctx, key)
 	case "purge":
-		err = e.Purge(ctx, key)
+		err = ts.Purge(ctx, key)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package engine
+package timers
 
 import (
 	"container/heap"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
 // Simulated is what would fire in a range of time, in its order.
@@ -34,16 +35,16 @@ const (
 
 // Simulate tells what the timers that match would fire from from on (0: now) and before until, up to limit fires, the earliest.
 // It goes by schedules alone: what waits for a retry or was asked for by run is not in it. Nothing is changed.
-func (e *Engine) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (Simulated, error) {
+func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (Simulated, error) {
 	var sim Simulated
 	if err := q.Check(); err != nil {
 		return sim, err
 	}
-	if err := e.awake(ctx); err != nil {
+	if err := ts.Engine.Ready(ctx); err != nil {
 		return sim, err
 	}
 	if from == 0 {
-		from = e.Now()
+		from = ts.Engine.Now()
 	}
 	if err := rouse.CheckRange(from, until); err != nil {
 		return sim, err
@@ -51,14 +52,14 @@ func (e *Engine) Simulate(ctx context.Context, q rouse.Query, from, until rouse.
 	if limit < 1 || limit > MaxSimulated {
 		return sim, rouse.Refuse("limit", strconv.Itoa(limit), "is out of bounds", fmt.Sprintf("use 1 to %d", MaxSimulated))
 	}
-	if from >= e.Now() && (q.DueUntil == 0 || q.DueUntil > until) {
+	if from >= ts.Engine.Now() && (q.DueUntil == 0 || q.DueUntil > until) {
 		q.DueUntil = until // what is due next later than that fires nothing before
 	}
 	var earliest latestFirst
-	m := &meter{limit: maxSimulatedSteps}
-	err := e.each(ctx, q, func(t *rouse.Timer) error {
+	m := &schedulecache.Meter{Limit: maxSimulatedSteps}
+	err := ts.each(ctx, q, func(t *rouse.Timer) error {
 		sim.Timers++
-		err := e.simulated(ctx, t, m, from, until, func(c rouse.Coming, zone *time.Location) bool {
+		err := ts.simulated(ctx, t, m, from, until, func(c rouse.Coming, zone *time.Location) bool {
 			if len(earliest) == limit {
 				sim.More = true
 				if c.At >= earliest[0].At {
@@ -70,7 +71,7 @@ func (e *Engine) Simulate(ctx context.Context, q rouse.Query, from, until rouse.
 				FireID: rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, c.Due, false)})
 			return true
 		})
-		if m.out {
+		if m.Out {
 			return errSpent
 		}
 		return err
@@ -89,9 +90,9 @@ func (e *Engine) Simulate(ctx context.Context, q rouse.Query, from, until rouse.
 var errSpent = errors.New("no steps are left")
 
 // simulated calls yield for the due times of a timer in a range, until it wants no more.
-func (e *Engine) simulated(ctx context.Context, t *rouse.Timer, m *meter, from, until rouse.Instant, yield func(rouse.Coming, *time.Location) bool) error {
-	s, err := e.compiled.of(t)
-	if errors.Is(err, errNoSchedule) {
+func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecache.Meter, from, until rouse.Instant, yield func(rouse.Coming, *time.Location) bool) error {
+	s, err := ts.schedules.Of(t)
+	if errors.Is(err, schedulecache.ErrNone) {
 		if at := t.SentAt(t.Due); at >= from && at < until && !t.Paused {
 			yield(rouse.Coming{Due: t.Due, At: at}, time.UTC)
 		}
@@ -106,7 +107,7 @@ func (e *Engine) simulated(ctx context.Context, t *rouse.Timer, m *meter, from, 
 	}
 	// What the schedule has left begins at Due; a past range is what it would have fired.
 	at := from - 1
-	if now := e.Now(); from >= now {
+	if now := ts.Engine.Now(); from >= now {
 		if t.Due == rouse.Never {
 			return nil
 		}
@@ -121,7 +122,7 @@ func (e *Engine) simulated(ctx context.Context, t *rouse.Timer, m *meter, from, 
 		}
 	}
 	zone := describe(s).Location
-	m.on(s)
+	m.On(s)
 	for ; left > 0; left-- {
 		due, ok := m.Next(at)
 		if ctx.Err() != nil {
@@ -138,7 +139,7 @@ func (e *Engine) simulated(ctx context.Context, t *rouse.Timer, m *meter, from, 
 		c := rouse.Coming{Due: due, At: sent}
 		var steps int
 		c.Mark, steps = rouse.Mark(s, due)
-		m.steps += steps
+		m.Steps += steps
 		if !yield(c, zone) {
 			break
 		}

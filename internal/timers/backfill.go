@@ -1,4 +1,4 @@
-package engine
+package timers
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
 )
 
 // Backfilled is what a backfill came to.
@@ -24,24 +25,24 @@ const MaxBackfill = 10_000
 // Backfill fires the occurrences that the timer's schedule had from from on and before until, with the fire ids that they had
 // or would have had. Each becomes a row beside the timer; one that is there already, on its way or as a dead letter, is left
 // alone. A backfill that was cut off can be asked for again. With dryRun it only counts.
-func (e *Engine) Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (Backfilled, error) {
+func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (Backfilled, error) {
 	var b Backfilled
 	if err := cmp.Or(forTimers(key), rouse.CheckRange(from, until)); err != nil {
 		return b, err
 	}
-	if err := e.awake(ctx); err != nil {
+	if err := ts.Engine.Ready(ctx); err != nil {
 		return b, err
 	}
-	now := e.clock.latest()
+	now := ts.Engine.Latest()
 	switch {
 	case until > now+1:
 		return b, rouse.Refuse("until", until.String(), "is not past: now is "+now.String(), "give a range of past times; what is to come fires by itself")
 	}
-	t, err := e.Get(ctx, key)
+	t, err := ts.Get(ctx, key)
 	if err != nil {
 		return b, err
 	}
-	s, err := e.compiled.of(&t)
+	s, err := ts.schedules.Of(&t)
 	if err != nil {
 		return b, rouse.Refuse("name", key.Name, "has no schedule to go back on", "create a timer that is due now instead")
 	}
@@ -65,19 +66,19 @@ func (e *Engine) Backfill(ctx context.Context, key rouse.Key, from, until rouse.
 	b.Waiting = uint64(len(due) - ahead)
 	due = due[:ahead]
 	sample := t.Row()
-	most := min(500, max(1, backfillBytes/weight(&sample))) // in one write
+	most := min(500, max(1, backfillBytes/engine.Weight(&sample))) // in one write
 	for len(due) > 0 {
 		part := due[:min(len(due), most)]
 		due = due[len(part):]
 		if dryRun {
-			n, err := e.already(ctx, &t, part)
+			n, err := ts.already(ctx, &t, part)
 			if err != nil {
 				return b, err
 			}
 			b.Waiting += n
 			continue
 		}
-		n, err := e.backfill(ctx, &t, part, now)
+		n, err := ts.backfill(ctx, &t, part, now)
 		if err != nil {
 			return b, err
 		}
@@ -91,7 +92,7 @@ const backfillBytes = 4 << 20
 
 // backfill writes the rows of some occurrences, and returns how many were there already. They are written with a look at the
 // timer, all or none: no occurrence of a timer begins after the timer was deleted or replaced.
-func (e *Engine) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Coming, now rouse.Instant) (waiting uint64, err error) {
+func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Coming, now rouse.Instant) (waiting uint64, err error) {
 	rows := make([]rouse.Row, len(due))
 	keys := make([]rouse.Key, len(due))
 	for i, c := range due {
@@ -99,7 +100,7 @@ func (e *Engine) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comin
 		rows[i], keys[i] = side.Row(), side.Key
 	}
 	for range maxTries {
-		there, err := e.store.Get(ctx, keys)
+		there, err := ts.store.Get(ctx, keys)
 		if err != nil {
 			return 0, err
 		}
@@ -109,14 +110,14 @@ func (e *Engine) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comin
 				c.Also = append(c.Also, rows[i])
 			}
 		}
-		out, err := e.writer.Do(ctx, []*write{{change: c}})
+		out, err := ts.Engine.Write(ctx, []*engine.Write{{Change: c}})
 		if err != nil {
 			return 0, err
 		}
-		if out[0].err != nil || out[0].Applied {
-			return uint64(len(rows) - len(c.Also)), out[0].err
+		if out[0].Err != nil || out[0].Applied {
+			return uint64(len(rows) - len(c.Also)), out[0].Err
 		}
-		latest, err := e.Get(ctx, t.Key)
+		latest, err := ts.Get(ctx, t.Key)
 		if err != nil {
 			return 0, err
 		}
@@ -129,12 +130,12 @@ func (e *Engine) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comin
 }
 
 // already counts the occurrences that have a row beside the timer.
-func (e *Engine) already(ctx context.Context, t *rouse.Timer, due []rouse.Coming) (n uint64, err error) {
+func (ts *Timers) already(ctx context.Context, t *rouse.Timer, due []rouse.Coming) (n uint64, err error) {
 	keys := make([]rouse.Key, len(due))
 	for i, c := range due {
 		keys[i] = rouse.Key{Namespace: t.Key.Namespace, Name: t.Key.Name, Fire: rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, c.Due, false)}
 	}
-	rows, err := e.store.Get(ctx, keys)
+	rows, err := ts.store.Get(ctx, keys)
 	for i := range rows {
 		if rows[i].Revision != 0 {
 			n++

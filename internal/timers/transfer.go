@@ -1,28 +1,29 @@
-package engine
+package timers
 
 import (
 	"cmp"
 	"context"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
 )
 
 // Import writes timers, rows beside them and dead letters as List returned them, here or elsewhere, each with an outcome of its
 // own. Timers keep their state, due time and counts, and begin a new generation, so their fires have new ids; a dead letter
 // keeps its fire id. An attempt that was in progress is made again.
-func (e *Engine) Import(ctx context.Context, timers []rouse.Timer, mode Mode) ([]PutResult, error) {
-	if err := e.awake(ctx); err != nil {
+func (ts *Timers) Import(ctx context.Context, timers []rouse.Timer, mode Mode) ([]PutResult, error) {
+	if err := ts.Engine.Ready(ctx); err != nil {
 		return nil, err
 	}
 	results := make([]PutResult, len(timers))
-	var items []*write
+	var items []*engine.Write
 	var at []int
 	puts := make([]Put, len(timers))
 	here := make(map[rouse.Key]bool, len(timers))
 	for i := range timers {
 		puts[i] = Put{Key: timers[i].Key, Mode: mode}
 		here[timers[i].Key] = true
-		t, w, err := e.imported(ctx, timers[i], mode)
+		t, w, err := ts.imported(ctx, timers[i], mode)
 		if err != nil {
 			results[i].Err = err
 			continue
@@ -33,18 +34,18 @@ func (e *Engine) Import(ctx context.Context, timers []rouse.Timer, mode Mode) ([
 	if len(items) == 0 {
 		return results, nil
 	}
-	if err := e.writePuts(ctx, puts, items, at, here, results); err != nil {
+	if err := ts.writePuts(ctx, puts, items, at, here, results); err != nil {
 		return nil, err
 	}
 	return results, nil
 }
 
 // imported checks a timer from elsewhere, and makes its change.
-func (e *Engine) imported(ctx context.Context, t rouse.Timer, mode Mode) (rouse.Timer, *write, error) {
+func (ts *Timers) imported(ctx context.Context, t rouse.Timer, mode Mode) (rouse.Timer, *engine.Write, error) {
 	if err := t.Key.Check(); err != nil {
 		return t, nil, err
 	}
-	if err := e.checkSpec(&t.Spec); err != nil {
+	if err := ts.checkSpec(&t.Spec); err != nil {
 		return t, nil, err
 	}
 	if t.Key.Fire == "" {
@@ -52,25 +53,25 @@ func (e *Engine) imported(ctx context.Context, t rouse.Timer, mode Mode) (rouse.
 	} else if id := rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, t.Due, t.Manual); id != t.Key.Fire {
 		return t, nil, rouse.Refuse("fire_id", t.Key.Fire, "is not the id of this fire, "+id, "export it again, with its generation and due time")
 	}
-	t.Bucket, t.Revision, t.Token = e.placed(t.Key, t.Spec.Target), 0, 0
-	if err := t.Settle(e.clock.latest()); err != nil {
+	t.Bucket, t.Revision, t.Token = ts.placed(t.Key, t.Spec.Target), 0, 0
+	if err := t.Settle(ts.Engine.Latest()); err != nil {
 		return t, nil, err
 	}
-	s, err := e.compiled.parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor})
+	s, err := ts.schedules.Parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor})
 	if err == nil && t.Key.Fire == "" && t.Due < rouse.UnknownDue { // one that goes on by its schedule
-		err = cmp.Or(t.Spec.CheckCost(t.Due-1, s), e.checkEvery(&t.Spec, t.Due-1, s))
+		err = cmp.Or(t.Spec.CheckCost(t.Due-1, s), ts.checkEvery(&t.Spec, t.Due-1, s))
 	}
 	if err != nil {
 		return t, nil, err
 	}
-	c := e.stepChange(t.Key, 0, rouse.Step{To: &t})
+	c := ts.Engine.StepChange(t.Key, 0, rouse.Step{To: &t})
 	switch mode {
 	case CreateOnly:
 		c.If = rouse.NoRow
 	case CreateOrReplace:
 		c.If = rouse.AnyRevision
 	default:
-		rows, err := e.store.Get(ctx, []rouse.Key{t.Key})
+		rows, err := ts.store.Get(ctx, []rouse.Key{t.Key})
 		if err != nil {
 			return t, nil, err
 		}
@@ -79,5 +80,5 @@ func (e *Engine) imported(ctx context.Context, t rouse.Timer, mode Mode) (rouse.
 		}
 		c.If = rows[0].Revision
 	}
-	return t, &write{change: c}, nil
+	return t, &engine.Write{Change: c}, nil
 }

@@ -1,4 +1,4 @@
-package engine
+package timers
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
 )
 
 // Deleted is what Delete answers.
@@ -18,18 +19,18 @@ type Deleted struct {
 }
 
 // Get returns a timer, or the dead letter that key.Fire names.
-func (e *Engine) Get(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
+func (ts *Timers) Get(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
 	if err := key.Check(); err != nil {
 		return rouse.Timer{}, err
 	}
-	rows, err := e.store.Get(ctx, []rouse.Key{key})
+	rows, err := ts.store.Get(ctx, []rouse.Key{key})
 	if err != nil {
 		return rouse.Timer{}, err
 	}
 	if rows[0].Revision == 0 {
 		return rouse.Timer{}, missing(key)
 	}
-	return e.readTimer(&rows[0])
+	return ts.Read(&rows[0])
 }
 
 // missing returns the error about a row that is not there.
@@ -41,20 +42,20 @@ func missing(key rouse.Key) error {
 }
 
 // List returns the timers that match, in the order of keys, and where to go on.
-func (e *Engine) List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error) {
+func (ts *Timers) List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error) {
 	if err := q.Check(); err != nil {
 		return nil, nil, err
 	}
 	if q.Limit < 1 {
 		return nil, nil, rouse.Refuse("limit", strconv.Itoa(q.Limit), "is out of bounds", "use at least 1")
 	}
-	page, err := e.store.List(ctx, q)
+	page, err := ts.store.List(ctx, q)
 	if err != nil {
 		return nil, nil, err
 	}
 	timers := make([]rouse.Timer, len(page.Rows))
 	for i := range page.Rows {
-		if timers[i], err = e.readTimer(&page.Rows[i]); err != nil { // shown as such: the other timers of the list are no worse for it
+		if timers[i], err = ts.Read(&page.Rows[i]); err != nil { // shown as such: the other timers of the list are no worse for it
 			timers[i] = rouse.Unreadable(&page.Rows[i], err)
 		}
 	}
@@ -62,36 +63,36 @@ func (e *Engine) List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse
 }
 
 // Count returns how many timers match.
-func (e *Engine) Count(ctx context.Context, q rouse.Query) (int64, error) {
+func (ts *Timers) Count(ctx context.Context, q rouse.Query) (int64, error) {
 	if err := q.Check(); err != nil {
 		return 0, err
 	}
-	return e.store.Count(ctx, q)
+	return ts.store.Count(ctx, q)
 }
 
 // Records returns how occurrences ended, newest first.
-func (e *Engine) Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error) {
+func (ts *Timers) Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error) {
 	if err := q.Check(); err != nil {
 		return rouse.RecordPage{}, err
 	}
-	return e.store.Records(ctx, q)
+	return ts.store.Records(ctx, q)
 }
 
 // Delete removes a timer, and its occurrences that are on their way beside it; with an ifRevision other than 0, only if the timer
 // has that revision. A timer whose schedule has ended is there as long as an occurrence of it is on its way. Dead letters stay.
-func (e *Engine) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (Deleted, error) {
+func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (Deleted, error) {
 	var d Deleted
 	if err := cmp.Or(key.Check(), rouse.CheckRevision(ifRevision)); err != nil {
 		return d, err
 	}
-	defer e.hold(key)()
-	out, err := e.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
+	defer ts.Engine.Freeze(key)()
+	out, err := ts.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
 		d.Generation = t.Generation
-		return e.deletion(t), nil
+		return ts.deletion(t), nil
 	})
 	d.InFlight = out.inFlight
 	if (err == nil || errors.Is(err, rouse.ErrNotFound)) && key.Fire == "" { // an earlier call may have been cut off between the two
-		beside, failed := e.sweep(ctx, key, rouse.AnyRevision, nil)
+		beside, failed := ts.sweep(ctx, key, rouse.AnyRevision, nil)
 		d.InFlight = d.InFlight || beside.InFlight
 		switch {
 		case failed != nil:
@@ -104,23 +105,23 @@ func (e *Engine) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (
 }
 
 // deletion is the step that removes a timer, with the records of the occurrences that it ends.
-func (e *Engine) deletion(t *rouse.Timer) rouse.Step {
-	return rouse.Step{Log: e.cutOffTimer(t, rouse.CauseDeleted, "deleted while it was being tried")}
+func (ts *Timers) deletion(t *rouse.Timer) rouse.Step {
+	return rouse.Step{Log: ts.cutOffTimer(t, rouse.CauseDeleted, "deleted while it was being tried")}
 }
 
 // sweep removes the occurrences of a timer that are on their way beside it, of generations before the given one, but for those
 // to keep. It returns the latest generation that it removed any of, 0 for none, and whether an attempt of one of them is out.
-func (e *Engine) sweep(ctx context.Context, key rouse.Key, generation uint64, keep map[rouse.Key]bool) (swept Deleted, err error) {
+func (ts *Timers) sweep(ctx context.Context, key rouse.Key, generation uint64, keep map[rouse.Key]bool) (swept Deleted, err error) {
 	firing := []rouse.State{rouse.StateFiring}
-	if n, err := e.store.Count(ctx, rouse.Query{Namespace: key.Namespace, States: firing}); err != nil || n == 0 {
+	if n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, States: firing}); err != nil || n == 0 {
 		return swept, err
 	}
 	q := rouse.Query{Namespace: key.Namespace, Name: key.Name, States: firing}
-	err = e.each(ctx, q, func(t *rouse.Timer) error {
+	err = ts.each(ctx, q, func(t *rouse.Timer) error {
 		if t.Generation >= generation || keep[t.Key] {
 			return nil
 		}
-		d, err := e.Delete(ctx, t.Key, 0)
+		d, err := ts.Delete(ctx, t.Key, 0)
 		swept.InFlight = swept.InFlight || d.InFlight
 		switch {
 		case err == nil:
@@ -134,13 +135,13 @@ func (e *Engine) sweep(ctx context.Context, key rouse.Key, generation uint64, ke
 }
 
 // Pause stops a timer's scheduled occurrences until Resume, or until the given time if that is not 0.
-func (e *Engine) Pause(ctx context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error) {
+func (ts *Timers) Pause(ctx context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error) {
 	if err := cmp.Or(forTimers(key), rouse.CheckText("reason", reason, rouse.MaxDetail), rouse.CheckInstant("until", until)); err != nil {
 		return rouse.Timer{}, err
 	}
-	return e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
-		now := e.clock.latest()
-		if e.others != nil && !t.Paused && t.Attempts == 0 && t.Began == 0 && t.SentAt(t.Due) <= now {
+	return ts.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+		now := ts.Engine.Latest()
+		if ts.opts.Engine.Shared && !t.Paused && t.Attempts == 0 && t.Began == 0 && t.SentAt(t.Due) <= now {
 			t.Began = now // it may be out with another node: then it is in progress, and the pause does not skip it
 		}
 		err := t.Pause(reason, until, now)
@@ -149,49 +150,21 @@ func (e *Engine) Pause(ctx context.Context, key rouse.Key, reason string, until 
 }
 
 // Resume ends a pause.
-func (e *Engine) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
+func (ts *Timers) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
 	if err := forTimers(key); err != nil {
 		return rouse.Timer{}, err
 	}
-	defer e.hold(key)()
-	return e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+	defer ts.Engine.Freeze(key)()
+	return ts.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
 		if !t.Paused {
 			return rouse.Step{Keep: true}, nil
 		}
-		s, err := e.schedule(t)
+		s, err := ts.schedules.Metered(t)
 		if err != nil {
 			return rouse.Step{}, err
 		}
-		return t.Resume(e.clock.latest(), s, e.underway(t)), nil
+		return t.Resume(ts.Engine.Latest(), s, ts.Engine.Underway(t)), nil
 	})
-}
-
-// hold keeps attempts of timers from starting until release is called: an edit that gives up an occurrence because no attempt of
-// it is out must be written before one is.
-func (e *Engine) hold(keys ...rouse.Key) (release func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, key := range keys {
-		e.holding[key]++
-	}
-	return func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		for _, key := range keys {
-			if e.holding[key]--; e.holding[key] == 0 {
-				delete(e.holding, key)
-			}
-		}
-		signal(e.wake)
-	}
-}
-
-// underway says whether an attempt of the scheduled occurrence that the timer is at is out.
-func (e *Engine) underway(t *rouse.Timer) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	en := e.window.entries[t.Key]
-	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due || e.dueMayBeOut(t)
 }
 
 // forTimers refuses what is no key of a timer.
@@ -210,74 +183,42 @@ func forFires(key rouse.Key) error {
 	return cmp.Or(key.Check(), rouse.CheckFireID(key.Fire))
 }
 
-// schedule returns the schedule of a timer that recurs, for one goroutine; nil for one that does not.
-func (e *Engine) schedule(t *rouse.Timer) (rouse.Schedule, error) {
-	s, err := e.compiled.of(t)
-	switch {
-	case err == nil:
-		return &meter{Schedule: s}, nil
-	case errors.Is(err, errNoSchedule) || t.Key.Fire != "": // no other occurrence follows
-		return nil, nil
-	case errors.Is(err, rouse.ErrUnavailable):
-		return nil, err
-	}
-	return nil, fmt.Errorf("the schedule of %s/%s cannot be read now: %w: %v", t.Key.Namespace, t.Key.Name, rouse.ErrUnavailable, err)
-}
-
-// sending returns the occurrence of a row of which an attempt is out, or about to be.
-func (e *Engine) sending(key rouse.Key) (occ rouse.Occurrence, ok bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if en := e.window.entries[key]; en != nil && en.state == sending {
-		return en.occ, true
-	}
-	return occ, false
-}
-
-// busy says whether an attempt of what a timer is at is out here, or about to be, or not settled yet.
-func (e *Engine) busy(t *rouse.Timer) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	en := e.window.entries[t.Key]
-	return en != nil && en.busy() && en.row.Generation == t.Generation
-}
-
 // Skip gives up the next count occurrences of a timer.
-func (e *Engine) Skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error) {
+func (ts *Timers) Skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error) {
 	if err := cmp.Or(forTimers(key), rouse.CheckText("reason", reason, rouse.MaxDetail)); err != nil {
 		return rouse.Timer{}, err
 	}
-	defer e.hold(key)()
-	return e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
-		s, err := e.schedule(t)
+	defer ts.Engine.Freeze(key)()
+	return ts.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+		s, err := ts.schedules.Metered(t)
 		if err != nil {
 			return rouse.Step{}, err
 		}
-		return t.Skip(count, reason, e.clock.latest(), s, e.underway(t))
+		return t.Skip(count, reason, ts.Engine.Latest(), s, ts.Engine.Underway(t))
 	})
 }
 
 // Reschedule gives a timer what the spec when says of when, and leaves the rest of it as it is; with an ifRevision other than
 // 0, only if the timer has that revision. A new generation begins, as when a timer is replaced.
-func (e *Engine) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (PutResult, error) {
+func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (PutResult, error) {
 	res := PutResult{Replaced: true}
 	if err := cmp.Or(forTimers(key), rouse.CheckRevision(ifRevision)); err != nil {
 		return res, err
 	}
-	if err := e.awake(ctx); err != nil {
+	if err := ts.Engine.Ready(ctx); err != nil {
 		return res, err
 	}
-	defer e.hold(key)()
-	out, err := e.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
+	defer ts.Engine.Freeze(key)()
+	out, err := ts.edit(ctx, key, ifRevision, func(t *rouse.Timer) (rouse.Step, error) {
 		spec := t.Spec
 		spec.SetWhen(&when)
 		if err := spec.Check(); err != nil {
 			return rouse.Step{}, err
 		}
-		now := e.clock.latest()
-		s, err := e.compiled.parse(&spec, rouse.ScheduleInput{Key: key, Anchor: now})
+		now := ts.Engine.Latest()
+		s, err := ts.schedules.Parse(&spec, rouse.ScheduleInput{Key: key, Anchor: now})
 		if err == nil {
-			err = e.checkEvery(&spec, now, s)
+			err = ts.checkEvery(&spec, now, s)
 		}
 		if err != nil {
 			return rouse.Step{}, err
@@ -287,25 +228,25 @@ func (e *Engine) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec,
 			return rouse.Step{}, err
 		}
 		res.Timer = to
-		step := rouse.Step{To: &to, Log: e.cutOffTimer(t, rouse.CauseReplaced, "rescheduled while it was being tried")}
+		step := rouse.Step{To: &to, Log: ts.cutOffTimer(t, rouse.CauseReplaced, "rescheduled while it was being tried")}
 		return step, nil
 	})
 	if err != nil {
 		return res, err
 	}
 	res.Timer.Revision, res.Timer.Generation, res.InFlight = out.revision, out.revision, out.inFlight
-	beside, err := e.sweep(ctx, key, out.revision, nil)
+	beside, err := ts.sweep(ctx, key, out.revision, nil)
 	res.InFlight = res.InFlight || beside.InFlight
 	return res, err
 }
 
 // RunNow asks for a fire now, beside the schedule, and returns its id and due time.
-func (e *Engine) RunNow(ctx context.Context, key rouse.Key) (id string, due rouse.Instant, err error) {
+func (ts *Timers) RunNow(ctx context.Context, key rouse.Key) (id string, due rouse.Instant, err error) {
 	if err := forTimers(key); err != nil {
 		return "", 0, err
 	}
-	t, err := e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
-		due, err = t.Run(e.clock.latest())
+	t, err := ts.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+		due, err = t.Run(ts.Engine.Latest())
 		return rouse.Step{To: t}, err
 	})
 	if err != nil {
@@ -351,23 +292,23 @@ func (r *Report) Check() error {
 
 // Report settles or extends an accepted fire; it returns the deadline in force after it (0 when settled). A fire that is not
 // the one in progress, or a token that is not its, is rouse.ErrConflict.
-func (e *Engine) Report(ctx context.Context, key rouse.Key, r Report) (deadline rouse.Instant, err error) {
+func (ts *Timers) Report(ctx context.Context, key rouse.Key, r Report) (deadline rouse.Instant, err error) {
 	if err := cmp.Or(key.Check(), r.Check()); err != nil {
 		return 0, err
 	}
-	_, err = e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+	_, err = ts.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
 		occ, ok := t.Current()
 		if !ok || t.Token == 0 || t.Token != r.Token || t.Fire(occ).ID != r.FireID {
 			return rouse.Step{}, fmt.Errorf("fire %s with token %d is not in progress: %w", r.FireID, r.Token, rouse.ErrConflict)
 		}
-		now := e.clock.latest()
+		now := ts.Engine.Latest()
 		if r.Outcome.Verdict == 0 {
 			t.Visible = now.Add(r.Outcome.After)
 			deadline = t.Visible
 			return rouse.Step{To: t}, nil
 		}
 		occ.Attempt = t.Attempts
-		s, err := e.schedule(t)
+		s, err := ts.schedules.Metered(t)
 		if err != nil {
 			return rouse.Step{}, err
 		}
@@ -378,32 +319,32 @@ func (e *Engine) Report(ctx context.Context, key rouse.Key, r Report) (deadline 
 
 // Redrive gives the dead letter that key.Fire names a new set of attempts, with the same fire id. One that is on its way already
 // is left alone.
-func (e *Engine) Redrive(ctx context.Context, key rouse.Key) error {
+func (ts *Timers) Redrive(ctx context.Context, key rouse.Key) error {
 	if err := forFires(key); err != nil {
 		return err
 	}
-	_, err := e.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
+	_, err := ts.editTimer(ctx, key, func(t *rouse.Timer) (rouse.Step, error) {
 		if t.Live {
 			return rouse.Step{Keep: true}, nil
 		}
-		to := t.Redrive(e.clock.latest())
+		to := t.Redrive(ts.Engine.Latest())
 		return rouse.Step{To: &to}, nil
 	})
 	return err
 }
 
 // Purge forgets the dead letter that key.Fire names.
-func (e *Engine) Purge(ctx context.Context, key rouse.Key) error {
+func (ts *Timers) Purge(ctx context.Context, key rouse.Key) error {
 	if err := forFires(key); err != nil {
 		return err
 	}
-	_, err := e.Delete(ctx, key, 0)
+	_, err := ts.Delete(ctx, key, 0)
 	return err
 }
 
-func (e *Engine) editTimer(ctx context.Context, key rouse.Key, fn func(*rouse.Timer) (rouse.Step, error)) (rouse.Timer, error) {
+func (ts *Timers) editTimer(ctx context.Context, key rouse.Key, fn func(*rouse.Timer) (rouse.Step, error)) (rouse.Timer, error) {
 	var last rouse.Timer
-	out, err := e.edit(ctx, key, 0, func(t *rouse.Timer) (rouse.Step, error) {
+	out, err := ts.edit(ctx, key, 0, func(t *rouse.Timer) (rouse.Step, error) {
 		step, err := fn(t)
 		if last = *t; step.To != nil {
 			last = *step.To
@@ -426,13 +367,13 @@ type edited struct {
 
 // edit reads a row, lets fn change it, and writes it back if nobody else did meanwhile. fn may be called several times, and
 // must not change what it was given but by its result.
-func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn func(*rouse.Timer) (rouse.Step, error)) (edited, error) {
-	if err := e.awake(ctx); err != nil {
+func (ts *Timers) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn func(*rouse.Timer) (rouse.Step, error)) (edited, error) {
+	if err := ts.Engine.Ready(ctx); err != nil {
 		return edited{}, err
 	}
 	var fenced uint64 // the revision by which this node has taken it over
 	for range maxTries {
-		t, err := e.Get(ctx, key)
+		t, err := ts.Get(ctx, key)
 		if err != nil {
 			return edited{}, err
 		}
@@ -440,62 +381,36 @@ func (e *Engine) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn 
 			return edited{}, conflicting(key, t.Revision)
 		}
 		read, ended, stored := t.Revision, t.Ended, t.Visible
-		in := e.hands(&t)
+		in := ts.Engine.Hands(&t)
 		if fenced == read {
-			in = e.fenced(&t, in)
+			in = ts.Engine.Fenced(&t, in)
 		}
 		was := t
 		step, err := fn(&t)
 		if err != nil {
 			return edited{}, err
 		}
-		w := &write{}
+		w := &engine.Write{}
 		if step.To != nil && step.To.Generation == was.Generation {
-			if e.contested(&was, stored, in) {
-				if fenced, err = e.fence(ctx, &was, stored); err != nil {
+			if ts.Engine.Contested(&was, stored, in) {
+				if fenced, err = ts.Engine.Fence(ctx, &was, stored); err != nil {
 					return edited{}, err
 				}
 				continue
 			}
-			w.plain, w.renews = e.fit(&was, step.To, in), in.out
+			w.Plain, w.Renews = ts.Engine.Fit(&was, step.To, in), in.Out
 		}
-		w.change = e.stepChange(key, read, step)
-		out, err := e.writeOne(ctx, w)
+		w.Change = ts.Engine.StepChange(key, read, step)
+		out, err := ts.Engine.WriteOne(ctx, w)
 		if err != nil {
 			return edited{}, err
 		}
 		if out.Applied {
 			if step.To != nil && key.Fire == "" {
-				e.noteGrowth(key, ended, step.To.Ended)
+				ts.Engine.NoteGrowth(key, ended, step.To.Ended)
 			}
-			return edited{out.Revision, w.inFlight || e.mayBeOut(&was)}, nil
+			return edited{out.Revision, w.InFlight || ts.Engine.MayBeOut(&was)}, nil
 		}
 	}
 	return edited{}, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)
-}
-
-// deadUntil returns until when a dead letter is kept.
-func (e *Engine) deadUntil(t *rouse.Timer) rouse.Instant {
-	if e.opts.DeadAge < 0 {
-		return rouse.Never
-	}
-	return t.Updated.Add(e.opts.DeadAge)
-}
-
-// stepChange is the one conditional write that makes a step.
-func (e *Engine) stepChange(key rouse.Key, read uint64, step rouse.Step) rouse.Change {
-	c := rouse.Change{Key: key, If: read, Keep: step.Keep, Log: step.Log}
-	for _, t := range [...]*rouse.Timer{step.To, step.Beside} {
-		if t != nil && t.Key.Fire != "" && !t.Live {
-			t.Visible = e.deadUntil(t) // then it needs attention once more: it is forgotten
-		}
-	}
-	if step.To != nil {
-		row := step.To.Row()
-		c.To = &row
-	}
-	if step.Beside != nil {
-		c.Also = []rouse.Row{step.Beside.Row()}
-	}
-	return c
 }

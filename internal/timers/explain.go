@@ -1,4 +1,4 @@
-package engine
+package timers
 
 import (
 	"cmp"
@@ -39,20 +39,20 @@ const (
 // Explain says why a timer did or did not fire, and what comes next. With an at other than 0 it speaks of the occurrence of that
 // time, or says why there is none. A timer that is not there (any more) is explained by its records; rouse.ErrNotFound means
 // that there are none either.
-func (e *Engine) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (Explanation, error) {
+func (ts *Timers) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (Explanation, error) {
 	x := Explanation{Zone: time.UTC}
 	if err := cmp.Or(key.Check(), rouse.CheckInstant("at", at)); err != nil {
 		return x, err
 	}
-	if err := e.awake(ctx); err != nil {
+	if err := ts.Engine.Ready(ctx); err != nil {
 		return x, err
 	}
-	t, err := e.Get(ctx, key)
+	t, err := ts.Get(ctx, key)
 	there := err == nil
 	if err != nil && !errors.Is(err, rouse.ErrNotFound) {
 		return x, err
 	}
-	page, err := e.store.Records(ctx, rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: explainRecords})
+	page, err := ts.store.Records(ctx, rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: explainRecords})
 	if err != nil {
 		return x, err
 	}
@@ -63,16 +63,16 @@ func (e *Engine) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (
 	var s rouse.Schedule
 	if there {
 		x.Timer = &t
-		if s, err = e.compiled.parse(&t.Spec, rouse.ScheduleInput{Key: key, Anchor: t.Anchor}); err == nil {
+		if s, err = ts.schedules.Parse(&t.Spec, rouse.ScheduleInput{Key: key, Anchor: t.Anchor}); err == nil {
 			p := describe(s)
 			x.Words, x.Zone = p.Words, p.Location
-			x.Next = e.next(ctx, &t, s)
+			x.Next = ts.next(ctx, &t, s)
 		}
 	}
 	if at != 0 {
-		err = e.explainAt(ctx, &x, key, s, at)
+		err = ts.explainAt(ctx, &x, key, s, at)
 	} else {
-		err = e.explainNow(ctx, &x, key)
+		err = ts.explainNow(ctx, &x, key)
 	}
 	if err != nil {
 		return x, err
@@ -96,7 +96,7 @@ func (x *Explanation) when(i rouse.Instant) string {
 }
 
 // next returns what is to come of a timer.
-func (e *Engine) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule) []rouse.Coming {
+func (ts *Timers) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule) []rouse.Coming {
 	if t.Due == rouse.Never || t.Key.Fire != "" {
 		return nil
 	}
@@ -112,53 +112,42 @@ func (e *Engine) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule) []r
 }
 
 // explainNow says what the timer is at, then what it did last.
-func (e *Engine) explainNow(ctx context.Context, x *Explanation, key rouse.Key) error {
-	now := e.Now()
+func (ts *Timers) explainNow(ctx context.Context, x *Explanation, key rouse.Key) error {
+	now := ts.Engine.Now()
 	t := x.Timer
 	if t == nil {
 		x.say("ended", x.Records[0].Ended, "There is no timer of this name any more: its schedule has ended, or it was deleted.")
 	} else {
-		e.explainState(x, t, now)
+		ts.explainState(x, t, now)
 	}
 	for i := range x.Records[:min(len(x.Records), 2)] {
 		x.tell(&x.Records[i])
 	}
-	n, err := e.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{rouse.StateDead}})
+	n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{rouse.StateDead}})
 	if err == nil && n > 0 {
 		x.say("dead", 0, "Dead letters of it: %d. See and redrive them with dead.", n)
 	}
 	return err
 }
 
-func (e *Engine) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant) {
+func (ts *Timers) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant) {
 	most := t.Spec.Retry.Effective().Attempts
 	occ, current := t.Current()
 	look := *t
-	in := e.hands(&look) // in the store a visible time may be the end of a hold
+	in := ts.Engine.Hands(&look) // in the store a visible time may be the end of a hold
 	visible := look.Visible
-	e.mu.Lock()
-	en := e.window.entries[t.Key]
-	var sent rouse.Instant
-	var attempt uint32
-	at, waiting, limit, rates := nowhere, 0, 0, ""
-	if en != nil {
-		at, sent, attempt = en.state, en.sent, en.occ.Attempt
-		if en.lane != nil {
-			waiting, limit, rates = en.lane.queued, en.lane.limit, en.lane.rates(en.kind)
-		}
-	}
-	e.mu.Unlock()
+	p := ts.Engine.Progress(t.Key)
 	obstacle := ""
-	if o, ok := e.sink.(rouse.Obstructed); ok {
+	if o, ok := ts.sink.(rouse.Obstructed); ok {
 		obstacle = o.Obstacle(t.Key.Namespace, &t.Spec)
 	}
 	switch {
-	case at == sending && current:
-		x.say("firing", sent, "Attempt %d of %d of the occurrence of %s is on its way to %s.", attempt, most, x.when(occ.Due), t.Spec.Target)
+	case p.Sending && current:
+		x.say("firing", p.Sent, "Attempt %d of %d of the occurrence of %s is on its way to %s.", p.Attempt, most, x.when(occ.Due), t.Spec.Target)
 	case t.Token != 0:
 		x.say("accepted", t.Visible, "The receiver has accepted the occurrence of %s and has until %s to report; then the attempt counts as failed.", x.when(occ.Due), x.when(t.Visible))
-	case at == queued && current:
-		x.say("waiting", occ.Due, "The occurrence of %s is due and waits for its turn: %d fires wait for this target, of which %d may be out at a time%s.", x.when(occ.Due), waiting, limit, rates)
+	case p.Queued && current:
+		x.say("waiting", occ.Due, "The occurrence of %s is due and waits for its turn: %d fires wait for this target, of which %d may be out at a time%s.", x.when(occ.Due), p.Waiting, p.Limit, p.Rates)
 	case t.Paused:
 		x.say("paused", t.Until, "It is paused%s%s.", pauseText(t), until(x, t.Until))
 	case t.Attempts != 0:
@@ -168,8 +157,8 @@ func (e *Engine) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant)
 	case current && !occ.Manual && t.SentAt(occ.Due) > now:
 		at := t.SentAt(occ.Due)
 		x.say("scheduled", at, "Nothing is due: the next occurrence is at %s%s.", x.when(at), jitterNote(x, t))
-	case current && in.until > now:
-		x.say("waiting", occ.Due, "The occurrence of %s is due, and another node has it; if that node is gone, it is taken over at %s.", x.when(occ.Due), x.when(in.until))
+	case current && in.Until > now:
+		x.say("waiting", occ.Due, "The occurrence of %s is due, and another node has it; if that node is gone, it is taken over at %s.", x.when(occ.Due), x.when(in.Until))
 	case current && visible > now:
 		x.say("waiting", visible, "The occurrence of %s is due, but was put off; it is tried again at %s.", x.when(occ.Due), x.when(visible))
 	default:
@@ -179,7 +168,7 @@ func (e *Engine) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant)
 	if t.Paused && t.Attempts != 0 {
 		x.say("paused", t.Until, "It is paused%s%s, while the occurrence of %s is being retried.", pauseText(t), until(x, t.Until), x.when(occ.Due))
 	}
-	if e.unclaimed(t.Key.Namespace) {
+	if ts.Engine.Unclaimed(t.Key.Namespace) {
 		x.say("unclaimed", 0, "No live node claims the namespace %q, so nothing of it fires until one does: see claims of rouse serve, and rouse nodes.", t.Key.Namespace)
 		if current && t.SentAt(occ.Due) <= now { // that is why, not what comes first
 			last := len(x.Reasons) - 1
@@ -272,11 +261,11 @@ func (x *Explanation) tell(r *rouse.Record) {
 }
 
 // explainAt speaks of the occurrence of one time.
-func (e *Engine) explainAt(ctx context.Context, x *Explanation, key rouse.Key, s rouse.Schedule, at rouse.Instant) error {
+func (ts *Timers) explainAt(ctx context.Context, x *Explanation, key rouse.Key, s rouse.Schedule, at rouse.Instant) error {
 	t := x.Timer
 	q := rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: 500}
 	for looked := 0; looked < explainSearch; {
-		page, err := e.store.Records(ctx, q)
+		page, err := ts.store.Records(ctx, q)
 		if err != nil {
 			return err
 		}
@@ -297,9 +286,9 @@ func (e *Engine) explainAt(ctx context.Context, x *Explanation, key rouse.Key, s
 		x.say("unknown", at, "There is no timer of this name any more, and no record of an occurrence of %s: there was none, or its record was forgotten by age or number.", x.when(at))
 		return nil
 	}
-	now := e.Now()
+	now := ts.Engine.Now()
 	if occ, ok := t.Current(); ok && occ.Due == at {
-		e.explainState(x, t, now)
+		ts.explainState(x, t, now)
 		return nil
 	}
 	if s == nil {
@@ -319,7 +308,7 @@ func (e *Engine) explainAt(ctx context.Context, x *Explanation, key rouse.Key, s
 		if t.Paused && (t.Until == 0 || t.Until > at) {
 			x.say("paused", t.Until, "But the timer is paused%s%s.", pauseText(t), until(x, t.Until))
 		}
-	case e.takenOut(t, at):
+	case ts.takenOut(t, at):
 		x.say("calendar", at, "Its schedule has an occurrence at %s, which its calendars or exceptions take out or move.%s", x.when(at), around(x, s, at, next, ok))
 	default:
 		x.say("off", at, "Its schedule has no occurrence at %s.%s", x.when(at), around(x, s, at, next, ok))
@@ -328,13 +317,13 @@ func (e *Engine) explainAt(ctx context.Context, x *Explanation, key rouse.Key, s
 }
 
 // takenOut says whether the timer would be due at a time without its calendars and exceptions.
-func (e *Engine) takenOut(t *rouse.Timer, at rouse.Instant) bool {
+func (ts *Timers) takenOut(t *rouse.Timer, at rouse.Instant) bool {
 	spec := t.Spec
 	if len(spec.Except)+len(spec.Calendar.Off)+len(spec.Calendar.Only) == 0 {
 		return false
 	}
 	spec.Except, spec.Calendar = nil, rouse.CalendarRule{}
-	s, err := e.compiled.parse(&spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor})
+	s, err := ts.schedules.Parse(&spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor})
 	if err != nil {
 		return false
 	}

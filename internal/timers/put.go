@@ -1,4 +1,4 @@
-package engine
+package timers
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
 )
 
 // Mode says what Put does with a name that is taken.
@@ -40,17 +41,17 @@ type PutResult struct {
 
 // Put writes timers in one durable step, each with an outcome of its own. When it returns without error, those without an
 // error of their own are durable. An error of Put itself means that nothing is known of any of them.
-func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
-	if err := e.awake(ctx); err != nil {
+func (ts *Timers) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
+	if err := ts.Engine.Ready(ctx); err != nil {
 		return nil, err
 	}
 	results := make([]PutResult, len(puts))
-	backing := make([]write, len(puts))
-	items := make([]*write, 0, len(puts))
+	backing := make([]engine.Write, len(puts))
+	items := make([]*engine.Write, 0, len(puts))
 	at := make([]int, 0, len(puts))
-	now := e.clock.latest() // a delay counted from an earlier moment would end early
+	now := ts.Engine.Latest() // a delay counted from an earlier moment would end early
 	for i := range puts {
-		if err := e.prepare(ctx, &puts[i], &results[i].Timer, &backing[i], now); err != nil {
+		if err := ts.prepare(ctx, &puts[i], &results[i].Timer, &backing[i], now); err != nil {
 			results[i] = PutResult{Err: err}
 			continue
 		}
@@ -59,7 +60,7 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 	if len(items) == 0 {
 		return results, nil
 	}
-	if err := e.writePuts(ctx, puts, items, at, nil, results); err != nil {
+	if err := ts.writePuts(ctx, puts, items, at, nil, results); err != nil {
 		return nil, err
 	}
 	return results, nil
@@ -67,38 +68,38 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 
 // writePuts makes the changes of puts in one durable step, and fills in what became of each: items[j] writes results[at[j]].Timer, as
 // puts[at[j]] asks. Occurrences beside a replaced timer end with it, but for the rows in here, which came with what replaces it.
-func (e *Engine) writePuts(ctx context.Context, puts []Put, items []*write, at []int, here map[rouse.Key]bool, results []PutResult) error {
+func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Write, at []int, here map[rouse.Key]bool, results []PutResult) error {
 	for j, i := range at {
 		if j == 0 || puts[i].Key.Namespace != puts[at[j-1]].Key.Namespace {
-			e.warnUnclaimed(puts[i].Key.Namespace)
+			ts.Engine.WarnUnclaimed(puts[i].Key.Namespace)
 		}
 	}
-	was, release, err := e.recordReplaced(ctx, puts, items, at)
+	was, release, err := ts.recordReplaced(ctx, puts, items, at)
 	if err != nil {
 		return err
 	}
 	defer release()
-	out, err := e.writer.Do(ctx, items)
+	out, err := ts.Engine.Write(ctx, items)
 	if err != nil {
 		return err
 	}
 	for j, r := range out {
 		p, res := &puts[at[j]], &results[at[j]]
-		if !r.Applied && r.err == nil && p.Mode == CreateOrReplace && p.IfRevision == 0 {
-			if r, was[j], err = e.putAgain(ctx, p, items[j]); err != nil {
+		if !r.Applied && r.Err == nil && p.Mode == CreateOrReplace && p.IfRevision == 0 {
+			if r, was[j], err = ts.putAgain(ctx, p, items[j]); err != nil {
 				return err
 			}
 		}
 		switch {
-		case r.err != nil:
-			*res = PutResult{Err: r.err}
+		case r.Err != nil:
+			*res = PutResult{Err: r.Err}
 		case !r.Applied:
 			*res = PutResult{Err: refused(p, r)}
 		default:
-			stampTimer(&res.Timer, r.Revision)
-			res.Replaced, res.InFlight = r.Existed, items[j].inFlight || was[j] != nil && e.mayBeOut(was[j])
+			engine.Stamp(&res.Timer, r.Revision)
+			res.Replaced, res.InFlight = r.Existed, items[j].InFlight || was[j] != nil && ts.Engine.MayBeOut(was[j])
 			if r.Existed && p.Key.Fire == "" {
-				beside, err := e.sweep(ctx, p.Key, r.Revision, here)
+				beside, err := ts.sweep(ctx, p.Key, r.Revision, here)
 				if err != nil {
 					return err
 				}
@@ -115,7 +116,7 @@ var inProgress = []rouse.State{rouse.StateRetrying, rouse.StateAccepted, rouse.S
 // recordReplaced adds to puts that may replace a timer the record of the occurrence that they end: one that was being retried, or
 // had been accepted. It reads the timers only in namespaces that have such ones, or where an attempt may be out with another node,
 // and holds these until release is called. was are the timers that it found, by the places of items.
-func (e *Engine) recordReplaced(ctx context.Context, puts []Put, items []*write, at []int) (was map[int]*rouse.Timer, release func(), err error) {
+func (ts *Timers) recordReplaced(ctx context.Context, puts []Put, items []*engine.Write, at []int) (was map[int]*rouse.Timer, release func(), err error) {
 	was = map[int]*rouse.Timer{}
 	some := map[string]bool{}
 	var keys []rouse.Key
@@ -126,8 +127,8 @@ func (e *Engine) recordReplaced(ctx context.Context, puts []Put, items []*write,
 		}
 		ns := puts[i].Key.Namespace
 		yes, known := some[ns]
-		if yes = yes || e.others != nil; !yes && !known {
-			n, err := e.store.Count(ctx, rouse.Query{Namespace: ns, States: inProgress})
+		if yes = yes || ts.opts.Engine.Shared; !yes && !known {
+			n, err := ts.store.Count(ctx, rouse.Query{Namespace: ns, States: inProgress})
 			if err != nil {
 				return nil, nil, err
 			}
@@ -141,8 +142,8 @@ func (e *Engine) recordReplaced(ctx context.Context, puts []Put, items []*write,
 	if len(keys) == 0 {
 		return was, func() {}, nil
 	}
-	release = e.hold(keys...)
-	rows, err := e.store.Get(ctx, keys)
+	release = ts.Engine.Freeze(keys...)
+	rows, err := ts.store.Get(ctx, keys)
 	if err != nil {
 		release()
 		return nil, nil, err
@@ -152,8 +153,8 @@ func (e *Engine) recordReplaced(ctx context.Context, puts []Put, items []*write,
 		if want := puts[at[j]].IfRevision; want != 0 && want != row.Revision {
 			continue // it will be refused
 		}
-		if was[j] = e.replaces(items[j], row); e.others != nil && puts[at[j]].Mode == CreateOrReplace {
-			items[j].change.If = row.Revision // what may be out is judged by this version
+		if was[j] = ts.replaces(items[j], row); ts.opts.Engine.Shared && puts[at[j]].Mode == CreateOrReplace {
+			items[j].Change.If = row.Revision // what may be out is judged by this version
 		}
 	}
 	return was, release, nil
@@ -161,18 +162,18 @@ func (e *Engine) recordReplaced(ctx context.Context, puts []Put, items []*write,
 
 // replaces adds to a put the record of the occurrence that it ends with the version of the timer that is in the store. It returns
 // that timer, nil if there is none that can be read.
-func (e *Engine) replaces(w *write, row *rouse.Row) *rouse.Timer {
-	w.change.Log = nil
+func (ts *Timers) replaces(w *engine.Write, row *rouse.Row) *rouse.Timer {
+	w.Change.Log = nil
 	if row.Revision == 0 {
 		return nil
 	}
-	t, err := e.readTimer(row)
+	t, err := ts.Read(row)
 	if err != nil {
 		return nil
 	}
 	if slices.Contains(inProgress, row.State) {
-		if w.change.Log = e.cutOffTimer(&t, rouse.CauseReplaced, "replaced while it was being tried"); w.change.Log != nil {
-			w.change.If = row.Revision // the record is of this version
+		if w.Change.Log = ts.cutOffTimer(&t, rouse.CauseReplaced, "replaced while it was being tried"); w.Change.Log != nil {
+			w.Change.If = row.Revision // the record is of this version
 		}
 	}
 	return &t
@@ -180,9 +181,9 @@ func (e *Engine) replaces(w *write, row *rouse.Row) *rouse.Timer {
 
 // cutOffTimer returns the records of what ends with the timer: the occurrence that is in progress, or that is beside its timer as
 // it has come due, and the runs that were asked for; but not of one whose attempt is out here: that is recorded when it has ended.
-func (e *Engine) cutOffTimer(t *rouse.Timer, c rouse.Cause, why string) (log []rouse.Record) {
-	out, sending := e.sending(t.Key)
-	now := e.clock.latest()
+func (ts *Timers) cutOffTimer(t *rouse.Timer, c rouse.Cause, why string) (log []rouse.Record) {
+	out, sending := ts.Engine.Sending(t.Key)
+	now := ts.Engine.Latest()
 	current, ok := t.Current()
 	if ok = ok && (t.Attempts != 0 || t.Key.Fire != ""); ok && (!sending || out.Due != current.Due || out.Manual != current.Manual) {
 		occ := current
@@ -203,26 +204,26 @@ func (e *Engine) cutOffTimer(t *rouse.Timer, c rouse.Cause, why string) (log []r
 }
 
 // putAgain replaces a timer that changed between the look at it and the write. was is the version that it replaced.
-func (e *Engine) putAgain(ctx context.Context, p *Put, w *write) (r written, was *rouse.Timer, err error) {
+func (ts *Timers) putAgain(ctx context.Context, p *Put, w *engine.Write) (r engine.Written, was *rouse.Timer, err error) {
 	for range maxTries {
-		rows, err := e.store.Get(ctx, []rouse.Key{p.Key})
+		rows, err := ts.store.Get(ctx, []rouse.Key{p.Key})
 		if err != nil {
 			return r, nil, err
 		}
-		was = e.replaces(w, &rows[0])
-		w.change.If = rows[0].Revision
-		out, err := e.writer.Do(ctx, []*write{w})
+		was = ts.replaces(w, &rows[0])
+		w.Change.If = rows[0].Revision
+		out, err := ts.Engine.Write(ctx, []*engine.Write{w})
 		if err != nil {
 			return r, nil, err
 		}
-		if r = out[0]; r.err != nil || r.Applied {
+		if r = out[0]; r.Err != nil || r.Applied {
 			return r, was, nil
 		}
 	}
 	return r, nil, nil
 }
 
-func refused(p *Put, r written) error {
+func refused(p *Put, r engine.Written) error {
 	switch {
 	case !r.Existed:
 		return missing(p.Key)
@@ -238,57 +239,57 @@ func conflicting(key rouse.Key, is uint64) error {
 }
 
 // checkEvery refuses a spec that comes due too often for its target.
-func (e *Engine) checkEvery(spec *rouse.Spec, from rouse.Instant, s rouse.Schedule) error {
-	for _, target := range e.opts.AnyInterval {
+func (ts *Timers) checkEvery(spec *rouse.Spec, from rouse.Instant, s rouse.Schedule) error {
+	for _, target := range ts.opts.AnyInterval {
 		if strings.HasPrefix(spec.Target, target) {
 			return nil
 		}
 	}
-	return spec.CheckEvery(from, s, e.opts.MinInterval)
+	return spec.CheckEvery(from, s, ts.opts.MinInterval)
 }
 
 // prepare checks a put and makes its change.
-func (e *Engine) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *write, now rouse.Instant) error {
-	if err := e.check(p); err != nil {
+func (ts *Timers) prepare(ctx context.Context, p *Put, t *rouse.Timer, w *engine.Write, now rouse.Instant) error {
+	if err := ts.check(p); err != nil {
 		return err
 	}
-	s, err := e.compiled.parse(&p.Spec, rouse.ScheduleInput{Key: p.Key, Anchor: now})
+	s, err := ts.schedules.Parse(&p.Spec, rouse.ScheduleInput{Key: p.Key, Anchor: now})
 	if err == nil {
-		err = e.checkEvery(&p.Spec, now, s)
+		err = ts.checkEvery(&p.Spec, now, s)
 	}
 	if err != nil {
 		return err
 	}
-	if *t, err = rouse.NewTimer(p.Key, p.Spec, e.Now(), now, s); err != nil {
+	if *t, err = rouse.NewTimer(p.Key, p.Spec, ts.Engine.Now(), now, s); err != nil {
 		return err
 	}
-	t.Bucket = e.placed(p.Key, p.Spec.Target)
+	t.Bucket = ts.placed(p.Key, p.Spec.Target)
 	row := t.Row()
-	w.change = rouse.Change{Key: p.Key, To: &row}
+	w.Change = rouse.Change{Key: p.Key, To: &row}
 	if p.Given {
-		w.timer = t
+		w.Timer = t
 	}
 	switch {
 	case p.IfRevision != 0:
-		w.change.If = p.IfRevision
+		w.Change.If = p.IfRevision
 	case p.Mode == CreateOnly:
-		w.change.If = rouse.NoRow
+		w.Change.If = rouse.NoRow
 	case p.Mode == CreateOrReplace:
-		w.change.If = rouse.AnyRevision
+		w.Change.If = rouse.AnyRevision
 	default:
-		rows, err := e.store.Get(ctx, []rouse.Key{p.Key})
+		rows, err := ts.store.Get(ctx, []rouse.Key{p.Key})
 		if err != nil {
 			return err
 		}
 		if rows[0].Revision == 0 {
 			return missing(p.Key)
 		}
-		w.change.If = rows[0].Revision
+		w.Change.If = rows[0].Revision
 	}
 	return nil
 }
 
-func (e *Engine) check(p *Put) error {
+func (ts *Timers) check(p *Put) error {
 	if err := rouse.CheckNamespace(p.Key.Namespace); err != nil {
 		return err
 	}
@@ -298,37 +299,19 @@ func (e *Engine) check(p *Put) error {
 	if err := rouse.CheckRevision(p.IfRevision); err != nil {
 		return err
 	}
-	return e.checkSpec(&p.Spec)
+	return ts.checkSpec(&p.Spec)
 }
 
-func (e *Engine) checkSpec(s *rouse.Spec) error {
+func (ts *Timers) checkSpec(s *rouse.Spec) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	return e.sink.Check(s)
-}
-
-// bucket hashes a key to its bucket: the same on every node.
-func (e *Engine) bucket(k rouse.Key) uint32 {
-	return rouse.BucketOf(k, e.opts.Buckets)
+	return ts.sink.Check(s)
 }
 
 // placed returns the bucket of a timer: that of its key, unless its target is routed.
-func (e *Engine) placed(k rouse.Key, target string) uint32 {
-	return rouse.Placed(k, target, e.opts.Route, e.opts.Buckets)
-}
-
-// routed says whether a row is a timer whose target is routed.
-func (e *Engine) routed(row *rouse.Row) bool {
-	if e.opts.Route == nil || row.State == rouse.StateNote {
-		return false
-	}
-	t, err := e.readTimer(row)
-	if err != nil {
-		return false
-	}
-	_, ok := e.opts.Route(t.Spec.Target)
-	return ok
+func (ts *Timers) placed(k rouse.Key, target string) uint32 {
+	return rouse.Placed(k, target, ts.opts.Engine.Route, ts.opts.Engine.Buckets)
 }
 
 // MaxPreview bounds the due times of one preview.
@@ -345,7 +328,7 @@ func previewed(key rouse.Key) error {
 // Preview returns the next due times of a spec's schedule after from (0: now), and the schedule in words. The key says whose
 // calendars are meant, and by which name H and jitter spread. Nothing is stored. It needs a running engine for the default of
 // from only.
-func (e *Engine) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error) {
+func (ts *Timers) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error) {
 	if err := cmp.Or(previewed(key), rouse.CheckInstant("from", from)); err != nil {
 		return rouse.Preview{}, err
 	}
@@ -354,7 +337,7 @@ func (e *Engine) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, fr
 	}
 	anchor := from
 	if anchor == 0 {
-		if anchor = e.Now(); anchor == 0 {
+		if anchor = ts.Engine.Now(); anchor == 0 {
 			return rouse.Preview{}, rouse.ErrUnavailable
 		}
 	}
@@ -364,14 +347,14 @@ func (e *Engine) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, fr
 	if err := spec.Check(); err != nil {
 		return rouse.Preview{}, err
 	}
-	s, err := e.compiled.parse(&spec, rouse.ScheduleInput{Key: key, Anchor: anchor})
+	s, err := ts.schedules.Parse(&spec, rouse.ScheduleInput{Key: key, Anchor: anchor})
 	if err != nil {
 		return rouse.Preview{}, err
 	}
 	if !spec.Recurring() && from == 0 {
 		anchor = 0 // a one-shot timer whose time has passed fires at once
 	}
-	if err := cmp.Or(spec.CheckCost(anchor, s), e.checkEvery(&spec, anchor, s)); err != nil {
+	if err := cmp.Or(spec.CheckCost(anchor, s), ts.checkEvery(&spec, anchor, s)); err != nil {
 		return rouse.Preview{}, err
 	}
 	if first, ok := s.Next(anchor); ok {

@@ -1,7 +1,10 @@
-package engine
+// Package schedulecache keeps compiled schedules, and the days of the calendars that they use: parsing a cron expression costs
+// more than asking it for a time. All caches are bounded.
+package schedulecache
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -9,46 +12,69 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// compiled keeps schedules that do not depend on an anchor: parsing a cron expression costs more than asking it.
-type compiled struct {
-	compile func(*rouse.Spec, rouse.ScheduleInput) (rouse.Schedule, error)
+// Compile turns what a spec contains about when into due times. It is pure.
+type Compile func(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error)
+
+// Cache is safe for concurrent use.
+type Cache struct {
+	compile Compile
 	cache   schedules // plain ones
 	own     timers    // the others
 
 	store     rouse.Timers
-	shared    bool // other nodes write to the store
+	shared    bool
 	calendars calendars
 }
 
-// calendarAge is how old what is known of a calendar may be.
-func (c *compiled) calendarAge() time.Duration {
+// New returns an empty cache that reads calendars from a store. With shared, other nodes write to the store too.
+func New(compile Compile, store rouse.Timers, shared bool) *Cache {
+	return &Cache{compile: compile, store: store, shared: shared}
+}
+
+// age is how old what is known of a calendar may be.
+func (c *Cache) age() time.Duration {
 	if c.shared {
-		return sharedAge
+		return SharedAge
 	}
 	return calendarAge
 }
 
-var errNoSchedule = errors.New("a one-shot timer has no schedule to go on with")
+// ErrNone is returned for a timer that does not recur.
+var ErrNone = errors.New("a one-shot timer has no schedule to go on with")
 
-// of returns the schedule of a timer that recurs. One that is more than a plain expression is compiled once for its generation.
-func (c *compiled) of(t *rouse.Timer) (rouse.Schedule, error) {
+// Of returns the schedule of a timer that recurs. One that is more than a plain expression is compiled once for its generation.
+func (c *Cache) Of(t *rouse.Timer) (rouse.Schedule, error) {
 	if !t.Spec.Recurring() {
-		return nil, errNoSchedule
+		return nil, ErrNone
 	}
 	in := rouse.ScheduleInput{Key: rouse.Key{Namespace: t.Key.Namespace, Name: t.Key.Name}, Anchor: t.Anchor}
 	if t.Spec.Plain() && (common(t.Spec.Schedule) || cheap(t.Spec.Schedule)) {
-		return c.parse(&t.Spec, in)
+		return c.Parse(&t.Spec, in)
 	}
-	return c.own.get(timerVersion{in.Key, t.Generation}, t.Spec.Calendar, c.calendarAge(), func() (rouse.Schedule, error) { return c.parse(&t.Spec, in) })
+	return c.own.get(timerVersion{in.Key, t.Generation}, t.Spec.Calendar, c.age(), func() (rouse.Schedule, error) { return c.Parse(&t.Spec, in) })
 }
 
-// known returns the schedule of a timer if it is at hand, or cheap to read; nil if the timer does not recur.
-func (c *compiled) known(t *rouse.Timer) (s rouse.Schedule, ok bool) {
+// Metered returns the schedule of a timer that recurs, for one goroutine; nil for one that does not.
+func (c *Cache) Metered(t *rouse.Timer) (rouse.Schedule, error) {
+	s, err := c.Of(t)
+	switch {
+	case err == nil:
+		return &Meter{Schedule: s}, nil
+	case errors.Is(err, ErrNone) || t.Key.Fire != "": // no other occurrence follows
+		return nil, nil
+	case errors.Is(err, rouse.ErrUnavailable):
+		return nil, err
+	}
+	return nil, fmt.Errorf("the schedule of %s/%s cannot be read now: %w: %v", t.Key.Namespace, t.Key.Name, rouse.ErrUnavailable, err)
+}
+
+// Known returns the schedule of a timer if it is at hand, or cheap to read; nil if the timer does not recur.
+func (c *Cache) Known(t *rouse.Timer) (s rouse.Schedule, ok bool) {
 	switch {
 	case t.Key.Fire != "" || !t.Spec.Recurring():
 		return nil, true
 	case t.Spec.Plain() && cheap(t.Spec.Schedule):
-		s, err := c.of(t)
+		s, err := c.Of(t)
 		return s, err == nil
 	case t.Spec.Plain() && common(t.Spec.Schedule):
 		s = c.cache.known(t.Spec.Schedule, t.Spec.Timezone)
@@ -60,7 +86,7 @@ func (c *compiled) known(t *rouse.Timer) (s rouse.Schedule, ok bool) {
 	return own.Schedule, ok && own.fresh()
 }
 
-// timers is a bounded cache of schedules that belong to one timer each. One that goes by a calendar is compiled again after
+// timers is a bounded cache of schedules that belong to one timer each. One that uses a calendar is compiled again after
 // age, as the calendar may have changed.
 type timers struct {
 	mu     sync.Mutex
@@ -107,14 +133,14 @@ func (c *timers) get(v timerVersion, rule rouse.CalendarRule, age time.Duration,
 	return parsed, nil
 }
 
-func (c *timers) forget() {
+func (c *timers) forgetAll() {
 	c.mu.Lock()
 	clear(c.parsed)
 	c.mu.Unlock()
 }
 
-// parse compiles a spec's schedule; a plain cron expression is compiled once for all timers that have it.
-func (c *compiled) parse(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
+// Parse compiles a spec's schedule; a plain cron expression is compiled once for all timers that have it.
+func (c *Cache) Parse(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
 	var away error // of a calendar that cannot be read: it must not pass for one that does not exist
 	if in.Calendar == nil {
 		in.Calendar = func(name string) ([]rouse.Date, bool) {
@@ -174,7 +200,7 @@ func (c *schedules) get(text, zone string, parse func() (rouse.Schedule, error))
 	}
 	c.mu.Lock()
 	if c.parsed == nil || len(c.parsed) >= maxSchedules {
-		c.parsed = make(map[scheduleKey]rouse.Schedule) // starting anew is cheap, and needs no list of what was used when
+		c.parsed = make(map[scheduleKey]rouse.Schedule) // starting again is cheap, and needs no list of what was used when
 	}
 	c.parsed[scheduleKey{strings.Clone(text), strings.Clone(zone)}] = s
 	c.mu.Unlock()

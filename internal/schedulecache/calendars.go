@@ -1,0 +1,72 @@
+package schedulecache
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// calendars is a bounded cache of the days of calendars. Other nodes may change one: what is older than calendarAge is read again.
+type calendars struct {
+	mu    sync.Mutex
+	known map[rouse.Key]knownCalendar
+}
+
+type knownCalendar struct {
+	dates []rouse.Date
+	there bool
+	read  time.Time
+}
+
+// SharedAge is the calendarAge where other nodes may change a calendar.
+const SharedAge = time.Second
+
+const (
+	calendarAge  = 10 * time.Second
+	maxCalendars = 1024
+)
+
+// days returns the days of a calendar. If the store does not answer, what was known before counts; err is why nothing is known.
+func (c *Cache) days(key rouse.Key) (dates []rouse.Date, there bool, err error) {
+	c.calendars.mu.Lock()
+	k, ok := c.calendars.known[key]
+	c.calendars.mu.Unlock()
+	if ok && time.Since(k.read) < c.age() {
+		return k.dates, k.there, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	rows, err := c.store.Get(ctx, []rouse.Key{key})
+	if err != nil && ok {
+		return k.dates, k.there, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	k = knownCalendar{read: time.Now()}
+	if rows[0].Revision != 0 {
+		if cal, err := rouse.DecodeCalendar(&rows[0]); err == nil {
+			k.there = true
+			for _, d := range cal.Days {
+				k.dates = append(k.dates, d.Date)
+			}
+		}
+	}
+	c.calendars.mu.Lock()
+	if c.calendars.known == nil || len(c.calendars.known) >= maxCalendars {
+		c.calendars.known = map[rouse.Key]knownCalendar{}
+	}
+	c.calendars.known[key] = k
+	c.calendars.mu.Unlock()
+	return k.dates, k.there, nil
+}
+
+// Forget makes the next look at a calendar read it.
+func (c *Cache) Forget(key rouse.Key) {
+	c.calendars.mu.Lock()
+	delete(c.calendars.known, key)
+	c.calendars.mu.Unlock()
+	c.own.forgetAll()
+}

@@ -1,0 +1,169 @@
+package timers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/schedulecache"
+)
+
+// PutCalendar creates or replaces a calendar, and moves the timers that go by it, and have no occurrence due or in progress, to
+// their new due times. It returns how many moved. A timer that would have none left keeps its due time.
+func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, err error) {
+	if err := ts.Engine.Ready(ctx); err != nil {
+		return c, 0, err
+	}
+	if c, err = c.Ordered(); err != nil {
+		return c, 0, err
+	}
+	c.Updated = ts.Engine.Latest()
+	key := rouse.CalendarKey(c.Namespace, c.Name)
+	row := c.Row(rouse.BucketOf(key, ts.opts.Engine.Buckets))
+	out, err := ts.Engine.Write(ctx, []*engine.Write{{Change: rouse.Change{Key: key, If: rouse.AnyRevision, To: &row}}})
+	if err != nil {
+		return c, 0, err
+	}
+	if out[0].Err != nil {
+		return c, 0, out[0].Err
+	}
+	ts.schedules.Forget(key)
+	c.Revision = out[0].Revision
+	// Until other nodes have read the new days, they may move timers on by the old ones: those are moved again below. A node keeps
+	// a schedule for as long as the days that it was made of, so twice the age is enough.
+	if ts.opts.Engine.Shared {
+		select {
+		case <-ctx.Done():
+			return c, 0, ctx.Err()
+		case <-time.After(2 * schedulecache.SharedAge):
+		}
+	}
+	err = ts.eachGoingBy(ctx, c.Namespace, c.Name, func(t *rouse.Timer) error {
+		_, err := ts.editTimer(ctx, t.Key, func(t *rouse.Timer) (rouse.Step, error) {
+			s, err := ts.schedules.Of(t)
+			if err != nil || t.Attempts != 0 || t.Due <= ts.Engine.Latest() || t.Due == rouse.Never {
+				return rouse.Step{Keep: true}, nil
+			}
+			if !t.Replan(ts.Engine.Latest(), s) {
+				return rouse.Step{Keep: true}, nil
+			}
+			moved++
+			return rouse.Step{To: t}, nil
+		})
+		return err
+	})
+	return c, moved, err
+}
+
+// eachGoingBy calls do for every timer of a namespace that goes by a calendar.
+func (ts *Timers) eachGoingBy(ctx context.Context, namespace, calendar string, do func(*rouse.Timer) error) error {
+	return ts.each(ctx, rouse.Query{Namespace: namespace}, func(t *rouse.Timer) error {
+		if slices.Contains(t.Spec.Calendar.Off, calendar) || slices.Contains(t.Spec.Calendar.Only, calendar) {
+			return do(t)
+		}
+		return nil
+	})
+}
+
+// each calls do for every row that matches, page by page. Rows that cannot be read are skipped.
+func (ts *Timers) each(ctx context.Context, q rouse.Query, do func(*rouse.Timer) error) error {
+	q.Limit = 500
+	for {
+		page, err := ts.store.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Rows {
+			t, err := ts.Read(&page.Rows[i])
+			if err != nil {
+				continue
+			}
+			if err := do(&t); err != nil {
+				return err
+			}
+		}
+		if page.Next == nil {
+			return nil
+		}
+		q.After = *page.Next
+	}
+}
+
+// calendarKey refuses what can be no calendar.
+func calendarKey(namespace, name string) error {
+	return cmp.Or(rouse.CheckNamespace(namespace), rouse.CheckCalendarName("name", name))
+}
+
+// Calendar returns a calendar with its days.
+func (ts *Timers) Calendar(ctx context.Context, namespace, name string) (rouse.Calendar, error) {
+	if err := calendarKey(namespace, name); err != nil {
+		return rouse.Calendar{}, err
+	}
+	rows, err := ts.store.Get(ctx, []rouse.Key{rouse.CalendarKey(namespace, name)})
+	if err != nil {
+		return rouse.Calendar{}, err
+	}
+	if rows[0].Revision == 0 {
+		return rouse.Calendar{}, fmt.Errorf("calendar %q: %w", name, rouse.ErrNotFound)
+	}
+	return rouse.DecodeCalendar(&rows[0])
+}
+
+// Calendars returns the calendars of a namespace, with their days, up to a thousand of them.
+func (ts *Timers) Calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error) {
+	if err := rouse.CheckNamespace(namespace); err != nil {
+		return nil, err
+	}
+	q := rouse.CalendarQuery(namespace, 100)
+	var list []rouse.Calendar
+	for len(list) < 1000 {
+		page, err := ts.store.List(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Rows {
+			c, err := rouse.DecodeCalendar(&page.Rows[i])
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, c)
+		}
+		if page.Next == nil {
+			break
+		}
+		q.After = *page.Next
+	}
+	return list, nil
+}
+
+// DeleteCalendar forgets a calendar. One that a timer goes by is rouse.ErrConflict.
+func (ts *Timers) DeleteCalendar(ctx context.Context, namespace, name string) error {
+	if err := calendarKey(namespace, name); err != nil {
+		return err
+	}
+	if err := ts.Engine.Ready(ctx); err != nil {
+		return err
+	}
+	err := ts.eachGoingBy(ctx, namespace, name, func(t *rouse.Timer) error {
+		return fmt.Errorf("the timer %q goes by it: %w", t.Key.Name, rouse.ErrConflict)
+	})
+	if err != nil {
+		return err
+	}
+	key := rouse.CalendarKey(namespace, name)
+	out, err := ts.Engine.Write(ctx, []*engine.Write{{Change: rouse.Change{Key: key, If: rouse.AnyRevision}}})
+	switch {
+	case err != nil:
+		return err
+	case out[0].Err != nil:
+		return out[0].Err
+	case !out[0].Existed:
+		return fmt.Errorf("calendar %q: %w", name, rouse.ErrNotFound)
+	}
+	ts.schedules.Forget(key)
+	return nil
+}
