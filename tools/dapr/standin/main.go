@@ -12,12 +12,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"log"
+	"math/rand/v2"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -71,7 +74,7 @@ func run(args []string) (int, error) {
 		shining.Go(func() { b.shine(ctx, addresses) })
 	}
 	_ = os.Remove(addresses) // of an earlier run
-	store := []string{"--data=" + data + "/rouse", "--listen=127.0.0.1:0", "--address-file=" + addresses}
+	store := []string{"--data=" + data + "/rouse", "--listen=127.0.0.1:" + apiPort(), "--address-file=" + addresses}
 	if cluster := flag(args, "etcd-initial-cluster"); strings.Contains(cluster, ",") {
 		url, err := database(filepath.Join(here, "standin.store"), cluster)
 		if err != nil {
@@ -125,6 +128,17 @@ func database(file, cluster string) (string, error) {
 		err = nil // another member was first
 	}
 	return u.String(), err
+}
+
+// apiPort returns a free port that is not one of those which systems give out: those tests let go of such ports just before they use them.
+func apiPort() string {
+	for {
+		port := strconv.Itoa(10_000 + rand.IntN(20_000))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			_ = l.Close()
+			return port
+		}
+	}
 }
 
 // ownPort returns the port that this member has for the others.
