@@ -41,7 +41,7 @@ func TestContest(t *testing.T) {
 			var actors sync.WaitGroup
 			for i := range 4 * len(f.nodes) {
 				node := f.nodes[i%len(f.nodes)]
-				api, r, url := dial(t, node.Address(), 0), rand.New(rand.NewPCG(dice, uint64(i))), r.URL()
+				api, r, url := harness.Dial(t, node.Address(), 0), rand.New(rand.NewPCG(dice, uint64(i))), r.URL()
 				actors.Go(func() {
 					for ctx.Err() == nil && (time.Now().Before(least) || !c.enough()) {
 						c.act(api, r, url)
@@ -53,7 +53,7 @@ func TestContest(t *testing.T) {
 			all := f.dial(0, harness.Patience)
 			harness.Until(t, harness.Always("timers that are due have not ended"), func() bool {
 				soon := rouse.Query{DueUntil: rouse.At(time.Now().Add(time.Minute))}
-				return len(list(t, all, soon)) == 0 && len(list(t, all, rouse.Query{States: []rouse.State{rouse.StateFiring, rouse.StateEnded}})) == 0
+				return len(harness.List(t, all, soon)) == 0 && len(harness.List(t, all, rouse.Query{States: []rouse.State{rouse.StateFiring, rouse.StateEnded}})) == 0
 			})
 			for _, name := range contested {
 				c.read(all, name)
@@ -130,7 +130,7 @@ func (c *contest) put(api *client.Client, name, url string, far bool, in time.Du
 	if far {
 		in = time.Hour
 	}
-	spec := rouse.Spec{Schedule: "@after " + in.String(), Target: url, Payload: stamp{name, d.gen}.payload(), ContentType: "application/json"}
+	spec := rouse.Spec{Schedule: "@after " + in.String(), Target: url, Payload: harness.Stamp{Timer: name, Gen: d.gen}.Payload(), ContentType: "application/json"}
 	var made client.Replaced
 	c.call(&d, &c.puts, func(ctx context.Context) (err error) {
 		if create {
@@ -160,8 +160,8 @@ func (c *contest) read(api *client.Client, name string) {
 			return nil
 		}
 		if err == nil {
-			var s stamp
-			s, err = readStamp(timer.Spec.Payload)
+			var s harness.Stamp
+			s, err = harness.ReadStamp(timer.Spec.Payload)
 			d.gen, d.number = s.Gen, timer.Generation
 		}
 		return err
@@ -199,7 +199,7 @@ func (c *contest) fired(a receiver.Arrival) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range fires {
-		s, err := readStamp(fires[i].Spec.Payload)
+		s, err := harness.ReadStamp(fires[i].Spec.Payload)
 		if err != nil {
 			c.t.Error(err)
 		}

@@ -33,7 +33,7 @@ func TestNodeIsCutOff(t *testing.T) {
 			for i := range n {
 				k := i % len(s.f.nodes)
 				node := s.f.nodes[k]
-				heal := s.fault("cut", node.Name, 0)
+				heal := s.Fault("cut", node.Name, 0)
 				c.cut(s.proxies[k])
 				out := s.outage(k)
 				ill := make(chan time.Duration, 1)

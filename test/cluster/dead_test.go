@@ -34,7 +34,7 @@ func TestDeadNodeIsReplacedAtOnce(t *testing.T) {
 			for i := range n {
 				k := i % len(s.f.nodes)
 				node := s.f.nodes[k]
-				heal := s.fault("kill", node.Name, certain)
+				heal := s.Fault("kill", node.Name, certain)
 				node.Kill()
 				s.ends(s.outage(k))
 				node.Start()

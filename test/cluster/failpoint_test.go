@@ -38,7 +38,7 @@ func TestNodeDiesAtEachStep(t *testing.T) {
 			s := y.set(t)
 			r := rand.New(rand.NewPCG(s.dice, 1<<32))
 			node, died := s.f.nodes[0], 0
-			heal := s.fault("kill", node.Name, lease)
+			heal := s.Fault("kill", node.Name, lease)
 			node.Kill()
 			for range harness.Rounds(t, 1, 1) {
 				for _, point := range points {
@@ -47,7 +47,7 @@ func TestNodeDiesAtEachStep(t *testing.T) {
 					}
 					node.Launch("ROUSE_FAILPOINT=" + point.name + ":" + strconv.Itoa(1+r.IntN(point.most)))
 					heal()
-					heal = s.fault(point.name, node.Name, 0) // from here on it may die at any moment
+					heal = s.Fault(point.name, node.Name, 0) // from here on it may die at any moment
 					select {
 					case <-node.Exited:
 					case <-time.After(harness.Patience):

@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/test/harness"
 	"github.com/rousehq/rouse/test/servers"
@@ -82,21 +79,7 @@ func (f *fleet) addresses(first int) string {
 
 // dial returns a client of all nodes: each call goes to the next one that is there.
 func (f *fleet) dial(first int, again time.Duration) *client.Client {
-	return dial(f.t, f.addresses(first), again)
-}
-
-// dial returns a client whose calls are tried again for so long; not at all if it is 0.
-func dial(t testing.TB, target string, again time.Duration) *client.Client {
-	t.Helper()
-	c, err := client.Dial(target, client.Options{Patience: max(again, 1), Dial: []grpc.DialOption{
-		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second,
-			Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.2, MaxDelay: 100 * time.Millisecond}}),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return harness.Dial(f.t, f.addresses(first), again)
 }
 
 // buckets says how many buckets each node has that is known to the others.

@@ -57,7 +57,7 @@ func (y play) fills(t *testing.T, dir string, megabytes int) {
 	}
 	s := y.set(t)
 
-	heal := s.fault("store-full", "", 0)
+	heal := s.Fault("store-full", "", 0)
 	filler := filepath.Join(disk, "filler")
 	n := 0
 	refused := func() bool {

@@ -27,10 +27,10 @@ func TestIndexIsWiped(t *testing.T) {
 			y.flags = []string{"--index", index.URL()}
 			s := y.set(t)
 			for range harness.Rounds(t, 1, 1) {
-				healIndex := s.fault("index-gone", "", 0)
+				healIndex := s.Fault("index-gone", "", 0)
 				index.Kill()
 				node := s.f.nodes[0]
-				healNode := s.fault("kill", node.Name, lease)
+				healNode := s.Fault("kill", node.Name, lease)
 				node.Kill()
 				out := s.outage(0)
 				harness.Until(t, harness.Always("critical timers of a node that died do not fire without the index"), func() bool { return !s.lacks(out, critical) })
@@ -43,7 +43,7 @@ func TestIndexIsWiped(t *testing.T) {
 				s.f.settled()
 				s.progress(50)
 
-				heal := s.fault("index-wiped", "", 0)
+				heal := s.Fault("index-wiped", "", 0)
 				wipe(t, index.URL())
 				s.progress(50)
 				heal()

@@ -38,9 +38,9 @@ func TestNodesAreKilledInTurn(t *testing.T) {
 
 // killed kills a node and starts it again: soon, before the others have noticed, or when others fire what it did.
 func (s *scene) killed(k int, soon bool) {
-	s.t.Helper()
+	s.T.Helper()
 	node := s.f.nodes[k]
-	heal := s.fault("kill", node.Name, lease)
+	heal := s.Fault("kill", node.Name, lease)
 	node.Kill()
 	out := s.outage(k)
 	if !soon {

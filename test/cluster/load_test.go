@@ -34,10 +34,10 @@ type load struct {
 
 // newLoad returns a load without writers.
 func (w *witness) newLoad(f *fleet) *load {
-	w.t.Helper()
+	w.T.Helper()
 	calling, abandon := context.WithCancel(context.Background())
-	l := &load{witness: w, c: f.dial(0, 0), url: w.listen().URL() + "/", calling: calling, abandon: abandon, stop: func() {}}
-	w.t.Cleanup(func() {
+	l := &load{witness: w, c: f.dial(0, 0), url: w.Listen(answer).URL() + "/", calling: calling, abandon: abandon, stop: func() {}}
+	w.T.Cleanup(func() {
 		abandon()
 		l.end()
 	})
@@ -46,7 +46,7 @@ func (w *witness) newLoad(f *fleet) *load {
 
 // begin starts so many writers.
 func (w *witness) begin(f *fleet, writers int, dice uint64) *load {
-	w.t.Helper()
+	w.T.Helper()
 	l := w.newLoad(f)
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
@@ -66,9 +66,9 @@ func (l *load) end() {
 
 // progress waits until some more calls were acknowledged, so that whatever happens next happens under load.
 func (l *load) progress(calls int64) bool {
-	l.t.Helper()
+	l.T.Helper()
 	goal := l.calls.Load() + calls
-	return harness.Until(l.t, harness.Always("the nodes have acknowledged fewer than %d calls", calls), func() bool { return l.calls.Load() >= goal })
+	return harness.Until(l.T, harness.Always("the nodes have acknowledged fewer than %d calls", calls), func() bool { return l.calls.Load() >= goal })
 }
 
 // when is a timer as the judge is told of it, which says all that the service is told but for the text of the schedule.
@@ -79,7 +79,7 @@ type when struct {
 
 // of returns what the service is told, and completes what the judge is.
 func (at *when) of(name, target string, gen uint64) (rouse.Spec, error) {
-	s := rouse.Spec{Schedule: at.text, Target: target, Payload: stamp{name, gen}.payload(), ContentType: "application/json", Criticality: criticality(name),
+	s := rouse.Spec{Schedule: at.text, Target: target, Payload: harness.Stamp{Timer: name, Gen: gen}.Payload(), ContentType: "application/json", Criticality: criticality(name),
 		Retry: rouse.Retry{Attempts: attempts, Interval: retryInterval, Max: 4 * retryInterval, Jitter: -1, Timeout: attemptTimeout}}
 	at.spec.MaxAttempts = attempts
 	if at.spec.Every != 0 {
@@ -100,21 +100,21 @@ func criticality(name string) uint8 {
 
 // put creates or replaces a timer.
 func (l *load) put(c *client.Client, name, target string, at when, replace bool) (client.Replaced, history.Put) {
-	gen := l.gens.Add(1)
+	gen := l.NextGen()
 	spec, err := at.of(name, target, gen)
 	if err != nil {
-		l.t.Error(err)
+		l.T.Error(err)
 	}
 	ctx, cancel := context.WithTimeout(l.calling, callTimeout)
 	defer cancel()
-	e := history.Put{Replace: replace, Timer: name, Gen: gen, Spec: at.spec, T0: now()}
+	e := history.Put{Replace: replace, Timer: name, Gen: gen, Spec: at.spec, T0: harness.Now()}
 	var made client.Replaced
 	if replace {
 		made, err = c.Replace(ctx, "", name, spec)
 	} else {
 		made.Timer, err = c.Create(ctx, "", name, spec)
 	}
-	e.T1, e.Res, e.Due, e.InFlight = now(), result(err), moment(made.Due), made.InFlight
+	e.T1, e.Res, e.Due, e.InFlight = harness.Now(), harness.Result(err), harness.Moment(made.Due), made.InFlight
 	l.cut(name, e.InFlight || e.Res == history.Info)
 	l.fix(&e)
 	l.written(&e, &made.Timer)
@@ -137,7 +137,7 @@ func (l *load) fix(e *history.Put) {
 	case e.Spec.At != 0 || e.Spec.Start != 0 || e.Res != history.OK:
 		return
 	case e.Due < e.T0.Add(d-promised.ClockErr), e.Due > e.T1.Add(d+clockLag):
-		l.t.Errorf("%s, asked for in %v between %v and %v, is due at %v", e.Timer, d, e.T0, e.T1, e.Due)
+		l.T.Errorf("%s, asked for in %v between %v and %v, is due at %v", e.Timer, d, e.T0, e.T1, e.Due)
 	}
 	fixTo(e, e.Due)
 }
@@ -154,11 +154,11 @@ func fixTo(e *history.Put, due history.Time) {
 func (l *load) delete(c *client.Client, name string) (history.Delete, error) {
 	ctx, cancel := context.WithTimeout(l.calling, callTimeout)
 	defer cancel()
-	e := history.Delete{Timer: name, T0: now()}
+	e := history.Delete{Timer: name, T0: harness.Now()}
 	d, err := c.Delete(ctx, "", name)
-	e.T1, e.Res, e.InFlight = now(), result(err), d.InFlight
+	e.T1, e.Res, e.InFlight = harness.Now(), harness.Result(err), d.InFlight
 	l.cut(name, e.InFlight || e.Res == history.Info)
-	l.write(e)
+	l.Write(e)
 	l.count("delete "+name, err)
 	return e, err
 }
@@ -166,20 +166,20 @@ func (l *load) delete(c *client.Client, name string) (history.Delete, error) {
 func (l *load) get(c *client.Client, name string) (rouse.Timer, history.Get) {
 	ctx, cancel := context.WithTimeout(l.calling, callTimeout)
 	defer cancel()
-	e := history.Get{Timer: name, T0: now()}
+	e := history.Get{Timer: name, T0: harness.Now()}
 	timer, err := c.Get(ctx, "", name)
-	e.T1, e.Res = now(), result(err)
+	e.T1, e.Res = harness.Now(), harness.Result(err)
 	switch e.Res {
 	case history.OK:
-		e.Gen = l.stampOf(&timer).Gen
-		l.knows(name, timer.Generation, e.Gen, timer.Due)
+		e.Gen = l.StampOf(&timer).Gen
+		l.Knows(name, timer.Generation, e.Gen, timer.Due)
 	case history.Fail:
 		e.Res = history.NotFound
 		if !errors.Is(err, rouse.ErrNotFound) {
 			e.Res = history.Fail
 		}
 	}
-	l.write(e)
+	l.Write(e)
 	l.count("get "+name, err)
 	return timer, e
 }
@@ -189,8 +189,8 @@ func (l *load) count(what string, err error) {
 	switch {
 	case err == nil:
 		l.calls.Add(1)
-	case result(err) == history.Fail && !expected(err):
-		l.t.Errorf("%s: %v", what, err)
+	case harness.Result(err) == history.Fail && !expected(err):
+		l.T.Errorf("%s: %v", what, err)
 	}
 }
 

@@ -57,7 +57,7 @@ const (
 
 // pulse starts the pulses.
 func (l *load) pulse(f *fleet) *pulses {
-	l.t.Helper()
+	l.T.Helper()
 	p := &pulses{load: l, last: map[string]beat{}, first: map[string]int{}, late: map[string]time.Duration{}, came: make([][]time.Time, len(f.nodes))}
 	for i, n := range f.nodes {
 		p.hear(i, n)
@@ -66,10 +66,10 @@ func (l *load) pulse(f *fleet) *pulses {
 	for i := range pulseCount {
 		name := fmt.Sprintf("pulse-%02d", i)
 		if _, e := l.put(l.c, name, "stream:"+pulseChannel, at, false); e.Res != history.OK {
-			l.t.Fatalf("create %s: %v", name, e.Res)
+			l.T.Fatalf("create %s: %v", name, e.Res)
 		}
 	}
-	harness.Until(l.t, harness.Always("not all pulses have fired"), func() bool {
+	harness.Until(l.T, harness.Always("not all pulses have fired"), func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return len(p.last) == pulseCount
@@ -81,11 +81,11 @@ func (l *load) pulse(f *fleet) *pulses {
 // longer and longer, and what they wait is not the node's.
 func (p *pulses) hear(i int, n *node) {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := dial(p.t, n.Address(), 0)
+	c := harness.Dial(p.T, n.Address(), 0)
 	handle := func(_ context.Context, f client.Fire) error {
 		came := time.Now()
 		p.beats(i, &f, came)
-		p.streamed(f, came, history.ReplyOK)
+		p.Streamed(&f, came, history.ReplyOK)
 		return nil
 	}
 	var running sync.WaitGroup
@@ -99,7 +99,7 @@ func (p *pulses) hear(i int, n *node) {
 				err := c.Subscribe(once, client.SubscribeOptions{Channel: pulseChannel, OneNode: true, Concurrency: 64,
 					Lost: func(error) { lost() }}, handle)
 				if err != nil {
-					p.t.Errorf("subscribe to %s: %v", n.Name, err)
+					p.T.Errorf("subscribe to %s: %v", n.Name, err)
 				}
 				lost()
 			}
@@ -109,7 +109,7 @@ func (p *pulses) hear(i int, n *node) {
 			}
 		}
 	})
-	p.t.Cleanup(func() {
+	p.T.Cleanup(func() {
 		cancel()
 		running.Wait()
 	})
@@ -139,9 +139,9 @@ func (p *pulses) beats(node int, f *client.Fire, came time.Time) {
 
 // again waits until all pulses have fired once more.
 func (p *pulses) again() {
-	p.t.Helper()
+	p.T.Helper()
 	since := time.Now()
-	harness.Until(p.t, harness.Always("not all pulses fire again"), func() bool {
+	harness.Until(p.T, harness.Always("not all pulses fire again"), func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, b := range p.last {
@@ -175,7 +175,7 @@ func (p *pulses) latest() []time.Duration {
 
 // rest takes down how late the pulses are while nothing happens: the machine has other work, too.
 func (p *pulses) rest() {
-	p.t.Helper()
+	p.T.Helper()
 	p.latest()
 	for range 3 {
 		p.again()
@@ -185,12 +185,12 @@ func (p *pulses) rest() {
 
 // bounded fails the test if 99 of a hundred of what was measured are longer than promised, by more than at rest.
 func (p *pulses) bounded(what string, measured []time.Duration, promised time.Duration) {
-	p.t.Helper()
+	p.T.Helper()
 	slices.Sort(measured)
 	p99, noise := part(measured, 99), slices.Max(p.calm).Round(time.Millisecond)
-	p.t.Logf("%s: %v, p99 of %d; late by %v at rest", what, p99, len(measured), noise)
+	p.T.Logf("%s: %v, p99 of %d; late by %v at rest", what, p99, len(measured), noise)
 	if p99 > promised+noise {
-		p.t.Errorf("%s: %v, p99; %v is promised, and timers are late by %v at rest", what, p99, promised, noise)
+		p.T.Errorf("%s: %v, p99; %v is promised, and timers are late by %v at rest", what, p99, promised, noise)
 	}
 }
 
@@ -214,7 +214,7 @@ func (p *pulses) outage(node int) *outage {
 
 // ends waits until all that the node fired was fired again, and takes down how long that took.
 func (p *pulses) ends(w *outage) {
-	p.t.Helper()
+	p.T.Helper()
 	select {
 	case <-w.over:
 	case <-time.After(harness.Patience):
@@ -222,22 +222,22 @@ func (p *pulses) ends(w *outage) {
 		p.wait = nil
 		left := len(w.of)
 		p.mu.Unlock()
-		p.t.Errorf("%v after a node stopped to fire, nobody fires %d of its %d timers", harness.Patience, left, left+len(w.took))
+		p.T.Errorf("%v after a node stopped to fire, nobody fires %d of its %d timers", harness.Patience, left, left+len(w.took))
 		return
 	}
 	p.figures.failovers = append(p.figures.failovers, w.took...)
 	if n := len(w.took); n > 0 {
 		slices.Sort(w.took)
-		p.t.Logf("%d timers of a node fired again after %v to %v", n, w.took[0].Round(time.Millisecond), w.took[n-1].Round(time.Millisecond))
+		p.T.Logf("%d timers of a node fired again after %v to %v", n, w.took[0].Round(time.Millisecond), w.took[n-1].Round(time.Millisecond))
 	}
 }
 
 // silence deletes the pulses. All nodes are well by now.
 func (p *pulses) silence() {
-	p.t.Helper()
+	p.T.Helper()
 	for i := range pulseCount {
 		name := fmt.Sprintf("pulse-%02d", i)
-		harness.Until(p.t, harness.Always("%s cannot be deleted", name), func() bool {
+		harness.Until(p.T, harness.Always("%s cannot be deleted", name), func() bool {
 			e, _ := p.delete(p.c, name)
 			return e.Res == history.OK
 		})

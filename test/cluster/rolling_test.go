@@ -98,20 +98,20 @@ func dragName(i int) string { return fmt.Sprintf("drag-%02d", i) }
 
 // drag starts so many timers whose receiver is slow, due again and again.
 func (p *pulses) drag(count int) {
-	p.t.Helper()
+	p.T.Helper()
 	at := when{text: "@every 4s", spec: history.Spec{Every: 4 * time.Second, Misfire: history.MisfireAll}}
 	for i := range count {
 		if _, e := p.put(p.c, dragName(i), p.url+slowPath, at, false); e.Res != history.OK {
-			p.t.Fatalf("create %s: %v", dragName(i), e.Res)
+			p.T.Fatalf("create %s: %v", dragName(i), e.Res)
 		}
 	}
 }
 
 // undrag deletes them.
 func (p *pulses) undrag(count int) {
-	p.t.Helper()
+	p.T.Helper()
 	for i := range count {
-		harness.Until(p.t, harness.Always("%s cannot be deleted", dragName(i)), func() bool {
+		harness.Until(p.T, harness.Always("%s cannot be deleted", dragName(i)), func() bool {
 			e, _ := p.delete(p.c, dragName(i))
 			return e.Res == history.OK
 		})

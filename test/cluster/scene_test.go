@@ -82,7 +82,7 @@ func (y *play) skip(t *testing.T) {
 // finish waits until everything is well under load and all fires go on, ends the load, and lets the checker judge. The load goes on for as long as it
 // takes to have so many occurrences that must arrive: more than one of three calls leads to one.
 func (s *scene) finish(floor int) {
-	s.t.Helper()
+	s.T.Helper()
 	s.f.settled()
 	s.again()
 	s.progress(max(50, 3*int64(floor)-s.calls.Load()))

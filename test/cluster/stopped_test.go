@@ -27,7 +27,7 @@ func TestNodeIsStopped(t *testing.T) {
 			for i := range n {
 				k := i % len(s.f.nodes)
 				node := s.f.nodes[k]
-				heal := s.fault("stop", node.Name, 0)
+				heal := s.Fault("stop", node.Name, 0)
 				node.Signal(syscall.SIGSTOP)
 				stopped := time.Now()
 				out := s.outage(k)
@@ -50,12 +50,12 @@ func TestNodeIsStopped(t *testing.T) {
 
 // noEchoes fails the test if a node delivered, after another one, what came due after it had stopped: it cannot have begun to send that before.
 func (p *pulses) noEchoes(node int, stopped time.Time) {
-	p.t.Helper()
+	p.T.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range p.echoes {
 		if e.node == node && e.due.After(stopped.Add(100*time.Millisecond)) {
-			p.t.Errorf("%s, due %v, %v after the node had stopped, was delivered by another node and then by it, at %v",
+			p.T.Errorf("%s, due %v, %v after the node had stopped, was delivered by another node and then by it, at %v",
 				e.timer, e.due, e.due.Sub(stopped), e.came)
 		}
 	}

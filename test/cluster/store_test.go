@@ -24,7 +24,7 @@ func TestStoreIsKilled(t *testing.T) {
 			s := y.set(t)
 			n := harness.Rounds(t, 2, 1)
 			for i := range n {
-				heal := s.fault("store-kill", "", 0)
+				heal := s.Fault("store-kill", "", 0)
 				s.store.Kill()
 				if i%2 == 0 {
 					s.lasts(2 * lease)
@@ -50,7 +50,7 @@ func TestStoreHangs(t *testing.T) {
 		t.Run(y.name+"/"+y.strategy, func(t *testing.T) {
 			t.Parallel()
 			s := y.set(t)
-			heal := s.fault("store-hang", "", 0)
+			heal := s.Fault("store-hang", "", 0)
 			s.store.Pause()
 			harness.Until(t, harness.Always("all nodes say that they are well without a store"), func() bool {
 				for _, n := range s.f.nodes {

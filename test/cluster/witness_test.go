@@ -1,21 +1,13 @@
 package cluster
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/rousetest/history"
 	"github.com/rousehq/rouse/test/harness"
 )
@@ -40,157 +32,54 @@ var promised = history.Config{Handovers: true,
 // echo is how long after a fault an occurrence may be delivered again: who was at it then has sent it, or learned that it is another's.
 const echo = time.Second
 
-// watched is added to the end of a history once all nodes have ended with nothing left to fire: nothing can come any more, so
-// watching for longer would show the same. It is longer than every deadline.
-const watched = time.Minute
-
-// witness writes down what clients, receivers and whoever breaks things did and saw.
+// witness records a test on several nodes.
 type witness struct {
-	t      testing.TB
-	path   string
-	file   *os.File
-	w      *history.Writer
-	cfg    history.Config
-	gens   atomic.Uint64
-	faults atomic.Uint64
-	fires  atomic.Int64
-	facts
+	*harness.Recorder
 	figures figures
+
+	mu   sync.Mutex
+	open map[string]bool // timers that were deleted or replaced while they were being tried: each node that tried says what came of it
 }
 
 // newWitness returns a witness of what the service promises, changed by change where a test's fault asks for it.
 func newWitness(t testing.TB, change ...func(*history.Config)) *witness {
 	t.Helper()
-	path := filepath.Join(t.ArtifactDir(), "history.jsonl")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &witness{t: t, path: path, file: f, w: history.NewWriter(f), cfg: promised}
-	t.Cleanup(func() { _ = f.Close() })
-	for _, c := range change {
-		c(&w.cfg)
-	}
-	w.write(w.cfg)
-	return w
+	return &witness{Recorder: harness.NewRecorder(t, promised, change...), open: map[string]bool{}}
 }
 
-func (w *witness) write(e history.Event) {
-	if err := w.w.Write(e); err != nil {
-		w.t.Errorf("history: %v", err)
-	}
+// cut notes that a timer was deleted or replaced while it was being tried, perhaps.
+func (w *witness) cut(timer string, inFlight bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open[timer] = w.open[timer] || inFlight
 }
 
-// stamp is the payload of every timer: which write it is.
-type stamp struct {
-	Timer string `json:"timer"`
-	Gen   uint64 `json:"gen"`
+// written writes down a write. A delay of unknown end waits until it is known when it was due.
+func (w *witness) written(e *history.Put, made *rouse.Timer) {
+	w.Wrote(e, made, e.Res == history.Info && e.Spec.At == 0 && e.Spec.Start == 0)
 }
 
-func (s stamp) payload() []byte { return fmt.Appendf(nil, `{"timer":%q,"gen":%d}`, s.Timer, s.Gen) }
-
-func readStamp(payload []byte) (s stamp, err error) {
-	if err = json.Unmarshal(payload, &s); err == nil && (s.Timer == "" || s.Gen == 0) {
-		err = fmt.Errorf("%q is no stamp", payload)
-	}
-	return s, err
-}
-
-func (w *witness) stampOf(t *rouse.Timer) stamp {
-	s, err := readStamp(t.Spec.Payload)
-	if err != nil || s.Timer != t.Key.Name {
-		w.t.Errorf("timer %q has the payload %q: %v", t.Key.Name, t.Spec.Payload, err)
-	}
-	return s
-}
-
-func now() history.Time { return history.At(time.Now()) }
-
-// moment is an instant of the service, 0 if it named none.
-func moment(i rouse.Instant) history.Time {
-	if i == 0 || i == rouse.Never {
-		return 0
-	}
-	return history.At(i.Time())
-}
-
-// result says what a client knows after an error: a refusal changed nothing, everything else may have.
-func result(err error) history.Res {
-	var inv *rouse.Invalid
-	switch {
-	case err == nil:
-		return history.OK
-	case errors.As(err, &inv), errors.Is(err, rouse.ErrNotFound), errors.Is(err, rouse.ErrExists), errors.Is(err, rouse.ErrConflict),
-		errors.Is(err, rouse.ErrFull), errors.Is(err, rouse.ErrOverloaded):
-		return history.Fail
-	}
-	return history.Info
-}
-
-// fault writes that something breaks now; the function it returns, that it is whole again. What it breaks is felt for so long at
-// most, if that is not 0: others take over.
-func (w *witness) fault(kind, node string, felt time.Duration) (heal func()) {
-	fid := strconv.FormatUint(w.faults.Add(1), 10)
-	w.write(history.Fault{FID: fid, Kind: kind, Node: node, T: now(), Excuse: felt})
-	return func() { w.write(history.Heal{FID: fid, Kind: kind, Node: node, T: now()}) }
-}
-
-// list returns the timers that match.
-func list(t testing.TB, c *client.Client, q rouse.Query) (timers []rouse.Timer) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
-	defer cancel()
-	for timer, err := range c.List(ctx, q) {
-		if err != nil {
-			t.Fatalf("list: %v", err)
-		}
-		timers = append(timers, timer)
-	}
-	return timers
-}
-
-// close writes the final listing and the dead letters, stops the nodes, and judges. At least floor occurrences must have been
-// due to arrive: fewer prove nothing. All nodes are well by now.
+// close writes what the service tells in the end, stops the nodes, and judges. At least floor occurrences must have been due to arrive:
+// fewer prove nothing. All nodes are healthy by now.
 func (w *witness) close(f *fleet, floor int) {
-	w.t.Helper()
+	w.T.Helper()
 	c := f.dial(0, harness.Patience)
-	w.quiet(c)
-	final := history.Final{T0: now(), Timers: map[string]uint64{}}
-	timers := list(w.t, c, rouse.Query{})
-	final.T1 = now()
-	for _, timer := range timers {
-		gen := w.stampOf(&timer).Gen
-		final.Timers[timer.Key.Name] = gen
-		w.knows(timer.Key.Name, timer.Generation, gen, timer.Due)
-	}
-	w.write(final)
-	for _, dead := range list(w.t, c, rouse.Query{States: []rouse.State{rouse.StateDead}}) {
-		gen := w.stampOf(&dead).Gen
-		w.write(history.Dead{Timer: dead.Key.Name, Gen: gen, Due: moment(dead.Due), T: now(), Manual: dead.Manual})
-		w.knows(dead.Key.Name, dead.Generation, gen, dead.Due)
-	}
-	w.account(c)
+	w.Quiet(c)
+	w.Final(c)
+	w.Account(c, func(e *history.Put, due history.Time) {
+		if due != 0 {
+			fixTo(e, due)
+		}
+	}, func(r *rouse.Record) bool { return w.open[r.Name] }) // if there was a fault, several nodes may have tried it, and each has a record
 	for _, n := range f.nodes {
 		if n.Runs() {
 			n.Stop()
 		}
 	}
-	w.write(history.End{T: now().Add(watched)})
-	w.judge(floor)
-}
-
-// quiet waits until nothing is left that is due while anybody watches.
-func (w *witness) quiet(c *client.Client) {
-	w.t.Helper()
-	var left []rouse.Timer
-	soon := rouse.At(time.Now().Add(2 * watched))
-	harness.Until(w.t, func() string {
-		return fmt.Sprintf("%d timers have not ended, such as %s, %s, %v, due %v", len(left), left[0].Key.Name, left[0].Spec.Schedule, left[0].State(), left[0].Due)
-	}, func() bool {
-		left = list(w.t, c, rouse.Query{DueUntil: soon})
-		left = append(left, list(w.t, c, rouse.Query{States: []rouse.State{rouse.StateFiring, rouse.StateEnded}})...)
-		return len(left) == 0
-	})
+	// A node that deletes what another one is trying records that it was cut off. The attempt may end well all the same.
+	h, report, lost := w.Judge(floor, func(v *history.Violation) bool { return v.Rule == "R2-ending" && w.open[v.Timer] })
+	w.T.Logf("echoes=%d", echoes(h))
+	w.figures.log(w.T, &report.Stats, lost)
 }
 
 // hostOf is the host and port of a URL.

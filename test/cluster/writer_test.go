@@ -9,6 +9,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // writer leads timers through their lives, one timer after another. A name of which nobody knows what became of a write is not
@@ -80,7 +81,7 @@ func (w *writer) in(d time.Duration) when {
 		return when{text: "@after " + d.String(), spec: history.Spec{Delay: d}}
 	}
 	at := rouse.At(time.Now().Add(d))
-	return when{text: at.String(), spec: history.Spec{At: moment(at)}}
+	return when{text: at.String(), spec: history.Spec{At: harness.Moment(at)}}
 }
 
 // write creates or replaces a timer, and says whether that is sure.
@@ -109,7 +110,7 @@ func (w *writer) series(ctx context.Context, name string) {
 	start := rouse.At(time.Now().Add(w.between(100, 800)))
 	w.write(name, when{
 		text: fmt.Sprintf("R%d/%s/PT0.6S", times, start),
-		spec: history.Spec{Every: step, Start: moment(start), Until: moment(start.Add((times - 1) * step)), Misfire: history.MisfireAll},
+		spec: history.Spec{Every: step, Start: harness.Moment(start), Until: harness.Moment(start.Add((times - 1) * step)), Misfire: history.MisfireAll},
 	}, false)
 }
 
@@ -179,7 +180,7 @@ func (w *writer) remove(name string) (sure bool) {
 				w.unsure = append(w.unsure, name)
 			}
 			return !unsure
-		case result(err) == history.Info:
+		case harness.Result(err) == history.Info:
 			unsure = true
 		}
 		wait = min(2*wait, 500)

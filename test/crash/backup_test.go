@@ -53,7 +53,7 @@ func TestBackupUnderLoad(t *testing.T) {
 			second.Start()
 			c := second.Dial(harness.Patience)
 			there := map[string]rouse.Timer{}
-			for _, timer := range list(t, c, rouse.Query{Prefix: keptPrefix}) {
+			for _, timer := range harness.List(t, c, rouse.Query{Prefix: keptPrefix}) {
 				there[timer.Key.Name] = timer
 			}
 			lost := 0
@@ -63,7 +63,7 @@ func TestBackupUnderLoad(t *testing.T) {
 					lost++
 					continue
 				}
-				if s := l.stampOf(&timer); timer.State() != rouse.StateScheduled || s.Timer != name {
+				if s := l.StampOf(&timer); timer.State() != rouse.StateScheduled || s.Timer != name {
 					t.Errorf("%s is restored as %v with the payload %s", name, timer.State(), timer.Spec.Payload)
 				}
 			}
@@ -98,12 +98,12 @@ type keeper struct {
 func (l *load) keep(target string) *keeper {
 	ctx, stop := context.WithCancel(l.calling)
 	k := &keeper{stop: stop, done: make(chan struct{})}
-	l.t.Cleanup(func() { k.end() })
+	l.T.Cleanup(func() { k.end() })
 	go func() { // ends with ctx
 		defer close(k.done)
 		for i := 0; ctx.Err() == nil; i++ {
 			name := fmt.Sprintf("%s%05d", keptPrefix, i)
-			spec := rouse.Spec{Schedule: []string{"@after 1000h", "@every 1000h"}[i%2], Target: target, Payload: stamp{name, uint64(i + 1)}.payload()}
+			spec := rouse.Spec{Schedule: []string{"@after 1000h", "@every 1000h"}[i%2], Target: target, Payload: harness.Stamp{Timer: name, Gen: uint64(i + 1)}.Payload()}
 			_, err := l.c.Create(ctx, "", name, spec)
 			switch {
 			case err == nil:
@@ -111,7 +111,7 @@ func (l *load) keep(target string) *keeper {
 				k.names = append(k.names, name)
 				k.mu.Unlock()
 			case ctx.Err() == nil && !errors.Is(err, rouse.ErrUnavailable):
-				l.t.Errorf("create %s: %v", name, err)
+				l.T.Errorf("create %s: %v", name, err)
 				return
 			}
 		}

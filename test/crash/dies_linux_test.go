@@ -24,7 +24,7 @@ func TestDiskDies(t *testing.T) {
 			l := w.begin(s, 24, harness.Seed(t))
 			l.progress(200)
 
-			heal := w.fault("disk-dies")
+			heal := w.Fault("disk-dies", "", 0)
 			s.Freeze() // of a sync that is under way while it is aborted, ext4 may say that it went well
 			d.must("mount", "-o", "remount,abort", d.dir)
 			s.Signal(syscall.SIGCONT)

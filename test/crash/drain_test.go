@@ -49,7 +49,7 @@ func TestDrain(t *testing.T) {
 			s.Start()
 			w := newWitness(t)
 			const n = 30
-			held := receiver.New(receiver.Options{Manual: true, Ended: func(a receiver.Arrival) { w.arrived(&a) }})
+			held := receiver.New(receiver.Options{Manual: true, Ended: func(a receiver.Arrival) { w.Arrived(&a) }})
 			t.Cleanup(held.Close)
 			arrivals := w.inFlight(s, held, n)
 
@@ -79,10 +79,10 @@ func TestDrainEndsAfterGrace(t *testing.T) {
 	s := newServer(t, data, stores[0].place(data), "--grace", "200ms")
 	s.Start()
 	w := newWitness(t)
-	held := receiver.New(receiver.Options{Manual: true, Ended: func(a receiver.Arrival) { w.arrived(&a) }})
+	held := receiver.New(receiver.Options{Manual: true, Ended: func(a receiver.Arrival) { w.Arrived(&a) }})
 	t.Cleanup(held.Close)
 	first := w.inFlight(s, held, 1)[0]
-	heal := w.fault("grace") // the receiver does not see when it ends
+	heal := w.Fault("grace", "", 0) // the receiver does not see when it ends
 	s.Stop()
 	s.Start()
 	heal()
@@ -101,12 +101,12 @@ func TestDrainEndsAfterGrace(t *testing.T) {
 
 // inFlight makes n timers that are due at one time, and returns when all of their fires have arrived.
 func (w *witness) inFlight(s *server, r *receiver.Receiver, n int) (arrivals []*receiver.Arrival) {
-	w.t.Helper()
+	w.T.Helper()
 	l := &load{witness: w, c: s.Dial(0), calling: context.Background()}
 	at := rouse.At(time.Now().Add(500 * time.Millisecond))
 	for i := range n {
-		if _, res := l.put(fmt.Sprintf("held-%02d", i), r.URL(), when{text: at.String(), spec: history.Spec{At: moment(at)}}, false); res != history.OK {
-			w.t.Fatalf("create: %v", res)
+		if _, res := l.put(fmt.Sprintf("held-%02d", i), r.URL(), when{text: at.String(), spec: history.Spec{At: harness.Moment(at)}}, false); res != history.OK {
+			w.T.Fatalf("create: %v", res)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
@@ -114,7 +114,7 @@ func (w *witness) inFlight(s *server, r *receiver.Receiver, n int) (arrivals []*
 	for range n {
 		a, err := r.Next(ctx)
 		if err != nil {
-			w.t.Fatalf("%d of %d fires have arrived: %v", len(arrivals), n, err)
+			w.T.Fatalf("%d of %d fires have arrived: %v", len(arrivals), n, err)
 		}
 		arrivals = append(arrivals, a)
 	}

@@ -50,7 +50,7 @@ func TestFailpoints(t *testing.T) {
 					times = times[r.IntN(2):][:1]
 				}
 				for _, k := range times {
-					heal := w.fault(point.name)
+					heal := w.Fault(point.name, "", 0)
 					s.Launch("ROUSE_FAILPOINT=" + point.name + ":" + strconv.Itoa(k))
 					select {
 					case <-s.Exited:
@@ -62,7 +62,7 @@ func TestFailpoints(t *testing.T) {
 					died++
 				}
 			}
-			heal := w.fault("restart")
+			heal := w.Fault("restart", "", 0)
 			s.Start()
 			heal()
 			l.progress(20)

@@ -32,12 +32,12 @@ func TestDiskFull(t *testing.T) {
 			l := w.begin(s, 24, harness.Seed(t))
 			l.progress(200)
 
-			heal := w.fault("disk-full")
+			heal := w.Fault("disk-full", "", 0)
 			d.fill(16 << 20)
 			harness.Until(t, harness.Always("timers are still created"), func() bool { return errors.Is(l.probe("low"), rouse.ErrFull) })
 			l.refusedByHTTP(s)
-			fired := w.fires.Load()
-			harness.Until(t, harness.Always("fires stop while timers are refused"), func() bool { return w.fires.Load() >= fired+20 })
+			fired := w.Fires()
+			harness.Until(t, harness.Always("fires stop while timers are refused"), func() bool { return w.Fires() >= fired+20 })
 
 			d.fill(0)
 			for range 3 {
@@ -102,34 +102,34 @@ func (d *disk) free() int64 {
 
 // probe tries to create a timer, and writes that down like every other try.
 func (l *load) probe(what string) error {
-	gen := l.gens.Add(1)
-	e := history.Put{Timer: "probe-" + what + "-" + time.Now().Format("150405.000000000"), Gen: gen, Spec: history.Spec{Delay: time.Hour}, T0: now()}
+	gen := l.NextGen()
+	e := history.Put{Timer: "probe-" + what + "-" + time.Now().Format("150405.000000000"), Gen: gen, Spec: history.Spec{Delay: time.Hour}, T0: harness.Now()}
 	ctx, cancel := context.WithTimeout(l.calling, 2*time.Second)
 	defer cancel()
-	made, err := l.c.Create(ctx, "", e.Timer, rouse.Spec{Schedule: "@after 1h", Target: l.url, Payload: stamp{e.Timer, gen}.payload()})
-	e.T1, e.Res, e.Due = now(), result(err), moment(made.Due)
-	l.write(e)
+	made, err := l.c.Create(ctx, "", e.Timer, rouse.Spec{Schedule: "@after 1h", Target: l.url, Payload: harness.Stamp{Timer: e.Timer, Gen: gen}.Payload()})
+	e.T1, e.Res, e.Due = harness.Now(), harness.Result(err), harness.Moment(made.Due)
+	l.Write(e)
 	return err
 }
 
 // refusedByHTTP asks for a timer over HTTP, which must be refused in the words of HTTP.
 func (l *load) refusedByHTTP(s *server) {
-	l.t.Helper()
+	l.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
 	body := strings.NewReader(`{"name":"over-http","schedule":"@after 1h","target":"stream:"}`)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.Address()+"/v1/namespaces/default/timers", body)
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil || resp.StatusCode != http.StatusInsufficientStorage || !strings.Contains(string(text), `"full"`) {
-		l.t.Errorf("on a full disk HTTP answers %s %s, not 507 with the code full (%v)", resp.Status, text, err)
+		l.T.Errorf("on a full disk HTTP answers %s %s, not 507 with the code full (%v)", resp.Status, text, err)
 	}
 }

@@ -25,7 +25,7 @@ func TestCrashKill9(t *testing.T) {
 			for range n {
 				l.progress(20)
 				<-time.After(time.Duration(r.IntN(1200)) * time.Millisecond) // the random moment
-				heal := w.fault("kill")
+				heal := w.Fault("kill", "", 0)
 				s.Kill()
 				s.Start()
 				heal()

@@ -8,6 +8,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // each is an interval of so many milliseconds, all of whose occurrences fire.
@@ -133,26 +134,26 @@ func (w *writer) doomed(ctx context.Context, name string) {
 
 // coalesce makes a debounced or throttled call. Its due time is the service's to say.
 func (l *load) coalesce(name, target string, how rouse.Coalesce) history.Res {
-	gen := l.gens.Add(1)
+	gen := l.NextGen()
 	at := when{}
 	spec, err := at.of(name, target, gen)
 	if err != nil {
-		l.t.Error(err)
+		l.T.Error(err)
 	}
 	ctx, cancel := context.WithTimeout(l.calling, callTimeout)
 	defer cancel()
-	e := history.Put{Replace: true, Timer: name, Gen: gen, Spec: at.spec, T0: now()}
+	e := history.Put{Replace: true, Timer: name, Gen: gen, Spec: at.spec, T0: harness.Now()}
 	var made client.Replaced
 	if how.Every != 0 {
 		made, err = l.c.Throttle(ctx, "", name, spec, how.Every)
 	} else {
 		made, err = l.c.Debounce(ctx, "", name, spec, how.Quiet, how.MaxWait)
 	}
-	e.T1, e.Res, e.InFlight = now(), result(err), made.InFlight
+	e.T1, e.Res, e.InFlight = harness.Now(), harness.Result(err), made.InFlight
 	if e.Res == history.OK {
-		e.Spec.At = moment(made.Due)
+		e.Spec.At = harness.Moment(made.Due)
 		if latest := e.T1.Add(max(how.Quiet, how.Every) + promised.ClockErr); e.Spec.At > latest {
-			l.t.Errorf("%s, called at %v, is due at %v, later than %v", name, e.T1, e.Spec.At, latest)
+			l.T.Errorf("%s, called at %v, is due at %v, later than %v", name, e.T1, e.Spec.At, latest)
 		}
 	}
 	l.written(&e, &made.Timer)
@@ -164,9 +165,9 @@ func (l *load) coalesce(name, target string, how rouse.Coalesce) history.Res {
 func (l *load) called(what string, do func(ctx context.Context) error, fine func(error) bool) (t0, t1 history.Time, res history.Res) {
 	ctx, cancel := context.WithTimeout(l.calling, callTimeout)
 	defer cancel()
-	t0 = now()
+	t0 = harness.Now()
 	err := do(ctx)
-	t1, res = now(), result(err)
+	t1, res = harness.Now(), harness.Result(err)
 	if res != history.Fail || !fine(err) {
 		l.count(what, err)
 	}
@@ -183,22 +184,22 @@ func never(error) bool { return false }
 
 func (l *load) pauseUntil(name string, d time.Duration) {
 	until := rouse.At(time.Now().Add(d))
-	e := history.Pause{Timer: name, Until: moment(until)}
+	e := history.Pause{Timer: name, Until: harness.Moment(until)}
 	e.T0, e.T1, e.Res = l.called("pause "+name, func(ctx context.Context) error {
 		_, err := l.c.PauseUntil(ctx, "", name, "for a while", until)
 		return err
 	}, refusal)
-	l.write(e)
+	l.Write(e)
 }
 
 func (l *load) backfill(name string, from, until rouse.Instant) {
 	l.asks(name)
-	e := history.Backfill{Timer: name, From: moment(from), Until: moment(until)}
+	e := history.Backfill{Timer: name, From: harness.Moment(from), Until: harness.Moment(until)}
 	e.T0, e.T1, e.Res = l.called("backfill "+name, func(ctx context.Context) error {
 		_, err := l.c.Backfill(ctx, "", name, from, until, false)
 		return err
 	}, never)
-	l.write(e)
+	l.Write(e)
 }
 
 func (l *load) skip(name string, count uint32) {
@@ -207,25 +208,25 @@ func (l *load) skip(name string, count uint32) {
 		_, err := l.c.Skip(ctx, "", name, count, "")
 		return err
 	}, never)
-	l.write(e)
+	l.Write(e)
 }
 
 func (l *load) runNow(name string) {
 	e := history.Run{Timer: name}
 	e.T0, e.T1, e.Res = l.called("run "+name, func(ctx context.Context) error {
 		id, due, err := l.c.Run(ctx, "", name)
-		e.Key, e.Due = id, moment(due)
+		e.Key, e.Due = id, harness.Moment(due)
 		return err
 	}, never)
-	l.write(e)
+	l.Write(e)
 }
 
 func (l *load) redrive(name string, made *rouse.Timer) {
 	l.asks(name)
-	e := history.Redrive{Timer: name, Gen: l.stampOf(made).Gen, Due: moment(made.Due)}
+	e := history.Redrive{Timer: name, Gen: l.StampOf(made).Gen, Due: harness.Moment(made.Due)}
 	id := rouse.FireID(made.Key.Namespace, name, made.Generation, made.Due, false)
 	e.T0, e.T1, e.Res = l.called("redrive "+name, func(ctx context.Context) error {
 		return l.c.Redrive(ctx, "", name, id)
 	}, never)
-	l.write(e)
+	l.Write(e)
 }

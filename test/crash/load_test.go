@@ -37,11 +37,11 @@ type load struct {
 
 // begin starts so many writers.
 func (w *witness) begin(s *server, writers int, dice uint64) *load {
-	w.t.Helper()
+	w.T.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	calling, abandon := context.WithCancel(context.Background())
-	l := &load{witness: w, c: s.Dial(0), url: w.listen().URL() + "/", calling: calling, abandon: abandon, stop: stop}
-	w.t.Cleanup(func() {
+	l := &load{witness: w, c: s.Dial(0), url: w.Listen(moods.Answer).URL() + "/", calling: calling, abandon: abandon, stop: stop}
+	w.T.Cleanup(func() {
 		abandon()
 		l.end()
 	})
@@ -61,9 +61,9 @@ func (l *load) end() {
 
 // progress waits until some more calls were acknowledged, so that whatever happens next happens under load.
 func (l *load) progress(calls int64) bool {
-	l.t.Helper()
+	l.T.Helper()
 	goal := l.calls.Load() + calls
-	return harness.Until(l.t, harness.Always("the server has acknowledged fewer than %d calls", calls), func() bool { return l.calls.Load() >= goal })
+	return harness.Until(l.T, harness.Always("the server has acknowledged fewer than %d calls", calls), func() bool { return l.calls.Load() >= goal })
 }
 
 // when is a timer as the judge is told of it, which says all that the service is told but for the text of the schedule.
@@ -75,7 +75,7 @@ type when struct {
 
 // of returns what the service is told, and completes what the judge is.
 func (at *when) of(name, target string, gen uint64) (rouse.Spec, error) {
-	s := rouse.Spec{Schedule: at.text, Target: target, Payload: stamp{name, gen}.payload(), ContentType: "application/json",
+	s := rouse.Spec{Schedule: at.text, Target: target, Payload: harness.Stamp{Timer: name, Gen: gen}.Payload(), ContentType: "application/json",
 		Retry: at.retry, Deadline: at.spec.Deadline}
 	if s.Retry == (rouse.Retry{}) {
 		s.Retry = rouse.Retry{Attempts: attempts, Interval: retryInterval, Max: 4 * retryInterval}
@@ -93,21 +93,21 @@ func (at *when) of(name, target string, gen uint64) (rouse.Spec, error) {
 
 // put creates or replaces a timer.
 func (l *load) put(name, target string, at when, replace bool) (rouse.Timer, history.Res) {
-	gen := l.gens.Add(1)
+	gen := l.NextGen()
 	spec, err := at.of(name, target, gen)
 	if err != nil {
-		l.t.Error(err)
+		l.T.Error(err)
 	}
 	ctx, cancel := context.WithTimeout(l.calling, callTimeout)
 	defer cancel()
-	e := history.Put{Replace: replace, Timer: name, Gen: gen, Spec: at.spec, T0: now()}
+	e := history.Put{Replace: replace, Timer: name, Gen: gen, Spec: at.spec, T0: harness.Now()}
 	var made client.Replaced
 	if replace {
 		made, err = l.c.Replace(ctx, "", name, spec)
 	} else {
 		made.Timer, err = l.c.Create(ctx, "", name, spec)
 	}
-	e.T1, e.Res, e.Due, e.InFlight = now(), result(err), moment(made.Due), made.InFlight
+	e.T1, e.Res, e.Due, e.InFlight = harness.Now(), harness.Result(err), harness.Moment(made.Due), made.InFlight
 	l.written(&e, &made.Timer)
 	l.count(fmt.Sprintf("put %s %q", name, at.text), err)
 	return made.Timer, e.Res
@@ -116,10 +116,10 @@ func (l *load) put(name, target string, at when, replace bool) (rouse.Timer, his
 func (l *load) delete(name string) error {
 	ctx, cancel := context.WithTimeout(l.calling, callTimeout)
 	defer cancel()
-	e := history.Delete{Timer: name, T0: now()}
+	e := history.Delete{Timer: name, T0: harness.Now()}
 	d, err := l.c.Delete(ctx, "", name)
-	e.T1, e.Res, e.InFlight = now(), result(err), d.InFlight
-	l.write(e)
+	e.T1, e.Res, e.InFlight = harness.Now(), harness.Result(err), d.InFlight
+	l.Write(e)
 	l.count("delete "+name, err)
 	return err
 }
@@ -127,17 +127,17 @@ func (l *load) delete(name string) error {
 func (l *load) get(name string) {
 	ctx, cancel := context.WithTimeout(l.calling, callTimeout)
 	defer cancel()
-	e := history.Get{Timer: name, T0: now()}
+	e := history.Get{Timer: name, T0: harness.Now()}
 	timer, err := l.c.Get(ctx, "", name)
-	e.T1, e.Res = now(), result(err)
+	e.T1, e.Res = harness.Now(), harness.Result(err)
 	switch e.Res {
 	case history.OK:
-		e.Gen = l.stampOf(&timer).Gen
-		l.knows(name, timer.Generation, e.Gen, timer.Due)
+		e.Gen = l.StampOf(&timer).Gen
+		l.Knows(name, timer.Generation, e.Gen, timer.Due)
 	case history.Fail:
 		e.Res = history.NotFound
 	}
-	l.write(e)
+	l.Write(e)
 	l.count("get "+name, err)
 }
 
@@ -146,7 +146,7 @@ func (l *load) count(what string, err error) {
 	switch {
 	case err == nil:
 		l.calls.Add(1)
-	case result(err) == history.Fail && !expected(err):
-		l.t.Errorf("%s: %v", what, err)
+	case harness.Result(err) == history.Fail && !expected(err):
+		l.T.Errorf("%s: %v", what, err)
 	}
 }

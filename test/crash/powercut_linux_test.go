@@ -28,7 +28,7 @@ func TestPowerCut(t *testing.T) {
 			for range n {
 				l.progress(100)
 				<-time.After(time.Duration(r.IntN(500)) * time.Millisecond) // the random moment
-				heal := w.fault("power-cut")
+				heal := w.Fault("power-cut", "", 0)
 				d.powerCut(s)
 				s.Start()
 				heal()

@@ -32,7 +32,7 @@ func filled(t testing.TB, place func(data string) string) string {
 	s.Start()
 	timers := make([]client.NewTimer, filling)
 	for i := range timers {
-		timers[i] = client.NewTimer{Name: fillName(i), Spec: rouse.Spec{Schedule: "@after 1000h", Target: "stream:", Payload: stamp{fillName(i), uint64(i + 1)}.payload()}}
+		timers[i] = client.NewTimer{Name: fillName(i), Spec: rouse.Spec{Schedule: "@after 1000h", Target: "stream:", Payload: harness.Stamp{Timer: fillName(i), Gen: uint64(i + 1)}.Payload()}}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()

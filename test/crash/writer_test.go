@@ -9,6 +9,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // writer leads timers through their lives, one timer after another.
@@ -89,7 +90,7 @@ func (w *writer) in(d time.Duration) when {
 		return when{text: "@after " + d.String(), spec: history.Spec{Delay: d}}
 	}
 	at := rouse.At(time.Now().Add(d))
-	return when{text: at.String(), spec: history.Spec{At: moment(at)}}
+	return when{text: at.String(), spec: history.Spec{At: harness.Moment(at)}}
 }
 
 // make creates a timer. If nobody can tell what became of that, it is sometimes written again.
@@ -114,7 +115,7 @@ func (w *writer) series(ctx context.Context, name string) {
 	start := rouse.At(time.Now().Add(w.between(100, 800)))
 	w.put(name, w.target(), when{
 		text: fmt.Sprintf("R%d/%s/PT0.5S", times, start),
-		spec: history.Spec{Every: step, Start: moment(start), Until: moment(start.Add((times - 1) * step)), Misfire: history.MisfireAll},
+		spec: history.Spec{Every: step, Start: harness.Moment(start), Until: harness.Moment(start.Add((times - 1) * step)), Misfire: history.MisfireAll},
 	}, false)
 }
 
@@ -172,7 +173,7 @@ func (w *writer) remove(name string) {
 				w.unsure = append(w.unsure, name)
 			}
 			return
-		case result(err) == history.Info:
+		case harness.Result(err) == history.Info:
 			unsure = true
 		}
 	}
