@@ -30,6 +30,7 @@ func TestDeadNodeIsReplacedAtOnce(t *testing.T) {
 				}
 			})
 			s := y.set(t)
+			s.rest()
 			n := harness.Rounds(t, 3, 2)
 			for i := range n {
 				k := i % len(s.f.nodes)
@@ -43,7 +44,7 @@ func TestDeadNodeIsReplacedAtOnce(t *testing.T) {
 				if y.strategy == "bucket" {
 					s.f.shared(s.c, len(s.f.nodes))
 				}
-				s.rest()
+				s.again()
 			}
 			s.bounded("silent after a kill", s.figures.failovers, certain)
 			s.finish(50 * n)

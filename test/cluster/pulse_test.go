@@ -173,14 +173,14 @@ func (p *pulses) latest() []time.Duration {
 	return slices.Collect(maps.Values(p.late))
 }
 
-// rest takes down how late the pulses are while nothing happens: the machine has other work, too.
+// rest takes down how late the pulses are before anything happens: the machine has other work, too.
 func (p *pulses) rest() {
 	p.T.Helper()
 	p.latest()
-	for range 3 {
+	for range 6 {
 		p.again()
 	}
-	p.calm = append(p.calm, p.latest()...)
+	p.calm = p.latest()
 }
 
 // bounded fails the test if 99 of a hundred of what was measured are longer than promised, by more than at rest.

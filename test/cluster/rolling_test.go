@@ -40,7 +40,6 @@ func TestRollingRestart(t *testing.T) {
 				s.f.settled()
 				s.again()
 				starts = append(starts, s.latest()...)
-				s.rest()
 				s.progress(20)
 			}
 			s.bounded("late while a node stops", stops, unnoticed)
