@@ -38,7 +38,7 @@ func openDoors(t *testing.T) *doors {
 	t.Helper()
 	store := servers.Postgres(t)
 	n, err := node.Open(t.Context(), store, node.WithAPI("127.0.0.1:0"), func(c *node.Config) {
-		c.Unsafe, c.DaprListen, c.MinInterval = true, "127.0.0.1:0", 20*time.Millisecond
+		c.Unsafe, c.DaprListen, c.Reminders, c.MinInterval = true, "127.0.0.1:0", true, 20*time.Millisecond
 	})
 	if err != nil {
 		t.Fatal(err)
