@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -47,13 +48,15 @@ func TestOneWorkerOfAKey(t *testing.T) {
 	const keys = 8
 	ask := func(by ...*client.Client) map[string]int {
 		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
 		var mu sync.Mutex
 		served := map[string]int{}
 		var asking sync.WaitGroup
 		for i := range keys * len(by) {
 			asking.Go(func() {
 				key := fmt.Sprint("k", i/len(by))
-				got, err := by[i%len(by)].Call(t.Context(), client.Call{Pool: "core", Key: key, Wait: time.Minute})
+				got, err := by[i%len(by)].Call(ctx, client.Call{Pool: "core", Key: key, Wait: time.Minute})
 				if err != nil {
 					t.Errorf("%s: %v", key, err)
 					return
