@@ -106,7 +106,7 @@ func (n *Node) makeReminders() func(grpc.ServiceRegistrar) {
 	if !cfg.Reminders {
 		return nil
 	}
-	o := service.Options{Timers: n.timers, Calls: n.reminders.calls, Keeper: keep.New(engine.Available(n.store), reminderNamespace, n.cluster.buckets),
+	o := service.Options{Timers: n.timers, Calls: n.reminders.calls, Notes: keep.New(engine.Available(n.store), reminderNamespace, n.cluster.buckets),
 		Namespace: reminderNamespace, Address: n.reminderAddress(), Senders: n.reminderSenders, Node: cfg.Node, Leader: n.cluster.leader, Size: cfg.ReminderBucketSize,
 		Metadata: cfg.ReminderMetadata, Capacity: cfg.ReminderCapacity, Pending: cfg.Window / 4, Log: cfg.Log}
 	if nodes := n.cluster.nodes; nodes != nil {

@@ -19,12 +19,12 @@ import (
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 )
 
-// stage is the part of the house that knows actors.
+// stage is the part of the fakeService that knows actors.
 type stage struct {
 	reminderv1.UnimplementedActorServiceServer
-	i *inn
+	i *fakeInstance
 
-	// The house's mutex guards what follows.
+	// The fakeService's mutex guards what follows.
 	at         map[string]string // hosts of actors, by id
 	generation uint64
 	asked      int
@@ -34,7 +34,7 @@ type stage struct {
 }
 
 // direct returns the stages of all instances.
-func (h *house) direct() []*stage {
+func (h *fakeService) direct() []*stage {
 	var list []*stage
 	for _, i := range h.inns {
 		list = append(list, i.stage)

@@ -184,7 +184,7 @@ func TestPause(t *testing.T) {
 
 // Where a reminder's bucket is, the table says.
 func TestKeeper(t *testing.T) {
-	h := &house{generation: 1}
+	h := &fakeService{generation: 1}
 	for _, r := range []struct{ bucket, instance string }{{"B1", "a:1"}, {"B2", "b:1"}} {
 		h.t = t
 		h.row(r.bucket, "me", r.instance)

@@ -76,8 +76,8 @@ type instance struct {
 	address string
 }
 
-// world is instances on one store.
-type world struct {
+// cluster is instances on one store.
+type cluster struct {
 	t *testing.T
 	clock
 	gate
@@ -85,9 +85,9 @@ type world struct {
 }
 
 // open opens n instances, whose heartbeats are that long.
-func open(t *testing.T, n int, heartbeat time.Duration) *world {
+func open(t *testing.T, n int, heartbeat time.Duration) *cluster {
 	t.Helper()
-	w := &world{t: t}
+	w := &cluster{t: t}
 	store := mem.New()
 	w.gate.Store = store
 	t.Cleanup(func() { _ = store.Close() })
@@ -144,7 +144,7 @@ type connected struct {
 }
 
 // host registers a host of the types at an instance and connects it.
-func (w *world) host(at int, address string, types ...string) *connected {
+func (w *cluster) host(at int, address string, types ...string) *connected {
 	w.t.Helper()
 	in := w.instances[at]
 	r, err := in.RegisterActorHost(w.t.Context(), &reminderv1.RegisterActorHostRequest{AppId: app, Address: address, ActorTypes: types})
@@ -154,7 +154,7 @@ func (w *world) host(at int, address string, types ...string) *connected {
 	return w.connect(at, address)
 }
 
-func (w *world) connect(at int, address string) *connected {
+func (w *cluster) connect(at int, address string) *connected {
 	w.t.Helper()
 	ctx, cut := context.WithCancel(w.t.Context())
 	stream, err := w.instances[at].ConnectActorHost(ctx)
@@ -245,7 +245,7 @@ func (c *connected) sees(t *testing.T, address string, on bool) {
 
 func cat(n any) *reminderv1.Actor { return &reminderv1.Actor{ActorType: "Cat", ActorId: fmt.Sprint(n)} }
 
-func (w *world) locate(at int, a *reminderv1.Actor) *reminderv1.LocateActorResponse {
+func (w *cluster) locate(at int, a *reminderv1.Actor) *reminderv1.LocateActorResponse {
 	w.t.Helper()
 	r, err := w.instances[at].LocateActor(w.t.Context(), &reminderv1.LocateActorRequest{AppId: app, Actor: a})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 const maxTypes = 1000
 
 // RegisterActorHost writes down which types a host has.
-func (f *face) RegisterActorHost(ctx context.Context, r *reminderv1.RegisterActorHostRequest) (*reminderv1.RegisterActorHostResponse, error) {
+func (f *actorServer) RegisterActorHost(ctx context.Context, r *reminderv1.RegisterActorHostRequest) (*reminderv1.RegisterActorHostResponse, error) {
 	who := hostKey{r.AppId, r.Address}
 	if err := who.check(""); err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func nobody(app, typ string) error {
 }
 
 // LocateActor says where an actor is, and places it if it is nowhere.
-func (f *face) LocateActor(ctx context.Context, r *reminderv1.LocateActorRequest) (*reminderv1.LocateActorResponse, error) {
+func (f *actorServer) LocateActor(ctx context.Context, r *reminderv1.LocateActorRequest) (*reminderv1.LocateActorResponse, error) {
 	if err := checkActor(r.AppId, r.Actor); err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (s *Service) Host(app string, a *reminderv1.Actor) string {
 }
 
 // DeactivateActor takes an actor from its host.
-func (f *face) DeactivateActor(ctx context.Context, r *reminderv1.DeactivateActorRequest) (*reminderv1.DeactivateActorResponse, error) {
+func (f *actorServer) DeactivateActor(ctx context.Context, r *reminderv1.DeactivateActorRequest) (*reminderv1.DeactivateActorResponse, error) {
 	if err := checkActor(r.AppId, r.Actor); err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ const (
 )
 
 // ListActorReminders lists the reminders of an actor, in the order of their first ids.
-func (f *face) ListActorReminders(ctx context.Context, r *reminderv1.ListActorRemindersRequest) (*reminderv1.ListActorRemindersResponse, error) {
+func (f *actorServer) ListActorReminders(ctx context.Context, r *reminderv1.ListActorRemindersRequest) (*reminderv1.ListActorRemindersResponse, error) {
 	if err := checkActor(r.AppId, r.Actor); err != nil {
 		return nil, err
 	}

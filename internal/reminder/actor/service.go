@@ -116,15 +116,15 @@ func New(o Options) *Service {
 		hosts: map[hostKey]host{}, streams: map[hostKey]*stream{}, placed: map[string]placement{}, heard: map[string]heard{}}
 }
 
-// face is what hosts call.
-type face struct {
+// actorServer is what hosts call.
+type actorServer struct {
 	reminderv1.UnimplementedActorServiceServer
 	*Service
 }
 
 // Register adds the service to a gRPC server.
 func (s *Service) Register(r grpc.ServiceRegistrar) {
-	reminderv1.RegisterActorServiceServer(r, &face{Service: s})
+	reminderv1.RegisterActorServiceServer(r, &actorServer{Service: s})
 }
 
 // Run brings what is in memory up to date until ctx ends. It returns when all of its goroutines have ended.

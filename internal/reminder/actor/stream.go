@@ -58,7 +58,7 @@ func (st *stream) tell(m *reminderv1.PlacementStream) {
 }
 
 // ConnectActorHost serves a host for as long as it lives.
-func (f *face) ConnectActorHost(wire grpc.BidiStreamingServer[reminderv1.ActorHostStream, reminderv1.PlacementStream]) error {
+func (f *actorServer) ConnectActorHost(wire grpc.BidiStreamingServer[reminderv1.ActorHostStream, reminderv1.PlacementStream]) error {
 	first, err := wire.Recv()
 	if err != nil {
 		return err

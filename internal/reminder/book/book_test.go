@@ -82,15 +82,15 @@ func TestBucketsGoThroughAllNumbersAndBeginAgain(t *testing.T) {
 	}
 }
 
-// world is a table and who is there, which changes at random.
-type world struct {
+// model is a table and who is there, which changes at random.
+type model struct {
 	Situation
 	t     *testing.T
 	given map[string]int32 // last token of each bucket
 	ids   map[ID]bool
 }
 
-func (w *world) plan() {
+func (w *model) plan() {
 	w.t.Helper()
 	next, seats, changed := Plan(w.Situation)
 	if !changed && (next.Generation != w.Book.Generation || !maps.Equal(seats, w.Seats)) || changed && next.Generation != w.Book.Generation+1 {
@@ -111,7 +111,7 @@ func (w *world) plan() {
 }
 
 // nothingMoves demands that a bucket stays with whom it is, unless that one is gone, or another one has come that had nothing.
-func (w *world) nothingMoves(seats map[string]Seat) {
+func (w *model) nothingMoves(seats map[string]Seat) {
 	w.t.Helper()
 	had := map[string]bool{}
 	app := map[string]string{}
@@ -137,7 +137,7 @@ func (w *world) nothingMoves(seats map[string]Seat) {
 	}
 }
 
-func (w *world) check() {
+func (w *model) check() {
 	w.t.Helper()
 	table := NewTable(&w.Book, w.Seats)
 	open := map[string]int{}
@@ -168,7 +168,7 @@ func (w *world) check() {
 }
 
 // give gives tokens of a bucket, and notes the ids.
-func (w *world) give(b *Bucket, n int32) {
+func (w *model) give(b *Bucket, n int32) {
 	for ; n > 0 && b.State.Gives() && w.given[b.ID] < b.To; n-- {
 		w.given[b.ID]++
 		id := ID{b.Prefix, w.given[b.ID], b.Vector}
@@ -189,7 +189,7 @@ func (w *world) give(b *Bucket, n int32) {
 func TestPlans(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		w := &world{t: t, given: map[string]int32{}, ids: map[ID]bool{}, Situation: Situation{Clients: map[string][]string{}, Prefixes: map[string]string{"x": "A", "y": "B"},
+		w := &model{t: t, given: map[string]int32{}, ids: map[ID]bool{}, Situation: Situation{Clients: map[string][]string{}, Prefixes: map[string]string{"x": "A", "y": "B"},
 			Instances: []string{"i0"}, Size: 40, Vector: letters()}}
 		w.plan()
 		for range 60 {
@@ -227,7 +227,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-func (w *world) divideOrCollect(r *rand.Rand) {
+func (w *model) divideOrCollect(r *rand.Rand) {
 	if len(w.Book.Buckets) == 0 {
 		return
 	}
@@ -256,7 +256,7 @@ func (w *world) divideOrCollect(r *rand.Rand) {
 
 // TestSpentBucketsAreMerged: tokens never run out, however many buckets there were of which each has a reminder, and every id is found.
 func TestSpentBucketsAreMerged(t *testing.T) {
-	w := &world{t: t, given: map[string]int32{}, ids: map[ID]bool{}, Situation: Situation{Clients: map[string][]string{"x": {"c0", "c1"}, "y": {"c"}},
+	w := &model{t: t, given: map[string]int32{}, ids: map[ID]bool{}, Situation: Situation{Clients: map[string][]string{"x": {"c0", "c1"}, "y": {"c"}},
 		Prefixes: map[string]string{"x": "A", "y": "B"}, Instances: []string{"i0", "i1"}, Size: 10, Most: 40, Merge: 20, Vector: letters()}}
 	w.plan()
 	kept := 0
@@ -290,7 +290,7 @@ func TestSpentBucketsAreMerged(t *testing.T) {
 
 // TestANewBucketMovesNoOther: sidecars and instances keep what they have while tokens are given and buckets are made.
 func TestANewBucketMovesNoOther(t *testing.T) {
-	w := &world{t: t, given: map[string]int32{}, ids: map[ID]bool{}, Situation: Situation{Clients: map[string][]string{"x": {"c0", "c1", "c2"}},
+	w := &model{t: t, given: map[string]int32{}, ids: map[ID]bool{}, Situation: Situation{Clients: map[string][]string{"x": {"c0", "c1", "c2"}},
 		Prefixes: map[string]string{"x": "A"}, Instances: []string{"i0", "i1"}, Size: 40, Vector: letters()}}
 	w.plan()
 	first := maps.Clone(w.Seats)

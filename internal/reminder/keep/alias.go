@@ -14,7 +14,7 @@ type alias struct {
 }
 
 // Alias returns the name of the timer that has an id by an alias, "" if there is none.
-func (k *Keeper) Alias(ctx context.Context, id string) (name string, err error) {
+func (k *Notes) Alias(ctx context.Context, id string) (name string, err error) {
 	notes, err := k.get(ctx, aliasPrefix+id)
 	if err != nil {
 		return "", err
@@ -25,7 +25,7 @@ func (k *Keeper) Alias(ctx context.Context, id string) (name string, err error) 
 }
 
 // SetAliases writes new aliases: names[i] is the timer that gets ids[i].
-func (k *Keeper) SetAliases(ctx context.Context, ids, names []string) error {
+func (k *Notes) SetAliases(ctx context.Context, ids, names []string) error {
 	writes := make([]write, len(ids))
 	for i := range ids {
 		writes[i] = write{aliasPrefix + ids[i], alias{names[i]}, 0}
@@ -43,7 +43,7 @@ func (k *Keeper) SetAliases(ctx context.Context, ids, names []string) error {
 }
 
 // DropAlias removes an alias, if it is there.
-func (k *Keeper) DropAlias(ctx context.Context, id string) error {
+func (k *Notes) DropAlias(ctx context.Context, id string) error {
 	notes, err := k.get(ctx, aliasPrefix+id)
 	if err != nil || notes[0].revision == 0 {
 		return err
@@ -53,7 +53,7 @@ func (k *Keeper) DropAlias(ctx context.Context, id string) error {
 }
 
 // EachAlias calls do with aliases until it returns an error, or they end.
-func (k *Keeper) EachAlias(ctx context.Context, do func(id, name string) error) error {
+func (k *Notes) EachAlias(ctx context.Context, do func(id, name string) error) error {
 	return k.list(ctx, aliasPrefix, func(n note) error {
 		var a alias
 		if err := n.read(&a); err != nil {

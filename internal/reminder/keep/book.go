@@ -32,14 +32,14 @@ type Read struct {
 // Revision tells versions of the book apart; 0 is none yet.
 func (r *Read) Revision() uint64 { return r.revision }
 
-// Changed says whether the book has another revision than the given one. It costs less than a Book.
-func (k *Keeper) Changed(ctx context.Context, revision uint64) (bool, error) {
+// Changed reports whether the book has another revision than the given one. It costs less than a Book.
+func (k *Notes) Changed(ctx context.Context, revision uint64) (bool, error) {
 	notes, err := k.get(ctx, consumedNote)
 	return err == nil && notes[0].revision != revision, err
 }
 
 // Book reads the buckets and who deals with them.
-func (k *Keeper) Book(ctx context.Context) (*Read, error) {
+func (k *Notes) Book(ctx context.Context) (*Read, error) {
 	notes, err := k.get(ctx, consumedNote) // before the others, which are written before it
 	if err != nil {
 		return nil, err
@@ -87,13 +87,13 @@ func (k *Keeper) Book(ctx context.Context) (*Read, error) {
 	return r, err
 }
 
-// SaveBook writes the next book and its seats, as far as they are others than before. saved is false if somebody else has written since the
+// SaveBook writes the next book and its seats, as far as they are others than before. saved is false if another leader has written since the
 // given one was read: then some of it may be written, which the next one who leads finds and goes on from.
 //
 // How far the tokens of the apps are in buckets comes first: of two who make buckets at a time the second stops there, so that no token is in
 // two of them. What a bucket gives up goes before who gets it. The first note of all comes last: it is what others look at to see whether
 // anything is new, so it is written whatever became of the rest.
-func (k *Keeper) SaveBook(ctx context.Context, was *Read, next book.Book, seats map[string]book.Seat) (saved bool, err error) {
+func (k *Notes) SaveBook(ctx context.Context, was *Read, next book.Book, seats map[string]book.Seat) (saved bool, err error) {
 	var apps, known, made, rest []write
 	is := map[string]bool{}
 	add := func(to *[]write, name string, v any) error {
@@ -158,13 +158,13 @@ func (k *Keeper) SaveBook(ctx context.Context, was *Read, next book.Book, seats 
 	return res[0].Applied, nil
 }
 
-// head is the note that says whether anything is new.
+// head is the note that tells whether anything is new.
 type head struct {
 	Generation uint64 `json:"generation,string"`
 }
 
-// tell has everybody read the book again, because somebody who was refused may have written some of it.
-func (k *Keeper) tell(ctx context.Context, generation uint64) error {
+// tell has all instances read the book again, because a leader that was refused may have written a part of it.
+func (k *Notes) tell(ctx context.Context, generation uint64) error {
 	for range tries {
 		notes, err := k.get(ctx, consumedNote)
 		if err != nil {
@@ -175,7 +175,7 @@ func (k *Keeper) tell(ctx context.Context, generation uint64) error {
 			return err
 		}
 		if len(now.Buckets) > 0 {
-			return nil // of an earlier version: what is beside it does not count yet
+			return nil // of an earlier version: the other rows do not count yet
 		}
 		res, err := k.put(ctx, write{consumedNote, head{max(now.Generation, generation) + 1}, notes[0].revision})
 		if err != nil || res[0].Applied {

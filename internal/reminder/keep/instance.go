@@ -7,7 +7,7 @@ import (
 
 const instancePrefix = "instance||"
 
-// Instance is what an instance says of itself.
+// Instance is what an instance reports of itself.
 type Instance struct {
 	Address string   `json:"address"`
 	Node    string   `json:"node"`
@@ -26,21 +26,21 @@ type Client struct {
 	Address string `json:"address"`
 }
 
-// Say writes what an instance says of itself.
-func (k *Keeper) Say(ctx context.Context, i *Instance) error {
+// Say writes what an instance reports of itself.
+func (k *Notes) Say(ctx context.Context, i *Instance) error {
 	notes, err := k.get(ctx, instancePrefix+i.Address)
 	if err != nil {
 		return err
 	}
 	res, err := k.put(ctx, write{instancePrefix + i.Address, i, notes[0].revision})
 	if err == nil && !res[0].Applied {
-		err = fmt.Errorf("another node says that it is the instance %s: give each an address of its own", i.Address)
+		err = fmt.Errorf("another node has the address of the instance %s: give each an address of its own", i.Address)
 	}
 	return err
 }
 
 // Instances returns what instances have said of themselves, those that are gone included.
-func (k *Keeper) Instances(ctx context.Context) (list []Instance, err error) {
+func (k *Notes) Instances(ctx context.Context) (list []Instance, err error) {
 	err = k.list(ctx, instancePrefix, func(n note) error {
 		var i Instance
 		if err := n.read(&i); err != nil {
@@ -53,7 +53,7 @@ func (k *Keeper) Instances(ctx context.Context) (list []Instance, err error) {
 }
 
 // ForgetInstance removes what an instance has said.
-func (k *Keeper) ForgetInstance(ctx context.Context, address string) error {
+func (k *Notes) ForgetInstance(ctx context.Context, address string) error {
 	notes, err := k.get(ctx, instancePrefix+address)
 	if err != nil || notes[0].revision == 0 {
 		return err

@@ -1,16 +1,16 @@
-// Package keep is what the reminder service keeps in the store beside its timers: notes, rows that are no timers and are visible never.
+// Package keep reads and writes what the reminder service has in the store in addition to its timers: notes, rows that are no timers
+// and are never visible.
 //
 //	tokenBucket||consumed           the generation of what follows: whether anything is new                    (book.go)
 //	tokenBucket||apps||orderapp     how far the tokens of an app are put into buckets                          (book.go)
-//	tokenBucket||buckets||B3        a bucket: its tokens, and what it is good for                              (book.go)
-//	tokenBucket||allocations||B3    who deals with a bucket                                                    (book.go)
+//	tokenBucket||buckets||B3        a token bucket: its range, vector and state                                (book.go)
+//	tokenBucket||allocations||B3    the sidecar and the instance of a token bucket                             (book.go)
 //	tokenBucket||B3||consumedTill   how far its tokens are given out                                           (tokens.go)
 //	tokenBucket||prefixes           the prefix of each app                                                     (prefix.go)
-//	instance||10.1.2.3:7411         what an instance says of itself: who is connected to it, what it is at     (instance.go)
+//	instance||10.1.2.3:7411         what an instance reports: connected sidecars, rates, spent token buckets   (instance.go)
 //	alias||reminder||B||7||abc…     the name of the timer of a reminder that has, or had, this id later        (alias.go)
 //
-// Every write names the revision that it read. So two who believe that they lead, or one that was paused, do no harm: what they write last
-// is refused.
+// Every write names the revision that it read. So two leaders, or one that was paused, do no harm: the later write is refused.
 package keep
 
 import (
@@ -30,16 +30,16 @@ type Store interface {
 	Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error)
 }
 
-// Keeper reads and writes notes. It is safe for concurrent use, and keeps nothing in memory.
-type Keeper struct {
+// Notes are the notes in one namespace of a store. They are safe for concurrent use, and nothing of them is cached.
+type Notes struct {
 	store     Store
 	namespace string
 	buckets   uint32 // of the store, which are not those of tokens
 }
 
-// New returns a keeper of the notes in a namespace of a store with so many buckets.
-func New(store Store, namespace string, buckets uint32) *Keeper {
-	return &Keeper{store: store, namespace: namespace, buckets: max(1, buckets)}
+// New returns the notes in a namespace of a store that has so many buckets.
+func New(store Store, namespace string, buckets uint32) *Notes {
+	return &Notes{store: store, namespace: namespace, buckets: max(1, buckets)}
 }
 
 // patience is how long one call to the store may take.
@@ -48,7 +48,7 @@ const patience = 10 * time.Second
 // rowPrefix begins the names of notes: no timer's name has a control character.
 const rowPrefix = "\x01reminder/"
 
-func (k *Keeper) key(name string) rouse.Key {
+func (k *Notes) key(name string) rouse.Key {
 	return rouse.Key{Namespace: k.namespace, Name: rowPrefix + name}
 }
 
@@ -59,7 +59,7 @@ type note struct {
 	body     []byte
 }
 
-// read fills in v with what a note says; a note that is not there leaves it alone.
+// read fills in v with the content of a note; a note that is not there leaves it alone.
 func (n *note) read(v any) error {
 	if n.revision == 0 {
 		return nil
@@ -71,7 +71,7 @@ func (n *note) read(v any) error {
 }
 
 // get reads notes, in the order of their names.
-func (k *Keeper) get(ctx context.Context, names ...string) ([]note, error) {
+func (k *Notes) get(ctx context.Context, names ...string) ([]note, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	keys := make([]rouse.Key, len(names))
@@ -90,7 +90,7 @@ func (k *Keeper) get(ctx context.Context, names ...string) ([]note, error) {
 }
 
 // list calls do with all notes whose names begin with the prefix, in pages.
-func (k *Keeper) list(ctx context.Context, prefix string, do func(note) error) error {
+func (k *Notes) list(ctx context.Context, prefix string, do func(note) error) error {
 	q := rouse.Query{Namespace: k.namespace, Prefix: rowPrefix + prefix, States: []rouse.State{rouse.StateNote}, Limit: 500}
 	for {
 		page, err := k.page(ctx, q)
@@ -110,7 +110,7 @@ func (k *Keeper) list(ctx context.Context, prefix string, do func(note) error) e
 	}
 }
 
-func (k *Keeper) page(ctx context.Context, q rouse.Query) (rouse.Page, error) {
+func (k *Notes) page(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return k.store.List(ctx, q)
@@ -124,7 +124,7 @@ type write struct {
 }
 
 // put writes notes, each on its condition.
-func (k *Keeper) put(ctx context.Context, writes ...write) ([]rouse.Result, error) {
+func (k *Notes) put(ctx context.Context, writes ...write) ([]rouse.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	changes := make([]rouse.Change, len(writes))

@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-func newKeeper(t *testing.T) *Keeper {
+func newKeeper(t *testing.T) *Notes {
 	store := mem.New()
 	t.Cleanup(func() { store.Close() })
 	return New(store, "reminders", 4)

@@ -18,11 +18,11 @@ type prefixes struct {
 	Apps map[string]string `json:"apps"`
 }
 
-// tries bounds how often a write is made anew because somebody else wrote meanwhile.
+// tries bounds how often a write is repeated because another instance has written.
 const tries = 32
 
 // Prefix returns the prefix of an app, which has it for ever from the first call on.
-func (k *Keeper) Prefix(ctx context.Context, app string) (string, error) {
+func (k *Notes) Prefix(ctx context.Context, app string) (string, error) {
 	for range tries {
 		notes, err := k.get(ctx, prefixesNote)
 		if err != nil {

@@ -14,18 +14,18 @@ import (
 type Till struct {
 	ConsumedTill int32 `json:"consumedTill,string"`
 	Reserved     int32 `json:"reserved,string"`
-	Closed       bool  `json:"closed,omitempty"` // nobody reserves any more: ConsumedTill is the last that may have been given out
+	Closed       bool  `json:"closed,omitempty"` // no instance reserves any more: ConsumedTill is the last that may have been given out
 }
 
 func tillNote(bucket string) string { return "tokenBucket||" + bucket + "||consumedTill" }
 
 // Till returns how far a bucket's tokens are given out.
-func (k *Keeper) Till(ctx context.Context, b *book.Bucket) (Till, error) {
+func (k *Notes) Till(ctx context.Context, b *book.Bucket) (Till, error) {
 	t, _, err := k.till(ctx, b)
 	return t, err
 }
 
-func (k *Keeper) till(ctx context.Context, b *book.Bucket) (Till, uint64, error) {
+func (k *Notes) till(ctx context.Context, b *book.Bucket) (Till, uint64, error) {
 	notes, err := k.get(ctx, tillNote(b.ID))
 	if err != nil {
 		return Till{}, 0, err
@@ -35,13 +35,13 @@ func (k *Keeper) till(ctx context.Context, b *book.Bucket) (Till, uint64, error)
 }
 
 // CloseBucket keeps everybody from reserving more tokens of a bucket, and returns the last that may have been given out.
-func (k *Keeper) CloseBucket(ctx context.Context, b *book.Bucket) (given int32, err error) {
+func (k *Notes) CloseBucket(ctx context.Context, b *book.Bucket) (given int32, err error) {
 	for range tries {
 		t, revision, err := k.till(ctx, b)
 		if err != nil {
 			return 0, err
 		}
-		if t.Closed { // by somebody who led, and died
+		if t.Closed { // by a leader that died
 			return t.ConsumedTill, nil
 		}
 		given = t.Reserved
@@ -57,13 +57,13 @@ func (k *Keeper) CloseBucket(ctx context.Context, b *book.Bucket) (given int32, 
 }
 
 // OpenBucket writes down that the first tokens of a new bucket, which was a part of another one, are given out.
-func (k *Keeper) OpenBucket(ctx context.Context, id string, given int32) error {
+func (k *Notes) OpenBucket(ctx context.Context, id string, given int32) error {
 	for range tries {
 		notes, err := k.get(ctx, tillNote(id))
 		if err != nil {
 			return err
 		}
-		var t Till // somebody who led may have made a bucket of this name, and died before anybody knew of it
+		var t Till // a leader may have made a bucket of this name, and died before it was known
 		if err := notes[0].read(&t); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (k *Keeper) OpenBucket(ctx context.Context, id string, given int32) error {
 }
 
 // ForgetBucket removes what is kept of a bucket that is no more.
-func (k *Keeper) ForgetBucket(ctx context.Context, id string) error {
+func (k *Notes) ForgetBucket(ctx context.Context, id string) error {
 	notes, err := k.get(ctx, tillNote(id))
 	if err != nil || notes[0].revision == 0 {
 		return err
@@ -88,17 +88,17 @@ func (k *Keeper) ForgetBucket(ctx context.Context, id string) error {
 	return err
 }
 
-// ErrSpent says that a bucket has no tokens left.
+// ErrSpent means that a bucket has no tokens left.
 var ErrSpent = errors.New("the token bucket is spent")
 
 // Dispenser gives out the tokens of a bucket, in order. Several of one bucket, on one node or on many, never give out the same.
 type Dispenser struct {
-	keeper *Keeper
+	notes  *Notes
 	bucket book.Bucket
 	chunk  int32
 
 	turn     chan struct{} // holds one: guards what follows
-	known    bool          // next, reserved and revision are what the store says, and nobody else reserves
+	known    bool          // next, reserved and revision are those of the store, and no other instance reserves
 	next     int32
 	reserved int32
 	revision uint64
@@ -107,8 +107,8 @@ type Dispenser struct {
 }
 
 // NewDispenser returns a dispenser that reserves at least chunk tokens at a time.
-func (k *Keeper) NewDispenser(b book.Bucket, chunk int32) *Dispenser {
-	return &Dispenser{keeper: k, bucket: b, chunk: max(1, chunk), turn: make(chan struct{}, 1)}
+func (k *Notes) NewDispenser(b book.Bucket, chunk int32) *Dispenser {
+	return &Dispenser{notes: k, bucket: b, chunk: max(1, chunk), turn: make(chan struct{}, 1)}
 }
 
 func (d *Dispenser) lock(ctx context.Context) error {
@@ -150,7 +150,7 @@ func (d *Dispenser) reserve(ctx context.Context, n int64) error {
 			return nil
 		}
 		if !d.known {
-			t, revision, err := d.keeper.till(ctx, &d.bucket)
+			t, revision, err := d.notes.till(ctx, &d.bucket)
 			if err != nil {
 				return err
 			}
@@ -159,7 +159,7 @@ func (d *Dispenser) reserve(ctx context.Context, n int64) error {
 				d.reserved = d.bucket.To
 			}
 			d.reserved = max(d.reserved, d.bucket.From-1)
-			d.next = d.reserved + 1 // whoever reserved what is below may have given it out
+			d.next = d.reserved + 1 // the instance that reserved what is below may have given it out
 		}
 		if d.reserved >= d.bucket.To {
 			if d.next > d.reserved {
@@ -170,7 +170,7 @@ func (d *Dispenser) reserve(ctx context.Context, n int64) error {
 		to := int32(min(int64(d.bucket.To), max(int64(d.reserved), int64(d.next)+n-1)+int64(d.chunk)))
 		revision, err := d.write(ctx, Till{ConsumedTill: d.next - 1, Reserved: to})
 		switch {
-		case err != nil: // nobody knows whether it was written: then it is skipped
+		case err != nil: // it is not known whether it was written: then it is skipped
 			d.known = false
 			return err
 		case revision == 0:
@@ -182,9 +182,9 @@ func (d *Dispenser) reserve(ctx context.Context, n int64) error {
 	return errBusy
 }
 
-// write writes the bucket's note, and returns its revision, 0 if somebody else has written it.
+// write writes the bucket's note, and returns its revision, 0 if another instance has written it.
 func (d *Dispenser) write(ctx context.Context, t Till) (uint64, error) {
-	res, err := d.keeper.put(ctx, write{tillNote(d.bucket.ID), t, d.revision})
+	res, err := d.notes.put(ctx, write{tillNote(d.bucket.ID), t, d.revision})
 	if err != nil {
 		return 0, err
 	}

@@ -64,7 +64,7 @@ func (c *callers) note(ctx context.Context, who caller) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, there := c.known[at]; !there && len(c.known) >= maxCallers {
-		for other := range c.known { // any: those that have a stream are noted anew by it
+		for other := range c.known { // any: one that has a stream is noted again by it
 			delete(c.known, other)
 			break
 		}
@@ -72,7 +72,7 @@ func (c *callers) note(ctx context.Context, who caller) {
 	c.known[at] = who
 }
 
-// forget forgets a connection, if it is that of a caller.
+// forget deletes a connection, if it is that of a caller.
 func (c *callers) forget(ctx context.Context, who caller) {
 	at := connection(ctx)
 	c.mu.Lock()
@@ -82,7 +82,7 @@ func (c *callers) forget(ctx context.Context, who caller) {
 	}
 }
 
-// of returns who calls: who the call says, or who was registered on its connection.
+// of returns the caller: the one that the call names, or the one that was registered on its connection.
 func (c *callers) of(ctx context.Context, said *reminderv1.Caller) (caller, error) {
 	if said != nil {
 		who := caller{said.AppId, said.Address}

@@ -44,10 +44,10 @@ func (s *Service) collect(ctx context.Context) error {
 		s.mu.Unlock()
 		s.Kick()
 	}
-	return s.opts.Keeper.EachAlias(ctx, func(id, name string) error {
+	return s.opts.Notes.EachAlias(ctx, func(id, name string) error {
 		_, err := s.opts.Timers.Get(ctx, s.key(name))
 		if errors.Is(err, rouse.ErrNotFound) {
-			err = s.opts.Keeper.DropAlias(ctx, id)
+			err = s.opts.Notes.DropAlias(ctx, id)
 		}
 		return err
 	})
@@ -62,7 +62,7 @@ func (s *Service) emptied() map[string]bool {
 	return empty
 }
 
-// hasReminders says whether there are reminders that were put in a bucket, or in one that it was a part of. It goes by the names that they
+// hasReminders reports whether there are reminders that were put in a bucket, or in one that it was a part of. It uses the names that they
 // bear, so a bucket that was divided stays as long as any of its reminders, wherever they are now.
 func (s *Service) hasReminders(ctx context.Context, b *book.Bucket) (bool, error) {
 	states := append([]rouse.State{rouse.StateDead, rouse.StateFiring}, rouse.ListedStates...)

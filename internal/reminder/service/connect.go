@@ -12,7 +12,7 @@ import (
 )
 
 // RegisterSidecar gives a sidecar's app its prefix.
-func (f *face) RegisterSidecar(ctx context.Context, r *reminderv1.RegisterSidecarRequest) (*reminderv1.RegisterSidecarResponse, error) {
+func (f *sidecarServer) RegisterSidecar(ctx context.Context, r *reminderv1.RegisterSidecarRequest) (*reminderv1.RegisterSidecarResponse, error) {
 	who := caller{r.AppId, r.Address}
 	if err := who.check(""); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (s *Service) prefix(ctx context.Context, app string) (string, error) {
 	if prefix != "" {
 		return prefix, nil
 	}
-	prefix, err := s.opts.Keeper.Prefix(ctx, app)
+	prefix, err := s.opts.Notes.Prefix(ctx, app)
 	if err != nil {
 		return "", err
 	}
@@ -54,7 +54,7 @@ func (s *Service) prefix(ctx context.Context, app string) (string, error) {
 }
 
 // ConnectSidecar serves a sidecar for as long as it lives.
-func (f *face) ConnectSidecar(stream grpc.BidiStreamingServer[reminderv1.SidecarStream, reminderv1.ReminderServiceStream]) error {
+func (f *sidecarServer) ConnectSidecar(stream grpc.BidiStreamingServer[reminderv1.SidecarStream, reminderv1.ReminderServiceStream]) error {
 	ctx := stream.Context()
 	first, err := stream.Recv()
 	if err != nil {
@@ -75,13 +75,13 @@ func (f *face) ConnectSidecar(stream grpc.BidiStreamingServer[reminderv1.Sidecar
 }
 
 // DescribeTable tells what is known, as the store has it.
-func (f *face) DescribeTable(ctx context.Context, r *reminderv1.DescribeTableRequest) (*reminderv1.DescribeTableResponse, error) {
+func (f *sidecarServer) DescribeTable(ctx context.Context, r *reminderv1.DescribeTableRequest) (*reminderv1.DescribeTableResponse, error) {
 	return f.Describe(ctx, r.AppId)
 }
 
 // Describe tells what is known of an app, or of all with "", as the store has it.
 func (s *Service) Describe(ctx context.Context, app string) (*reminderv1.DescribeTableResponse, error) {
-	said, err := s.opts.Keeper.Instances(ctx)
+	said, err := s.opts.Notes.Instances(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (s *Service) Describe(ctx context.Context, app string) (*reminderv1.Describ
 	}
 	res := &reminderv1.DescribeTableResponse{Table: call.Update(table, app, instances)}
 	for _, row := range res.Table.InstanceSync {
-		till, err := s.opts.Keeper.Till(ctx, &table.Bucket(row.TokenBucketId).Bucket)
+		till, err := s.opts.Notes.Till(ctx, &table.Bucket(row.TokenBucketId).Bucket)
 		if err != nil {
 			return nil, err
 		}

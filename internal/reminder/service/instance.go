@@ -13,34 +13,34 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/keep"
 )
 
-// instanceFace is what other instances call.
-type instanceFace struct {
+// instanceServer is what other instances call.
+type instanceServer struct {
 	reminderv1.UnimplementedInstanceServiceServer
 	*Service
 }
 
 // HoldReminders keeps reminders from being sent.
-func (f instanceFace) HoldReminders(ctx context.Context, r *reminderv1.HoldRemindersRequest) (*reminderv1.HoldRemindersResponse, error) {
+func (f instanceServer) HoldReminders(ctx context.Context, r *reminderv1.HoldRemindersRequest) (*reminderv1.HoldRemindersResponse, error) {
 	within, cancel := context.WithTimeout(ctx, min(max(r.Wait.AsDuration(), 0), moveWait))
 	defer cancel()
 	busy, err := f.opts.Calls.Hold(within, r.Hold, r.Names, r.Length.AsDuration())
 	if err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil { // nobody hears of it, so nobody would end it
+	if ctx.Err() != nil { // the caller is gone, so it would not be released
 		f.opts.Calls.ReleaseHold(r.Hold, nil)
 	}
 	return &reminderv1.HoldRemindersResponse{Busy: busy}, nil
 }
 
 // ReleaseReminders ends a hold.
-func (f instanceFace) ReleaseReminders(_ context.Context, r *reminderv1.ReleaseRemindersRequest) (*reminderv1.ReleaseRemindersResponse, error) {
+func (f instanceServer) ReleaseReminders(_ context.Context, r *reminderv1.ReleaseRemindersRequest) (*reminderv1.ReleaseRemindersResponse, error) {
 	f.opts.Calls.ReleaseHold(r.Hold, r.Moved)
 	return &reminderv1.ReleaseRemindersResponse{}, nil
 }
 
 // TakeTokens gives tokens of a bucket that is this instance's.
-func (f instanceFace) TakeTokens(ctx context.Context, r *reminderv1.TakeTokensRequest) (*reminderv1.TakeTokensResponse, error) {
+func (f instanceServer) TakeTokens(ctx context.Context, r *reminderv1.TakeTokensRequest) (*reminderv1.TakeTokensResponse, error) {
 	if r.Count == 0 || r.Count > uint32(f.opts.MostMoved) {
 		return nil, rouse.Refuse("count", fmt.Sprint(r.Count), "is out of bounds", fmt.Sprintf("ask for 1 to %d", f.opts.MostMoved))
 	}
@@ -61,7 +61,7 @@ func (f instanceFace) TakeTokens(ctx context.Context, r *reminderv1.TakeTokensRe
 }
 
 // ExecuteHere has a sidecar that is connected here execute a reminder of another instance.
-func (f instanceFace) ExecuteHere(ctx context.Context, r *reminderv1.ExecuteHereRequest) (*reminderv1.ExecuteHereResponse, error) {
+func (f instanceServer) ExecuteHere(ctx context.Context, r *reminderv1.ExecuteHereRequest) (*reminderv1.ExecuteHereResponse, error) {
 	if err := form.CheckApp("app_id", r.AppId); err != nil {
 		return nil, err
 	}

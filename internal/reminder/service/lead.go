@@ -12,19 +12,19 @@ import (
 // leader is what an instance remembers while it makes the table.
 type leader struct {
 	leads bool
-	read  *keep.Read           // the book, as long as nobody has written another one
+	read  *keep.Read           // the book, as long as no other was written
 	seen  map[caller]time.Time // when each sidecar was last connected to an instance
 	hot   map[string]time.Time // since when buckets are hot
 	gone  map[string]time.Time // since when instances are gone that have said something
 	level int                  // how many quarters of the most buckets there were last
 }
 
-// rest forgets what was seen while leading.
+// rest drops what was seen while leading.
 func (l *leader) rest() {
 	*l = leader{}
 }
 
-// begin begins to lead: the sidecars that have buckets count as connected just now, as nobody has seen them go.
+// begin begins to lead: the sidecars that have buckets count as connected just now, as their leaving may not have been seen.
 func (l *leader) begin(t *book.Table, now time.Time) {
 	l.leads = true
 	l.seen, l.hot, l.gone = map[caller]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
@@ -43,7 +43,7 @@ const (
 	leastToSplit = 4           // tokens
 )
 
-// lead makes the table anew, if it should be another one.
+// lead makes the next table, if it should change.
 func (s *Service) lead(ctx context.Context, living []Instance, said []keep.Instance) error {
 	l, now := &s.leader, time.Now()
 	read, err := s.book(ctx)
@@ -108,23 +108,23 @@ func (s *Service) lead(ctx context.Context, living []Instance, said []keep.Insta
 		if !begins {
 			return nil
 		}
-		next.Generation++ // whoever led before may have died after writing some of what it wanted to: everybody is to read it
+		next.Generation++ // the leader before may have died after writing a part: all are to read it
 	}
 	for i := range next.Buckets { // before anybody can give out tokens of them
 		b := &next.Buckets[i]
 		if last, ok := given[lastOf(b.Of)]; ok && table.Bucket(b.ID) == nil && b.From <= last {
-			if err := s.opts.Keeper.OpenBucket(ctx, b.ID, last); err != nil {
+			if err := s.opts.Notes.OpenBucket(ctx, b.ID, last); err != nil {
 				return err
 			}
 		}
 	}
 	l.read = nil // whatever comes of it
-	saved, err := s.opts.Keeper.SaveBook(ctx, read, next, seats)
+	saved, err := s.opts.Notes.SaveBook(ctx, read, next, seats)
 	if err != nil {
 		return err
 	}
 	if !saved {
-		s.Kick() // somebody else leads too: look anew
+		s.Kick() // another instance leads, too: look again
 		return nil
 	}
 	for i := range read.Book.Buckets { // what was collected, or merged into another
@@ -132,7 +132,7 @@ func (s *Service) lead(ctx context.Context, living []Instance, said []keep.Insta
 		if _, stays := seats[id]; stays {
 			continue
 		}
-		if err := s.opts.Keeper.ForgetBucket(ctx, id); err != nil {
+		if err := s.opts.Notes.ForgetBucket(ctx, id); err != nil {
 			return err
 		}
 	}
@@ -156,11 +156,11 @@ func (s *Service) watchLimit(buckets int) {
 // book returns the book and its seats, from the store if it is another one there.
 func (s *Service) book(ctx context.Context) (*keep.Read, error) {
 	if l := &s.leader; l.read != nil {
-		if changed, err := s.opts.Keeper.Changed(ctx, l.read.Revision()); err != nil || !changed {
+		if changed, err := s.opts.Notes.Changed(ctx, l.read.Revision()); err != nil || !changed {
 			return l.read, err
 		}
 	}
-	read, err := s.opts.Keeper.Book(ctx)
+	read, err := s.opts.Notes.Book(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (s *Service) book(ctx context.Context) (*keep.Read, error) {
 	return read, nil
 }
 
-// passAway forgets what an instance has said that has been gone for a while.
+// passAway deletes the note of an instance that has been gone for a while.
 func (s *Service) passAway(ctx context.Context, address string, now time.Time) {
 	since, ok := s.leader.gone[address]
 	if !ok {
@@ -178,7 +178,7 @@ func (s *Service) passAway(ctx context.Context, address string, now time.Time) {
 	if now.Sub(since) < forgetAfter {
 		return
 	}
-	if err := s.opts.Keeper.ForgetInstance(ctx, address); err != nil {
+	if err := s.opts.Notes.ForgetInstance(ctx, address); err != nil {
 		s.failed(ctx, "forget an instance that is gone", err)
 		return
 	}
@@ -186,7 +186,7 @@ func (s *Service) passAway(ctx context.Context, address string, now time.Time) {
 }
 
 // cut decides which buckets are divided: those that have had too many executions for a while, where there is another sidecar that could
-// have a part of them. It has nobody give out tokens of them any more, and returns the last of each that may have been given.
+// have a part of them. It ends the giving of their tokens, and returns the last of each that may have been given.
 func (s *Service) cut(ctx context.Context, situation *book.Situation, t *book.Table, rates map[string]float64, now time.Time) (map[string]int32, error) {
 	hot := s.leader.hot
 	for id := range hot {
@@ -209,7 +209,7 @@ func (s *Service) cut(ctx context.Context, situation *book.Situation, t *book.Ta
 		last := row.To
 		if row.State.Gives() {
 			var err error
-			if last, err = s.opts.Keeper.CloseBucket(ctx, &row.Bucket); err != nil {
+			if last, err = s.opts.Notes.CloseBucket(ctx, &row.Bucket); err != nil {
 				return nil, err
 			}
 		}

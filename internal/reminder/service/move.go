@@ -33,8 +33,8 @@ const (
 	holdLength = 10 * time.Second // from when the hold is asked for
 	editWithin = 2 * time.Second  // for the writes; the rest is for clocks that do not run alike
 	moveBatch  = 100              // reminders that are held together
-	moveTries  = 3                // of one reminder, which others may change or take over meanwhile
-	maxBeside  = 1000             // rows beside the reminders' timers that are looked through
+	moveTries  = 3                // of one reminder, which others may change or take over
+	maxBeside  = 1000             // rows in addition to the reminders' timers that are looked through
 )
 
 // moving is a reminder on its way to a bucket of the caller.
@@ -45,7 +45,7 @@ type moving struct {
 }
 
 // SubscribeReminder moves reminders into a bucket of the caller.
-func (f *face) SubscribeReminder(ctx context.Context, r *reminderv1.SubscribeReminderRequest) (*reminderv1.SubscribeReminderResponse, error) {
+func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.SubscribeReminderRequest) (*reminderv1.SubscribeReminderResponse, error) {
 	who, err := f.callers.of(ctx, r.Caller)
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (s *Service) senders(ctx context.Context, timers []rouse.Timer) ([][]string
 	return lists, nil
 }
 
-// beside returns which instances may be executing what is on its way beside timers, such as a dead letter that was redriven, by the timers'
+// beside returns which instances may be executing occurrences that have rows of their own, such as a dead letter that was redriven, by the timers'
 // names; or, if there is too much of it, all instances.
 func (s *Service) beside(ctx context.Context) (at map[string][]string, all []string, err error) {
 	q := rouse.Query{Namespace: s.opts.Namespace, States: []rouse.State{rouse.StateFiring}, Limit: maxBeside}
@@ -252,7 +252,7 @@ func (s *Service) move(ctx context.Context, who caller, at []string, list []movi
 	moved := map[string]uint64{}
 	busy, held, err := s.holdAll(ctx, at, hold, names)
 	defer func() { s.releaseAll(context.WithoutCancel(ctx), held, hold, moved) }()
-	if err == nil && !time.Now().Before(ends) { // the process was stopped meanwhile
+	if err == nil && !time.Now().Before(ends) { // the process was suspended
 		err = fmt.Errorf("the instances were asked too long ago: %w", rouse.ErrConflict)
 	}
 	if err != nil {
@@ -275,7 +275,7 @@ func (s *Service) move(ctx context.Context, who caller, at []string, list []movi
 	for _, m := range free {
 		ids, names = append(ids, m.id), append(names, m.timer.Key.Name)
 	}
-	if err := s.opts.Keeper.SetAliases(within, ids, names); err != nil {
+	if err := s.opts.Notes.SetAliases(within, ids, names); err != nil {
 		return append(again, refuse(free, err)...)
 	}
 	for range moveTries { // what was executed until the hold was there is settled a moment later
@@ -289,7 +289,7 @@ func (s *Service) move(ctx context.Context, who caller, at []string, list []movi
 	return append(again, free...)
 }
 
-// moveHeld moves reminders that no instance executes now, to a place with an id each. It returns those that have changed meanwhile, and those
+// moveHeld moves reminders that no instance executes now, to a place with an id each. It returns those that have changed, and those
 // that instances may be executing by now that were not asked.
 func (s *Service) moveHeld(ctx context.Context, to form.Place, at []string, list []moving, moved map[string]uint64, say func(i int, id string, err error)) (changed, left []moving) {
 	if len(list) == 0 {
@@ -353,7 +353,7 @@ func (s *Service) moveHeld(ctx context.Context, to form.Place, at []string, list
 // dropAliases deletes ids that no caller was told of.
 func (s *Service) dropAliases(ctx context.Context, list []moving) {
 	for _, m := range list {
-		if err := s.opts.Keeper.DropAlias(ctx, m.id); err != nil {
+		if err := s.opts.Notes.DropAlias(ctx, m.id); err != nil {
 			s.failed(ctx, "delete an id that was not used", err)
 		}
 	}

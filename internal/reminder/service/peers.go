@@ -173,7 +173,7 @@ func (s *Service) holdAt(ctx context.Context, address, hold string, names []stri
 const releaseWithin = 3 * time.Second
 
 // releaseAll ends a hold at this instance and at those that have answered, and tells them which reminders were moved. One that has not
-// answered, and hears of the hold later, ends it by itself, as whoever asked is gone.
+// answered, and hears of the hold later, ends it by itself, as the caller is gone.
 func (s *Service) releaseAll(ctx context.Context, held []string, hold string, moved map[string]uint64) {
 	ctx, cancel := context.WithTimeout(ctx, releaseWithin)
 	defer cancel()

@@ -29,7 +29,7 @@ const (
 )
 
 // CreateReminder makes a reminder of a token of a bucket that is the caller's and this instance's.
-func (f *face) CreateReminder(ctx context.Context, r *reminderv1.CreateReminderRequest) (*reminderv1.CreateReminderResponse, error) {
+func (f *sidecarServer) CreateReminder(ctx context.Context, r *reminderv1.CreateReminderRequest) (*reminderv1.CreateReminderResponse, error) {
 	who, err := f.callers.of(ctx, r.Caller)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (f *face) CreateReminder(ctx context.Context, r *reminderv1.CreateReminderR
 	return &reminderv1.CreateReminderResponse{ReminderId: ids[0], NextExecutionTime: stamp(t.Due), TokenBucketId: bucket}, nil
 }
 
-// put writes the timer of a new reminder. Nothing is there of its name, which nobody had before.
+// put writes the timer of a new reminder. Its name is new, so nothing of that name exists.
 func (s *Service) put(ctx context.Context, name string, made form.Timer) (rouse.Timer, error) {
 	var results []timers.PutResult
 	var err error
@@ -158,7 +158,7 @@ func texts(ids []book.ID) []string {
 	return list
 }
 
-// connected says whether a sidecar is connected here.
+// connected reports whether a sidecar is connected here.
 func (s *Service) connected(who caller) bool {
 	for _, c := range s.opts.Calls.Clients() {
 		if c.App == who.app && c.Address == who.address {
@@ -177,7 +177,7 @@ func (s *Service) find(ctx context.Context, id string) (rouse.Timer, error) {
 	if !errors.Is(err, rouse.ErrNotFound) {
 		return t, err
 	}
-	name, err := s.opts.Keeper.Alias(ctx, id)
+	name, err := s.opts.Notes.Alias(ctx, id)
 	if err == nil && name != "" {
 		t, err = s.opts.Timers.Get(ctx, s.key(name))
 	} else if err == nil {
@@ -190,7 +190,7 @@ func (s *Service) find(ctx context.Context, id string) (rouse.Timer, error) {
 }
 
 // GetReminder reads a reminder.
-func (f *face) GetReminder(ctx context.Context, r *reminderv1.GetReminderRequest) (*reminderv1.GetReminderResponse, error) {
+func (f *sidecarServer) GetReminder(ctx context.Context, r *reminderv1.GetReminderRequest) (*reminderv1.GetReminderResponse, error) {
 	t, err := f.find(ctx, r.ReminderId)
 	if err != nil {
 		return nil, err
@@ -220,14 +220,14 @@ func (s *Service) row(id string) *book.Row {
 }
 
 // DeleteReminder ends a reminder.
-func (f *face) DeleteReminder(ctx context.Context, r *reminderv1.DeleteReminderRequest) (*reminderv1.DeleteReminderResponse, error) {
+func (f *sidecarServer) DeleteReminder(ctx context.Context, r *reminderv1.DeleteReminderRequest) (*reminderv1.DeleteReminderResponse, error) {
 	if _, err := book.ParseID(r.ReminderId); err != nil {
 		return nil, rouse.Refuse("reminder_id", r.ReminderId, "is no id of a reminder", err.Error())
 	}
 	name := r.ReminderId
 	d, err := f.opts.Timers.Delete(ctx, f.key(name), 0) // most were never moved
 	if errors.Is(err, rouse.ErrNotFound) {
-		if name, err = f.opts.Keeper.Alias(ctx, r.ReminderId); err == nil && name != "" {
+		if name, err = f.opts.Notes.Alias(ctx, r.ReminderId); err == nil && name != "" {
 			d, err = f.opts.Timers.Delete(ctx, f.key(name), 0)
 		} else if err == nil {
 			err = rouse.ErrNotFound

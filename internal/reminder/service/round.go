@@ -22,7 +22,7 @@ type round struct {
 	moved    time.Time                    // when instances came or went
 	handed   int                          // handovers since then
 	far      map[string]map[string]string // where sidecars are that are at other instances
-	troubled bool                         // the last round failed, and somebody was told
+	troubled bool                         // the last round failed, and that was logged
 }
 
 // Rounds.
@@ -77,7 +77,7 @@ func (s *Service) lookAround(ctx context.Context) error {
 	leads := s.opts.Leader()
 	var said []keep.Instance
 	if leads || len(living) > 1 {
-		if said, err = s.opts.Keeper.Instances(ctx); err != nil {
+		if said, err = s.opts.Notes.Instances(ctx); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,7 @@ func (s *Service) say(ctx context.Context) error {
 	if last.Address != "" && reflect.DeepEqual(i, last) && !(figures && time.Since(s.round.when) >= sayEvery) {
 		return nil
 	}
-	if err := s.opts.Keeper.Say(ctx, &i); err != nil {
+	if err := s.opts.Notes.Say(ctx, &i); err != nil {
 		return err
 	}
 	s.round.said, s.round.when = i, time.Now()
@@ -192,18 +192,18 @@ func (s *Service) measure() {
 	s.mu.Unlock()
 }
 
-// learn reads the table, if there is a new one, and tells of it; told says that there is something else to tell sidecars.
+// learn reads the table, if there is a new one, and tells of it; told reports that there is something else to tell sidecars.
 func (s *Service) learn(ctx context.Context, tell bool) error {
 	s.mu.Lock()
 	revision := s.read
 	s.mu.Unlock()
-	changed, err := s.opts.Keeper.Changed(ctx, revision)
+	changed, err := s.opts.Notes.Changed(ctx, revision)
 	if err != nil {
 		return err
 	}
 	table, _ := s.now()
 	if changed {
-		read, err := s.opts.Keeper.Book(ctx)
+		read, err := s.opts.Notes.Book(ctx)
 		if err != nil {
 			return err
 		}

@@ -1,14 +1,14 @@
 // Package service is the reminder service over an engine that it is given: sidecars register, connect, and make, read, delete and move
 // reminders; instances share the token buckets among themselves.
 //
-//	gRPC ─► face ─┬─ RegisterSidecar, ConnectSidecar, DescribeTable        (connect.go)
-//	              ├─ CreateReminder, GetReminder, DeleteReminder           (reminders.go) ─► Timers (the engine)
-//	              ├─ SubscribeReminder                                     (move.go)      ─► instances that may execute them (peers.go)
-//	              └─ HoldReminders, ReleaseReminders, TakeTokens           (instance.go)  ◄─ other instances
-//	Run ─► round: who is there ─► say who is connected ─► lead: make the table ─► read the table   (round.go, lead.go, collect.go)
+//	gRPC ─► sidecarServer ──┬─ RegisterSidecar, ConnectSidecar, DescribeTable  (connect.go)
+//	                        ├─ CreateReminder, GetReminder, DeleteReminder     (reminders.go) ─► Timers (the engine)
+//	                        └─ SubscribeReminder                               (move.go) ─► instances that may execute (peers.go)
+//	     ─► instanceServer ─── HoldReminders, ReleaseReminders, TakeTokens     (instance.go) ◄─ other instances
+//	Run  ─► round: instances and sidecars ─► lead: make the table ─► read the table  (round.go, lead.go, collect.go)
 //
-// What is true is in the store: timers, and the notes of package keep. The table is a hint, which says who deals with what; if instances
-// believe in different ones, reminders are executed by another sidecar of their app, and tokens are skipped.
+// The state is in the store: timers, and the notes of package keep. The table is a hint: while instances use different ones, reminders are
+// executed by another sidecar of their app, and tokens are skipped.
 package service
 
 import (
@@ -50,11 +50,11 @@ type Instance struct {
 	Leader  bool
 }
 
-// Options say what is served. Timers, Calls, Keeper and Address are required; zero fields have the defaults that their comments name.
+// Options say what is served. Timers, Calls, Notes and Address are required; zero fields have the defaults that their comments name.
 type Options struct {
 	Timers    Timers
 	Calls     *call.Sink // the one that the engine delivers to
-	Keeper    *keep.Keeper
+	Notes     *keep.Notes
 	Namespace string // of the reminders' timers; default "reminders"
 
 	Address string // where sidecars and other instances reach this one
@@ -64,7 +64,7 @@ type Options struct {
 	// Senders returns for each of some timers, as they were read from the store, the addresses of the instances that may be executing its reminder,
 	// or begin to within a time; none if no instance may. Nil: this one may always, and there are no others.
 	Senders func(ctx context.Context, timers []rouse.Timer, within time.Duration) ([][]string, error)
-	// Leader says whether this instance makes the table. Nil is yes.
+	// Leader reports whether this instance makes the table. Nil is yes.
 	Leader func() bool
 
 	Size      int           // tokens of a bucket; default 100,000
@@ -171,13 +171,13 @@ func (s *Service) Kick() {
 
 // Register adds the service to a gRPC server.
 func (s *Service) Register(r grpc.ServiceRegistrar) {
-	f := &face{Service: s}
+	f := &sidecarServer{Service: s}
 	reminderv1.RegisterReminderServiceServer(r, f)
-	reminderv1.RegisterInstanceServiceServer(r, instanceFace{Service: s})
+	reminderv1.RegisterInstanceServiceServer(r, instanceServer{Service: s})
 }
 
-// face is what sidecars call.
-type face struct {
+// sidecarServer is what sidecars call.
+type sidecarServer struct {
 	reminderv1.UnimplementedReminderServiceServer
 	*Service
 }

@@ -27,22 +27,22 @@ import (
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 )
 
-// house is a service over an engine of its own, with a client.
-type house struct {
+// fixture is a service over an engine of its own, with a client.
+type fixture struct {
 	reminderv1.ReminderServiceClient
 	service *Service
 	calls   *call.Sink
-	keeper  *keep.Keeper
+	notes   *keep.Notes
 	listen  *bufconn.Listener
 }
 
-func open(t *testing.T, edit func(*Options)) *house {
+func open(t *testing.T, edit func(*Options)) *fixture {
 	t.Helper()
 	store := mem.New()
-	h := &house{keeper: keep.New(store, "reminders", 1), listen: bufconn.Listen(1 << 16)}
+	h := &fixture{notes: keep.New(store, "reminders", 1), listen: bufconn.Listen(1 << 16)}
 	h.calls = call.New(call.Options{Heartbeat: 2 * time.Second, Changed: func() { h.service.Kick() }})
 	e := timers.New(store, claim.NewSole(1), h.calls, timers.Options{Compile: schedule.Compile})
-	o := Options{Timers: e, Calls: h.calls, Keeper: h.keeper, Address: "here", Poll: 20 * time.Millisecond, Linger: 200 * time.Millisecond}
+	o := Options{Timers: e, Calls: h.calls, Notes: h.notes, Address: "here", Poll: 20 * time.Millisecond, Linger: 200 * time.Millisecond}
 	edit(&o)
 	h.service = New(o)
 	server := grpc.NewServer(grpc.WaitForHandlers(true))
@@ -70,7 +70,7 @@ func open(t *testing.T, edit func(*Options)) *house {
 	return h
 }
 
-func (h *house) dial(t *testing.T) *grpc.ClientConn {
+func (h *fixture) dial(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return h.listen.DialContext(ctx) }))
@@ -90,7 +90,7 @@ type connected struct {
 }
 
 // connect connects a sidecar, and waits until it is told the table.
-func (h *house) connect(t *testing.T, app, address string) *connected {
+func (h *fixture) connect(t *testing.T, app, address string) *connected {
 	t.Helper()
 	c := &connected{caller: &reminderv1.Caller{AppId: app, Address: address}, came: map[string]int{}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -158,7 +158,7 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-func (h *house) make(t *testing.T, c *connected, r *reminderv1.Reminder) *reminderv1.CreateReminderResponse {
+func (h *fixture) make(t *testing.T, c *connected, r *reminderv1.Reminder) *reminderv1.CreateReminderResponse {
 	t.Helper()
 	res, err := h.CreateReminder(t.Context(), &reminderv1.CreateReminderRequest{Reminder: r, Caller: c.caller})
 	if err != nil {
@@ -268,7 +268,7 @@ func TestWhatNobodyNeedsIsCollected(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the alias is gone", func() bool {
-		name, err := h.keeper.Alias(t.Context(), res.ReminderId[0])
+		name, err := h.notes.Alias(t.Context(), res.ReminderId[0])
 		return err == nil && name == ""
 	})
 }

@@ -43,7 +43,7 @@ func (s *Service) mark(set map[string]bool, bucket string) {
 	}
 }
 
-// out says whether this instance has given all tokens of a bucket.
+// out reports whether this instance has given all tokens of a bucket.
 func (s *Service) out(bucket string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,13 +56,13 @@ func (s *Service) dispenser(row *book.Row) *keep.Dispenser {
 	defer s.mu.Unlock()
 	d := s.givers[row.ID]
 	if d == nil {
-		d = s.opts.Keeper.NewDispenser(row.Bucket, s.opts.chunk())
+		d = s.opts.Notes.NewDispenser(row.Bucket, s.opts.chunk())
 		s.givers[row.ID] = d
 	}
 	return d
 }
 
-// keepDispensers closes the dispensers of buckets that are not this instance's any more, and forgets what is over.
+// keepDispensers closes the dispensers of buckets that are not this instance's any more, and deletes what is over.
 func (s *Service) keepDispensers(ctx context.Context, t *book.Table) {
 	var gone []*keep.Dispenser
 	s.mu.Lock()
@@ -121,7 +121,7 @@ func (s *Service) giveBack(ctx context.Context) {
 	}
 }
 
-// pause waits, but not beyond the end of ctx, of which it says whether it has not ended, or a signal.
+// pause waits for d, a signal, or the end of ctx; it reports whether ctx goes on.
 func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -23,14 +23,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// house is a reminder service of several instances, each with a server of its own, that does what it is told: it keeps reminders, but
+// fakeService is a reminder service of several instances, each with a server of its own, that does what it is told: it keeps reminders, but
 // fires none by itself.
-type house struct {
+type fakeService struct {
 	t         *testing.T
 	heartbeat time.Duration
 
 	mu         sync.Mutex
-	inns       []*inn
+	inns       []*fakeInstance
 	generation uint64
 	rows       []*reminderv1.TokenBucketInstanceSync
 	unlisted   bool // instances are not named
@@ -39,16 +39,16 @@ type house struct {
 	changed    *sync.Cond
 }
 
-// inn is an instance.
-type inn struct {
+// fakeInstance is an instance.
+type fakeInstance struct {
 	reminderv1.UnimplementedReminderServiceServer
-	h       *house
+	h       *fakeService
 	address string
 	server  *grpc.Server
 	stage   *stage
 	serving sync.WaitGroup
 
-	// The house's mutex guards what follows.
+	// The fakeService's mutex guards what follows.
 	standing []*standing // streams
 	calls    []string    // what it was asked for, with the address of the caller or the id
 	refuse   func(method string) error
@@ -66,7 +66,7 @@ type standing struct {
 	cut     context.CancelCauseFunc
 	sending sync.Mutex
 
-	// The house's mutex guards what follows.
+	// The fakeService's mutex guards what follows.
 	answers []*reminderv1.ExecuteReminderResponse
 	eof     bool // the sidecar has ended it in order
 }
@@ -76,9 +76,9 @@ const (
 	vector = "drftghrq"
 )
 
-// open opens a house of n instances.
-func open(t *testing.T, n int) *house {
-	h := &house{t: t, heartbeat: 2 * time.Second, reminders: map[string]*reminderv1.Reminder{}, generation: 1}
+// open opens a fakeService of n instances.
+func open(t *testing.T, n int) *fakeService {
+	h := &fakeService{t: t, heartbeat: 2 * time.Second, reminders: map[string]*reminderv1.Reminder{}, generation: 1}
 	h.changed = sync.NewCond(&h.mu)
 	for range n {
 		h.build("127.0.0.1:0")
@@ -92,13 +92,13 @@ func open(t *testing.T, n int) *house {
 }
 
 // build adds an instance.
-func (h *house) build(address string) *inn {
+func (h *fakeService) build(address string) *fakeInstance {
 	h.t.Helper()
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	i := &inn{h: h, address: l.Addr().String(), server: grpc.NewServer()}
+	i := &fakeInstance{h: h, address: l.Addr().String(), server: grpc.NewServer()}
 	i.stage = &stage{i: i, at: map[string]string{}}
 	reminderv1.RegisterReminderServiceServer(i.server, i)
 	reminderv1.RegisterActorServiceServer(i.server, i.stage)
@@ -110,7 +110,7 @@ func (h *house) build(address string) *inn {
 }
 
 // stop kills an instance.
-func (i *inn) stop() {
+func (i *fakeInstance) stop() {
 	i.h.mu.Lock()
 	i.gone = true
 	if i.stuck != nil {
@@ -123,7 +123,7 @@ func (i *inn) stop() {
 }
 
 // row sets whose a bucket is, and tells everybody.
-func (h *house) row(bucket, sidecar, instance string) {
+func (h *fakeService) row(bucket, sidecar, instance string) {
 	h.mu.Lock()
 	r := &reminderv1.TokenBucketInstanceSync{TokenBucketId: bucket, Vector: vector, AppId: app, State: reminderv1.TokenBucketState_TOKEN_BUCKET_STATE_ACTIVE}
 	var n int32
@@ -137,7 +137,7 @@ func (h *house) row(bucket, sidecar, instance string) {
 }
 
 // publish tells all sidecars the table, as of a new generation.
-func (h *house) publish() {
+func (h *fakeService) publish() {
 	h.mu.Lock()
 	h.generation++
 	update := h.update()
@@ -154,7 +154,7 @@ func (h *house) publish() {
 }
 
 // update is the table. The mutex is held.
-func (h *house) update() *reminderv1.TokenBucketsUpdate {
+func (h *fakeService) update() *reminderv1.TokenBucketsUpdate {
 	u := &reminderv1.TokenBucketsUpdate{Generation: h.generation, InstanceSync: slices.Clone(h.rows)}
 	for _, i := range h.inns {
 		if !i.gone && !h.unlisted {
@@ -179,7 +179,7 @@ func (s *standing) send(m *reminderv1.ReminderServiceStream) {
 }
 
 // enter counts a call, and says how it fails, and whether that is after its effect.
-func (i *inn) enter(ctx context.Context, method, what string) (err error, after bool) {
+func (i *fakeInstance) enter(ctx context.Context, method, what string) (err error, after bool) {
 	i.h.mu.Lock()
 	i.calls = append(i.calls, method+" "+what)
 	refuse, stuck := i.refuse, i.stuck
@@ -199,7 +199,7 @@ func (i *inn) enter(ctx context.Context, method, what string) (err error, after 
 	return err, after
 }
 
-func (i *inn) RegisterSidecar(ctx context.Context, r *reminderv1.RegisterSidecarRequest) (*reminderv1.RegisterSidecarResponse, error) {
+func (i *fakeInstance) RegisterSidecar(ctx context.Context, r *reminderv1.RegisterSidecarRequest) (*reminderv1.RegisterSidecarResponse, error) {
 	if err, _ := i.enter(ctx, "Register", r.GetAddress()); err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (i *inn) RegisterSidecar(ctx context.Context, r *reminderv1.RegisterSidecar
 	return answer, nil
 }
 
-func (i *inn) ConnectSidecar(stream reminderv1.ReminderService_ConnectSidecarServer) error {
+func (i *fakeInstance) ConnectSidecar(stream reminderv1.ReminderService_ConnectSidecarServer) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return err
@@ -248,7 +248,7 @@ func (i *inn) ConnectSidecar(stream reminderv1.ReminderService_ConnectSidecarSer
 }
 
 // beat sends empty messages.
-func (i *inn) beat(ctx context.Context, s *standing) {
+func (i *fakeInstance) beat(ctx context.Context, s *standing) {
 	tick := time.NewTicker(i.h.heartbeat)
 	defer tick.Stop()
 	for {
@@ -266,7 +266,7 @@ func (i *inn) beat(ctx context.Context, s *standing) {
 	}
 }
 
-func (i *inn) listen(s *standing) error {
+func (i *fakeInstance) listen(s *standing) error {
 	for {
 		m, err := s.stream.Recv()
 		i.h.mu.Lock()
@@ -286,7 +286,7 @@ func (i *inn) listen(s *standing) error {
 	}
 }
 
-func (i *inn) CreateReminder(ctx context.Context, r *reminderv1.CreateReminderRequest) (*reminderv1.CreateReminderResponse, error) {
+func (i *fakeInstance) CreateReminder(ctx context.Context, r *reminderv1.CreateReminderRequest) (*reminderv1.CreateReminderResponse, error) {
 	err, after := i.enter(ctx, "Create", r.GetCaller().GetAddress())
 	if err != nil && !after {
 		return nil, err
@@ -305,7 +305,7 @@ func (i *inn) CreateReminder(ctx context.Context, r *reminderv1.CreateReminderRe
 	return nil, reasoned(codes.FailedPrecondition, "WRONG_INSTANCE", nil)
 }
 
-func (i *inn) GetReminder(ctx context.Context, r *reminderv1.GetReminderRequest) (*reminderv1.GetReminderResponse, error) {
+func (i *fakeInstance) GetReminder(ctx context.Context, r *reminderv1.GetReminderRequest) (*reminderv1.GetReminderResponse, error) {
 	if err, _ := i.enter(ctx, "Get", r.GetReminderId()); err != nil {
 		return nil, err
 	}
@@ -317,7 +317,7 @@ func (i *inn) GetReminder(ctx context.Context, r *reminderv1.GetReminderRequest)
 	return &reminderv1.GetReminderResponse{ReminderId: r.ReminderId, Reminder: i.h.reminders[r.ReminderId], AppId: app}, nil
 }
 
-func (i *inn) DeleteReminder(ctx context.Context, r *reminderv1.DeleteReminderRequest) (*reminderv1.DeleteReminderResponse, error) {
+func (i *fakeInstance) DeleteReminder(ctx context.Context, r *reminderv1.DeleteReminderRequest) (*reminderv1.DeleteReminderResponse, error) {
 	err, after := i.enter(ctx, "Delete", r.GetReminderId())
 	if err != nil && !after {
 		return nil, err
@@ -331,7 +331,7 @@ func (i *inn) DeleteReminder(ctx context.Context, r *reminderv1.DeleteReminderRe
 	return &reminderv1.DeleteReminderResponse{}, err
 }
 
-func (i *inn) SubscribeReminder(ctx context.Context, r *reminderv1.SubscribeReminderRequest) (*reminderv1.SubscribeReminderResponse, error) {
+func (i *fakeInstance) SubscribeReminder(ctx context.Context, r *reminderv1.SubscribeReminderRequest) (*reminderv1.SubscribeReminderResponse, error) {
 	if err, _ := i.enter(ctx, "Subscribe", r.GetCaller().GetAddress()); err != nil {
 		return nil, err
 	}
@@ -356,7 +356,7 @@ func reasoned(code codes.Code, reason string, metadata map[string]string) error 
 }
 
 // until waits until something is so. The mutex is held while it is asked.
-func (h *house) until(what string, is func() bool) {
+func (h *fakeService) until(what string, is func() bool) {
 	h.t.Helper()
 	late := time.AfterFunc(20*time.Second, func() {
 		h.mu.Lock()
@@ -376,7 +376,7 @@ func (h *house) until(what string, is func() bool) {
 }
 
 // stream waits for the one stream of an instance.
-func (i *inn) stream() (s *standing) {
+func (i *fakeInstance) stream() (s *standing) {
 	i.h.t.Helper()
 	i.h.until("there is one stream to "+i.address, func() bool {
 		if len(i.standing) == 1 {
@@ -388,7 +388,7 @@ func (i *inn) stream() (s *standing) {
 }
 
 // answered waits for n answers over a stream.
-func (h *house) answered(s *standing, n int) (list []*reminderv1.ExecuteReminderResponse) {
+func (h *fakeService) answered(s *standing, n int) (list []*reminderv1.ExecuteReminderResponse) {
 	h.t.Helper()
 	h.until(fmt.Sprintf("there are %d answers", n), func() bool {
 		list = slices.Clone(s.answers)
@@ -398,7 +398,7 @@ func (h *house) answered(s *standing, n int) (list []*reminderv1.ExecuteReminder
 }
 
 // called says what an instance was asked for by a method.
-func (i *inn) called(method string) (list []string) {
+func (i *fakeInstance) called(method string) (list []string) {
 	i.h.mu.Lock()
 	defer i.h.mu.Unlock()
 	for _, c := range i.calls {
@@ -418,8 +418,8 @@ func cutSpace(s string) (before, after string, ok bool) {
 	return s, "", false
 }
 
-// client returns a client of the house that is ready.
-func (h *house) client(target string, change func(*Options)) *Client {
+// client returns a client of the fakeService that is ready.
+func (h *fakeService) client(target string, change func(*Options)) *Client {
 	h.t.Helper()
 	c := h.opening(target, change)
 	ctx, cancel := context.WithTimeout(h.t.Context(), 20*time.Second)
@@ -431,7 +431,7 @@ func (h *house) client(target string, change func(*Options)) *Client {
 }
 
 // opening returns a client that is perhaps not ready.
-func (h *house) opening(target string, change func(*Options)) *Client {
+func (h *fakeService) opening(target string, change func(*Options)) *Client {
 	h.t.Helper()
 	o := Options{App: app, Address: "me", Handle: func(context.Context, Execution) error { return nil }}
 	if change != nil {
@@ -445,8 +445,8 @@ func (h *house) opening(target string, change func(*Options)) *Client {
 	return c
 }
 
-// sees waits until the client's table is of the house's generation, and streams stand to so many instances.
-func (h *house) sees(c *Client, streams int) {
+// sees waits until the client's table is of the fakeService's generation, and streams stand to so many instances.
+func (h *fakeService) sees(c *Client, streams int) {
 	h.t.Helper()
 	end := time.After(20 * time.Second)
 	for {
