@@ -1,0 +1,166 @@
+package rouse_test
+
+import (
+	"bufio"
+	"fmt"
+	"go/scanner"
+	"go/token"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// terms are words that hide what a reader looks for, each with what to write instead. A reader who searches for the standard term has
+// to find the place.
+var terms = map[string]string{
+	"says":       "returns, reports, means, contains",
+	"said":       "reported, given",
+	"nobody":     "no client, no node, nothing",
+	"somebody":   "a client, another node",
+	"whoever":    "the caller, a client that",
+	"beside":     "next to, in addition to",
+	"anew":       "again",
+	"meanwhile":  "in the meantime, during",
+	"unwell":     "unhealthy",
+	"goes by":    "uses",
+	"go by":      "use",
+	"forget":     "delete",
+	"forgets":    "deletes",
+	"forgotten":  "deleted",
+	"mend":       "repair, fix",
+	"mended":     "repaired, fixed",
+	"amiss":      "wrong",
+	"lest":       "so that … not",
+	"keeper":     "what it keeps",
+	"house":      "a harness: harness; the code: the code",
+	"world":      "a harness: harness; a simulation: simulation",
+	"face":       "server, handler",
+	"likewise":   "the same",
+	"wherefore":  "why",
+	"thereafter": "after that",
+}
+
+// vocabularyFile has how often each term is left in each folder: what is not listed is zero. It may only shrink.
+const vocabularyFile = "testdata/vocabulary.txt"
+
+// TestVocabulary holds the words of identifiers, comments, texts and pages: none of the terms above is used more often than before.
+// With ROUSE_UPDATE=1 it writes what is left.
+func TestVocabulary(t *testing.T) {
+	found := map[string]int{}
+	where := map[string]string{}
+	for _, file := range strings.Fields(output(t, "git", "ls-files", "*.go", "*.md", "*.proto", "*.sql", "*.lua")) {
+		if strings.HasSuffix(file, ".pb.go") || file == "vocabulary_test.go" {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // deleted, and not committed yet
+		}
+		words := string(text)
+		if strings.HasSuffix(file, ".go") {
+			words = wordsOf(text)
+		}
+		for i, line := range strings.Split(words, "\n") {
+			before := ""
+			for _, word := range strings.FieldsFunc(line, func(r rune) bool { return !unicode.IsLetter(r) && r != ';' }) {
+				word = strings.ToLower(word)
+				for _, term := range [...]string{word, before + " " + word} {
+					if terms[term] != "" {
+						key := folder(file) + " " + term
+						found[key]++
+						where[key] = fmt.Sprintf("%s:%d", file, i+1)
+					}
+				}
+				before = word
+			}
+		}
+	}
+	if os.Getenv("ROUSE_UPDATE") != "" {
+		var b strings.Builder
+		for _, key := range slices.Sorted(maps.Keys(found)) {
+			fmt.Fprintf(&b, "%d %s\n", found[key], key)
+		}
+		if err := os.WriteFile(vocabularyFile, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	left := leftOver(t)
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		_, term, _ := strings.Cut(key, " ")
+		if found[key] > left[key] {
+			t.Errorf("%s: %q is there %d times, %d are left over from before (the last: %s): write %s", key, term, found[key], left[key], where[key], terms[term])
+		}
+	}
+}
+
+// wordsOf returns the comments, identifiers and texts of a Go file, identifiers cut into words, in their lines.
+func wordsOf(text []byte) string {
+	files := token.NewFileSet()
+	file := files.AddFile("", files.Base(), len(text))
+	var s scanner.Scanner
+	s.Init(file, text, nil, scanner.ScanComments)
+	var b strings.Builder
+	line := 1
+	for {
+		pos, tok, lit := s.Scan()
+		if tok == token.EOF {
+			return b.String()
+		}
+		for ; line < file.Line(pos); line++ {
+			b.WriteByte('\n')
+		}
+		switch tok {
+		case token.IDENT:
+			for i, r := range lit {
+				if i > 0 && unicode.IsUpper(r) {
+					b.WriteByte(' ')
+				}
+				b.WriteRune(r)
+			}
+			b.WriteString(" ; ") // two identifiers are no sentence
+		case token.COMMENT, token.STRING:
+			b.WriteString(lit + " ; ")
+			line += strings.Count(lit, "\n")
+		}
+	}
+}
+
+// folder is what the terms of a file are counted with.
+func folder(file string) string {
+	parts := strings.Split(path.Dir(file), "/")
+	return strings.Join(parts[:min(len(parts), 2)], "/")
+}
+
+func leftOver(t *testing.T) map[string]int {
+	t.Helper()
+	f, err := os.Open(vocabularyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	left := map[string]int{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		count, key, _ := strings.Cut(lines.Text(), " ")
+		var n int
+		if _, err := fmt.Sscan(count, &n); err != nil {
+			t.Fatalf("%s: %q: %v", vocabularyFile, lines.Text(), err)
+		}
+		left[key] = n
+	}
+	return left
+}
+
+func output(t *testing.T, command string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(command, args...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
