@@ -16,7 +16,6 @@ require (
 	github.com/dapr/durabletask-go v0.12.2-0.20260720132056-79042da5fe61
 	github.com/jackc/pgx/v5 v5.9.2
 	go.etcd.io/etcd/api/v3 v3.5.21
-	go.etcd.io/etcd/server/v3 v3.5.21
 	google.golang.org/grpc v1.80.0
 )
 
@@ -402,6 +401,7 @@ require (
 	go.etcd.io/etcd/client/v3 v3.5.21 // indirect
 	go.etcd.io/etcd/pkg/v3 v3.5.21 // indirect
 	go.etcd.io/etcd/raft/v3 v3.5.21 // indirect
+	go.etcd.io/etcd/server/v3 v3.5.21 // indirect
 	go.mongodb.org/mongo-driver v1.17.7 // indirect
 	go.opencensus.io v0.24.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect

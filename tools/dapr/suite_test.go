@@ -34,7 +34,8 @@ var leftOut = map[string]string{
 	"scheduler/metrics/goroutines": "compares counts of goroutines of the stock scheduler",
 	"daprd/jobs/kubernetes":        "deploys with the operator",
 
-	"daprd/workflow/disk/": "fills the disk of the stock scheduler's etcd",
+	"daprd/workflow/purge/retention/kubernetes/": "deploys with the operator",
+	"daprd/workflow/disk/":                       "fills the disk of the stock scheduler's etcd",
 }
 
 // TestSuite runs the cases of Dapr's own integration tests that have to do with its scheduler, with rouse in its place. The variables by

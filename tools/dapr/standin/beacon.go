@@ -3,8 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,81 +14,88 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/grpc"
 )
 
-// beacon is an etcd that has what the tests look for in the stock scheduler's: a key for each member that leads, and one for each job.
+// beacon answers as the etcd of the stock scheduler does where the tests look into it: there is a key for each member that leads, and one for
+// each job. It has what rouse's API has when it is asked.
 type beacon struct {
-	*embed.Etcd
-	id string          // of this member
-	is map[string]bool // keys that are there
+	etcdserverpb.UnimplementedKVServer
+	id        string // of this member
+	addresses string // the file in which rouse's API is named when rouse is there
 }
 
-// light starts the etcd.
-func light(id, dir, port, peers string) (*beacon, error) {
-	c := embed.NewConfig()
-	c.Dir, c.LogLevel = dir, "error"
-	client, peer := url.URL{Scheme: "http", Host: "127.0.0.1:" + port}, url.URL{Scheme: "http", Host: "127.0.0.1:" + peers}
-	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
-	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
-	c.InitialCluster = c.InitialClusterFromName(c.Name)
-	e, err := embed.StartEtcd(c)
+// light serves the beacon until the server is stopped.
+func light(id, port, addresses string) (*grpc.Server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:"+port)
 	if err != nil {
-		return nil, fmt.Errorf("etcd: %w", err)
-	}
-	select {
-	case <-e.Server.ReadyNotify():
-	case <-time.After(20 * time.Second):
-		e.Close()
-		return nil, errors.New("etcd does not start")
-	}
-	// What an earlier run has left says nothing of this one.
-	_, err = e.Server.DeleteRange(context.Background(), &etcdserverpb.DeleteRangeRequest{Key: []byte("dapr/"), RangeEnd: []byte("dapr0")})
-	if err != nil {
-		e.Close()
 		return nil, err
 	}
-	return &beacon{e, id, map[string]bool{}}, nil
+	s := grpc.NewServer()
+	etcdserverpb.RegisterKVServer(s, &beacon{id: id, addresses: addresses})
+	go s.Serve(l) // ends with the process, or when it is stopped
+	return s, nil
 }
 
-// shine keeps the keys until ctx ends. They are those of the members that live, and of the jobs that are there, by rouse's API, which is at
-// the address that a file names when rouse is there.
-func (b *beacon) shine(ctx context.Context, addresses string) {
-	for ctx.Err() == nil {
-		if api := apiOf(addresses); api != "" {
-			if keys, err := b.keys(ctx, api); err == nil {
-				b.set(ctx, keys)
-			}
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
-		}
+// Range returns the keys in a range, without values.
+func (b *beacon) Range(ctx context.Context, r *etcdserverpb.RangeRequest) (*etcdserverpb.RangeResponse, error) {
+	out := &etcdserverpb.RangeResponse{Header: &etcdserverpb.ResponseHeader{Revision: 1}}
+	all, err := b.within(ctx, r.Key, r.RangeEnd)
+	if err != nil {
+		return nil, err
 	}
+	out.Count = int64(len(all))
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if out.More = r.Limit > 0 && int64(len(out.Kvs)) == r.Limit; out.More {
+			break
+		}
+		out.Kvs = append(out.Kvs, &mvccpb.KeyValue{Key: []byte(key), Value: []byte("rouse")})
+	}
+	return out, nil
 }
 
-func (b *beacon) set(ctx context.Context, keys map[string]bool) {
-	for key := range keys {
-		if b.is[key] {
-			continue
-		}
-		if _, err := b.Server.Put(ctx, &etcdserverpb.PutRequest{Key: []byte(key), Value: []byte("rouse")}); err == nil {
-			b.is[key] = true
-		}
+// DeleteRange deletes jobs by their keys.
+func (b *beacon) DeleteRange(ctx context.Context, r *etcdserverpb.DeleteRangeRequest) (*etcdserverpb.DeleteRangeResponse, error) {
+	all, err := b.within(ctx, r.Key, r.RangeEnd)
+	if err != nil {
+		return nil, err
 	}
-	for key := range b.is {
-		if keys[key] {
-			continue
+	out := &etcdserverpb.DeleteRangeResponse{Header: &etcdserverpb.ResponseHeader{Revision: 1}}
+	for _, path := range all {
+		if path == "" {
+			continue // of a member
 		}
-		if _, err := b.Server.DeleteRange(ctx, &etcdserverpb.DeleteRangeRequest{Key: []byte(key)}); err == nil {
-			delete(b.is, key)
+		if err := call(ctx, http.MethodDelete, "http://"+b.api()+path, nil); err != nil {
+			return nil, err
 		}
+		out.Deleted++
 	}
+	return out, nil
 }
 
-// apiOf returns the address of rouse's API, "" if it is not known yet.
-func apiOf(file string) string {
-	text, err := os.ReadFile(file)
+// within returns the keys in a range as etcd has ranges: of one key, to an end, or to the end of all.
+func (b *beacon) within(ctx context.Context, from, end []byte) (map[string]string, error) {
+	api := b.api()
+	if api == "" {
+		return nil, nil // rouse is not there yet, and has none
+	}
+	all, err := b.keys(ctx, api)
+	maps.DeleteFunc(all, func(key, _ string) bool {
+		switch string(end) {
+		case "":
+			return key != string(from)
+		case "\x00":
+			return key < string(from)
+		}
+		return key < string(from) || key >= string(end)
+	})
+	return all, err
+}
+
+// api returns the address of rouse's API, "" if it is not known yet.
+func (b *beacon) api() string {
+	text, err := os.ReadFile(b.addresses)
 	if err != nil {
 		return ""
 	}
@@ -99,35 +107,35 @@ func apiOf(file string) string {
 	return ""
 }
 
-// keys returns those of the members that live and of all jobs. A rouse that is alone on its store does not call itself by the member's id.
-func (b *beacon) keys(ctx context.Context, api string) (map[string]bool, error) {
-	all := map[string]bool{}
+// keys returns those of the members that live, and of all jobs with the paths of their timers. A rouse that is alone on its store does not call itself by the member's id.
+func (b *beacon) keys(ctx context.Context, api string) (map[string]string, error) {
+	all := map[string]string{}
 	var nodes struct {
 		Nodes []struct {
 			ID   string
 			Self bool
 		}
 	}
-	if err := get(ctx, "http://"+api+"/v1/nodes", &nodes); err != nil {
+	if err := call(ctx, http.MethodGet, "http://"+api+"/v1/nodes", &nodes); err != nil {
 		return nil, err
 	}
 	for _, n := range nodes.Nodes {
 		if n.Self {
 			n.ID = b.id
 		}
-		all["dapr/leadership/"+n.ID] = true
+		all["dapr/leadership/"+n.ID] = ""
 	}
 	for next := ""; ; {
 		var page struct {
 			Timers        []struct{ Namespace, Name string }
 			NextPageToken string `json:"next_page_token"`
 		}
-		if err := get(ctx, "http://"+api+"/v1/namespaces/-/timers?page_size=1000&page_token="+url.QueryEscape(next), &page); err != nil {
+		if err := call(ctx, http.MethodGet, "http://"+api+"/v1/namespaces/-/timers?page_size=1000&page_token="+url.QueryEscape(next), &page); err != nil {
 			return nil, err
 		}
 		for _, t := range page.Timers {
 			if key := keyOf(t.Namespace, t.Name); key != "" {
-				all[key] = true
+				all[key] = path(t.Namespace, t.Name)
 			}
 		}
 		if next = page.NextPageToken; next == "" {
@@ -151,10 +159,16 @@ func keyOf(namespace, name string) string {
 	return "dapr/jobs/" + strings.Join(slices.Insert(parts, 1, namespace), "||")
 }
 
-func get(ctx context.Context, url string, into any) error {
+// path returns that of a timer in rouse's API.
+func path(namespace, name string) string {
+	return "/v1/namespaces/" + url.PathEscape(namespace) + "/timers/" + strings.ReplaceAll(url.PathEscape(name), ":", "%3A")
+}
+
+// call asks rouse's API.
+func call(ctx context.Context, method, url string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	r, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return err
 	}
@@ -165,6 +179,9 @@ func get(ctx context.Context, url string, into any) error {
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", url, res.Status)
+	}
+	if into == nil {
+		return nil
 	}
 	return json.NewDecoder(res.Body).Decode(into)
 }

@@ -1,6 +1,6 @@
 // Command standin runs "rouse dapr-scheduler" where Dapr's own integration tests expect the stock scheduler. Those look into its etcd for
-// the members that lead and for the keys of jobs; so there is one next to it, on the port that they name, which has those keys (beacon.go) and is
-// used for nothing else.
+// the members that lead and for the keys of jobs; so there is something like one next to it, on the port that they name, which has
+// those keys (beacon.go).
 //
 // Those tests hand on no environment, so what it needs lies beside it: rouse, and, for schedulers that are members of one cluster and
 // share a store, the file standin.store with the URL of a PostgreSQL, in which each cluster gets a database.
@@ -22,7 +22,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -62,16 +61,11 @@ func run(args []string) (int, error) {
 	here := filepath.Dir(self)
 	addresses := data + "/addresses"
 	if port := flag(args, "etcd-client-port"); port != "" && flag(args, "etcd-embed") != "false" {
-		b, err := light(flag(args, "id"), data+"/beacon", port, ownPort(args))
+		b, err := light(flag(args, "id"), port, addresses)
 		if err != nil {
 			return 0, err
 		}
-		ctx, end := context.WithCancel(context.Background())
-		var shining sync.WaitGroup
-		defer b.Close()
-		defer shining.Wait()
-		defer end()
-		shining.Go(func() { b.shine(ctx, addresses) })
+		defer b.Stop()
 	}
 	_ = os.Remove(addresses) // of an earlier run
 	store := []string{"--data=" + data + "/rouse", "--listen=127.0.0.1:" + apiPort(), "--address-file=" + addresses}
@@ -139,14 +133,4 @@ func apiPort() string {
 			return port
 		}
 	}
-}
-
-// ownPort returns the port that this member has for the others.
-func ownPort(args []string) string {
-	for member := range strings.SplitSeq(flag(args, "etcd-initial-cluster"), ",") {
-		if id, address, _ := strings.Cut(member, "="); id == flag(args, "id") {
-			return address[strings.LastIndex(address, ":")+1:]
-		}
-	}
-	return ""
 }
