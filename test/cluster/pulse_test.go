@@ -183,12 +183,19 @@ func (p *pulses) rest() {
 	p.calm = p.latest()
 }
 
-// bounded fails the test if 99 of a hundred of what was measured are longer than promised, by more than at rest.
+// unloaded is how late timers are at most, at rest, on a machine that has no other work.
+const unloaded = 50 * time.Millisecond
+
+// bounded fails the test if 99 of a hundred of what was measured are longer than promised, by more than at rest. On a machine that has other
+// work the bound is four times as wide: what is broken takes longer still.
 func (p *pulses) bounded(what string, measured []time.Duration, promised time.Duration) {
 	p.T.Helper()
 	slices.Sort(measured)
 	p99, noise := part(measured, 99), slices.Max(p.calm).Round(time.Millisecond)
 	p.T.Logf("%s: %v, p99 of %d; late by %v at rest", what, p99, len(measured), noise)
+	if noise > unloaded {
+		promised *= 4
+	}
 	if p99 > promised+noise {
 		p.T.Errorf("%s: %v, p99; %v is promised, and timers are late by %v at rest", what, p99, promised, noise)
 	}

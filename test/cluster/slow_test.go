@@ -22,7 +22,7 @@ func TestSlowNodeGivesItsBucketsAway(t *testing.T) {
 			const lease = 6 * time.Second
 			y.proxied = true
 			y.flags = []string{"--lease", lease.String(), "--hold", "10s"}
-			y.judge = append(y.judge, func(c *history.Config) { c.MaxLate = 2 * lease }) // what is due before the others take over
+			y.judge = append(y.judge, func(c *history.Config) { c.MaxLate = 5 * lease }) // what is due before the others take over
 			s := y.set(t)
 			c := s.f.dial(1, 0)
 			has := map[string]int{}
