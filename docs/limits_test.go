@@ -5,6 +5,7 @@ import (
 	"go/constant"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,7 +64,8 @@ func constantIn(t *testing.T, file, name string) (int64, bool) {
 		return 0, false
 	}
 	values := map[string]ast.Expr{"time.Millisecond": number("1000000"), "time.Second": number("1000000000"), "time.Minute": number("60000000000"),
-		"time.Hour": number("3600000000000"), "rouse.MaxScheduleSteps": number("2000")}
+		"time.Hour": number("3600000000000"), "rouse.MaxScheduleSteps": number("2000"),
+		"MaxScheduleSteps": number("2000")}
 	ast.Inspect(f, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.ValueSpec); ok {
 			for i, id := range spec.Names {
@@ -110,4 +112,125 @@ func evaluated(e ast.Expr, values map[string]ast.Expr, depth int) constant.Value
 		}
 	}
 	return nil
+}
+
+// bounding is what constants are called that bound something.
+var bounding = regexp.MustCompile(`^(max|Max|longest|most)[A-Z]|(Limit|Size)$`)
+
+// notInTheTable are the bounding constants that limits.md leaves out, by why.
+var notInTheTable = map[string][]string{
+	"the longest pause between two tries of what goes on until it succeeds": {
+		"client/follow.go mostPause", "client/reminder/link.go mostPause", "client/reminder/try.go mostTry", "internal/claim/kubelease/kubelease.go maxPause",
+		"internal/pool/amqp/amqp.go longestWait", "internal/pool/driver/docker/keeper.go longestRetry", "internal/pool/groupcalls.go longestAsk",
+		"internal/pool/local/local.go maxPutOff", "internal/pool/local/queues.go longestLook", "internal/queue/amqp/link.go longestWait",
+		"internal/queue/jetstream/consume.go longestWait", "internal/queue/redisstream/consume.go longestWait", "sink/broker/amqp/link.go longestWait",
+		"sink/broker/nats/link.go longestWait", "sink/broker/redis/link.go longestWait"},
+	"a page, message or batch: what it does not hold is in the next one": {
+		"client/timers.go pageSize", "client/hand.go maxAnswers", "client/hand.go maxFailures", "internal/pool/driver/kubernetes/api.go pageSize",
+		"internal/pool/local/local.go maxBatch", "internal/queue/jetstream/consume.go maxFetch", "internal/queue/redisstream/publish.go maxCall",
+		"internal/queue/redisstream/publish.go maxCallBytes", "internal/queue/amqp/consume.go maxPrefetch", "internal/relay/look.go maxLook", "node/verbs.go pageSize",
+		"sink/stream/stream.go maxBytes", "sink/stream/stream.go maxFires", "store/front/source.go mostEntries", "store/redis/apply.go maxBytes",
+		"store/redis/apply.go maxChanges", "store/redis/apply.go maxNumbers", "store/redis/get.go maxKeys", "store/redis/record.go maxRecords",
+		"internal/claim/tick.go missedLimit"},
+	"tries of a write that another one came before; then it is reported": {"internal/engine/held.go maxEdits", "store/postgres/apply.go maxTries"},
+	"what is kept in memory to be quick, and found again when it is gone": {
+		"internal/engine/waits.go maxHindrances", "internal/pool/driver/docker/ends.go maxProved", "internal/pool/driver/kubernetes/kubernetes.go maxAsked",
+		"internal/reminder/actor/hosts.go maxMoves", "internal/wheel/advance.go maxScratch", "store/front/token.go maxTokens"},
+	"how much of a text or list is shown": {
+		"api/rouse/v1/errors.go maxDetails", "api/rouse/v1/errors.go maxMessage", "api/rouse/v1/errors.go maxViolations", "internal/dapr/job/job.go maxShown",
+		"internal/migrate/migrate.go mostDifferences", "internal/reminder/service/move.go maxUnmoved", "internal/reminder/service/round.go mostRates",
+		"schedule/words.go maxSaid", "sink/stream/settle.go maxFaults"},
+	"the answer of a peer that the operator has chosen, which is read in full or not at all": {
+		"internal/claim/kubelease/api.go maxAnswer", "internal/dapr/identity/sentry.go maxAnswer", "internal/pool/driver/kubernetes/api.go longestAnswer",
+		"internal/pool/driver/kubernetes/cache.go longestWatch", "internal/pool/handler.go longestCall"},
+	"a form of files, names or numbers that something else prescribes": {
+		"internal/backup/archive.go blockSize", "internal/pool/amqp/names.go longestName", "internal/pool/driver/docker/names.go longestKeyPart",
+		"internal/pool/driver/kubernetes/names.go longestName", "internal/pool/driver/systemd/names.go longestInstance",
+		"internal/pool/driver/systemd/names.go longestUnit", "internal/queue/check.go maxID", "internal/reminder/book/id.go maxPrefix",
+		"internal/wheel/slab.go chunkSize", "internal/witness/witness.go MaxMore", "internal/witness/witness.go headSize", "internal/witness/witness.go slotSize",
+		"schedule/zone.go maxShift", "sink/stream/settle.go maxContentType", "store/pebble/notes.go mostLogs", "store/pebble/raise.go mostRevision",
+		"store/postgres/part.go blockSize", "store/redis/blob.go headSize", "store/redis/chunk.go oddSize", "store/redis/chunk.go refusedSize",
+		"store/redis/get.go maxRaise", "store/sqlite/checksum.go pageSize", "store/sqlite/raise.go mostRevision", "store/sqlite/wal.go frameSize"},
+	"another limit by another name, or a default of a setting": {
+		"internal/dapr/job/policy.go mostRetries", "internal/queue/amqp/amqp.go deliveryLimit", "internal/reminder/book/book.go DefaultSize",
+		"internal/server/grpc.go maxMessage", "cause.go CauseOverlapLimit"},
+}
+
+// TestEveryLimitOfTheCodeIsInTheTable finds the constants whose names are those of limits: each is a row of limits.md, or has a reason not to
+// be one.
+func TestEveryLimitOfTheCodeIsInTheTable(t *testing.T) {
+	text, err := os.ReadFile("limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented, excused, found := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, row := range limitRow.FindAllStringSubmatch(string(text), -1) {
+		documented[row[2]+" "+row[3]] = true
+	}
+	for _, m := range regexp.MustCompile("`([a-z0-9_/]+\\.go)` `([A-Za-z0-9]+)`").FindAllStringSubmatch(string(text), -1) {
+		if name := m[1] + " " + m[2]; !documented[name] {
+			t.Errorf("limits.md names %s in a row that is not compared with it", name)
+		}
+	}
+	for _, names := range notInTheTable {
+		for _, name := range names {
+			excused[name] = true
+		}
+	}
+	for _, root := range []string{"api", "client", "internal", "node", "schedule", "sink", "store", "transact", "."} {
+		err := filepath.WalkDir(filepath.Join("..", root), func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && (strings.HasSuffix(path, "test") || d.Name() == "testdata" || root == "." && path != filepath.Join("..", root)):
+				return filepath.SkipDir
+			case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".pb.go"):
+				return nil
+			}
+			names, err := boundsIn(path)
+			for _, name := range names {
+				found[filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))+" "+name] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range found {
+		if documented[name] == excused[name] {
+			t.Errorf("%s bounds something: give it either a row of limits.md, with what happens at it, or a reason in this test", name)
+		}
+	}
+	for name := range excused {
+		if !found[name] {
+			t.Errorf("%s has a reason not to be in limits.md, and is not there", name)
+		}
+	}
+}
+
+// boundsIn returns the constants of a package whose names are those of limits, in a file.
+func boundsIn(path string) (names []string, err error) {
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, decl := range f.Decls {
+		g, ok := decl.(*ast.GenDecl)
+		if !ok || g.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range g.Specs {
+			v := spec.(*ast.ValueSpec)
+			for i, id := range v.Names {
+				if !bounding.MatchString(id.Name) || i >= len(v.Values) {
+					continue
+				}
+				if lit, is := v.Values[i].(*ast.BasicLit); !is || lit.Kind != token.STRING {
+					names = append(names, id.Name)
+				}
+			}
+		}
+	}
+	return names, nil
 }

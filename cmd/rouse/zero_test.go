@@ -1,0 +1,44 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestWhatZeroMeans sets each number and duration to 0: those that take it are in the table of configuration.md that says what it means,
+// and no others are.
+func TestWhatZeroMeans(t *testing.T) {
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| 0 of | means |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	count := 0
+	for i := range (&Config{}).settings() {
+		var c Config
+		for _, s := range c.settings() {
+			if err := s.parse(s.def); s.def != "" && err != nil {
+				t.Fatal(s.name, err)
+			}
+		}
+		c.DaprListen, c.Reminders = "127.0.0.1:0", true // their settings are looked at then
+		s := c.settings()[i]
+		if k := s.kind(); k != "a whole number" && k != "a number" && !strings.HasPrefix(k, "a duration") && !strings.HasPrefix(k, "a size") {
+			continue
+		}
+		count++
+		before := len(c.validate())
+		if err := s.parse("0"); err != nil {
+			t.Fatal(s.name, err)
+		}
+		taken, documented := len(c.validate()) <= before, strings.Contains(table, "`"+s.name+"`")
+		if taken != documented {
+			t.Errorf("%s: 0 is taken: %v, and in the table: %v", s.name, taken, documented)
+		}
+	}
+	if count < 20 {
+		t.Errorf("%d settings are numbers", count)
+	}
+}
