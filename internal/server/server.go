@@ -101,13 +101,16 @@ func (o Options) withDefaults() Options {
 		o.RequestMemory = 256 << 20
 	}
 	if o.MaxInFlight == 0 {
-		o.MaxInFlight = 16_384
+		o.MaxInFlight = maxWrites
 	}
 	if o.Grace == 0 {
 		o.Grace = 10 * time.Second
 	}
 	return o
 }
+
+// maxWrites bounds the timers that are being written at a time, by weight.
+const maxWrites = 16_384
 
 // Limits of time and size of the HTTP/1 servers.
 const (

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/test/harness"
 )
 
 // costlyRatio is how many times the CPU time of the largest honest call, a batch of 5,000 timers, a hostile one may take.
@@ -22,13 +23,13 @@ const costlyRatio = 25
 // TestHostileCallsTakeNoMoreCPUThanHonestOnes compares the CPU time that a real server takes for calls made to be expensive with that for the
 // largest call that is meant to be made. CPU time hardly depends on what else the machine does.
 func TestHostileCallsTakeNoMoreCPUThanHonestOnes(t *testing.T) {
-	data := tempDir(t)
+	data := harness.TempDir(t)
 	s := newServer(t, data, "pebble:"+data+"/pebble", "--grace", "1s")
-	s.start()
-	c := s.dial(patience)
+	s.Start()
+	c := s.Dial(harness.Patience)
 	post := func(path string, body []byte) {
 		t.Helper()
-		answer, err := http.Post("http://"+s.address()+"/v1/namespaces/bad/"+path, "application/json", bytes.NewReader(body))
+		answer, err := http.Post("http://"+s.Address()+"/v1/namespaces/bad/"+path, "application/json", bytes.NewReader(body))
 		if err != nil {
 			return // the server may close the connection of a body that is too long
 		}
@@ -130,7 +131,7 @@ func manyLabels(size int) string {
 // cpuTime returns how much CPU time the server has taken so far.
 func cpuTime(t *testing.T, s *server) time.Duration {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}

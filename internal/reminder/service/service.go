@@ -110,7 +110,7 @@ func (o Options) withDefaults() Options {
 		o.Hot = o.Capacity / 2
 	}
 	if o.MostMoved == 0 {
-		o.MostMoved = 1000
+		o.MostMoved = mostMoved
 	}
 	if o.Leader == nil {
 		o.Leader = func() bool { return true }
@@ -120,6 +120,9 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// mostMoved bounds the ids in one SubscribeReminder, unless Options do.
+const mostMoved = 1000
 
 // chunk is how many tokens are reserved at a time.
 func (o *Options) chunk() int32 { return int32(max(1, min(1000, o.Size/20))) }
