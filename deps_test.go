@@ -106,6 +106,41 @@ func TestImportsRunOneWay(t *testing.T) {
 	}
 }
 
+// longestChain bounds how many packages import each other in a row below cmd, the root not counted: who follows a call goes through no more.
+const longestChain = 6
+
+func TestImportsAreNotDeep(t *testing.T) {
+	imports := map[string][]string{}
+	for line := range strings.Lines(output(t, "go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...")) {
+		names := strings.Fields(line)
+		for _, name := range names[1:] {
+			if strings.HasPrefix(name, module+"/") {
+				imports[names[0]] = append(imports[names[0]], name)
+			}
+		}
+	}
+	deepest := map[string][]string{}
+	var chain func(pkg string) []string
+	chain = func(pkg string) []string {
+		if known, ok := deepest[pkg]; ok {
+			return known
+		}
+		var longest []string
+		for _, imp := range imports[pkg] {
+			if c := chain(imp); len(c) > len(longest) {
+				longest = c
+			}
+		}
+		deepest[pkg] = append([]string{inModule(pkg)}, longest...)
+		return deepest[pkg]
+	}
+	for pkg := range imports {
+		if c := chain(pkg); !strings.HasPrefix(c[0], "cmd/") && len(c) > longestChain {
+			t.Errorf("%d packages in a row: %s", len(c), strings.Join(c, " imports "))
+		}
+	}
+}
+
 func inModule(path string) string {
 	if path == module {
 		return "."
