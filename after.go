@@ -156,6 +156,19 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	return step
 }
 
+// RetryDue returns when the attempt after the last one that failed is due by the retry policy, unless its receiver named another time. It is
+// false if no attempt of what the timer is at has failed, or the next one has been made.
+func (t *Timer) RetryDue() (Instant, bool) {
+	occ, ok := t.Current()
+	n := len(t.Failures)
+	if !ok || n == 0 || n != min(int(t.Attempts), MaxFailures) || t.Failures[n-1].Sent == 0 {
+		return 0, false
+	}
+	occ.Attempt = t.Attempts
+	ended := t.Failures[n-1].Sent.Add(t.Failures[n-1].Took)
+	return ended.Add(t.Spec.Retry.Effective().Backoff(t.Attempts, t.jitterSeed(occ))), true
+}
+
 // noteFailure keeps what is known of a failed attempt, for the record of its occurrence.
 func (t *Timer) noteFailure(o Outcome, sent, now Instant) {
 	f := Attempt{Sent: sent, Code: o.Code, Detail: Shorten(detail(o), MaxFailureDetail)}

@@ -95,7 +95,8 @@ type Window struct {
 	Buckets []uint32      // rows of these buckets only, ascending
 	After   Position      // rows strictly after this position only; the zero Position is before all rows
 	Ahead   time.Duration // rows visible until the store's now plus Ahead, inclusive
-	Hold    time.Duration // 0 reads only; otherwise the rows' visible times become now plus Hold, with new revisions
+	Hold    time.Duration // 0 reads only; otherwise the rows' visible times become now plus Hold, with new revisions,
+	Until   Instant       // or this, if it is still to come: a time by which others can tell whose hold it is
 	Limit   int           // at most so many rows; at least 1
 	Bytes   int           // stop after the row that brings the sum of the bodies to so many bytes; 0 is no limit
 
@@ -106,6 +107,14 @@ type Window struct {
 
 	// Namespaces, if there are any, leaves out the rows of others.
 	Namespaces []string
+}
+
+// HoldEnd returns until when a claim at now holds its rows.
+func (w *Window) HoldEnd(now Instant) Instant {
+	if w.Until > now {
+		return w.Until
+	}
+	return now.Add(w.Hold)
 }
 
 // Batch is what a claim returns.

@@ -36,6 +36,7 @@ func (n *Node) inherit(ctx context.Context, dead claim.Node) {
 		return
 	}
 	me, count := 0, 0
+	var alike []string // nodes that live, whose holds look like those of the dead one: only such a node can tell them from its own
 	for i := range nodes {
 		if nodes[i].Owner == dead.Owner {
 			continue
@@ -45,10 +46,13 @@ func (n *Node) inherit(ctx context.Context, dead claim.Node) {
 		}
 		count++
 		if grainOf(&nodes[i]) == grain {
-			return // its holds look like those of one that lives: they end by themselves
+			alike = append(alike, nodes[i].ID)
 		}
 	}
 	if !slices.ContainsFunc(nodes, func(o claim.Node) bool { return o.ID == n.cfg.Node }) {
+		return
+	}
+	if len(alike) > 0 && !slices.Equal(alike, []string{n.cfg.Node}) {
 		return
 	}
 	if err := n.timers.Inherit(ctx, grain, func(b uint32) bool { return int(b)%count == me }); err != nil && ctx.Err() == nil {

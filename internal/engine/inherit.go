@@ -28,16 +28,26 @@ func grainOf(at rouse.Instant) int { return int(at%holdGrain)/(maxEdits+1) + 1 }
 
 // Inherit ends the holds that a dead node has written, by the grain that it had, of rows in the buckets that this node owns, or, where nodes
 // own none, in those that among tells are its part of the dead node's: they are fired now instead of when the holds end. Holds are told from
-// other times by what their rows say is due, so that nothing is written for them while their node lives. Those of claims, and of attempts
-// that are to be repeated, end by themselves.
+// other times by what their rows say is due, so that nothing is written for them while their node lives. Those of retries at times that
+// receivers asked for end by themselves.
+//
+// Of a node that had this one's own grain, only this one can tell the holds from those of its own, which it has in memory: it ends them in all
+// buckets.
 //
 // If the node lives after all, it finds the revisions changed.
 func (e *Engine) Inherit(ctx context.Context, grain int, among func(bucket uint32) bool) error {
-	if e.others == nil || grain == 0 || grain == e.grainNumber() {
+	if e.others == nil || grain == 0 {
 		return nil
 	}
 	if err := e.Ready(ctx); err != nil {
 		return err
+	}
+	if grain == e.grainNumber() {
+		all := make([]uint32, e.opts.Buckets)
+		for b := range all {
+			all[b] = uint32(b)
+		}
+		return e.uncoverAll(ctx, grain, all)
 	}
 	now := time.Now()
 	e.mu.Lock()
@@ -93,7 +103,7 @@ func (e *Engine) uncoverAll(ctx context.Context, grain int, buckets []uint32) er
 		}
 		var items []*Write
 		for i := range batch.Rows {
-			if row := &batch.Rows[i]; grainOf(row.Visible) == grain && e.uncover(row, span) {
+			if row := &batch.Rows[i]; grainOf(row.Visible) == grain && !e.holds(row) && e.uncover(row, span) {
 				items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: row}})
 			}
 		}
@@ -109,6 +119,14 @@ func (e *Engine) uncoverAll(ctx context.Context, grain int, buckets []uint32) er
 	}
 }
 
+// holds says whether this node has a row in memory under a hold.
+func (e *Engine) holds(row *rouse.Row) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	en := e.window.entries[row.Key]
+	return en != nil && !en.held.IsZero()
+}
+
 // grainNumber returns this node's grain as Options has it.
 func (e *Engine) grainNumber() int { return int(e.grain)/(maxEdits+1) + 1 }
 
@@ -118,20 +136,34 @@ func (e *Engine) uncover(row *rouse.Row, span time.Duration) bool {
 		return false
 	}
 	t, err := e.opts.Read(row)
-	if err != nil || t.Paused || t.Attempts != 0 || t.Token != 0 {
+	if err != nil || t.Paused || t.Token != 0 {
 		return false
 	}
 	occ, ok := t.Current()
 	if !ok {
 		return false
 	}
-	is := t.SentAt(occ.Due)
-	if occ.Manual {
+	is, most := t.SentAt(occ.Due), rouse.Never
+	switch {
+	case t.Attempts != 0: // a retry that its receiver put off lies elsewhere
+		if is, ok = t.RetryDue(); !ok {
+			return false
+		}
+		most = is.Add(span) + holdGrain + maxEdits
+	case occ.Manual:
 		is = occ.Due
 	}
-	if row.Visible < is.Add(span) {
+	if row.Visible < is.Add(span-e.ahead()) || row.Visible > most {
 		return false
 	}
 	row.Visible = is
 	return true
+}
+
+// ahead is how long before its time a row may have been claimed: that much earlier its hold ends.
+func (e *Engine) ahead() time.Duration {
+	if span := e.grant.Load().span; span != 0 {
+		return e.claimAhead(span)
+	}
+	return 0
 }

@@ -224,8 +224,9 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 		return e.opts.Poll, nil
 	}
 	asked := time.Now() // a hold is trusted from when it was asked for, not from when the answer came
-	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, Ahead: e.claimAhead(grant.Hold), Hold: grant.Hold,
-		Limit: min(limit, e.opts.ClaimBatch), Bytes: pageBytes, Namespaces: e.opts.Namespaces})
+	win := rouse.Window{Buckets: grant.Buckets, Ahead: e.claimAhead(grant.Hold), Hold: grant.Hold, Until: e.ownEnd(e.clock.latest().Add(grant.Hold)),
+		Limit: min(limit, e.opts.ClaimBatch), Bytes: pageBytes, Namespaces: e.opts.Namespaces}
+	batch, err := e.store.Claim(ctx, win)
 	if err != nil {
 		return 0, err
 	}
@@ -243,7 +244,7 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 			e.take(row, held, now) // what does not fit comes back when its hold has ended
 		}
 		if en := e.window.entries[row.Key]; en != nil {
-			en.hidden = batch.Now.Add(grant.Hold)
+			en.hidden = win.HoldEnd(batch.Now)
 			en.lookedAt(asked, batch.Now)
 		}
 	}

@@ -72,7 +72,7 @@ func (s *Store) claimAll(ctx context.Context, v view, w rouse.Window) (rouse.Bat
 	}
 	s.heard(v, began, &b)
 	if w.Hold > 0 {
-		s.tell(ctx, began, held(&b, w.Hold))
+		s.tell(ctx, began, held(&b, &w))
 	}
 	return b, nil
 }
@@ -100,11 +100,11 @@ func (s *Store) latest(ctx context.Context) (rouse.Instant, error) {
 }
 
 // held is where the rows of a hold are.
-func held(b *rouse.Batch, hold time.Duration) []postgres.Entry {
+func held(b *rouse.Batch, w *rouse.Window) []postgres.Entry {
 	entries := make([]postgres.Entry, len(b.Rows))
 	for i := range b.Rows {
 		r := &b.Rows[i]
-		entries[i] = postgres.Entry{Key: r.Key, Bucket: r.Bucket, Visible: b.Now.Add(hold), Revision: r.Revision}
+		entries[i] = postgres.Entry{Key: r.Key, Bucket: r.Bucket, Visible: w.HoldEnd(b.Now), Revision: r.Revision}
 	}
 	return entries
 }
@@ -295,7 +295,7 @@ func (c *claim) take(ctx context.Context, entries []entry, first bool) (done boo
 		c.size += len(b.Rows[i].Body)
 	}
 	c.b.Rows = append(c.b.Rows, b.Rows...)
-	told := held(&b, w.Hold)
+	told := held(&b, &w)
 	known := make(map[rouse.Key]bool, len(told)+len(elsewhere))
 	for i := range told {
 		known[told[i].Key] = true

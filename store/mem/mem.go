@@ -149,7 +149,7 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 			s.revision++
 			r.Revision = s.revision
 			held := r
-			held.Visible = b.Now.Add(w.Hold)
+			held.Visible = w.HoldEnd(b.Now)
 			s.rows[r.Key] = held
 		}
 		b.Rows = append(b.Rows, r)

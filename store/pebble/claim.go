@@ -25,7 +25,7 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 		if b, err = s.read(w); err != nil {
 			return err
 		}
-		until := b.Now.Add(w.Hold)
+		until := w.HoldEnd(b.Now)
 		for i := range b.Rows {
 			tx.hold(&b.Rows[i], until)
 		}

@@ -36,7 +36,7 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 		c.array(list)
 	}
 	if w.Hold > 0 {
-		c.int8(millis(w.Hold))
+		c.int8(millis(w.Hold)).int8(int64(w.Until))
 	}
 	var b rouse.Batch
 	first, size := true, 0

@@ -62,8 +62,8 @@ func (s *Store) HoldRows(ctx context.Context, entries []Entry, w rouse.Window) (
 		revisions.int8(int64(entries[i].Revision))
 	}
 	namespaces, names, fires := keyArrays(keys)
-	c := newCall(`SELECT * FROM ` + s.sql.schema + `.index_hold($1, $2, $3, $4, $5, $6, $7)`).array(namespaces).array(names).array(fires).array(revisions).
-		int8(millis(w.Ahead)).int8(int64(w.Bytes)).int8(millis(w.Hold))
+	c := newCall(s.sql.index).array(namespaces).array(names).array(fires).array(revisions).
+		int8(millis(w.Ahead)).int8(int64(w.Bytes)).int8(millis(w.Hold)).int8(int64(w.Until))
 	err = s.clocked(ctx, c, &b, func(row [][]byte) error {
 		if len(row) > columnCount && row[6] == nil {
 			e, err := scanEntry(row)

@@ -13,6 +13,7 @@ type texts struct {
 	now, fetch, revisions, raise   string
 	plain, full, claim, hold       string
 	alone, writer                  string
+	index                          string
 	lock, unlock                   string
 	trimHour, trimTimer, hours     string
 }
@@ -39,13 +40,19 @@ func newTexts(o *Options) texts {
 		writer:    q(`SELECT nextval('{schema}.writers')`),
 		alone:     q(`SELECT {schema}.alone()`),
 		claim:     q(`SELECT * FROM {schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`),
-		hold:      q(`SELECT * FROM {schema}.claim_hold($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`),
+		hold:      q(`SELECT * FROM {schema}.claim_hold($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, ` + heldFor(15) + `)`),
+		index:     q(`SELECT * FROM {schema}.index_hold($1, $2, $3, $4, $5, $6, ` + heldFor(7) + `)`),
 		lock:      q(`SELECT * FROM {schema}.lock($1, $2, $3, $4, $5)`),
 		unlock:    q(`SELECT {schema}.unlock($1, $2)`),
 		trimHour:  q(`SELECT {schema}.trim_hour($1, $2)`),
 		trimTimer: q(`SELECT {schema}.trim_timer($1, $2, $3, $4)`),
 		hours:     q(`SELECT hour, sum(records)::bigint FROM {schema}.hours GROUP BY hour ORDER BY hour DESC`),
 	}
+}
+
+// heldFor returns for how long rows are held, by the parameter n, or until the time that is the parameter after it, if that is to come.
+func heldFor(n int) string {
+	return fmt.Sprintf(`COALESCE(NULLIF(GREATEST($%d - {schema}.now_ms(), 0), 0), $%d)`, n+1, n)
 }
 
 // quote returns a name as SQL writes it.

@@ -309,11 +309,11 @@ func (c *claim) heard(answers [][]any) error {
 
 // args are the arguments of the scripts that look at a window.
 func (c *claim) args(w *rouse.Window, sources []*source, hold bool) []any {
-	held := int64(0)
+	held, until := int64(0), int64(0)
 	if hold {
-		held = int64(rouse.Instant(0).Add(w.Hold))
+		held, until = int64(rouse.Instant(0).Add(w.Hold)), int64(w.Until)
 	}
-	args := []any{c.now, int64(rouse.Instant(0).Add(w.Ahead)), held, w.Limit, w.Bytes, binary.BigEndian.AppendUint64(nil, w.Since), c.several(), len(sources)}
+	args := []any{c.now, int64(rouse.Instant(0).Add(w.Ahead)), held, w.Limit, w.Bytes, binary.BigEndian.AppendUint64(nil, w.Since), c.several(), until, len(sources)}
 	for _, src := range sources {
 		args = append(args, src.bucket, src.score, src.member, src.want)
 	}

@@ -1,15 +1,16 @@
 -- What claims begin with. ARGV: now in ms (empty: the server's), ahead and hold in ms (0: none), the greatest number of rows and of bytes of
--- their bodies (0: no bound), since as 8 bytes, 1 if there are several shards, the number of buckets, of each its number, the score and the
+-- their bodies (0: no bound), since as 8 bytes, 1 if there are several shards, when holds end if that is to come (0: none), the number of buckets, of each its number, the score and the
 -- key that its rows come after (empty score: from the start) and how many rows of it are wanted, the number of namespaces, and these.
 local last, us, ms = counter()
 local now = ARGV[1] == '' and ms or tonumber(ARGV[1])
 local ahead, hold, limit, bytes = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local since, several = ARGV[6], ARGV[7] == '1'
+local held_till = tonumber(ARGV[8])
 local till = string.format('%.0f', min(now + ahead, exact))
 
 local buckets = {}
-local at = 9
-for i = 1, tonumber(ARGV[8]) do
+local at = 10
+for i = 1, tonumber(ARGV[9]) do
   buckets[i] = {key = base .. 'due:' .. ARGV[at], score = ARGV[at + 1], member = ARGV[at + 2], want = tonumber(ARGV[at + 3])}
   at = at + 4
 end

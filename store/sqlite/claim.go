@@ -30,7 +30,7 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 		if b, err = readWindow(tx.ctx, tx.conn, tx.window, w, s.now()); err != nil {
 			return err
 		}
-		until := b.Now.Add(w.Hold)
+		until := w.HoldEnd(b.Now)
 		for i := range b.Rows {
 			if err := tx.hold(&b.Rows[i], until); err != nil {
 				return err
