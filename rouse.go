@@ -96,7 +96,7 @@ type Window struct {
 	After   Position      // rows strictly after this position only; the zero Position is before all rows
 	Ahead   time.Duration // rows visible until the store's now plus Ahead, inclusive
 	Hold    time.Duration // 0 reads only; otherwise the rows' visible times become now plus Hold, with new revisions,
-	Until   Instant       // or this, if it is still to come: a time by which others can tell whose hold it is
+	Until   Instant       // or this, if more than half of Hold is left till then: a time by which others can tell whose hold it is
 	Limit   int           // at most so many rows; at least 1
 	Bytes   int           // stop after the row that brings the sum of the bodies to so many bytes; 0 is no limit
 
@@ -111,7 +111,7 @@ type Window struct {
 
 // HoldEnd returns until when a claim at now holds its rows.
 func (w *Window) HoldEnd(now Instant) Instant {
-	if w.Until > now {
+	if w.Until > now.Add(w.Hold/2) { // a claim that was made late holds no row until before it is due
 		return w.Until
 	}
 	return now.Add(w.Hold)

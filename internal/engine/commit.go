@@ -27,6 +27,7 @@ type Write struct {
 	aside   bool          // set by flush: a fence of a row that this node is not to keep
 	late    bool          // set by committed: what it fences may have come due before it was written
 
+	how origin // where its row comes from, if it was not in memory
 	// Set by flush: before it was written, by both clocks.
 	asked time.Time
 	began rouse.Instant
@@ -220,7 +221,7 @@ func (e *Engine) absorb(w *Write, r rouse.Result, now rouse.Instant) {
 			en.logged = en.logged || ends(c, en)
 			w.InFlight = e.changeEntry(en, c.To, w.held, now)
 		case c.To != nil:
-			e.takeKnown(c.To, e.knownSoon(w, revision, now), w.held, fromClient, now)
+			e.takeKnown(c.To, e.knownSoon(w, revision, now), w.held, w.how, now)
 		}
 	}
 	if en := e.window.entries[c.Key]; en != nil {

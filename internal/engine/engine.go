@@ -226,7 +226,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	e.presence, _ = direct.(rouse.Presence)
 	e.grant.Store(&grant{})
 	e.grain = rouse.Instant(cmp.Or(o.Grain, NewGrain(nil))-1) * (maxEdits + 1)
-	e.swept.leaving, e.swept.kept = map[uint32]time.Time{}, map[uint32]bool{}
+	e.swept.leaving, e.swept.kept, e.swept.gained = map[uint32]time.Time{}, map[uint32]bool{}, map[uint32]rouse.Instant{}
 	if o.Shared {
 		e.others = direct.(rouse.Shared)
 		e.looks = batch.New(batch.Options{MaxItems: o.MaxCommit, MaxBytes: 8 << 20, Queue: o.Queue},

@@ -51,6 +51,13 @@ func (e *Engine) granted(g rouse.Grant) (gained []uint32) {
 		return nil
 	}
 	e.serves.Store(len(g.Buckets) > 0) // else others fire what this node writes
+	now := e.Now()
+	maps.DeleteFunc(e.swept.gained, func(b uint32, _ rouse.Instant) bool { return !is.has(b) })
+	for _, b := range g.Buckets {
+		if _, had := e.swept.gained[b]; !had {
+			e.swept.gained[b] = now
+		}
+	}
 	lost := false
 	for _, b := range was.buckets {
 		if was.span == 0 && !is.owns(b) { // also one that could not be read

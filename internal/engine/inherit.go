@@ -104,7 +104,7 @@ func (e *Engine) uncoverAll(ctx context.Context, grain int, buckets []uint32) er
 		var items []*Write
 		for i := range batch.Rows {
 			if row := &batch.Rows[i]; grainOf(row.Visible) == grain && !e.holds(row) && e.uncover(row, span) {
-				items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: row}})
+				items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: row}, how: fromDead})
 			}
 		}
 		if len(items) > 0 {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -93,4 +94,32 @@ func failed(t *rouse.Timer, attempts uint32) {
 	for range attempts {
 		t.Failures = append(t.Failures, rouse.Attempt{Sent: t.Due})
 	}
+}
+
+// TestWhatADeadNodeHeldIsLateBecauseOfItsDeath: what was missed until its hold was ended has that cause, and not one of a client's write.
+func TestWhatADeadNodeHeldIsLateBecauseOfItsDeath(t *testing.T) {
+	const span = 8 * time.Second
+	bubble(t, func(t *testing.T) {
+		store, sink := mem.New(), &recorder{}
+		b := join(t, store, holding{span, 2}, sink, Options{Hold: span, Grain: 8})
+		w := &wire{Shared: store, rnd: newRnd()}
+		a := join(t, w, holding{span, 2}, sink, Options{Hold: span, Grain: 7})
+		a.put("a", "@every 300ms", func(p *Put) { p.Spec.Misfire = rouse.MisfireLatest })
+		w.cut.Store(true)
+		time.Sleep(2 * time.Second)
+		if err := b.Inherit(t.Context(), 7, func(uint32) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		page, err := b.Records(t.Context(), rouse.RecordQuery{Namespace: "n", Limit: 200})
+		missed := slices.DeleteFunc(page.Records, func(r rouse.Record) bool { return r.Ending != rouse.EndMissed })
+		if err != nil || len(missed) == 0 {
+			t.Fatalf("nothing was missed: %v", err)
+		}
+		for _, r := range missed {
+			if r.Cause != rouse.CauseServerDown {
+				t.Errorf("due %v was missed because of %v", r.Due, r.Cause)
+			}
+		}
+	})
 }

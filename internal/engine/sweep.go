@@ -14,14 +14,15 @@ import (
 // in users' own transactions, or changed by other nodes, or whose holds were given back. What others have made later, or removed,
 // needs no finding: the look before each send sees it. The engine's mutex guards it.
 type sweeps struct {
-	since   uint64               // token of the last sweep; 0: the next one reads everything
-	next    time.Time            // when the next one is due
-	hinted  bool                 // somebody said that there is something to find
-	again   bool                 // somebody asked for a sweep of everything since the last one began
-	leaving map[uint32]time.Time // buckets that were lost, and when, with attempts that may still be out
-	kept    map[uint32]bool      // buckets that were lost, of which attempts were out that went on under holds
-	dead    []deadNode           // that died a moment ago
-	missing []rouse.Missing      // parts of the store that did not answer the last claim
+	since   uint64                   // token of the last sweep; 0: the next one reads everything
+	next    time.Time                // when the next one is due
+	hinted  bool                     // somebody said that there is something to find
+	again   bool                     // somebody asked for a sweep of everything since the last one began
+	leaving map[uint32]time.Time     // buckets that were lost, and when, with attempts that may still be out
+	kept    map[uint32]bool          // buckets that were lost, of which attempts were out that went on under holds
+	gained  map[uint32]rouse.Instant // buckets of the grant, and since when they are in it
+	dead    []deadNode               // that died a moment ago
+	missing []rouse.Missing          // parts of the store that did not answer the last claim
 }
 
 // missingParts returns the parts of the store that did not answer the last claim.

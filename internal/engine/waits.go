@@ -83,8 +83,9 @@ func (e *Engine) hindrance(from, to rouse.Instant) (c rouse.Cause, ok bool) {
 type origin uint8
 
 const (
-	fromStore  origin = iota // it was in the store
-	fromClient               // a client wrote it just now
+	fromClient origin = iota // a client wrote it just now
+	fromStore                // it was in the store
+	fromDead                 // it was in the store, held by a node that is dead
 )
 
 // arrived enqueues an entry that needs attention as soon as it comes into memory. The mutex is held.
@@ -95,12 +96,19 @@ func (e *Engine) arrived(en *entry, how origin, now rouse.Instant) {
 			return rouse.CauseCreatedLate
 		case ok:
 			return c
-		case e.window.crowded > from:
+		case e.window.crowded > from, how == fromStore && en.row.Visible <= from && e.hadSince(en.row.Bucket, from): // no hold has ended
 			return rouse.CauseBacklog
 		}
 		return rouse.CauseServerDown
 	})
 	e.enqueue(en, now)
+}
+
+// hadSince says whether this node could read or claim the rows of a bucket all the time since then: what it finds there only now has waited
+// for its turn. The mutex is held.
+func (e *Engine) hadSince(bucket uint32, from rouse.Instant) bool {
+	at, ok := e.swept.gained[bucket]
+	return ok && at <= from && e.grant.Load().has(bucket)
 }
 
 // woken enqueues an entry from the wheel. The mutex is held.

@@ -50,9 +50,9 @@ func newTexts(o *Options) texts {
 	}
 }
 
-// heldFor returns for how long rows are held, by the parameter n, or until the time that is the parameter after it, if that is to come.
+// heldFor returns for how long rows are held: by the parameter n, or until the time that is the parameter after it, as rouse.Window has it.
 func heldFor(n int) string {
-	return fmt.Sprintf(`COALESCE(NULLIF(GREATEST($%d - {schema}.now_ms(), 0), 0), $%d)`, n+1, n)
+	return fmt.Sprintf(`COALESCE(NULLIF(GREATEST($%[2]d - {schema}.now_ms(), $%[1]d / 2), $%[1]d / 2), $%[1]d)`, n, n+1)
 }
 
 // quote returns a name as SQL writes it.

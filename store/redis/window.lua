@@ -1,5 +1,5 @@
 -- What claims begin with. ARGV: now in ms (empty: the server's), ahead and hold in ms (0: none), the greatest number of rows and of bytes of
--- their bodies (0: no bound), since as 8 bytes, 1 if there are several shards, when holds end if that is to come (0: none), the number of buckets, of each its number, the score and the
+-- their bodies (0: no bound), since as 8 bytes, 1 if there are several shards, when holds end if more than half of hold is left till then (0: none), the number of buckets, of each its number, the score and the
 -- key that its rows come after (empty score: from the start) and how many rows of it are wanted, the number of namespaces, and these.
 local last, us, ms = counter()
 local now = ARGV[1] == '' and ms or tonumber(ARGV[1])
