@@ -39,3 +39,43 @@ func TestWhatANodeStillHolds(t *testing.T) {
 		}
 	}
 }
+
+// TestHoldsAreToldFromOtherTimes: only what looks like a hold of a row is ended.
+func TestHoldsAreToldFromOtherTimes(t *testing.T) {
+	const span = 8 * time.Second
+	now := rouse.Reached(time.Now())
+	for name, c := range map[string]struct {
+		edit func(*rouse.Timer)
+		want rouse.Instant // 0: it is left alone
+	}{
+		"held by who wrote it":           {func(t *rouse.Timer) { t.Visible = now + 8200 }, now},
+		"claimed ahead":                  {func(t *rouse.Timer) { t.Visible = now + 6100 }, now},
+		"due":                            {func(t *rouse.Timer) {}, 0},
+		"put off a little":               {func(t *rouse.Timer) { t.Visible = now + 3000 }, 0},
+		"accepted":                       {func(t *rouse.Timer) { t.Visible, t.Attempts, t.Token = now+8200, 1, 5 }, 0},
+		"paused":                         {func(t *rouse.Timer) { t.Visible, t.Paused = now+8200, true }, 0},
+		"its retry, held":                {func(t *rouse.Timer) { failed(t, 1); t.Visible = now + 9100 }, now + 1000},
+		"its retry, claimed ahead":       {func(t *rouse.Timer) { failed(t, 1); t.Visible = now + 7200 }, now + 1000},
+		"its retry, not held":            {func(t *rouse.Timer) { failed(t, 1); t.Visible = now + 1000 }, 0},
+		"a retry that was put off":       {func(t *rouse.Timer) { failed(t, 1); t.Visible = now + 60_000 }, 0},
+		"an attempt that may be out yet": {func(t *rouse.Timer) { failed(t, 1); t.Attempts, t.Visible = 2, now+9100 }, 0},
+	} {
+		e := New(mem.New(), nil, nil, Options{Shared: true})
+		e.grant.Store(&grant{span: span})
+		tm := rouse.Timer{Key: rouse.Key{Namespace: "n", Name: "a"}, Generation: 1, Revision: 5, Due: now, Visible: now,
+			Spec: rouse.Spec{Schedule: "@every 1m", Target: "test:a", Retry: rouse.Retry{Interval: time.Second, Jitter: -1}}}
+		c.edit(&tm)
+		row := tm.Row()
+		if ok := e.uncover(&row, span); ok != (c.want != 0) || ok && row.Visible != c.want {
+			t.Errorf("%s: %t, visible %v after it was due", name, ok, row.Visible-now)
+		}
+	}
+}
+
+// failed has attempts of a timer fail at the moment in which they were due.
+func failed(t *rouse.Timer, attempts uint32) {
+	t.Attempts = attempts
+	for range attempts {
+		t.Failures = append(t.Failures, rouse.Attempt{Sent: t.Due})
+	}
+}

@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -27,16 +29,16 @@ func afterADeath(t *testing.T, span time.Duration, retried, alike bool) {
 	store, dying, living := mem.New(), &recorder{}, &recorder{}
 	dying.answers(func(context.Context, rouse.Fire) rouse.Outcome { return rouse.Outcome{Verdict: rouse.Failed} })
 	w := &wire{Shared: store, rnd: newRnd()}
-	a := join(t, w, holding{span, 2}, dying, Options{Hold: span, Grain: 7})
-	at := a.put("a", "@after 30s", func(p *Put) { p.Spec.Retry = rouse.Retry{Interval: time.Second, Jitter: -1} }).Due.Time()
+	a := join(t, w, holding{span, 2}, dying, timers.Options{Engine: engine.Options{Hold: span, Grain: 7}})
+	at := a.put("a", "@after 30s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Interval: time.Second, Jitter: -1} }).Due.Time()
 	if time.Sleep(time.Until(at) - 500*time.Millisecond); retried {
 		time.Sleep(time.Second)
 		at = at.Add(time.Second)
 	}
 	w.cut.Store(true) // a has claimed it, or is about to try it again
-	o := Options{Hold: span, Grain: 8}
+	o := timers.Options{Engine: engine.Options{Hold: span, Grain: 8}}
 	if alike {
-		o.Grain = 7
+		o.Engine.Grain = 7
 	}
 	b := join(t, store, holding{span, 2}, living, o)
 	own := b.put("b", "@after 2s").Due.Time()
@@ -56,55 +58,15 @@ func afterADeath(t *testing.T, span time.Duration, retried, alike bool) {
 	}
 }
 
-// TestHoldsAreToldFromOtherTimes: only what looks like a hold of a row is ended.
-func TestHoldsAreToldFromOtherTimes(t *testing.T) {
-	const span = 8 * time.Second
-	now := rouse.Reached(time.Now())
-	for name, c := range map[string]struct {
-		edit func(*rouse.Timer)
-		want rouse.Instant // 0: it is left alone
-	}{
-		"held by who wrote it":           {func(t *rouse.Timer) { t.Visible = now + 8200 }, now},
-		"claimed ahead":                  {func(t *rouse.Timer) { t.Visible = now + 6100 }, now},
-		"due":                            {func(t *rouse.Timer) {}, 0},
-		"put off a little":               {func(t *rouse.Timer) { t.Visible = now + 3000 }, 0},
-		"accepted":                       {func(t *rouse.Timer) { t.Visible, t.Attempts, t.Token = now+8200, 1, 5 }, 0},
-		"paused":                         {func(t *rouse.Timer) { t.Visible, t.Paused = now+8200, true }, 0},
-		"its retry, held":                {func(t *rouse.Timer) { failed(t, 1); t.Visible = now + 9100 }, now + 1000},
-		"its retry, claimed ahead":       {func(t *rouse.Timer) { failed(t, 1); t.Visible = now + 7200 }, now + 1000},
-		"its retry, not held":            {func(t *rouse.Timer) { failed(t, 1); t.Visible = now + 1000 }, 0},
-		"a retry that was put off":       {func(t *rouse.Timer) { failed(t, 1); t.Visible = now + 60_000 }, 0},
-		"an attempt that may be out yet": {func(t *rouse.Timer) { failed(t, 1); t.Attempts, t.Visible = 2, now+9100 }, 0},
-	} {
-		e := New(mem.New(), holding{span, 2}, &recorder{}, Options{Shared: true})
-		e.grant.Store(&grant{span: span})
-		tm := rouse.Timer{Key: key("a"), Generation: 1, Revision: 5, Due: now, Visible: now,
-			Spec: rouse.Spec{Schedule: "@every 1m", Target: "test:a", Retry: rouse.Retry{Interval: time.Second, Jitter: -1}}}
-		c.edit(&tm)
-		row := tm.Row()
-		if ok := e.uncover(&row, span); ok != (c.want != 0) || ok && row.Visible != c.want {
-			t.Errorf("%s: %t, visible %v after it was due", name, ok, row.Visible-now)
-		}
-	}
-}
-
-// failed has attempts of a timer fail at the moment in which they were due.
-func failed(t *rouse.Timer, attempts uint32) {
-	t.Attempts = attempts
-	for range attempts {
-		t.Failures = append(t.Failures, rouse.Attempt{Sent: t.Due})
-	}
-}
-
 // TestWhatADeadNodeHeldIsLateBecauseOfItsDeath: what was missed until its hold was ended has that cause, and not one of a client's write.
 func TestWhatADeadNodeHeldIsLateBecauseOfItsDeath(t *testing.T) {
 	const span = 8 * time.Second
 	bubble(t, func(t *testing.T) {
 		store, sink := mem.New(), &recorder{}
-		b := join(t, store, holding{span, 2}, sink, Options{Hold: span, Grain: 8})
+		b := join(t, store, holding{span, 2}, sink, timers.Options{Engine: engine.Options{Hold: span, Grain: 8}})
 		w := &wire{Shared: store, rnd: newRnd()}
-		a := join(t, w, holding{span, 2}, sink, Options{Hold: span, Grain: 7})
-		a.put("a", "@every 300ms", func(p *Put) { p.Spec.Misfire = rouse.MisfireLatest })
+		a := join(t, w, holding{span, 2}, sink, timers.Options{Engine: engine.Options{Hold: span, Grain: 7}})
+		a.put("a", "@every 300ms", func(p *timers.Put) { p.Spec.Misfire = rouse.MisfireLatest })
 		w.cut.Store(true)
 		time.Sleep(2 * time.Second)
 		if err := b.Inherit(t.Context(), 7, func(uint32) bool { return true }); err != nil {
