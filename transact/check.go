@@ -40,7 +40,7 @@ func check(namespace, name string, spec *rouse.Spec, mode Mode) (form string, er
 // anyCalendar takes every calendar for one without days.
 func anyCalendar(string) ([]rouse.Date, bool) { return nil, true }
 
-// onKnownDays says whether all days are known that a schedule goes by.
+// onKnownDays reports whether all days are known that a schedule goes by.
 func onKnownDays(rule *rouse.CalendarRule) bool {
 	for _, names := range [...][]string{rule.Off, rule.Only} {
 		for _, name := range names {

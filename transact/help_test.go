@@ -218,7 +218,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// tallied says whether the counters are what there is.
+// tallied reports whether the counters are what there is.
 func (h *house) tallied() {
 	h.t.Helper()
 	wrong := h.ask(`SELECT count(*) FROM (SELECT namespace, state, sum(n) FROM (

@@ -92,7 +92,7 @@ func (t *Timers) put(namespace, name string, spec *rouse.Spec, mode Mode, query 
 	return uint64(generation), nil
 }
 
-// DeletePgx removes a timer in a transaction of pgx, and says whether there was one. After the commit no attempt of it starts; one that
+// DeletePgx removes a timer in a transaction of pgx, and reports whether there was one. After the commit no attempt of it starts; one that
 // has started may still arrive. Dead letters stay.
 func (t *Timers) DeletePgx(ctx context.Context, tx pgx.Tx, namespace, name string) (existed bool, err error) {
 	return t.remove(namespace, name, func(to *bool) error { return tx.QueryRow(ctx, t.delete, namespace, name).Scan(to) })

@@ -32,7 +32,7 @@ func dial(t *testing.T, o Options) *Conn {
 	return c
 }
 
-// TestDialEnds holds that connecting to what does not answer ends with the timeout, and with the caller's context.
+// TestDialEnds checks that connecting to what does not answer ends with the timeout, and with the caller's context.
 func TestDialEnds(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the system takes connections for it, and nothing reads them
 	if err != nil {
@@ -51,7 +51,7 @@ func TestDialEnds(t *testing.T) {
 	}
 }
 
-// TestCallsEnd holds that a call on a connection whose broker is silent ends with the timeout, and that Watch returns then.
+// TestCallsEnd checks that a call on a connection whose broker is silent ends with the timeout, and that Watch returns then.
 func TestCallsEnd(t *testing.T) {
 	u, err := url.Parse(servers.RabbitMQ(t))
 	if err != nil {
@@ -73,7 +73,7 @@ func TestCallsEnd(t *testing.T) {
 	stop()
 }
 
-// TestWatch holds that a connection ends with its channels and with the context of its watch, and that Watch returns why.
+// TestWatch checks that a connection ends with its channels and with the context of its watch, and that Watch returns why.
 func TestWatch(t *testing.T) {
 	address := servers.RabbitMQ(t)
 	mine := errors.New("mine")
@@ -109,7 +109,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestPublisher holds that the fate of each message is told apart: confirmed, returned, refused, and lost with the connection.
+// TestPublisher checks that the fate of each message is told apart: confirmed, returned, refused, and lost with the connection.
 func TestPublisher(t *testing.T) {
 	conn := dial(t, Options{URL: servers.RabbitMQ(t), Timeout: 10 * time.Second})
 	p, err := conn.NewPublisher(t.Context())
@@ -157,7 +157,7 @@ func TestPublisher(t *testing.T) {
 	}
 }
 
-// TestBackoff holds that pauses double up to the longest, begin again after Reset, and end with the context.
+// TestBackoff checks that pauses double up to the longest, begin again after Reset, and end with the context.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := Backoff{First: 100 * time.Millisecond, Longest: time.Second}
@@ -179,7 +179,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// TestHost holds that the address of a URL can be shown, whatever is wrong with it.
+// TestHost checks that the address of a URL can be shown, whatever is wrong with it.
 func TestHost(t *testing.T) {
 	if host, err := Host("amqp://user:secret@example.org/x"); host != "example.org:5672" || err != nil {
 		t.Errorf("%q, %v", host, err)

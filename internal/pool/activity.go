@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// debouncer lets the first of many events of a key through and leaves out those that follow it within its window. What it lets
-// through is passed on with the window as the extra lifetime, so a group lives no shorter than if all had been.
+// debouncer admits the first event of a key and drops those that follow within the window. The caller adds
+// the window to the lifetime of an admitted event, so a group lives as long as if no event had been dropped.
 type debouncer struct {
 	window time.Duration
 
 	mu    sync.Mutex
-	last  map[string]time.Time // that was let through, by key
-	sweep time.Time            // when old ones are forgotten
+	last  map[string]time.Time // of the last admitted event, by key
+	sweep time.Time            // when expired entries are removed next
 }
 
 func newDebouncer(window time.Duration) *debouncer {
 	return &debouncer{window: window, last: map[string]time.Time{}}
 }
 
-// admit says whether an event is passed on.
+// admit reports whether the caller handles an event.
 func (d *debouncer) admit(now time.Time, key string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

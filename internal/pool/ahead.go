@@ -7,24 +7,26 @@ import (
 	"time"
 )
 
-// Coming is a fire that is known ahead.
+// Coming is a fire that is known before it is due.
 type Coming struct {
 	Key   string
-	Start time.Time // when the group of its key is to be asked for
+	Start time.Time // when the group of its key is requested
 	Fire  time.Time
 }
 
-// Ahead are fires that are known ahead, earliest start first. The zero value has none. It is safe for concurrent use, calls nobody
-// back, and its mutex is the last one taken.
+// Ahead holds fires that are known before they are due, earliest start first. Its zero value is empty. It is
+// safe for concurrent use; it calls no other code while it holds its mutex.
 type Ahead struct {
 	mu   sync.Mutex
 	list byStart
 }
 
-// maxAhead bounds the fires of a pool that are known ahead; groups of others start when the time has come.
+// maxAhead bounds the fires of a pool that are known ahead. The groups of further fires start when the fire
+// is due.
 const maxAhead = 1 << 16
 
-// Add notes a fire, unless there are too many. The key may be a part of something larger.
+// Add adds a fire, unless there are maxAhead already. The key may be a substring of a larger string: Add
+// clones it.
 func (a *Ahead) Add(c Coming) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -34,7 +36,7 @@ func (a *Ahead) Add(c Coming) {
 	}
 }
 
-// Due takes out the fires whose groups are to be asked for by now.
+// Due removes and returns the fires whose groups must be requested by now.
 func (a *Ahead) Due(now time.Time) (fires []Coming) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

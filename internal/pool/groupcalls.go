@@ -9,21 +9,22 @@ import (
 type groupCall struct {
 	what    string // start or drain
 	busy    bool
-	since   uint64 // it has ended: lists after this many tell what came of it
+	since   uint64 // once it has ended: lists with a higher number show its effect
 	told    bool   // such a list has come
 	missing int    // how many workers a start was to bring
 	left    int    // how many workers more or less there should have been when it was made, or when a list told of it last
 
-	// A driver may take long to do what it was asked for, or not do it at all, as noop. It is asked again after pauses that double.
+	// A driver may take long to do what it was asked for, or never do it, as noop. Calls are repeated with a
+	// backoff that doubles.
 	pause time.Duration
-	retry time.Time // no other call like it before; zero if a list is to come first
+	retry time.Time // no similar call before; zero if a list must come first
 }
 
-// longestAsk is the longest pause between two calls for a key that change nothing.
+// longestAsk is the longest backoff between two calls for a key that have no effect.
 const longestAsk = time.Minute
 
-// tell takes what a list says of what came of a call: how many workers are still missing. Who came nearer is asked on at once, who
-// did not after a pause.
+// tell takes the effect of a call from a list: left is how many workers still differ from the goal. If the
+// number went down, the next call may follow immediately, otherwise after a backoff.
 func (c *groupCall) tell(left int, now time.Time, first time.Duration) {
 	switch {
 	case left < c.left:
@@ -35,7 +36,7 @@ func (c *groupCall) tell(left int, now time.Time, first time.Duration) {
 	c.told, c.left = true, left
 }
 
-// missing is how many workers of a key there are more or less than a call is to bring about.
+// missing returns by how many workers a key differs from what the call is to reach.
 func (l *groupLoop) missing(what, key string) int {
 	n := l.settled(key)
 	if what == "drain" {
@@ -44,7 +45,7 @@ func (l *groupLoop) missing(what, key string) int {
 	return max(l.size-n, n-l.size)
 }
 
-// replace has the driver drain the workers of a key, which kills those that do not end; others are started then.
+// replace drains the workers of a key, which kills those that do not end. The next pass starts new ones.
 func (l *groupLoop) replace(ctx context.Context, key string, now time.Time) {
 	l.start(ctx, key, now, "drain", func(ctx context.Context) error {
 		err := l.driver.Drain(ctx, key)
@@ -57,7 +58,7 @@ func (l *groupLoop) replace(ctx context.Context, key string, now time.Time) {
 	})
 }
 
-// ensure has the driver start the workers of a key, when no limit speaks against it.
+// ensure starts the workers of a key, if the limits allow it.
 func (l *groupLoop) ensure(ctx context.Context, key string, now time.Time) {
 	if c := l.unsettled[key]; c != nil && (c.busy || c.retry.IsZero() || c.what == "start" && c.retry.After(now)) {
 		if !c.busy && !c.retry.IsZero() {
@@ -77,7 +78,7 @@ func (l *groupLoop) ensure(ctx context.Context, key string, now time.Time) {
 	l.asked(l.unsettled[key], missing)
 }
 
-// waits tells readers who waits for a limit.
+// waits publishes which keys wait for which limit.
 func (l *groupLoop) waits() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,17 +95,17 @@ func (l *groupLoop) waits() {
 	}
 }
 
-// start makes a call unless another one is in flight for the key, or what came of the last one is not known yet; the key is looked
-// at again then.
+// start makes a call, unless another call for the key is in flight or the effect of the last one is not known
+// yet. In that case a later pass looks at the key again.
 func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what string, f func(context.Context) error) {
 	c := l.unsettled[key]
 	switch {
 	case c == nil:
 		c = &groupCall{what: what}
-	case c.busy || c.retry.IsZero(): // a list comes
+	case c.busy || c.retry.IsZero(): // the next list decides
 		return
 	case c.what != what:
-		c.what, c.pause = what, 0 // which is no repetition
+		c.what, c.pause = what, 0 // a different call starts without backoff
 	case c.retry.After(now):
 		l.sleep(key, c.retry)
 		return

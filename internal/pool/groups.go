@@ -11,20 +11,20 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// groupLoop has the driver start and drain workers, so that those run that the queue loop has queues for. What runs it knows
-// from the driver's lists alone.
+// groupLoop starts and drains workers through the driver, so that workers run for exactly the queues that the
+// queue loop has. It knows the running workers from the driver's lists only.
 type groupLoop struct {
 	*loop
 	driver  driver.Driver
 	size    int                    // how many workers a group has
-	news    func() map[string]plan // of keys whose plan may be another one since it was asked last
+	news    func() map[string]plan // returns the keys whose plan may have changed since the last call
 	group   func(key string) driver.Group
 	log     *slog.Logger
 	metrics *Metrics
-	moved   *signal // of the queue loop: a group may be gone
+	moved   *signal // the queue loop's signal: a group may be gone
 	reached func()  // a limit is; may be nil
 
-	hint atomic.Bool // the driver says that a list may be another one
+	hint atomic.Bool // the driver reported a change: list again
 
 	// Owned by the loop's goroutine.
 	listing   bool                  // a list is being made
@@ -37,22 +37,22 @@ type groupLoop struct {
 	pending   map[string]bool       // keys to be looked at in the next pass
 	asleep    map[string]time.Time  // keys to be looked at when their time has come
 	awake     time.Time             // the earliest of these; zero if there is none
-	unsettled map[string]*groupCall // keys with a call in flight, or whose last call did not bring them where they should be
+	unsettled map[string]*groupCall // keys with a call in flight, or whose last call did not have its effect yet
 	ensured   map[string]bool       // keys that the driver has ensured since their plan is to run
 	starts    startLine
 
-	mu      sync.Mutex // guards what follows for readers
+	mu      sync.Mutex // guards the fields below, which other goroutines read
 	have    bool       // there was a list in this term
 	running map[string]*groupState
 	touched map[string]bool   // keys with a call that no list tells of yet: what is known of them is not true any more
 	stalled map[string]bool   // keys whose workers are to be replaced
-	limited map[string]string // keys whose workers wait for a limit, and which
+	limited map[string]string // keys whose workers wait for a limit, with the limit
 }
 
-// groupState is what the last list says of the workers of a key.
+// groupState is the workers of a key as in the last list.
 type groupState struct {
 	workers []driver.Worker
-	settled int // that are not draining
+	settled int // workers that are not draining
 }
 
 func newGroupLoop(d driver.Driver, size int, t Timing) *groupLoop {
@@ -61,7 +61,7 @@ func newGroupLoop(d driver.Driver, size int, t Timing) *groupLoop {
 		starts: startLine{limits: Limits{}.withDefaults()}}
 }
 
-// listen passes on what the driver says of changes, until ctx ends.
+// listen forwards change notifications of the driver until ctx ends.
 func (l *groupLoop) listen(ctx context.Context) {
 	for {
 		select {
@@ -74,8 +74,8 @@ func (l *groupLoop) listen(ctx context.Context) {
 	}
 }
 
-// pass makes a list if there is reason to, and starts what calls it may. It looks only at keys of which something has changed, as
-// there may be thousands that are where they should be.
+// pass lists the workers if necessary and starts the calls that are due. It looks only at keys that changed:
+// there may be thousands of others.
 func (l *groupLoop) pass(ctx context.Context, now time.Time) time.Time {
 	next := l.list(ctx, now)
 	for key, p := range l.news() {
@@ -86,12 +86,12 @@ func (l *groupLoop) pass(ctx context.Context, now time.Time) time.Time {
 		l.pending[key] = true
 	}
 	if !l.have {
-		return next // nothing is known yet
+		return next // no list yet
 	}
 	l.waken(now)
 	for key := range l.pending {
 		if l.full() {
-			break // there is a pass when a call has ended
+			break // the end of a call causes another pass
 		}
 		delete(l.pending, key)
 		l.step(ctx, key, now)
@@ -101,7 +101,7 @@ func (l *groupLoop) pass(ctx context.Context, now time.Time) time.Time {
 	return earlier(next, l.awake)
 }
 
-// waken makes pending whose time has come, and whose workers stall.
+// waken marks as pending the keys that are due and those whose workers stall.
 func (l *groupLoop) waken(now time.Time) {
 	l.mu.Lock()
 	for key := range l.stalled {
@@ -122,19 +122,19 @@ func (l *groupLoop) waken(now time.Time) {
 	}
 }
 
-// sleep has a key looked at again at a time.
+// sleep schedules another look at a key.
 func (l *groupLoop) sleep(key string, until time.Time) {
 	l.asleep[key] = until
 	l.awake = earlier(l.awake, until)
 }
 
-// step makes the call that a key needs, if it needs one.
+// step makes the call that a key needs, if any.
 func (l *groupLoop) step(ctx context.Context, key string, now time.Time) {
 	settled := l.settled(key)
 	switch plan := l.plans[key]; {
 	case plan == run && l.isStalled(key):
 		l.replace(ctx, key, now)
-	case plan == run && (settled != l.size || !l.ensured[key]): // those who were there before may not be as they should be
+	case plan == run && (settled != l.size || !l.ensured[key]): // existing workers may have been started with older settings
 		l.ensure(ctx, key, now)
 	case plan == end && settled > 0:
 		l.start(ctx, key, now, "drain", func(ctx context.Context) error { return l.driver.Drain(ctx, key) })
@@ -146,7 +146,7 @@ func (l *groupLoop) step(ctx context.Context, key string, now time.Time) {
 	}
 }
 
-// settled is how many workers of a key do not drain, by the last list.
+// settled returns how many workers of a key were not draining in the last list.
 func (l *groupLoop) settled(key string) int {
 	if st := l.running[key]; st != nil {
 		return st.settled
@@ -154,20 +154,20 @@ func (l *groupLoop) settled(key string) int {
 	return 0
 }
 
-// shortestPause is that between two lists.
+// shortestPause is the shortest interval between two lists.
 const shortestPause = 10 * time.Millisecond
 
-// list begins a list if there is reason to.
+// list starts a list if one is due.
 func (l *groupLoop) list(ctx context.Context, now time.Time) time.Time {
 	due := l.listed.Add(l.timing.Listing)
 	if l.relist = l.hint.Swap(false) || l.relist; l.relist {
-		// When many groups begin together, one list tells of many of them.
+		// When many groups start together, one list covers many of them.
 		due = l.listed.Add(min(max(l.took, shortestPause), l.timing.Interval))
 	}
 	due = latest(due, l.retry)
 	switch {
 	case l.listing:
-		return time.Time{} // there is a pass when it comes
+		return time.Time{} // its end causes a pass
 	case due.After(now):
 		return due
 	}
@@ -194,7 +194,7 @@ func (l *groupLoop) list(ctx context.Context, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// take makes a list what is known.
+// take adopts a new list.
 func (l *groupLoop) take(number uint64, workers []driver.Worker) {
 	running := map[string]*groupState{}
 	for _, w := range workers {
@@ -241,7 +241,7 @@ func (l *groupLoop) take(number uint64, workers []driver.Worker) {
 	l.moved.send()
 }
 
-// stall says that the workers of a key do nothing any more, though they have requests.
+// stall reports that the workers of a key hold requests and make no progress.
 func (l *groupLoop) stall(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -255,21 +255,21 @@ func (l *groupLoop) isStalled(key string) bool {
 	return l.stalled[key]
 }
 
-// gone says whether it is certain that a key has no workers, none that are about to start, and none that drain.
+// gone reports whether a key certainly has no workers: none running, none starting, none draining.
 func (l *groupLoop) gone(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.have && !l.touched[key] && l.running[key] == nil
 }
 
-// limits returns the keys whose workers wait for a limit, and which.
+// limits returns the keys whose workers wait for a limit, with the limit.
 func (l *groupLoop) limits() map[string]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.limited)
 }
 
-// workers returns what the last list says, by key.
+// workers returns the workers of the last list, by key.
 func (l *groupLoop) workers() map[string][]driver.Worker {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// lazyDriver does what it is asked for some time later, or never. It counts how often it is asked.
+// lazyDriver does what it is asked for after a delay, or never. It counts the calls.
 type lazyDriver struct {
 	t     *testing.T
 	takes time.Duration // until a worker is there or drains; never if zero
@@ -25,7 +25,7 @@ type lazyDriver struct {
 	workers map[string]driver.State
 }
 
-// most is after how many calls the driver does not answer any more: a loop that asks without a pause would never let time pass.
+// most is how many calls the driver answers: a loop that calls without backoff would stop virtual time.
 const most = 200
 
 func (d *lazyDriver) asked(ctx context.Context, call, key string, then func()) error {
@@ -84,7 +84,7 @@ func lazy(t *testing.T, takes time.Duration, f func(t *testing.T, d *lazyDriver,
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		term, err := m.Begin(ctx, newWorld(t, 1))
+		term, err := m.Begin(ctx, newSimulation(t, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,8 +94,9 @@ func lazy(t *testing.T, takes time.Duration, f func(t *testing.T, d *lazyDriver,
 	})
 }
 
-// TestDriversThatDoNothingAreAskedSeldom holds that a driver which takes calls and starts or ends nobody, as one whose workers are
-// started by people, is asked again after pauses that double up to a minute, each key by itself.
+// TestDriversThatDoNothingAreAskedSeldom checks that a driver whose calls have no effect, such as one whose
+// workers are started by hand, is called again with a backoff that doubles up to a minute, for each key
+// separately.
 func TestDriversThatDoNothingAreAskedSeldom(t *testing.T) {
 	pauses := func(t *testing.T, d *lazyDriver, call string) {
 		t.Helper()
@@ -104,7 +105,7 @@ func TestDriversThatDoNothingAreAskedSeldom(t *testing.T) {
 			t.Fatalf("%s was called %d times in ten minutes", call, len(times))
 		}
 		for i := range times[1:] {
-			if got := times[i+1].Sub(times[i]); got < want || got > want+shortestPause { // which a list may have to wait
+			if got := times[i+1].Sub(times[i]); got < want || got > want+shortestPause { // a list may add that much
 				t.Errorf("between call %d of %s and the next one there were %v, not %v", i+1, call, got, want)
 			}
 			want = min(2*want, time.Minute)
@@ -124,15 +125,15 @@ func TestDriversThatDoNothingAreAskedSeldom(t *testing.T) {
 	})
 	lazy(t, 0, func(t *testing.T, d *lazyDriver, term *Term) {
 		d.mu.Lock()
-		d.workers["left over"] = driver.Running // of a key that nobody wants
+		d.workers["left over"] = driver.Running // of an unwanted key
 		d.mu.Unlock()
 		time.Sleep(10 * time.Minute)
 		pauses(t, d, "drain left over")
 	})
 }
 
-// TestWorkersOfAnEarlierProcessAreEnsuredOnce holds that a driver hears of groups whose workers are there already, once: they may be of
-// older settings.
+// TestWorkersOfAnEarlierProcessAreEnsuredOnce checks that the driver is called once for groups with existing
+// workers: they may have been started with older settings.
 func TestWorkersOfAnEarlierProcessAreEnsuredOnce(t *testing.T) {
 	lazy(t, time.Second, func(t *testing.T, d *lazyDriver, term *Term) {
 		d.mu.Lock()
@@ -148,8 +149,9 @@ func TestWorkersOfAnEarlierProcessAreEnsuredOnce(t *testing.T) {
 	})
 }
 
-// TestDriversThatAreSlowAreAskedAtOnceAgain holds that a group is started again without a pause once its worker came and went,
-// however long its driver took before, and that nothing is remembered of keys that are where they should be.
+// TestDriversThatAreSlowAreAskedAtOnceAgain checks that a group is started again without backoff after its
+// worker has come and gone, however slow the driver was before, and that keys that match their target use no
+// memory.
 func TestDriversThatAreSlowAreAskedAtOnceAgain(t *testing.T) {
 	lazy(t, 9*time.Second, func(t *testing.T, d *lazyDriver, term *Term) {
 		if err := term.Await(t.Context(), "k", false); err != nil {

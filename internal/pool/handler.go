@@ -11,11 +11,11 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Transport is what Serve asks of the transport of a pool.
+// Transport is what NewHandler needs from the transport of a pool.
 type Transport interface {
 	Inventory
 	State() string  // in a word or two, what it does: connecting, standing by or leading
-	Leader() string // the process that leads the pool, as far as that is known
+	Leader() string // the process that leads the pool, if known
 }
 
 // Served is a pool of this process.
@@ -24,19 +24,20 @@ type Served struct {
 	Transport Transport
 }
 
-// NewHandler serves what there is to know of the pools of a process, and their poison:
+// NewHandler serves the state of the pools of a process and their poison requests:
 //
 //	GET    /livez                          200 while the process runs
-//	GET    /readyz                         200 while each pool is led here or stood by for
+//	GET    /readyz                         200 if this process leads or stands by for each pool
 //	GET    /pools                          all pools
 //	GET    /pools/{pool}                   one of them, as View
 //	POST   /pools/{pool}/stop?key=K, /pools/{pool}/restart?key=K, /pools/{pool}/pin?key=K[&off=true]    of the group of a key
 //	GET    /pools/{pool}/poison?limit=N    its poison requests, without their bodies
 //	GET    /pools/{pool}/poison/{id}       one of them, with its body
 //	POST   /pools/{pool}/poison/{id}/replay, /pools/{pool}/poison/replay    give it, or all, to workers again
-//	DELETE /pools/{pool}/poison/{id}, /pools/{pool}/poison                  forget it, or all
+//	DELETE /pools/{pool}/poison/{id}, /pools/{pool}/poison                  delete it, or all
 //
-// What fails is answered with a JSON object whose member error says why. Pages of other origins cannot change anything.
+// Errors are JSON objects with a member error. Requests of pages of other origins are refused if they would
+// change something.
 func NewHandler(pools []Served) http.Handler {
 	h := &handler{pools: map[string]Served{}}
 	for _, p := range pools {
@@ -85,25 +86,25 @@ type handler struct {
 	names []string
 }
 
-// Summary is a pool in a list of them.
+// Summary is one line in the list of pools.
 type Summary struct {
 	Pool    string    `json:"pool"`
 	State   string    `json:"state"`
-	Since   time.Time `json:"since,omitzero"` // when this process began to lead it
+	Since   time.Time `json:"since,omitzero"` // when this process became its leader
 	Groups  int       `json:"groups"`
 	Workers int       `json:"workers"`
 	Waiting int       `json:"waiting"`          // groups and starts that wait for a limit
-	Leader  string    `json:"leader,omitempty"` // the process that leads it, as far as that is known
+	Leader  string    `json:"leader,omitempty"` // the process that leads it, if known
 }
 
-// Operated says what was done to the group of a key.
+// Operated is the answer to an operation on the group of a key.
 type Operated struct {
 	Pool string `json:"pool"`
 	Key  string `json:"key"`
 	Verb string `json:"did"` // stop, restart or pin
 }
 
-// Summaries returns what there is to say of each pool in a line.
+// Summaries returns one line for each pool.
 func Summaries(pools []Served) []Summary {
 	list := []Summary{}
 	for _, p := range pools {
@@ -146,10 +147,10 @@ const (
 	StateLeading    = "leading"
 )
 
-// longestCall is how long a call about poison may take: the inventory may be long.
+// longestCall is the timeout of a request. Poison inventories may be long.
 const longestCall = time.Minute
 
-// with answers what f returns for the pool that the path names.
+// with calls f with the pool in the path and writes its result.
 func (h *handler) with(f func(Served, *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p, ok := h.pools[r.PathValue("pool")]
@@ -189,10 +190,10 @@ func statusOf(err error) int {
 func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // whoever does not read it has gone
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client has disconnected
 }
 
-// mostListed is how many poison requests are listed at a time.
+// mostListed is the highest limit of a list of poison requests.
 const mostListed = 1000
 
 func listPoison(p Served, r *http.Request) (any, error) {
@@ -206,7 +207,7 @@ func listPoison(p Served, r *http.Request) (any, error) {
 	return p.Transport.ListPoison(r.Context(), limit)
 }
 
-// Changed says how many requests something was done to.
+// Changed is how many poison requests an operation affected.
 type Changed struct {
 	Requests int `json:"requests"`
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// stock is an inventory with one request in it, of a transport whose state is told.
+// stock is the transport of a pool, with a fixed state and one request in its inventory.
 type stock struct{ state string }
 
 func (s *stock) State() string  { return s.state }
@@ -42,9 +42,9 @@ func (s *stock) PurgePoison(context.Context, string) (int, error) {
 	return 0, errors.New("it is raining")
 }
 
-// TestHandler holds what the HTTP API answers.
+// TestHandler checks the answers of the HTTP API.
 func TestHandler(t *testing.T) {
-	m, err := NewManager(Config{Name: "core", Delays: Delays{1e9, 1e9}, Driver: asDriver{newWorld(t, 1)}, Metrics: NewRegistry(prometheus.NewRegistry()).Pool("core")})
+	m, err := NewManager(Config{Name: "core", Delays: Delays{1e9, 1e9}, Driver: asDriver{newSimulation(t, 1)}, Metrics: NewRegistry(prometheus.NewRegistry()).Pool("core")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestHandler(t *testing.T) {
 	for _, c := range []struct {
 		method, path string
 		status       int
-		says         string
+		contains     string
 	}{
 		{"GET", "/livez", 200, "ok"},
 		{"GET", "/readyz", 200, "ok"},
@@ -84,7 +84,7 @@ func TestHandler(t *testing.T) {
 		{"DELETE", "/pools/core/poison/a", 500, "raining"},
 		{"PUT", "/pools/core/poison", 405, ""},
 	} {
-		if status, body := ask(c.method, c.path); status != c.status || !strings.Contains(body, c.says) {
+		if status, body := ask(c.method, c.path); status != c.status || !strings.Contains(body, c.contains) {
 			t.Errorf("%s %s is answered %d, %s", c.method, c.path, status, body)
 		}
 	}
@@ -100,9 +100,9 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestConfigIsChecked holds that what cannot work is refused by the name of its setting.
+// TestConfigIsChecked checks that invalid settings are refused with the name of the setting.
 func TestConfigIsChecked(t *testing.T) {
-	good := Config{Name: "core", Delays: Delays{1e9, 1e9}, Driver: asDriver{newWorld(t, 1)}, Metrics: NewRegistry(prometheus.NewRegistry()).Pool("core")}
+	good := Config{Name: "core", Delays: Delays{1e9, 1e9}, Driver: asDriver{newSimulation(t, 1)}, Metrics: NewRegistry(prometheus.NewRegistry()).Pool("core")}
 	for field, spoil := range map[string]func(c *Config){
 		"name": func(c *Config) { c.Name = "amq.x" }, "unbind_delay": func(c *Config) { c.Unbind = 0 }, "stop_delay": func(c *Config) { c.Stop = -1 },
 		"extra_lifetime": func(c *Config) { c.ExtraLifetime = -1 }, "workers": func(c *Config) { c.Workers = 1001 },

@@ -10,15 +10,16 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Limits bound what a pool starts. What is over a limit waits, and is shown. Zero fields have the defaults that their comments name.
+// Limits bound what a pool starts. What exceeds a limit waits and is shown in the status. Zero fields mean
+// the default.
 type Limits struct {
-	Groups         int // groups at a time; 10,000
-	NamespaceOwned int // of those, groups that requests of one namespace have made; no bound of its own
-	Workers        int // workers at a time, those that drain included; 1,000
-	Starts         int // workers that are started a second, on average over some seconds; 50
+	Groups         int // groups at the same time; default 10,000
+	NamespaceOwned int // groups created by requests of one namespace; no limit by default
+	Workers        int // workers at the same time, including those that drain; default 1,000
+	Starts         int // workers started per second, averaged over some seconds; default 50
 }
 
-// The names of the limits, as in settings, metrics and the status.
+// The names of the limits in settings, metrics and the status.
 const (
 	LimitGroups     = "max_groups"
 	LimitNamespace  = "max_groups_per_namespace"
@@ -28,7 +29,7 @@ const (
 	defaultWorkers  = 1000
 	defaultStarts   = 50
 	startBurst      = 2       // seconds' worth of starts that may come at once
-	mostWaiting     = 1 << 16 // keys whose turn is kept; others have to ask again when there is room
+	mostWaiting     = 1 << 16 // keys that keep their place in line; others must ask again when there is room
 	waitingLifetime = 10 * time.Second
 )
 
@@ -55,16 +56,17 @@ func (l Limits) check(size int) error {
 	return nil
 }
 
-// waitingKey is a key whose group would be over a limit.
+// waitingKey is a key whose group would exceed a limit.
 type waitingKey struct {
 	key, owner string
-	since      time.Time // it has waited
-	asked      time.Time // the last time
+	since      time.Time // when it asked first
+	asked      time.Time // when it asked last
 	limit      string
 }
 
-// Ask is Require that keeps to the limits: it returns false if another group would be over one. Owner is whose limit counts, beside that
-// of all; empty is nobody's. Keys that were refused and go on asking have their turn, in the order in which they came.
+// Ask is Require within the limits: it returns false if another group would exceed one. The limit of the
+// owner applies in addition to the total; an empty owner has none. Refused keys that keep asking get their
+// turn in order of arrival.
 func (t *Tracker) Ask(now time.Time, key, owner string, extra time.Duration) (Generation, bool) {
 	t.Advance(now)
 	if t.groups[key] == nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// TestGroupsKeepToTheirLimits drives a tracker by chance, and holds after each step: no limit is exceeded, a key waits only if there was a
-// limit for it, and those that ask on have their turn in the order in which they came.
+// TestGroupsKeepToTheirLimits drives a tracker with random calls, and checks after each: no limit is
+// exceeded, a key waits only because of a limit, and keys that keep asking have their turn in order of
+// arrival.
 func TestGroupsKeepToTheirLimits(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		now := time.Unix(0, 0)
@@ -59,7 +60,7 @@ func TestGroupsKeepToTheirLimits(t *testing.T) {
 	})
 }
 
-// TestTurns holds that keys over a limit have their turn in their order, unless they do not ask any more.
+// TestTurns checks that keys over a limit have their turn in order of arrival, unless they stop asking.
 func TestTurns(t *testing.T) {
 	now := time.Unix(0, 0)
 	tracker := NewTracker(Delays{100 * time.Second, time.Second}, now, nil)
@@ -85,9 +86,9 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestPins holds that a pinned group stays, until it is unpinned or stopped.
+// TestPins checks that a pinned group stays until it is unpinned or stopped.
 func TestPins(t *testing.T) {
-	bubble(t, Timing{Settle: time.Second}, nil, func(t *testing.T, w *world) {
+	bubble(t, Timing{Settle: time.Second}, nil, func(t *testing.T, w *simulation) {
 		m := w.term.manager
 		if err := m.Pin("k", true); err != nil {
 			t.Fatal(err)
@@ -117,7 +118,7 @@ func TestPins(t *testing.T) {
 		if err := m.Stop("k"); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(8 * time.Second) // less than a group lives that nobody stops
+		time.Sleep(8 * time.Second) // less than the lifetime of a group that is not stopped
 		if left := w.left(); len(left) > 0 || w.answers(2) != 1 {
 			t.Errorf("%q are left of a group that was stopped", left)
 		}
@@ -178,14 +179,14 @@ func (d *countingDriver) Changed() <-chan struct{}      { return d.changed }
 func (d *countingDriver) Release(context.Context) error { return nil }
 func (d *countingDriver) Close(context.Context) error   { return nil }
 
-// TestStartsKeepToTheirLimits asks for many groups at once, and holds that there are never more groups and workers than the limits allow, that
-// they are started no faster, that what waits is shown, and that all have their turn.
+// TestStartsKeepToTheirLimits requests many groups at once, and checks that the limits on groups, workers and
+// the rate of starts are kept, that waiting keys are shown, and that each has its turn.
 func TestStartsKeepToTheirLimits(t *testing.T) {
 	d := &countingDriver{workers: map[string]bool{}}
-	bubble(t, Timing{Settle: time.Second}, func(w *world) {
+	bubble(t, Timing{Settle: time.Second}, func(w *simulation) {
 		d.changed = make(chan struct{}, 1) // of the bubble
 		w.config = func(c *Config) { c.Driver, c.Limits = d, Limits{Groups: 60, Workers: 20, Starts: 5} }
-	}, func(t *testing.T, w *world) {
+	}, func(t *testing.T, w *simulation) {
 		const keys = 100
 		served := map[string]bool{}
 		var mu sync.Mutex
@@ -236,7 +237,7 @@ func TestStartsKeepToTheirLimits(t *testing.T) {
 	})
 }
 
-// hintedDriver notes what it is told of workers.
+// hintedDriver records what it is told about workers.
 type hintedDriver struct {
 	countingDriver
 	proved  map[string]int
@@ -255,13 +256,14 @@ func (d *hintedDriver) Retry() {
 	d.retries++
 }
 
-// TestDriversAreTold holds that a driver is told of workers that have worked, and that each term begins with another try for those that wait.
+// TestDriversAreTold checks that a driver is told which workers have worked, and that each term starts with a
+// retry for those that wait.
 func TestDriversAreTold(t *testing.T) {
 	d := &hintedDriver{countingDriver: countingDriver{workers: map[string]bool{}}, proved: map[string]int{}}
-	bubble(t, Timing{}, func(w *world) {
+	bubble(t, Timing{}, func(w *simulation) {
 		d.changed = make(chan struct{}, 1)
 		w.config = func(c *Config) { c.Driver = d }
-	}, func(t *testing.T, w *world) {
+	}, func(t *testing.T, w *simulation) {
 		w.term.Note("k", Started)
 		if d.retries != 1 || len(d.proved) != 0 {
 			t.Errorf("at first: %d tries, %v have worked", d.retries, d.proved)

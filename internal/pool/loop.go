@@ -9,10 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// signal tells a loop that something it looks at has changed. Signals that it has not seen yet are one.
+// signal wakes a loop when its input has changed. Signals that the loop has not received yet are merged.
 type signal struct {
 	c     chan struct{}
-	since atomic.Int64 // when the first that it has not seen was sent, in nanoseconds of Unix time; 0 if there is none
+	since atomic.Int64 // when the first signal that is not received yet was sent, in nanoseconds of Unix time; 0 if none
 }
 
 func newSignal() *signal { return &signal{c: make(chan struct{}, 1)} }
@@ -25,23 +25,24 @@ func (s *signal) send() {
 	}
 }
 
-// loop is a goroutine that makes things converge: whenever something has changed, a call has ended or a time has come, it makes a
-// pass over what has not converged, and starts calls. A pass never waits for a call, so a slow one holds up only what it is about.
+// loop is a goroutine that makes state converge: after a change, at the end of a call and at deadlines it
+// makes a pass over what has not converged and starts calls. A pass never waits for a call, so a slow call
+// delays only its own key.
 type loop struct {
 	timing Timing
 	wake   *signal
 	lag    prometheus.Observer
-	landed chan func() // what calls that have ended do on the loop's goroutine
+	landed chan func() // run by the loop's goroutine after a call has ended
 	flying int         // calls in flight; owned by the loop's goroutine
 	calls  sync.WaitGroup
 }
 
 func newLoop(t Timing) *loop {
-	return &loop{timing: t, wake: newSignal(), landed: make(chan func(), t.Parallel+1)} // one more for a list
+	return &loop{timing: t, wake: newSignal(), landed: make(chan func(), t.Parallel+1)} // plus one for a list
 }
 
-// run makes passes until ctx ends, and waits for the calls that are in flight then. A pass returns when the next one is due if
-// nothing happens, or a zero time.
+// run makes passes until ctx ends, and then waits for the calls in flight. A pass returns when the next one
+// is due without further changes, or a zero time.
 func (l *loop) run(ctx context.Context, pass func(now time.Time) time.Time) {
 	defer l.calls.Wait()
 	timer := time.NewTimer(0)
@@ -58,7 +59,7 @@ func (l *loop) run(ctx context.Context, pass func(now time.Time) time.Time) {
 			l.land(land)
 		case <-timer.C:
 		}
-		for len(l.landed) > 0 { // one pass for all that have landed
+		for len(l.landed) > 0 { // one pass for all calls that have ended
 			l.land(<-l.landed)
 		}
 		timer.Stop()
@@ -74,20 +75,20 @@ func (l *loop) land(f func()) {
 	f()
 }
 
-// full says whether no more calls may be started for now. When one ends there is another pass.
+// full reports whether no further calls may start now. The end of a call causes another pass.
 func (l *loop) full() bool { return l.flying >= l.timing.Parallel }
 
-// call starts a call, which returns what the loop's goroutine does when it has ended.
+// call starts a call. The loop's goroutine runs the function that the call returns.
 func (l *loop) call(ctx context.Context, f func(ctx context.Context) (land func())) {
 	l.flying++
 	l.calls.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, l.timing.Call)
 		defer cancel()
-		l.landed <- f(ctx) // there is room for each call in flight
+		l.landed <- f(ctx) // never blocks: there is room for each call in flight
 	})
 }
 
-// earlier returns the earlier of two times of which zero ones do not count.
+// earlier returns the earlier of two times; zero means none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -13,12 +13,13 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// TestNoRequestIsLost has clients ask for few keys at odd times, such that groups are stopped all the time, while calls take
-// time and fail. Each request is answered, once, and when nobody asks any more nothing is left.
+// TestNoRequestIsLost has clients use a few keys at random times, so that groups are stopped all the time,
+// while calls take time and fail. Each request must be answered exactly once, and everything must be gone in
+// the end.
 func TestNoRequestIsLost(t *testing.T) {
 	for seed := range uint64(40) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, seed)
+			w := newSimulation(t, seed)
 			w.silent = seed%3 == 0
 			w.takes = time.Duration(1+w.rand.IntN(3000)) * time.Millisecond
 			trouble := true
@@ -62,10 +63,10 @@ func TestNoRequestIsLost(t *testing.T) {
 	}
 }
 
-// TestBacklogKeepsItsWorkers holds that a group whose worker reports nothing, and that nobody asks for, is not stopped while
-// requests wait in its queue.
+// TestBacklogKeepsItsWorkers checks that a group without new requests and without reports is not stopped
+// while requests wait in its queue.
 func TestBacklogKeepsItsWorkers(t *testing.T) {
-	bubble(t, Timing{Settle: time.Second}, func(w *world) { w.silent, w.takes = true, 7*time.Second }, func(t *testing.T, w *world) {
+	bubble(t, Timing{Settle: time.Second}, func(w *simulation) { w.silent, w.takes = true, 7*time.Second }, func(t *testing.T, w *simulation) {
 		for id := range 10 {
 			w.publish("k", id)
 		}
@@ -85,8 +86,8 @@ func TestBacklogKeepsItsWorkers(t *testing.T) {
 	})
 }
 
-// TestAwaitWaitsForItsGeneration holds that nobody is let go by a loop that has not reached the generation, as it may be about to
-// unbind the queue.
+// TestAwaitWaitsForItsGeneration checks that Await does not return before the loop has reached the
+// generation, as the loop may be about to unbind the queue.
 func TestAwaitWaitsForItsGeneration(t *testing.T) {
 	l := newQueueLoop(nil, Timing{}.withDefaults(), []Queue{{Key: "k", Bound: true}})
 	l.moved = newSignal()
@@ -102,15 +103,15 @@ func TestAwaitWaitsForItsGeneration(t *testing.T) {
 	}
 }
 
-// TestGoneIsCertain holds that a group is not taken to be gone on the word of a list that was begun before the last call for it
-// had ended.
+// TestGoneIsCertain checks that a group does not count as gone because of a list that was started before the
+// last call for it had ended.
 func TestGoneIsCertain(t *testing.T) {
 	l := newGroupLoop(nil, 1, Timing{}.withDefaults())
 	l.moved, l.listed = newSignal(), time.Now()
 	is := func(want bool, when string) {
 		t.Helper()
 		if got := l.gone("k"); got != want {
-			t.Errorf("%s, it is said to be gone: %v", when, got)
+			t.Errorf("%s, gone returns: %v", when, got)
 		}
 	}
 	is(false, "before the first list")
@@ -121,7 +122,7 @@ func TestGoneIsCertain(t *testing.T) {
 	is(false, "while a call is in flight")
 	l.take(1, nil)
 	is(false, "while a call is in flight, with another list")
-	l.lists = 2 // is being made
+	l.lists = 2 // a list is in flight
 	l.land(<-l.landed)
 	l.take(2, nil)
 	is(false, "with a list that was begun before")
@@ -134,7 +135,7 @@ func TestGoneIsCertain(t *testing.T) {
 	l.calls.Wait()
 }
 
-// TestPlans holds what the queue of a key means for its workers.
+// TestPlans checks the plan for workers in each state of a queue.
 func TestPlans(t *testing.T) {
 	l := newQueueLoop(nil, Timing{}.withDefaults(), nil)
 	for _, c := range []struct {
@@ -146,9 +147,9 @@ func TestPlans(t *testing.T) {
 		{"wanted and bound", Active, queueState{phase: bound}, run},
 		{"wanted and being unbound", Unbound, queueState{phase: bound, busy: true}, run},
 		{"wanted and not there yet", Active, queueState{}, keep},
-		{"wanted again while nobody touches it", Active, queueState{phase: closing}, run},
+		{"wanted again with no call in flight", Active, queueState{phase: closing}, run},
 		{"wanted again while it may be being deleted", Active, queueState{phase: closing, busy: true}, keep},
-		{"not wanted, and nobody has looked into it", Inactive, queueState{phase: unbound}, keep},
+		{"not wanted, not inspected yet", Inactive, queueState{phase: unbound}, keep},
 		{"not wanted, and still bound", Inactive, queueState{phase: bound}, keep},
 		{"not wanted, and empty", Inactive, queueState{phase: closing}, end},
 		{"not wanted, and gone", Inactive, queueState{}, end},
@@ -160,10 +161,10 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// bubble runs a test in virtual time, with a world whose term it begins.
-func bubble(t *testing.T, timing Timing, prepare func(w *world), f func(t *testing.T, w *world)) {
+// bubble runs a test with a running term of a simulation in virtual time.
+func bubble(t *testing.T, timing Timing, prepare func(w *simulation), f func(t *testing.T, w *simulation)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1)
+		w := newSimulation(t, 1)
 		if prepare != nil {
 			prepare(w)
 		}
@@ -180,9 +181,9 @@ func bubble(t *testing.T, timing Timing, prepare func(w *world), f func(t *testi
 	})
 }
 
-// TestLifeOfAGroup holds the times at which a group that is used once changes.
+// TestLifeOfAGroup checks the times at which a group that is used once changes.
 func TestLifeOfAGroup(t *testing.T) {
-	bubble(t, Timing{Settle: 4 * time.Second}, nil, func(t *testing.T, w *world) {
+	bubble(t, Timing{Settle: 4 * time.Second}, nil, func(t *testing.T, w *simulation) {
 		w.publish("k", 1)
 		begun := time.Now()
 		look := func(after time.Duration, status, queue string, workers int) {
@@ -214,18 +215,18 @@ func TestLifeOfAGroup(t *testing.T) {
 	})
 }
 
-// TestSlowCallsHoldUpTheirKeyAlone holds that keys whose calls hang do not keep others waiting.
+// TestSlowCallsHoldUpTheirKeyAlone checks that a hanging call delays no other key.
 func TestSlowCallsHoldUpTheirKeyAlone(t *testing.T) {
 	for _, call := range []string{"open", "ensure"} {
 		t.Run(call, func(t *testing.T) {
-			bubble(t, Timing{Parallel: 2, Call: time.Hour}, func(w *world) {
+			bubble(t, Timing{Parallel: 2, Call: time.Hour}, func(w *simulation) {
 				w.slow = func(c, key string) time.Duration {
 					if c == call && key == "slow" {
 						return time.Hour
 					}
 					return 0
 				}
-			}, func(t *testing.T, w *world) {
+			}, func(t *testing.T, w *simulation) {
 				var slow sync.WaitGroup
 				slow.Go(func() { w.publish("slow", 0) })
 				synctest.Wait()
@@ -247,19 +248,19 @@ func TestSlowCallsHoldUpTheirKeyAlone(t *testing.T) {
 	}
 }
 
-// TestFailuresAreNotRepeatedAtOnce holds that a call that fails is made again in later passes only, an interval apart, however
-// many passes there are for other reasons.
+// TestFailuresAreNotRepeatedAtOnce checks that a failed call is repeated after the interval, however many
+// passes other changes cause.
 func TestFailuresAreNotRepeatedAtOnce(t *testing.T) {
 	for _, call := range []string{"open", "ensure"} {
 		t.Run(call, func(t *testing.T) {
-			bubble(t, Timing{Interval: time.Second}, func(w *world) {
+			bubble(t, Timing{Interval: time.Second}, func(w *simulation) {
 				w.fail = func(c, key string) error {
 					if c == call && key == "bad" {
 						return errors.New("no")
 					}
 					return nil
 				}
-			}, func(t *testing.T, w *world) {
+			}, func(t *testing.T, w *simulation) {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				var bad sync.WaitGroup
@@ -278,31 +279,31 @@ func TestFailuresAreNotRepeatedAtOnce(t *testing.T) {
 	}
 }
 
-// TestAwaitSaysWhy holds that who waits in vain for a queue is told what is wrong with it.
+// TestAwaitSaysWhy checks that the error of Await contains why the queue is not available.
 func TestAwaitSaysWhy(t *testing.T) {
 	no := errors.New("no")
-	bubble(t, Timing{}, func(w *world) { w.fail = func(string, string) error { return no } }, func(t *testing.T, w *world) {
+	bubble(t, Timing{}, func(w *simulation) { w.fail = func(string, string) error { return no } }, func(t *testing.T, w *simulation) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := w.term.Await(ctx, "k", false); !errors.Is(err, no) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Await says %v", err)
+			t.Errorf("Await returns %v", err)
 		}
 		if len(w.term.queues.waiting) > 0 {
-			t.Error("somebody still waits")
+			t.Error("a waiter is left")
 		}
 	})
 }
 
-// TestAwaitSeesAnUnbindInFlight holds that a queue that is being unbound is not taken for one that is bound.
+// TestAwaitSeesAnUnbindInFlight checks that a queue does not count as bound while it is being unbound.
 func TestAwaitSeesAnUnbindInFlight(t *testing.T) {
-	bubble(t, Timing{}, func(w *world) {
+	bubble(t, Timing{}, func(w *simulation) {
 		w.slow = func(call, key string) time.Duration {
 			if call == "unbind" {
 				return 5 * time.Second
 			}
 			return 0
 		}
-	}, func(t *testing.T, w *world) {
+	}, func(t *testing.T, w *simulation) {
 		if err := w.term.Await(t.Context(), "k", false); err != nil {
 			t.Fatal(err)
 		}
@@ -320,9 +321,10 @@ func TestAwaitSeesAnUnbindInFlight(t *testing.T) {
 	})
 }
 
-// TestDoubtMakesTheQueueAnew holds that a queue that somebody has deleted is made again when an orphan comes back.
-func TestDoubtMakesTheQueueAnew(t *testing.T) {
-	bubble(t, Timing{}, nil, func(t *testing.T, w *world) {
+// TestDoubtRecreatesTheQueue checks that a queue that was deleted by hand is created again when an orphan is
+// returned.
+func TestDoubtRecreatesTheQueue(t *testing.T) {
+	bubble(t, Timing{}, nil, func(t *testing.T, w *simulation) {
 		w.publish("k", 1)
 		time.Sleep(2 * time.Second)
 		w.mu.Lock()
@@ -339,10 +341,10 @@ func TestDoubtMakesTheQueueAnew(t *testing.T) {
 	})
 }
 
-// TestBusyWorkersAreNotStopped holds that a request that takes longer than both delays is answered by the worker that has it,
-// and that requests which come meanwhile get another one.
+// TestBusyWorkersAreNotStopped checks that a request that takes longer than both delays is answered by its
+// worker, and that requests which arrive in the meantime get another worker.
 func TestBusyWorkersAreNotStopped(t *testing.T) {
-	bubble(t, Timing{Settle: time.Second}, func(w *world) { w.takes = 2 * time.Minute }, func(t *testing.T, w *world) {
+	bubble(t, Timing{Settle: time.Second}, func(w *simulation) { w.takes = 2 * time.Minute }, func(t *testing.T, w *simulation) {
 		w.publish("k", 1)
 		time.Sleep(time.Minute)
 		if list := w.list(); len(list) != 1 || list[0].State != "draining" {
@@ -366,11 +368,12 @@ func TestBusyWorkersAreNotStopped(t *testing.T) {
 	})
 }
 
-// TestStalledWorkersAreReplaced holds that workers which hold requests, and have reported nothing for longer than the patience, are
-// drained, and others started beside them; and that those who have just begun, reported or hold nothing are left alone.
+// TestStalledWorkersAreReplaced checks that workers which hold requests and have reported nothing for longer
+// than the patience are drained and replaced, and that workers which have just started, reported or hold
+// nothing are left alone.
 func TestStalledWorkersAreReplaced(t *testing.T) {
 	const patience = 5 * time.Second
-	bubble(t, Timing{Settle: time.Second}, func(w *world) { w.takes = time.Hour }, func(t *testing.T, w *world) {
+	bubble(t, Timing{Settle: time.Second}, func(w *simulation) { w.takes = time.Hour }, func(t *testing.T, w *simulation) {
 		w.publish("k", 1)
 		w.publish("other", 2)
 		time.Sleep(4 * time.Second)
@@ -393,10 +396,10 @@ func TestStalledWorkersAreReplaced(t *testing.T) {
 	})
 }
 
-// TestReports holds what reports do to a group: reports of work keep it Active however close together or far apart they come,
-// starts do not, and any report makes a group that is not there.
+// TestReports checks the effect of reports on a group: reports of work keep it Active at any interval, starts
+// do not, and any report creates a missing group.
 func TestReports(t *testing.T) {
-	bubble(t, Timing{}, func(w *world) { w.silent = true }, func(t *testing.T, w *world) {
+	bubble(t, Timing{}, func(w *simulation) { w.silent = true }, func(t *testing.T, w *simulation) {
 		w.term.Note("k", Started)
 		w.term.Note("starts", Started)
 		for range 60 {
@@ -407,7 +410,7 @@ func TestReports(t *testing.T) {
 			w.term.Note("starts", Started)
 			time.Sleep(2 * time.Second)
 		}
-		target := w.term.keeper.target()
+		target := w.term.tracker.target()
 		if target.Groups["k"] != Active || target.Groups["starts"] != Inactive && target.Groups["starts"] != Active {
 			t.Errorf("the target is %v", target)
 		}
@@ -419,19 +422,20 @@ func TestReports(t *testing.T) {
 		}
 		w.term.Note("odd", "an event of a later version")
 		w.term.Note("bad \xff", Started)
-		if n := len(w.term.keeper.target().Groups); n > 2 {
+		if n := len(w.term.tracker.target().Groups); n > 2 {
 			t.Errorf("there are %d groups", n)
 		}
 	})
 }
 
-// TestTermsBeginFromWhatIsThere holds that queues which are there at the beginning are used at once, and stopped in the end.
+// TestTermsBeginFromWhatIsThere checks that existing queues are used at the start of a term, and stopped in
+// the end.
 func TestTermsBeginFromWhatIsThere(t *testing.T) {
-	bubble(t, Timing{Settle: time.Second}, func(w *world) {
+	bubble(t, Timing{Settle: time.Second}, func(w *simulation) {
 		for key, bound := range map[string]bool{"a": true, "b": false} {
-			w.queues[key] = &worldQueue{bound: bound, arrived: sync.NewCond(&w.mu), ready: []int{len(key)}}
+			w.queues[key] = &simQueue{bound: bound, arrived: sync.NewCond(&w.mu), ready: []int{len(key)}}
 		}
-	}, func(t *testing.T, w *world) {
+	}, func(t *testing.T, w *simulation) {
 		time.Sleep(3 * time.Second)
 		if !w.bound("b") || w.called("open a") != 0 || len(w.list()) != 2 {
 			t.Errorf("calls were %v, workers are %v", w.log(), w.list())

@@ -11,13 +11,13 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// Config is that of a pool, whatever its transport.
+// Config configures a pool, independent of its transport.
 type Config struct {
 	Name string
 
 	Delays // both at least a millisecond
 
-	// ExtraLifetime is within how long of each other reports of the workers of a key are one; 1s if zero.
+	// ExtraLifetime is the window in which reports of the workers of one key count as one; 1s if zero.
 	ExtraLifetime time.Duration
 
 	Workers int // of a group; 1 if zero
@@ -61,20 +61,20 @@ func (c *Config) check() error {
 	return c.Limits.check(max(1, c.Workers))
 }
 
-// Manager manages a pool: over terms, which are the times in which its transport leads.
+// Manager manages a pool during terms, in which its transport leads the pool.
 type Manager struct {
 	config Config
 	log    *slog.Logger
 
 	mu     sync.Mutex
 	term   *Term           // nil while there is none
-	pinned map[string]bool // keys that are to have a group in each term
+	pinned map[string]bool // keys that have a group in each term
 }
 
-// maxPinned is how many keys of a pool can be pinned.
+// maxPinned is the maximum number of pinned keys of a pool.
 const maxPinned = 1000
 
-// NewManager returns a manager that does nothing until it has a term.
+// NewManager returns a manager, which is idle until Begin starts a term.
 func NewManager(c Config) (*Manager, error) {
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("pool %q: %w", c.Name, err)
@@ -105,8 +105,8 @@ func (m *Manager) Log() *slog.Logger { return m.log }
 // Metrics returns the metrics of the pool.
 func (m *Manager) Metrics() *Metrics { return m.config.Metrics }
 
-// Begin begins a term: it lists the queues that are there, whose groups count as just asked for, and lets the loops run until
-// ctx ends. There is one term at a time; Wait returns when it has ended.
+// Begin starts a term: it lists the existing queues, whose groups count as just requested, and runs the loops
+// until ctx ends. There is at most one term at a time; Term.Wait returns when it has ended.
 func (m *Manager) Begin(ctx context.Context, queues Queues) (*Term, error) {
 	listing, cancel := context.WithTimeout(ctx, m.config.Timing.Call)
 	defer cancel()

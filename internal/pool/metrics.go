@@ -2,7 +2,8 @@ package pool
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Registry makes the metrics of pools. No label has a key as its value, so their number does not grow with what clients ask for.
+// Registry creates the metrics of pools. No label contains a key, so clients cannot increase the number of
+// series.
 type Registry struct {
 	counters   map[string]*prometheus.CounterVec
 	gauges     map[string]*prometheus.GaugeVec
@@ -46,7 +47,7 @@ func NewRegistry(r prometheus.Registerer) *Registry {
 	return m
 }
 
-// Metrics are those of one pool.
+// Metrics are the metrics of one pool.
 type Metrics struct {
 	failures, changes, orphans, dead, answers, reports *prometheus.CounterVec
 	requests, groups, workers, waiting                 *prometheus.GaugeVec
@@ -56,7 +57,7 @@ type Metrics struct {
 	firstWorker, orphanWait                            prometheus.Observer
 }
 
-// Pool returns the metrics of a pool, which begin with 0.
+// Pool returns the metrics of a pool, which start at 0.
 func (r *Registry) Pool(name string) *Metrics {
 	is := prometheus.Labels{"pool": name}
 	counter := func(name, label string, values ...string) *prometheus.CounterVec {
@@ -92,7 +93,7 @@ func (r *Registry) Pool(name string) *Metrics {
 	return m
 }
 
-// Orphan counts an orphan by what became of it: forwarded (after so many seconds), refused or returned.
+// Orphan counts an orphan by outcome: forwarded (after so many seconds), refused or returned.
 func (m *Metrics) Orphan(outcome string, seconds float64) {
 	m.orphans.WithLabelValues(outcome).Inc()
 	if outcome == "forwarded" {
@@ -100,16 +101,17 @@ func (m *Metrics) Orphan(outcome string, seconds float64) {
 	}
 }
 
-// DeadLetter counts a dead letter by the reason that the queue gave, and the answer to it: sent, unwanted or client gone.
+// DeadLetter counts a dead letter by the reason that the broker gave and the answer to the client: sent,
+// unwanted or client gone.
 func (m *Metrics) DeadLetter(reason, answer string) {
 	m.dead.WithLabelValues(reason).Inc()
 	m.answers.WithLabelValues(answer).Inc()
 }
 
-// Poison says how many requests are in the inventory.
+// Poison sets the number of requests in the inventory.
 func (m *Metrics) Poison(n int) { m.poison.Set(float64(n)) }
 
-// Leads says whether this process leads the pool.
+// Leads sets whether this process leads the pool.
 func (m *Metrics) Leads(does bool) {
 	m.leads.Set(0)
 	if does {
@@ -117,10 +119,10 @@ func (m *Metrics) Leads(does bool) {
 	}
 }
 
-// Failed counts a failure of the transport: its session ended, or could not begin.
+// Failed counts a failure of the transport: its session ended, or could not start.
 func (m *Metrics) Failed(what string) { m.failures.WithLabelValues(what).Inc() }
 
-// Requests says how many requests are in the pool's queues, and how many wait for one.
+// Requests sets how many requests are in the queues of the pool, and how many wait for a queue.
 func (m *Metrics) Requests(ready, held, waiting int) {
 	m.requests.WithLabelValues("waiting").Set(float64(waiting))
 	m.requests.WithLabelValues("ready").Set(float64(ready))

@@ -10,11 +10,11 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// MaxName is how long the name of a pool may be.
+// MaxName is the maximum length of the name of a pool.
 const MaxName = 64
 
-// CheckName refuses a name that cannot be a pool's. Names of brokers, units and containers begin with it, and nothing that
-// belongs to one pool may look like another's.
+// CheckName validates the name of a pool. Names of queues, units and containers start with it, so the names
+// of one pool must not look like those of another.
 func CheckName(name string) error {
 	wrong, cure := "", "use letters, digits, _ . and -, such as core"
 	switch {
@@ -34,10 +34,10 @@ func CheckName(name string) error {
 	return rouse.Refuse("name", rouse.Shorten(name, 128), wrong, cure)
 }
 
-// MaxKey is how long a key may be, in bytes: AMQP allows no longer routing keys.
+// MaxKey is the maximum length of a key in bytes: AMQP allows no longer routing keys.
 const MaxKey = 255
 
-// CheckKey refuses what is no key: a key is any UTF-8 text of at most MaxKey bytes, the empty one included.
+// CheckKey validates a key: any UTF-8 text of at most MaxKey bytes, including the empty one.
 func CheckKey(key string) error {
 	switch {
 	case len(key) > MaxKey:
@@ -50,12 +50,13 @@ func CheckKey(key string) error {
 
 const hexDigits = "0123456789ABCDEF"
 
-// hashMark stands between the beginning of a key that is too long and its hash. Encoded keys have no such character.
+// hashMark separates the prefix of a key that is too long from its hash. Encoded keys do not contain it.
 const hashMark = '~'
 
-// Encode writes a key as a name of at most most bytes, which must be at least 80, from letters, digits, _ . - % and ~ alone. The
-// first five stand for themselves, all other bytes are %XX. Of a key that is too long so, the name has the beginning and a hash.
-// Different keys have different names.
+// Encode returns a name for a key, of at most most bytes, which must be at least 80. Names consist of
+// letters, digits, _ . - % and ~. Letters, digits, _ . and - stand for themselves, all other bytes become
+// %XX. If the name would be too long, it is a prefix and a hash of the key. Different keys have different
+// names.
 func Encode(key string, most int) string {
 	var b strings.Builder
 	for i := range len(key) {
@@ -80,8 +81,8 @@ func plain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-'
 }
 
-// Decode returns the key whose name it is. It returns false for a name that has a hash in it, which only who knows the key can
-// tell, and for what Encode does not write.
+// Decode returns the key of a name. It returns false for a name with a hash, and for a name that Encode does
+// not return.
 func Decode(name string) (key string, ok bool) {
 	b := make([]byte, 0, len(name))
 	for i := 0; i < len(name); i++ {

@@ -7,12 +7,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hostile are keys that names, paths, shells, patterns and queries are afraid of.
+// hostile are keys that break careless names, paths, shells, patterns and queries.
 var hostile = []string{"", "42", "infra=42,timetable=24", "../../etc/passwd", "%41", "A", "a\nb", "a\x00b", "naïve", "日本", "*", "#", "a.*.#",
 	"$(reboot)", "'; drop table workers; --", strings.Repeat("k", 255), strings.Repeat("é", 127), strings.Repeat("k", 254) + "l", "-rf", "~", "a b"}
 
-// TestNamesTellKeysApart holds that names have harmless characters only, keep their limit, differ where keys do, and give the
-// key again unless they have its hash.
+// TestNamesTellKeysApart checks that names contain only harmless characters, keep their maximum length, are
+// unique, and can be decoded unless they contain a hash.
 func TestNamesTellKeysApart(t *testing.T) {
 	seen := map[string]string{}
 	check := func(t interface{ Fatalf(string, ...any) }, key string, most int) string {
@@ -25,7 +25,7 @@ func TestNamesTellKeysApart(t *testing.T) {
 		}
 		got, ok := Decode(name)
 		if hashed := strings.ContainsRune(name, hashMark); ok == hashed || ok && got != key {
-			t.Fatalf("the name of %q is %q, which says %q, %v", key, name, got, ok)
+			t.Fatalf("the name of %q is %q, which decodes to %q, %v", key, name, got, ok)
 		}
 		return name
 	}
@@ -45,7 +45,7 @@ func TestNamesTellKeysApart(t *testing.T) {
 	})
 }
 
-// TestOnlyNamesAreDecoded holds that no two names stand for one key.
+// TestOnlyNamesAreDecoded checks that no two names stand for one key.
 func TestOnlyNamesAreDecoded(t *testing.T) {
 	for _, name := range []string{"%41", "%2f", "%2", "%", "a b", "a~b", "%G0"} {
 		if key, ok := Decode(name); ok {
@@ -54,7 +54,7 @@ func TestOnlyNamesAreDecoded(t *testing.T) {
 	}
 }
 
-// TestPoolNames holds which names a pool may have.
+// TestPoolNames checks which names a pool may have.
 func TestPoolNames(t *testing.T) {
 	for name, ok := range map[string]bool{"core": true, "a-b_c.d": true, "": false, "amq.x": false, "a b": false, "a-req": false,
 		"a-req-b": false, "a-requests": true, strings.Repeat("p", 65): false, "pöl": false} {

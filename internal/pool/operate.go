@@ -9,9 +9,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// What operators do with the group of a key. All of it fails with rouse.ErrUnavailable in a process that does not lead the pool.
+// Operations on the group of a key. They fail with rouse.ErrUnavailable in a process that does not lead the
+// pool.
 
-// leading returns the term.
+// leading returns the current term.
 func (m *Manager) leading() (*Term, error) {
 	if t := m.current(); t != nil {
 		return t, nil
@@ -23,8 +24,8 @@ func (m *Manager) noGroup(key string) error {
 	return fmt.Errorf("pool %s has no group of the key %q here: %w", m.config.Name, rouse.Shorten(key, 64), rouse.ErrNotFound)
 }
 
-// Stop ends the group of a key as if nobody had asked for it for long: its workers finish what they have. A request that is in its queue,
-// or comes later, starts it again. A key that was pinned is not any more.
+// Stop ends the group of a key as if it had been idle for long: its workers finish their requests, and the
+// key is unpinned. A request in its queue, or a new one, starts the group again.
 func (m *Manager) Stop(key string) error {
 	t, err := m.leading()
 	if err != nil {
@@ -34,7 +35,7 @@ func (m *Manager) Stop(key string) error {
 	delete(m.pinned, key)
 	m.mu.Unlock()
 	found := false
-	t.keeper.do(func(tracker *Tracker, now time.Time) { found = tracker.Stop(now, key) })
+	t.tracker.do(func(tracker *Tracker, now time.Time) { found = tracker.Stop(now, key) })
 	if !found {
 		return m.noGroup(key)
 	}
@@ -42,13 +43,13 @@ func (m *Manager) Stop(key string) error {
 	return nil
 }
 
-// Restart replaces the workers of a key: those that are there finish what they have, others are started.
+// Restart replaces the workers of a key: existing ones finish their requests, new ones are started.
 func (m *Manager) Restart(key string) error {
 	t, err := m.leading()
 	if err != nil {
 		return err
 	}
-	if !t.keeper.known(key) {
+	if !t.tracker.known(key) {
 		return m.noGroup(key)
 	}
 	m.log.Info("the workers of a key are replaced, as it was asked for", "key", key)
@@ -56,7 +57,8 @@ func (m *Manager) Restart(key string) error {
 	return nil
 }
 
-// Pin has the group of a key there, whether anybody asks for it or not, until it is unpinned or stopped, or this process ends.
+// Pin keeps the group of a key Active, even without requests, until it is unpinned or stopped, or this
+// process ends.
 func (m *Manager) Pin(key string, on bool) error {
 	t, err := m.leading()
 	if err != nil {
@@ -75,10 +77,10 @@ func (m *Manager) Pin(key string, on bool) error {
 	default:
 		delete(m.pinned, key)
 	}
-	t.keeper.do(func(tracker *Tracker, now time.Time) { tracker.Pin(now, key, on) })
+	t.tracker.do(func(tracker *Tracker, now time.Time) { tracker.Pin(now, key, on) })
 	m.log.Info("the group of a key is pinned or not, as it was asked for", "key", key, "pinned", on)
 	return nil
 }
 
-// pins returns the keys that are pinned. The mutex is held.
+// pins returns the pinned keys. The caller holds the mutex.
 func (m *Manager) pins() []string { return slices.Sorted(maps.Keys(m.pinned)) }

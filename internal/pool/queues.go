@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// phase is how far the queue of a key is.
+// phase is the state of the queue of a key.
 type phase uint8
 
 const (
 	absent  phase = iota // there is no queue
 	bound                // requests come to it
 	unbound              // requests do not come to it any more
-	closing              // the same, nothing was in it, and nobody wants it: its workers may end
+	closing              // as unbound, but empty and unwanted: its workers may end
 )
 
-// status is what a phase means in the words of targets.
+// status returns the corresponding status of a group.
 func (p phase) status() Status {
 	switch p {
 	case bound:
@@ -31,38 +31,38 @@ func (p phase) status() Status {
 	return Inactive
 }
 
-// queueLoop makes, binds, unbinds and deletes request queues, so that they are what the target says. It is the only one that
-// does, so what it knows of them is true.
+// queueLoop creates, binds, unbinds and deletes request queues, so that they match the target. Nothing else
+// changes them, so its view of them is accurate.
 type queueLoop struct {
 	*loop
 	queues  Queues
-	keeper  *keeper
+	tracker *liveTracker
 	log     *slog.Logger
 	metrics *Metrics
-	gone    func(key string) bool // it has no workers any more
+	gone    func(key string) bool // reports whether the key has no workers left
 	moved   *signal               // of the group loop: a phase may be another one
 
-	pending map[string]bool // keys that may not be what they should be; owned by the loop's goroutine
+	pending map[string]bool // keys whose queue may differ from the target; owned by the loop's goroutine
 
-	mu      sync.Mutex // guards what follows; only the loop's goroutine writes states and target
+	mu      sync.Mutex // guards the fields below; only the loop's goroutine writes states and target
 	target  Target
 	states  map[string]*queueState
 	waiting map[string][]*waiter
-	doubted map[string]bool // keys whose queue is to be made anew, whatever its phase
-	touched map[string]bool // keys whose state or target has changed since news were asked for
+	doubted map[string]bool // keys whose queue is to be created and bound again, in any phase
+	touched map[string]bool // keys whose state or target has changed since the last call of news
 }
 
-// queueState is what the loop knows of the queue of one key.
+// queueState is the loop's view of the queue of one key.
 type queueState struct {
 	phase  phase
 	busy   bool      // a call is in flight that may have changed it already
 	failed error     // the last call, if it did
 	retry  time.Time // no call before, as the last one failed
-	look   time.Time // no look at a closing queue before
-	quiet  time.Time // since when a closing queue is empty and nobody uses it; zero if somebody does
+	look   time.Time // no inspection of a closing queue before
+	quiet  time.Time // since when a closing queue is empty and unused; zero if it is used
 	rest   time.Time // the name is not used before
 
-	suspect bool // whether it is there at all is to be looked at first
+	suspect bool // whether it exists must be verified first
 }
 
 // waiter waits until the loop has reached a generation and the queue of a key is bound.
@@ -85,16 +85,16 @@ func newQueueLoop(q Queues, t Timing, there []Queue) *queueLoop {
 	return l
 }
 
-// pass brings the target up to date and starts what calls it may.
+// pass adopts a new target and starts the calls that are due.
 func (l *queueLoop) pass(ctx context.Context, now time.Time) time.Time {
-	if target := l.keeper.target(); target.Generation != l.target.Generation {
+	if target := l.tracker.target(); target.Generation != l.target.Generation {
 		l.adopt(target)
 	}
 	l.resolve()
 	var next time.Time
 	for key := range l.pending {
 		if l.full() {
-			break // there is a pass when a call has ended
+			break // the end of a call causes another pass
 		}
 		st := l.states[key]
 		if st.busy {
@@ -113,7 +113,8 @@ func (l *queueLoop) pass(ctx context.Context, now time.Time) time.Time {
 	return next
 }
 
-// step says what a queue needs next, and when; nothing and a zero time if it is what it should be.
+// step returns the next call that a queue needs and when it is due; nil and a zero time if it matches the
+// target.
 func (l *queueLoop) step(key string, st *queueState, now time.Time) (call operation, due time.Time) {
 	want := l.target.Groups[key]
 	switch {
@@ -145,7 +146,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// settled is called of a key that is what it should be.
+// settled is called for a key whose queue matches the target.
 func (l *queueLoop) settled(key string, st *queueState) {
 	delete(l.pending, key)
 	if st.phase == absent && l.target.Groups[key] == Inactive {
@@ -178,7 +179,7 @@ func (l *queueLoop) adopt(target Target) {
 	l.moved.send()
 }
 
-// operation is a call, whose outcome is what it returns, to be done on the loop's goroutine.
+// operation is a call to the transport. The loop's goroutine runs the outcome that it returns.
 type operation func(ctx context.Context, key string) (outcome func(st *queueState, now time.Time), err error)
 
 func (l *queueLoop) start(ctx context.Context, key string, st *queueState, f operation) {
@@ -196,10 +197,10 @@ func (l *queueLoop) start(ctx context.Context, key string, st *queueState, f ope
 			switch {
 			case err == nil:
 				outcome(st, now)
-			case errors.Is(err, ErrNoQueue): // somebody has deleted it, who knows when
+			case errors.Is(err, ErrNoQueue): // deleted by another client
 				st.phase, st.suspect, st.rest = absent, false, now.Add(l.timing.Rest)
 			case errors.Is(err, ErrInUse):
-				st.phase = unbound // look at it again
+				st.phase = unbound // inspect it again
 				st.retry = now.Add(l.timing.Interval)
 			default:
 				st.retry = now.Add(l.timing.Interval)
@@ -225,21 +226,21 @@ func (l *queueLoop) unbind(ctx context.Context, key string) (func(*queueState, t
 	return func(st *queueState, _ time.Time) { st.phase = unbound }, err
 }
 
-// verify finds out whether a queue is there.
+// verify finds out whether a queue exists.
 func (l *queueLoop) verify(ctx context.Context, key string) (func(*queueState, time.Time), error) {
 	_, err := l.queues.Load(ctx, key)
 	return func(st *queueState, _ time.Time) { st.suspect = false }, err
 }
 
-// inspect looks into a queue that nobody wants. What is in it is a reason to want it again.
+// inspect looks into an unwanted queue. If it contains requests, its group becomes Active again.
 func (l *queueLoop) inspect(ctx context.Context, key string) (func(*queueState, time.Time), error) {
 	load, err := l.queues.Load(ctx, key)
 	return func(st *queueState, now time.Time) {
 		switch {
-		case l.target.Groups[key] != Inactive: // it has been asked for meanwhile
+		case l.target.Groups[key] != Inactive: // it was requested in the meantime
 		case load.Ready > 0:
 			l.log.Info("requests are left in a queue that was to be stopped", "key", key, "requests", load.Ready)
-			l.keeper.require(key, 0)
+			l.tracker.require(key, 0)
 		case st.phase == unbound:
 			st.phase, st.quiet, st.look = closing, time.Time{}, now
 		default:
@@ -264,8 +265,8 @@ func (l *queueLoop) remove(ctx context.Context, key string) (func(*queueState, t
 	}, err
 }
 
-// doubt is called when there is reason to believe that a queue is not what the loop thinks, as when it was deleted by hand: it
-// is made and bound anew.
+// doubt is called when a queue may differ from the loop's view, for example because it was deleted by hand.
+// The loop then creates and binds it again.
 func (l *queueLoop) doubt(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -273,14 +274,14 @@ func (l *queueLoop) doubt(key string) {
 	l.wake.send()
 }
 
-// resolve takes doubts to the states.
+// resolve applies doubts to the states.
 func (l *queueLoop) resolve() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key := range l.doubted {
 		st := l.states[key]
 		if st != nil && st.busy {
-			continue // afterwards
+			continue // after the call in flight
 		}
 		if delete(l.doubted, key); st != nil && st.phase == bound {
 			st.phase, st.suspect = unbound, true
@@ -304,7 +305,7 @@ func (l *queueLoop) await(ctx context.Context, key string, g Generation) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
-	case <-w.released: // at the last moment
+	case <-w.released: // released at the last moment
 		return nil
 	default:
 	}
@@ -318,7 +319,7 @@ func (l *queueLoop) await(ctx context.Context, key string, g Generation) error {
 	return ctx.Err()
 }
 
-// release lets those go whose condition is met.
+// release releases the waiters whose condition is met.
 func (l *queueLoop) release(key string) {
 	st := l.states[key]
 	if st == nil || st.phase != bound || st.busy || l.doubted[key] {
@@ -336,7 +337,7 @@ func (l *queueLoop) release(key string) {
 	}
 }
 
-// plan is what the queue of a key means for its workers.
+// plan is what the loop for groups does with the workers of a key.
 type plan uint8
 
 const (
@@ -345,14 +346,14 @@ const (
 	run              // there should be as many as the pool has for a key
 )
 
-// plan says what there is to do for the workers of a key. Workers run where there is a queue for them, and end only when nothing
-// is in it.
+// plan derives the plan for the workers of a key. Workers run if the key has a queue, and end only if it is
+// empty.
 func (l *queueLoop) plan(key string) plan {
 	st, wanted := l.states[key], l.target.Groups[key] != Inactive
 	switch {
 	case st == nil:
 		return end
-	case wanted && st.phase != absent && !(st.phase == closing && st.busy): // which may be its end
+	case wanted && st.phase != absent && !(st.phase == closing && st.busy): // a closing queue with a call in flight may be about to be deleted
 		return run
 	case wanted || st.phase == bound || st.phase == unbound:
 		return keep
@@ -360,7 +361,8 @@ func (l *queueLoop) plan(key string) plan {
 	return end
 }
 
-// news returns the plan of each key whose plan may be another one since it was called last; all are at first.
+// news returns the plan of each key whose plan may have changed since the last call; the first call returns
+// all.
 func (l *queueLoop) news() map[string]plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -372,11 +374,11 @@ func (l *queueLoop) news() map[string]plan {
 	return plans
 }
 
-// queueStatus is what the queue of a key is.
+// queueStatus is the reported state of the queue of a key.
 type queueStatus struct {
 	actual  Status
 	closing bool  // it is about to be deleted
-	failed  error // what went wrong with it the last time, if it did
+	failed  error // the last error, if the last call failed
 }
 
 // status returns the state of all queues, and the generation that the loop has reached.

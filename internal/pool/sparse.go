@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Sparse writes log lines of which there may be as many as requests: at most mostLines a second, and then how many were left out.
+// Sparse limits log lines that could be as frequent as requests: it writes at most mostLines a second and
+// counts the dropped ones.
 type Sparse struct {
 	mu     sync.Mutex
 	second time.Time
@@ -14,10 +15,10 @@ type Sparse struct {
 	left   int
 }
 
-// mostLines is how many lines a second are written.
+// mostLines is the maximum number of lines per second.
 const mostLines = 10
 
-// Warn writes a line, or counts it.
+// Warn writes a line, or counts it as dropped.
 func (s *Sparse) Warn(log *slog.Logger, text string, args ...any) {
 	s.mu.Lock()
 	now, left := time.Now(), 0

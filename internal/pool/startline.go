@@ -7,21 +7,22 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// startLine has the keys whose workers may not be started yet, as that would be over a limit, in the order in which they came. The
-// group loop's goroutine owns it.
+// startLine queues the keys whose workers cannot be started yet because of a limit, first come, first served.
+// It is owned by the group loop's goroutine.
 type startLine struct {
 	limits Limits
 	line   []string
-	tokens float64 // workers that may be started now
+	tokens float64 // starts available now
 	at     time.Time
-	total  int // workers that there are, by the last list
-	asked  int // workers that were asked for, and that no list has told of yet
+	total  int // workers in the last list
+	asked  int // workers that were asked for and that no list has shown yet
 }
 
-// missingWorkers is how many workers a call of Ensure for a key would start.
+// missingWorkers returns how many workers a call of Ensure for a key would start.
 func (l *groupLoop) missingWorkers(key string) int { return max(0, l.size-l.settled(key)) }
 
-// asked notes that a call of Ensure is to bring workers; told that a list has told of them, or that it has failed.
+// asked records that a call of Ensure will start n workers. told records that a list has shown them, or that
+// the call failed.
 func (l *groupLoop) asked(c *groupCall, n int) {
 	c.missing = n
 	l.starts.asked += n
@@ -32,8 +33,8 @@ func (l *groupLoop) told(c *groupCall) {
 	c.missing = 0
 }
 
-// mayStart says whether the workers that a key lacks may be started now, or names the limit; the time is when to look again, if that
-// is known.
+// mayStart returns an empty limit if the missing workers of a key may be started now. Otherwise it returns
+// the limit, and when to try again if that is known.
 func (l *groupLoop) mayStart(key string, now time.Time) (limit string, again time.Time) {
 	n := l.missingWorkers(key)
 	if n == 0 {
@@ -60,12 +61,12 @@ func (l *groupLoop) mayStart(key string, now time.Time) (limit string, again tim
 	return limit, again
 }
 
-// room says whether there may be n workers more.
+// room reports whether the limit on workers allows n more.
 func (l *groupLoop) room(n int) bool {
 	return l.starts.total+l.starts.asked+n <= l.starts.limits.Workers
 }
 
-// take takes n starts, or returns how long it is until there are so many.
+// take takes n tokens. If there are fewer, it takes none and returns how long to wait for them.
 func (s *startLine) take(n int, now time.Time) (wait time.Duration) {
 	rate := float64(s.limits.Starts)
 	burst := rate * startBurst
@@ -76,13 +77,13 @@ func (s *startLine) take(n int, now time.Time) (wait time.Duration) {
 	}
 	s.at = now
 	if need := min(float64(n), burst); s.tokens < need {
-		return max(time.Millisecond, time.Duration((need-s.tokens)/rate*float64(time.Second))) // never 0, which is that they are taken
+		return max(time.Millisecond, time.Duration((need-s.tokens)/rate*float64(time.Second))) // never 0, which means success
 	}
 	s.tokens -= float64(n)
 	return 0
 }
 
-// advance starts those whose turn it is.
+// advance starts the keys whose turn has come.
 func (l *groupLoop) advance(start func(key string)) {
 	s := &l.starts
 	for len(s.line) > 0 && !l.full() {

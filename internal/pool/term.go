@@ -11,12 +11,12 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// Term is a time in which a process leads a pool. All that is known of groups begins anew with it, from the queues that are
-// there. Its methods are safe for concurrent use, and do nothing once it has ended.
+// Term is a period in which a process leads a pool. It starts without knowledge of groups, except for the
+// existing queues. Its methods are safe for concurrent use and do nothing after its end.
 type Term struct {
 	manager  *Manager
 	metrics  *Metrics
-	keeper   *keeper
+	tracker  *liveTracker
 	queues   *queueLoop
 	groups   *groupLoop
 	debounce *debouncer
@@ -24,8 +24,8 @@ type Term struct {
 	loops    sync.WaitGroup
 
 	mu   sync.Mutex
-	cold map[string]time.Time // since when a group waits for the first report of a worker, by key
-	seen map[string]time.Time // the last report, by key
+	cold map[string]time.Time // since when a new group waits for the first report of a worker, by key
+	seen map[string]time.Time // time of the last report, by key
 	load map[string]Load      // of queues, when they were last counted, by key
 
 	limits limitLog
@@ -47,9 +47,9 @@ func newTerm(m *Manager, queues Queues, there []Queue) *Term {
 	for _, key := range m.pins() {
 		tracker.Pin(t.began, key, true)
 	}
-	t.keeper = newKeeper(tracker, t.queues.wake.send)
+	t.tracker = newLiveTracker(tracker, t.queues.wake.send)
 
-	t.queues.keeper, t.queues.log, t.queues.metrics = t.keeper, m.log, c.Metrics
+	t.queues.tracker, t.queues.log, t.queues.metrics = t.tracker, m.log, c.Metrics
 	t.groups.log, t.groups.metrics = m.log, c.Metrics
 	t.groups.reached = func() { t.limits.reached(m.log) }
 	t.queues.lag, t.groups.lag = c.Metrics.lag.WithLabelValues("queues"), c.Metrics.lag.WithLabelValues("groups")
@@ -63,9 +63,9 @@ func newTerm(m *Manager, queues Queues, there []Queue) *Term {
 	return t
 }
 
-// run lets the loops run until ctx ends.
+// run runs the loops until ctx ends.
 func (t *Term) run(ctx context.Context) {
-	t.loops.Go(func() { t.keeper.run(ctx) })
+	t.loops.Go(func() { t.tracker.run(ctx) })
 	t.loops.Go(func() { t.groups.listen(ctx) })
 	t.loops.Go(func() {
 		t.queues.run(ctx, func(now time.Time) time.Time { return t.queues.pass(ctx, now) })
@@ -76,22 +76,24 @@ func (t *Term) run(ctx context.Context) {
 	t.loops.Go(func() { t.count(ctx) })
 }
 
-// Wait returns when the term has ended, and all that it did has.
+// Wait returns when the term and all its goroutines have ended.
 func (t *Term) Wait() {
 	t.loops.Wait()
 	t.manager.ended(t)
 }
 
-// Await makes the group of an orphan's key Active, and returns when requests of the key come to its queue, or ctx ends. Again
-// says that the orphan was in front of its queue before, and came back: then the queue is made anew, whatever it seems to be.
+// Await makes the group of an orphan's key Active, and returns when the queue of the key is bound, or ctx
+// ends. If again is set, the orphan was published to its queue before and was returned: the queue is then
+// created and bound again, whatever its recorded state.
 func (t *Term) Await(ctx context.Context, key string, again bool) error {
 	return t.AwaitFor(ctx, key, "", again)
 }
 
-// AwaitFor is Await for a request of a namespace, whose limit counts, too. It fails with ErrLimit at once if there may be no other group
-// now: the caller tries again within some seconds, and so keeps its turn.
+// AwaitFor is Await for a request of a namespace, whose limit applies in addition. It fails with ErrLimit
+// immediately if a limit allows no further group. A caller that retries within a few seconds keeps its place
+// in the queue.
 func (t *Term) AwaitFor(ctx context.Context, key, namespace string, again bool) error {
-	g, cold, ok := t.keeper.ask(key, namespace)
+	g, cold, ok := t.tracker.ask(key, namespace)
 	if !ok {
 		t.limits.reached(t.manager.log)
 		return fmt.Errorf("the group of the key waits: %w", ErrLimit)
@@ -110,17 +112,17 @@ const (
 	RequestReceived = "request-received" // it has taken one
 	RequestDone     = "request-done"     // it has answered one
 
-	// Wanted is reported by no worker, but by who knows of a request to come: the group is to be there for it.
+	// Wanted is not sent by workers: a caller that expects a request uses it to start the group in advance.
 	Wanted = "wanted"
 )
 
-// Note takes a worker's report. All that it says makes the group of the key Active, except that a group that is there does not
-// live longer because its workers start: those that die at once do so again and again.
+// Note handles the report of a worker. Each report makes the group of the key Active, with one exception: a
+// start does not prolong an existing group, because a worker that crashes at once starts again and again.
 func (t *Term) Note(key, event string) {
 	switch event {
 	case Started, Ready, RequestReceived, RequestDone, Wanted:
 	default:
-		return // of a later version of the protocol
+		return // of a newer protocol version
 	}
 	if CheckKey(key) != nil {
 		return
@@ -143,14 +145,15 @@ func (t *Term) Note(key, event string) {
 		p.Proved(key)
 	}
 	starts := event == Started || event == Ready
-	if starts && t.keeper.known(key) || !starts && !t.debounce.admit(now, key) {
+	if starts && t.tracker.known(key) || !starts && !t.debounce.admit(now, key) {
 		return
 	}
 	t.require(key, t.manager.config.ExtraLifetime)
 }
 
-// Stalled is told how many requests the workers of each key hold. Those that hold some and have reported nothing for longer than
-// the patience, nor were just started, are replaced: who hangs is killed in the end, and others get what it had.
+// Stalled takes the number of requests that the workers of each key hold. It replaces workers that hold
+// requests but have reported nothing for longer than the patience and were not just started: draining kills
+// hanging workers after a while, and others get their requests.
 func (t *Term) Stalled(held map[string]int, patience time.Duration) {
 	now := time.Now()
 	workers := t.groups.workers()
@@ -158,7 +161,7 @@ func (t *Term) Stalled(held map[string]int, patience time.Duration) {
 		since := latest(t.lastReport(key), t.began)
 		for _, w := range workers[key] {
 			if w.State == driver.Draining {
-				since = now // it is seen to already
+				since = now // already being replaced
 			}
 			since = latest(since, w.Since)
 		}
@@ -171,12 +174,12 @@ func (t *Term) Stalled(held map[string]int, patience time.Duration) {
 }
 
 func (t *Term) require(key string, extra time.Duration) Generation {
-	g, cold := t.keeper.require(key, extra)
+	g, cold := t.tracker.require(key, extra)
 	t.isCold(key, cold)
 	return g
 }
 
-// isCold notes that a group was made from nothing.
+// isCold records that a group was created.
 func (t *Term) isCold(key string, cold bool) {
 	if cold {
 		t.metrics.cold.Inc()
@@ -186,50 +189,50 @@ func (t *Term) isCold(key string, cold bool) {
 	}
 }
 
-// limitLog says that a limit is reached, once in a while.
+// limitLog logs that a limit is reached, at most once per limitPause.
 type limitLog struct {
-	mu   sync.Mutex
-	said time.Time
+	mu     sync.Mutex
+	logged time.Time
 }
 
-// limitPause is how long nothing more is said of it.
+// limitPause is the minimum interval between two such log lines.
 const limitPause = time.Minute
 
 func (l *limitLog) reached(log *slog.Logger) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := time.Now(); now.Sub(l.said) >= limitPause {
-		l.said = now
+	if now := time.Now(); now.Sub(l.logged) >= limitPause {
+		l.logged = now
 		log.Warn("a limit of the pool is reached; what is over it waits", "see", "rouse pool status, and the metric rouse_pool_waiting")
 	}
 }
 
-// Loads is told what is in the request queues, by key, whenever the transport has counted it.
+// Loads takes the contents of the request queues, by key, after each count of the transport.
 func (t *Term) Loads(load map[string]Load) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.load = load
 }
 
-// Overdue is told that a worker of a key has let a request pass its time: the workers of the key are replaced.
+// Overdue reports that a worker has missed the deadline of a request. The workers of the key are replaced.
 func (t *Term) Overdue(key string) {
 	t.manager.log.Warn("a worker has not answered a request in its time; the workers of its key are replaced", "key", key)
 	t.metrics.stalls.Inc()
 	t.groups.stall(key)
 }
 
-// count keeps the gauges up to date, and forgets what there was of groups that are no more, until ctx ends.
+// count updates the gauges and removes the entries of deleted groups until ctx ends.
 func (t *Term) count(ctx context.Context) {
 	tick := time.NewTicker(t.manager.config.Timing.Listing)
 	defer tick.Stop()
 	var counted [Unbound + 1]uint64
 	for {
-		changes := t.keeper.changes()
+		changes := t.tracker.changes()
 		for s, n := range changes {
 			t.metrics.changes.WithLabelValues(Status(s).String()).Add(float64(n - counted[s]))
 		}
 		counted = changes
-		target := t.keeper.target()
+		target := t.tracker.target()
 		groups := map[Status]int{}
 		for _, s := range target.Groups {
 			groups[s]++
@@ -243,7 +246,7 @@ func (t *Term) count(ctx context.Context) {
 			waiting[limit]++
 		}
 		t.groups.mu.Unlock()
-		for _, w := range t.keeper.waiting() {
+		for _, w := range t.tracker.waiting() {
 			waiting[w.limit]++
 		}
 		for limit, n := range waiting {

@@ -16,7 +16,7 @@ const (
 	Unbound                // its workers run, new requests for it are orphans
 )
 
-// String gives the word for the status.
+// String returns the name of the status.
 func (s Status) String() string {
 	switch s {
 	case Inactive:
@@ -32,31 +32,32 @@ func (s Status) String() string {
 // Generation numbers the targets of a pool, in their order, from 1.
 type Generation uint64
 
-// Target is which groups there should be. It does not change.
+// Target lists the groups that should exist. It is immutable.
 type Target struct {
 	Generation Generation
 	Groups     map[string]Status // Active or Unbound, by key
 }
 
-// Delays govern how long a group stays when nobody asks for it.
+// Delays are how long a group stays without requests.
 type Delays struct {
 	Unbind time.Duration // from the last request or report until it is unbound
 	Stop   time.Duration // from then until it is stopped
 }
 
-// Tracker is the state machine of a pool: it knows which groups there should be at any time. It has no clock: each call says
-// what time it is, never earlier than the call before. It is not safe for concurrent use.
+// Tracker is the state machine of a pool: it decides which groups should exist at any time. It has no clock:
+// each call passes the current time, which must not be earlier than in the call before. It is not safe for
+// concurrent use.
 type Tracker struct {
 	delays     Delays
 	generation Generation
 	groups     map[string]*tracked
 	deadlines  deadlines
 	target     *Target             // of the generation; nil if it was not asked for yet
-	changes    [Unbound + 1]uint64 // how often groups got each status
+	changes    [Unbound + 1]uint64 // how often groups changed to each status
 
 	limits  Limits                 // of groups; zero fields are none
 	owned   map[string]int         // groups, by owner
-	waiting map[string]*waitingKey // keys that a limit keeps from having a group
+	waiting map[string]*waitingKey // keys that wait for a limit
 	pinned  map[string]bool        // groups that do not end by themselves
 }
 
@@ -64,14 +65,14 @@ type Tracker struct {
 type tracked struct {
 	key    string
 	status Status
-	since  Generation // since when it is Active without a break
+	since  Generation // since when it has been Active without interruption
 	next   time.Time  // when its status changes if nothing happens
 	index  int        // in the deadlines
 	owner  string     // whose requests made it; empty if that is not known
 }
 
-// NewTracker returns a tracker whose groups, those of keys, are Active as if they had just been asked for: who knows when they
-// were.
+// NewTracker returns a tracker. The groups of the given keys are Active as if they had just been requested,
+// because the time of their last request is unknown.
 func NewTracker(d Delays, now time.Time, keys []string) *Tracker {
 	t := &Tracker{delays: d, generation: 1, groups: map[string]*tracked{}, owned: map[string]int{}, waiting: map[string]*waitingKey{},
 		pinned: map[string]bool{}}
@@ -90,9 +91,9 @@ func (t *Tracker) add(key string, next time.Time) *tracked {
 	return g
 }
 
-// Require makes the group of a key Active from now on, for the unbind delay and extra beside it, and returns the generation
-// since which it is Active. Extra is for a caller that passes on only some of the events it sees: it is how long the one it
-// passes on must do for those that it does not. A group's time is never shortened.
+// Require makes the group of a key Active for the unbind delay plus extra, and returns the generation since
+// which it is Active. A caller that drops some events passes as extra how long the handled event stands for
+// the dropped ones. The time of a group is never shortened.
 func (t *Tracker) Require(now time.Time, key string, extra time.Duration) Generation {
 	t.Advance(now)
 	until := now.Add(t.delays.Unbind + extra)
@@ -112,7 +113,7 @@ func (t *Tracker) Require(now time.Time, key string, extra time.Duration) Genera
 	return g.since
 }
 
-// Advance does what is due, and says whether the target has changed.
+// Advance applies what is due, and reports whether the target has changed.
 func (t *Tracker) Advance(now time.Time) bool {
 	changed := false
 	for len(t.deadlines) > 0 && !t.deadlines[0].next.After(now) {
@@ -146,7 +147,7 @@ func (t *Tracker) end(g *tracked) {
 	t.disown(g)
 }
 
-// Next is when Advance has something to do; false if never.
+// Next returns when Advance will have something to do; false if never.
 func (t *Tracker) Next() (time.Time, bool) {
 	if len(t.deadlines) == 0 {
 		return time.Time{}, false
@@ -154,7 +155,7 @@ func (t *Tracker) Next() (time.Time, bool) {
 	return t.deadlines[0].next, true
 }
 
-// Target returns which groups there should be.
+// Target returns the groups that should exist.
 func (t *Tracker) Target() Target {
 	if t.target == nil {
 		groups := make(map[string]Status, len(t.groups))
@@ -166,15 +167,15 @@ func (t *Tracker) Target() Target {
 	return *t.target
 }
 
-// change begins a new generation, in which a group has another status.
+// change starts a new generation, in which a group has another status.
 func (t *Tracker) change(to Status) {
 	t.changes[to]++
 	t.generation++
 	t.target = nil
 }
 
-// deadlines is a heap of groups by their next change, and by key where those are the same, so that a tracker does the same
-// whatever the order of a map is.
+// deadlines is a heap of groups by their next change, then by key, so that the order of a map has no
+// influence.
 type deadlines []*tracked
 
 func (d deadlines) Len() int { return len(d) }

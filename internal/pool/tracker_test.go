@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model says what a group should be from the history of what was asked, without any state: the latest end of what was asked for
-// is when it is unbound.
+// model derives the status of a group from the history of requests alone: the group is unbound at the latest
+// end of any requested lifetime.
 type model struct {
 	delays Delays
 	until  map[string]time.Time
@@ -34,9 +34,9 @@ func (m *model) require(now time.Time, key string, extra time.Duration) {
 	}
 }
 
-// TestTrackerFollowsItsModel drives a tracker by chance, and holds after each step: the target is what the model says; the
-// generation grows exactly when it changes; what Require returns is the generation since which the group is Active; Next is when
-// the next change comes, and nothing changes before.
+// TestTrackerFollowsItsModel drives a tracker with random calls, and checks after each: the target matches
+// the model; the generation grows exactly if the target changes; Require returns the generation since which
+// the group is Active; Next returns the time of the next change, and nothing changes before it.
 func TestTrackerFollowsItsModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		d := Delays{time.Duration(rapid.IntRange(1, 50).Draw(r, "unbind")), time.Duration(rapid.IntRange(1, 50).Draw(r, "stop"))}
@@ -107,7 +107,7 @@ func TestTrackerFollowsItsModel(t *testing.T) {
 	})
 }
 
-// TestTargetsDoNotChange holds that a target that was handed out stays as it was.
+// TestTargetsDoNotChange checks that a returned target is immutable.
 func TestTargetsDoNotChange(t *testing.T) {
 	now := time.Unix(0, 0)
 	tracker := NewTracker(Delays{time.Second, time.Second}, now, []string{"a"})

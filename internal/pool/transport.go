@@ -6,60 +6,62 @@ import (
 	"time"
 )
 
-// ErrInUse is what Queues.Delete returns of a queue that something is in, or that somebody consumes.
+// ErrInUse is returned by Queues.Delete if the queue contains requests or has consumers.
 var ErrInUse = errors.New("the queue is in use")
 
-// ErrNoQueue is what Queues.Load returns of a queue that is not there.
+// ErrNoQueue is returned by Queues.Load if the queue does not exist.
 var ErrNoQueue = errors.New("there is no such queue")
 
-// Queue is a request queue that is there.
+// Queue is an existing request queue.
 type Queue struct {
 	Key   string
-	Bound bool // requests of its key come to it
+	Bound bool // requests of its key are routed to it
 }
 
-// Load is what is in a request queue.
+// Load is the content of a request queue.
 type Load struct {
-	Ready     int // requests that no worker has
-	Held      int // requests that workers have and have not settled, as far as the transport knows
+	Ready     int // requests that no worker holds
+	Held      int // requests that workers hold and have not settled, as far as the transport knows
 	Consumers int
 }
 
-// Queues are the request queues of a pool, as its transport makes them. Its methods are called from several goroutines, of one
-// key only one at a time. Each of them ends with its context, and tries nothing a second time.
+// Queues are the request queues of a pool, implemented by its transport. Methods are called concurrently, but
+// one at a time for each key. Each call ends with its context and does not retry.
 type Queues interface {
-	// List returns the queues that are there.
+	// List returns the existing queues.
 	List(ctx context.Context) ([]Queue, error)
 
-	// Open makes the queue of a key if it is not there, and binds it.
+	// Open creates the queue of a key if it does not exist, and binds it.
 	Open(ctx context.Context, key string) error
 
-	// Unbind makes new requests of the key orphans. What is in the queue stays.
+	// Unbind turns new requests of the key into orphans. Requests in the queue stay.
 	Unbind(ctx context.Context, key string) error
 
-	// Load looks into the queue of a key. Ready and Consumers are as of now, Held may be late.
+	// Load inspects the queue of a key. Ready and Consumers are current, Held may lag.
 	Load(ctx context.Context, key string) (Load, error)
 
-	// Delete removes the queue of a key. It returns ErrInUse if it sees that something is in it or somebody consumes it, and
-	// otherwise how many requests were lost, which should be none.
+	// Delete removes the queue of a key. It returns ErrInUse if the queue contains requests or has consumers.
+	// Otherwise it returns how many requests were lost, which should be 0.
 	Delete(ctx context.Context, key string) (lost int, err error)
 
-	// Vars returns the variables by which a worker finds the queue of its key.
+	// Vars returns the environment variables that tell a worker the queue of its key.
 	Vars(key string) map[string]string
 }
 
-// Timing is how the loops of a pool work. Zero values are the defaults.
+// Timing is the timing of the loops of a pool. Zero values mean the defaults.
 type Timing struct {
-	Interval time.Duration // between two tries of what failed; 500ms if zero
-	Call     time.Duration // how long one call of a transport or driver may take; 30s if zero
+	Interval time.Duration // backoff after a failed call; 500ms if zero
+	Call     time.Duration // timeout of one call of a transport or driver; 30s if zero
 	Parallel int           // how many such calls go on at a time, in each loop; 16 if zero
-	Listing  time.Duration // between two lists of workers when nothing seems to change; 5s if zero
+	Listing  time.Duration // interval of lists of workers without reported changes; 5s if zero
 
-	// Settle is how long an unbound queue must have been empty and without consumers and workers before it is deleted. It covers
-	// what the transport learns late: that a dead worker has given back what it had. 10s if zero.
+	// Settle is how long an unbound queue must have been empty, without consumers and workers, before it is
+	// deleted. It covers what the transport learns late: that a dead worker returned its requests. 10s if
+	// zero.
 	Settle time.Duration
 
-	// Rest is how long the name of a deleted queue is not used again, in which old consumers go; 1s if zero.
+	// Rest is how long the name of a deleted queue is not used again, so that old consumers can end; 1s if
+	// zero.
 	Rest time.Duration
 }
 

@@ -9,12 +9,12 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// View is what a pool looks like at a moment.
+// View is a snapshot of a pool.
 type View struct {
 	Pool       string      `json:"pool"`
 	Leads      bool        `json:"leads"`                // this process manages it; what follows is empty if it does not
 	Since      time.Time   `json:"since,omitzero"`       // when it began to
-	Generation Generation  `json:"generation,omitempty"` // of what should be
+	Generation Generation  `json:"generation,omitempty"` // of the target
 	Reached    Generation  `json:"reached,omitempty"`    // that the queue loop has read
 	Groups     []GroupView `json:"groups"`               // by key
 	Waiting    []WaitView  `json:"waiting,omitempty"`    // keys that may have no group yet, the first hundred, in the order of their turns
@@ -29,16 +29,16 @@ type WaitView struct {
 	Since time.Time `json:"since"`
 }
 
-// mostShown is how many of them are shown.
+// mostShown is the maximum number of waiting keys in a View.
 const mostShown = 100
 
-// GroupView is what a group looks like at a moment.
+// GroupView is a snapshot of a group.
 type GroupView struct {
 	Key     string          `json:"key"`
 	Status  string          `json:"status"`               // that it should have
 	Queue   string          `json:"queue"`                // what its queue is, in the same words, or closing
 	Error   string          `json:"error,omitempty"`      // why its queue is not what it should be
-	Report  time.Time       `json:"last_report,omitzero"` // of a worker
+	Report  time.Time       `json:"last_report,omitzero"` // of its workers
 	Ready   int             `json:"ready"`                // requests in its queue, when they were last counted
 	Held    int             `json:"held"`                 // requests that its workers had then
 	Limit   string          `json:"limit,omitempty"`      // its workers wait for this one
@@ -46,7 +46,7 @@ type GroupView struct {
 	Workers []driver.Worker `json:"workers"`
 }
 
-// View returns what the pool looks like.
+// View returns a snapshot of the pool.
 func (m *Manager) View() View {
 	v := View{Pool: m.config.Name, Groups: []GroupView{}}
 	t := m.current()
@@ -54,7 +54,7 @@ func (m *Manager) View() View {
 		return v
 	}
 	v.Leads, v.Since = true, t.began
-	target := t.keeper.target()
+	target := t.tracker.target()
 	v.Generation = target.Generation
 	reached, queues := t.queues.status()
 	v.Reached = reached
@@ -69,7 +69,7 @@ func (m *Manager) View() View {
 	for key := range workers {
 		keys[key] = true
 	}
-	waiting := t.keeper.waiting()
+	waiting := t.tracker.waiting()
 	v.Waits = len(waiting)
 	for _, w := range waiting[:min(len(waiting), mostShown)] {
 		v.Waiting = append(v.Waiting, WaitView{w.key, w.limit, w.since})

@@ -44,7 +44,7 @@ func (x *Executor) finish(j *job, o rouse.Outcome) {
 	}
 }
 
-// hasTime says whether the scheduler still waits for a report.
+// hasTime reports whether the scheduler still waits for a report.
 func (x *Executor) hasTime(j *job) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -77,7 +77,7 @@ func (x *Executor) report(j *job, o rouse.Outcome) error {
 	return beside
 }
 
-// early says whether a report that was refused came before the scheduler had written that the fire is accepted, so that it is
+// early reports whether a report that was refused came before the scheduler had written that the fire is accepted, so that it is
 // worth another try. A scheduler that died in between never writes it: then the fire is sent again, with a new token.
 func (x *Executor) early(j *job) bool {
 	if time.Since(j.came) > x.opts.Patience {

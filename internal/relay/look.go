@@ -112,7 +112,7 @@ func (j *job) expired() rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Rejected, Detail: fmt.Sprintf("the deadline of %v has passed while it was in the queue", j.Fire.Spec.Deadline)}
 }
 
-// late says whether a fire may not be sent any more, as far as the fire itself tells.
+// late reports whether a fire may not be sent any more, as far as the fire itself tells.
 func (j *job) late(now rouse.Instant) bool {
 	f := &j.Fire
 	return f.Spec.Deadline != 0 && !f.Manual && now.Sub(f.At) > f.Spec.Deadline

@@ -136,7 +136,7 @@ func New(c Config, m *pool.Manager) (*Controller, error) {
 		host: fmt.Sprintf("%s:%d", u.Host, u.Port), state: pool.StateConnecting}, nil
 }
 
-// State says whether it connects, stands by or leads.
+// State reports whether it connects, stands by or leads.
 func (c *Controller) State() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +150,7 @@ func (c *Controller) enter(state string) {
 	c.led = c.led || state == pool.StateLeading
 }
 
-// fatal says whether waiting does not help against an error: it has been there for a while, as a broker that starts refuses users
+// fatal reports whether waiting does not help against an error: it has been there for a while, as a broker that starts refuses users
 // that it will know a moment later. Who has led before has workers to look after, and goes on trying.
 func (c *Controller) fatal(err error) bool {
 	c.mu.Lock()
@@ -197,7 +197,7 @@ func (c *Controller) Run(ctx context.Context) error {
 // for its deliveries alone, and not with all that were in hand with it.
 const carefulAfter = 3
 
-// careful says whether messages are taken one by one.
+// careful reports whether messages are taken one by one.
 func (c *Controller) careful() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestColdStart holds that the first request of a key starts a worker, which answers it and those that follow, and what that
+// TestColdStart checks that the first request of a key starts a worker, which answers it and those that follow, and what that
 // worker finds in its environment.
 func TestColdStart(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestColdStart(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce holds that all of many requests for a key that is not there yet are answered, by one worker, and that keys do
+// TestManyAtOnce checks that all of many requests for a key that is not there yet are answered, by one worker, and that keys do
 // not mix.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestIdleGroupIsStopped holds the whole life of a group: unbound, stopped, gone, and there again. Requests come all the time, at
+// TestIdleGroupIsStopped checks the whole life of a group: unbound, stopped, gone, and there again. Requests come all the time, at
 // moments that wander through all of its windows, and each is answered once.
 func TestIdleGroupIsStopped(t *testing.T) {
 	t.Parallel()

@@ -90,7 +90,7 @@ func (c *callerHouse) want(id string, verdict rouse.Verdict, code int) rouse.Out
 	return o
 }
 
-// TestFiresAreRequests holds that a fire starts the worker of its key, that the answer is its outcome, and that what went wrong is told
+// TestFiresAreRequests checks that a fire starts the worker of its key, that the answer is its outcome, and that what went wrong is told
 // apart.
 func TestFiresAreRequests(t *testing.T) {
 	t.Parallel()
@@ -115,7 +115,7 @@ func TestFiresAreRequests(t *testing.T) {
 	}
 }
 
-// TestFiresThatNobodyTakes holds that a request whose time is over has failed, and may be tried again.
+// TestFiresThatNobodyTakes checks that a request whose time is over has failed, and may be tried again.
 func TestFiresThatNobodyTakes(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, slow)
@@ -133,7 +133,7 @@ func TestFiresThatNobodyTakes(t *testing.T) {
 	}
 }
 
-// TestCallersOutliveTheirBroker holds that what waits for an answer fails when the connection breaks, that nothing is tried while there
+// TestCallersOutliveTheirBroker checks that what waits for an answer fails when the connection breaks, that nothing is tried while there
 // is none, and that requests are made again when there is one.
 func TestCallersOutliveTheirBroker(t *testing.T) {
 	t.Parallel()
@@ -165,7 +165,7 @@ func TestCallersOutliveTheirBroker(t *testing.T) {
 	c.want("later 0", rouse.Done, 0)
 }
 
-// TestCallersLetGo holds that who stops does not wait for answers.
+// TestCallersLetGo checks that who stops does not wait for answers.
 func TestCallersLetGo(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, slow)
@@ -182,7 +182,7 @@ func TestCallersLetGo(t *testing.T) {
 	c.want("c 0", rouse.Deferred, 0)
 }
 
-// TestGroupsAreThereBeforeTheirFires holds that the group of a fire that is near is started before it, and stays until then.
+// TestGroupsAreThereBeforeTheirFires checks that the group of a fire that is near is started before it, and stays until then.
 func TestGroupsAreThereBeforeTheirFires(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, pool.Delays{Unbind: 3 * time.Second, Stop: 100 * time.Millisecond})

@@ -36,7 +36,7 @@ func (h *house) windows(queue string) (list []int) {
 	return list
 }
 
-// TestSessionsThatEndAlike holds that after several sessions that ended soon messages are taken one by one, that requests are served then,
+// TestSessionsThatEndAlike checks that after several sessions that ended soon messages are taken one by one, that requests are served then,
 // too, and that this ends when a session has gone on for a while.
 func TestSessionsThatEndAlike(t *testing.T) {
 	t.Parallel()
@@ -99,7 +99,7 @@ func (h *house) giveBack(queue string) (times int) {
 	return times
 }
 
-// TestDeliveriesEndInTheInventory holds that an orphan, or a dead letter, with which so many sessions have ended as the limit says is kept,
+// TestDeliveriesEndInTheInventory checks that an orphan, or a dead letter, with which so many sessions have ended as the limit says is kept,
 // that the client of the orphan has an answer, and that what is kept can be replayed.
 func TestDeliveriesEndInTheInventory(t *testing.T) {
 	t.Parallel()

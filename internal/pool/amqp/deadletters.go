@@ -109,7 +109,7 @@ func waitCause(ctx context.Context, err error) error {
 	}
 }
 
-// tooLarge says whether a connection ended because of a frame that is larger than was agreed.
+// tooLarge reports whether a connection ended because of a frame that is larger than was agreed.
 func tooLarge(err error) bool {
 	var e *amqp091.Error
 	return errors.As(err, &e) && e.Code == amqp091.FrameError
@@ -143,7 +143,7 @@ type mailbox struct {
 	lines pool.Sparse
 }
 
-// broken says whether no answers can be sent any more.
+// broken reports whether no answers can be sent any more.
 func (b *mailbox) broken() bool { return b.out.Broken() }
 
 // directReplies begins the names of queues by which clients get answers without a queue of their own. RabbitMQ 3.10 returns each

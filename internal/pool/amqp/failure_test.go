@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver/noop"
 )
 
-// TestPoison holds that a request that kills its worker is tried so often as the limit says and once more, is answered and kept,
+// TestPoison checks that a request that kills its worker is tried so often as the limit says and once more, is answered and kept,
 // and keeps nobody else from being served; and what can be done with the inventory.
 func TestPoison(t *testing.T) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// TestWorkersThatDoNotServe holds that requests to workers that die at once, or never consume, are answered when their time is
+// TestWorkersThatDoNotServe checks that requests to workers that die at once, or never consume, are answered when their time is
 // over, that workers are not started without end, and that others do not wait for them.
 func TestWorkersThatDoNotServe(t *testing.T) {
 	t.Parallel()
@@ -95,7 +95,7 @@ func TestWorkersThatDoNotServe(t *testing.T) {
 	}
 }
 
-// TestWhatWorkersSay holds what becomes of requests that workers reject, give back once, or answer before they die.
+// TestWhatWorkersSay checks what becomes of requests that workers reject, give back once, or answer before they die.
 func TestWhatWorkersSay(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, slow).start()
@@ -111,7 +111,7 @@ func TestWhatWorkersSay(t *testing.T) {
 	c.call("k", "sleep 300ms", "ok", "sleep 300ms")
 }
 
-// TestHangingWorkers holds that a worker that hangs with a request, and does not end when it is asked to, is killed and replaced, and
+// TestHangingWorkers checks that a worker that hangs with a request, and does not end when it is asked to, is killed and replaced, and
 // the request served.
 func TestHangingWorkers(t *testing.T) {
 	t.Parallel()
@@ -129,7 +129,7 @@ func TestHangingWorkers(t *testing.T) {
 	}
 }
 
-// TestFullQueues holds that requests which a full queue gives up are answered, as those are that stay in it until their time is over.
+// TestFullQueues checks that requests which a full queue gives up are answered, as those are that stay in it until their time is over.
 func TestFullQueues(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, slow)
@@ -151,7 +151,7 @@ func TestFullQueues(t *testing.T) {
 	}
 }
 
-// TestBareRequests holds that requests which want no answer, or give it no name, are served, and end.
+// TestBareRequests checks that requests which want no answer, or give it no name, are served, and end.
 func TestBareRequests(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, slow).start()
@@ -198,7 +198,7 @@ func TestBareRequests(t *testing.T) {
 	}
 }
 
-// TestForgedDeaths holds that an error answer tells what the broker says, whatever the client has written beforehand.
+// TestForgedDeaths checks that an error answer tells what the broker says, whatever the client has written beforehand.
 func TestForgedDeaths(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, slow).start()
@@ -209,7 +209,7 @@ func TestForgedDeaths(t *testing.T) {
 	}
 }
 
-// TestQueueDeletedByHand holds that the queue of a group is made anew when somebody deletes it.
+// TestQueueDeletedByHand checks that the queue of a group is made anew when somebody deletes it.
 func TestQueueDeletedByHand(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, slow).start()
@@ -225,7 +225,7 @@ func TestQueueDeletedByHand(t *testing.T) {
 	c.call("k", "y", "ok", "y")
 }
 
-// TestExchangeDeletedByHand holds that the exchange of requests is made again when it is deleted, although the broker closes the channel of
+// TestExchangeDeletedByHand checks that the exchange of requests is made again when it is deleted, although the broker closes the channel of
 // a manager that forwards a request to it.
 func TestExchangeDeletedByHand(t *testing.T) {
 	t.Parallel()
@@ -245,7 +245,7 @@ func TestExchangeDeletedByHand(t *testing.T) {
 	c.call("k", "z", "ok", "z")
 }
 
-// TestDeadLettersAreNotLost holds that what a request queue gave up is kept in it until the queue of dead letters has it, and that a
+// TestDeadLettersAreNotLost checks that what a request queue gave up is kept in it until the queue of dead letters has it, and that a
 // request queue is not deleted before.
 func TestDeadLettersAreNotLost(t *testing.T) {
 	t.Parallel()

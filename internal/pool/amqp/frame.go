@@ -13,7 +13,7 @@ import (
 // three queues, with keys and names of up to 255 bytes each.
 const headroom = 4 << 10
 
-// fits says whether a message can be published on a connection, and delivered after all that may be added to it.
+// fits reports whether a message can be published on a connection, and delivered after all that may be added to it.
 func fits(m *amqp091.Publishing, frame int) bool {
 	return frame <= 0 || propertiesSize(m)+headroom <= frame
 }

@@ -84,7 +84,7 @@ func TestNoMessageEndsASession(t *testing.T) {
 	}
 }
 
-// TestReturnsAreOfOneMessage holds that a request is worked on once, and its forwarding not doubted, however many error answers come
+// TestReturnsAreOfOneMessage checks that a request is worked on once, and its forwarding not doubted, however many error answers come
 // back or seem to at that time.
 func TestReturnsAreOfOneMessage(t *testing.T) {
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestReturnsAreOfOneMessage(t *testing.T) {
 	}
 }
 
-// TestKeysThatCannotBeOpenedDelayNoOthers holds that many requests for keys whose queues cannot be made wait aside, are answered when their
+// TestKeysThatCannotBeOpenedDelayNoOthers checks that many requests for keys whose queues cannot be made wait aside, are answered when their
 // time is over, and that requests for other keys are served meanwhile.
 func TestKeysThatCannotBeOpenedDelayNoOthers(t *testing.T) {
 	t.Parallel()
@@ -167,7 +167,7 @@ func TestKeysThatCannotBeOpenedDelayNoOthers(t *testing.T) {
 	}
 }
 
-// TestReplayedPoisonIsNotLost holds that a request of the inventory that is replayed, and that no worker takes in its time, is in the
+// TestReplayedPoisonIsNotLost checks that a request of the inventory that is replayed, and that no worker takes in its time, is in the
 // inventory again.
 func TestReplayedPoisonIsNotLost(t *testing.T) {
 	t.Parallel()

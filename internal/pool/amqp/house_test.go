@@ -162,7 +162,7 @@ func (h *house) queue(name string) (amqp091.Queue, bool) {
 // vhost is the virtual host of the pool.
 func (h *house) vhost() string { return h.url[strings.LastIndexByte(h.url, '/')+1:] }
 
-// bound says whether requests of a key come to its queue.
+// bound reports whether requests of a key come to its queue.
 func (h *house) bound(key string) bool {
 	h.t.Helper()
 	m, err := newManagement(h.api)

@@ -13,7 +13,7 @@ import (
 var hostile = []string{"", "../../etc/passwd", "%41", "A", "a\nWORKER_ID=x", "a\x00b", "naïve 日本", "*", "#", "a.*.#", "$(exit 1)", "'; drop table k; --",
 	strings.Repeat("k", 255), strings.Repeat("k", 254) + "l", strings.Repeat("é", 127), "infra=42,timetable=24", "-rf", "xchg"}
 
-// TestHostileKeys holds that every key has its own group, whose workers see it, over a restart of the controller as well; and that
+// TestHostileKeys checks that every key has its own group, whose workers see it, over a restart of the controller as well; and that
 // a key which is no text is refused.
 func TestHostileKeys(t *testing.T) {
 	t.Parallel()
@@ -56,7 +56,7 @@ func TestHostileKeys(t *testing.T) {
 	}
 }
 
-// TestNamesOfQueues holds that the name of a queue, and the argument of one whose name has a hash, tell its key, and that those of
+// TestNamesOfQueues checks that the name of a queue, and the argument of one whose name has a hash, tell its key, and that those of
 // others do not.
 func TestNamesOfQueues(t *testing.T) {
 	n := names{"core"}

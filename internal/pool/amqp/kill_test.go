@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestWhatAKilledBrokerLoses holds what docs/pools.md says of a RabbitMQ that is killed: of what it has confirmed, classic queues
+// TestWhatAKilledBrokerLoses checks what docs/pools.md says of a RabbitMQ that is killed: of what it has confirmed, classic queues
 // keep everything that is persistent; quorum queues keep everything too, but for those that were declared some seconds before. Nothing
 // of rouse takes part. It logs how old the queues were that lost what was in them.
 func TestWhatAKilledBrokerLoses(t *testing.T) {

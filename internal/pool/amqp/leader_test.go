@@ -15,7 +15,7 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestWithoutAController holds that requests of a warm key are served while no controller runs, that others wait for one, and that
+// TestWithoutAController checks that requests of a warm key are served while no controller runs, that others wait for one, and that
 // the next one takes over what is there.
 func TestWithoutAController(t *testing.T) {
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestWithoutAController(t *testing.T) {
 	}
 }
 
-// TestTwoControllers holds that of two controllers one leads, and that the other one takes over when that ends.
+// TestTwoControllers checks that of two controllers one leads, and that the other one takes over when that ends.
 func TestTwoControllers(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, slow)
@@ -130,7 +130,7 @@ func TestConnectionsAreCut(t *testing.T) {
 	h.eventually("nothing is left", func() bool { v := h.ctl.manager.View(); return v.Leads && len(v.Groups) == 0 })
 }
 
-// TestBrokerOutOfReach holds that a controller that cannot reach its broker goes on when it can again.
+// TestBrokerOutOfReach checks that a controller that cannot reach its broker goes on when it can again.
 func TestBrokerOutOfReach(t *testing.T) {
 	t.Parallel()
 	address, api := servers.ManagedRabbitMQ(t)

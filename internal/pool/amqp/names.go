@@ -49,7 +49,7 @@ func (n names) key(queue string, argument any) (string, bool) {
 	return key, ok && n.requests(key) == queue
 }
 
-// own says whether a queue is one whose dead letters are ours to answer.
+// own reports whether a queue is one whose dead letters are ours to answer.
 func (n names) own(queue string) bool {
 	return queue == n.orphans() || strings.HasPrefix(queue, n.requestPrefix())
 }

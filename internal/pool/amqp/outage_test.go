@@ -69,7 +69,7 @@ func (h *house) answers(queue string, bodies ...string) {
 	})
 }
 
-// TestBrokerIsRestarted holds that what a broker has confirmed is answered after it was stopped and started, that workers which waited for
+// TestBrokerIsRestarted checks that what a broker has confirmed is answered after it was stopped and started, that workers which waited for
 // it start as soon as it is back, however long their pauses have become, and that one session follows the one that ended with it.
 func TestBrokerIsRestarted(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestBrokerIsRestarted(t *testing.T) {
 	}
 }
 
-// TestLeaderIsKilled holds that the process that stands by takes over from one that is killed, and that each key has one worker then.
+// TestLeaderIsKilled checks that the process that stands by takes over from one that is killed, and that each key has one worker then.
 func TestLeaderIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t, newHouse(t, slow))

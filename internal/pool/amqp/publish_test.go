@@ -7,7 +7,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
-// TestForwardedRequests holds what of a request is forwarded: all that its worker may want, less the time that it has waited, and
+// TestForwardedRequests checks what of a request is forwarded: all that its worker may want, less the time that it has waited, and
 // nothing that would make more copies of it or have the broker refuse it.
 func TestForwardedRequests(t *testing.T) {
 	one := orphan{Delivery: amqp091.Delivery{

@@ -38,7 +38,7 @@ func run(t *testing.T, c Config) error {
 	return ctl.Run(ctx)
 }
 
-// TestSetupRefuses holds that what cannot work ends a controller, with an error that says what is wrong and what to do.
+// TestSetupRefuses checks that what cannot work ends a controller, with an error that says what is wrong and what to do.
 func TestSetupRefuses(t *testing.T) {
 	t.Parallel()
 	address, api := servers.ManagedRabbitMQ(t)
@@ -122,7 +122,7 @@ func TestSetupRefuses(t *testing.T) {
 	})
 }
 
-// TestSetupHolds holds that the policies of a pool are in force for its queues, and those of another pool's are not touched.
+// TestSetupHolds checks that the policies of a pool are in force for its queues, and those of another pool's are not touched.
 func TestSetupHolds(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, slow)
@@ -154,7 +154,7 @@ func TestSetupHolds(t *testing.T) {
 	}
 }
 
-// TestConfigurationsAreChecked holds that what cannot work is refused, by the name of its setting.
+// TestConfigurationsAreChecked checks that what cannot work is refused, by the name of its setting.
 func TestConfigurationsAreChecked(t *testing.T) {
 	const address = "amqp://guest:secret@127.0.0.1/x"
 	for field, c := range map[string]Config{

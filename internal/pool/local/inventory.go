@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// State says whether the pool is managed.
+// State reports whether the pool is managed.
 func (p *Pool) State() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/sink/stream"
 )
 
-// Mine says whether a subscription is that of a worker: its channel is what WORKER_REQUESTS_QUEUE names.
+// Mine reports whether a subscription is that of a worker: its channel is what WORKER_REQUESTS_QUEUE names.
 func Mine(open *rousev1.Open) bool { return strings.HasPrefix(open.GetChannel(), Scheme) }
 
 // Subscribe is the body of the gRPC method for workers.

@@ -131,7 +131,7 @@ func newWorld(t *testing.T, c *Config) world {
 	return w
 }
 
-// alive says whether a worker has started and not ended in good order.
+// alive reports whether a worker has started and not ended in good order.
 func (w world) alive(id string) bool {
 	_, err := os.Stat(filepath.Join(w.dir, id))
 	return err == nil
@@ -157,7 +157,7 @@ func until(t *testing.T, d *Driver, what string, holds func([]driver.Worker) boo
 	}
 }
 
-// runs says whether there are so many workers, all of which run.
+// runs reports whether there are so many workers, all of which run.
 func runs(n int, w world) (string, func([]driver.Worker) bool) {
 	return "they run", func(list []driver.Worker) bool {
 		return len(list) == n && !slices.ContainsFunc(list, func(one driver.Worker) bool { return one.State != driver.Running || !w.alive(one.ID) })

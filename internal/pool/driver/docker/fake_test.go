@@ -308,7 +308,7 @@ func (s *speaker) remove(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// fits says whether labels are those that a filter asks for.
+// fits reports whether labels are those that a filter asks for.
 func fits(filter map[string]bool, labels map[string]string) bool {
 	for pair := range filter {
 		name, value, _ := strings.Cut(pair, "=")

@@ -15,7 +15,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// TestEngineThatDoesNotRun holds that a driver can be made without its engine, and says what is wrong.
+// TestEngineThatDoesNotRun checks that a driver can be made without its engine, and says what is wrong.
 func TestEngineThatDoesNotRun(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "no.sock")
 	d := unattended(t, place{host: "unix://" + socket, image: imageOfTests}.config(t))
@@ -27,7 +27,7 @@ func TestEngineThatDoesNotRun(t *testing.T) {
 	}
 }
 
-// TestEngineThatHangs holds that calls end in bounded time when the engine takes them and does not answer, and that they say so.
+// TestEngineThatHangs checks that calls end in bounded time when the engine takes them and does not answer, and that they say so.
 func TestEngineThatHangs(t *testing.T) {
 	dir, err := os.MkdirTemp("", "rouse-hangs-")
 	must(t, err)
@@ -59,7 +59,7 @@ func unattended(t *testing.T, c Config) *Driver {
 	return d
 }
 
-// TestEngineComesBack holds that the driver goes on where it was when its engine was away, and hears of what changes then.
+// TestEngineComesBack checks that the driver goes on where it was when its engine was away, and hears of what changes then.
 func TestEngineComesBack(t *testing.T) {
 	p, s := speak(t)
 	c := p.config(t)
@@ -91,7 +91,7 @@ func TestEngineComesBack(t *testing.T) {
 	}
 }
 
-// TestReleaseIsMadeUpFor holds that workers that could not be let go, as the engine was away, are when it is there again, but not if
+// TestReleaseIsMadeUpFor checks that workers that could not be let go, as the engine was away, are when it is there again, but not if
 // the manager leads again by then.
 func TestReleaseIsMadeUpFor(t *testing.T) {
 	for _, again := range []bool{false, true} {
@@ -118,7 +118,7 @@ func TestReleaseIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// TestRealMachineIsSwitchedOff holds that workers come back by themselves when the engine's machine does.
+// TestRealMachineIsSwitchedOff checks that workers come back by themselves when the engine's machine does.
 func TestRealMachineIsSwitchedOff(t *testing.T) {
 	p, server := ownPlace(t)
 	c := p.config(t)
@@ -141,7 +141,7 @@ func TestRealMachineIsSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestPull holds that a missing image is pulled once for all keys, beside everything else, and that workers start when it is there.
+// TestPull checks that a missing image is pulled once for all keys, beside everything else, and that workers start when it is there.
 func TestPull(t *testing.T) {
 	p, s := speak(t)
 	c := p.config(t)
@@ -166,7 +166,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// TestPullThatFails holds that the reason is told, that it is not tried again at once, and that workers start when it succeeds.
+// TestPullThatFails checks that the reason is told, that it is not tried again at once, and that workers start when it succeeds.
 func TestPullThatFails(t *testing.T) {
 	p, s := speak(t)
 	c := p.config(t)
@@ -201,7 +201,7 @@ func TestPullThatFails(t *testing.T) {
 	until(t, d, "it runs", second(runs(1, w)))
 }
 
-// TestPullAlways holds that an image that is there is pulled too, but not for each key.
+// TestPullAlways checks that an image that is there is pulled too, but not for each key.
 func TestPullAlways(t *testing.T) {
 	p, s := speak(t)
 	c := p.config(t)
@@ -218,7 +218,7 @@ func TestPullAlways(t *testing.T) {
 	}
 }
 
-// TestNetworks holds that a container is connected to all its networks.
+// TestNetworks checks that a container is connected to all its networks.
 func TestNetworks(t *testing.T) {
 	p, s := speak(t)
 	c := p.config(t)
@@ -236,7 +236,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestPausesGrow holds that a worker that ends at once waits for longer each time, up to a bound, and anew after it ran for long.
+// TestPausesGrow checks that a worker that ends at once waits for longer each time, up to a bound, and anew after it ran for long.
 func TestPausesGrow(t *testing.T) {
 	d := unattended(t, Config{Pool: "p", Instance: "i", Template: Template{Image: "w"}, Host: "unix:///nowhere", FirstPause: time.Second, LongestPause: 8 * time.Second})
 	for failures, most := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 4: 8 * time.Second, 5: 8 * time.Second, 1 << 30: 8 * time.Second} {
@@ -263,7 +263,7 @@ func TestPausesGrow(t *testing.T) {
 	}
 }
 
-// TestNames holds that names are such as engines take, and tell what is in them.
+// TestNames checks that names are such as engines take, and tell what is in them.
 func TestNames(t *testing.T) {
 	c := Config{Instance: "prod", Pool: "core.1"}
 	for _, key := range []string{"", "../../x", "naïve 日本", strings.Repeat("k", 255), "a\x00b\n", "-rf", "\xff"} {

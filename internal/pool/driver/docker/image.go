@@ -21,14 +21,14 @@ type image struct {
 	pausing time.Duration   // between failures; doubles
 }
 
-// fresh says whether it was pulled so lately that it need not be again.
+// fresh reports whether it was pulled so lately that it need not be again.
 func (i *image) fresh() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return !i.pulled.IsZero() && time.Since(i.pulled) < time.Minute
 }
 
-// pulling says whether a pull goes on, and since when.
+// pulling reports whether a pull goes on, and since when.
 func (i *image) pulling() (since time.Time, busy bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -108,7 +108,7 @@ func (d *Driver) box(s container.Summary) (b box, ok bool) {
 	return b, true
 }
 
-// over says whether the container does not run, and is not about to by the engine's own doing.
+// over reports whether the container does not run, and is not about to by the engine's own doing.
 func (b *box) over() bool {
 	switch b.state {
 	case container.StateRunning, container.StatePaused, container.StateRestarting:

@@ -228,7 +228,7 @@ func (c *cluster) get(path string) (int, any) {
 	return http.StatusOK, e.body
 }
 
-// selects says whether a selector, which is a number of equations, selects an object.
+// selects reports whether a selector, which is a number of equations, selects an object.
 func selects(selector string, o obj) bool {
 	for term := range strings.SplitSeq(selector, ",") {
 		name, value, _ := strings.Cut(term, "=")

@@ -124,7 +124,7 @@ func (c *cache) wait(ctx context.Context) error {
 	}
 }
 
-// follows says whether what is here is as new as a watch makes it.
+// follows reports whether what is here is as new as a watch makes it.
 func (c *cache) follows() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// TestWatchGoesOn holds that the driver learns of all that happens while watches end, also of what an API server has forgotten to tell.
+// TestWatchGoesOn checks that the driver learns of all that happens while watches end, also of what an API server has forgotten to tell.
 func TestWatchGoesOn(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t)
@@ -40,7 +40,7 @@ func TestWatchGoesOn(t *testing.T) {
 	until(t, d, "all are gone", none)
 }
 
-// TestLists holds that a list of many pages has everything in it, that one which takes too long begins anew, and that Changed tells of
+// TestLists checks that a list of many pages has everything in it, that one which takes too long begins anew, and that Changed tells of
 // what comes after it.
 func TestLists(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ func TestLists(t *testing.T) {
 	until(t, d, "it is seen", func(workers []driver.Worker) bool { return len(workers) == groups+1 })
 }
 
-// TestRefusals holds that what the API server refuses is said by each call, with its reason, and that all goes on when it does not any more.
+// TestRefusals checks that what the API server refuses is said by each call, with its reason, and that all goes on when it does not any more.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t)
@@ -127,7 +127,7 @@ func TestRefusals(t *testing.T) {
 	until(t, d, "it is gone", none)
 }
 
-// TestNobodyAnswers holds that calls end with their context while an API server says nothing.
+// TestNobodyAnswers checks that calls end with their context while an API server says nothing.
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	server := newCluster(t)
@@ -145,7 +145,7 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-// TestHeldByFinalizers holds that a workload which something holds is seen to drain, and no other is made until it is gone.
+// TestHeldByFinalizers checks that a workload which something holds is seen to drain, and no other is made until it is gone.
 func TestHeldByFinalizers(t *testing.T) {
 	t.Parallel()
 	w, _ := newWorld(t)
@@ -168,7 +168,7 @@ func TestHeldByFinalizers(t *testing.T) {
 	until(t, d, "it is gone", none)
 }
 
-// TestOwnWritesAreSeen holds that a list has in it what a call before it has done, though no watch has told of it yet.
+// TestOwnWritesAreSeen checks that a list has in it what a call before it has done, though no watch has told of it yet.
 func TestOwnWritesAreSeen(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t)
@@ -197,7 +197,7 @@ func TestOwnWritesAreSeen(t *testing.T) {
 	}
 }
 
-// TestScaledGroupsCostNothing holds that a scaled group that is asked for again and again, as its number of workers is another one than
+// TestScaledGroupsCostNothing checks that a scaled group that is asked for again and again, as its number of workers is another one than
 // its pool's, makes no requests as long as it is as it should be.
 func TestScaledGroupsCostNothing(t *testing.T) {
 	t.Parallel()
@@ -225,7 +225,7 @@ func TestScaledGroupsCostNothing(t *testing.T) {
 	until(t, d, "it is gone", none)
 }
 
-// TestSlowControllers holds that pods of a workload that is gone drain for who asks, though nobody has deleted them yet, and do not count
+// TestSlowControllers checks that pods of a workload that is gone drain for who asks, though nobody has deleted them yet, and do not count
 // for the workload that is made next.
 func TestSlowControllers(t *testing.T) {
 	t.Parallel()
@@ -250,7 +250,7 @@ func TestSlowControllers(t *testing.T) {
 	until(t, d, "it is gone", none)
 }
 
-// TestLateEvents holds that no event that is late undoes what is known already.
+// TestLateEvents checks that no event that is late undoes what is known already.
 func TestLateEvents(t *testing.T) {
 	c := newCache(&api{base: &url.URL{}}, podResource, "n", "", func() {}, nil)
 	text := func(uid, version, name string) []byte {

@@ -18,7 +18,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// TestNames holds that any key of any pool has a name that Kubernetes takes, and that two of them never have the same.
+// TestNames checks that any key of any pool has a name that Kubernetes takes, and that two of them never have the same.
 func TestNames(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		word := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.Rune(), 0, 300, -1), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
@@ -54,7 +54,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestEnvironment holds what workers get: values byte for byte, nothing of this process that was not named, and what the template has
+// TestEnvironment checks what workers get: values byte for byte, nothing of this process that was not named, and what the template has
 // itself in place of the rest.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("SECRET_OF_OURS", "x")
@@ -85,7 +85,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestBadConfigurations holds that what cannot work is refused, by the name of its setting.
+// TestBadConfigurations checks that what cannot work is refused, by the name of its setting.
 func TestBadConfigurations(t *testing.T) {
 	good := testConfig(kubeconfig(t, "http://127.0.0.1:1", ""))
 	in := func(change func(spec, container map[string]any)) map[string]any {
@@ -165,7 +165,7 @@ func TestBadConfigurations(t *testing.T) {
 	}
 }
 
-// TestRightsAreDocumented holds that docs/pools.md names the rights that TestWithAKubernetes has.
+// TestRightsAreDocumented checks that docs/pools.md names the rights that TestWithAKubernetes has.
 func TestRightsAreDocumented(t *testing.T) {
 	rights, err := os.ReadFile("testdata/rights.yaml")
 	if err != nil {

@@ -51,7 +51,7 @@ func (c *cluster) deleteQuietly(path string) {
 	c.delete(path, nil)
 }
 
-// makePods brings the pods of a workload a step nearer to what they should be, and says whether there was one to take.
+// makePods brings the pods of a workload a step nearer to what they should be, and reports whether there was one to take.
 func (c *cluster) makePods(path string, e entry, owned []string) bool {
 	want := number(at(e.body, "spec", "replicas"))
 	if want == 0 && len(owned) == 0 {

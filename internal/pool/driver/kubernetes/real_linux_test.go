@@ -23,7 +23,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// TestWithAKubernetes holds the driver to its contract, and to all scenarios, in a real Kubernetes as far as that goes without machines: with
+// TestWithAKubernetes checks the driver to its contract, and to all scenarios, in a real Kubernetes as far as that goes without machines: with
 // its API server, its etcd, and its controllers of Deployments, StatefulSets, HorizontalPodAutoscalers and of what belongs to what; a kubelet
 // of this test runs the pods. The driver has the rights that docs/pools.md names, and no other. Of KEDA there is the definition of its
 // ScaledObject: what is written is checked and kept, and nobody acts on it.

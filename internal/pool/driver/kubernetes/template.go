@@ -112,7 +112,7 @@ func (d *Driver) environment(vars map[string]string) map[string]string {
 	return all
 }
 
-// differs says whether the workload that is there is another one.
+// differs reports whether the workload that is there is another one.
 func (r *rendered) differs(is *object) bool {
 	return is.Metadata.Annotations[annotationHash] != r.hash || r.replicas >= 0 && is.replicas() != r.replicas
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// TestStates holds what is said of a pod, by what its status says.
+// TestStates checks what is said of a pod, by what its status says.
 func TestStates(t *testing.T) {
 	d := &Driver{config: Config{Container: "worker"}}
 	for name, c := range map[string]struct {
@@ -51,7 +51,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestMissing holds what is said of a workload that has fewer pods than it is to have.
+// TestMissing checks what is said of a workload that has fewer pods than it is to have.
 func TestMissing(t *testing.T) {
 	deleted := time.Now()
 	three, zero := 3, 0

@@ -97,7 +97,7 @@ func ignoreExit(err error) error {
 	return err
 }
 
-// lives says whether a process runs; one that has ended and that nobody has seen to yet does not.
+// lives reports whether a process runs; one that has ended and that nobody has seen to yet does not.
 func lives(pid int) bool {
 	out, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
 	state := strings.TrimSpace(string(out))
@@ -113,7 +113,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestReaperIsReplaced holds that the reaper comes back when somebody kills it, and knows all groups then.
+// TestReaperIsReplaced checks that the reaper comes back when somebody kills it, and knows all groups then.
 func TestReaperIsReplaced(t *testing.T) {
 	r, err := newReaper()
 	if err != nil {
@@ -139,7 +139,7 @@ func TestReaperIsReplaced(t *testing.T) {
 	}
 }
 
-// TestOutput holds that what workers write is in the log line by line, with their key, however it comes.
+// TestOutput checks that what workers write is in the log line by line, with their key, however it comes.
 func TestOutput(t *testing.T) {
 	var b bytes.Buffer
 	l := &lines{log: slog.New(slog.NewTextHandler(&b, nil)).With("key", "k")}
@@ -161,7 +161,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsNotPassedOn holds that workers get of this process's environment only what was named.
+// TestEnvironmentIsNotPassedOn checks that workers get of this process's environment only what was named.
 func TestEnvironmentIsNotPassedOn(t *testing.T) {
 	t.Setenv("SECRET_OF_OURS", "x")
 	t.Setenv("NAMED", "y")
@@ -179,7 +179,7 @@ func TestEnvironmentIsNotPassedOn(t *testing.T) {
 	}
 }
 
-// TestCloseKillsWhenItMust holds that Close ends with its context, whatever workers do.
+// TestCloseKillsWhenItMust checks that Close ends with its context, whatever workers do.
 func TestCloseKillsWhenItMust(t *testing.T) {
 	d, err := New(Config{Pool: "p", Command: []string{"/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"}, Drain: time.Hour})
 	if err != nil {
@@ -205,7 +205,7 @@ func TestCloseKillsWhenItMust(t *testing.T) {
 	}
 }
 
-// TestBadConfigurations holds that what cannot work is refused, by the name of its setting.
+// TestBadConfigurations checks that what cannot work is refused, by the name of its setting.
 func TestBadConfigurations(t *testing.T) {
 	for field, c := range map[string]Config{"command": {}, "dir": {Command: []string{"sh"}, Dir: "/no/such"}, "drain_timeout": {Command: []string{"sh"}, Drain: -1}} {
 		_, err := New(c)
@@ -219,7 +219,7 @@ func TestBadConfigurations(t *testing.T) {
 	}
 }
 
-// TestWorkersTakeNoThreads holds that waiting for the ends of many workers takes no thread for each.
+// TestWorkersTakeNoThreads checks that waiting for the ends of many workers takes no thread for each.
 func TestWorkersTakeNoThreads(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("threads are counted on Linux")
@@ -258,7 +258,7 @@ func TestWorkersTakeNoThreads(t *testing.T) {
 	}
 }
 
-// TestPauses holds that a worker which has worked is started again after the first pause, however short its life was, and that one
+// TestPauses checks that a worker which has worked is started again after the first pause, however short its life was, and that one
 // that waits is started when it is worth another try.
 func TestPauses(t *testing.T) {
 	start := func(t *testing.T, first time.Duration) (d *Driver, life func(n int, proved bool)) {

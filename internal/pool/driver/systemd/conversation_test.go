@@ -29,7 +29,7 @@ func talk(t *testing.T, p *pretender, change func(*Config)) *Driver {
 	return d
 }
 
-// TestConversation holds what is said to systemd through the life of a worker, and what is made of its answers.
+// TestConversation checks what is said to systemd through the life of a worker, and what is made of its answers.
 func TestConversation(t *testing.T) {
 	p := newPretender(t)
 	d := talk(t, p, nil)
@@ -80,7 +80,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestKill holds that a worker that takes longer to end than it may is killed, also by a driver that has not asked it.
+// TestKill checks that a worker that takes longer to end than it may is killed, also by a driver that has not asked it.
 func TestKill(t *testing.T) {
 	p := newPretender(t)
 	first := open(t, p.config())
@@ -101,7 +101,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestRefusals holds what is told of answers that say no, and that nothing is left of what was refused.
+// TestRefusals checks what is told of answers that say no, and that nothing is left of what was refused.
 func TestRefusals(t *testing.T) {
 	for name, words := range map[string][]string{
 		"org.freedesktop.DBus.Error.AccessDenied":                     {"does not let user", "polkit"},
@@ -121,7 +121,7 @@ func TestRefusals(t *testing.T) {
 	says(t, d.Ensure(t.Context(), group("k", 1)), "there is no systemd on the D-Bus")
 }
 
-// TestNoAnswer holds that a call ends with its context, and that a worker of which nobody knows whether it starts is not
+// TestNoAnswer checks that a call ends with its context, and that a worker of which nobody knows whether it starts is not
 // forgotten, nor started twice.
 func TestNoAnswer(t *testing.T) {
 	p := newPretender(t)
@@ -155,7 +155,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// TestSystemdComesBack holds that a driver speaks with the systemd that has the name now.
+// TestSystemdComesBack checks that a driver speaks with the systemd that has the name now.
 func TestSystemdComesBack(t *testing.T) {
 	p := newPretender(t)
 	d := talk(t, p, nil)

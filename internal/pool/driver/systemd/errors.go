@@ -25,13 +25,13 @@ func explain(err error, address string) error {
 	return fmt.Errorf("systemd: %w", err)
 }
 
-// isNotLoaded says whether an error says that there is no such unit now.
+// isNotLoaded reports whether an error says that there is no such unit now.
 func isNotLoaded(err error) bool {
 	e, ok := errors.AsType[dbus.Error](err)
 	return ok && (e.Name == service+".NoSuchUnit" || e.Name == "org.freedesktop.DBus.Error.UnknownObject")
 }
 
-// isRefusal says whether an error is systemd's answer: what was asked for was not done.
+// isRefusal reports whether an error is systemd's answer: what was asked for was not done.
 func isRefusal(err error) bool {
 	e, ok := errors.AsType[dbus.Error](err)
 	return ok && e.Name != "org.freedesktop.DBus.Error.NoReply" && e.Name != "org.freedesktop.DBus.Error.Timeout"

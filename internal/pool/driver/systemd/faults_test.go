@@ -30,7 +30,7 @@ func says(t *testing.T, err error, words ...string) {
 	}
 }
 
-// TestUnitsThatCannotWork holds that it is told what is wrong with a template, that nothing is left of the attempt, and that it works
+// TestUnitsThatCannotWork checks that it is told what is wrong with a template, that nothing is left of the attempt, and that it works
 // when the template does, without another start of the driver.
 func TestUnitsThatCannotWork(t *testing.T) {
 	h := newHouse(t)
@@ -78,7 +78,7 @@ func TestUnitsThatCannotWork(t *testing.T) {
 	}
 }
 
-// TestNobodyIsThere holds what is told where there is no bus, no systemd on it, or one that says no.
+// TestNobodyIsThere checks what is told where there is no bus, no systemd on it, or one that says no.
 func TestNobodyIsThere(t *testing.T) {
 	h := newHouse(t)
 	call := func(c Config) error {
@@ -107,7 +107,7 @@ func TestNobodyIsThere(t *testing.T) {
 	}
 }
 
-// TestConnectionsEnd holds that a driver finds systemd again after its bus has gone and come back, and systemd itself has.
+// TestConnectionsEnd checks that a driver finds systemd again after its bus has gone and come back, and systemd itself has.
 func TestConnectionsEnd(t *testing.T) {
 	h := newHouse(t)
 	h.config.Bus = h.bus()
@@ -137,7 +137,7 @@ func TestConnectionsEnd(t *testing.T) {
 	}
 }
 
-// TestCallsEnd holds that calls do not wait for others longer than they may.
+// TestCallsEnd checks that calls do not wait for others longer than they may.
 func TestCallsEnd(t *testing.T) {
 	d := talk(t, newPretender(t), nil)
 	if err := d.alone(t.Context(), func() error { // somebody else has the turn

@@ -141,7 +141,7 @@ func (f *files) want(instance, key string, vars map[string]string) error {
 	return f.write(f.path(instance), f.body(instance, key, vars))
 }
 
-// like says whether a worker has the variables that it should have.
+// like reports whether a worker has the variables that it should have.
 func (f *files) like(instance, key string, vars map[string]string) bool {
 	body, err := os.ReadFile(f.path(instance))
 	return err != nil || string(body) == f.body(instance, key, vars)

@@ -16,7 +16,7 @@ func newFiles(t *testing.T) *files {
 	return &files{dir: filepath.Join(t.TempDir(), "core-worker"), names: names{prefix: "core-worker", pool: "p"}, keys: map[string]string{}}
 }
 
-// TestFilesAreReadAgain holds that what is written down is known to the next process, and that nobody else can read it.
+// TestFilesAreReadAgain checks that what is written down is known to the next process, and that nobody else can read it.
 func TestFilesAreReadAgain(t *testing.T) {
 	f := newFiles(t)
 	if list, err := f.entries(f.names.all()); len(list) > 0 || err != nil {
@@ -63,7 +63,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 	}
 }
 
-// TestHalfForgotten holds that what a process leaves that is killed while it writes or forgets does no harm.
+// TestHalfForgotten checks that what a process leaves that is killed while it writes or forgets does no harm.
 func TestHalfForgotten(t *testing.T) {
 	f := newFiles(t)
 	if err := f.lead(); err != nil {
@@ -102,7 +102,7 @@ func TestHalfForgotten(t *testing.T) {
 	}
 }
 
-// TestDirectoriesOfOthers holds that variables are not put where others could change them.
+// TestDirectoriesOfOthers checks that variables are not put where others could change them.
 func TestDirectoriesOfOthers(t *testing.T) {
 	f := newFiles(t)
 	if err := os.Mkdir(f.dir, 0o700); err != nil {
@@ -124,7 +124,7 @@ func TestDirectoriesOfOthers(t *testing.T) {
 	}
 }
 
-// TestVariables holds how variables are written, and which are left out.
+// TestVariables checks how variables are written, and which are left out.
 func TestVariables(t *testing.T) {
 	got := variables(map[string]string{"B": `a "b" \n $HOME ` + "`x`\n#", "A": "", "BAD": "\xff", "NUL": "a\x00", "NO NAME": "x", "1": "x", "": "x", "É": "x"})
 	want := "A=\"\"\nB=\"a \\\"b\\\" \\\\n \\$HOME \\`x\\`\n#\"\n"

@@ -142,7 +142,7 @@ func one(what string, holds func(driver.Worker) bool) (string, func([]driver.Wor
 	return what, func(list []driver.Worker) bool { return len(list) == 1 && holds(list[0]) }
 }
 
-// TestWorkersOutliveTheirManager holds that workers go on without a driver, and that the next one knows them, and what they were
+// TestWorkersOutliveTheirManager checks that workers go on without a driver, and that the next one knows them, and what they were
 // asked for.
 func TestWorkersOutliveTheirManager(t *testing.T) {
 	h := newHouse(t)
@@ -181,7 +181,7 @@ func TestWorkersOutliveTheirManager(t *testing.T) {
 	eventually(t, "nothing is written down any more", func() bool { return len(h.files()) == 0 })
 }
 
-// live says whether all of a list have come up.
+// live reports whether all of a list have come up.
 func (h *house) live(list []driver.Worker) bool {
 	return !slices.ContainsFunc(list, func(w driver.Worker) bool { _, err := os.Stat(filepath.Join(h.orders, w.ID)); return err != nil })
 }
@@ -211,7 +211,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestWhatEndsMeanwhileComesBack holds that a worker that ended for good while there was no driver is started by the next one.
+// TestWhatEndsMeanwhileComesBack checks that a worker that ended for good while there was no driver is started by the next one.
 func TestWhatEndsMeanwhileComesBack(t *testing.T) {
 	h := newHouse(t, "Restart=no")
 	first := open(t, h.config)
@@ -229,7 +229,7 @@ func TestWhatEndsMeanwhileComesBack(t *testing.T) {
 	until(t, second, what, holds)
 }
 
-// TestPeopleStopAWorker holds that another one takes the place of a worker that people stop, at once, though it may take its time;
+// TestPeopleStopAWorker checks that another one takes the place of a worker that people stop, at once, though it may take its time;
 // and that they may kill one.
 func TestPeopleStopAWorker(t *testing.T) {
 	h := newHouse(t)
@@ -251,7 +251,7 @@ func TestPeopleStopAWorker(t *testing.T) {
 	until(t, d, what, holds)
 }
 
-// TestPausesGrow holds that a worker that systemd has given up is started again after pauses that double, whatever the limit of
+// TestPausesGrow checks that a worker that systemd has given up is started again after pauses that double, whatever the limit of
 // starts says, and also if it ends in good order.
 func TestPausesGrow(t *testing.T) {
 	for name, more := range map[string]string{"TooOften": "", "Never": "Restart=no", "InGoodOrder": "ExecStart=\nExecStart=/bin/true", "CannotStart": "ExecStart=\nExecStart=/no/such/program"} {
@@ -279,7 +279,7 @@ func TestPausesGrow(t *testing.T) {
 	}
 }
 
-// TestForeignUnits holds that units of the same template that the driver has not started are left alone, and do not stand in its way.
+// TestForeignUnits checks that units of the same template that the driver has not started are left alone, and do not stand in its way.
 func TestForeignUnits(t *testing.T) {
 	h := newHouse(t)
 	prefix, _, _ := strings.Cut(h.config.Unit, "@")
@@ -314,7 +314,7 @@ func TestForeignUnits(t *testing.T) {
 	}
 }
 
-// TestRelease holds that workers are drained when another process leads, unless that is on this machine and looks after them.
+// TestRelease checks that workers are drained when another process leads, unless that is on this machine and looks after them.
 func TestRelease(t *testing.T) {
 	h := newHouse(t)
 	leader, other := h.open(), h.open()
@@ -336,7 +336,7 @@ func TestRelease(t *testing.T) {
 	until(t, other, what, holds)
 }
 
-// TestOtherVariables holds that a worker whose variables are others by now is replaced, and finishes what it has.
+// TestOtherVariables checks that a worker whose variables are others by now is replaced, and finishes what it has.
 func TestOtherVariables(t *testing.T) {
 	h := newHouse(t)
 	first := open(t, h.config)
@@ -368,7 +368,7 @@ func TestOtherVariables(t *testing.T) {
 	until(t, second, what, holds)
 }
 
-// TestValuesArrive holds that workers see variables as they are, whatever is in them.
+// TestValuesArrive checks that workers see variables as they are, whatever is in them.
 func TestValuesArrive(t *testing.T) {
 	h := newHouse(t)
 	d := h.open()
@@ -394,7 +394,7 @@ func TestValuesArrive(t *testing.T) {
 	}
 }
 
-// TestDocumentedTemplate holds that the template of the documentation works with the defaults that it tells of.
+// TestDocumentedTemplate checks that the template of the documentation works with the defaults that it tells of.
 func TestDocumentedTemplate(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/pools.md")
 	if err != nil {

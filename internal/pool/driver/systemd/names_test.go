@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// TestNamesOfInstances holds how instances are called, and that people find theirs.
+// TestNamesOfInstances checks how instances are called, and that people find theirs.
 func TestNamesOfInstances(t *testing.T) {
 	n := names{prefix: "core-worker", pool: encode("core")}
 	for key, want := range map[string]string{
@@ -33,7 +33,7 @@ func TestNamesOfInstances(t *testing.T) {
 	}
 }
 
-// TestNamesAreSafe holds that whatever key is a name that systemd takes for one and leaves as it is, short enough, of no other
+// TestNamesAreSafe checks that whatever key is a name that systemd takes for one and leaves as it is, short enough, of no other
 // pool, key or number, and that the key can be read from what is encoded.
 func TestNamesAreSafe(t *testing.T) {
 	any := rapid.OneOf(rapid.String(), rapid.StringMatching(`[-_.a-z0-9/%\\*]{0,12}`), rapid.StringMatching(`k{150,300}`),
@@ -86,7 +86,7 @@ func TestEscapingIsThatOfSystemd(t *testing.T) {
 	}
 }
 
-// TestBadConfigurations holds that what cannot work is refused, by the name of its setting.
+// TestBadConfigurations checks that what cannot work is refused, by the name of its setting.
 func TestBadConfigurations(t *testing.T) {
 	const unit = "core-worker@.service"
 	for _, c := range []struct {
@@ -108,7 +108,7 @@ func TestBadConfigurations(t *testing.T) {
 	}
 }
 
-// TestPlaces holds where systemd and the files are that are not named.
+// TestPlaces checks where systemd and the files are that are not named.
 func TestPlaces(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "/run/user/7")
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")

@@ -94,7 +94,7 @@ func (p *pretender) config() Config {
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 }
 
-// call takes down a call, and says whether it is to fail.
+// call takes down a call, and reports whether it is to fail.
 func (p *pretender) call(method string, args ...any) *dbus.Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -99,7 +99,7 @@ func (s *session) ping(ctx context.Context) error {
 	}
 }
 
-// lost says whether the connection has ended.
+// lost reports whether the connection has ended.
 func (s *session) lost() bool { return s.conn.Context().Err() != nil }
 
 func (s *session) close() { s.end(); _ = s.conn.Close() }
@@ -134,7 +134,7 @@ func (s *session) DeliverSignal(iface, name string, sig *dbus.Signal) {
 // Terminate is called when the connection has ended, whoever has ended it.
 func (s *session) Terminate() { s.changed() }
 
-// concerns says whether a signal of the manager is about one of the units: UnitNew, UnitRemoved, JobNew, JobRemoved.
+// concerns reports whether a signal of the manager is about one of the units: UnitNew, UnitRemoved, JobNew, JobRemoved.
 func (s *session) concerns(body []any) bool {
 	for _, v := range body {
 		if name, ok := v.(string); ok && strings.HasPrefix(objects(name), s.units) {

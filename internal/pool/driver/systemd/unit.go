@@ -48,7 +48,7 @@ func (u unit) phase() phase {
 	return down
 }
 
-// stopped says whether somebody wants the unit to end: this pool, or people.
+// stopped reports whether somebody wants the unit to end: this pool, or people.
 func (u unit) stopped() bool { return u.JobType == "stop" }
 
 // details is what systemd says of a unit and its process beside.

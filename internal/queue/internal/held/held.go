@@ -70,7 +70,7 @@ func (s *Set[K, V]) Put(k K, v V) bool {
 	return true
 }
 
-// Has says whether the set has the key.
+// Has reports whether the set has the key.
 func (s *Set[K, V]) Has(k K) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

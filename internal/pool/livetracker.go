@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// keeper has the tracker of a term: it gives it the time, and tells of new targets.
-type keeper struct {
+// liveTracker runs the tracker of a term in real time and reports new targets.
+type liveTracker struct {
 	changed func()  // there is a new target; must not block
-	moved   *signal // the next deadline may be another one
+	moved   *signal // the next deadline may have changed
 
 	mu      sync.Mutex
 	tracker *Tracker
 	told    Generation
 }
 
-func newKeeper(t *Tracker, changed func()) *keeper {
-	return &keeper{tracker: t, changed: changed, moved: newSignal(), told: t.generation}
+func newLiveTracker(t *Tracker, changed func()) *liveTracker {
+	return &liveTracker{tracker: t, changed: changed, moved: newSignal(), told: t.generation}
 }
 
-// require makes a group Active; cold says that it was Inactive.
-func (k *keeper) require(key string, extra time.Duration) (g Generation, cold bool) {
+// require makes a group Active; cold reports that it was Inactive.
+func (k *liveTracker) require(key string, extra time.Duration) (g Generation, cold bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
@@ -32,8 +32,8 @@ func (k *keeper) require(key string, extra time.Duration) (g Generation, cold bo
 	return g, cold
 }
 
-// ask makes a group Active, if no limit speaks against it.
-func (k *keeper) ask(key, owner string) (g Generation, cold, ok bool) {
+// ask makes a group Active if the limits allow it.
+func (k *liveTracker) ask(key, owner string) (g Generation, cold, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
@@ -45,7 +45,7 @@ func (k *keeper) ask(key, owner string) (g Generation, cold, ok bool) {
 }
 
 // do changes the tracker.
-func (k *keeper) do(change func(t *Tracker, now time.Time)) {
+func (k *liveTracker) do(change func(t *Tracker, now time.Time)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
@@ -54,35 +54,35 @@ func (k *keeper) do(change func(t *Tracker, now time.Time)) {
 	k.tell()
 }
 
-// known says whether a key has a group.
-func (k *keeper) known(key string) bool {
+// known reports whether a key has a group.
+func (k *liveTracker) known(key string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.tracker.groups[key] != nil
 }
 
-func (k *keeper) target() Target {
+func (k *liveTracker) target() Target {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.tracker.Target()
 }
 
 // waiting returns the keys that wait for a limit.
-func (k *keeper) waiting() []waitingKey {
+func (k *liveTracker) waiting() []waitingKey {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.tracker.Waiting()
 }
 
-// changes says how often groups got each status.
-func (k *keeper) changes() [Unbound + 1]uint64 {
+// changes returns how often groups changed to each status.
+func (k *liveTracker) changes() [Unbound + 1]uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.tracker.changes
 }
 
-// tell tells of a new target, if there is one.
-func (k *keeper) tell() {
+// tell reports a new target, if there is one.
+func (k *liveTracker) tell() {
 	if k.tracker.generation != k.told {
 		k.told = k.tracker.generation
 		k.changed()
@@ -90,8 +90,8 @@ func (k *keeper) tell() {
 	}
 }
 
-// run lets time pass for the tracker, until ctx ends.
-func (k *keeper) run(ctx context.Context) {
+// run advances the tracker at its deadlines until ctx ends.
+func (k *liveTracker) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {

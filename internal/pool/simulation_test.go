@@ -18,15 +18,16 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// world is a broker, a driver and workers in memory, in which calls take time and fail. It sees every request that is lost.
-type world struct {
+// simulation is a broker, a driver and workers in memory, whose calls take time and fail. It detects every
+// lost request.
+type simulation struct {
 	t    *testing.T
 	term *Term
 
 	mu       sync.Mutex
 	rand     *rand.Rand
-	queues   map[string]*worldQueue
-	workers  map[string]*worldWorker // by id
+	queues   map[string]*simQueue
+	workers  map[string]*simWorker // by id
 	next     int
 	changed  chan struct{}
 	fail     func(call, key string) error         // may be nil
@@ -40,25 +41,25 @@ type world struct {
 	config   func(c *Config) // may be nil
 }
 
-type worldQueue struct {
+type simQueue struct {
 	bound   bool
 	ready   []int
 	held    int
 	arrived *sync.Cond
 }
 
-type worldWorker struct {
+type simWorker struct {
 	driver.Worker
 	consuming bool
 }
 
-func newWorld(t *testing.T, seed uint64) *world {
-	return &world{t: t, rand: rand.New(rand.NewPCG(seed, 1)), queues: map[string]*worldQueue{}, workers: map[string]*worldWorker{},
+func newSimulation(t *testing.T, seed uint64) *simulation {
+	return &simulation{t: t, rand: rand.New(rand.NewPCG(seed, 1)), queues: map[string]*simQueue{}, workers: map[string]*simWorker{},
 		changed: make(chan struct{}, 1), calls: map[string]int{}, inFlight: map[string]bool{}, answered: map[int]int{}, takes: time.Second}
 }
 
-// start begins a term, whose end is the test's.
-func (w *world) start(d Delays, timing Timing) (stop func()) {
+// start starts a term, which ends with the test.
+func (w *simulation) start(d Delays, timing Timing) (stop func()) {
 	w.t.Helper()
 	c := Config{Name: "p", Delays: d, Timing: timing, Driver: asDriver{w}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Metrics: NewRegistry(prometheus.NewRegistry()).Pool("p")}
@@ -88,8 +89,8 @@ func (w *world) start(d Delays, timing Timing) (stop func()) {
 	}
 }
 
-// enter begins a call: of one key there may be one of each side at a time.
-func (w *world) enter(ctx context.Context, side, call, key string) error {
+// enter begins a call: for each key there may be one call to the broker and one to the driver at a time.
+func (w *simulation) enter(ctx context.Context, side, call, key string) error {
 	w.mu.Lock()
 	if w.inFlight[side+key] {
 		w.t.Errorf("%s %q while another call is in flight for the key", call, key)
@@ -116,7 +117,7 @@ func (w *world) enter(ctx context.Context, side, call, key string) error {
 	return err
 }
 
-func (w *world) List(ctx context.Context) ([]Queue, error) {
+func (w *simulation) List(ctx context.Context) ([]Queue, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var list []Queue
@@ -126,20 +127,20 @@ func (w *world) List(ctx context.Context) ([]Queue, error) {
 	return list, nil
 }
 
-func (w *world) Open(ctx context.Context, key string) error {
+func (w *simulation) Open(ctx context.Context, key string) error {
 	if err := w.enter(ctx, "queue ", "open", key); err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queues[key] == nil {
-		w.queues[key] = &worldQueue{arrived: sync.NewCond(&w.mu)}
+		w.queues[key] = &simQueue{arrived: sync.NewCond(&w.mu)}
 	}
 	w.queues[key].bound = true
 	return nil
 }
 
-func (w *world) Unbind(ctx context.Context, key string) error {
+func (w *simulation) Unbind(ctx context.Context, key string) error {
 	if err := w.enter(ctx, "queue ", "unbind", key); err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func (w *world) Unbind(ctx context.Context, key string) error {
 	return nil
 }
 
-func (w *world) Load(ctx context.Context, key string) (Load, error) {
+func (w *simulation) Load(ctx context.Context, key string) (Load, error) {
 	if err := w.enter(ctx, "queue ", "load", key); err != nil {
 		return Load{}, err
 	}
@@ -164,7 +165,7 @@ func (w *world) Load(ctx context.Context, key string) (Load, error) {
 	return Load{Ready: len(q.ready), Consumers: w.consumers(key)}, nil
 }
 
-func (w *world) consumers(key string) int {
+func (w *simulation) consumers(key string) int {
 	n := 0
 	for _, worker := range w.workers {
 		if worker.Key == key && worker.consuming {
@@ -174,7 +175,7 @@ func (w *world) consumers(key string) int {
 	return n
 }
 
-func (w *world) Delete(ctx context.Context, key string) (int, error) {
+func (w *simulation) Delete(ctx context.Context, key string) (int, error) {
 	if err := w.enter(ctx, "queue ", "delete", key); err != nil {
 		return 0, err
 	}
@@ -191,10 +192,10 @@ func (w *world) Delete(ctx context.Context, key string) (int, error) {
 	return len(q.ready), nil
 }
 
-func (w *world) Vars(string) map[string]string { return map[string]string{} }
+func (w *simulation) Vars(string) map[string]string { return map[string]string{} }
 
-// Ensure is of the world as a driver, as are Drain and what follows.
-func (w *world) Ensure(ctx context.Context, g driver.Group) error {
+// Ensure and the methods below implement the driver.
+func (w *simulation) Ensure(ctx context.Context, g driver.Group) error {
 	if err := w.enter(ctx, "driver ", "ensure", g.Key); err != nil {
 		return err
 	}
@@ -208,14 +209,14 @@ func (w *world) Ensure(ctx context.Context, g driver.Group) error {
 	}
 	for ; have < g.Workers; have++ {
 		w.next++
-		worker := &worldWorker{Worker: driver.Worker{ID: fmt.Sprint(w.next), Key: g.Key, State: driver.Running}}
+		worker := &simWorker{Worker: driver.Worker{ID: fmt.Sprint(w.next), Key: g.Key, State: driver.Running}}
 		w.workers[worker.ID] = worker
 		w.life.Go(func() { w.work(worker) })
 	}
 	return nil
 }
 
-func (w *world) Drain(ctx context.Context, key string) error {
+func (w *simulation) Drain(ctx context.Context, key string) error {
 	if err := w.enter(ctx, "driver ", "drain", key); err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func (w *world) Drain(ctx context.Context, key string) error {
 	for _, worker := range w.workers {
 		if worker.Key == key {
 			worker.State = driver.Draining
-			worker.consuming = false // what it has it finishes
+			worker.consuming = false // it finishes its request
 		}
 	}
 	if q := w.queues[key]; q != nil {
@@ -233,8 +234,8 @@ func (w *world) Drain(ctx context.Context, key string) error {
 	return nil
 }
 
-// work is a worker's life: it consumes until it drains.
-func (w *world) work(worker *worldWorker) {
+// work is the life of a worker: it consumes until it drains.
+func (w *simulation) work(worker *simWorker) {
 	time.Sleep(100 * time.Millisecond) // it boots
 	w.report(worker.Key, Started)
 	w.mu.Lock()
@@ -268,7 +269,7 @@ func (w *world) work(worker *worldWorker) {
 	}
 }
 
-func (w *world) report(key, event string) {
+func (w *simulation) report(key, event string) {
 	w.mu.Lock()
 	term := w.term
 	w.mu.Unlock()
@@ -277,7 +278,7 @@ func (w *world) report(key, event string) {
 	}
 }
 
-func (w *world) list() []driver.Worker {
+func (w *simulation) list() []driver.Worker {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var list []driver.Worker
@@ -287,17 +288,17 @@ func (w *world) list() []driver.Worker {
 	return list
 }
 
-func (w *world) Changed() <-chan struct{}      { return w.changed }
-func (w *world) Release(context.Context) error { return nil }
-func (w *world) Close(context.Context) error   { return nil }
+func (w *simulation) Changed() <-chan struct{}      { return w.changed }
+func (w *simulation) Release(context.Context) error { return nil }
+func (w *simulation) Close(context.Context) error   { return nil }
 
-// asDriver is the world with the other List.
-type asDriver struct{ *world }
+// asDriver is the simulation with the List of a driver.
+type asDriver struct{ *simulation }
 
 func (d asDriver) List(context.Context) ([]driver.Worker, error) { return d.list(), nil }
 
-// publish is what a client and the transport do with a request.
-func (w *world) publish(key string, id int) {
+// publish publishes a request as a client, and handles it as the transport if it is an orphan.
+func (w *simulation) publish(key string, id int) {
 	for again := false; ; again = true {
 		w.mu.Lock()
 		if q := w.queues[key]; q != nil && q.bound {
@@ -319,8 +320,8 @@ func (w *world) publish(key string, id int) {
 	}
 }
 
-// left returns what is there that should not be when nobody has asked for anything for long.
-func (w *world) left() []string {
+// left returns what still exists although there have been no requests for long.
+func (w *simulation) left() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	left := slices.Collect(maps.Keys(w.queues))
@@ -330,29 +331,29 @@ func (w *world) left() []string {
 	return left
 }
 
-// called says how often a call was made for a key.
-func (w *world) called(call string) int {
+// called returns how often a call was made, with all keys.
+func (w *simulation) called(call string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.calls[call]
 }
 
-// log is all of that, for messages.
-func (w *world) log() string {
+// log lists all calls for messages.
+func (w *simulation) log() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return fmt.Sprint(w.calls)
 }
 
-// bound says whether there is a queue of a key that requests come to.
-func (w *world) bound(key string) bool {
+// bound reports whether the queue of a key exists and is bound.
+func (w *simulation) bound(key string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.queues[key] != nil && w.queues[key].bound
 }
 
-// answers says how often a request was answered.
-func (w *world) answers(id int) int {
+// answers returns how often a request was answered.
+func (w *simulation) answers(id int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.answered[id]
