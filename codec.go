@@ -9,7 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unsafe"
+
+	"github.com/rousehq/rouse/internal/codec"
 )
 
 // bodyVersion is the first byte of a row's body. A reader refuses what it does not know; a new field gets a new version, and
@@ -70,26 +71,25 @@ func (t *Timer) appendBody(b []byte) []byte {
 		flags |= 4
 	}
 	b = binary.AppendUvarint(b, flags)
-	b = appendText(b, s.Schedule)
-	b = appendText(b, s.Timezone)
-	b = appendText(b, s.Target)
-	b = appendText(b, s.ContentType)
-	b = binary.AppendUvarint(b, uint64(len(s.Payload)))
-	b = append(b, s.Payload...)
+	b = codec.AppendText(b, s.Schedule)
+	b = codec.AppendText(b, s.Timezone)
+	b = codec.AppendText(b, s.Target)
+	b = codec.AppendText(b, s.ContentType)
+	b = codec.AppendText(b, s.Payload)
 	b = binary.AppendUvarint(b, uint64(s.Retry.Attempts))
 	for _, d := range [...]time.Duration{s.Retry.Interval, s.Retry.Max, s.Retry.Jitter, s.Retry.Timeout, s.Webhook.Accept} {
 		b = binary.AppendVarint(b, int64(d))
 	}
 	b = append(b, byte(s.Misfire))
-	b = appendText(b, s.Webhook.Method)
+	b = codec.AppendText(b, s.Webhook.Method)
 	b = binary.AppendUvarint(b, uint64(s.Webhook.Batch))
 	b = binary.AppendUvarint(b, uint64(len(s.Webhook.Headers)))
 	if len(s.Webhook.Headers) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(s.Webhook.Headers)) {
-			b = appendText(appendText(b, k), s.Webhook.Headers[k])
+			b = codec.AppendText(codec.AppendText(b, k), s.Webhook.Headers[k])
 		}
 	}
-	b = appendText(b, t.Reason)
+	b = codec.AppendText(b, t.Reason)
 	for _, i := range [...]Instant{t.Created, t.Updated, t.Anchor} {
 		b = binary.AppendVarint(b, int64(i))
 	}
@@ -99,7 +99,7 @@ func (t *Timer) appendBody(b []byte) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(t.Attempts))
 	b = binary.AppendUvarint(b, t.Token)
-	b = appendText(b, t.LastError)
+	b = codec.AppendText(b, t.LastError)
 	b = binary.AppendUvarint(b, t.Ended)
 	return t.appendParts(b)
 }
@@ -133,14 +133,14 @@ func (t *Timer) appendParts(b []byte) []byte {
 	parts := t.parts()
 	b = binary.AppendUvarint(b, parts)
 	if parts&partWhen != 0 {
-		b = appendTexts(appendTexts(b, s.Also), s.Except)
-		b = appendText(b, s.DST)
+		b = codec.AppendTexts(codec.AppendTexts(b, s.Also), s.Except)
+		b = codec.AppendText(b, s.DST)
 		for _, v := range [...]int64{int64(s.Start), int64(s.End), int64(s.TTL), int64(s.MaxOccurrences), int64(s.Jitter)} {
 			b = binary.AppendVarint(b, v)
 		}
 	}
 	if parts&partCalendar != 0 {
-		b = appendTexts(appendTexts(b, s.Calendar.Off), s.Calendar.Only)
+		b = codec.AppendTexts(codec.AppendTexts(b, s.Calendar.Off), s.Calendar.Only)
 		b = append(b, byte(s.Calendar.Shift))
 	}
 	if parts&partRetry != 0 {
@@ -174,9 +174,8 @@ func (t *Timer) appendParts(b []byte) []byte {
 		b = append(b, s.Criticality)
 	}
 	if parts&partAnswer != 0 {
-		b = appendText(b, t.Answer.ContentType)
-		b = binary.AppendUvarint(b, uint64(len(t.Answer.Payload)))
-		b = append(b, t.Answer.Payload...)
+		b = codec.AppendText(b, t.Answer.ContentType)
+		b = codec.AppendText(b, t.Answer.Payload)
 	}
 	if parts&partWaits != 0 {
 		b = binary.AppendUvarint(b, uint64(len(t.Waits)))
@@ -200,63 +199,55 @@ func (t *Timer) appendParts(b []byte) []byte {
 
 func (t *Timer) readParts(d *decoder) {
 	s := &t.Spec
-	parts := d.uvarint()
+	parts := d.Uvarint()
 	if parts&^partAll != 0 {
-		d.fail() // written by a later version: nothing of it may be lost
+		d.Fail() // written by a later version: nothing of it may be lost
 	}
 	if parts&partWhen != 0 {
-		s.Also, s.Except, s.DST = d.texts(), d.texts(), d.text()
-		s.Start, s.End, s.TTL = Instant(d.varint()), Instant(d.varint()), time.Duration(d.varint())
-		s.MaxOccurrences, s.Jitter = uint64(d.varint()), time.Duration(d.varint())
+		s.Also, s.Except, s.DST = d.Texts(), d.Texts(), d.Text()
+		s.Start, s.End, s.TTL = Instant(d.Varint()), Instant(d.Varint()), time.Duration(d.Varint())
+		s.MaxOccurrences, s.Jitter = uint64(d.Varint()), time.Duration(d.Varint())
 	}
 	if parts&partCalendar != 0 {
-		s.Calendar.Off, s.Calendar.Only, s.Calendar.Shift = d.texts(), d.texts(), Shift(d.byte())
+		s.Calendar.Off, s.Calendar.Only, s.Calendar.Shift = d.Texts(), d.Texts(), Shift(d.Byte())
 	}
 	if parts&partRetry != 0 {
-		s.Retry.Factor, s.Retry.GiveUp = math.Float64frombits(d.uvarint()), time.Duration(d.varint())
+		s.Retry.Factor, s.Retry.GiveUp = math.Float64frombits(d.Uvarint()), time.Duration(d.Varint())
 	}
 	if parts&partPolicy != 0 {
-		s.Within, s.Overlap, s.Deadline = time.Duration(d.varint()), Overlap(d.varint()), time.Duration(d.varint())
-		s.Priority, s.Keep = Priority(d.varint()), time.Duration(d.varint())
+		s.Within, s.Overlap, s.Deadline = time.Duration(d.Varint()), Overlap(d.Varint()), time.Duration(d.Varint())
+		s.Priority, s.Keep = Priority(d.Varint()), time.Duration(d.Varint())
 	}
 	if parts&partProgress != 0 {
-		t.Until, t.Skips, t.PassTo = Instant(d.varint()), uint32(d.varint()), Instant(d.varint())
-		t.Backlog = Span{Instant(d.varint()), Instant(d.varint())}
-		t.Began, t.Passed = Instant(d.varint()), uint64(d.varint())
+		t.Until, t.Skips, t.PassTo = Instant(d.Varint()), uint32(d.Varint()), Instant(d.Varint())
+		t.Backlog = Span{Instant(d.Varint()), Instant(d.Varint())}
+		t.Began, t.Passed = Instant(d.Varint()), uint64(d.Varint())
 	}
 	if parts&partFailures != 0 {
 		t.Failures = d.failures()
 	}
 	if parts&partBeside != 0 {
-		flags := d.byte()
+		flags := d.Byte()
 		t.Live, t.Asked = flags&1 != 0, flags&2 != 0
 	}
 	if parts&partCritical != 0 {
-		s.Criticality = d.byte()
+		s.Criticality = d.Byte()
 	}
 	if parts&partAnswer != 0 {
-		t.Answer = &Answer{ContentType: d.text(), Payload: d.bytes()}
+		t.Answer = &Answer{ContentType: d.Text(), Payload: d.Bytes()}
 	}
 	if parts&partWaits != 0 {
-		t.Waits = make([]Wait, d.count(3))
+		t.Waits = make([]Wait, d.Count(3))
 		for i := range t.Waits {
-			t.Waits[i] = Wait{Cause(d.byte()), Instant(d.varint()), Instant(d.varint())}
+			t.Waits[i] = Wait{Cause(d.Byte()), Instant(d.Varint()), Instant(d.Varint())}
 		}
 	}
 	if parts&partCounts != 0 {
-		t.Fired, t.Dead, t.Missed = d.uvarint(), d.uvarint(), d.uvarint()
+		t.Fired, t.Dead, t.Missed = d.Uvarint(), d.Uvarint(), d.Uvarint()
 	}
 	if parts&partPause != 0 {
-		s.PauseAfter, t.ConsecutiveDead, t.PauseCause = uint32(d.uvarint()), uint32(d.uvarint()), PauseCause(d.byte())
+		s.PauseAfter, t.ConsecutiveDead, t.PauseCause = uint32(d.Uvarint()), uint32(d.Uvarint()), PauseCause(d.Byte())
 	}
-}
-
-func appendTexts(b []byte, list []string) []byte {
-	b = binary.AppendUvarint(b, uint64(len(list)))
-	for _, s := range list {
-		b = appendText(b, s)
-	}
-	return b
 }
 
 func appendFailures(b []byte, list []Attempt) []byte {
@@ -265,64 +256,60 @@ func appendFailures(b []byte, list []Attempt) []byte {
 		b = binary.AppendVarint(b, int64(f.Sent))
 		b = binary.AppendVarint(b, int64(f.Took/time.Millisecond))
 		b = binary.AppendVarint(b, int64(f.Code))
-		b = appendText(b, f.Detail)
+		b = codec.AppendText(b, f.Detail)
 	}
 	return b
-}
-
-func appendText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
 // DecodeTimer reads a row. The timer shares the row's labels and body.
 func DecodeTimer(row *Row) (Timer, error) {
 	t := Timer{Key: row.Key, Bucket: row.Bucket, Generation: row.Generation, Revision: row.Revision, Visible: row.Visible, Due: row.Due}
 	t.Spec.Labels = row.Labels
-	d := decoder{b: row.Body}
-	v := d.byte()
+	d := decoder{codec.Read(row.Body)}
+	v := d.Byte()
 	if v != 1 && v != bodyVersion {
 		return Timer{}, fmt.Errorf("timer %s/%s: body version %d, this rouse reads %d", row.Key.Namespace, row.Key.Name, v, bodyVersion)
 	}
 	s := &t.Spec
-	flags := d.uvarint()
+	flags := d.Uvarint()
 	t.Paused, t.Manual, s.Webhook.Structured = flags&1 != 0, flags&2 != 0, flags&4 != 0
-	s.Schedule, s.Timezone, s.Target, s.ContentType = d.text(), d.text(), d.text(), d.text()
-	s.Payload = d.bytes()
-	s.Retry.Attempts = uint32(d.uvarint())
+	s.Schedule, s.Timezone, s.Target, s.ContentType = d.Text(), d.Text(), d.Text(), d.Text()
+	s.Payload = d.Bytes()
+	s.Retry.Attempts = uint32(d.Uvarint())
 	for _, p := range [...]*time.Duration{&s.Retry.Interval, &s.Retry.Max, &s.Retry.Jitter, &s.Retry.Timeout, &s.Webhook.Accept} {
-		*p = time.Duration(d.varint())
+		*p = time.Duration(d.Varint())
 	}
-	s.Misfire = Misfire(d.byte())
-	s.Webhook.Method = d.text()
-	s.Webhook.Batch = uint32(d.uvarint())
-	if n := d.count(2); n > 0 {
+	s.Misfire = Misfire(d.Byte())
+	s.Webhook.Method = d.Text()
+	s.Webhook.Batch = uint32(d.Uvarint())
+	if n := d.Count(2); n > 0 {
 		s.Webhook.Headers = make(map[string]string, n)
 		for range n {
-			k := d.text()
-			s.Webhook.Headers[k] = d.text()
+			k := d.Text()
+			s.Webhook.Headers[k] = d.Text()
 		}
 	}
 	t.Reason = d.prose()
 	for _, p := range [...]*Instant{&t.Created, &t.Updated, &t.Anchor} {
-		*p = Instant(d.varint())
+		*p = Instant(d.Varint())
 	}
-	if n := d.count(1); n > 0 {
+	if n := d.Count(1); n > 0 {
 		t.Runs = make([]Instant, n)
 		for i := range t.Runs {
-			t.Runs[i] = Instant(d.varint())
+			t.Runs[i] = Instant(d.Varint())
 		}
 	}
-	t.Attempts = uint32(d.uvarint())
-	t.Token = d.uvarint()
+	t.Attempts = uint32(d.Uvarint())
+	t.Token = d.Uvarint()
 	t.LastError = d.prose()
-	t.Ended = d.uvarint()
+	t.Ended = d.Uvarint()
 	if v > 1 {
 		t.readParts(&d)
 	} else {
 		t.Live = t.Key.Fire != "" && t.Visible != Never
 		t.Asked = t.Live
 	}
-	if d.bad || len(d.b) != 0 {
+	if !d.Done() {
 		return Timer{}, fmt.Errorf("timer %s/%s: %w", row.Key.Namespace, row.Key.Name, errBody)
 	}
 	return t, nil
@@ -343,7 +330,7 @@ func AppendRecord(b []byte, r *Record) []byte {
 	b = binary.AppendUvarint(b, uint64(r.Count))
 	b = binary.AppendUvarint(b, uint64(r.Attempts))
 	b = binary.AppendVarint(b, int64(r.Code))
-	b = appendText(b, r.Reason)
+	b = codec.AppendText(b, r.Reason)
 	b = binary.AppendVarint(b, int64(r.Began))
 	b = append(appendFailures(b, r.Failures), byte(r.Cause))
 	if r.Cause != CauseOverlapped {
@@ -358,123 +345,50 @@ func AppendRecord(b []byte, r *Record) []byte {
 
 // DecodeRecord reads what AppendRecord wrote; namespace and name are left empty.
 func DecodeRecord(b []byte) (Record, error) {
-	d := decoder{b: b}
-	v := d.byte()
+	d := decoder{codec.Read(b)}
+	v := d.Byte()
 	if v < 1 || v > recordVersion {
 		return Record{}, fmt.Errorf("record version %d, this rouse reads %d", v, recordVersion)
 	}
-	r := Record{Ending: Ending(d.byte()), Manual: d.byte() != 0, Generation: d.uvarint()}
+	r := Record{Ending: Ending(d.Byte()), Manual: d.Byte() != 0, Generation: d.Uvarint()}
 	for _, p := range [...]*Instant{&r.Due, &r.LastDue, &r.Sent, &r.Ended} {
-		*p = Instant(d.varint())
+		*p = Instant(d.Varint())
 	}
-	r.Count, r.Attempts, r.Code = uint32(d.uvarint()), uint32(d.uvarint()), int(d.varint())
+	r.Count, r.Attempts, r.Code = uint32(d.Uvarint()), uint32(d.Uvarint()), int(d.Varint())
 	r.Reason = d.prose()
 	if v > 1 {
-		r.Began, r.Failures = Instant(d.varint()), d.failures()
+		r.Began, r.Failures = Instant(d.Varint()), d.failures()
 	}
 	if v > 2 {
-		if r.Cause = Cause(d.byte()); r.Cause == CauseOverlapped {
-			other := d.varint()
+		if r.Cause = Cause(d.Byte()); r.Cause == CauseOverlapped {
+			other := d.Varint()
 			r.Other, r.OtherManual = Instant(other>>1), other&1 != 0
 		}
 	}
-	if d.bad || len(d.b) != 0 {
+	if !d.Done() {
 		return Record{}, errors.New("the record is damaged")
 	}
 	return r, nil
 }
 
-// decoder reads from b; after the first fault it returns zeros and bad is set.
-type decoder struct {
-	b   []byte
-	bad bool
-}
-
-func (d *decoder) fail() { d.b, d.bad = nil, true }
-
-func (d *decoder) byte() byte {
-	if len(d.b) == 0 {
-		d.fail()
-		return 0
-	}
-	c := d.b[0]
-	d.b = d.b[1:]
-	return c
-}
-
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.b)
-	if n <= 0 {
-		d.fail()
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
-
-func (d *decoder) varint() int64 {
-	v, n := binary.Varint(d.b)
-	if n <= 0 {
-		d.fail()
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
-
-// count reads a number of elements of at least size bytes each, so that a damaged one cannot ask for much memory.
-func (d *decoder) count(size int) int {
-	n := d.uvarint()
-	if n > uint64(len(d.b)/size) {
-		d.fail()
-		return 0
-	}
-	return int(n)
-}
-
-func (d *decoder) bytes() []byte {
-	n := d.count(1)
-	if n == 0 {
-		return nil
-	}
-	b := d.b[:n:n]
-	d.b = d.b[n:]
-	return b
-}
-
-func (d *decoder) texts() []string {
-	n := d.count(1)
-	if n == 0 {
-		return nil
-	}
-	list := make([]string, n)
-	for i := range list {
-		list[i] = d.text()
-	}
-	return list
-}
+// decoder reads bodies, and what they share with records. Texts share the bytes they were read from: bodies are never changed.
+type decoder struct{ codec.Reader }
 
 func (d *decoder) failures() []Attempt {
-	n := d.count(4)
+	n := d.Count(4)
 	if n == 0 {
 		return nil
 	}
 	list := make([]Attempt, n)
 	for i := range list {
-		list[i] = Attempt{Sent: Instant(d.varint()), Took: time.Duration(d.varint()) * time.Millisecond, Code: int(d.varint()), Detail: d.prose()}
+		list[i] = Attempt{Sent: Instant(d.Varint()), Took: time.Duration(d.Varint()) * time.Millisecond, Code: int(d.Varint()), Detail: d.prose()}
 	}
 	return list
 }
 
-// text shares the bytes it was read from: bodies are never changed.
-func (d *decoder) text() string {
-	b := d.bytes()
-	return unsafe.String(unsafe.SliceData(b), len(b))
-}
-
 // prose is text for people. Earlier versions kept texts that cannot be shown: those are cleaned, so that one of them does not break
 // the list that it is in.
-func (d *decoder) prose() string { return CleanText(d.text(), math.MaxInt) }
+func (d *decoder) prose() string { return CleanText(d.Text(), math.MaxInt) }
 
 // calendarName begins the names of rows that are no timers: no timer's name has a control character.
 const calendarName = "\x01calendar/"
@@ -496,7 +410,7 @@ func (c *Calendar) Row(bucket uint32) Row {
 	last := Date(0)
 	for _, d := range c.Days {
 		b = binary.AppendVarint(b, int64(d.Date-last))
-		b = appendText(b, d.Text)
+		b = codec.AppendText(b, d.Text)
 		last = d.Date
 	}
 	return Row{Key: CalendarKey(c.Namespace, c.Name), Bucket: bucket, Visible: Never, Due: Never, State: StateNote, Revision: c.Revision, Body: b}
@@ -505,20 +419,20 @@ func (c *Calendar) Row(bucket uint32) Row {
 // DecodeCalendar reads a calendar's row.
 func DecodeCalendar(row *Row) (Calendar, error) {
 	c := Calendar{Namespace: row.Key.Namespace, Name: strings.TrimPrefix(row.Key.Name, calendarName), Revision: row.Revision}
-	d := decoder{b: row.Body}
-	if v := d.byte(); v != bodyVersion {
+	d := decoder{codec.Read(row.Body)}
+	if v := d.Byte(); v != bodyVersion {
 		return Calendar{}, fmt.Errorf("calendar %s/%s: version %d, this rouse reads %d", c.Namespace, c.Name, v, bodyVersion)
 	}
-	c.Updated = Instant(d.varint())
-	if n := d.count(2); n > 0 {
+	c.Updated = Instant(d.Varint())
+	if n := d.Count(2); n > 0 {
 		c.Days = make([]Day, n)
 		last := Date(0)
 		for i := range c.Days {
-			last += Date(d.varint())
-			c.Days[i] = Day{last, d.text()}
+			last += Date(d.Varint())
+			c.Days[i] = Day{last, d.Text()}
 		}
 	}
-	if d.bad || len(d.b) != 0 {
+	if !d.Done() {
 		return Calendar{}, fmt.Errorf("calendar %s/%s: %w", c.Namespace, c.Name, errBody)
 	}
 	return c, nil

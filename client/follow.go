@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // follow keeps one stream to each node of a service. It begins with the addresses that the client was given; each node that it
@@ -153,11 +154,11 @@ func (f *follow) begin(l *link) {
 
 // keep keeps a stream until ctx ends.
 func (f *follow) keep(ctx context.Context, l *link) {
-	pause := newPause(firstPause, mostPause)
+	b := backoff.New(firstPause, mostPause)
 	for ctx.Err() == nil {
 		stood, err := f.stream(ctx, l)
 		if stood {
-			pause.reset()
+			b.Reset()
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -172,15 +173,13 @@ func (f *follow) keep(ctx context.Context, l *link) {
 		case err != nil:
 			f.tell(l, err)
 		}
-		pause.bound(f.longest(l))
-		wait := time.NewTimer(pause.grow())
+		b.Limit(f.longest(l))
 		select {
 		case <-ctx.Done():
 		case <-l.news:
-			pause.reset()
-		case <-wait.C:
+			b.Reset()
+		case <-time.After(b.Next()):
 		}
-		wait.Stop()
 	}
 }
 

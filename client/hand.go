@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // hand is the fires that a subscription has in hand: it gathers outcomes into messages, and asks for more time for what is
@@ -61,7 +62,7 @@ func (h *hand) take(fires []*rousev1.Fire) {
 		}
 	}
 	if sooner {
-		signal(h.wake)
+		notify.Send(h.wake)
 	}
 }
 
@@ -93,7 +94,7 @@ func (h *hand) cancel(tags []uint64) {
 			f.stop(ErrCancelled)
 		} else {
 			h.settle.Failures = append(h.settle.Failures, failureOf(tag, ErrCancelled))
-			signal(h.wake)
+			notify.Send(h.wake)
 		}
 	}
 }
@@ -115,7 +116,7 @@ func (h *hand) done(tag uint64, a *Answer, err error) {
 	default:
 		h.settle.Done = append(h.settle.Done, tag)
 	}
-	signal(h.wake)
+	notify.Send(h.wake)
 }
 
 // forget takes fires out of hand that somebody else is to have.
@@ -132,7 +133,7 @@ func (h *hand) close() {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
-	signal(h.wake)
+	notify.Send(h.wake)
 }
 
 // settleLoop sends outcomes and extensions, whatever has gathered while the last message was sent, until close or gone.
@@ -193,11 +194,4 @@ func (h *hand) next(now time.Time) (m *rousev1.Settle, wait time.Duration, close
 		wait = max(h.look.Sub(now), leastExtend)
 	}
 	return m, wait, h.closed
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // several says whether there is, or may be, another stream.
@@ -64,7 +65,7 @@ func (f *follow) fell(l *link) {
 	l.standing, l.peers = false, nil
 	for _, other := range f.links {
 		if other.parked {
-			signal(other.news)
+			notify.Send(other.news)
 		}
 	}
 	f.adjust()
@@ -104,7 +105,7 @@ func (f *follow) adjust() {
 			another := l.expect != id && l.node != id
 			back := !l.standing && f.living[address] == id && before[address] != id
 			if l.expect = id; another || back {
-				signal(l.news)
+				notify.Send(l.news)
 			}
 		case l == nil && f.holder(id) == nil && len(f.links) < maxLinks:
 			f.begin(f.learned(address, id))

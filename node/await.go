@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/queue"
 	"github.com/rousehq/rouse/internal/server"
 )
@@ -50,14 +51,11 @@ func (a *await) reason() error {
 
 // until opens a part, again and again while what it needs is away.
 func (a *await) until(ctx context.Context, what string, open func() error) error {
-	wait, told := awaitEvery, time.Time{}
-	for {
+	told := time.Time{}
+	for b := backoff.New(awaitEvery, awaitMost); b.Wait(ctx); {
 		err := open()
 		if err == nil || a.n.cfg.embedded || !away(err) {
 			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
 		}
 		err = fmt.Errorf("waiting for %s: %w", what, err)
 		a.mu.Lock()
@@ -67,13 +65,8 @@ func (a *await) until(ctx context.Context, what string, open func() error) error
 			a.n.cfg.Log.Warn("not ready", "error", err)
 			told = time.Now()
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
-		}
-		wait = min(2*wait, awaitMost)
 	}
+	return ctx.Err()
 }
 
 // away reports whether an error means that something does not answer yet, or is not there yet, so that waiting helps. What a server

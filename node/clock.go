@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // Clock is a store's clock that can be moved: that of tests and development servers. It is safe for concurrent use.
@@ -112,7 +113,7 @@ func (m movable) Ahead() time.Duration { return m.cfg.Clock.Ahead() }
 // settled waits until nothing is left to do by the store's clock, and returns when there is something again.
 func (n *Node) settled(ctx context.Context) (next rouse.Instant, err error) {
 	const soon, longest = 100, 2 * time.Millisecond
-	wait := 20 * time.Microsecond
+	b := backoff.New(40*time.Microsecond, longest)
 	for try := 0; ; try++ {
 		next, idle := n.timers.Idle()
 		if idle {
@@ -122,16 +123,12 @@ func (n *Node) settled(ctx context.Context) (next rouse.Instant, err error) {
 			runtime.Gosched()
 			continue
 		}
-		wait = min(2*wait, longest)
-		t := time.NewTimer(wait)
 		select {
-		case <-t.C:
+		case <-time.After(b.Next()):
 		case <-ctx.Done():
-			t.Stop()
 			s := n.timers.Stats()
 			return 0, fmt.Errorf("at %v something is still to do (%d fires with their targets, %d in queues): %w", rouse.Reached(n.cfg.Clock.Now()), s.Out, s.Queued, ctx.Err())
 		case <-n.ended:
-			t.Stop()
 			return 0, rouse.ErrClosed
 		}
 	}

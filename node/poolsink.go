@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/amqp"
 	"github.com/rousehq/rouse/internal/pool/local"
@@ -27,10 +28,7 @@ func (r *remotePool) lead(ctx context.Context, log *slog.Logger) {
 	for ctx.Err() == nil {
 		if err := r.controller.Run(ctx); err != nil {
 			log.Error("a pool cannot be managed; it is tried again", "pool", r.name, "after", refusedPause, "error", err)
-			select {
-			case <-ctx.Done():
-			case <-time.After(refusedPause):
-			}
+			backoff.Sleep(ctx, refusedPause)
 		}
 	}
 }

@@ -12,18 +12,19 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // hostLoop keeps this sidecar known as a host of actors, over a stream to one of the instances to which it is connected, until ctx ends.
 func (c *Client) hostLoop(ctx context.Context) {
-	pause := newPause(firstPause, listedPause)
+	b := backoff.New(firstPause, listedPause)
 	for ctx.Err() == nil {
 		l, life, changed, err := c.pick(nil, nil)
 		if err != nil {
 			return // the client closes, or is refused
 		}
 		if l == nil {
-			wait(ctx, mostPause, changed)
+			backoff.SleepOr(ctx, mostPause, changed)
 			continue
 		}
 		stood, err := c.host(ctx, l, life)
@@ -31,12 +32,12 @@ func (c *Client) hostLoop(ctx context.Context) {
 			return
 		}
 		if stood {
-			pause.reset()
+			b.Reset()
 		}
 		c.telling.Lock()
 		c.o.Lost(&InstanceError{l.address, err})
 		c.telling.Unlock()
-		wait(ctx, pause.grow(), nil)
+		b.Pause(ctx)
 	}
 }
 

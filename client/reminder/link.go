@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // link is the way to one address, kept by one goroutine. A link to an instance that is no longer listed ends when its stream does;
@@ -64,7 +65,7 @@ func (c *Client) begin(l *link) {
 
 // keep keeps a stream until ctx ends.
 func (c *Client) keep(ctx context.Context, l *link) {
-	pause := newPause(firstPause, mostPause)
+	b := backoff.New(firstPause, mostPause)
 	for ctx.Err() == nil {
 		c.mu.Lock()
 		var try context.Context
@@ -76,7 +77,7 @@ func (c *Client) keep(ctx context.Context, l *link) {
 			return
 		}
 		if stood {
-			pause.reset()
+			b.Reset()
 		}
 		if errors.Is(err, errAlias) || errors.Is(err, errYield) {
 			if !c.park(ctx, l) {
@@ -87,10 +88,11 @@ func (c *Client) keep(ctx context.Context, l *link) {
 		if c.failed(l, err) {
 			return
 		}
+		b.Limit(mostPause)
 		if c.listed(l) {
-			pause.next = min(pause.next, listedPause)
+			b.Limit(listedPause)
 		}
-		wait(ctx, pause.grow(), nil)
+		b.Pause(ctx)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 const (
@@ -142,10 +143,7 @@ func (s *stream) bye(ctx, standing context.Context) {
 }
 
 func (s *stream) signal() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	notify.Send(s.wake)
 }
 
 // sendLoop sends what there is, and an empty message when there was nothing for a heartbeat, until the stream is over.

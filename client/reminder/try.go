@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // job is a call that any of several instances can take.
@@ -42,7 +43,7 @@ func try[T any](ctx context.Context, c *Client, j job[T]) (T, error) {
 	var none T
 	var last error
 	end := time.Now().Add(c.o.Patience)
-	pause := newPause(firstTry, mostTry)
+	b := backoff.New(firstTry, mostTry)
 	tried := map[*link]bool{} // in this round
 	var hints []string
 	var after time.Duration // no further round before that
@@ -83,7 +84,7 @@ func try[T any](ctx context.Context, c *Client, j job[T]) (T, error) {
 			}
 		}
 		if len(tried) > 0 {
-			d = max(pause.grow(), after)
+			d = max(b.Next(), after)
 		} else {
 			d = mostTry // nobody is there: news are what counts
 		}
@@ -93,7 +94,7 @@ func try[T any](ctx context.Context, c *Client, j job[T]) (T, error) {
 		if len(tried) > 0 {
 			changed = nil
 		}
-		if !wait(ctx, d, changed) {
+		if !backoff.SleepOr(ctx, d, changed) {
 			return none, fmt.Errorf("%w: %w", ctx.Err(), cmp.Or(last, errNobody))
 		}
 		clear(tried)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -160,25 +159,6 @@ func TestSubscribe(t *testing.T) {
 	}
 	if m := moved[1200]; m.Asked != "r1199" || m.ID != "new-r1199" || m.Err != nil {
 		t.Errorf("%+v", m)
-	}
-}
-
-// Pauses grow up to a bound, and are not the same twice.
-func TestPause(t *testing.T) {
-	p := newPause(100*time.Millisecond, time.Second)
-	seen := map[time.Duration]bool{}
-	for n := range 20 {
-		most := min(100*time.Millisecond<<min(n, 10), time.Second)
-		d := p.grow()
-		if seen[d] = true; d < most/2 || d > most {
-			t.Errorf("pause %d is %v, want %v to %v", n, d, most/2, most)
-		}
-	}
-	if len(seen) < 10 {
-		t.Error("there is no chance in the pauses")
-	}
-	if p.reset(); p.grow() > 100*time.Millisecond {
-		t.Error("it was not reset")
 	}
 }
 

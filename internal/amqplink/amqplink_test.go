@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -155,28 +154,6 @@ func TestPublisher(t *testing.T) {
 	if s, err := p.Send("", "open", false, amqp091.Publishing{}); err == nil {
 		t.Errorf("a message was sent on a connection that was cut: %v", s)
 	}
-}
-
-// TestBackoff checks that pauses double up to the longest, begin again after Reset, and end with the context.
-func TestBackoff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := Backoff{First: 100 * time.Millisecond, Longest: time.Second}
-		for round := range 2 {
-			for i, most := range []time.Duration{100, 200, 400, 800, 1000, 1000} {
-				most *= time.Millisecond
-				began := time.Now()
-				if !b.Pause(t.Context()) || time.Since(began) < most/2 || time.Since(began) > most {
-					t.Errorf("round %d, pause %d took %v", round, i, time.Since(began))
-				}
-			}
-			b.Reset()
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if began := time.Now(); b.Pause(ctx) || time.Since(began) > 0 {
-			t.Error("it pauses although its context has ended")
-		}
-	})
 }
 
 // TestHost checks that the address of a URL can be shown, whatever is wrong with it.

@@ -1,5 +1,5 @@
 // Package amqplink is a connection to RabbitMQ on which nothing waits without bound. Dialing, calls and writes have a time limit, and a
-// broker that does not keep it is cut off: the caller connects again, with Backoff in between.
+// broker that does not keep it is cut off: the caller connects again, with pauses of package backoff.
 //
 //	Dial ─► Conn ─► OpenChannel, Limit around each call ─► Watch returns why it ended
 //	          └───► NewPublisher: messages with confirms and returns
@@ -12,7 +12,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -181,26 +180,3 @@ func (c *Conn) Guard(cancel context.CancelCauseFunc) (stop func()) {
 	}()
 	return func() { c.Cut(); <-done }
 }
-
-// Backoff are the pauses between tries to connect. They double from First up to Longest, and each is shortened by chance by up to a half.
-type Backoff struct {
-	First, Longest time.Duration
-	next           time.Duration
-}
-
-// Pause waits before the next try; it returns false if ctx ends first.
-func (b *Backoff) Pause(ctx context.Context) bool {
-	wait := max(b.next, b.First)
-	b.next = min(2*wait, b.Longest)
-	timer := time.NewTimer(wait/2 + rand.N(wait/2))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// Reset has the pauses begin with the first one again.
-func (b *Backoff) Reset() { b.next = 0 }

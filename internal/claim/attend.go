@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // How a member finds that others died. The times add up to less than a second from a death to its leases' end.
@@ -32,19 +34,18 @@ type suspect struct {
 
 // attend keeps the connection by which the store knows that this process runs, and looks for members whose connections are gone.
 func (m *Member) attend(ctx context.Context) {
-	wait, failed := attendAgain, false
-	for ctx.Err() == nil {
+	failed := false
+	for b := backoff.New(attendAgain, attendMost); b.Wait(ctx); {
 		a, err := m.o.Presence.Attend(ctx, m.owner)
 		if err != nil {
 			if !failed && ctx.Err() == nil && m.o.Unattended != nil {
 				m.o.Unattended(err)
 			}
 			failed = true
-			pause(ctx, wait, nil)
-			wait = min(2*wait, attendMost)
 			continue
 		}
-		wait, failed = attendAgain, false
+		b.Reset()
+		failed = false
 		m.attached(a)
 		m.probeLoop(ctx, a)
 		m.attached(nil)
@@ -58,7 +59,7 @@ func (m *Member) attached(a rouse.Attendance) {
 	m.present = a
 	m.mu.Unlock()
 	m.renewSoon.Store(true)
-	signal(m.wake)
+	notify.Send(m.wake)
 }
 
 // connected returns the connection, and the run of the server that it leads to; nothing if it is closed. mu is held.
@@ -109,8 +110,8 @@ func (m *Member) probeLoop(ctx context.Context, a rouse.Attendance) {
 // news has the leases looked at, and what can be claimed: another node came, left, or gave something back.
 func (m *Member) news() {
 	m.lookSoon.Store(true)
-	signal(m.wake)
-	signal(m.changed)
+	notify.Send(m.wake)
+	notify.Send(m.changed)
 }
 
 // announce tells the other members that there is something to look at. They look now and then without it.
@@ -176,7 +177,7 @@ func (m *Member) probe(ctx context.Context, a rouse.Attendance) {
 	m.mu.Lock()
 	if slow && m.standing == quick {
 		m.lookSoon.Store(true) // at how quick the others are
-		signal(m.wake)
+		notify.Send(m.wake)
 	}
 	for _, owner := range owners {
 		switch s := m.others[owner]; {

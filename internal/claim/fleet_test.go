@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -281,7 +283,7 @@ func (f *fleet) engine(ctx context.Context, p *peer) {
 		if len(leaving) > 0 {
 			wait = 20 * time.Millisecond
 		}
-		pause(ctx, wait, p.Changed())
+		backoff.SleepOr(ctx, wait, p.Changed())
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // Joined is a strategy that does not need to know the other nodes, with the member that lets them know of this one: so that they claim at
@@ -42,7 +43,7 @@ func (j *Joined) pass(ctx context.Context) {
 			if t != nil {
 				t.look()
 			}
-			signal(j.changed)
+			notify.Send(j.changed)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // keeper is what the loop of a Share knows between its rounds.
@@ -29,7 +30,7 @@ func (s *Share) Run(ctx context.Context) {
 	defer s.member.join(ctx)()
 	for ctx.Err() == nil {
 		next := s.round(ctx)
-		pause(ctx, time.Until(next), s.member.wake)
+		backoff.SleepOr(ctx, time.Until(next), s.member.wake)
 	}
 	s.mu.Lock()
 	s.renewed, s.owned = time.Time{}, map[uint32]tenure{}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // MemberOptions say how a node keeps its place among the others.
@@ -147,7 +148,7 @@ func (m *Member) Run(ctx context.Context) {
 		if m.o.Presence != nil && m.lookSoon.Swap(false) && ctx.Err() == nil {
 			m.look(ctx)
 		}
-		pause(ctx, time.Until(renew), m.wake)
+		backoff.SleepOr(ctx, time.Until(renew), m.wake)
 	}
 	m.leave(ctx, nil)
 }
@@ -183,17 +184,6 @@ func (m *Member) view(ctx context.Context, buckets uint32) (view, error) {
 
 // Changed is signalled when another node came, left, or gave something back.
 func (m *Member) Changed() <-chan struct{} { return m.changed }
-
-// pause waits, but not beyond the end of ctx or a signal.
-func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-wake:
-	case <-t.C:
-	}
-}
 
 // renew takes or renews the node's leases and others, in one query. It returns the others as they are then, and the time from
 // which they last: when they were asked for.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // A node that is much slower than its peers gives its timers away: calls to the store that take long make every step of a fire late, and the
@@ -120,7 +121,7 @@ func (m *Member) compare(v *view) {
 func (m *Member) stand(s standing, mine, peers time.Duration) {
 	m.standing = s
 	m.renewSoon.Store(true)
-	signal(m.changed)
+	notify.Send(m.changed)
 	if m.o.Yields != nil {
 		m.o.Yields(s == yielded, mine, peers)
 	}

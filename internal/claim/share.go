@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // ShareOptions say how a node shares the buckets with others.
@@ -150,14 +151,7 @@ func (s *Share) tell(renewed bool) {
 		return
 	}
 	s.told = g
-	signal(s.member.changed)
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	notify.Send(s.member.changed)
 }
 
 // Changed is signalled when Grant would answer otherwise: other buckets, or, at each renewal, a later end.
@@ -173,7 +167,7 @@ func (s *Share) Left(buckets []uint32) {
 		}
 	}
 	s.tell(false)
-	signal(s.member.wake)
+	notify.Send(s.member.wake)
 }
 
 // Healthy returns why the node cannot be sure of what it was granted, or nil. It fails before a Grant's Until: when the leases were

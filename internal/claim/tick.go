@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // TickOptions say how nodes go by a clock in the store.
@@ -108,14 +110,14 @@ func done(bool) {}
 // done ends a claim of a tick. What it left is the next one's, which does not wait.
 func (t *Tick) done(more bool) {
 	if more {
-		signal(t.more)
+		notify.Send(t.more)
 	}
 }
 
 // Run advances the delayed clock in its turn until ctx ends, and looks for what should not be there.
 func (t *Tick) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		pause(ctx, time.Until(t.delayed.next(time.Now())), nil)
+		backoff.Sleep(ctx, time.Until(t.delayed.next(time.Now())))
 		if ctx.Err() != nil {
 			return
 		}
@@ -144,7 +146,7 @@ func (t *Tick) missed(ctx context.Context, before rouse.Instant) {
 }
 
 // look has what is visible claimed without an advance of the clock.
-func (t *Tick) look() { signal(t.more) }
+func (t *Tick) look() { notify.Send(t.more) }
 
 // Changed is never signalled: a grant is of one tick.
 func (t *Tick) Changed() <-chan struct{} { return nil }

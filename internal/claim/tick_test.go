@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -57,7 +58,7 @@ func (g *ticking) join(name string, o TickOptions) {
 		for ctx.Err() == nil {
 			_, done, err := s.Grant(ctx)
 			if err != nil {
-				pause(ctx, time.Second, nil)
+				backoff.Sleep(ctx, time.Second)
 				continue
 			}
 			g.mu.Lock()

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // clock estimates the store's clock between looks at it, by this machine's monotonic clock. An answer tells two bounds: the store's
@@ -113,7 +115,7 @@ func (e *Engine) Now() rouse.Instant { return e.clock.earliest() }
 
 // clockLoop looks at the store's clock, and puts the wheel back when the clock went back.
 func (e *Engine) clockLoop(ctx context.Context) {
-	for sleep(ctx, syncEvery) {
+	for backoff.Sleep(ctx, syncEvery) {
 		if err := e.lookAtClock(ctx, false); err != nil && !errors.Is(err, context.Canceled) {
 			e.opts.Events.failed("clock", err)
 		}
@@ -143,7 +145,7 @@ func (e *Engine) lookAtClock(ctx context.Context, force bool) error {
 	}
 	e.clock.last = now
 	e.mu.Unlock()
-	signal(e.wake)
+	notify.Send(e.wake)
 	return nil
 }
 
@@ -172,7 +174,7 @@ func (e *Engine) ClockMoved(ctx context.Context) error {
 	if err := e.lookAtClock(ctx, true); err != nil {
 		return err
 	}
-	signal(e.room)
+	notify.Send(e.room)
 	return nil
 }
 

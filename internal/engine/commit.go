@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // Write is one change on its way into the store, by way of the group commit that all of them share.
@@ -172,7 +173,7 @@ func (e *Engine) doubt(items []*Write, err error) error {
 			w.drop(en)
 		}
 	}
-	signal(e.room)
+	notify.Send(e.room)
 	return rouse.Unavailable(err)
 }
 
@@ -193,9 +194,9 @@ func (e *Engine) committed(items []*Write, results []Written) {
 	e.dispatch()
 	wakeReader := e.window.spilled != never && !e.window.filled()
 	e.mu.Unlock()
-	signal(e.wake)
+	notify.Send(e.wake)
 	if wakeReader {
-		signal(e.room)
+		notify.Send(e.room)
 	}
 	if len(records) > 0 {
 		e.opts.Events.recorded(records)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // What follows is for the operations on timers (package timers), which change rows that the loop may be sending.
@@ -48,7 +49,7 @@ func (e *Engine) Freeze(keys ...rouse.Key) (release func()) {
 				delete(e.holding, key)
 			}
 		}
-		signal(e.wake)
+		notify.Send(e.wake)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/batch"
 	"github.com/rousehq/rouse/internal/schedulecache"
 	"github.com/rousehq/rouse/internal/wheel"
@@ -318,7 +319,7 @@ func (e *Engine) drain(end func()) {
 
 // releaseLoop gives back, until ctx ends, what came under a hold and was not sent after all.
 func (e *Engine) releaseLoop(ctx context.Context) {
-	for e.others != nil && sleep(ctx, leavingLook) {
+	for e.others != nil && backoff.Sleep(ctx, leavingLook) {
 		e.release(ctx)
 	}
 }
@@ -345,7 +346,7 @@ func (e *Engine) release(ctx context.Context) {
 // trimLoop forgets old records.
 func (e *Engine) trimLoop(ctx context.Context) {
 	for wait := time.Minute; ; wait = 10 * time.Minute {
-		if !sleep(ctx, wait) {
+		if !backoff.Sleep(ctx, wait) {
 			return
 		}
 		if e.opts.Leader != nil && !e.opts.Leader() {
@@ -389,24 +390,5 @@ func (e *Engine) NoteGrowth(key rouse.Key, before, after uint64) {
 	select {
 	case e.grown <- rouse.Key{Namespace: key.Namespace, Name: key.Name}:
 	default: // the next time will do
-	}
-}
-
-// sleep waits for d; it is false if ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }

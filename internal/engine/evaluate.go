@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
@@ -66,7 +67,7 @@ func (ev *evaluations) add(r reported) bool {
 	}
 	sh.waiting = append(sh.waiting, r)
 	ev.total.Waiting++
-	signal(ev.signal)
+	notify.Send(ev.signal)
 	return true
 }
 

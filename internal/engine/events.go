@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // Events are called as things happen, from the engine's goroutines: they must be quick and may be called concurrently. A nil
@@ -241,7 +242,7 @@ func (h *hub) publish(records []rouse.Record) {
 		n := min(len(records), followerQueue-len(f.list))
 		f.list = append(f.list, records[:n]...)
 		f.dropped += uint64(len(records) - n)
-		signal(f.signal)
+		notify.Send(f.signal)
 	}
 }
 
@@ -251,7 +252,7 @@ func (h *hub) close() {
 	h.closed = true
 	for f := range h.followers {
 		f.closed = true
-		signal(f.signal)
+		notify.Send(f.signal)
 	}
 }
 

@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"context"
-	"time"
-
 	"github.com/rousehq/rouse"
 )
 
@@ -14,9 +11,6 @@ const (
 	Recently   = recently
 	MaxEdits   = maxEdits
 )
-
-// Sleep waits for d; it is false if ctx ended first.
-func Sleep(ctx context.Context, d time.Duration) bool { return sleep(ctx, d) }
 
 // DropRow takes a row out of memory, as a fault would.
 func (e *Engine) DropRow(key rouse.Key) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // grant is what the strategy granted: buckets that this node owns, or from which it may take rows by holding them. It does not
@@ -180,7 +181,7 @@ func (e *Engine) yield(ctx context.Context) {
 			break
 		}
 		e.keep(ctx, items)
-		sleep(ctx, yieldQuick/10)
+		backoff.Sleep(ctx, yieldQuick/10)
 	}
 	e.granted(rouse.Grant{})
 	e.yielded.Store(true)

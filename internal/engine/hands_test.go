@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
@@ -15,7 +16,7 @@ import (
 // slowly answers Done after a while.
 func slowly(d time.Duration) func(context.Context, rouse.Fire) rouse.Outcome {
 	return func(ctx context.Context, _ rouse.Fire) rouse.Outcome {
-		engine.Sleep(ctx, d)
+		backoff.Sleep(ctx, d)
 		return rouse.Outcome{Verdict: rouse.Done}
 	}
 }

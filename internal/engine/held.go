@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // A row that this node writes, that comes due soon, and whose bucket it does not own, is written as already held: in the store its
@@ -104,7 +105,7 @@ func (e *Engine) holdRow(row *rouse.Row, forced bool, h *grant, asked time.Time)
 
 // renewLoop moves the ends of holds on while their attempts are out.
 func (e *Engine) renewLoop(ctx context.Context) {
-	for sleep(ctx, e.opts.Hold/4) {
+	for backoff.Sleep(ctx, e.opts.Hold/4) {
 		items := e.renewals(time.Now())
 		if len(items) == 0 {
 			continue

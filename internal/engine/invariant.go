@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // Violations counts what must be zero, as the last look found it and in all.
@@ -34,7 +35,7 @@ func (e *Engine) watchLoop(ctx context.Context) {
 	if e.opts.Look < 0 {
 		return
 	}
-	for sleep(ctx, e.opts.Look) {
+	for backoff.Sleep(ctx, e.opts.Look) {
 		if err := e.inspect(ctx); err != nil && !errors.Is(err, context.Canceled) {
 			e.opts.Events.failed("inspect", err)
 		}
@@ -69,7 +70,7 @@ func (e *Engine) inspect(ctx context.Context) error {
 		found = e.suspects(batch.Rows)
 	}
 	found = append(found, e.heldOver()...)
-	if len(found) > 0 && !sleep(ctx, 5*time.Second) {
+	if len(found) > 0 && !backoff.Sleep(ctx, 5*time.Second) {
 		return ctx.Err()
 	}
 	keys := make([]rouse.Key, len(found))

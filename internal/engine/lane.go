@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/throttle"
 )
 
 // lanes are the queues of due rows. Namespaces take turns, and within one its lanes, so that a target with a million due
@@ -55,15 +56,15 @@ type lane struct {
 	batch   int
 	spend   bool
 	queues  [kinds]queue
-	round   [kinds]int // what each kind may still send in this round
-	all     bucket     // what the lane's rate allows
-	catchUp bucket     // what the rate of catching up allows
-	slowed  bool       // its rates have held up what is queued
-	queued  int        // entries that are queued
-	out     int        // fires outstanding
-	running int        // deliveries running
+	round   [kinds]int           // what each kind may still send in this round
+	all     throttle.TokenBucket // what the lane's rate allows
+	catchUp throttle.TokenBucket // what the rate of catching up allows
+	slowed  bool                 // its rates have held up what is queued
+	queued  int                  // entries that are queued
+	out     int                  // fires outstanding
+	running int                  // deliveries running
 	inRing  bool
-	rate    rate
+	speed   throttle.Speed
 	busy    time.Time // since when there is something queued
 }
 
@@ -72,85 +73,6 @@ type queue struct {
 	fifo   []*entry // from head on; entries that are not queued any more are skipped
 	head   int
 	queued int
-}
-
-// bucket holds tokens, one for a fire, that come at a rate. The zero bucket has no limit.
-type bucket struct {
-	rate, burst float64
-	tokens      float64
-	at          time.Time
-}
-
-// set changes the rate, if it is another one. A new bucket is full.
-func (b *bucket) set(rate float64, burst int, now time.Time) {
-	if rate <= 0 {
-		*b = bucket{}
-		return
-	}
-	most := float64(burst)
-	if burst <= 0 {
-		most = max(1, rate)
-	}
-	if b.rate == rate && b.burst == most {
-		return
-	}
-	if b.rate == 0 {
-		b.tokens, b.at = most, now
-	}
-	b.rate, b.burst = rate, most
-}
-
-// allows returns how many of n may go now.
-func (b *bucket) allows(n int, now time.Time) int {
-	if b.rate == 0 {
-		return n
-	}
-	if d := now.Sub(b.at); d > 0 {
-		b.tokens, b.at = min(b.burst, b.tokens+d.Seconds()*b.rate), now
-	}
-	return min(n, int(b.tokens+1e-9))
-}
-
-func (b *bucket) take(n int) {
-	if b.rate != 0 {
-		b.tokens -= float64(n)
-	}
-}
-
-// wait returns how long it is until one may go.
-func (b *bucket) wait() time.Duration {
-	if b.rate == 0 || b.tokens >= 1 {
-		return 0
-	}
-	return time.Duration((1-b.tokens)/b.rate*float64(time.Second)) + time.Millisecond
-}
-
-// rate estimates how many fires a second a lane gets rid of.
-type rate struct {
-	since time.Time
-	count int
-	value float64
-}
-
-func (r *rate) add(n int, now time.Time) {
-	r.count += n
-	d := now.Sub(r.since)
-	if r.since.IsZero() || d > 10*time.Second {
-		r.since, r.count, r.value = now, n, r.value/2
-		return
-	}
-	if d >= 250*time.Millisecond {
-		r.value = (r.value + float64(r.count)/d.Seconds()) / 2
-		r.since, r.count = now, 0
-	}
-}
-
-// get returns the estimate; a lane that reported nothing for a while slows down to nothing.
-func (r *rate) get(now time.Time) float64 {
-	if d := now.Sub(r.since).Seconds(); d > 1 {
-		return r.value / (d * d)
-	}
-	return r.value
 }
 
 func (l *lanes) init(max int, weight func(namespace string) int) {
@@ -173,8 +95,8 @@ func (l *lanes) enqueue(en *entry, want rouse.Lane, behind bool) {
 	}
 	now := time.Now()
 	ln.limit, ln.batch, ln.spend = max(1, want.Limit), max(1, want.Batch), ln.spend || want.Spend
-	ln.all.set(want.Rate, want.Burst, now)
-	ln.catchUp.set(want.CatchUp, 0, now)
+	ln.all.Set(want.Rate, want.Burst, now)
+	ln.catchUp.Set(want.CatchUp, 0, now)
 	en.state, en.lane, en.kind = queued, ln, normal
 	switch p := en.timer.Spec.Priority; {
 	case behind && want.CatchUp > 0:
@@ -204,10 +126,9 @@ func (ln *lane) leave(en *entry) {
 	ln.queued--
 }
 
-// maySend says whether a lane may start a delivery now. A lane with none running may take the last free delivery; one with
-// many may not take more than are free, so that however many lanes are slow, some stay free for others.
+// maySend says whether a lane may start a delivery now.
 func (l *lanes) maySend(ln *lane) bool {
-	return ln.queued > 0 && ln.out < ln.limit && l.running < l.max && (ln.running == 0 || ln.running < l.max-l.running)
+	return ln.queued > 0 && ln.out < ln.limit && throttle.MayTake(ln.running, l.running, l.max)
 }
 
 // ready puts a lane with something to send into its ring.
@@ -292,22 +213,22 @@ func (l *lanes) refill(now time.Time) (wait time.Duration, any bool) {
 
 // sendableIn returns how long it is until the lane's rates allow one of its fires.
 func (ln *lane) sendableIn(now time.Time) time.Duration {
-	ln.all.allows(1, now)
-	ln.catchUp.allows(1, now)
-	wait := ln.all.wait()
+	ln.all.Allows(1, now)
+	ln.catchUp.Allows(1, now)
+	wait := ln.all.Wait()
 	if ln.queued == ln.queues[late].queued {
-		wait = max(wait, ln.catchUp.wait())
+		wait = max(wait, ln.catchUp.Wait())
 	}
 	return wait
 }
 
 // rates describes, as the end of a sentence, the rates that bound fires of a kind.
 func (ln *lane) rates(kind uint8) (text string) {
-	if ln.all.rate != 0 {
-		text = fmt.Sprintf(", and %g may go in a second (limits)", ln.all.rate)
+	if ln.all.Rate() != 0 {
+		text = fmt.Sprintf(", and %g may go in a second (limits)", ln.all.Rate())
 	}
-	if kind == late && ln.catchUp.rate != 0 {
-		text += fmt.Sprintf("; as it is more than %v late, it goes at the rate of catching up, %g a second (catch-up-rate)", rouse.CatchUpAfter, ln.catchUp.rate)
+	if kind == late && ln.catchUp.Rate() != 0 {
+		text += fmt.Sprintf("; as it is more than %v late, it goes at the rate of catching up, %g a second (catch-up-rate)", rouse.CatchUpAfter, ln.catchUp.Rate())
 	}
 	return text
 }
@@ -315,10 +236,10 @@ func (ln *lane) rates(kind uint8) (text string) {
 // pop takes up to n queued entries: high ones before normal ones before low ones, each up to its share of the round.
 func (ln *lane) pop(take []*entry, n int) []*entry {
 	now := time.Time{}
-	if ln.all.rate != 0 || ln.catchUp.rate != 0 {
+	if ln.all.Rate() != 0 || ln.catchUp.Rate() != 0 {
 		now = time.Now()
 	}
-	n = ln.all.allows(n, now)
+	n = ln.all.Allows(n, now)
 	had := len(take)
 	for fresh := false; len(take)-had < n; {
 		began := len(take)
@@ -332,14 +253,14 @@ func (ln *lane) pop(take []*entry, n int) []*entry {
 				want = min(want, ln.round[k])
 			}
 			if k == late {
-				want = ln.catchUp.allows(want, now)
+				want = ln.catchUp.Allows(want, now)
 			}
 			before := len(take)
 			take = ln.popQueue(q, take, want)
 			got := len(take) - before
 			ln.round[k] -= got
 			if k == late {
-				ln.catchUp.take(got)
+				ln.catchUp.Take(got)
 			}
 		}
 		if fresh && len(take) == began {
@@ -349,7 +270,7 @@ func (ln *lane) pop(take []*entry, n int) []*entry {
 			ln.round = shares
 		}
 	}
-	ln.all.take(len(take) - had)
+	ln.all.Take(len(take) - had)
 	return take
 }
 
@@ -407,7 +328,7 @@ func (l *lanes) returned(ln *lane) {
 func (l *lanes) reported(ln *lane, n int, now time.Time) {
 	ln.out -= n
 	l.out -= n
-	ln.rate.add(n, now)
+	ln.speed.Add(n, now)
 	l.ready(ln)
 	l.forget(ln)
 	l.wakeQuiet()
@@ -446,7 +367,7 @@ func (l *lanes) slowest(now time.Time) (worst *lane, excess int, drain time.Dura
 		if now.Sub(ln.busy) < trial {
 			continue
 		}
-		r := ln.rate.get(now)
+		r := ln.speed.PerSecond(now)
 		n := ln.queued - max(4*ln.batch, 64, int(r*patience.Seconds()))
 		if n > excess {
 			worst, excess = ln, n

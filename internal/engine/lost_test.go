@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
@@ -169,7 +170,7 @@ func TestNothingIsSentNearTheEndOfItsHold(t *testing.T) {
 			if left := time.Until(rows[0].Visible.Time()); err != nil || left < 2*time.Second {
 				t.Errorf("%s is sent %v before its hold ends: %v", f.Name, left, err)
 			}
-			engine.Sleep(ctx, 3500*time.Millisecond)
+			backoff.Sleep(ctx, 3500*time.Millisecond)
 			return rouse.Outcome{Verdict: rouse.Done}
 		})
 		a := join(t, store, holding{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})

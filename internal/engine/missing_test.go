@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
@@ -108,7 +109,7 @@ func TestAPartOfTheStoreThatIsAwayDelaysOnlyItsOwn(t *testing.T) {
 				}
 				sink.answers(func(ctx context.Context, f rouse.Fire) rouse.Outcome {
 					if strings.HasPrefix(f.Name, "slow") {
-						_ = engine.Sleep(ctx, time.Second)
+						_ = backoff.Sleep(ctx, time.Second)
 					}
 					return rouse.Outcome{Verdict: rouse.Done}
 				})

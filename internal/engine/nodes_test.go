@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
@@ -40,10 +42,7 @@ func (s *seat) give(buckets ...uint32) {
 	s.mu.Lock()
 	s.buckets = buckets
 	s.mu.Unlock()
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
+	notify.Send(s.changed)
 }
 
 func (s *seat) Run(ctx context.Context)  { <-ctx.Done() }
@@ -346,7 +345,7 @@ func TestAHoldIsRenewedWhileItsAttemptIsOut(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		answer := func(ctx context.Context, f rouse.Fire) rouse.Outcome {
-			engine.Sleep(ctx, 45*time.Second)
+			backoff.Sleep(ctx, 45*time.Second)
 			return rouse.Outcome{Verdict: rouse.Done}
 		}
 		sinks := []*recorder{{answer: answer}, {answer: answer}}
@@ -367,7 +366,7 @@ func TestATimerThatTwoNodesFiredIsRecordedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		both := &recorder{answer: func(ctx context.Context, f rouse.Fire) rouse.Outcome {
-			engine.Sleep(ctx, 2*time.Second)
+			backoff.Sleep(ctx, 2*time.Second)
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
 		a := join(t, store, newSeat(0, 1), both, timers.Options{}) // both believe that they own everything

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
@@ -81,7 +82,7 @@ func TestAPauseEndsByItself(t *testing.T) {
 // busy answers after a while.
 func busyFor(d time.Duration) func(context.Context, rouse.Fire) rouse.Outcome {
 	return func(ctx context.Context, f rouse.Fire) rouse.Outcome {
-		engine.Sleep(ctx, d)
+		backoff.Sleep(ctx, d)
 		return rouse.Outcome{Verdict: rouse.Done}
 	}
 }
@@ -637,7 +638,7 @@ func TestAnOccurrenceThatIsCutOffIsRecordedOnce(t *testing.T) {
 				bubble(t, func(t *testing.T) {
 					h := start(t, mem.New(), &recorder{}, timers.Options{})
 					h.sink.answers(func(ctx context.Context, f rouse.Fire) rouse.Outcome {
-						engine.Sleep(ctx, 2*time.Second)
+						backoff.Sleep(ctx, 2*time.Second)
 						return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
 					})
 					h.put("a", "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Attempts: 9, Interval: time.Hour, Max: time.Hour} })

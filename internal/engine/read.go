@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // pageRows and pageBytes bound one claim.
@@ -201,7 +202,7 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 		}
 	}
 	e.dispatch()
-	signal(e.wake)
+	notify.Send(e.wake)
 	return 0, nil
 }
 
@@ -250,7 +251,7 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 	}
 	e.window.spilled = never // claims always begin at the beginning
 	e.dispatch()
-	signal(e.wake)
+	notify.Send(e.wake)
 	if batch.More {
 		return 0, nil
 	}

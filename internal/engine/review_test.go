@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
@@ -486,7 +487,7 @@ func TestAClockThatGoesBackTakesQueuedFiresBack(t *testing.T) {
 				if f.Due > rouse.Reached(clock()) {
 					early.Add(1)
 				}
-				engine.Sleep(ctx, time.Minute)
+				backoff.Sleep(ctx, time.Minute)
 				return rouse.Outcome{Verdict: rouse.Done}
 			}}, timers.Options{Engine: engine.Options{Direct: direct}})
 			h.put("first", "@after 1h")
@@ -717,7 +718,7 @@ func TestBackoffHoldsThroughAPauseThatEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		from := time.Now()
 		fail := func(ctx context.Context, f rouse.Fire) rouse.Outcome {
-			engine.Sleep(ctx, 30*time.Second)
+			backoff.Sleep(ctx, 30*time.Second)
 			return rouse.Outcome{Verdict: rouse.Failed, Detail: "no", After: 10 * time.Minute}
 		}
 		h := start(t, mem.New(), &recorder{answer: fail}, timers.Options{})

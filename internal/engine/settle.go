@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
@@ -42,7 +44,7 @@ func (o *outcomes) add(r reported) {
 	first := len(o.list) == 1
 	o.mu.Unlock()
 	if first {
-		signal(o.signal)
+		notify.Send(o.signal)
 	}
 }
 
@@ -99,7 +101,7 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 	writing := context.WithoutCancel(ctx)
 	defer e.announce(writing)
 	var last time.Time
-	for wait := 10 * time.Millisecond; len(list) > 0; {
+	for b := backoff.New(10*time.Millisecond, settleAgain); len(list) > 0; {
 		var items []*Write
 		e.health.settle.Store(time.Now().UnixNano())
 		if list, items = e.steps(list); len(list) == 0 {
@@ -122,15 +124,15 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 		if errors.Is(err, rouse.ErrClosed) {
 			return
 		}
-		if !sleep(ctx, wait) { // the node stops
+		wait := b.Next()
+		if !backoff.Sleep(ctx, wait) { // the node stops
 			if last.IsZero() {
 				last = time.Now().Add(settleLast)
 			}
-			if sleep(writing, wait); time.Now().After(last) {
+			if backoff.Sleep(writing, wait); time.Now().After(last) {
 				return
 			}
 		}
-		wait = min(2*wait, settleAgain)
 		list = append(list, unknown...)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/rousetest/history"
 )
@@ -15,7 +15,7 @@ import (
 // client works on one timer, one call at a time, each by way of any node.
 func (w *world) client(ctx context.Context, name string) {
 	for ctx.Err() == nil {
-		if !engine.Sleep(ctx, time.Duration(w.intn(4000))*time.Millisecond) {
+		if !backoff.Sleep(ctx, time.Duration(w.intn(4000))*time.Millisecond) {
 			return
 		}
 		e := w.current()

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // sweeps are how an owner finds what others write into the part of its buckets that it has read already: timers that were created
@@ -41,7 +43,7 @@ func (e *Engine) missed(now []rouse.Missing) {
 	for _, p := range e.swept.missing {
 		if !among(p, now) {
 			e.swept.since, e.swept.again, e.swept.hinted = 0, true, true
-			signal(e.room)
+			notify.Send(e.room)
 		}
 	}
 	for _, p := range now {
@@ -63,7 +65,7 @@ func (e *Engine) hintLoop(ctx context.Context) {
 			e.mu.Lock()
 			e.swept.hinted = true
 			e.mu.Unlock()
-			signal(e.room)
+			notify.Send(e.room)
 		})
 		if ctx.Err() != nil {
 			return
@@ -71,7 +73,7 @@ func (e *Engine) hintLoop(ctx context.Context) {
 		if err != nil && !errors.Is(err, context.Canceled) {
 			e.opts.Events.failed("watch", err)
 		}
-		if !sleep(ctx, time.Second) {
+		if !backoff.Sleep(ctx, time.Second) {
 			return
 		}
 	}
@@ -181,7 +183,7 @@ func (e *Engine) found(batch *rouse.Batch, err error, asked time.Time) (more boo
 		}
 	}
 	e.dispatch()
-	signal(e.wake)
+	notify.Send(e.wake)
 	return more
 }
 

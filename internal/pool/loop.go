@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // signal wakes a loop when its input has changed. Signals that the loop has not received yet are merged.
@@ -19,10 +21,7 @@ func newSignal() *signal { return &signal{c: make(chan struct{}, 1)} }
 
 func (s *signal) send() {
 	s.since.CompareAndSwap(0, time.Now().UnixNano())
-	select {
-	case s.c <- struct{}{}:
-	default:
-	}
+	notify.Send(s.c)
 }
 
 // loop is a goroutine that makes state converge: after a change, at the end of a call and at deadlines it

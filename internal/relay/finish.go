@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // conclude has an outcome reported. The mutex is held.
@@ -19,7 +20,7 @@ func (x *Executor) finish(j *job, o rouse.Outcome) {
 	if o.Verdict == rouse.Accepted { // the target has it and reports by itself, with the token that it was given
 		o = rouse.Outcome{After: o.After}
 	}
-	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+	for b := backoff.New(5*time.Millisecond, 2*time.Second); ; {
 		err := x.report(j, o)
 		if err == nil {
 			x.opts.Events.Reported(&j.Fire, o)
@@ -37,7 +38,7 @@ func (x *Executor) finish(j *job, o rouse.Outcome) {
 			x.drop(j)
 			return
 		}
-		if !sleep(x.life, wait) {
+		if !b.Pause(x.life) {
 			x.settleUnreported(j)
 			return
 		}

@@ -2,12 +2,12 @@ package relay
 
 import (
 	"fmt"
-	"math"
 	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/throttle"
 )
 
 // lane is a queue of fires that share a sink's limits. The executor's mutex guards it.
@@ -19,33 +19,12 @@ type lane struct {
 	blocked bool // it is in Executor.blocked
 
 	busy   time.Time // since when it has more than it gets rid of at once; zero if it has not
-	speed  speed
-	bucket float64   // fires that its rate allows now
-	filled time.Time // when that was reckoned
+	speed  throttle.Speed
+	tokens throttle.TokenBucket
 	next   time.Time // when the next one that is put off would have its turn
 }
 
 type laneKey struct{ namespace, name string }
-
-// speed is how many fires a lane gets rid of, in the last seconds more than in those before.
-type speed struct {
-	sum float64
-	at  time.Time
-}
-
-const speedSpan = 5 * time.Second
-
-func (s *speed) add(n int, now time.Time) { s.sum, s.at = s.decayed(now)+float64(n), now }
-
-func (s *speed) decayed(now time.Time) float64 {
-	if s.at.IsZero() {
-		return 0
-	}
-	return s.sum * math.Exp(-now.Sub(s.at).Seconds()/speedSpan.Seconds())
-}
-
-// perSecond returns the rate.
-func (s *speed) perSecond(now time.Time) float64 { return s.decayed(now) / speedSpan.Seconds() }
 
 // What a lane may have waiting here while room is short: what it gets rid of in backlog, once it has shown for trial how fast it is,
 // or a few as long as there is room at all.
@@ -62,10 +41,11 @@ func (x *Executor) enqueue(j *job) {
 	ln := x.lanes[key]
 	now := time.Now()
 	if ln == nil {
-		ln = &lane{key: key, filled: now, bucket: burst(limit)}
+		ln = &lane{key: key}
 		x.lanes[key] = ln
 	}
 	ln.limit = limit
+	ln.tokens.Set(limit.Rate, limit.Burst, now)
 	if ln.busy.IsZero() {
 		ln.busy = now
 	}
@@ -75,37 +55,17 @@ func (x *Executor) enqueue(j *job) {
 	x.relieve(ln, now)
 }
 
-func burst(l rouse.Lane) float64 {
-	if l.Burst != 0 {
-		return float64(l.Burst)
-	}
-	return max(1, l.Rate)
-}
-
-// allows returns how many fires the lane's rate allows now, at most n.
-func (ln *lane) allows(n int, now time.Time) int {
-	if ln.limit.Rate == 0 {
-		return n
-	}
-	ln.bucket = min(burst(ln.limit), ln.bucket+now.Sub(ln.filled).Seconds()*ln.limit.Rate)
-	ln.filled = now
-	return min(n, int(ln.bucket))
-}
-
 // pump hands what waits in a lane to its sink, as far as limits allow. The mutex is held.
 func (x *Executor) pump(ln *lane, now time.Time) {
 	for len(ln.waiting) > 0 && ln.out < ln.limit.Limit && !x.stopping {
-		// As in the engine: a lane with many out may not have more than are free, so that however many lanes are slow, some room
-		// stays for others.
-		free := x.opts.Prefetch - x.out
-		if ln.out > 0 && ln.out >= free {
+		if !throttle.MayTake(ln.out, x.out, x.opts.Prefetch) {
 			if !ln.blocked {
 				ln.blocked = true
 				x.blocked = append(x.blocked, ln)
 			}
 			return
 		}
-		n := ln.allows(min(len(ln.waiting), max(1, ln.limit.Batch), ln.limit.Limit-ln.out), now)
+		n := ln.tokens.Allows(min(len(ln.waiting), max(1, ln.limit.Batch), ln.limit.Limit-ln.out), now)
 		if n == 0 {
 			return // the next tick looks again
 		}
@@ -118,7 +78,7 @@ func (x *Executor) pump(ln *lane, now time.Time) {
 			j.state = running
 		}
 		ln.out += n
-		ln.bucket -= float64(n)
+		ln.tokens.Take(n)
 		x.out += n
 		x.work.Go(func() { x.send(ln, jobs) })
 	}
@@ -163,7 +123,7 @@ func (x *Executor) ended(ln *lane, j *job, next func()) {
 	now := time.Now()
 	ln.out--
 	x.out--
-	ln.speed.add(1, now)
+	ln.speed.Add(1, now)
 	next()
 	x.pump(ln, now)
 	for n := len(x.blocked); n > 0; n-- {
@@ -191,7 +151,7 @@ func (x *Executor) relieve(ln *lane, now time.Time) {
 	if len(x.jobs) < x.opts.Prefetch/2 || ln.busy.IsZero() || now.Sub(ln.busy) < trial {
 		return
 	}
-	rate := ln.speed.perSecond(now)
+	rate := ln.speed.PerSecond(now)
 	few := min(max(2*ln.limit.Batch, 8), x.opts.Prefetch-len(x.jobs))
 	keep := max(few, int(rate*backlog.Seconds()), 0)
 	if len(ln.waiting) <= keep {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/queue"
 )
 
@@ -29,15 +31,18 @@ const maxLook = 256
 func (x *Executor) queueLook(j *job) {
 	j.state = looking
 	x.intake = append(x.intake, j)
-	select {
-	case x.arrived <- struct{}{}:
-	default:
-	}
+	notify.Send(x.arrived)
 }
+
+// How long it waits after a look that failed, at first and at most.
+const (
+	firstLook   = 10 * time.Millisecond
+	longestLook = time.Second
+)
 
 // lookLoop finds out of what comes whether it is wanted, many at a time.
 func (x *Executor) lookLoop(ctx context.Context) {
-	for wait := 10 * time.Millisecond; ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return
@@ -52,13 +57,12 @@ func (x *Executor) lookLoop(ctx context.Context) {
 			if n == 0 {
 				break
 			}
-			for !x.look(ctx, jobs) { // without it nobody knows whether they may be called, and nothing could be reported
-				if !sleep(ctx, wait) {
+			// Without it no part knows whether they may be called, and nothing could be reported.
+			for b := backoff.New(firstLook, longestLook); !x.look(ctx, jobs); {
+				if !b.Pause(ctx) {
 					return
 				}
-				wait = min(2*wait, time.Second)
 			}
-			wait = 10 * time.Millisecond
 		}
 	}
 }
@@ -128,12 +132,9 @@ func (x *Executor) recheck(ln *lane, jobs []*job) []*job {
 		return jobs
 	}
 	var stands []stood
-	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+	for b := backoff.New(firstLook, longestLook); ; {
 		var err error
-		if stands, err = x.stand(x.deliver, jobs); err == nil {
-			break
-		}
-		if !sleep(x.deliver, wait) {
+		if stands, err = x.stand(x.deliver, jobs); err == nil || !b.Pause(x.deliver) {
 			break
 		}
 		x.opts.Events.Failed("look at timers", err)
@@ -159,7 +160,7 @@ func (x *Executor) recheck(ln *lane, jobs []*job) []*job {
 
 // lookAgain lets a job be looked at after a while.
 func (x *Executor) lookAgain(j *job) {
-	sleep(x.deliver, 100*time.Millisecond)
+	backoff.Sleep(x.deliver, 100*time.Millisecond)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch {

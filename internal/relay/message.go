@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/codec"
 )
 
 // version is the first byte of a message. What follows up to the end of the head is the same in all versions, so that an executor
@@ -65,7 +66,7 @@ func (p *parcel) encode() []byte {
 	body := t.Row().Body
 	b := make([]byte, 0, len(body)+len(f.Namespace)+len(f.Name)+len(f.ID)+64)
 	b = append(b, version)
-	b = appendText(appendText(appendText(b, f.Namespace), f.Name), f.ID)
+	b = codec.AppendText(codec.AppendText(codec.AppendText(b, f.Namespace), f.Name), f.ID)
 	b = binary.AppendUvarint(b, f.Token)
 	b = binary.AppendUvarint(b, uint64(f.Attempt))
 	// Here ends the head.
@@ -82,22 +83,18 @@ func (p *parcel) encode() []byte {
 	b = binary.AppendUvarint(b, flags)
 	b = binary.AppendUvarint(b, uint64(len(f.Spec.Labels)))
 	for _, k := range slices.Sorted(maps.Keys(f.Spec.Labels)) {
-		b = appendText(appendText(b, k), f.Spec.Labels[k])
+		b = codec.AppendText(codec.AppendText(b, k), f.Spec.Labels[k])
 	}
-	return appendText(b, string(body))
-}
-
-func appendText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+	return codec.AppendText(b, body)
 }
 
 // decode reads a message. If the rest of it cannot be read, the head still may be: it is then returned with the error, and has an
 // ID.
 func decode(b []byte) (head, *parcel, error) {
-	d := decoder{b: b}
-	v := d.byte()
-	h := head{Namespace: d.text(), Name: d.text(), ID: d.text(), Token: d.uvarint(), Attempt: uint32(d.uvarint())}
-	if d.bad || h.ID == "" || h.Token == 0 {
+	d := codec.Read(slices.Clone(b)) // all texts share the copy
+	v := d.Byte()
+	h := head{Namespace: d.Text(), Name: d.Text(), ID: d.Text(), Token: d.Uvarint(), Attempt: uint32(d.Uvarint())}
+	if d.Bad() || h.ID == "" || h.Token == 0 {
 		return head{}, nil, errMessage
 	}
 	if v != version {
@@ -105,88 +102,30 @@ func decode(b []byte) (head, *parcel, error) {
 	}
 	p := &parcel{Fire: h.fire()}
 	f := &p.Fire
-	f.Generation = d.uvarint()
-	f.Due, f.At, p.Allowance = rouse.Instant(d.varint()), rouse.Instant(d.varint()), time.Duration(d.varint())
-	flags := d.uvarint()
+	f.Generation = d.Uvarint()
+	f.Due, f.At, p.Allowance = rouse.Instant(d.Varint()), rouse.Instant(d.Varint()), time.Duration(d.Varint())
+	flags := d.Uvarint()
 	if flags&^flagsAll != 0 {
-		d.fail() // written by a later version: nothing of it may be lost
+		d.Fail() // written by a later version: nothing of it may be lost
 	}
 	f.Manual, f.Last, p.Asked = flags&flagManual != 0, flags&flagLast != 0, flags&flagAsked != 0
 	var labels map[string]string
-	for n := d.count(2); n > 0; n-- {
+	for n := d.Count(2); n > 0; n-- {
 		if labels == nil {
 			labels = make(map[string]string, n)
 		}
-		k := d.text()
-		labels[k] = d.text()
+		k := d.Text()
+		labels[k] = d.Text()
 	}
-	body := d.text()
-	if d.bad || len(d.b) != 0 || p.Allowance < 0 {
+	body := d.Bytes()
+	if !d.Done() || p.Allowance < 0 {
 		return h, nil, errMessage
 	}
-	row := rouse.Row{Key: rouse.Key{Namespace: h.Namespace, Name: h.Name}, Labels: labels, Body: []byte(body)}
+	row := rouse.Row{Key: rouse.Key{Namespace: h.Namespace, Name: h.Name}, Labels: labels, Body: body}
 	t, err := rouse.DecodeTimer(&row)
 	if err != nil {
 		return h, nil, err
 	}
 	f.Spec = &t.Spec
 	return h, p, nil
-}
-
-// decoder reads from b; after the first fault it returns zeros and bad is set.
-type decoder struct {
-	b   []byte
-	bad bool
-}
-
-func (d *decoder) fail() { d.b, d.bad = nil, true }
-
-func (d *decoder) byte() byte {
-	if len(d.b) == 0 {
-		d.fail()
-		return 0
-	}
-	c := d.b[0]
-	d.b = d.b[1:]
-	return c
-}
-
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.b)
-	if n <= 0 {
-		d.fail()
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
-
-func (d *decoder) varint() int64 {
-	v, n := binary.Varint(d.b)
-	if n <= 0 {
-		d.fail()
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
-
-// count reads a number of elements of at least size bytes each, so that a damaged one cannot ask for much memory.
-func (d *decoder) count(size int) int {
-	n := d.uvarint()
-	if n > uint64(len(d.b)/size) {
-		d.fail()
-		return 0
-	}
-	return int(n)
-}
-
-func (d *decoder) text() string {
-	n := d.count(1)
-	if n == 0 {
-		return ""
-	}
-	s := string(d.b[:n])
-	d.b = d.b[n:]
-	return s
 }

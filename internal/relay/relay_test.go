@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/queue"
 	"github.com/rousehq/rouse/internal/timers"
 )
@@ -263,7 +264,7 @@ func TestHeartbeatsKeepWhatTakesLong(t *testing.T) {
 	w.sink.Allowance = 3 * time.Second
 	w.target.lane = func(spec *rouse.Spec) rouse.Lane { return rouse.Lane{Name: spec.Target, Limit: 1, Batch: 1} }
 	w.target.answer = func(ctx context.Context, _ rouse.Fire) rouse.Outcome {
-		sleep(ctx, 4*time.Second)
+		backoff.Sleep(ctx, 4*time.Second)
 		return rouse.Outcome{Verdict: rouse.Done}
 	}
 	w.startScheduler()
@@ -275,13 +276,6 @@ func TestHeartbeatsKeepWhatTakesLong(t *testing.T) {
 		}
 	}
 	w.once()
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }
 
 func TestWithoutAnExecutorTheAttemptFails(t *testing.T) {

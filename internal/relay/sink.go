@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/queue"
 )
 
@@ -106,7 +107,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	}
 	patience, cancel := context.WithTimeout(ctx, s.opts.Patience)
 	defer cancel()
-	for wait := 20 * time.Millisecond; len(messages) > 0; wait = min(2*wait, time.Second) {
+	for b := backoff.New(20*time.Millisecond, time.Second); len(messages) > 0; {
 		errs := s.queue.Publish(patience, messages)
 		left := 0
 		var refused error
@@ -126,7 +127,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		}
 		messages, index = messages[:left], index[:left]
 		s.note(refused)
-		if left > 0 && !sleep(patience, wait) {
+		if left > 0 && !b.Pause(patience) {
 			for _, i := range index {
 				settle(i, putOff(refused))
 			}
@@ -155,16 +156,4 @@ func (s *Sink) note(err error) {
 	}
 	why := fmt.Sprintf("cannot be published: %v", err)
 	s.wrong.Store(&why)
-}
-
-// sleep waits for d; it returns false if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

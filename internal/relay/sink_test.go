@@ -173,39 +173,6 @@ func TestWhatNoQueueTakesIsRejected(t *testing.T) {
 	}
 }
 
-func TestALanesRate(t *testing.T) {
-	now := time.Unix(1000, 0)
-	limit := rouse.Lane{Rate: 10, Burst: 5}
-	ln := &lane{limit: limit, bucket: burst(limit), filled: now}
-	take := func(n int) int {
-		got := ln.allows(n, now)
-		ln.bucket -= float64(got)
-		return got
-	}
-	if n := take(100); n != 5 {
-		t.Errorf("%d at once, want a burst of 5", n)
-	}
-	if n := take(1); n != 0 {
-		t.Errorf("%d more at once", n)
-	}
-	total := 0
-	for range 40 { // 2 s
-		now = now.Add(50 * time.Millisecond)
-		total += take(100)
-	}
-	if total != 20 {
-		t.Errorf("%d in two seconds, want 20", total)
-	}
-	now = now.Add(time.Hour)
-	if n := take(100); n != 5 {
-		t.Errorf("%d after an hour, want a burst of 5", n)
-	}
-	ln.limit = rouse.Lane{}
-	if n := ln.allows(100, now); n != 100 {
-		t.Errorf("%d without a rate", n)
-	}
-}
-
 func TestHowAnAttemptStands(t *testing.T) {
 	timer := func(edit func(*rouse.Timer)) rouse.Row {
 		tm := rouse.Timer{Key: rouse.Key{Namespace: "n", Name: "a"}, Generation: 3, Revision: 7, Due: 1000, Visible: 1000,

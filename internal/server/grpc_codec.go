@@ -56,12 +56,12 @@ func callerConn(ctx context.Context) *slotConn {
 	return nil
 }
 
-// codec is gRPC's own, but for messages that are to be read.
-type codec struct{ encoding.CodecV2 }
+// messageCodec is gRPC's own, but for messages that are to be read.
+type messageCodec struct{ encoding.CodecV2 }
 
-func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }
+func newCodec() messageCodec { return messageCodec{encoding.GetCodecV2(proto.Name)} }
 
-func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+func (c messageCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	r, ok := v.(*reading)
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // background owns the goroutines that may outlive their handler for a moment, until gRPC has ended its stream.
@@ -95,10 +96,7 @@ func (c *createStream) answer(w *creating) error {
 		return err
 	}
 	c.answered.Add(1)
-	select {
-	case c.progress <- struct{}{}:
-	default:
-	}
+	notify.Send(c.progress)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
@@ -153,12 +154,13 @@ func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	var look <-chan time.Time
-	pause := time.NewTimer(firstLook)
+	b := backoff.New(firstLook, lookElsewhere)
+	pause := time.NewTimer(b.Next())
 	defer pause.Stop()
 	if s.opts.Nodes != nil {
 		look = pause.C
 	}
-	for next := 2 * firstLook; ; next = min(2*next, lookElsewhere) {
+	for {
 		select {
 		case <-w.ended:
 			out := calledOf(key.Name, &w.record, w.answer)
@@ -174,7 +176,7 @@ func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience
 			if out, err := s.became(ctx, key); err == nil && out.status != rousev1.CallStatus_CALL_STATUS_PENDING {
 				return out, nil
 			}
-			pause.Reset(next)
+			pause.Reset(b.Next())
 		}
 	}
 }

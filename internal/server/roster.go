@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // roster keeps the subscriber informed of which nodes there are, for all subscriptions together. It asks while there are
@@ -59,10 +60,7 @@ func (r *roster) join(ctx context.Context) {
 		r.running = true
 		r.owner.Go(r.run) // which asks at once
 	case !fresh:
-		select {
-		case r.wake <- struct{}{}:
-		default:
-		}
+		notify.Send(r.wake)
 	}
 	r.mu.Unlock()
 	if fresh {

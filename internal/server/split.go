@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // preface is how an HTTP/2 connection, and so a gRPC one, begins. No HTTP/1 request does.
@@ -35,7 +37,7 @@ func newSplit(from net.Listener, slots *conns, memory *budget) *split {
 // run accepts connections until close. Errors that pass, such as a lack of descriptors, are waited out.
 func (s *split) run() error {
 	defer s.opening.Wait()
-	var wait time.Duration
+	b := backoff.New(5*time.Millisecond, time.Second)
 	for {
 		conn, err := s.from.Accept()
 		if err != nil {
@@ -48,14 +50,13 @@ func (s *split) run() error {
 			if errors.Is(err, net.ErrClosed) {
 				return err
 			}
-			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
 			select {
-			case <-time.After(wait):
+			case <-time.After(b.Next()):
 			case <-s.http1.closed:
 			}
 			continue
 		}
-		wait = 0
+		b.Reset()
 		if c := s.slots.admit(conn, s.memory); c != nil {
 			s.opening.Go(func() { s.hand(c) })
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/codec"
 )
 
 // A page token is the place where the page before ended, and a hash of the query that it belongs to: a token of another
@@ -21,8 +22,7 @@ const tokenHash = 8 // bytes
 func keyToken(k rouse.Key, q *rouse.Query) string {
 	b := queryHash(q)
 	for _, s := range [...]string{k.Namespace, k.Name, k.Fire} {
-		b = binary.AppendUvarint(b, uint64(len(s)))
-		b = append(b, s...)
+		b = codec.AppendText(b, s)
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
@@ -37,14 +37,9 @@ func keyOf(token string, q *rouse.Query) (rouse.Key, error) {
 	if err != nil {
 		return k, err
 	}
-	for _, s := range [...]*string{&k.Namespace, &k.Name, &k.Fire} {
-		n, read := binary.Uvarint(b)
-		if read <= 0 || n > uint64(len(b)-read) {
-			return rouse.Key{}, badToken(token)
-		}
-		*s, b = string(b[read:read+int(n)]), b[read+int(n):]
-	}
-	if len(b) > 0 {
+	r := codec.Read(b)
+	k = rouse.Key{Namespace: r.Text(), Name: r.Text(), Fire: r.Text()}
+	if !r.Done() {
 		return rouse.Key{}, badToken(token)
 	}
 	return k, nil
@@ -64,15 +59,12 @@ func cursorOf(token string, q *rouse.RecordQuery) (rouse.RecordCursor, error) {
 	if err != nil {
 		return rouse.RecordCursor{}, err
 	}
-	ended, n := binary.Varint(b)
-	if n <= 0 {
+	r := codec.Read(b)
+	c := rouse.RecordCursor{Ended: rouse.Instant(r.Varint()), Seq: r.Uvarint()}
+	if !r.Done() {
 		return rouse.RecordCursor{}, badToken(token)
 	}
-	seq, m := binary.Uvarint(b[n:])
-	if m <= 0 || n+m != len(b) {
-		return rouse.RecordCursor{}, badToken(token)
-	}
-	return rouse.RecordCursor{Ended: rouse.Instant(ended), Seq: seq}, nil
+	return c, nil
 }
 
 // untoken returns what follows the hash of a token.

@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
@@ -35,12 +35,8 @@ func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	c.Revision = out[0].Revision
 	// Until other nodes have read the new days, they may move timers on by the old ones: those are moved again below. A node keeps
 	// a schedule for as long as the days that it was made of, so twice the age is enough.
-	if ts.opts.Engine.Shared {
-		select {
-		case <-ctx.Done():
-			return c, 0, ctx.Err()
-		case <-time.After(2 * schedulecache.SharedAge):
-		}
+	if ts.opts.Engine.Shared && !backoff.Sleep(ctx, 2*schedulecache.SharedAge) {
+		return c, 0, ctx.Err()
 	}
 	err = ts.eachGoingBy(ctx, c.Namespace, c.Name, func(t *rouse.Timer) error {
 		_, err := ts.editTimer(ctx, t.Key, func(t *rouse.Timer) (rouse.Step, error) {

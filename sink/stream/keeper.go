@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // Who looks after time? Fires wait, deadlines pass and contexts end even when no subscriber does anything. Instead of a
@@ -68,7 +69,7 @@ func (s *Sink) sooner(at time.Duration) {
 	}
 	s.next = at
 	for _, w := range s.watches {
-		signal(w.wake)
+		notify.Send(w.wake)
 	}
 }
 
@@ -77,7 +78,7 @@ func count(reports []report) {
 	for i := range reports {
 		w := reports[i].d.watch
 		if w.open--; w.open == 0 {
-			signal(w.wake)
+			notify.Send(w.wake)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // Headers that a subscriber is sent before all else.
@@ -83,7 +84,7 @@ func (s *Sink) Peers(p *rousev1.Peers) {
 	s.peers = p
 	for _, c := range s.channels {
 		for _, sub := range c.subs {
-			signal(sub.wake)
+			notify.Send(sub.wake)
 		}
 	}
 }
@@ -144,7 +145,7 @@ func (s *Sink) leave(sub *subscriber, why error) {
 	s.returned(sub, unsent, now)
 	s.forget(c)
 	count(reports)
-	signal(sub.wake)
+	notify.Send(sub.wake)
 	s.mu.Unlock()
 	finish(reports)
 }
@@ -237,7 +238,7 @@ func (s *Sink) take(sub *subscriber, request *rousev1.SubscribeRequest, out []re
 		err = rouse.Refuse("request", "", "says nothing that is known", "send credits, settle or leave")
 	}
 	if sub.leaving && sub.slots.live == 0 {
-		signal(sub.wake)
+		notify.Send(sub.wake)
 	}
 	count(out)
 	if !sub.sending {

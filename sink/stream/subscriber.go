@@ -6,6 +6,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // subscriber is one open stream. The sink's mutex guards what changes.
@@ -75,7 +76,7 @@ func (sub *subscriber) assign(it item, f *rouse.Fire, size int, now moment) {
 	}
 	if sub.next == nil {
 		sub.next = messages.Get().(*message)
-		signal(sub.wake)
+		notify.Send(sub.wake)
 	}
 	p := sub.next.add(size)
 	rousev1.FireToProto(f, p)
@@ -143,7 +144,7 @@ func (sub *subscriber) expire(out []report, now moment) []report {
 func (sub *subscriber) cancel(s *slot) item {
 	if len(sub.cancels) < MaxCredits {
 		sub.cancels = append(sub.cancels, s.tag)
-		signal(sub.wake)
+		notify.Send(sub.wake)
 	}
 	return sub.slots.release(s)
 }
@@ -225,11 +226,4 @@ func (sub *subscriber) leave(out []report) (reports []report, unsent []item) {
 	})
 	sub.slots.earliest = never
 	return out, unsent
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

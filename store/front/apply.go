@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/store/postgres"
 )
 
@@ -108,10 +109,7 @@ func (p *pending) add(keys ...rouse.Key) {
 }
 
 func (p *pending) signal() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	notify.Send(p.wake)
 }
 
 // some takes up to n keys out. Those that were taken before count as mended.

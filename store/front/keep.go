@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/store/postgres"
 )
 
@@ -15,29 +16,18 @@ import (
 // alone enters the index.
 func (s *Store) keep(ctx context.Context) {
 	defer close(s.kept)
-	again := time.Duration(0)
+	b := backoff.New(s.pace.again/16, s.pace.again)
 	for ctx.Err() == nil {
 		wait, err := s.tend(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.o.Log.Warn("keeping the index of due times failed, will try again", "error", err)
 		}
 		if err == nil && !s.state.view().away() {
-			again = 0
-			sleep(ctx, wait, s.pending.wake)
+			b.Reset()
+			backoff.SleepOr(ctx, wait, s.pending.wake)
 			continue
 		}
-		again = min(max(2*again, s.pace.again/16), s.pace.again)
-		sleep(ctx, again, nil)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-wake:
-	case <-ctx.Done():
+		b.Pause(ctx)
 	}
 }
 
@@ -133,7 +123,7 @@ func (s *Store) entered(ctx context.Context) (now stand, err error) {
 		case now.id != 0 && now.id == kept.ID && now.beat >= kept.Beat-s.pace.beats.Milliseconds() && !overflow:
 			return now, nil
 		case now.id != 0 && now.id != kept.ID && !overflow && try < 3: // who has begun it is about to say so
-			sleep(short, s.o.Timeout/4, nil)
+			backoff.Sleep(short, s.o.Timeout/4)
 			continue
 		}
 		id := rand.Int64N(math.MaxInt64-1) + 1

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // attendance is a member that is there until it is closed.
@@ -63,10 +64,7 @@ func (s *Store) Announce(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for m := range s.members {
-		select {
-		case m.heard <- struct{}{}:
-		default:
-		}
+		notify.Send(m.heard)
 	}
 	return ctx.Err()
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/codec"
 )
 
 // logging gathers what a batch writes once for all its records: which timers' records ended in which second, packed into
@@ -45,7 +46,7 @@ func (l *logging) add(o *ops, r *rouse.Record, seq uint64) {
 		page = &moments{hour: hour, first: seq}
 		l.seconds[k] = page
 	}
-	page.value = appendText(page.value, r.Name)
+	page.value = codec.AppendText(page.value, r.Name)
 	page.value = binary.AppendUvarint(page.value, uint64(int64(r.Ended)-k.second*1000))
 	page.value = binary.AppendUvarint(page.value, seq)
 }
@@ -78,13 +79,13 @@ func (l *logging) write(o *ops, all map[uint32]int64) {
 
 // readMoments unpacks what logging.write wrote.
 func readMoments(second int64, value []byte) (out []moment, err error) {
-	r := reader{b: value}
-	for len(r.b) > 0 && !r.bad {
-		name := string(r.bytes())
-		ended := rouse.Instant(second*1000 + int64(r.uvarint()))
-		out = append(out, moment{rouse.RecordCursor{Ended: ended, Seq: r.uvarint()}, name})
+	r := codec.Read(value)
+	for len(r.Rest()) > 0 {
+		name := string(r.Bytes())
+		ended := rouse.Instant(second*1000 + int64(r.Uvarint()))
+		out = append(out, moment{rouse.RecordCursor{Ended: ended, Seq: r.Uvarint()}, name})
 	}
-	if r.bad {
+	if r.Bad() {
 		return nil, errDamaged
 	}
 	return out, nil

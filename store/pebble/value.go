@@ -2,9 +2,9 @@ package pebble
 
 import (
 	"encoding/binary"
-	"unsafe"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/codec"
 )
 
 // version is the first byte of the values under d and k.
@@ -23,13 +23,9 @@ func appendHead(b []byte, state rouse.State, revision, generation uint64, due ro
 	b = binary.AppendVarint(b, int64(due))
 	b = binary.AppendUvarint(b, uint64(len(labels)))
 	for k, v := range labels {
-		b = appendText(appendText(b, k), v)
+		b = codec.AppendText(codec.AppendText(b, k), v)
 	}
 	return b
-}
-
-func appendText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
 func appendPlace(b []byte, bucket uint32, visible rouse.Instant) []byte {
@@ -51,12 +47,12 @@ type place struct {
 
 // readPlace reads a value under k. The labels do not share its memory.
 func readPlace(value []byte) (place, error) {
-	r := reader{b: value}
+	r := codec.Read(value)
 	p := place{exists: true}
-	r.head(&p, true)
-	p.bucket = uint32(r.uvarint())
-	p.visible = rouse.Instant(r.varint())
-	if r.bad || len(r.b) != 0 {
+	readHead(&r, &p, true)
+	p.bucket = uint32(r.Uvarint())
+	p.visible = rouse.Instant(r.Varint())
+	if !r.Done() {
 		return place{}, errDamaged
 	}
 	return p, nil
@@ -84,96 +80,43 @@ func readRow(key, value []byte, near *string) (rouse.Row, error) {
 	n := copy(own, suffix[ns+1:name])
 	f := n + copy(own[n:], suffix[name+1:])
 	copy(own[f:], value)
-	row.Key.Name, row.Key.Fire = text(own[:n]), text(own[n:f])
+	row.Key.Name, row.Key.Fire = codec.String(own[:n]), codec.String(own[n:f])
 
-	r := reader{b: own[f:]}
+	r := codec.Read(own[f:])
 	var p place
-	r.head(&p, false)
-	if r.bad {
+	readHead(&r, &p, false)
+	if r.Bad() {
 		return rouse.Row{}, errDamaged
 	}
 	row.State, row.Revision, row.Generation, row.Due, row.Labels = p.state, p.revision, p.generation, p.due, p.labels
-	if len(r.b) > 0 {
-		row.Body = r.b[:len(r.b):len(r.b)]
+	if b := r.Rest(); len(b) > 0 {
+		row.Body = b[:len(b):len(b)]
 	}
 	return row, nil
 }
 
-func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// reader reads varints and texts, and remembers whether anything was wrong.
-type reader struct {
-	b   []byte
-	bad bool
-}
-
-// head reads what d and k values have in common; copied says whether the labels get memory of their own.
-func (r *reader) head(p *place, copied bool) {
-	if r.byte() != version {
-		r.bad = true
+// readHead reads what d and k values have in common; copied says whether the labels get memory of their own.
+func readHead(r *codec.Reader, p *place, copied bool) {
+	if r.Byte() != version {
+		r.Fail()
 		return
 	}
-	p.state = rouse.State(r.byte())
-	p.revision, p.generation = r.uvarint(), r.uvarint()
-	p.due = rouse.Instant(r.varint())
-	n := r.uvarint()
-	if n > uint64(len(r.b))/2 {
-		r.bad = true
-		return
-	}
+	p.state = rouse.State(r.Byte())
+	p.revision, p.generation = r.Uvarint(), r.Uvarint()
+	p.due = rouse.Instant(r.Varint())
+	n := r.Count(2)
 	if n == 0 {
 		return
 	}
 	p.labels = make(map[string]string, n)
 	for range n {
-		k, v := r.bytes(), r.bytes()
+		k, v := r.Bytes(), r.Bytes()
 		if copied {
 			p.labels[string(k)] = string(v)
 		} else {
-			p.labels[text(k)] = text(v)
+			p.labels[codec.String(k)] = codec.String(v)
 		}
 	}
-}
-
-func (r *reader) byte() byte {
-	if len(r.b) == 0 {
-		r.bad = true
-		return 0
-	}
-	c := r.b[0]
-	r.b = r.b[1:]
-	return c
-}
-
-func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.bad, r.b = true, nil
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) varint() int64 {
-	v, n := binary.Varint(r.b)
-	if n <= 0 {
-		r.bad, r.b = true, nil
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) bytes() []byte {
-	n := r.uvarint()
-	if n > uint64(len(r.b)) {
-		r.bad, r.b = true, nil
-		return nil
-	}
-	s := r.b[:n]
-	r.b = r.b[n:]
-	return s
 }
 
 // readFixed reads a counter.

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 const (
@@ -44,22 +47,16 @@ func (s *Store) Watch(ctx context.Context, f func()) error {
 	}()
 	defer func() { close(stop); <-done }()
 
-	again := watchAgain
+	b := backoff.New(watchAgain, watchAgainMost)
 	for ctx.Err() == nil {
 		heard, err := s.listen(ctx, f)
 		if ctx.Err() != nil || err == nil {
 			break
 		}
 		if heard {
-			again = watchAgain
+			b.Reset()
 		}
-		timer := time.NewTimer(again)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-		again = min(2*again, watchAgainMost)
+		b.Pause(ctx)
 	}
 	return nil
 }
@@ -138,10 +135,7 @@ func (s *Store) session(ctx context.Context, name string) (on *pgconn.PgConn, hi
 	configure(c, &o)
 	hints = make(chan struct{}, 1)
 	c.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {
-		select {
-		case hints <- struct{}{}:
-		default: // one is waiting already
-		}
+		notify.Send(hints) // one is waiting already
 	}
 	on, err = pgconn.ConnectConfig(ctx, c)
 	return on, hints, err

@@ -10,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // attendance is a subscription to a channel named after the member: the server drops it when the connection closes, and answers how many
@@ -100,10 +101,7 @@ func (a *attendance) listen() {
 		}
 		switch m.(type) {
 		case *goredis.Message:
-			select {
-			case a.heard <- struct{}{}:
-			default:
-			}
+			notify.Send(a.heard)
 		case *goredis.Subscription: // made again by the client: it was lost
 			return
 		}

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // Options say which lease, and who asks for it. Zero fields have the defaults that their comments name.
@@ -264,12 +266,7 @@ func (e *Elector) pause(ctx context.Context) {
 	if fails > 1 && !e.Leads() {
 		d = max(d, e.o.pauseAfter(fails))
 	}
-	t := time.NewTimer(d - rand.N(d/4)) // not all nodes at a time
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
+	backoff.Sleep(ctx, d-rand.N(d/4)) // not all nodes at a time
 }
 
 // Leads says whether this node leads. It asks nobody.

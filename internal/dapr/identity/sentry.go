@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	sentryv1 "github.com/rousehq/rouse/api/dapr/sentry/v1"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // Sentry says where Dapr's certificate authority is, and who asks it for what.
@@ -89,27 +90,21 @@ func (s *Sentry) follow(ctx context.Context, i *Identity, last [][]byte) {
 
 // renew asks for certificates until ctx ends.
 func (s *Sentry) renew(ctx context.Context, i *Identity) {
-	wait := time.Duration(0)
-	pause := askAgain
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
+	for b := backoff.New(askAgain, askSeldom); b.Wait(ctx); {
 		cert, err := s.ask(ctx, i)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
 			s.Log.Warn("no certificate; will ask again", "sentry", s.Address, "error", err)
-			wait, pause = pause, min(2*pause, askSeldom)
 			continue
 		}
 		i.change(func(m *material) { m.cert = cert })
 		left := time.Until(cert.Leaf.NotAfter)
-		wait, pause = max(left/2, askAgain), askAgain
+		wait := max(left/2, askAgain)
 		s.Log.Info("certificate", "id", cert.Leaf.URIs[0].String(), "until", cert.Leaf.NotAfter, "asks again", time.Now().Add(wait))
+		backoff.Sleep(ctx, wait)
+		b.Reset()
 	}
 }
 

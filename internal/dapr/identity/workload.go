@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
 	spiffev1 "github.com/rousehq/rouse/api/spiffe/v1"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // Workload says where the Workload API of SPIFFE is: that of an agent on this machine, such as SPIRE's.
@@ -57,19 +57,14 @@ func (w *Workload) target() (string, error) {
 
 // follow takes over what the agent says until ctx ends. When it cannot be reached, what there was stays in force.
 func (w *Workload) follow(ctx context.Context, i *Identity, target string) {
-	pause := askAgain
+	b := backoff.New(askAgain, askSeldom)
 	for {
-		err := w.fetch(ctx, i, target, func() { pause = askAgain })
+		err := w.fetch(ctx, i, target, b.Reset)
 		if ctx.Err() != nil {
 			return
 		}
 		w.Log.Warn("no certificates from the Workload API; will ask again", "address", w.Address, "error", err)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, askSeldom)
+		b.Pause(ctx)
 	}
 }
 

@@ -3,6 +3,8 @@ package watch
 import (
 	"context"
 	"slices"
+
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // Who waits for the end of ctx, when triggers may wait for hours and nobody does anything? Instead of a goroutine of its own, whose
@@ -33,7 +35,7 @@ func (s *Sink) watch(ctx context.Context, n int) (w *watching, mine bool) {
 // done counts a trigger as reported.
 func (s *Sink) done(w *watching) {
 	if w.open--; w.open == 0 {
-		signal(w.idle)
+		notify.Send(w.idle)
 	}
 }
 
@@ -83,11 +85,4 @@ func (s *Sink) abandon(w *watching) (out []report) {
 		s.forget(c)
 	}
 	return out
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

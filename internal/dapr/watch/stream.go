@@ -9,6 +9,7 @@ import (
 	"github.com/rousehq/rouse"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	"github.com/rousehq/rouse/internal/dapr/job"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // stream is one open WatchJobs. The sink's mutex guards what changes.
@@ -68,7 +69,7 @@ func (st *stream) assign(t *trigger) {
 	t.stream, t.id, t.sent = st, st.ids, time.Now()
 	st.unacked[t.id] = t
 	if st.unsent = append(st.unsent, t); len(st.unsent) == 1 {
-		signal(st.wake)
+		notify.Send(st.wake)
 	}
 }
 
@@ -111,7 +112,7 @@ func (s *Sink) leave(st *stream, why error) {
 	}
 	st.gone, st.err = true, why
 	delete(s.streams, st)
-	signal(st.wake)
+	notify.Send(st.wake)
 	had := slices.SortedFunc(maps.Values(st.unacked), func(a, b *trigger) int { return cmp.Compare(b.id, a.id) })
 	st.unsent = nil
 	clear(st.unacked)

@@ -33,6 +33,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/amqplink"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
@@ -175,7 +176,7 @@ const (
 // a right that the user does not have, ends it with ErrSetup, unless it has led before.
 func (c *Controller) Run(ctx context.Context) error {
 	defer c.api.client.CloseIdleConnections()
-	for wait := (amqplink.Backoff{First: firstWait, Longest: longestWait}); ctx.Err() == nil; wait.Pause(ctx) {
+	for b := backoff.New(firstWait, longestWait); ctx.Err() == nil; b.Pause(ctx) {
 		began := time.Now()
 		err := c.session(ctx)
 		if ctx.Err() != nil {
@@ -187,7 +188,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.manager.Metrics().Failed("session")
 		c.log.Warn("the session with RabbitMQ ended; another one follows", "broker", c.host, "error", err)
 		if time.Since(began) > longestWait {
-			wait.Reset()
+			b.Reset()
 		}
 	}
 	return nil
@@ -312,16 +313,4 @@ func (c *Controller) setInventory(i *inventory) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.poison = i
-}
-
-// pause waits for d; it returns false if ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/amqplink"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
@@ -65,7 +66,7 @@ func (a *Caller) Drain() { a.end() }
 
 // Run keeps a connection to the broker until ctx ends.
 func (a *Caller) Run(ctx context.Context) {
-	for wait := (amqplink.Backoff{First: firstWait, Longest: longestWait}); ctx.Err() == nil; wait.Pause(ctx) {
+	for b := backoff.New(firstWait, longestWait); ctx.Err() == nil; b.Pause(ctx) {
 		began := time.Now()
 		err := a.session(ctx)
 		if ctx.Err() != nil {
@@ -73,7 +74,7 @@ func (a *Caller) Run(ctx context.Context) {
 		}
 		a.c.log.Warn("requests of timers cannot be made now; the broker is connected to again", "broker", a.c.host, "error", err)
 		if time.Since(began) > longestWait {
-			wait.Reset()
+			b.Reset()
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
@@ -51,7 +52,7 @@ func (c *Controller) answerDeadLetters(ctx context.Context, to *mailbox) error {
 		if time.Since(began) > longestWait {
 			failed = 0
 		}
-		pause(ctx, firstWait)
+		backoff.Sleep(ctx, firstWait)
 	}
 }
 
@@ -227,7 +228,7 @@ func (b *mailbox) settle(ctx context.Context, l *letter) error {
 			return l.failed
 		}
 		b.c.log.Warn("a request was given up and cannot be answered or kept now; it is given back", "key", l.key, "reason", l.reason, "error", l.failed)
-		pause(ctx, b.c.manager.Config().Timing.Interval)
+		backoff.Sleep(ctx, b.c.manager.Config().Timing.Interval)
 		if l.back != nil {
 			return l.back()
 		}

@@ -10,6 +10,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rousehq/rouse/internal/amqplink"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
@@ -52,7 +53,7 @@ func (c *Controller) lock(ctx context.Context, conn *amqplink.Conn) error {
 			asked = now
 			c.askLeader(ctx)
 		}
-		if !pause(ctx, c.config.LockPoll) {
+		if !backoff.Sleep(ctx, c.config.LockPoll) {
 			return ctx.Err()
 		}
 	}

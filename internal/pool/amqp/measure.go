@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
@@ -28,7 +29,7 @@ func (c *Controller) measure(ctx context.Context, term *pool.Term) {
 		case c.config.StallTimeout > 0:
 			term.Stalled(held, c.config.StallTimeout)
 		}
-		if !pause(ctx, every) {
+		if !backoff.Sleep(ctx, every) {
 			return
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rousehq/rouse/internal/amqplink"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
@@ -210,7 +211,7 @@ func (o *orphans) serve(ctx context.Context, key string) {
 		o.mu.Unlock()
 		if err := o.forward(ctx, key, batch, patience); err != nil && ctx.Err() == nil {
 			o.c.log.Warn("orphans are given back, to be tried again", "key", key, "requests", len(batch), "error", err)
-			pause(ctx, o.c.manager.Config().Timing.Interval)
+			backoff.Sleep(ctx, o.c.manager.Config().Timing.Interval)
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/pool"
 	"github.com/rousehq/rouse/internal/pool/driver/subprocess"
 	"github.com/rousehq/rouse/test/servers"
@@ -232,7 +233,7 @@ func (s *soak) processes(texts ...string) []int {
 func (s *soak) trouble(ctx context.Context) {
 	restarts := time.NewTicker(30 * time.Second) // the broker needs a while to be itself again
 	defer restarts.Stop()
-	for pause(ctx, time.Duration(200+rand.IntN(2000))*time.Millisecond) {
+	for backoff.Sleep(ctx, time.Duration(200+rand.IntN(2000))*time.Millisecond) {
 		switch n := rand.IntN(20); {
 		case n < 10:
 			if list := s.processes("WORKER_REQUESTS_QUEUE="); len(list) > 0 {
@@ -295,7 +296,7 @@ func (s *soak) ask(ctx, life context.Context, n int) {
 			if err := ch.Confirm(false); err != nil {
 				return err
 			}
-			for ; pause(ctx, time.Duration(20+rand.IntN(100))*time.Millisecond); i++ {
+			for ; backoff.Sleep(ctx, time.Duration(20+rand.IntN(100))*time.Millisecond); i++ {
 				body, poison := fmt.Sprintf("sleep %dms %d/%d", rand.IntN(30), n, i), rand.IntN(100) == 0
 				if poison {
 					body = fmt.Sprintf("crash %d/%d", n, i)
@@ -318,7 +319,7 @@ func (s *soak) ask(ctx, life context.Context, n int) {
 			}
 			return nil
 		})
-		pause(ctx, 200*time.Millisecond)
+		backoff.Sleep(ctx, 200*time.Millisecond)
 	}
 }
 
@@ -351,7 +352,7 @@ func (s *soak) read(ctx context.Context) {
 				}
 			}
 		})
-		pause(ctx, 200*time.Millisecond)
+		backoff.Sleep(ctx, 200*time.Millisecond)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rousehq/rouse/internal/amqplink"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/queue"
 	"github.com/rousehq/rouse/internal/queue/internal/held"
 )
@@ -57,13 +58,13 @@ func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Del
 	defer context.AfterFunc(q.life, endTaking)()
 
 	out := held.New[*receipt, struct{}](prefetch)
-	for wait := pauses(); take.Err() == nil; {
+	for b := backoff.New(firstWait, longestWait); take.Err() == nil; {
 		s, err := q.openConsuming(take, prefetch)
 		if err != nil {
-			q.rest(take, wait, err)
+			q.rest(take, b, err)
 			continue
 		}
-		wait.Reset()
+		b.Reset()
 		q.serve(take, s, out, handle)
 	}
 	if err := out.Drain(q.life); err != nil || ctx.Err() == nil {

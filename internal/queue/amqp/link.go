@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rousehq/rouse/internal/amqplink"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/queue"
 )
 
@@ -16,8 +16,6 @@ const (
 	firstWait   = 50 * time.Millisecond
 	longestWait = 2 * time.Second
 )
-
-func pauses() *amqplink.Backoff { return &amqplink.Backoff{First: firstWait, Longest: longestWait} }
 
 // link keeps one session to publish on open, for as long as that takes.
 type link struct {
@@ -66,14 +64,14 @@ var errDeleted = errors.New("the queue was deleted")
 // run keeps a session until the queue's life ends; the first one is open already.
 func (l *link) run(first *publishing) {
 	l.keep(first)
-	for wait := pauses(); l.q.life.Err() == nil; {
+	for b := backoff.New(firstWait, longestWait); l.q.life.Err() == nil; {
 		p, err := l.open()
 		if err != nil {
 			l.set(nil, err)
-			l.q.rest(l.q.life, wait, err)
+			l.q.rest(l.q.life, b, err)
 			continue
 		}
-		wait.Reset()
+		b.Reset()
 		l.set(p, nil)
 		l.keep(p)
 	}
@@ -89,7 +87,7 @@ func (l *link) keep(p *publishing) {
 	// RabbitMQ tells consumers that their queue is no more, but not those that it has not told yet when there is another one of
 	// that name: they would wait for ever, and messages with them.
 	l.set(nil, errDeleted)
-	l.q.rest(l.q.life, &amqplink.Backoff{First: 2 * longestWait, Longest: 2 * longestWait}, errDeleted)
+	l.q.rest(l.q.life, backoff.New(2*longestWait, 2*longestWait), errDeleted)
 }
 
 func (l *link) open() (*publishing, error) {
@@ -99,10 +97,10 @@ func (l *link) open() (*publishing, error) {
 }
 
 // rest tells of an error and waits before the next try, longer each time.
-func (q *Queue) rest(ctx context.Context, wait *amqplink.Backoff, err error) {
+func (q *Queue) rest(ctx context.Context, b *backoff.Backoff, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	q.opts.Failed(fmt.Errorf("RabbitMQ at %s: %w", q.host, err))
-	wait.Pause(ctx)
+	b.Pause(ctx)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/queue"
 	"github.com/rousehq/rouse/internal/queue/internal/held"
 )
@@ -54,7 +55,7 @@ func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Del
 
 func (q *Queue) fetchLoop(ctx context.Context, out *receipts, handle func(queue.Delivery)) {
 	var consumer jetstream.Consumer
-	for wait := firstWait; ; {
+	for b := backoff.New(firstWait, longestWait); ; {
 		n := out.Reserve(ctx, maxFetch)
 		if n == 0 {
 			return
@@ -71,15 +72,14 @@ func (q *Queue) fetchLoop(ctx context.Context, out *receipts, handle func(queue.
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			wait = firstWait
+			b.Reset()
 			continue
 		}
 		consumer = nil // it may be gone
 		q.opts.Failed(err)
-		if !pause(ctx, q.life, wait) {
+		if !b.Pause(ctx) {
 			return
 		}
-		wait = min(2*wait, longestWait)
 	}
 }
 
@@ -127,7 +127,7 @@ func (q *Queue) fetch(ctx context.Context, consumer jetstream.Consumer, n int, o
 
 // keepLoop says of what is handed out that it is being worked on, until ctx ends.
 func (q *Queue) keepLoop(ctx context.Context, out *receipts) {
-	for pause(ctx, q.life, q.opts.Visibility/3) {
+	for backoff.Sleep(ctx, q.opts.Visibility/3) {
 		for _, r := range out.All() {
 			if r.msg.InProgress() != nil {
 				break // there is no connection: the next time, or it comes again

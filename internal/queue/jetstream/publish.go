@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/queue"
 )
 
@@ -63,7 +64,7 @@ func (q *Queue) send(ctx context.Context, m *queue.Message, deadline time.Time) 
 		if err == nil {
 			return f, nil
 		}
-		if errors.Is(err, jetstream.ErrTooManyStalledMsgs) || !pause(ctx, q.life, 20*time.Millisecond) {
+		if errors.Is(err, jetstream.ErrTooManyStalledMsgs) || !backoff.SleepOr(ctx, 20*time.Millisecond, q.life.Done()) {
 			return nil, fmt.Errorf("%w: %w", queue.ErrUnavailable, err) // it was not sent
 		}
 	}
@@ -84,17 +85,4 @@ func (q *Queue) refused(err error) error {
 		return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%w: %w", queue.ErrUnconfirmed, err)
-}
-
-// pause waits for d, or until one of the contexts ends; then it returns false.
-func pause(ctx, life context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-	case <-life.Done():
-	}
-	return false
 }

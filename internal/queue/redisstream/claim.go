@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/queue"
 )
 
@@ -21,7 +22,7 @@ return 1
 
 // keepLoop keeps what is handed out, until ctx ends.
 func (c *consumer) keepLoop(ctx context.Context) {
-	for pause(ctx, c.life, c.opts.Visibility/3) {
+	for backoff.Sleep(ctx, c.opts.Visibility/3) {
 		ids := c.held.All()
 		for len(ids) > 0 {
 			n := min(len(ids), maxCall)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/queue"
 	"github.com/rousehq/rouse/internal/queue/internal/held"
 )
@@ -68,7 +69,7 @@ func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Del
 func (c *consumer) takeLoop(ctx context.Context) {
 	every := min(time.Second, c.opts.Visibility/4)
 	var claimed, forgot time.Time
-	for wait := firstWait; ; {
+	for b := backoff.New(firstWait, longestWait); ; {
 		n := c.held.Reserve(ctx, maxCall)
 		if n == 0 {
 			return
@@ -92,14 +93,13 @@ func (c *consumer) takeLoop(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			wait = firstWait
+			b.Reset()
 			continue
 		}
 		c.opts.Failed(c.mend(ctx, err))
-		if !pause(ctx, c.life, wait) {
+		if !b.Pause(ctx) {
 			return
 		}
-		wait = min(2*wait, longestWait)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/queue"
 )
 
@@ -62,7 +63,7 @@ func (q *Queue) add(ctx context.Context, messages []queue.Message) (int, error) 
 	for i := range messages {
 		args = append(args, messages[i].ID, messages[i].Body)
 	}
-	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+	for b := backoff.New(firstWait, longestWait); ; {
 		n, err := addScript.Run(ctx, q.client, []string{q.key}, args...).Int()
 		switch {
 		case err == nil && n == len(messages):
@@ -72,7 +73,7 @@ func (q *Queue) add(ctx context.Context, messages []queue.Message) (int, error) 
 		case q.life.Err() != nil:
 			return 0, queue.ErrClosed
 		case ctx.Err() == nil && unsent(err):
-			if pause(ctx, q.life, wait) {
+			if backoff.SleepOr(ctx, b.Next(), q.life.Done()) {
 				continue
 			}
 			fallthrough

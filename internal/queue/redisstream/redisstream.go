@@ -187,16 +187,3 @@ func (q *Queue) unavailable(err error) error {
 	}
 	return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
 }
-
-// pause waits for d, or until one of the contexts ends; then it returns false.
-func pause(ctx, life context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-	case <-life.Done():
-	}
-	return false
-}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/queue"
 )
 
@@ -60,10 +61,7 @@ func (s *settler) ack(ctx context.Context, entry string) error {
 	s.mu.Lock()
 	s.list = append(s.list, settling{entry, done}) // at most one for each place of the prefetch
 	s.mu.Unlock()
-	select {
-	case s.signal <- struct{}{}:
-	default:
-	}
+	notify.Send(s.signal)
 	select {
 	case err := <-done:
 		return err

@@ -20,6 +20,7 @@ import (
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/note"
 	"github.com/rousehq/rouse/internal/reminder/keep"
 	"github.com/rousehq/rouse/store/mem"
 )
@@ -57,7 +58,7 @@ func (c *clock) List(_ context.Context, q rouse.Query) (list []rouse.Timer, next
 
 // gate is a store whose reads can be held up when they have happened.
 type gate struct {
-	keep.Store
+	note.Store
 	read atomic.Pointer[func(keys []rouse.Key)]
 }
 
@@ -306,7 +307,7 @@ func TestAPlaceIsDecidedOnce(t *testing.T) {
 		met.Add(2)
 		var reads atomic.Int32
 		read := func(keys []rouse.Key) {
-			if strings.HasPrefix(keys[0].Name, rowPrefix+placeNote) && reads.Add(1) <= 2 {
+			if strings.HasPrefix(keys[0].Name, keep.Prefix+placeNote) && reads.Add(1) <= 2 {
 				met.Done()
 				met.Wait()
 			}
@@ -546,7 +547,7 @@ func TestShortNames(t *testing.T) {
 		return string(b) + tail
 	}
 	a, b := short(long("a")), short(long("b"))
-	if a == b || len(a) > rouse.MaxName-len(rowPrefix) || len(b) > rouse.MaxName-len(rowPrefix) {
+	if a == b || len(a) > rouse.MaxName-len(keep.Prefix) || len(b) > rouse.MaxName-len(keep.Prefix) {
 		t.Errorf("%q, %q", a, b)
 	}
 	if short("x") != "x" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/note"
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
 
@@ -37,7 +38,7 @@ func (f *actorServer) RegisterActorHost(ctx context.Context, r *reminderv1.Regis
 		return nil, rouse.ErrUnavailable
 	}
 	body := hostBody{who.app, who.address, slices.Compact(slices.Sorted(slices.Values(r.ActorTypes))), now}
-	if _, err := f.notes.put(ctx, write{who.note(hostNote), &body, rouse.AnyRevision}); err != nil {
+	if _, err := f.notes.Put(ctx, note.Set(who.note(hostNote), &body, rouse.AnyRevision)); err != nil {
 		return nil, err
 	}
 	f.soon()
@@ -80,12 +81,12 @@ func (s *Service) round(ctx context.Context) error {
 
 // renew says for how long the hosts that are connected here are ON. It is time when a quarter of a heartbeat is left.
 func (s *Service) renew(ctx context.Context, now rouse.Instant) error {
-	var writes []write
+	var writes []note.Write
 	var list []*stream
 	s.mu.Lock()
 	for key, st := range s.streams {
 		if !st.over && st.renewed.Add(s.opts.Heartbeat*3/4) <= now {
-			writes = append(writes, write{key.note(liveNote), &liveBody{key.app, key.address, now.Add(silences * s.opts.Heartbeat), st.life}, rouse.AnyRevision})
+			writes = append(writes, note.Set(key.note(liveNote), &liveBody{key.app, key.address, now.Add(silences * s.opts.Heartbeat), st.life}, rouse.AnyRevision))
 			list = append(list, st)
 		}
 	}
@@ -93,7 +94,7 @@ func (s *Service) renew(ctx context.Context, now rouse.Instant) error {
 	if len(writes) == 0 {
 		return nil
 	}
-	results, err := s.notes.put(ctx, writes...)
+	results, err := s.notes.Put(ctx, writes...)
 	if err != nil {
 		return err
 	}
@@ -108,9 +109,9 @@ func (s *Service) renew(ctx context.Context, now rouse.Instant) error {
 // readHosts reads all hosts from the store.
 func (s *Service) readHosts(ctx context.Context) (map[hostKey]host, error) {
 	hosts := map[hostKey]host{}
-	err := s.notes.list(ctx, hostNote, func(n *note) error {
+	err := s.notes.List(ctx, hostNote, func(n note.Note) error {
 		var b hostBody
-		if err := n.read(&b); err != nil {
+		if err := n.Read(&b); err != nil {
 			return err
 		}
 		hosts[hostKey{b.App, b.Address}] = host{types: b.Types}
@@ -119,9 +120,9 @@ func (s *Service) readHosts(ctx context.Context) (map[hostKey]host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hosts, s.notes.list(ctx, liveNote, func(n *note) error {
+	return hosts, s.notes.List(ctx, liveNote, func(n note.Note) error {
 		var b liveBody
-		if err := n.read(&b); err != nil {
+		if err := n.Read(&b); err != nil {
 			return err
 		}
 		key := hostKey{b.App, b.Address}
@@ -254,7 +255,7 @@ func (s *Service) exchange(ctx context.Context) error {
 	tell := s.told != s.number
 	s.mu.Unlock()
 	if tell {
-		if _, err := s.notes.put(ctx, write{short(movesNote + s.opts.Address), &mine, rouse.AnyRevision}); err != nil {
+		if _, err := s.notes.Put(ctx, note.Set(short(movesNote+s.opts.Address), &mine, rouse.AnyRevision)); err != nil {
 			return err
 		}
 		s.mu.Lock()
@@ -263,9 +264,9 @@ func (s *Service) exchange(ctx context.Context) error {
 	}
 	now := map[string]heard{}
 	var others []movesBody
-	err := s.notes.list(ctx, movesNote, func(n *note) error {
+	err := s.notes.List(ctx, movesNote, func(n note.Note) error {
 		var b movesBody
-		if err := n.read(&b); err != nil {
+		if err := n.Read(&b); err != nil {
 			return err
 		}
 		if b.Instance != s.opts.Address {

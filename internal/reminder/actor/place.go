@@ -13,6 +13,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/note"
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
 
@@ -64,16 +65,16 @@ func checkActor(app string, a *reminderv1.Actor) error {
 func (s *Service) locate(ctx context.Context, app string, a *reminderv1.Actor) (p placement, activated bool, err error) {
 	name := actorName(app, a)
 	for range tries {
-		found, err := s.notes.get(ctx, short(placeNote+name))
+		found, err := s.notes.Get(ctx, short(placeNote+name))
 		if err != nil {
 			return p, false, err
 		}
 		var was placeBody
-		if err := found[0].read(&was); err != nil {
+		if err := found[0].Read(&was); err != nil {
 			return p, false, err
 		}
-		if found[0].revision != 0 {
-			p = placement{was.Address, was.Life, found[0].revision}
+		if found[0].Revision != 0 {
+			p = placement{was.Address, was.Life, found[0].Revision}
 			lives, err := s.surely(ctx, hostKey{app, p.address}, p.life, a.ActorType)
 			if err != nil {
 				return p, false, err
@@ -92,7 +93,7 @@ func (s *Service) locate(ctx context.Context, app string, a *reminderv1.Actor) (
 				return p, false, nobody(app, a.ActorType)
 			}
 		}
-		res, err := s.notes.put(ctx, write{short(placeNote + name), &placeBody{name, to.address, life}, found[0].revision})
+		res, err := s.notes.Put(ctx, note.Set(short(placeNote+name), &placeBody{name, to.address, life}, found[0].Revision))
 		if err != nil {
 			return p, false, err
 		}
@@ -113,13 +114,13 @@ func (s *Service) surely(ctx context.Context, key hostKey, life, typ string) (bo
 	if s.lives(key, life) && s.has(key, typ) {
 		return true, nil
 	}
-	found, err := s.notes.get(ctx, key.note(hostNote), key.note(liveNote))
+	found, err := s.notes.Get(ctx, key.note(hostNote), key.note(liveNote))
 	if err != nil {
 		return false, err
 	}
 	var h hostBody
 	var l liveBody
-	if err := errors.Join(found[0].read(&h), found[1].read(&l)); err != nil {
+	if err := errors.Join(found[0].Read(&h), found[1].Read(&l)); err != nil {
 		return false, err
 	}
 	now := s.opts.Timers.Now()
@@ -177,24 +178,24 @@ func (f *actorServer) DeactivateActor(ctx context.Context, r *reminderv1.Deactiv
 	}
 	name := actorName(r.AppId, r.Actor)
 	for range tries {
-		found, err := f.notes.get(ctx, short(placeNote+name))
+		found, err := f.notes.Get(ctx, short(placeNote+name))
 		if err != nil {
 			return nil, err
 		}
-		switch at := found[0].revision; {
+		switch at := found[0].Revision; {
 		case at == 0:
 			return &reminderv1.DeactivateActorResponse{}, nil
 		case r.Generation != 0 && at != r.Generation:
 			return nil, status.Error(codes.Aborted, "the actor has come to a host since")
 		}
-		res, err := f.notes.put(ctx, write{short(placeNote + name), nil, found[0].revision})
+		res, err := f.notes.Put(ctx, note.Delete(short(placeNote+name), found[0].Revision))
 		if err != nil {
 			return nil, err
 		}
 		if res[0].Applied {
 			f.mu.Lock()
 			delete(f.placed, name)
-			f.moves(move{App: r.AppId, Type: r.Actor.ActorType, ID: r.Actor.ActorId, Generation: found[0].revision})
+			f.moves(move{App: r.AppId, Type: r.Actor.ActorType, ID: r.Actor.ActorId, Generation: found[0].Revision})
 			f.mu.Unlock()
 			return &reminderv1.DeactivateActorResponse{}, nil
 		}

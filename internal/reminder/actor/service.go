@@ -28,6 +28,8 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/note"
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/reminder/keep"
 )
 
@@ -39,7 +41,7 @@ type Timers interface {
 
 // Options say what is served. Store, Timers and Address are required; zero fields have the defaults that their comments name.
 type Options struct {
-	Store     keep.Store
+	Store     note.Store
 	Timers    Timers
 	Buckets   uint32 // of the store; default 1
 	Namespace string // of the notes and the reminders' timers; default "reminders"
@@ -91,7 +93,7 @@ type host struct {
 // Service is made by New and used once. It is safe for concurrent use.
 type Service struct {
 	opts    Options
-	notes   notes
+	notes   note.Notes
 	process string // sets this process apart from others of its address
 	kick    chan struct{}
 
@@ -112,7 +114,7 @@ type Service struct {
 // New returns a service that knows no host until Run.
 func New(o Options) *Service {
 	o = o.withDefaults()
-	return &Service{opts: o, notes: notes{o.Store, o.Namespace, o.Buckets}, process: rand.Text(), kick: make(chan struct{}, 1),
+	return &Service{opts: o, notes: note.Notes{Store: o.Store, Namespace: o.Namespace, Prefix: keep.Prefix, Buckets: o.Buckets, Patience: patience}, process: rand.Text(), kick: make(chan struct{}, 1),
 		hosts: map[hostKey]host{}, streams: map[hostKey]*stream{}, placed: map[string]placement{}, heard: map[string]heard{}}
 }
 
@@ -165,8 +167,5 @@ func (s *Service) Wait() { s.listens.Wait() }
 
 // soon has a round made at once.
 func (s *Service) soon() {
-	select {
-	case s.kick <- struct{}{}:
-	default:
-	}
+	notify.Send(s.kick)
 }

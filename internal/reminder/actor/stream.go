@@ -16,6 +16,8 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/note"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 var (
@@ -51,10 +53,7 @@ func (st *stream) tell(m *reminderv1.PlacementStream) {
 		return
 	}
 	st.out = append(st.out, m)
-	select {
-	case st.wake <- struct{}{}:
-	default:
-	}
+	notify.Send(st.wake)
 }
 
 // ConnectActorHost serves a host for as long as it lives.
@@ -95,11 +94,11 @@ func (f *actorServer) ConnectActorHost(wire grpc.BidiStreamingServer[reminderv1.
 
 // join takes a stream in, says that its host is ON, and has the stream told of all hosts.
 func (s *Service) join(ctx context.Context, who hostKey, st *stream) error {
-	found, err := s.notes.get(ctx, who.note(hostNote), who.note(liveNote))
+	found, err := s.notes.Get(ctx, who.note(hostNote), who.note(liveNote))
 	if err != nil {
 		return err
 	}
-	if found[0].revision == 0 {
+	if found[0].Revision == 0 {
 		with, err := status.Convert(errUnknown).WithDetails(&errdetails.ErrorInfo{Domain: "reminder", Reason: "NOT_REGISTERED"})
 		if err != nil {
 			return errUnknown
@@ -107,7 +106,7 @@ func (s *Service) join(ctx context.Context, who hostKey, st *stream) error {
 		return with.Err()
 	}
 	var live liveBody
-	if err := found[1].read(&live); err != nil {
+	if err := found[1].Read(&live); err != nil {
 		return err
 	}
 	if st.life = live.Life; live.Life == "" || live.Until <= s.opts.Timers.Now() {
@@ -156,7 +155,7 @@ func (s *Service) leave(ctx context.Context, who hostKey, st *stream, bye bool) 
 	s.mu.Unlock()
 	if bye && mine && revision != 0 {
 		body := liveBody{who.app, who.address, s.opts.Timers.Now(), st.life}
-		if _, err := s.notes.put(ctx, write{who.note(liveNote), &body, revision}); err != nil {
+		if _, err := s.notes.Put(ctx, note.Set(who.note(liveNote), &body, revision)); err != nil {
 			s.opts.Log.Warn("a host that has left stays ON for three heartbeats", "app", who.app, "host", who.address, "error", err)
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/note"
 )
 
 // What was not there for so long is forgotten: hosts that have other addresses now, and instances.
@@ -26,42 +27,42 @@ func (s *Service) sweep(ctx context.Context) error {
 		host, live uint64 // revisions
 	}
 	all := map[hostKey]seen{}
-	err = s.notes.list(ctx, hostNote, func(n *note) error {
+	err = s.notes.List(ctx, hostNote, func(n note.Note) error {
 		var b hostBody
-		err := n.read(&b)
-		all[hostKey{b.App, b.Address}] = seen{at: b.At, host: n.revision}
+		err := n.Read(&b)
+		all[hostKey{b.App, b.Address}] = seen{at: b.At, host: n.Revision}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	err = s.notes.list(ctx, liveNote, func(n *note) error {
+	err = s.notes.List(ctx, liveNote, func(n note.Note) error {
 		var b liveBody
-		err := n.read(&b)
+		err := n.Read(&b)
 		k := all[hostKey{b.App, b.Address}]
-		all[hostKey{b.App, b.Address}] = seen{max(k.at, b.Until), k.host, n.revision}
+		all[hostKey{b.App, b.Address}] = seen{max(k.at, b.Until), k.host, n.Revision}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	var gone []write
+	var gone []note.Write
 	for key, k := range all {
 		if k.at.Add(forgetAfter) > now {
 			continue
 		}
 		if k.host != 0 {
-			gone = append(gone, write{key.note(hostNote), nil, k.host})
+			gone = append(gone, note.Delete(key.note(hostNote), k.host))
 		}
 		if k.live != 0 {
-			gone = append(gone, write{key.note(liveNote), nil, k.live})
+			gone = append(gone, note.Delete(key.note(liveNote), k.live))
 		}
 	}
-	err = s.notes.list(ctx, movesNote, func(n *note) error {
+	err = s.notes.List(ctx, movesNote, func(n note.Note) error {
 		var b movesBody
-		err := n.read(&b)
+		err := n.Read(&b)
 		if b.At.Add(forgetAfter) <= now && !slices.Contains(instances, b.Instance) {
-			gone = append(gone, write{short(movesNote + b.Instance), nil, n.revision})
+			gone = append(gone, note.Delete(short(movesNote+b.Instance), n.Revision))
 		}
 		return err
 	})
@@ -69,7 +70,7 @@ func (s *Service) sweep(ctx context.Context) error {
 		return err
 	}
 	for part := range slices.Chunk(gone, 500) {
-		if _, err := s.notes.put(ctx, part...); err != nil {
+		if _, err := s.notes.Put(ctx, part...); err != nil {
 			return err
 		}
 	}

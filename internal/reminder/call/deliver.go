@@ -9,6 +9,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/reminder/book"
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
@@ -213,5 +214,5 @@ func (s *Sink) withdraw(e *execution) {
 	}
 	e.stream, e.until = nil, nil
 	s.ended(e.fire().Name)
-	signal(st.wake) // there is room
+	notify.Send(st.wake) // there is room
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // hold keeps reminders from being sent, for whoever moves them. It ends by Release, or by itself.
@@ -205,7 +206,7 @@ func (s *Sink) ended(timer string) {
 	}
 	for _, h := range s.holds {
 		if h.names[timer] {
-			signal(h.changed)
+			notify.Send(h.changed)
 		}
 	}
 }
@@ -213,5 +214,5 @@ func (s *Sink) ended(timer string) {
 // end lets whoever waits in Hold go on.
 func (h *hold) end() {
 	h.over = true
-	signal(h.changed)
+	notify.Send(h.changed)
 }

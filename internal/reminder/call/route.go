@@ -4,6 +4,7 @@ import (
 	"container/list"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // route lets an execution wait where it belongs: in a hold, with a stream, at another instance, or for somebody to come. One of another
@@ -21,7 +22,7 @@ func (s *Sink) route(e *execution, front bool, out []report) []report {
 	switch {
 	case st != nil:
 		e.enlist(&st.queue, front)
-		signal(st.wake)
+		notify.Send(st.wake)
 	case e.borrowed:
 		return append(out, s.put(e, nowhere))
 	case instance != "" && len(s.lent) >= maxLent:
@@ -86,7 +87,7 @@ func (s *Sink) scatter(a *app, from *list.List) {
 		if st := s.own(e); st != nil && &st.queue != from {
 			e.unlist()
 			e.enlist(&st.queue, false)
-			signal(st.wake)
+			notify.Send(st.wake)
 		}
 		el = next
 	}

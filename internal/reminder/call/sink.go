@@ -29,6 +29,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/reminder/book"
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
@@ -222,7 +223,7 @@ func (s *Sink) SetTable(t *book.Table, instances []*reminderv1.ReminderInstance)
 	for _, a := range s.apps {
 		for _, st := range a.streams {
 			st.told = false
-			signal(st.wake)
+			notify.Send(st.wake)
 		}
 		for _, st := range a.streams {
 			s.scatter(a, &st.queue)
@@ -331,13 +332,6 @@ func (s *Sink) app(name string) *app {
 func (s *Sink) forgetApp(a *app) {
 	if len(a.streams) == 0 && a.inside == 0 {
 		delete(s.apps, a.name)
-	}
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }
 

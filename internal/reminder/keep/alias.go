@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/rousehq/rouse/internal/note"
 )
 
 const aliasPrefix = "alias||"
@@ -15,22 +17,22 @@ type alias struct {
 
 // Alias returns the name of the timer that has an id by an alias, "" if there is none.
 func (k *Notes) Alias(ctx context.Context, id string) (name string, err error) {
-	notes, err := k.get(ctx, aliasPrefix+id)
+	notes, err := k.notes.Get(ctx, aliasPrefix+id)
 	if err != nil {
 		return "", err
 	}
 	var a alias
-	err = notes[0].read(&a)
+	err = notes[0].Read(&a)
 	return a.Name, err
 }
 
 // SetAliases writes new aliases: names[i] is the timer that gets ids[i].
 func (k *Notes) SetAliases(ctx context.Context, ids, names []string) error {
-	writes := make([]write, len(ids))
+	writes := make([]note.Write, len(ids))
 	for i := range ids {
-		writes[i] = write{aliasPrefix + ids[i], alias{names[i]}, 0}
+		writes[i] = note.Set(aliasPrefix+ids[i], alias{names[i]}, 0)
 	}
-	res, err := k.put(ctx, writes...)
+	res, err := k.notes.Put(ctx, writes...)
 	if err != nil {
 		return err
 	}
@@ -44,21 +46,21 @@ func (k *Notes) SetAliases(ctx context.Context, ids, names []string) error {
 
 // DropAlias removes an alias, if it is there.
 func (k *Notes) DropAlias(ctx context.Context, id string) error {
-	notes, err := k.get(ctx, aliasPrefix+id)
-	if err != nil || notes[0].revision == 0 {
+	notes, err := k.notes.Get(ctx, aliasPrefix+id)
+	if err != nil || notes[0].Revision == 0 {
 		return err
 	}
-	_, err = k.put(ctx, write{aliasPrefix + id, nil, notes[0].revision})
+	_, err = k.notes.Put(ctx, note.Delete(aliasPrefix+id, notes[0].Revision))
 	return err
 }
 
 // EachAlias calls do with aliases until it returns an error, or they end.
 func (k *Notes) EachAlias(ctx context.Context, do func(id, name string) error) error {
-	return k.list(ctx, aliasPrefix, func(n note) error {
+	return k.notes.List(ctx, aliasPrefix, func(n note.Note) error {
 		var a alias
-		if err := n.read(&a); err != nil {
+		if err := n.Read(&a); err != nil {
 			return err
 		}
-		return do(strings.TrimPrefix(n.name, aliasPrefix), a.Name)
+		return do(strings.TrimPrefix(n.Name, aliasPrefix), a.Name)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rousehq/rouse/internal/note"
 	"github.com/rousehq/rouse/internal/reminder/book"
 )
 
@@ -26,7 +27,7 @@ type Read struct {
 	Seats map[string]book.Seat
 
 	revision uint64
-	notes    map[string]note // but for the first
+	notes    map[string]note.Note // but for the first
 }
 
 // Revision tells versions of the book apart; 0 is none yet.
@@ -34,50 +35,50 @@ func (r *Read) Revision() uint64 { return r.revision }
 
 // Changed reports whether the book has another revision than the given one. It costs less than a Book.
 func (k *Notes) Changed(ctx context.Context, revision uint64) (bool, error) {
-	notes, err := k.get(ctx, consumedNote)
-	return err == nil && notes[0].revision != revision, err
+	notes, err := k.notes.Get(ctx, consumedNote)
+	return err == nil && notes[0].Revision != revision, err
 }
 
 // Book reads the buckets and who deals with them.
 func (k *Notes) Book(ctx context.Context) (*Read, error) {
-	notes, err := k.get(ctx, consumedNote) // before the others, which are written before it
+	notes, err := k.notes.Get(ctx, consumedNote) // before the others, which are written before it
 	if err != nil {
 		return nil, err
 	}
-	r := &Read{Seats: map[string]book.Seat{}, revision: notes[0].revision, notes: map[string]note{}}
-	if err := notes[0].read(&r.Book); err != nil {
+	r := &Read{Seats: map[string]book.Seat{}, revision: notes[0].Revision, notes: map[string]note.Note{}}
+	if err := notes[0].Read(&r.Book); err != nil {
 		return nil, err
 	}
 	whole := len(r.Book.Buckets) > 0 // one of an earlier version, which kept all in this note
 	if r.Book.Apps == nil {
 		r.Book.Apps = map[string]*book.App{}
 	}
-	each := func(prefix string, do func(id string, n note) error) {
+	each := func(prefix string, do func(id string, n note.Note) error) {
 		if err == nil {
-			err = k.list(ctx, prefix, func(n note) error {
-				r.notes[n.name] = n
-				return do(strings.TrimPrefix(n.name, prefix), n)
+			err = k.notes.List(ctx, prefix, func(n note.Note) error {
+				r.notes[n.Name] = n
+				return do(strings.TrimPrefix(n.Name, prefix), n)
 			})
 		}
 	}
-	each(appPrefix, func(name string, n note) error {
+	each(appPrefix, func(name string, n note.Note) error {
 		app := &book.App{}
 		if !whole {
 			r.Book.Apps[name] = app
 		}
-		return n.read(app)
+		return n.Read(app)
 	})
-	each(bucketPrefix, func(id string, n note) error {
+	each(bucketPrefix, func(id string, n note.Note) error {
 		var b book.Bucket
-		if err := n.read(&b); err != nil || whole {
+		if err := n.Read(&b); err != nil || whole {
 			return err
 		}
 		r.Book.Buckets = append(r.Book.Buckets, b)
 		return nil
 	})
-	each(allocationPrefix, func(id string, n note) error {
+	each(allocationPrefix, func(id string, n note.Note) error {
 		var seat book.Seat
-		err := n.read(&seat)
+		err := n.Read(&seat)
 		r.Seats[id] = seat
 		return err
 	})
@@ -94,13 +95,13 @@ func (k *Notes) Book(ctx context.Context) (*Read, error) {
 // two of them. What a bucket gives up goes before who gets it. The first note of all comes last: it is what others look at to see whether
 // anything is new, so it is written whatever became of the rest.
 func (k *Notes) SaveBook(ctx context.Context, was *Read, next book.Book, seats map[string]book.Seat) (saved bool, err error) {
-	var apps, known, made, rest []write
+	var apps, known, made, rest []note.Write
 	is := map[string]bool{}
-	add := func(to *[]write, name string, v any) error {
+	add := func(to *[]note.Write, name string, v any) error {
 		is[name] = true
 		body, err := json.Marshal(v)
-		if before := was.notes[name]; err == nil && !bytes.Equal(body, before.body) {
-			*to = append(*to, write{name, v, before.revision})
+		if before := was.notes[name]; err == nil && !bytes.Equal(body, before.Body) {
+			*to = append(*to, note.Set(name, v, before.Revision))
 		}
 		return err
 	}
@@ -112,7 +113,7 @@ func (k *Notes) SaveBook(ctx context.Context, was *Read, next book.Book, seats m
 	for i := range next.Buckets {
 		b := &next.Buckets[i]
 		to := &known
-		if was.notes[bucketPrefix+b.ID].revision == 0 {
+		if was.notes[bucketPrefix+b.ID].Revision == 0 {
 			to = &made
 		}
 		if err := add(to, bucketPrefix+b.ID, b); err != nil {
@@ -126,13 +127,13 @@ func (k *Notes) SaveBook(ctx context.Context, was *Read, next book.Book, seats m
 	}
 	for _, name := range slices.Sorted(maps.Keys(was.notes)) {
 		if !is[name] {
-			rest = append(rest, write{name, nil, was.notes[name].revision})
+			rest = append(rest, note.Delete(name, was.notes[name].Revision))
 		}
 	}
 	wrote := false
-	for _, step := range [...][]write{apps, known, made, rest} {
+	for _, step := range [...][]note.Write{apps, known, made, rest} {
 		for part := range slices.Chunk(step, 500) {
-			res, err := k.put(ctx, part...)
+			res, err := k.notes.Put(ctx, part...)
 			if err != nil {
 				return false, fmt.Errorf("write the token buckets: %w", err)
 			}
@@ -148,7 +149,7 @@ func (k *Notes) SaveBook(ctx context.Context, was *Read, next book.Book, seats m
 			}
 		}
 	}
-	res, err := k.put(ctx, write{consumedNote, head{next.Generation}, was.revision})
+	res, err := k.notes.Put(ctx, note.Set(consumedNote, head{next.Generation}, was.revision))
 	if err != nil {
 		return false, fmt.Errorf("write the token buckets: %w", err)
 	}
@@ -166,18 +167,18 @@ type head struct {
 // tell has all instances read the book again, because a leader that was refused may have written a part of it.
 func (k *Notes) tell(ctx context.Context, generation uint64) error {
 	for range tries {
-		notes, err := k.get(ctx, consumedNote)
+		notes, err := k.notes.Get(ctx, consumedNote)
 		if err != nil {
 			return err
 		}
 		var now book.Book
-		if err := notes[0].read(&now); err != nil {
+		if err := notes[0].Read(&now); err != nil {
 			return err
 		}
 		if len(now.Buckets) > 0 {
 			return nil // of an earlier version: the other rows do not count yet
 		}
-		res, err := k.put(ctx, write{consumedNote, head{max(now.Generation, generation) + 1}, notes[0].revision})
+		res, err := k.notes.Put(ctx, note.Set(consumedNote, head{max(now.Generation, generation) + 1}, notes[0].Revision))
 		if err != nil || res[0].Applied {
 			return err
 		}

@@ -3,6 +3,8 @@ package keep
 import (
 	"context"
 	"fmt"
+
+	"github.com/rousehq/rouse/internal/note"
 )
 
 const instancePrefix = "instance||"
@@ -28,11 +30,11 @@ type Client struct {
 
 // Say writes what an instance reports of itself.
 func (k *Notes) Say(ctx context.Context, i *Instance) error {
-	notes, err := k.get(ctx, instancePrefix+i.Address)
+	notes, err := k.notes.Get(ctx, instancePrefix+i.Address)
 	if err != nil {
 		return err
 	}
-	res, err := k.put(ctx, write{instancePrefix + i.Address, i, notes[0].revision})
+	res, err := k.notes.Put(ctx, note.Set(instancePrefix+i.Address, i, notes[0].Revision))
 	if err == nil && !res[0].Applied {
 		err = fmt.Errorf("another node has the address of the instance %s: give each an address of its own", i.Address)
 	}
@@ -41,9 +43,9 @@ func (k *Notes) Say(ctx context.Context, i *Instance) error {
 
 // Instances returns what instances have said of themselves, those that are gone included.
 func (k *Notes) Instances(ctx context.Context) (list []Instance, err error) {
-	err = k.list(ctx, instancePrefix, func(n note) error {
+	err = k.notes.List(ctx, instancePrefix, func(n note.Note) error {
 		var i Instance
-		if err := n.read(&i); err != nil {
+		if err := n.Read(&i); err != nil {
 			return err
 		}
 		list = append(list, i)
@@ -54,10 +56,10 @@ func (k *Notes) Instances(ctx context.Context) (list []Instance, err error) {
 
 // ForgetInstance removes what an instance has said.
 func (k *Notes) ForgetInstance(ctx context.Context, address string) error {
-	notes, err := k.get(ctx, instancePrefix+address)
-	if err != nil || notes[0].revision == 0 {
+	notes, err := k.notes.Get(ctx, instancePrefix+address)
+	if err != nil || notes[0].Revision == 0 {
 		return err
 	}
-	_, err = k.put(ctx, write{instancePrefix + address, nil, notes[0].revision})
+	_, err = k.notes.Put(ctx, note.Delete(instancePrefix+address, notes[0].Revision))
 	return err
 }

@@ -14,131 +14,21 @@
 package keep
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
-	"strings"
 	"time"
 
-	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/note"
 )
 
-// Store is what notes are kept in.
-type Store interface {
-	Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error)
-	List(ctx context.Context, q rouse.Query) (rouse.Page, error)
-	Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error)
-}
-
 // Notes are the notes in one namespace of a store. They are safe for concurrent use, and nothing of them is cached.
-type Notes struct {
-	store     Store
-	namespace string
-	buckets   uint32 // of the store, which are not those of tokens
-}
+type Notes struct{ notes note.Notes }
 
 // New returns the notes in a namespace of a store that has so many buckets.
-func New(store Store, namespace string, buckets uint32) *Notes {
-	return &Notes{store: store, namespace: namespace, buckets: max(1, buckets)}
+func New(store note.Store, namespace string, buckets uint32) *Notes {
+	return &Notes{note.Notes{Store: store, Namespace: namespace, Prefix: Prefix, Buckets: buckets, Patience: patience}}
 }
 
 // patience is how long one call to the store may take.
 const patience = 10 * time.Second
 
-// rowPrefix begins the names of notes: no timer's name has a control character.
-const rowPrefix = "\x01reminder/"
-
-func (k *Notes) key(name string) rouse.Key {
-	return rouse.Key{Namespace: k.namespace, Name: rowPrefix + name}
-}
-
-// note is a row as it was read; Revision 0 is none.
-type note struct {
-	name     string
-	revision uint64
-	body     []byte
-}
-
-// read fills in v with the content of a note; a note that is not there leaves it alone.
-func (n *note) read(v any) error {
-	if n.revision == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(n.body, v); err != nil {
-		return fmt.Errorf("the note %s of the reminder service cannot be read: %w", n.name, err)
-	}
-	return nil
-}
-
-// get reads notes, in the order of their names.
-func (k *Notes) get(ctx context.Context, names ...string) ([]note, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	keys := make([]rouse.Key, len(names))
-	for i, name := range names {
-		keys[i] = k.key(name)
-	}
-	rows, err := k.store.Get(ctx, keys)
-	if err != nil {
-		return nil, err
-	}
-	notes := make([]note, len(rows))
-	for i := range rows {
-		notes[i] = note{names[i], rows[i].Revision, rows[i].Body}
-	}
-	return notes, nil
-}
-
-// list calls do with all notes whose names begin with the prefix, in pages.
-func (k *Notes) list(ctx context.Context, prefix string, do func(note) error) error {
-	q := rouse.Query{Namespace: k.namespace, Prefix: rowPrefix + prefix, States: []rouse.State{rouse.StateNote}, Limit: 500}
-	for {
-		page, err := k.page(ctx, q)
-		if err != nil {
-			return err
-		}
-		for i := range page.Rows {
-			row := &page.Rows[i]
-			if err := do(note{strings.TrimPrefix(row.Key.Name, rowPrefix), row.Revision, row.Body}); err != nil {
-				return err
-			}
-		}
-		if page.Next == nil {
-			return nil
-		}
-		q.After = *page.Next
-	}
-}
-
-func (k *Notes) page(ctx context.Context, q rouse.Query) (rouse.Page, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return k.store.List(ctx, q)
-}
-
-// write is one conditional write of a note: v nil removes it.
-type write struct {
-	name string
-	v    any
-	when uint64 // the revision that it must have, rouse.NoRow or rouse.AnyRevision
-}
-
-// put writes notes, each on its condition.
-func (k *Notes) put(ctx context.Context, writes ...write) ([]rouse.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	changes := make([]rouse.Change, len(writes))
-	for i, w := range writes {
-		key := k.key(w.name)
-		changes[i] = rouse.Change{Key: key, If: w.when}
-		if w.v == nil {
-			continue
-		}
-		body, err := json.Marshal(w.v)
-		if err != nil {
-			return nil, err
-		}
-		changes[i].To = &rouse.Row{Key: key, Bucket: rouse.BucketOf(key, k.buckets), Visible: rouse.Never, Due: rouse.Never, State: rouse.StateNote, Body: body}
-	}
-	return k.store.Apply(ctx, changes)
-}
+// Prefix begins the names of the rows of the reminder service's notes: no timer's name has a control character.
+const Prefix = "\x01reminder/"

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/note"
 	"github.com/rousehq/rouse/internal/reminder/book"
 	"github.com/rousehq/rouse/store/mem"
 )
@@ -295,7 +296,7 @@ func TestOneOfTwoLeadersWins(t *testing.T) {
 
 // counting counts what is written.
 type counting struct {
-	Store
+	note.Store
 	notes, bytes int
 }
 
@@ -317,7 +318,7 @@ func TestAChangeOfTheTableWritesWhatHasChanged(t *testing.T) {
 	for range 2000 {
 		old.Make("x", "A", 10, func() string { return "abcdefgh" })
 	}
-	if _, err := k.put(t.Context(), write{consumedNote, &old, rouse.NoRow}); err != nil {
+	if _, err := k.notes.Put(t.Context(), note.Set(consumedNote, &old, rouse.NoRow)); err != nil {
 		t.Fatal(err)
 	}
 	save := func(change func(*book.Book)) (notes, bytes int) {

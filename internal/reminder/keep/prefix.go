@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/note"
 	"github.com/rousehq/rouse/internal/reminder/book"
 )
 
@@ -24,12 +25,12 @@ const tries = 32
 // Prefix returns the prefix of an app, which has it for ever from the first call on.
 func (k *Notes) Prefix(ctx context.Context, app string) (string, error) {
 	for range tries {
-		notes, err := k.get(ctx, prefixesNote)
+		notes, err := k.notes.Get(ctx, prefixesNote)
 		if err != nil {
 			return "", err
 		}
 		var all prefixes
-		if err := notes[0].read(&all); err != nil {
+		if err := notes[0].Read(&all); err != nil {
 			return "", err
 		}
 		if p := all.Apps[app]; p != "" {
@@ -43,7 +44,7 @@ func (k *Notes) Prefix(ctx context.Context, app string) (string, error) {
 		}
 		p := book.Prefix(len(all.Apps)) // none is ever removed
 		all.Apps[app] = p
-		res, err := k.put(ctx, write{prefixesNote, &all, notes[0].revision})
+		res, err := k.notes.Put(ctx, note.Set(prefixesNote, &all, notes[0].Revision))
 		if err != nil {
 			return "", err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rousehq/rouse/internal/note"
 	"github.com/rousehq/rouse/internal/reminder/book"
 )
 
@@ -26,12 +27,12 @@ func (k *Notes) Till(ctx context.Context, b *book.Bucket) (Till, error) {
 }
 
 func (k *Notes) till(ctx context.Context, b *book.Bucket) (Till, uint64, error) {
-	notes, err := k.get(ctx, tillNote(b.ID))
+	notes, err := k.notes.Get(ctx, tillNote(b.ID))
 	if err != nil {
 		return Till{}, 0, err
 	}
 	t := Till{ConsumedTill: b.From - 1, Reserved: b.From - 1}
-	return t, notes[0].revision, notes[0].read(&t)
+	return t, notes[0].Revision, notes[0].Read(&t)
 }
 
 // CloseBucket keeps everybody from reserving more tokens of a bucket, and returns the last that may have been given out.
@@ -45,7 +46,7 @@ func (k *Notes) CloseBucket(ctx context.Context, b *book.Bucket) (given int32, e
 			return t.ConsumedTill, nil
 		}
 		given = t.Reserved
-		res, err := k.put(ctx, write{tillNote(b.ID), Till{given, math.MaxInt32, true}, revision})
+		res, err := k.notes.Put(ctx, note.Set(tillNote(b.ID), Till{given, math.MaxInt32, true}, revision))
 		if err != nil {
 			return 0, err
 		}
@@ -59,18 +60,18 @@ func (k *Notes) CloseBucket(ctx context.Context, b *book.Bucket) (given int32, e
 // OpenBucket writes down that the first tokens of a new bucket, which was a part of another one, are given out.
 func (k *Notes) OpenBucket(ctx context.Context, id string, given int32) error {
 	for range tries {
-		notes, err := k.get(ctx, tillNote(id))
+		notes, err := k.notes.Get(ctx, tillNote(id))
 		if err != nil {
 			return err
 		}
 		var t Till // a leader may have made a bucket of this name, and died before it was known
-		if err := notes[0].read(&t); err != nil {
+		if err := notes[0].Read(&t); err != nil {
 			return err
 		}
-		if notes[0].revision != 0 && t.Reserved >= given && !t.Closed {
+		if notes[0].Revision != 0 && t.Reserved >= given && !t.Closed {
 			return nil
 		}
-		res, err := k.put(ctx, write{tillNote(id), Till{ConsumedTill: given, Reserved: given}, notes[0].revision})
+		res, err := k.notes.Put(ctx, note.Set(tillNote(id), Till{ConsumedTill: given, Reserved: given}, notes[0].Revision))
 		if err != nil || res[0].Applied {
 			return err
 		}
@@ -80,11 +81,11 @@ func (k *Notes) OpenBucket(ctx context.Context, id string, given int32) error {
 
 // ForgetBucket removes what is kept of a bucket that is no more.
 func (k *Notes) ForgetBucket(ctx context.Context, id string) error {
-	notes, err := k.get(ctx, tillNote(id))
-	if err != nil || notes[0].revision == 0 {
+	notes, err := k.notes.Get(ctx, tillNote(id))
+	if err != nil || notes[0].Revision == 0 {
 		return err
 	}
-	_, err = k.put(ctx, write{tillNote(id), nil, notes[0].revision})
+	_, err = k.notes.Put(ctx, note.Delete(tillNote(id), notes[0].Revision))
 	return err
 }
 
@@ -184,7 +185,7 @@ func (d *Dispenser) reserve(ctx context.Context, n int64) error {
 
 // write writes the bucket's note, and returns its revision, 0 if another instance has written it.
 func (d *Dispenser) write(ctx context.Context, t Till) (uint64, error) {
-	res, err := d.notes.put(ctx, write{tillNote(d.bucket.ID), t, d.revision})
+	res, err := d.notes.notes.Put(ctx, note.Set(tillNote(d.bucket.ID), t, d.revision))
 	if err != nil {
 		return 0, err
 	}

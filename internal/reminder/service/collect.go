@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/reminder/book"
 	"github.com/rousehq/rouse/internal/reminder/form"
 )
@@ -12,7 +13,7 @@ import (
 // collectLoop looks for buckets without tokens and without reminders, and for aliases of reminders that are no more, while this instance
 // leads.
 func (s *Service) collectLoop(ctx context.Context) {
-	for pause(ctx, s.opts.Collect, nil) {
+	for backoff.Sleep(ctx, s.opts.Collect) {
 		if !s.opts.Leader() {
 			continue
 		}

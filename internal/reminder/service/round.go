@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/reminder/book"
 	"github.com/rousehq/rouse/internal/reminder/keep"
 )
@@ -47,7 +48,7 @@ func (s *Service) roundLoop(ctx context.Context) {
 			s.failed(ctx, "look for the token buckets", err)
 		}
 		s.round.troubled = err != nil
-		if !pause(ctx, leastApart, nil) || !pause(ctx, s.opts.Poll, s.kick) {
+		if !backoff.Sleep(ctx, leastApart) || !backoff.SleepOr(ctx, s.opts.Poll, s.kick) {
 			return
 		}
 	}

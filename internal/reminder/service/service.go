@@ -23,6 +23,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/reminder/book"
 	"github.com/rousehq/rouse/internal/reminder/call"
 	"github.com/rousehq/rouse/internal/reminder/keep"
@@ -166,10 +167,7 @@ func New(o Options) *Service {
 
 // Kick has the service look around at once: call.Options.Changed.
 func (s *Service) Kick() {
-	select {
-	case s.kick <- struct{}{}:
-	default:
-	}
+	notify.Send(s.kick)
 }
 
 // Register adds the service to a gRPC server.

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
+	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/internal/reminder/book"
 	"github.com/rousehq/rouse/internal/reminder/call"
@@ -23,8 +25,6 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/store/mem"
-
-	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 )
 
 // fixture is a service over an engine of its own, with a client.
@@ -112,7 +112,7 @@ func (h *fixture) connect(t *testing.T, app, address string) *connected {
 		_ = stream.Send(m)
 	}
 	running.Go(func() {
-		for pause(ctx, 100*time.Millisecond, nil) {
+		for backoff.Sleep(ctx, 100*time.Millisecond) {
 			say(&reminderv1.SidecarStream{})
 		}
 	})

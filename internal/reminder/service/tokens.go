@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/reminder/book"
 	"github.com/rousehq/rouse/internal/reminder/keep"
 )
@@ -91,7 +92,7 @@ func (s *Service) keepDispensers(ctx context.Context, t *book.Table) {
 const saveEvery = 2 * time.Second
 
 func (s *Service) saveLoop(ctx context.Context) {
-	for pause(ctx, saveEvery, nil) {
+	for backoff.Sleep(ctx, saveEvery) {
 		for _, d := range s.dispensers() {
 			if err := d.Save(ctx); err != nil {
 				s.failed(ctx, "save how far tokens are given out", err)
@@ -119,17 +120,4 @@ func (s *Service) giveBack(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// pause waits for d, a signal, or the end of ctx; it reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-wake:
-	case <-t.C:
-	}
-	return ctx.Err() == nil
 }

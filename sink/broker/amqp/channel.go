@@ -10,6 +10,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/sink/broker"
 )
 
@@ -83,10 +84,7 @@ func (c *channel) retire() {
 	c.mu.Lock()
 	c.retired = true
 	c.mu.Unlock()
-	select {
-	case c.nudge <- struct{}{}:
-	default:
-	}
+	notify.Send(c.nudge)
 }
 
 func (c *channel) run() {

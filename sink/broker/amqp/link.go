@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/internal/amqplink"
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 const (
@@ -26,14 +27,13 @@ type link struct {
 
 // run keeps a connection until the publisher is closed.
 func (p *Publisher) run() {
-	for wait := (amqplink.Backoff{First: firstWait, Longest: longestWait}); p.life.Err() == nil; {
+	for b := backoff.New(firstWait, longestWait); b.Wait(p.life); {
 		l, err := p.dial()
 		if err != nil {
 			p.away.Lost(err)
-			wait.Pause(p.life)
 			continue
 		}
-		wait.Reset()
+		b.Reset()
 		p.set(l)
 		p.away.Back()
 		why := l.watch()

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/sink/broker"
 )
 
@@ -25,16 +25,14 @@ const (
 
 // run keeps a client until the publisher is closed. The client connects again by itself; a new one is needed only if it gives up.
 func (p *Publisher) run() {
-	for wait := firstWait; p.life.Err() == nil; {
+	for b := backoff.New(firstWait, longestWait); b.Wait(p.life); {
 		closed := make(chan struct{})
 		conn, err := p.connect(closed)
 		if err != nil {
 			p.away.Lost(err)
-			pause(p.life, wait/2+rand.N(wait/2))
-			wait = min(2*wait, longestWait)
 			continue
 		}
-		wait = firstWait
+		b.Reset()
 		p.mu.Lock()
 		p.conn = conn
 		p.mu.Unlock()
@@ -146,10 +144,7 @@ func (p *Publisher) files() natsgo.Option {
 }
 
 // delay is how long the client waits before it tries again.
-func delay(attempts int) time.Duration {
-	wait := firstWait << min(attempts, 10)
-	return min(wait, longestWait)/2 + rand.N(min(wait, longestWait)/2)
-}
+func delay(attempts int) time.Duration { return backoff.After(attempts+1, firstWait, longestWait) }
 
 // lost notes why there is no connection, unless there is one again.
 func (p *Publisher) lost(c *natsgo.Conn, err error) {
@@ -241,15 +236,5 @@ func (p *Publisher) refused(err error) {
 		for _, b := range p.takeAll(s.before) {
 			b.settle(o)
 		}
-	}
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

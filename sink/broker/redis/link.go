@@ -3,9 +3,11 @@ package redis
 import (
 	"context"
 	"crypto/tls"
-	"math/rand/v2"
 	"net"
 	"time"
+
+	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 const (
@@ -16,20 +18,19 @@ const (
 
 // run asks whether Redis can be reached, again and again while it cannot.
 func (p *Publisher) run() {
-	for wait := firstWait; p.life.Err() == nil; {
+	for b := backoff.New(firstWait, longestWait); p.life.Err() == nil; {
 		err := p.ping()
 		if p.life.Err() != nil {
 			return
 		}
 		if err != nil {
 			p.away.Lost(err)
-			p.pause(wait/2+rand.N(wait/2), nil)
-			wait = min(2*wait, longestWait)
+			b.Pause(p.life)
 			continue
 		}
-		wait = firstWait
+		b.Reset()
 		p.away.Back()
-		p.pause(checkUp, p.suspect)
+		backoff.SleepOr(p.life, checkUp, p.suspect)
 	}
 }
 
@@ -39,24 +40,10 @@ func (p *Publisher) ping() error {
 	return p.client.Ping(ctx).Err()
 }
 
-// pause waits for d, for a signal, or until the publisher is closed.
-func (p *Publisher) pause(d time.Duration, signal <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-signal:
-	case <-p.life.Done():
-	}
-}
-
 // doubt notes that a connection was not to be had.
 func (p *Publisher) doubt(err error) {
 	p.away.Lost(err)
-	select {
-	case p.suspect <- struct{}{}:
-	default:
-	}
+	notify.Send(p.suspect)
 }
 
 // dial connects, and reads the files of certificates each time.

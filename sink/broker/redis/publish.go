@@ -10,6 +10,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/sink/broker"
 )
 
@@ -109,10 +110,7 @@ func (p *Publisher) failed(i int, err error, m *broker.Message, f *broker.Flight
 
 // doubtful has somebody look whether Redis is still there.
 func (p *Publisher) doubtful() {
-	select {
-	case p.suspect <- struct{}{}:
-	default:
-	}
+	notify.Send(p.suspect)
 }
 
 // What Redis says, by the beginnings, when it did nothing, and would not for anybody: it cannot be used, or takes no writes.

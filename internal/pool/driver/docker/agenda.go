@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // agenda is what the keeper has to do, and when.
@@ -49,10 +51,7 @@ func (a *agenda) addAll() {
 }
 
 func (a *agenda) send() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
+	notify.Send(a.wake)
 }
 
 // all says once whether all keys are to be looked at.

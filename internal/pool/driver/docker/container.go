@@ -7,6 +7,8 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
+
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // mine is what the engine is asked to tell of.
@@ -148,10 +150,7 @@ func (d *Driver) notDraining(ids ...string) {
 	for _, id := range ids {
 		delete(d.draining, id)
 	}
-	select {
-	case d.gone <- struct{}{}:
-	default:
-	}
+	notify.Send(d.gone)
 }
 
 // forget forgets containers of a key that are not there any more.

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -128,10 +129,7 @@ func (d *Driver) settleNow(ctx context.Context, key string, m mode) error {
 func (d *Driver) Changed() <-chan struct{} { return d.changed }
 
 func (d *Driver) tell() {
-	select {
-	case d.changed <- struct{}{}:
-	default:
-	}
+	notify.Send(d.changed)
 }
 
 // Release has all workers drain, unless the manager that leads reaches the same engine and looks after them.

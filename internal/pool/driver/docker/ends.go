@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // end is what is known of a container that ended by itself.
@@ -115,11 +116,7 @@ func (d *Driver) Retry() {
 
 // pause is how long a worker waits that has failed so often in a row.
 func (d *Driver) pause(failures int) time.Duration {
-	pause := min(d.config.FirstPause, d.config.LongestPause)
-	for n := 1; n < failures && pause < d.config.LongestPause; n++ {
-		pause = min(2*pause, d.config.LongestPause)
-	}
-	return pause/2 + rand.N(pause/2+1)
+	return backoff.After(failures, d.config.FirstPause, d.config.LongestPause)
 }
 
 // postpone has an ended worker wait for longer, as it cannot be started again.

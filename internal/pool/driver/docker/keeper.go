@@ -9,6 +9,7 @@ import (
 	"github.com/moby/moby/client"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/pool"
 )
 
@@ -31,16 +32,18 @@ func (d *Driver) keep() {
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	sweep, pause := time.Now(), retryPause
+	sweep, b := time.Now(), backoff.New(retryPause, longestRetry)
 	for {
 		if now := time.Now(); !now.Before(sweep) || d.agenda.all() {
 			if err := d.sweep(d.ctx); err == nil {
-				sweep, pause = now.Add(sweepEvery), retryPause
+				sweep = now.Add(sweepEvery)
+				b.Reset()
 			} else {
+				pause := b.Next()
 				if d.ctx.Err() == nil {
 					d.config.Log.Warn("the workers of a pool cannot be looked after", "error", err, "again_in", pause)
 				}
-				sweep, pause = time.Now().Add(pause), min(2*pause, longestRetry)
+				sweep = time.Now().Add(pause)
 			}
 		}
 		due, next := d.agenda.take(time.Now())
@@ -115,18 +118,12 @@ func (d *Driver) watch() {
 	case <-d.ctx.Done():
 		return
 	}
-	for pause := retryPause; d.ctx.Err() == nil; {
+	for b := backoff.New(retryPause, longestRetry); d.ctx.Err() == nil; {
 		began := time.Now()
 		if d.follow(); time.Since(began) > longestRetry {
-			pause = retryPause
+			b.Reset()
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-d.ctx.Done():
-			timer.Stop()
-		}
-		pause = min(2*pause, longestRetry)
+		b.Pause(d.ctx)
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rousehq/rouse/internal/backoff"
 )
 
 // cache has what there is of a kind in a namespace, as far as a watch tells. What this process itself writes is in it at once: see
@@ -51,7 +53,7 @@ var errExpired = errors.New("the version is too old")
 
 // run lists and watches until ctx ends.
 func (c *cache) run(ctx context.Context) {
-	version, fails := "", 0
+	version, b := "", backoff.New(firstPause, lastPause)
 	for ctx.Err() == nil {
 		began := time.Now()
 		var err error
@@ -70,17 +72,10 @@ func (c *cache) run(ctx context.Context) {
 			c.failed(err)
 		}
 		if err == nil && time.Since(began) > time.Second {
-			fails = 0
+			b.Reset()
 			continue
 		}
-		pause := min(lastPause, firstPause<<min(fails, 10))
-		fails++
-		timer := time.NewTimer(pause - rand.N(pause/4))
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		b.Pause(ctx)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -256,10 +257,7 @@ var otherKinds = map[string]string{Deployment: StatefulSet, StatefulSet: Deploym
 func (d *Driver) Changed() <-chan struct{} { return d.changed }
 
 func (d *Driver) tell() {
-	select {
-	case d.changed <- struct{}{}:
-	default:
-	}
+	notify.Send(d.changed)
 }
 
 // Release does nothing: who leads next finds the workloads.

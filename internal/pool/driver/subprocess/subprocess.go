@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -203,10 +204,7 @@ func (d *Driver) Retry() {
 func (d *Driver) Changed() <-chan struct{} { return d.changed }
 
 func (d *Driver) tell() {
-	select {
-	case d.changed <- struct{}{}:
-	default:
-	}
+	notify.Send(d.changed)
 }
 
 // Release drains all workers, as they are nobody's but this process's.

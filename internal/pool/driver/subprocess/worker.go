@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os/exec"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -65,7 +66,7 @@ func (w *worker) set(change func(is *driver.Worker)) {
 // run starts the worker again and again, until it is drained.
 func (w *worker) run() {
 	defer w.d.ended(w)
-	pause := w.d.config.FirstPause
+	b := backoff.New(w.d.config.FirstPause, w.d.config.LongestPause)
 	for !w.draining() {
 		began := time.Now()
 		id := w.is.ID
@@ -83,21 +84,18 @@ func (w *worker) run() {
 			return
 		}
 		if time.Since(began) >= w.d.config.Stable || w.hasProved() {
-			pause = w.d.config.FirstPause
+			b.Reset()
 		}
+		pause := b.Next()
 		log.Warn("a worker ended by itself", "how", how, "again_in", pause)
 		w.set(func(is *driver.Worker) { is.State, is.LastExit = driver.Waiting, how })
-		timer := time.NewTimer(pause/2 + rand.N(pause/2+1))
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-w.soon:
-			timer.Stop()
-			pause = w.d.config.FirstPause
+			b.Reset()
 		case <-w.end:
-			timer.Stop()
 			return
 		}
-		pause = min(2*pause, w.d.config.LongestPause)
 	}
 }
 
@@ -121,10 +119,7 @@ func (w *worker) retry() {
 	if w.is.State != driver.Waiting {
 		return
 	}
-	select {
-	case w.soon <- struct{}{}:
-	default:
-	}
+	notify.Send(w.soon)
 }
 
 // live is one life of the worker; it returns how that ended.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"syscall"
 	"time"
 
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -31,7 +31,7 @@ type life struct {
 	ended    time.Time     // since when it is down; zero if it is not
 	ran      time.Duration // how long it was up the last time
 	due      time.Time     // when it is started again; zero if that is not settled
-	pause    time.Duration // the last one
+	failures int           // times that it ended without having been up for long
 	before   int           // starts before the last one that was not systemd's own doing
 	since    int           // starts since, that one included
 	seen     int           // invocations that were seen since
@@ -119,7 +119,7 @@ func (l *life) view(m member, state driver.State) driver.Worker {
 func (d *Driver) keep(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	pause := again
+	b := backoff.New(again, longest)
 	for {
 		select {
 		case <-ctx.Done():
@@ -132,11 +132,11 @@ func (d *Driver) keep(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
+			pause := b.Next()
 			d.config.Log.Warn("the workers of a pool cannot be looked after", "error", err, "again_in", pause)
 			next = time.Now().Add(pause)
-			pause = min(2*pause, longest)
 		} else {
-			pause = again
+			b.Reset()
 		}
 		timer.Stop()
 		if !next.IsZero() {
@@ -231,11 +231,12 @@ func (d *Driver) revive(ctx context.Context, m member) (next time.Time) {
 	}
 	log := d.config.Log.With("key", m.key, "unit", d.names.unit(m.instance))
 	if l.due.IsZero() {
-		if l.pause = min(2*l.pause, d.config.LongestPause); l.pause == 0 || l.ran >= d.config.Stable {
-			l.pause = min(d.config.FirstPause, d.config.LongestPause)
+		if l.failures++; l.ran >= d.config.Stable {
+			l.failures = 1
 		}
-		l.due = l.ended.Add(l.pause/2 + rand.N(l.pause/2+1))
-		log.Warn("a worker has ended, and systemd does not start it again", "how", l.lastExit, "again_in", l.pause)
+		pause := backoff.After(l.failures, d.config.FirstPause, d.config.LongestPause)
+		l.due = l.ended.Add(pause)
+		log.Warn("a worker has ended, and systemd does not start it again", "how", l.lastExit, "again_in", pause)
 	}
 	if time.Now().Before(l.due) {
 		return l.due

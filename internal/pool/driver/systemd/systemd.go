@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rousehq/rouse/internal/notify"
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
@@ -265,19 +266,13 @@ func (d *Driver) Changed() <-chan struct{} { return d.changed }
 
 // tell says that something may be another than it was.
 func (d *Driver) tell() {
-	select {
-	case d.changed <- struct{}{}:
-	default:
-	}
+	notify.Send(d.changed)
 	d.look()
 }
 
 // look has the goroutine that keeps workers look at them.
 func (d *Driver) look() {
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
+	notify.Send(d.wake)
 }
 
 // Release drains the workers, unless the process that leads the pool is on this machine and looks after them.
