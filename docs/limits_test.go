@@ -123,7 +123,7 @@ var notInTheTable = map[string][]string{
 		"client/follow.go mostPause", "client/reminder/link.go mostPause", "client/reminder/try.go mostTry", "internal/claim/kubelease/kubelease.go maxPause",
 		"internal/pool/amqp/amqp.go longestWait", "internal/pool/driver/docker/keeper.go longestRetry", "internal/pool/groupcalls.go longestAsk",
 		"internal/pool/local/local.go maxPutOff", "internal/pool/local/queues.go longestLook", "internal/queue/amqp/link.go longestWait",
-		"internal/queue/jetstream/consume.go longestWait", "internal/queue/redisstream/consume.go longestWait", "sink/broker/amqp/link.go longestWait",
+		"internal/queue/jetstream/consume.go longestWait", "internal/queue/redisstream/consume.go longestWait", "internal/relay/look.go longestLook", "sink/broker/amqp/link.go longestWait",
 		"sink/broker/nats/link.go longestWait", "sink/broker/redis/link.go longestWait"},
 	"a page, message or batch: what it does not hold is in the next one": {
 		"client/timers.go pageSize", "client/hand.go maxAnswers", "client/hand.go maxFailures", "internal/pool/driver/kubernetes/api.go pageSize",

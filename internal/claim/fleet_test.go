@@ -13,7 +13,6 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/backoff"
-	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/store/mem"
 )
 
