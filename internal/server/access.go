@@ -14,12 +14,13 @@ import (
 	"github.com/rousehq/rouse/api"
 )
 
-// Guard lets requests through to h that a browser was not made to send. A web page of another site is refused, whatever the method:
-// browsers report it in Sec-Fetch-Site and Origin. A page whose own name was made to lead here (DNS rebinding) is of the same site to
-// the browser, and shows by the Host header: on a listener on loopback that is localhost, an address of loopback, or one of hosts. On
-// another listener the Host counts if there are hosts.
+// Guard passes a request to h unless a web page of another site made the browser send it, whatever its
+// method. Browsers report such requests in Sec-Fetch-Site and Origin. After DNS rebinding a hostile page
+// counts as same-site, but its Host header differs: on a loopback listener the host has to be localhost, a
+// loopback address, or one of hosts; on other listeners it is checked only if hosts is not empty.
 //
-// All that serves HTTP is behind it: the API, the operators' port, the manager of pools, the port of Dapr's metrics.
+// Every HTTP listener uses it: the API, the operators' port, the pool manager, and the port of Dapr's
+// metrics.
 func Guard(h http.Handler, listener net.Addr, hosts []string) http.Handler {
 	local := OnLoopback(listener.String())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +42,7 @@ func refuseBrowser(r *http.Request, local bool, hosts []string) error {
 	return nil
 }
 
-// served returns whether a Host header names this server.
+// served reports whether a Host header names this server.
 func served(host string, local bool, hosts []string) bool {
 	name := strings.TrimSuffix(strings.ToLower(hostOf(host)), ".")
 	if local && (name == "localhost" || loopbackAddr(name)) {
@@ -50,7 +51,7 @@ func served(host string, local bool, hosts []string) bool {
 	return slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, host) })
 }
 
-// hostOf returns a host without its port, if it has one.
+// hostOf strips the port of a host, if it has one.
 func hostOf(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
@@ -63,20 +64,21 @@ func loopbackAddr(s string) bool {
 	return err == nil && a.Unmap().IsLoopback()
 }
 
-// OnLoopback returns whether only this machine reaches an address of the form HOST:PORT.
+// OnLoopback reports whether an address of the form HOST:PORT can be reached only from this machine.
 func OnLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && (strings.EqualFold(host, "localhost") || loopbackAddr(host))
 }
 
-// CheckListener is the one rule for addresses to listen on, of the setting with the given name: one that other machines reach is served
-// to anybody who reaches it, so it has to be allowed by insecure. example is an address that would do.
+// CheckListener is the one rule for listen addresses, here of the named setting. Requests are not
+// authenticated, so an address that other machines can reach has to be allowed by insecure. example is a
+// valid address for the error text.
 func CheckListener(setting, address, example string, insecure bool) error {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return fmt.Errorf("%s %q is no address: give HOST:PORT, such as %s", setting, address, example)
 	}
 	if !insecure && !OnLoopback(address) {
-		return fmt.Errorf("%s %q can be reached from other machines, and anybody who reaches it may use it: listen on 127.0.0.1, or allow it with insecure", setting, address)
+		return fmt.Errorf("%s %q can be reached from other machines, and every client that reaches it may use it: listen on 127.0.0.1, or allow it with insecure", setting, address)
 	}
 	return nil
 }
@@ -97,7 +99,7 @@ func crossSite(r *http.Request) bool {
 	return err != nil || u.Host != r.Host
 }
 
-// refuseRequest answers with a problem.
+// refuseRequest writes a problem as the response.
 func refuseRequest(w http.ResponseWriter, err error) {
 	p, _ := problemOf(err)
 	body, _ := api.Encode(&p) // there is nothing but text in it
@@ -106,16 +108,17 @@ func refuseRequest(w http.ResponseWriter, err error) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
-// head reads along with the heads of the requests of an HTTP/1 connection: package net/http leaves out a Content-Length next to a
-// Transfer-Encoding, and a proxy in front may have used the one and this server the other.
+// head scans the request heads of an HTTP/1 connection for requests that have both a Content-Length and a
+// Transfer-Encoding. Package net/http drops the Content-Length of such a request, but a proxy in front may
+// have used it (request smuggling).
 type head struct {
 	mu   sync.Mutex
 	over bool // the head of the current request has been read
 	buf  []byte
-	both bool // it had both
+	both bool // it had both headers
 }
 
-// expect begins a head; skip reads no more of them.
+// expect starts a head; skip ignores the bytes until the next one.
 func (h *head) expect() { h.set(false) }
 func (h *head) skip()   { h.set(true) }
 
@@ -136,7 +139,7 @@ func (h *head) read(b []byte) {
 	if bare := bytes.Index(h.buf, []byte("\n\n")); bare >= 0 && (end < 0 || bare < end) {
 		end = bare
 	}
-	if end < 0 && len(h.buf) < 2*maxHeaderBytes { // beyond that it is refused for its size
+	if end < 0 && len(h.buf) < 2*maxHeaderBytes { // an oversized head is refused anyway
 		return
 	}
 	length, encoding := false, false
@@ -158,8 +161,8 @@ func (h *head) ambiguous() bool {
 	return h.both
 }
 
-// refuseAmbiguous returns why the length of a request's body is not clear. The connection ends with a request of chunks: where such a
-// request was read differently on its way, nothing that follows it is taken for a request.
+// refuseAmbiguous refuses a request whose body length is ambiguous. A chunked request always closes the
+// connection: if a proxy read it differently, the bytes after it must not be taken for a request.
 func refuseAmbiguous(w http.ResponseWriter, r *http.Request) error {
 	if len(r.TransferEncoding) == 0 {
 		return nil

@@ -62,7 +62,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestEveryListenerIsGuarded: whatever is served over HTTP, it is not served to web pages.
+// TestEveryListenerIsGuarded: no HTTP listener serves web pages of other sites.
 func TestEveryListenerIsGuarded(t *testing.T) {
 	s := serve(t, Options{Timers: newFake(), Metrics: http.NotFoundHandler(), Pools: http.NotFoundHandler(), Hosts: []string{"rouse.internal"}})
 	paths := map[string][]string{

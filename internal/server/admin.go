@@ -8,7 +8,8 @@ import (
 	"github.com/rousehq/rouse/api"
 )
 
-// newAdmin serves what operators need: a page that shows how the service does, metrics, health, profiles. It is for trusted networks only.
+// newAdmin serves operators: status page, metrics, health, and profiles. It has no authentication and is
+// for trusted networks only.
 func newAdmin(core *service) http.Handler {
 	o := core.opts
 	mux := http.NewServeMux()

@@ -81,7 +81,7 @@ func TestBackup(t *testing.T) {
 		t.Errorf("HEAD: %v %q %v", answer.Status, body, err)
 	}
 	broken = errors.New("the disk is gone")
-	if _, body, err := get("GET"); err == nil { // a part must not look like the whole
+	if _, body, err := get("GET"); err == nil { // a part must not look complete
 		t.Errorf("a backup that broke: %d bytes without an error", len(body))
 	}
 	_, err = received(t, admin)
@@ -96,7 +96,7 @@ func TestNoBackup(t *testing.T) {
 	s := serve(t, Options{Timers: newFake()})
 	_, err := received(t, rousev1.NewAdminClient(s.dial()))
 	wantCode(t, err, codes.Unimplemented)
-	w := do(face(newFake()), "GET", "/v1/backup", "")
+	w := do(handler(newFake()), "GET", "/v1/backup", "")
 	want(t, w, 404)
 	if p := decoded[api.Problem](t, w); p.Code != "unimplemented" || p.Detail == "" {
 		t.Errorf("%+v", p)
@@ -158,12 +158,12 @@ func (c *shifted) Advance(ctx context.Context, to rouse.Instant, jump bool) (uin
 }
 
 func TestClock(t *testing.T) {
-	w := do(face(newFake()), "GET", "/v1/clock", "")
+	w := do(handler(newFake()), "GET", "/v1/clock", "")
 	want(t, w, 200)
 	if got := w.Body.String(); got != `{"now":"2030-01-01T00:00:00.000Z","virtual":false}`+"\n" {
 		t.Errorf("the clock is %s", got)
 	}
-	w = do(face(newFake()), "POST", "/v1/clock:advance", `{"by":"1h"}`)
+	w = do(handler(newFake()), "POST", "/v1/clock:advance", `{"by":"1h"}`)
 	want(t, w, 409)
 	if p := decoded[api.Problem](t, w); p.Code != "failed_precondition" || !strings.Contains(p.Detail, "only a development server's clock can be moved") {
 		t.Errorf("%+v", p)
@@ -175,7 +175,7 @@ func TestClock(t *testing.T) {
 	}
 
 	clock := &shifted{now: epoch}
-	h := faceOf(Options{Timers: newFake(), Clock: clock})
+	h := handlerOf(Options{Timers: newFake(), Clock: clock})
 	w = do(h, "POST", "/v1/clock:advance", `{"by":"1h"}`)
 	want(t, w, 200)
 	if got := decoded[api.Clock](t, w); got.Now.Instant() != epoch.Add(time.Hour) || !got.Virtual || got.Fired != 7 || got.Ahead != api.Duration(time.Hour) || clock.jumped {

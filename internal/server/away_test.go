@@ -22,14 +22,15 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// errAway is what a client of a database reports; its text is not for clients of the API.
+// errAway is the error of a database client; API clients must not see its text.
 var errAway = errors.New("dial tcp 10.9.8.7:5432: connect: connection refused (user=secret)")
 
-// leaving is a store that goes away after some calls that serve clients. What the engine reads by itself goes on.
+// leaving is a store that becomes unavailable after a number of client calls. The engine's own reads still
+// work.
 type leaving struct {
 	rouse.Store
 	mu    sync.Mutex
-	left  int // calls until it is away; negative: it stays
+	left  int // calls until it is unavailable; negative: it stays available
 	calls int
 }
 
@@ -44,7 +45,8 @@ func (s *leaving) call() error {
 	return nil
 }
 
-// set makes the store go away after so many calls, and returns how many there were since the last set.
+// set makes the store unavailable after a number of calls, and returns how many there were since the last
+// set.
 func (s *leaving) set(left int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +90,7 @@ func (s *leaving) Records(ctx context.Context, q rouse.RecordQuery) (rouse.Recor
 	return s.Store.Records(ctx, q)
 }
 
-// nowhere is a sink that takes any target and reports all as done.
+// nowhere is a sink that accepts any target and reports every fire as done.
 type nowhere struct{}
 
 func (nowhere) Check(*rouse.Spec) error             { return nil }
@@ -122,7 +124,7 @@ func serveEngine(t *testing.T, store rouse.Store) *running {
 
 const away = "/v1/namespaces/default/timers"
 
-// awayHTTP are the operations over HTTP: method, path, body..
+// awayHTTP lists the HTTP operations: method, path, body.
 var awayHTTP = []string{
 	"POST " + away + " " + named,
 	"POST " + away + ":batchCreate " + `{"timers":[` + good + `]}`,
@@ -206,7 +208,7 @@ func TestAStoreThatIsAwayIsUnavailableOverHTTP(t *testing.T) {
 			t.Errorf("%s asks nothing of the store: %s", op, body)
 		}
 		if strings.Contains(op, ":bulk") {
-			calls = 1 // each timer has an outcome of its own
+			calls = 1 // each timer has its own outcome
 		}
 		for at := range calls {
 			prepare()

@@ -8,10 +8,10 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// backupChunk is how much of a backup is sent at a time.
+// backupChunk is the size of one chunk of a backup.
 const backupChunk = 256 << 10
 
-// backup writes a copy of the store. There is one at a time: each reads all there is.
+// backup writes a copy of the store. Only one runs at a time, because each reads the whole store.
 func (s *service) backup(ctx context.Context, w io.Writer) error {
 	if s.opts.Backup == nil {
 		return fmt.Errorf("this store cannot be copied through the API: %w", rousev1.ErrUnimplemented)

@@ -17,7 +17,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// instant is an engine that has everything done at once, so that the benchmarks see the server alone.
+// instant is an engine that completes everything at once, so that the benchmarks measure the server alone.
 type instant struct{ *fake }
 
 func (instant) Put(_ context.Context, puts []timers.Put) ([]timers.PutResult, error) {
@@ -50,7 +50,7 @@ func benchConn(b *testing.B) *grpc.ClientConn {
 	return conn
 }
 
-// BenchmarkEmptyCall is what gRPC itself takes for a call, the yardstick of BenchmarkCreate.
+// BenchmarkEmptyCall measures gRPC's own cost of a call, the baseline of BenchmarkCreate.
 func BenchmarkEmptyCall(b *testing.B) {
 	c := healthv1.NewHealthClient(benchConn(b))
 	b.SetParallelism(32)

@@ -2,18 +2,19 @@ package server
 
 import "sync/atomic"
 
-// budget is the memory that requests may take while they are received, decoded and handled, over all connections of the API: the bytes
-// of bodies and messages, and about what they become in memory. A request beyond it is refused if its address takes more than any
-// other; otherwise the connection that takes the most of the address that does is closed. So one client cannot take it from others.
+// budget bounds the memory of requests that are being received, decoded and handled, over all API
+// connections: the bytes of bodies and messages, and an estimate of their decoded size. If it is exceeded,
+// the heaviest connection of the heaviest address is closed, or the request is refused if it comes from
+// that address itself. So one client cannot take the memory of others.
 type budget struct {
 	most    int64
 	refused *refusals
-	conns   *conns // of the API; nil where there are none, as in tests
+	conns   *conns // of the API; nil in tests
 	used    atomic.Int64
 }
 
-// take adds n bytes for a connection, which is nil where there is none; the caller gives them back in any case. It returns false if the
-// caller has to give up what they are for.
+// take adds n bytes for a connection, which may be nil. It returns false if the caller has to refuse the
+// request. The caller calls give in both cases.
 func (b *budget) take(c *slotConn, n int64) bool {
 	if c != nil {
 		c.held.Add(n)

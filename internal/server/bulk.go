@@ -7,8 +7,8 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// bulk does one thing to all rows that match, and reports how far it has come, until it is done, ctx ends, the server begins
-// to stop, or progress fails. What was changed until then stays changed.
+// bulk applies one action to all matching rows and reports progress until it is done, ctx ends, the server
+// drains, or progress fails. Changes made until then stay.
 func (s *service) bulk(ctx context.Context, r timers.BulkRequest, progress func(timers.BulkProgress) error) error {
 	if !s.bulks.TryAcquire(1) {
 		return overloaded("bulks")
@@ -19,7 +19,8 @@ func (s *service) bulk(ctx context.Context, r timers.BulkRequest, progress func(
 	return s.ended(s.timers.Bulk(ctx, r, progress))
 }
 
-// errFilterMissing is for faces whose filter may be missing: a change of everything is asked for, not left out.
+// errFilterMissing refuses a bulk change without a filter: changing everything has to be asked for
+// explicitly.
 func errFilterMissing() error {
 	return rouse.Refuse("filter", "", "is missing", "give one; an empty one is all timers")
 }

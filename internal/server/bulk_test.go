@@ -18,11 +18,11 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// some puts timers into a fake, one of which cannot be changed.
+// some puts timers into a fake; one of them cannot be changed.
 func some(t *testing.T, f *fake) {
 	t.Helper()
 	for _, name := range []string{"a", "b", "stuck"} {
-		want(t, do(face(f), "PUT", timersURL+"/"+name, good), 201)
+		want(t, do(handler(f), "PUT", timersURL+"/"+name, good), 201)
 	}
 }
 
@@ -41,7 +41,7 @@ func reports(t *testing.T, body string) (list []api.BulkProgress) {
 
 func TestBulk(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	some(t, f)
 	w := do(h, "POST", timersURL+":bulk", `{"filter":{"prefix":"","labels":{}},"action":"pause","reason":"move","until":"2030-02-01T00:00:00Z","limit":9}`)
 	want(t, w, 200)
@@ -96,10 +96,11 @@ func TestWhoTakesLines(t *testing.T) {
 	}
 }
 
-// TestBulkThatFails: an error is the answer as long as nothing was said, and is told at the end after that.
+// TestBulkThatFails: an error is the response if there was no report before it; otherwise it is in the last
+// line.
 func TestBulkThatFails(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	some(t, f)
 	f.set(func() { f.err = rouse.ErrUnavailable })
 	want(t, do(h, "POST", timersURL+":bulk", `{"filter":{},"action":"delete"}`), 503)
@@ -114,7 +115,7 @@ func holding(t *testing.T) (*fake, *running) {
 	return f, serve(t, Options{Timers: f, Grace: time.Minute})
 }
 
-// post begins a request and returns its answer when that has begun.
+// post sends a request and returns its response when it has begun.
 func post(t *testing.T, url, body, accept string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(body))
 	if err != nil {
@@ -139,7 +140,7 @@ func TestBulkEndsWhenTheServerStops(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	lines := bufio.NewReader(answer.Body)
-	if first, err := lines.ReadString('\n'); err != nil || !strings.Contains(first, `"changed":1`) { // it comes before the end
+	if first, err := lines.ReadString('\n'); err != nil || !strings.Contains(first, `"changed":1`) { // before the end of the request
 		t.Fatalf("%q %v", first, err)
 	}
 	whole := make(chan string, 1)
@@ -150,7 +151,7 @@ func TestBulkEndsWhenTheServerStops(t *testing.T) {
 			return
 		}
 		defer answer.Body.Close()
-		body, _ := io.ReadAll(answer.Body) // what is missing is missed
+		body, _ := io.ReadAll(answer.Body) // a body that ends early is detected below
 		whole <- string(body)
 	}()
 	for range 3 {

@@ -11,7 +11,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// maxCalendar bounds a calendar that comes as iCalendar or JSON, in bytes.
+// maxCalendar bounds the bytes of a calendar in iCalendar or JSON.
 const maxCalendar = 4 << 20
 
 // parseCalendar reads an iCalendar file.
@@ -34,10 +34,10 @@ func (s *service) parseCalendar(icalendar []byte) (days []rouse.Day, warnings []
 	}
 	days = slices.Clone(days)
 	slices.SortStableFunc(days, func(a, b rouse.Day) int { return cmp.Compare(a.Date, b.Date) })
-	return slices.CompactFunc(days, func(a, b rouse.Day) bool { return a.Date == b.Date }), warnings, nil // several events of a day
+	return slices.CompactFunc(days, func(a, b rouse.Day) bool { return a.Date == b.Date }), warnings, nil // a day may have several events
 }
 
-// putCalendar keeps a calendar, and returns it and how many timers are due at another time now.
+// putCalendar stores a calendar and returns it with the number of timers whose due time moved.
 func (s *service) putCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, err error) {
 	if !s.bulks.TryAcquire(1) { // it may move many timers
 		return saved, 0, overloaded("bulks")

@@ -15,7 +15,7 @@ import (
 
 const calendars = "/v1/namespaces/ns/calendars"
 
-// parse reads lines that are dates; an event on a day that has one is another line.
+// parse reads lines of dates; a second event on a day is another line.
 func parse(b []byte) (days []rouse.Day, warnings []string, err error) {
 	for line := range strings.Lines(string(b)) {
 		date, err := rouse.ParseDate(strings.TrimSpace(line))
@@ -29,7 +29,7 @@ func parse(b []byte) (days []rouse.Day, warnings []string, err error) {
 
 func TestCalendars(t *testing.T) {
 	f := newFake()
-	h := faceOf(Options{Timers: f, ParseCalendar: parse})
+	h := handlerOf(Options{Timers: f, ParseCalendar: parse})
 	w := do(h, "PUT", calendars+"/holidays", `{"days":[{"date":"2030-12-25"},{"date":"2030-12-24","text":"Christmas Eve"}]}`)
 	want(t, w, 200)
 	if got := decoded[api.CalendarPut](t, w); got.Days != 2 || got.Moved != 3 || got.Calendar.Name != "holidays" || got.Calendar.Revision != 1 || got.Calendar.Days != nil {
@@ -73,7 +73,7 @@ func TestCalendars(t *testing.T) {
 		}
 	}
 
-	want(t, do(face(f), "PUT", calendars+"/x", "2030-05-02", "Content-Type", "text/calendar"), 404)
+	want(t, do(handler(f), "PUT", calendars+"/x", "2030-05-02", "Content-Type", "text/calendar"), 404)
 	conn := serve(t, Options{Timers: f, ParseCalendar: parse}).dial()
 	c, ctx := rousev1.NewCalendarsClient(conn), t.Context()
 	put := must[*rousev1.PutCalendarResponse](t)
@@ -97,7 +97,7 @@ func TestCalendars(t *testing.T) {
 	wantCode(t, err, codes.Unimplemented)
 }
 
-// TestCalendarAsLargeAsAny: the bounds of a body let in what the bounds of a calendar do.
+// TestCalendarAsLargeAsAny: the bound of bodies admits the largest valid calendar.
 func TestCalendarAsLargeAsAny(t *testing.T) {
 	f := newFake()
 	var b strings.Builder
@@ -105,8 +105,8 @@ func TestCalendarAsLargeAsAny(t *testing.T) {
 	for i := range rouse.MaxDays {
 		fmt.Fprintf(&b, `,{"date":%q,"text":%q}`, rouse.Date(i), text)
 	}
-	want(t, do(face(f), "PUT", calendars+"/large", `{"days":[`+b.String()[1:]+`]}`), 200)
-	w := do(face(f), "PUT", calendars+"/larger", `{"days":[`+b.String()[1:]+`,{"date":"2200-01-01"}]}`)
+	want(t, do(handler(f), "PUT", calendars+"/large", `{"days":[`+b.String()[1:]+`]}`), 200)
+	w := do(handler(f), "PUT", calendars+"/larger", `{"days":[`+b.String()[1:]+`,{"date":"2200-01-01"}]}`)
 	want(t, w, 422)
 	if p := decoded[api.Problem](t, w); p.Errors[0].Field != "days" {
 		t.Errorf("%+v", p)

@@ -2,5 +2,5 @@ package server
 
 import "strconv"
 
-// at is the field of a list's i-th item.
+// at returns the field name of item i of a list.
 func at(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }

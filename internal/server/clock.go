@@ -11,16 +11,16 @@ import (
 
 // Clock is the clock of a development server.
 type Clock interface {
-	// Now returns what the clock shows.
+	// Now returns the current time of this clock.
 	Now() rouse.Instant
 	// Ahead returns how far it is ahead of the real clock.
 	Ahead() time.Duration
-	// Advance moves it to a time to come: from due time to due time, waiting for what fires, or with jump at once. It
-	// returns how many occurrences were fired meanwhile.
+	// Advance moves the clock forward to a time. It goes from due time to due time and waits for the fires;
+	// with jump it moves at once. It returns how many occurrences were fired.
 	Advance(ctx context.Context, to rouse.Instant, jump bool) (fired uint64, err error)
 }
 
-// clockState is what clients are told of the clock.
+// clockState is what the API reports about the clock.
 type clockState struct {
 	now     rouse.Instant
 	ahead   time.Duration
@@ -35,14 +35,14 @@ func (s *service) clock() clockState {
 	return clockState{now: s.timers.Now()}
 }
 
-// advance moves the clock by a span of time, or to a time; one of them is not 0.
+// advance moves the clock by a duration or to a time; exactly one of them is set.
 func (s *service) advance(ctx context.Context, by time.Duration, to rouse.Instant, jump bool) (clockState, error) {
 	c := s.opts.Clock
 	switch {
 	case c == nil:
 		return clockState{}, fmt.Errorf("only a development server's clock can be moved: %w", rousev1.ErrFailedPrecondition)
 	case (by == 0) == (to == 0):
-		return clockState{}, rouse.Refuse("by", "", "and to are both given, or neither is", "say how far the clock moves, or to what time")
+		return clockState{}, rouse.Refuse("by", "", "and to are both given, or neither is", "give how far the clock moves, or to what time")
 	}
 	if err := rouse.CheckInstant("to", to); err != nil {
 		return clockState{}, err

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// conns are the open connections of one listener. There is a limit for all of them and one for each remote address. At a limit a new
-// connection takes the place of the one that has been idle for the longest: at the limit of an address one of that address, at the
-// limit of all one of the address that has the most. So idle connections lock nothing out. If none is idle, the new one is closed.
+// conns are the open connections of one listener, bounded in total and per remote address. At a limit, a
+// new connection replaces the one that has been idle longest: of its own address at the limit per address,
+// of the address with the most connections at the total limit. So idle connections cannot lock out new
+// ones. If none is idle, the new connection is closed.
 type conns struct {
-	name             string // of the limit; that of an address has "-per-address" added
+	name             string // of the limit; the limit per address appends "-per-address"
 	most, perAddress int
 	refused          *refusals
 
@@ -24,7 +25,8 @@ func newConns(name string, most, perAddress int, refused *refusals) *conns {
 	return &conns{name: name, most: most, perAddress: perAddress, refused: refused, open: map[*slotConn]struct{}{}, counts: map[netip.Addr]int{}}
 }
 
-// source returns what the limit per address counts: an IPv4 address, or the network of an IPv6 address, as a host has all of it.
+// source returns the key of the limit per address: an IPv4 address, or the /64 of an IPv6 address, because
+// one host usually has all of it.
 func source(a net.Addr) netip.Addr {
 	at, err := netip.ParseAddrPort(a.String())
 	if err != nil {
@@ -94,7 +96,7 @@ func (s *conns) idlest(at netip.Addr) (found *slotConn) {
 	return found
 }
 
-// remove takes the slot of a connection back, once.
+// remove frees the slot of a connection; calling it again has no effect.
 func (s *conns) remove(c *slotConn) {
 	if _, ok := s.open[c]; !ok {
 		return
@@ -118,7 +120,7 @@ func (s *conns) count() int {
 	return len(s.open)
 }
 
-// heaviest returns the address whose requests take the most memory, and the connection of it that takes the most.
+// heaviest returns the connection with the most memory of the address whose requests take the most.
 func (s *conns) heaviest() (c *slotConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// coalesce makes one fire of many calls with one name, whatever revision the timer has.
+// coalesce debounces or throttles calls with one name into one fire, regardless of the timer's revision.
 func (s *service) coalesce(ctx context.Context, p timers.Put, c rouse.Coalesce) (timers.PutResult, error) {
 	if p.IfRevision != 0 {
 		return timers.PutResult{}, rouse.Refuse("expected_revision", strconv.FormatUint(p.IfRevision, 10), "does not go with debounce and throttle", "leave it out: the newest call wins")
@@ -23,7 +23,7 @@ func (s *service) coalesce(ctx context.Context, p timers.Put, c rouse.Coalesce) 
 	return res, cmp.Or(err, res.Err)
 }
 
-// skip gives up the next count occurrences; 0 is one.
+// skip skips the next count occurrences; 0 means 1.
 func (s *service) skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error) {
 	return s.timers.Skip(ctx, key, max(1, count), reason)
 }
@@ -46,7 +46,7 @@ const (
 	maxImportCalendars = 100
 )
 
-// checkImport refuses an import as a whole.
+// checkImport refuses imports that are too large.
 func checkImport(timers, calendars int) error {
 	if timers > maxImport {
 		return tooMany("timers", timers, maxImport)
@@ -57,8 +57,8 @@ func checkImport(timers, calendars int) error {
 	return nil
 }
 
-// restore writes calendars, and then timers and rows beside them with their state. Each row has an outcome of its own; a
-// calendar that is refused ends the import before any row is written.
+// restore writes calendars, then timers with their state and the rows that belong to them. Each row has its
+// own outcome. If a calendar is refused, the import ends before any row is written.
 func (s *service) restore(ctx context.Context, rows []rouse.Timer, calendars []rouse.Calendar, mode timers.Mode) ([]timers.PutResult, error) {
 	puts := make([]timers.Put, len(rows))
 	for i := range rows {

@@ -15,7 +15,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// full says everything that a spec can.
+// full is a spec with every member set.
 const full = `{"schedule":"0 9 * * *","also":["0 17 * * *"],"except":["2030-12-24"],"timezone":"Europe/Stockholm","dst":"vixie",
 	"calendar":{"off":["weekends"],"shift":"next"},"start":"2030-01-01T00:00:00Z","end":"2031-01-01T00:00:00Z","max_occurrences":9,"jitter":"5s",
 	"target":"https://example.com/","misfire":"within 1h","overlap":"skip","deadline":"2h","priority":"high","keep":"forever",
@@ -23,7 +23,7 @@ const full = `{"schedule":"0 9 * * *","also":["0 17 * * *"],"except":["2030-12-2
 
 func TestEverythingOfASpecIsKept(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	w := do(h, "PUT", timersURL+"/a", full)
 	want(t, w, 201)
 	s := f.rows[rouse.Key{Namespace: "ns", Name: "a"}].Spec
@@ -47,7 +47,7 @@ func TestEverythingOfASpecIsKept(t *testing.T) {
 
 func TestSkipRescheduleBackfill(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	want(t, do(h, "POST", timersURL, named), 201)
 	w := do(h, "POST", timersURL+"/a:skip", "")
 	want(t, w, 200)
@@ -103,14 +103,14 @@ func TestSkipRescheduleBackfill(t *testing.T) {
 
 func TestManyCallsBecomeFewFires(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	debounce := `{"name":"d","target":"https://example.com/","debounce":{"quiet":"10s","max_wait":"1m"}}`
 	w := do(h, "POST", timersURL, debounce)
 	want(t, w, 201)
 	if got := decoded[api.Timer](t, w); got.Due.Instant() != epoch.Add(10*time.Second) {
 		t.Errorf("debounced %+v", got)
 	}
-	want(t, do(h, "POST", timersURL, debounce), 200) // a name that is taken is what it is for
+	want(t, do(h, "POST", timersURL, debounce), 200) // the name exists, as intended
 	want(t, do(h, "PUT", timersURL+"/d", `{"target":"https://example.com/","debounce":{"quiet":"10s"}}`), 200)
 	w = do(h, "PUT", timersURL+"/t", `{"target":"https://example.com/","throttle":{"every":"1m"}}`)
 	want(t, w, 201)
@@ -152,25 +152,26 @@ func rowsOfEachState(f *fake) map[string]rouse.State {
 
 const everyState = "state=scheduled&state=retrying&state=accepted&state=paused&state=ended&state=firing&state=dead"
 
-// TestExportAndImport: what lists show of every state can be written into another store, over both faces, and is the same there.
+// TestExportAndImport: pages of lists in every state can be imported into another store, over HTTP and
+// gRPC, unchanged.
 func TestExportAndImport(t *testing.T) {
 	f := newFake()
 	states := rowsOfEachState(f)
-	list := do(face(f), "GET", "/v1/namespaces/-/timers?"+everyState, "")
+	list := do(handler(f), "GET", "/v1/namespaces/-/timers?"+everyState, "")
 	want(t, list, 200)
 	to := newFake()
-	w := do(face(to), "POST", "/v1/namespaces/-/timers:import", list.Body.String()) // the last page of a list is a body of an import
+	w := do(handler(to), "POST", "/v1/namespaces/-/timers:import", list.Body.String()) // the last page of a list is a body of an import
 	want(t, w, 200)
 	if out := decoded[api.BatchCreated](t, w); len(out.Created) != len(states) || out.Failed != 0 || out.Created[0].Generation == 0 {
 		t.Errorf("imported %+v", out)
 	}
-	again := do(face(to), "GET", "/v1/namespaces/-/timers?"+everyState, "")
+	again := do(handler(to), "GET", "/v1/namespaces/-/timers?"+everyState, "")
 	for _, timer := range decoded[api.TimerList](t, again).Timers {
 		if timer.State != states[timer.Name].String() {
 			t.Errorf("%s became %s", timer.Name, timer.State)
 		}
 	}
-	w = do(face(to), "POST", timersURL+":import", list.Body.String())
+	w = do(handler(to), "POST", timersURL+":import", list.Body.String())
 	if out := decoded[api.BatchCreated](t, w); out.Failed != len(states) || out.Created[0].Problem.Code != "already_exists" {
 		t.Errorf("imported twice: %+v", out)
 	}
@@ -207,7 +208,7 @@ func TestExportAndImport(t *testing.T) {
 func TestImportIsBoundToItsNamespace(t *testing.T) {
 	f := newFake()
 	row := `{"name":"a","schedule":"@every 5m","target":"https://example.com/","state":"scheduled","due":"2030-01-01T00:00:00Z"`
-	w := do(face(f), "POST", timersURL+":import", `{"timers":[`+row+`},`+row+`,"namespace":"other"}],"calendars":[{"name":"c","days":[{"date":"2030-01-01"}]}]}`)
+	w := do(handler(f), "POST", timersURL+":import", `{"timers":[`+row+`},`+row+`,"namespace":"other"}],"calendars":[{"name":"c","days":[{"date":"2030-01-01"}]}]}`)
 	want(t, w, 200)
 	out := decoded[api.BatchCreated](t, w)
 	if out.Failed != 1 || out.Created[1].Problem.Errors[0].Field != "namespace" || f.rows[rouse.Key{Namespace: "ns", Name: "a"}].Revision == 0 {

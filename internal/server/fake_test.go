@@ -13,8 +13,8 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// fake is an engine in memory: it has the engine's rules for names, revisions and dead letters, and nothing ever fires. All
-// schedules are due once a minute.
+// fake is an engine in memory. It implements the engine's rules for names, revisions and dead letters, but
+// nothing ever fires. All schedules are due once a minute.
 type fake struct {
 	mu        sync.Mutex
 	rows      map[rouse.Key]rouse.Timer
@@ -24,9 +24,9 @@ type fake struct {
 	err       error         // of every call, if set
 	panics    bool          // every call does
 	hold      chan struct{} // if set, Put, and Bulk after each row, waits until it is closed
-	entered   chan struct{} // if set, told of every Put that begins, and of every row of a Bulk
+	entered   chan struct{} // if set, receives for every Put that begins and every row of a Bulk
 	followers map[chan []rouse.Record]struct{}
-	following chan struct{} // told of every follower that begins
+	following chan struct{} // receives for every follower that begins
 	days      map[rouse.Key]rouse.Calendar
 	previewed rouse.Key  // of the last preview
 	spec      rouse.Spec // of the last preview
@@ -333,7 +333,7 @@ func (f *fake) Skip(_ context.Context, key rouse.Key, count uint32, reason strin
 	}
 	return f.edit(key, func(t *rouse.Timer) error {
 		t.Skips += count
-		t.LastError = reason // for want of a record
+		t.LastError = reason // the fake has no records
 		return nil
 	})
 }
@@ -510,7 +510,7 @@ func (f *fake) Calendars(_ context.Context, namespace string) (list []rouse.Cale
 	return list, err
 }
 
-// DeleteCalendar says that the calendar "used" is gone by.
+// DeleteCalendar refuses to delete the calendar "used".
 func (f *fake) DeleteCalendar(_ context.Context, namespace, name string) error {
 	err := cmp.Or(f.lock(), rouse.CheckNamespace(namespace), rouse.CheckCalendarName("name", name))
 	defer f.mu.Unlock()
@@ -565,7 +565,7 @@ func (f *fake) Follow(ctx context.Context, fn func([]rouse.Record, uint64) error
 	}
 }
 
-// publish gives records to the followers, who are also told that they missed one for every three.
+// publish sends records to the followers, and reports one missed record for every three.
 func (f *fake) publish(records ...rouse.Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,13 +18,13 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Bounds of the gRPC face. A message may be a batch; the windows are larger than the default, so that a pipelined stream of
-// batches does not wait for its acknowledgements, and fixed, so that a connection cannot grow them. What all connections have in
-// memory is bounded by Options.RequestMemory.
+// Bounds of the gRPC server. maxMessage leaves room for a batch. The windows are larger than the default,
+// so that a pipelined stream of batches does not wait for acknowledgements, and static, so that a
+// connection cannot grow them. Options.RequestMemory bounds the memory of all connections together.
 const (
 	maxMessage    = maxBatchBody
 	maxHeaderList = 16 << 10
-	maxStreams    = 256 // of a connection
+	maxStreams    = 256 // per connection
 	streamWindow  = 1 << 20
 	connWindow    = 1 << 20
 )
@@ -45,8 +45,8 @@ func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistr
 		grpc.WaitForHandlers(true),
 	)
 	g := guard{core.opts.Log, core.memory, core.refused, func() rouse.Instant { return core.clock().now }}
-	for desc, face := range services {
-		s.RegisterService(g.service(desc), face)
+	for desc, impl := range services {
+		s.RegisterService(g.service(desc), impl)
 	}
 	for _, register := range more {
 		register(guarded{g, s})
@@ -54,23 +54,23 @@ func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistr
 	return s
 }
 
-// guarded registers services with their methods guarded.
+// guarded registers services whose methods are guarded.
 type guarded struct {
 	guard
 	server *grpc.Server
 }
 
-// RegisterService registers one.
-func (r guarded) RegisterService(d *grpc.ServiceDesc, face any) {
-	r.server.RegisterService(r.service(d), face)
+// RegisterService implements grpc.ServiceRegistrar.
+func (r guarded) RegisterService(d *grpc.ServiceDesc, impl any) {
+	r.server.RegisterService(r.service(d), impl)
 }
 
-// streamWorkers are goroutines that handle calls one after another, so that their stacks grow once and not with each call:
-// growing them was a seventh of the CPU time of single creates. Calls beyond them get goroutines of their own.
+// streamWorkers is the number of goroutines that handle calls in turn and keep their grown stacks: growing
+// a new stack took a seventh of the CPU time of single creates. Further calls get their own goroutines.
 const streamWorkers = 64
 
-// guard stands around every method: it turns errors into statuses, refuses messages that cannot be read or for which there is no
-// memory, and keeps a panic to the call that made it.
+// guard wraps every method: it turns errors into statuses, refuses messages that cannot be decoded or do
+// not fit into memory, and recovers from panics.
 type guard struct {
 	log     *slog.Logger
 	memory  *budget
@@ -78,11 +78,12 @@ type guard struct {
 	now     func() rouse.Instant
 }
 
-// nowHeader is the header of answers that has the service's clock, in milliseconds since 1970. Times of answers are to be compared with
-// it, not with the clock of the client. Over HTTP it is Rouse-Now, as a time.
+// nowHeader is a response header with the service's clock in milliseconds since 1970. Clients compare times
+// in responses with it rather than with their own clock. Over HTTP it is Rouse-Now, as a timestamp.
 const nowHeader = "rouse-now-ms"
 
-// service returns the service with its methods guarded. That costs less than interceptors, and sees what they do not.
+// service returns the service with its methods guarded. Unlike interceptors, the wrappers see messages that
+// cannot be decoded, and cost less.
 func (g guard) service(d *grpc.ServiceDesc) *grpc.ServiceDesc {
 	out := *d
 	out.Methods, out.Streams = nil, nil
@@ -107,7 +108,7 @@ func (g guard) unary(h grpc.MethodHandler) grpc.MethodHandler {
 		in := arrival{memory: g.memory, conn: callerConn(ctx)}
 		defer in.release()
 		out, err = h(srv, ctx, func(m any) error { return in.read(m, receive) }, ic)
-		_ = grpc.SetHeader(ctx, g.clock()) // without it, the client uses its own clock
+		_ = grpc.SetHeader(ctx, g.clock()) // if it fails, the client uses its own clock
 		if err != nil {
 			return nil, g.status(err)
 		}
@@ -125,7 +126,7 @@ func (g guard) stream(h grpc.StreamHandler) grpc.StreamHandler {
 		in := &readableStream{ServerStream: stream, clock: g.clock, memory: g.memory, conn: callerConn(stream.Context())}
 		defer in.end()
 		err = h(srv, in)
-		in.tell() // an answer without messages has the clock, too
+		in.tell() // responses without messages need the clock, too
 		if err != nil {
 			return g.status(err)
 		}
@@ -138,7 +139,8 @@ func (g guard) clock() metadata.MD {
 	return metadata.MD{nowHeader: {strconv.FormatInt(int64(g.now()), 10)}}
 }
 
-// status returns the status of an error. One that nobody foresaw is logged, because the client does not see its text.
+// status returns the status of an error. Unexpected errors are logged, because their text is hidden from
+// the client.
 func (g guard) status(err error) error {
 	st := rousev1.ErrorToStatus(err)
 	if st.Code() == codes.Internal {

@@ -11,13 +11,13 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// adminFace is rouse.v1.Admin over the service.
-type adminFace struct {
+// adminServer implements rouse.v1.Admin.
+type adminServer struct {
 	rousev1.UnimplementedAdminServer
 	*service
 }
 
-func (f *adminFace) Backup(_ *rousev1.BackupRequest, stream grpc.ServerStreamingServer[rousev1.BackupChunk]) error {
+func (f *adminServer) Backup(_ *rousev1.BackupRequest, stream grpc.ServerStreamingServer[rousev1.BackupChunk]) error {
 	w := bufio.NewWriterSize(chunks{stream}, backupChunk)
 	if err := f.backup(stream.Context(), w); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (f *adminFace) Backup(_ *rousev1.BackupRequest, stream grpc.ServerStreaming
 	return w.Flush()
 }
 
-// chunks sends what is written to it.
+// chunks sends each write as messages of at most backupChunk.
 type chunks struct {
 	to grpc.ServerStreamingServer[rousev1.BackupChunk]
 }
@@ -42,11 +42,11 @@ func (c chunks) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-func (f *adminFace) GetClock(context.Context, *rousev1.GetClockRequest) (*rousev1.Clock, error) {
+func (f *adminServer) GetClock(context.Context, *rousev1.GetClockRequest) (*rousev1.Clock, error) {
 	return clockToProto(f.clock()), nil
 }
 
-func (f *adminFace) AdvanceClock(ctx context.Context, r *rousev1.AdvanceClockRequest) (*rousev1.Clock, error) {
+func (f *adminServer) AdvanceClock(ctx context.Context, r *rousev1.AdvanceClockRequest) (*rousev1.Clock, error) {
 	by, err := rousev1.DurationFromProto("by", r.By)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-func (f *timersFace) Bulk(r *rousev1.BulkRequest, stream grpc.ServerStreamingServer[rousev1.BulkProgress]) error {
+func (f *timersServer) Bulk(r *rousev1.BulkRequest, stream grpc.ServerStreamingServer[rousev1.BulkProgress]) error {
 	if r.Filter == nil {
 		return errFilterMissing()
 	}

@@ -7,20 +7,20 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// calendarsFace is rouse.v1.Calendars over the service.
-type calendarsFace struct {
+// calendarsServer implements rouse.v1.Calendars.
+type calendarsServer struct {
 	rousev1.UnimplementedCalendarsServer
 	*service
 }
 
-func (f *calendarsFace) PutCalendar(ctx context.Context, r *rousev1.PutCalendarRequest) (*rousev1.PutCalendarResponse, error) {
+func (f *calendarsServer) PutCalendar(ctx context.Context, r *rousev1.PutCalendarRequest) (*rousev1.PutCalendarResponse, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
 	c := rouse.Calendar{Namespace: key.Namespace, Name: key.Name}
 	out := &rousev1.PutCalendarResponse{}
 	var err error
 	switch {
 	case len(r.Icalendar) > 0 && len(r.Days) > 0:
-		return nil, rouse.Refuse("icalendar", "", "is given beside days", "give one of them")
+		return nil, rouse.Refuse("icalendar", "", "is given in addition to days", "give one of them")
 	case len(r.Icalendar) > 0:
 		c.Days, out.Warnings, err = f.parseCalendar(r.Icalendar)
 	default:
@@ -38,7 +38,7 @@ func (f *calendarsFace) PutCalendar(ctx context.Context, r *rousev1.PutCalendarR
 	return out, nil
 }
 
-func (f *calendarsFace) GetCalendar(ctx context.Context, r *rousev1.GetCalendarRequest) (*rousev1.Calendar, error) {
+func (f *calendarsServer) GetCalendar(ctx context.Context, r *rousev1.GetCalendarRequest) (*rousev1.Calendar, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
 	c, err := f.timers.Calendar(ctx, key.Namespace, key.Name)
 	if err != nil {
@@ -47,7 +47,7 @@ func (f *calendarsFace) GetCalendar(ctx context.Context, r *rousev1.GetCalendarR
 	return rousev1.CalendarToProto(&c), nil
 }
 
-func (f *calendarsFace) ListCalendars(ctx context.Context, r *rousev1.ListCalendarsRequest) (*rousev1.ListCalendarsResponse, error) {
+func (f *calendarsServer) ListCalendars(ctx context.Context, r *rousev1.ListCalendarsRequest) (*rousev1.ListCalendarsResponse, error) {
 	list, err := f.calendars(ctx, keyFrom(r.Namespace, "", "").Namespace)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (f *calendarsFace) ListCalendars(ctx context.Context, r *rousev1.ListCalend
 	return out, nil
 }
 
-func (f *calendarsFace) DeleteCalendar(ctx context.Context, r *rousev1.DeleteCalendarRequest) (*rousev1.DeleteCalendarResponse, error) {
+func (f *calendarsServer) DeleteCalendar(ctx context.Context, r *rousev1.DeleteCalendarRequest) (*rousev1.DeleteCalendarResponse, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
 	if err := f.timers.DeleteCalendar(ctx, key.Namespace, key.Name); err != nil {
 		return nil, err

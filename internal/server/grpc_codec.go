@@ -15,18 +15,18 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// gRPC itself answers a message that cannot be read with an internal error, as soon as its codec fails. So ours does not fail:
-// it leaves the error in the message that it was to fill, and the guard finds it there.
+// If a codec fails, gRPC itself answers with an internal error. So this codec never fails: it stores the
+// error in the message, where the guard finds it.
 
-// reading is a message that is to be read.
+// reading is a message that is to be decoded.
 type reading struct {
 	message any
 	in      *arrival
 	size    int   // of the message
-	err     error // why it could not be read
+	err     error // why it could not be decoded
 }
 
-// arrival is a message that a call has received, and the memory that it takes.
+// arrival is a message that a call received, and the memory that it takes.
 type arrival struct {
 	memory *budget
 	conn   *slotConn // nil in tests
@@ -56,7 +56,7 @@ func callerConn(ctx context.Context) *slotConn {
 	return nil
 }
 
-// messageCodec is gRPC's own, but for messages that are to be read.
+// messageCodec is gRPC's own codec, except for messages of type reading.
 type messageCodec struct{ encoding.CodecV2 }
 
 func newCodec() messageCodec { return messageCodec{encoding.GetCodecV2(proto.Name)} }
@@ -97,7 +97,7 @@ func unreadable(err error) error {
 	return rouse.Refuse("request", "", "cannot be read: "+rouse.Shorten(err.Error(), rouse.MaxDetail), "send a message of rouse.v1, with texts in UTF-8")
 }
 
-// read fills a message by a function that hands it to the codec.
+// read decodes a message; by passes its bytes to the codec.
 func (a *arrival) read(message any, by func(any) error) error {
 	_, err := a.readSize(message, by)
 	return err
@@ -111,31 +111,33 @@ func (a *arrival) readSize(message any, by func(any) error) (size int, err error
 	return r.size, r.err
 }
 
-// readableStream is a stream whose unreadable messages are the client's fault. A message counts as memory until the next one is read. A
-// goroutine of the handler may read on when the handler has returned; what it reads then counts no more.
+// readableStream is a stream that blames the client for messages that cannot be decoded. A message counts
+// as memory until the next one is read. A goroutine of the handler may read on after the handler returned;
+// what it reads no longer counts.
 type readableStream struct {
 	grpc.ServerStream
 	clock  func() metadata.MD // the header with the service's clock
-	told   sync.Once          // that header was set
+	told   sync.Once          // sets that header once
 	memory *budget
 	conn   *slotConn // nil in tests
 
 	mu       sync.Mutex
-	in       arrival // the message that the handler has
-	last     int64   // bytes of it on the wire
-	consumed int64   // bytes of those that it had before
+	in       arrival // the message that is being handled
+	last     int64   // its bytes on the wire
+	consumed int64   // bytes of the messages before it
 	over     bool    // the handler has returned
 }
 
-// messagePrefix is what gRPC sends before each message.
+// messagePrefix is the size of the prefix of each gRPC message.
 const messagePrefix = 5
 
-// tell sets the header with the service's clock, if none was set. It is set when the answer begins, which may be long after the call did.
+// tell sets the header with the service's clock unless it is set. It does so when the response begins,
+// which may be long after the call began.
 func (s *readableStream) tell() {
 	s.told.Do(func() { _ = s.SetHeader(s.clock()) })
 }
 
-// SendHeader sends a header, which gets the clock if it does not have it.
+// SendHeader sends a header and adds the clock.
 func (s *readableStream) SendHeader(h metadata.MD) error {
 	if len(h.Get(nowHeader)) == 0 {
 		s.tell()
@@ -159,7 +161,7 @@ func (s *readableStream) RecvMsg(m any) error {
 	return err
 }
 
-// done gives back what the message before took, and takes the next one's place.
+// done releases the memory of the previous message and accounts for the next one.
 func (s *readableStream) done(next arrival, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +177,7 @@ func (s *readableStream) done(next arrival, size int64) {
 	s.in, s.last = next, size
 }
 
-// end is called when the handler has returned.
+// end is called after the handler returned.
 func (s *readableStream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-func (f *timersFace) Skip(ctx context.Context, r *rousev1.SkipRequest) (*rousev1.Timer, error) {
+func (f *timersServer) Skip(ctx context.Context, r *rousev1.SkipRequest) (*rousev1.Timer, error) {
 	return timerOr(f.skip(ctx, keyFrom(r.Namespace, r.Name, ""), r.Count, r.Reason))
 }
 
-func (f *timersFace) Reschedule(ctx context.Context, r *rousev1.RescheduleRequest) (*rousev1.Timer, error) {
+func (f *timersServer) Reschedule(ctx context.Context, r *rousev1.RescheduleRequest) (*rousev1.Timer, error) {
 	when, err := rousev1.WhenFromProto(r.When)
 	if err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func (f *timersFace) Reschedule(ctx context.Context, r *rousev1.RescheduleReques
 	return writtenOr(f.reschedule(ctx, keyFrom(r.Namespace, r.Name, ""), when, r.ExpectedRevision))
 }
 
-func (f *timersFace) Backfill(ctx context.Context, r *rousev1.BackfillRequest) (*rousev1.BackfillResponse, error) {
+func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest) (*rousev1.BackfillResponse, error) {
 	b, err := f.backfill(ctx, keyFrom(r.Namespace, r.Name, ""), rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), r.DryRun)
 	if err != nil {
 		return nil, renamed(err, plainNames)
@@ -34,7 +34,7 @@ func (f *timersFace) Backfill(ctx context.Context, r *rousev1.BackfillRequest) (
 	return out, nil
 }
 
-func (f *timersFace) Import(ctx context.Context, r *rousev1.ImportRequest) (*rousev1.ImportResponse, error) {
+func (f *timersServer) Import(ctx context.Context, r *rousev1.ImportRequest) (*rousev1.ImportResponse, error) {
 	if err := checkImport(len(r.Timers), len(r.Calendars)); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (f *timersFace) Import(ctx context.Context, r *rousev1.ImportRequest) (*rou
 	}
 	out := &rousev1.ImportResponse{Created: make([]*rousev1.Created, len(r.Timers))}
 	timers := make([]rouse.Timer, 0, len(r.Timers))
-	places := make([]int, 0, len(r.Timers)) // of the timers that could be read
+	places := make([]int, 0, len(r.Timers)) // of the timers that were valid
 	for i, p := range r.Timers {
 		out.Created[i] = &rousev1.Created{Name: p.GetName()}
 		t, err := rousev1.TimerFromProto(p)

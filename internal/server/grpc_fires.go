@@ -8,24 +8,25 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// Subscriber serves subscriptions: the sink of stream targets. It ends its streams itself when what they hold is settled;
-// those that are left when the server's grace is over are cut.
+// Subscriber serves subscriptions; the sink of stream targets implements it. It ends its streams when all
+// of their fires are settled. Streams that are open after the server's grace period are cut.
 type Subscriber interface {
 	Subscribe(stream rousev1.Fires_SubscribeServer) error
 
-	// Peers says which nodes there are, for subscriptions to tell their clients. The message is not changed afterwards.
+	// Peers sets the nodes that subscriptions report to their clients. The caller does not change the
+	// message afterwards.
 	Peers(p *rousev1.Peers)
 }
 
-// firesFace is rouse.v1.Fires over the service and the subscriber.
-type firesFace struct {
+// firesServer implements rouse.v1.Fires.
+type firesServer struct {
 	rousev1.UnimplementedFiresServer
 	*service
 	subscriber Subscriber
 	roster     *roster
 }
 
-func (f *firesFace) Subscribe(stream rousev1.Fires_SubscribeServer) error {
+func (f *firesServer) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 	if f.subscriber == nil {
 		return f.UnimplementedFiresServer.Subscribe(stream)
 	}
@@ -34,7 +35,7 @@ func (f *firesFace) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 	return f.subscriber.Subscribe(stream)
 }
 
-func (f *firesFace) Report(ctx context.Context, r *rousev1.ReportRequest) (*rousev1.ReportResponse, error) {
+func (f *firesServer) Report(ctx context.Context, r *rousev1.ReportRequest) (*rousev1.ReportResponse, error) {
 	report := timers.Report{FireID: r.FireId, Token: r.Token}
 	var err error
 	switch what := r.Report.(type) {

@@ -12,14 +12,14 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// health is grpc.health.v1: it serves what /readyz does, for the server and for each of its services.
+// health implements grpc.health.v1 with the status of /readyz, for the server and each of its services.
 type health struct {
 	healthv1.UnimplementedHealthServer
 	ready    func() error
 	draining context.Context
 }
 
-// healthEvery is how often a watched status is looked at.
+// healthEvery is the poll interval of watched statuses.
 const healthEvery = 2 * time.Second
 
 func (h *health) status(name string) (healthv1.HealthCheckResponse_ServingStatus, bool) {

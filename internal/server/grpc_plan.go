@@ -7,11 +7,11 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-func (f *timersFace) Preview(ctx context.Context, r *rousev1.PreviewRequest) (*rousev1.PreviewResponse, error) {
+func (f *timersServer) Preview(ctx context.Context, r *rousev1.PreviewRequest) (*rousev1.PreviewResponse, error) {
 	spec := rouse.Spec{Schedule: r.Schedule, Timezone: r.Timezone}
 	if r.Spec != nil {
 		if r.Schedule != "" || r.Timezone != "" {
-			return nil, rouse.Refuse("spec", "", "is given beside schedule or timezone", "give them in the spec")
+			return nil, rouse.Refuse("spec", "", "is given in addition to schedule or timezone", "give them in the spec")
 		}
 		var err error
 		if spec, err = rousev1.SpecFromProto(r.Spec); err != nil {
@@ -29,7 +29,7 @@ func (f *timersFace) Preview(ctx context.Context, r *rousev1.PreviewRequest) (*r
 	return out, nil
 }
 
-func (f *timersFace) Explain(ctx context.Context, r *rousev1.ExplainRequest) (*rousev1.ExplainResponse, error) {
+func (f *timersServer) Explain(ctx context.Context, r *rousev1.ExplainRequest) (*rousev1.ExplainResponse, error) {
 	e, err := f.explain(ctx, keyFrom(r.Namespace, r.Name, ""), rouse.Instant(r.AtMs))
 	if err != nil {
 		return nil, renamed(err, plainNames)
@@ -49,7 +49,7 @@ func (f *timersFace) Explain(ctx context.Context, r *rousev1.ExplainRequest) (*r
 	return out, nil
 }
 
-func (f *timersFace) Simulate(ctx context.Context, r *rousev1.SimulateRequest) (*rousev1.SimulateResponse, error) {
+func (f *timersServer) Simulate(ctx context.Context, r *rousev1.SimulateRequest) (*rousev1.SimulateResponse, error) {
 	q, err := rousev1.FilterFromProto(r.Filter)
 	if err != nil {
 		return nil, err

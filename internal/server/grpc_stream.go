@@ -16,44 +16,46 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// background owns the goroutines that may outlive their handler for a moment, until gRPC has ended its stream.
+// background owns goroutines that may briefly outlive their handler, until gRPC ends the stream.
 type background struct{ sync.WaitGroup }
 
-// createWindow is how many requests of one CreateStream are on their way at a time. With batches of 100 that keeps the group
-// commit busy; with single timers it makes batches.
+// createWindow bounds the requests of one CreateStream that are in progress. With batches of 100 that is
+// enough to keep the group commit busy; single timers form batches.
 const createWindow = 64
 
-// createStream is one CreateStream. One goroutine reads and starts the writing of what it read; the handler's own waits for
-// the outcomes in their order and sends them. What is too much waits here and is not shed: the client feels it as flow control.
+// createStream is one CreateStream. One goroutine reads requests and starts to write them; the handler's
+// goroutine sends the outcomes in order. Overload is not shed but waits here: flow control slows down the
+// client.
 //
-// Requests are written at the same time, so the order of their commits is open, but for those that share a name: the later
-// one waits for the earlier, so that a stream of replacements leaves the last one standing.
+// Requests are written concurrently, so their commits may be reordered. Requests that share a name wait for
+// each other, so that the last replacement wins.
 type createStream struct {
-	face   *timersFace
+	server *timersServer
 	stream grpc.BidiStreamingServer[rousev1.BatchCreateRequest, rousev1.BatchCreateResponse]
 	window chan *creating // in the order of the requests
 	err    error          // of the reader; set before window is closed
 
-	names    map[streamName]uint64 // the reader's: which request had a name last
-	read     uint64                // the reader's: requests so far
+	names    map[streamName]uint64 // used by the reader only: the last request with a name
+	read     uint64                // used by the reader only: requests so far
 	answered atomic.Uint64         // requests that ended, in order
 	progress chan struct{}
 }
 
 type streamName struct{ namespace, name string }
 
-// creating is one request on its way.
+// creating is one request in progress.
 type creating struct {
-	done     chan struct{} // closed when the rest is set
+	done     chan struct{} // closed when the other fields are set
 	response *rousev1.BatchCreateResponse
 	err      error
 }
 
-// maxNames bounds the names that are remembered; they are dropped when all requests that had them have ended.
+// maxNames bounds the remembered names. At the bound the reader waits until all requests ended, and clears
+// them.
 const maxNames = 64 << 10
 
-func (f *timersFace) CreateStream(stream grpc.BidiStreamingServer[rousev1.BatchCreateRequest, rousev1.BatchCreateResponse]) error {
-	c := &createStream{face: f, stream: stream, window: make(chan *creating, createWindow), names: map[streamName]uint64{}, progress: make(chan struct{}, 1)}
+func (f *timersServer) CreateStream(stream grpc.BidiStreamingServer[rousev1.BatchCreateRequest, rousev1.BatchCreateResponse]) error {
+	c := &createStream{server: f, stream: stream, window: make(chan *creating, createWindow), names: map[streamName]uint64{}, progress: make(chan struct{}, 1)}
 	f.streams.Go(c.readAll)
 	for {
 		select {
@@ -70,7 +72,7 @@ func (f *timersFace) CreateStream(stream grpc.BidiStreamingServer[rousev1.BatchC
 	}
 }
 
-// finish answers what was read before the server began to stop.
+// finish sends the outcomes of what was read before the server began to drain.
 func (c *createStream) finish() error {
 	for {
 		select {
@@ -100,7 +102,7 @@ func (c *createStream) answer(w *creating) error {
 	return nil
 }
 
-// readAll reads until the client has no more, or the stream has ended.
+// readAll reads until the client closes its side or the stream ends.
 func (c *createStream) readAll() {
 	defer close(c.window)
 	ctx := c.stream.Context()
@@ -114,7 +116,7 @@ func (c *createStream) readAll() {
 		}
 		w := &creating{done: make(chan struct{})}
 		refused := c.start(ctx, r, w)
-		if refused != nil { // the stream ends with it, after the answers to what came before
+		if refused != nil { // ends the stream after the responses to earlier requests
 			w.err = refused
 			close(w.done)
 		}
@@ -143,18 +145,18 @@ func (c *createStream) start(ctx context.Context, r *rousev1.BatchCreateRequest,
 		close(w.done)
 		return nil
 	}
-	weight, err := c.face.admit(ctx, b.puts, true)
+	weight, err := c.server.admit(ctx, b.puts, true)
 	if err != nil {
 		return err
 	}
-	c.face.streams.Go(func() {
+	c.server.streams.Go(func() {
 		defer close(w.done)
 		defer func() {
-			if p := recover(); p != nil { // here the guard does not see it
+			if p := recover(); p != nil { // the guard recovers only the handler's goroutine
 				w.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 			}
 		}()
-		results, err := c.face.put(ctx, b.puts, weight)
+		results, err := c.server.put(ctx, b.puts, weight)
 		if err != nil {
 			w.err = err
 			return
@@ -164,7 +166,7 @@ func (c *createStream) start(ctx context.Context, r *rousev1.BatchCreateRequest,
 	return nil
 }
 
-// await waits for the requests before this one that share a name with it.
+// await waits for earlier requests that share a name with this one.
 func (c *createStream) await(ctx context.Context, r *rousev1.BatchCreateRequest) error {
 	c.read++
 	var last uint64
@@ -195,9 +197,9 @@ func (c *createStream) await(ctx context.Context, r *rousev1.BatchCreateRequest)
 // followChunk bounds the records of one message.
 const followChunk = 500
 
-func (f *timersFace) FollowRecords(r *rousev1.FollowRecordsRequest, stream grpc.ServerStreamingServer[rousev1.FollowRecordsResponse]) error {
+func (f *timersServer) FollowRecords(r *rousev1.FollowRecordsRequest, stream grpc.ServerStreamingServer[rousev1.FollowRecordsResponse]) error {
 	key := keyFrom(r.Namespace, r.Name, "")
-	begin := func() error { return stream.SendHeader(nil) } // so that the client knows
+	begin := func() error { return stream.SendHeader(nil) } // tells the client that it follows
 	return f.following(stream.Context(), key.Namespace, key.Name, begin, func(records []rouse.Record, dropped uint64) error {
 		for first := true; first || len(records) > 0; first = false {
 			n := min(len(records), followChunk)

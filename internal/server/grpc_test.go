@@ -30,7 +30,7 @@ func wantCode(t *testing.T, err error, code codes.Code) {
 	}
 }
 
-// must returns what a call returned.
+// must fails the test on an error and returns the value.
 func must[T any](t *testing.T) func(v T, err error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -285,14 +285,14 @@ func bulkOf(ctx context.Context, c rousev1.TimersClient, r *rousev1.BulkRequest)
 	return err
 }
 
-// rawCodec sends bytes as they are.
+// rawCodec sends bytes unchanged.
 type rawCodec struct{}
 
 func (rawCodec) Name() string                  { return "proto" }
 func (rawCodec) Marshal(v any) ([]byte, error) { return v.([]byte), nil }
 func (rawCodec) Unmarshal([]byte, any) error   { return nil }
 
-// TestUnreadableMessages: what is no message is the client's fault, not an internal error.
+// TestUnreadableMessages: an invalid message is the client's error, not an internal one.
 func TestUnreadableMessages(t *testing.T) {
 	s := serve(t, Options{Timers: newFake()})
 	conn := s.dial()
@@ -392,7 +392,7 @@ func TestGRPCReports(t *testing.T) {
 	wantCode(t, err, codes.Aborted)
 }
 
-// echo is a subscriber that answers every request with a fire.
+// echo is a subscriber that responds to every request with a fire.
 type echo struct{}
 
 func (echo) Subscribe(stream rousev1.Fires_SubscribeServer) error {

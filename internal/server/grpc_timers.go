@@ -11,8 +11,9 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// timersFace is rouse.v1.Timers over the service. Its methods return the errors of package rouse: the guard makes statuses of them.
-type timersFace struct {
+// timersServer implements rouse.v1.Timers. Its methods return errors of package rouse, which the guard
+// turns into statuses.
+type timersServer struct {
 	rousev1.UnimplementedTimersServer
 	*service
 	streams *background
@@ -37,7 +38,7 @@ func modeFrom(m rousev1.Mode) (timers.Mode, error) {
 	return 0, rouse.Refuse("mode", m.String(), "is no mode", "give MODE_CREATE_ONLY, MODE_CREATE_OR_REPLACE or MODE_REPLACE_ONLY")
 }
 
-func (f *timersFace) Create(ctx context.Context, r *rousev1.CreateRequest) (*rousev1.Timer, error) {
+func (f *timersServer) Create(ctx context.Context, r *rousev1.CreateRequest) (*rousev1.Timer, error) {
 	mode, err := modeFrom(r.Mode)
 	if err != nil {
 		return nil, err
@@ -59,11 +60,11 @@ func (f *timersFace) Create(ctx context.Context, r *rousev1.CreateRequest) (*rou
 	return writtenOr(f.coalesce(ctx, put, *c))
 }
 
-// coalesceFrom returns what a request says of many calls; nil if it says nothing.
+// coalesceFrom returns the debounce or throttle of a request; nil if it has none.
 func coalesceFrom(r *rousev1.CreateRequest) (c *rouse.Coalesce, err error) {
 	need := func(field string, d *durationpb.Duration) (span time.Duration) {
 		if span, err = rousev1.DurationFromProto(field, d); err == nil && span == 0 {
-			err = rouse.Refuse(field, "", "is missing", "say how long")
+			err = rouse.Refuse(field, "", "is missing", "give how long")
 		}
 		return span
 	}
@@ -79,7 +80,7 @@ func coalesceFrom(r *rousev1.CreateRequest) (c *rouse.Coalesce, err error) {
 	return c, err
 }
 
-// writtenOr returns the message of a timer that was written.
+// writtenOr returns the message of a timer that was written, or the error.
 func writtenOr(res timers.PutResult, err error) (*rousev1.Timer, error) {
 	if err != nil {
 		return nil, err
@@ -89,7 +90,7 @@ func writtenOr(res timers.PutResult, err error) (*rousev1.Timer, error) {
 	return t, nil
 }
 
-func (f *timersFace) BatchCreate(ctx context.Context, r *rousev1.BatchCreateRequest) (*rousev1.BatchCreateResponse, error) {
+func (f *timersServer) BatchCreate(ctx context.Context, r *rousev1.BatchCreateRequest) (*rousev1.BatchCreateResponse, error) {
 	b, err := batchFrom(r)
 	if err != nil {
 		return nil, err
@@ -101,8 +102,8 @@ func (f *timersFace) BatchCreate(ctx context.Context, r *rousev1.BatchCreateRequ
 	return b.response(results), nil
 }
 
-// batchCall is a batch on its way through the service: the puts of the timers that could be read, and the answer in which the
-// others have their problem already.
+// batchCall is a batch in progress: the puts of the valid timers, and the response, which already contains
+// the problems of the others.
 type batchCall struct {
 	puts    []timers.Put
 	created []rousev1.Created
@@ -132,7 +133,7 @@ func batchFrom(r *rousev1.BatchCreateRequest) (*batchCall, error) {
 	return b, nil
 }
 
-// response returns the answer, given what became of the puts.
+// response returns the response, given the results of the puts.
 func (b *batchCall) response(results []timers.PutResult) *rousev1.BatchCreateResponse {
 	out := &rousev1.BatchCreateResponse{Created: make([]*rousev1.Created, len(b.created))}
 	next := 0
@@ -149,7 +150,7 @@ func (b *batchCall) response(results []timers.PutResult) *rousev1.BatchCreateRes
 	return out
 }
 
-// created fills the answer for one of many timers with what became of it.
+// created fills the response for one timer of a batch with its result.
 func created(c *rousev1.Created, r *timers.PutResult) {
 	if r.Err != nil {
 		c.Problem = rousev1.ErrorToProblem(r.Err)
@@ -159,16 +160,16 @@ func created(c *rousev1.Created, r *timers.PutResult) {
 	c.InFlight = r.InFlight
 }
 
-func (f *timersFace) Get(ctx context.Context, r *rousev1.GetRequest) (*rousev1.Timer, error) {
+func (f *timersServer) Get(ctx context.Context, r *rousev1.GetRequest) (*rousev1.Timer, error) {
 	return timerOr(f.timers.Get(ctx, keyFrom(r.Namespace, r.Name, r.FireId)))
 }
 
-func (f *timersFace) Pause(ctx context.Context, r *rousev1.PauseRequest) (*rousev1.Timer, error) {
+func (f *timersServer) Pause(ctx context.Context, r *rousev1.PauseRequest) (*rousev1.Timer, error) {
 	t, err := f.timers.Pause(ctx, keyFrom(r.Namespace, r.Name, ""), r.Reason, rouse.Instant(r.UntilMs))
 	return timerOr(t, renamed(err, plainNames))
 }
 
-func (f *timersFace) Resume(ctx context.Context, r *rousev1.ResumeRequest) (*rousev1.Timer, error) {
+func (f *timersServer) Resume(ctx context.Context, r *rousev1.ResumeRequest) (*rousev1.Timer, error) {
 	return timerOr(f.timers.Resume(ctx, keyFrom(r.Namespace, r.Name, "")))
 }
 
@@ -179,7 +180,7 @@ func timerOr(t rouse.Timer, err error) (*rousev1.Timer, error) {
 	return rousev1.TimerToProto(&t), nil
 }
 
-func (f *timersFace) List(ctx context.Context, r *rousev1.ListRequest) (*rousev1.ListResponse, error) {
+func (f *timersServer) List(ctx context.Context, r *rousev1.ListRequest) (*rousev1.ListResponse, error) {
 	q, err := rousev1.FilterFromProto(r.Filter)
 	if err != nil {
 		return nil, err
@@ -195,7 +196,7 @@ func (f *timersFace) List(ctx context.Context, r *rousev1.ListRequest) (*rousev1
 	return out, nil
 }
 
-func (f *timersFace) Count(ctx context.Context, r *rousev1.CountRequest) (*rousev1.CountResponse, error) {
+func (f *timersServer) Count(ctx context.Context, r *rousev1.CountRequest) (*rousev1.CountResponse, error) {
 	q, err := rousev1.FilterFromProto(r.Filter)
 	if err != nil {
 		return nil, err
@@ -207,7 +208,7 @@ func (f *timersFace) Count(ctx context.Context, r *rousev1.CountRequest) (*rouse
 	return &rousev1.CountResponse{Count: n}, nil
 }
 
-func (f *timersFace) Delete(ctx context.Context, r *rousev1.DeleteRequest) (*rousev1.DeleteResponse, error) {
+func (f *timersServer) Delete(ctx context.Context, r *rousev1.DeleteRequest) (*rousev1.DeleteResponse, error) {
 	d, err := f.timers.Delete(ctx, keyFrom(r.Namespace, r.Name, ""), r.ExpectedRevision)
 	if err != nil {
 		return nil, err
@@ -215,7 +216,7 @@ func (f *timersFace) Delete(ctx context.Context, r *rousev1.DeleteRequest) (*rou
 	return &rousev1.DeleteResponse{InFlight: d.InFlight, Generation: d.Generation}, nil
 }
 
-func (f *timersFace) Run(ctx context.Context, r *rousev1.RunRequest) (*rousev1.RunResponse, error) {
+func (f *timersServer) Run(ctx context.Context, r *rousev1.RunRequest) (*rousev1.RunResponse, error) {
 	id, due, err := f.timers.RunNow(ctx, keyFrom(r.Namespace, r.Name, ""))
 	if err != nil {
 		return nil, err
@@ -223,7 +224,7 @@ func (f *timersFace) Run(ctx context.Context, r *rousev1.RunRequest) (*rousev1.R
 	return &rousev1.RunResponse{FireId: id, DueMs: int64(due)}, nil
 }
 
-func (f *timersFace) ListRecords(ctx context.Context, r *rousev1.ListRecordsRequest) (*rousev1.ListRecordsResponse, error) {
+func (f *timersServer) ListRecords(ctx context.Context, r *rousev1.ListRecordsRequest) (*rousev1.ListRecordsResponse, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
 	page, token, err := f.records(ctx, key.Namespace, key.Name, r.PageSize, r.PageToken)
 	if err != nil {
@@ -240,14 +241,14 @@ func recordsToProto(records []rouse.Record) []*rousev1.Record {
 	return out
 }
 
-func (f *timersFace) Redrive(ctx context.Context, r *rousev1.RedriveRequest) (*rousev1.RedriveResponse, error) {
+func (f *timersServer) Redrive(ctx context.Context, r *rousev1.RedriveRequest) (*rousev1.RedriveResponse, error) {
 	if err := f.timers.Redrive(ctx, keyFrom(r.Namespace, r.Name, r.FireId)); err != nil {
 		return nil, err
 	}
 	return &rousev1.RedriveResponse{}, nil
 }
 
-func (f *timersFace) Purge(ctx context.Context, r *rousev1.PurgeRequest) (*rousev1.PurgeResponse, error) {
+func (f *timersServer) Purge(ctx context.Context, r *rousev1.PurgeRequest) (*rousev1.PurgeResponse, error) {
 	if err := f.timers.Purge(ctx, keyFrom(r.Namespace, r.Name, r.FireId)); err != nil {
 		return nil, err
 	}

@@ -16,49 +16,49 @@ import (
 const (
 	jsonType = "application/json"
 
-	// requestTimeout is how long a request may take until it is answered, its body included: less than the time in which the
-	// answer must have been written.
+	// requestTimeout is how long a request may take, its body included. It is shorter than writeTimeout, so
+	// that there is time to write the response.
 	requestTimeout = writeTimeout - 5*time.Second
 )
 
-// httpFace is the HTTP/JSON API over the service.
-type httpFace struct {
+// httpHandler serves the HTTP/JSON API.
+type httpHandler struct {
 	*service
 	table *table
 	log   *slog.Logger
 }
 
-func newHTTPFace(s *service) *httpFace {
-	return &httpFace{service: s, table: newTable(routes), log: s.opts.Log}
+func newHTTPHandler(s *service) *httpHandler {
+	return &httpHandler{service: s, table: newTable(routes), log: s.opts.Log}
 }
 
 // call is one request.
 type call struct {
 	w    http.ResponseWriter
 	r    *http.Request
-	vars []string // of the path
+	vars []string // values of the path's variables
 
-	face  *httpFace
-	began time.Time
-	conn  *slotConn // nil in tests
-	held  int64     // bytes of the body, and of what is decoded from it, of service.memory
+	handler *httpHandler
+	began   time.Time
+	conn    *slotConn // nil in tests
+	held    int64     // bytes taken from service.memory for the body and its decoded form
 }
 
-// namespace, name and fire are the variables of a path that has them.
+// namespace, name and fire return the variables of a path that has them.
 func (c *call) namespace() string { return c.vars[0] }
 func (c *call) name() string      { return c.vars[1] }
 func (c *call) fire() string      { return c.vars[2] }
 
-// key returns the timer that the path names.
+// key returns the timer in the path.
 func (c *call) key() rouse.Key { return rouse.Key{Namespace: c.namespace(), Name: c.name()} }
 
-// deadKey returns the dead letter that the path names.
+// deadKey returns the dead letter in the path.
 func (c *call) deadKey() rouse.Key {
 	return rouse.Key{Namespace: c.namespace(), Name: c.name(), Fire: c.fire()}
 }
 
-func (f *httpFace) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{w: w, r: r, face: f, began: time.Now(), conn: connOf(r.Context())}
+func (f *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{w: w, r: r, handler: f, began: time.Now(), conn: connOf(r.Context())}
 	defer func() {
 		f.memory.give(c.conn, c.held)
 		if p := recover(); p != nil {
@@ -79,7 +79,7 @@ func (f *httpFace) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *call) serve() error {
-	serve, vars, err := c.face.table.find(c.r.Method, c.r.URL.EscapedPath())
+	serve, vars, err := c.handler.table.find(c.r.Method, c.r.URL.EscapedPath())
 	if err != nil {
 		return err
 	}
@@ -87,15 +87,15 @@ func (c *call) serve() error {
 		return err
 	}
 	c.vars = vars
-	return serve(c.face, c)
+	return serve(c.handler, c)
 }
 
-// context returns the context of a request that is answered at once.
+// context returns the context of a request without a wait.
 func (c *call) context() (context.Context, context.CancelFunc) {
 	return context.WithDeadline(c.r.Context(), c.began.Add(requestTimeout))
 }
 
-// reply answers with a value of package api.
+// reply responds with a value of package api.
 func (c *call) reply(status int, v any) error {
 	body, err := api.Encode(v)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *call) reply(status int, v any) error {
 	return nil
 }
 
-// write sends a whole answer. That the client is gone is not worth a word.
+// write sends a complete response. It ignores errors: the client is gone.
 func (c *call) write(status int, contentType string, body []byte) {
 	c.w.Header().Set("Content-Type", contentType)
 	c.w.WriteHeader(status)
@@ -114,14 +114,14 @@ func (c *call) write(status int, contentType string, body []byte) {
 	}
 }
 
-func (f *httpFace) showVersion(c *call) error {
+func (f *httpHandler) showVersion(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
 	return c.reply(http.StatusOK, version(f.opts))
 }
 
-func (f *httpFace) showOpenAPI(c *call) error {
+func (f *httpHandler) showOpenAPI(c *call) error {
 	c.write(http.StatusOK, "application/yaml", api.OpenAPI)
 	return nil
 }

@@ -10,9 +10,9 @@ import (
 
 const tarType = "application/x-tar"
 
-// writeBackup streams a tar archive. An error that comes after its beginning cuts the connection, so that nobody takes a part
-// for the whole.
-func (f *httpFace) writeBackup(c *call) error {
+// writeBackup streams a tar archive. An error after its beginning cuts the connection, so that the client
+// cannot take a part for the whole.
+func (f *httpHandler) writeBackup(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (f *httpFace) writeBackup(c *call) error {
 	panic(http.ErrAbortHandler)
 }
 
-// download is an answer that is sent as it is made: each part of it has followWrite to be taken.
+// download is a streamed response: each write to the client may take followWrite.
 type download struct {
 	*call
 	begun bool
@@ -50,15 +50,15 @@ func (d *download) Write(b []byte) (int, error) {
 	return d.w.Write(b)
 }
 
-func (f *httpFace) showClock(c *call) error {
+func (f *httpHandler) showClock(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
 	return c.reply(http.StatusOK, clockOf(f.clock()))
 }
 
-// advanceClock takes as long as what fires meanwhile.
-func (f *httpFace) advanceClock(c *call) error {
+// advanceClock takes as long as the fires that it causes.
+func (f *httpHandler) advanceClock(c *call) error {
 	var body api.AdvanceClock
 	if err := c.whole(&body); err != nil {
 		return err

@@ -13,15 +13,16 @@ import (
 	"github.com/rousehq/rouse/api"
 )
 
-// with returns a spec with more members.
+// with returns a spec with additional members.
 func with(members string) string {
 	return `{"schedule":"@every 5m","target":"https://example.com/",` + members + `}`
 }
 
-// TestBadInput sends every kind of request that is refused: each answer has the status, names the field, and nothing changes.
+// TestBadInput sends every kind of invalid request: each response has the status and names the field, and
+// nothing changes.
 func TestBadInput(t *testing.T) {
 	f := newFake()
-	h := faceOf(Options{Timers: f, ParseCalendar: parse})
+	h := handlerOf(Options{Timers: f, ParseCalendar: parse})
 	want(t, do(h, "POST", timersURL, named), 201)
 	dead := f.dead("ns", "d")
 	fire := timersURL + "/a/fires/" + dead
@@ -35,7 +36,7 @@ func TestBadInput(t *testing.T) {
 		what, method, path, body string
 		header                   []string
 		status                   int
-		field                    string // of the first problem; empty: no field is at fault
+		field                    string // of the first problem; empty: there is none
 	}{
 		// paths and methods
 		{"unknown path", "GET", "/v2/timers", "", nil, 404, ""},
@@ -262,7 +263,7 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestRefusalsNameWhatIsOffered(t *testing.T) {
-	h := face(newFake())
+	h := handler(newFake())
 	w := do(h, "POST", timersURL+"/a:stop", "")
 	if d := decoded[api.Problem](t, w).Detail; !strings.Contains(d, ":backfill, :explain, :pause, :reschedule, :resume, :run, :skip") || !strings.Contains(d, "%3A") {
 		t.Errorf("detail %q", d)
@@ -273,14 +274,14 @@ func TestRefusalsNameWhatIsOffered(t *testing.T) {
 	}
 }
 
-// broken is a body that fails.
+// broken is a body whose read fails.
 type broken struct{ err error }
 
 func (b broken) Read(p []byte) (int, error) { return copy(p, `{"sche`), b.err }
 
 func TestBodiesThatFail(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	for _, c := range []struct {
 		err    error
 		status int
@@ -296,7 +297,7 @@ func TestBodiesThatFail(t *testing.T) {
 	}
 }
 
-// endless is a body without end.
+// endless is a body without an end.
 type endless struct{ sent int }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -308,7 +309,7 @@ func (e *endless) Read(p []byte) (int, error) {
 }
 
 func TestEndlessBodyIsCut(t *testing.T) {
-	h := face(newFake())
+	h := handler(newFake())
 	body := &endless{}
 	r := httptest.NewRequest("POST", timersURL, body)
 	r.Header.Set("Content-Type", "application/json")
@@ -322,7 +323,7 @@ func TestEndlessBodyIsCut(t *testing.T) {
 
 func TestBodiesShareABudget(t *testing.T) {
 	f := newFake()
-	h := faceOf(Options{Timers: f, MaxInFlight: 10})
+	h := handlerOf(Options{Timers: f, MaxInFlight: 10})
 	full := h.memory.most - 4000
 	h.memory.used.Store(full)
 	w := do(h, "POST", timersURL, with(`"payload":"`+strings.Repeat("x", 2000)+`"`))

@@ -8,12 +8,12 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// modes are the names of what a batch does with names that are taken.
+// modes are the names of what a batch does with existing timers.
 var modes = map[string]timers.Mode{"": timers.CreateOnly, "create_only": timers.CreateOnly, "create_or_replace": timers.CreateOrReplace,
 	"replace_only": timers.ReplaceOnly}
 
-// batchCreate answers 200 whatever became of the timers: each has an outcome of its own.
-func (f *httpFace) batchCreate(c *call) error {
+// batchCreate responds with 200 even if timers were refused: each has its own outcome.
+func (f *httpHandler) batchCreate(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (f *httpFace) batchCreate(c *call) error {
 	}
 	out := api.BatchCreated{Created: make([]api.Created, len(body.Timers))}
 	puts := make([]timers.Put, 0, len(body.Timers))
-	places := make([]int, 0, len(body.Timers)) // of each put, in the batch
+	places := make([]int, 0, len(body.Timers)) // the index in the batch of each put
 	for i := range body.Timers {
 		t := &body.Timers[i]
 		spec, err := t.Words()
@@ -53,7 +53,7 @@ func (f *httpFace) batchCreate(c *call) error {
 	return c.batchCreated(&out)
 }
 
-// outcome is what became of one of many timers.
+// outcome is the result for one timer of a batch.
 func outcome(name string, r *timers.PutResult) api.Created {
 	if r.Err != nil {
 		return failed(name, r.Err)
@@ -66,7 +66,7 @@ func failed(name string, err error) api.Created {
 	return api.Created{Name: name, Problem: &p}
 }
 
-// batchCreated answers with what became of many timers.
+// batchCreated responds with the results for all timers.
 func (c *call) batchCreated(out *api.BatchCreated) error {
 	for i := range out.Created {
 		if out.Created[i].Problem != nil {

@@ -18,11 +18,11 @@ import (
 
 const (
 	maxBody      = 1 << 20
-	maxBatchBody = 8 << 20 // also of a message of gRPC
+	maxBatchBody = 8 << 20 // also bounds gRPC messages
 	bodyChunk    = 64 << 10
 )
 
-// decode reads the body into a value of package api. With optional a request may have none.
+// decode reads the body into a value of package api. With optional the body may be empty.
 func (c *call) decode(limit int64, optional bool, to any) error {
 	if c.r.ContentLength == 0 && optional {
 		return nil
@@ -44,8 +44,8 @@ func (c *call) decode(limit int64, optional bool, to any) error {
 	if field, most := bounded(to); field != "" && longest > most {
 		return tooMany(field, longest, most)
 	}
-	if cost > c.face.memory.most {
-		return &failure{code: "too_large", detail: fmt.Sprintf("the body takes about %d bytes in memory, and all requests together may take %d; send several requests", cost, c.face.memory.most)}
+	if cost > c.handler.memory.most {
+		return &failure{code: "too_large", detail: fmt.Sprintf("the body takes about %d bytes in memory, and all requests together may take %d; send several requests", cost, c.handler.memory.most)}
 	}
 	if !c.hold(cost) {
 		return errMemory()
@@ -63,7 +63,7 @@ func (c *call) checkType(optional bool) error {
 	}
 	given := h.Get("Content-Type")
 	if given == "" && optional && c.r.ContentLength < 0 {
-		return nil // a chunked body that turns out to be empty
+		return nil // a chunked body may turn out to be empty
 	}
 	media, params, err := mime.ParseMediaType(given)
 	if err != nil || media != jsonType || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
@@ -77,8 +77,8 @@ func unsupported(header, value, cure string) error {
 	return &failure{code: "unsupported_media_type", detail: err.Error(), err: err, header: http.Header{"Accept": {jsonType}}}
 }
 
-// read reads the whole body. Memory is taken as the bytes come, and from a budget that all requests share, so neither a large
-// Content-Length nor many slow senders can exhaust it.
+// read reads the whole body. It takes memory from a budget shared by all requests as the bytes arrive, so
+// neither a large Content-Length nor many slow senders can exhaust it.
 func (c *call) read(limit int64) ([]byte, error) {
 	if c.r.ContentLength > limit {
 		return nil, tooLarge(limit)
@@ -107,13 +107,13 @@ func (c *call) read(limit int64) ([]byte, error) {
 	}
 }
 
-// hold takes bytes from the budget until the request is answered.
+// hold takes bytes from the budget until the response is written.
 func (c *call) hold(n int64) bool {
 	c.held += n
-	return c.face.memory.take(c.conn, n)
+	return c.handler.memory.take(c.conn, n)
 }
 
-// errMemory is the error of a request for which the budget of memory has no room.
+// errMemory is the error of a request that does not fit into the memory budget.
 func errMemory() error { return overloaded(limitMemory) }
 
 func tooLarge(limit int64) error {
@@ -131,10 +131,10 @@ func bodyFailure(err error, limit int64) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	}
-	return malformed("body", "", "ends early or is not framed properly", "send as many bytes as the headers say")
+	return malformed("body", "", "ends early or is not framed properly", "send as many bytes as the headers announce")
 }
 
-// shown returns a text of a client as it can be shown: short, and printable.
+// shown returns a short, printable form of a client's text.
 func shown(s string) string {
 	return rouse.Shorten(strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || r < ' ' || r == 0x7f {

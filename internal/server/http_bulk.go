@@ -14,9 +14,9 @@ import (
 
 const linesType = "application/x-ndjson"
 
-// bulkTimers answers with progress: a line of JSON for each report, or one object of all of them for a client that takes JSON
-// only. An error that comes after the first report is told in the last one.
-func (f *httpFace) bulkTimers(c *call) error {
+// bulkTimers responds with progress: one line of JSON per report, or one summary object if the client
+// accepts only JSON. An error after the first report is part of the last line.
+func (f *httpHandler) bulkTimers(c *call) error {
 	var body api.Bulk
 	if err := c.whole(&body); err != nil {
 		return err
@@ -42,10 +42,10 @@ func (f *httpFace) bulkTimers(c *call) error {
 	return out.end(err)
 }
 
-// bulkAnswer is the answer to a bulk request, while it is being made.
+// bulkAnswer is the response to a bulk request in progress.
 type bulkAnswer struct {
 	*call
-	lines   bool             // each report is sent as it comes
+	lines   bool             // each report is sent immediately
 	begun   bool             // there was a report
 	summary api.BulkProgress // of all reports; not with lines
 }
@@ -82,7 +82,7 @@ func (a *bulkAnswer) line(p *api.BulkProgress) error {
 	return control.Flush()
 }
 
-// end sends what is left to say.
+// end sends the rest of the response.
 func (a *bulkAnswer) end(err error) error {
 	switch {
 	case err != nil && !a.begun:
@@ -90,11 +90,11 @@ func (a *bulkAnswer) end(err error) error {
 	case err != nil:
 		problem, known := problemOf(err)
 		if !known {
-			a.face.log.Error("bulk request failed", "err", err)
+			a.handler.log.Error("bulk request failed", "err", err)
 		}
 		a.summary.Problem = &problem
 		if a.lines {
-			_ = a.line(&api.BulkProgress{Problem: &problem}) // that the client is gone is not worth a word
+			_ = a.line(&api.BulkProgress{Problem: &problem}) // ignore the error: the client is gone
 		}
 	}
 	if a.lines {
@@ -104,14 +104,15 @@ func (a *bulkAnswer) end(err error) error {
 	return a.reply(http.StatusOK, &a.summary)
 }
 
-// allow gives the rest of the answer so long to be written, however long the request has taken already.
+// allow extends the write deadline to d from now, even if the request has already taken long.
 func (c *call) allow(d time.Duration) *http.ResponseController {
 	control := http.NewResponseController(c.w)
-	_ = control.SetWriteDeadline(time.Now().Add(d)) // what cannot have a deadline has none
+	_ = control.SetWriteDeadline(time.Now().Add(d)) // not every writer has deadlines
 	return control
 }
 
-// takesLines says whether a client takes lines of JSON: it says so, or does not say that it takes JSON, and takes anything.
+// takesLines reports whether a client accepts lines of JSON: it names their media type, or it accepts
+// anything without naming JSON.
 func takesLines(accept []string) bool {
 	var types []string
 	for _, media := range strings.Split(strings.Join(accept, ","), ",") {

@@ -10,8 +10,8 @@ import (
 
 const icalendarType = "text/calendar"
 
-// putCalendarDays takes days as JSON, or the events of an iCalendar file.
-func (f *httpFace) putCalendarDays(c *call) error {
+// putCalendarDays accepts days as JSON or the events of an iCalendar file.
+func (f *httpHandler) putCalendarDays(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (f *httpFace) putCalendarDays(c *call) error {
 }
 
 // calendarDays reads the days of the body.
-func (f *httpFace) calendarDays(c *call, out *api.CalendarPut) (days []rouse.Day, err error) {
+func (f *httpHandler) calendarDays(c *call, out *api.CalendarPut) (days []rouse.Day, err error) {
 	if media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err == nil && media == icalendarType {
 		file, err := c.read(maxCalendar)
 		if err != nil {
@@ -52,7 +52,7 @@ func (f *httpFace) calendarDays(c *call, out *api.CalendarPut) (days []rouse.Day
 	return body.Words()
 }
 
-func (f *httpFace) getCalendar(c *call) error {
+func (f *httpHandler) getCalendar(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (f *httpFace) getCalendar(c *call) error {
 	return c.reply(http.StatusOK, api.CalendarOf(&found))
 }
 
-func (f *httpFace) listCalendars(c *call) error {
+func (f *httpHandler) listCalendars(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (f *httpFace) listCalendars(c *call) error {
 	return c.reply(http.StatusOK, out)
 }
 
-func (f *httpFace) dropCalendar(c *call) error {
+func (f *httpHandler) dropCalendar(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}

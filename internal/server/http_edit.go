@@ -9,7 +9,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-func (f *httpFace) skipTimer(c *call) error {
+func (f *httpHandler) skipTimer(c *call) error {
 	var body api.Skip
 	if err := c.bare(&body); err != nil {
 		return err
@@ -23,7 +23,7 @@ func (f *httpFace) skipTimer(c *call) error {
 	return c.timer(http.StatusOK, t)
 }
 
-func (f *httpFace) rescheduleTimer(c *call) error {
+func (f *httpHandler) rescheduleTimer(c *call) error {
 	revision, some, none, err := c.match()
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (f *httpFace) rescheduleTimer(c *call) error {
 	return c.put(http.StatusOK, &res)
 }
 
-func (f *httpFace) backfillTimer(c *call) error {
+func (f *httpHandler) backfillTimer(c *call) error {
 	var body api.Backfill
 	if err := c.whole(&body); err != nil {
 		return err
@@ -73,9 +73,9 @@ func (f *httpFace) backfillTimer(c *call) error {
 	return c.reply(http.StatusOK, out)
 }
 
-// importTimers answers 200 whatever became of the timers, as batchCreate does. They belong to the namespace of the path, or to
-// any if that is everywhere.
-func (f *httpFace) importTimers(c *call) error {
+// importTimers responds with 200 even if timers were refused, as batchCreate does. They go into the
+// namespace of the path, or into any if that is everywhere.
+func (f *httpHandler) importTimers(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (f *httpFace) importTimers(c *call) error {
 	}
 	out := api.BatchCreated{Created: make([]api.Created, len(body.Timers))}
 	timers := make([]rouse.Timer, 0, len(body.Timers))
-	places := make([]int, 0, len(body.Timers)) // of the timers that could be read
+	places := make([]int, 0, len(body.Timers)) // of the timers that were valid
 	for i := range body.Timers {
 		o := &body.Timers[i]
 		var t rouse.Timer
@@ -129,7 +129,7 @@ func (f *httpFace) importTimers(c *call) error {
 	return c.batchCreated(&out)
 }
 
-// inNamespace puts what says no namespace into that of the path, and refuses another one.
+// inNamespace sets a missing namespace to that of the path, and refuses a different one.
 func (c *call) inNamespace(namespace *string) error {
 	switch {
 	case c.namespace() == everywhere, *namespace == c.namespace():

@@ -35,7 +35,7 @@ func (e *events) write(b []byte) error {
 	return e.control.Flush()
 }
 
-// keepAlive sends a comment every now and then, until stop is called.
+// keepAlive sends a comment at intervals until stop is called.
 func (e *events) keepAlive() (stop func()) {
 	var wg sync.WaitGroup
 	done := make(chan struct{})
@@ -48,7 +48,7 @@ func (e *events) keepAlive() (stop func()) {
 				return
 			case <-tick.C:
 				if e.write([]byte(": quiet\n\n")) != nil {
-					return // the next event finds out, or the request's context
+					return // the next event, or the request's context, reports it
 				}
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-func (f *httpFace) completeFire(c *call) error {
+func (f *httpHandler) completeFire(c *call) error {
 	var body api.Complete
 	if err := c.whole(&body); err != nil {
 		return err
@@ -17,7 +17,7 @@ func (f *httpFace) completeFire(c *call) error {
 	return c.report(body.Token, rouse.Outcome{Verdict: rouse.Done})
 }
 
-func (f *httpFace) failFire(c *call) error {
+func (f *httpHandler) failFire(c *call) error {
 	var body api.Fail
 	if err := c.whole(&body); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (f *httpFace) failFire(c *call) error {
 	return c.report(body.Token, o)
 }
 
-func (f *httpFace) heartbeatFire(c *call) error {
+func (f *httpHandler) heartbeatFire(c *call) error {
 	var body api.Heartbeat
 	if err := c.whole(&body); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (f *httpFace) heartbeatFire(c *call) error {
 	return c.report(body.Token, rouse.Outcome{After: time.Duration(body.Extend)})
 }
 
-// whole reads a request that is its body and has no parameters.
+// whole decodes the body of a request without query parameters.
 func (c *call) whole(body any) error {
 	if _, err := c.query(); err != nil {
 		return err
@@ -51,14 +51,14 @@ func (c *call) whole(body any) error {
 func (c *call) report(token uint64, o rouse.Outcome) error {
 	ctx, cancel := c.context()
 	defer cancel()
-	deadline, err := c.face.timers.Report(ctx, c.key(), timers.Report{FireID: c.fire(), Token: token, Outcome: o})
+	deadline, err := c.handler.timers.Report(ctx, c.key(), timers.Report{FireID: c.fire(), Token: token, Outcome: o})
 	if err != nil {
 		return err
 	}
 	return c.reply(http.StatusOK, api.Deadline{Deadline: api.TimeOf(deadline)})
 }
 
-func (f *httpFace) redriveDead(c *call) error {
+func (f *httpHandler) redriveDead(c *call) error {
 	if err := c.bare(&struct{}{}); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (f *httpFace) redriveDead(c *call) error {
 	return nil
 }
 
-func (f *httpFace) purgeDead(c *call) error {
+func (f *httpHandler) purgeDead(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-func (f *httpFace) previewSchedule(c *call) error {
+func (f *httpHandler) previewSchedule(c *call) error {
 	var body api.Preview
 	if err := c.whole(&body); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (f *httpFace) previewSchedule(c *call) error {
 	return c.reply(http.StatusOK, out)
 }
 
-func (f *httpFace) explainTimer(c *call) error {
+func (f *httpHandler) explainTimer(c *call) error {
 	p, err := c.query("at")
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (f *httpFace) explainTimer(c *call) error {
 	return c.reply(http.StatusOK, out)
 }
 
-func (f *httpFace) simulateTimers(c *call) error {
+func (f *httpHandler) simulateTimers(c *call) error {
 	var body api.Simulate
 	if err := c.whole(&body); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (f *httpFace) simulateTimers(c *call) error {
 	return c.reply(http.StatusOK, out)
 }
 
-// filter returns the query of a filter within a body, in the namespace of the path; nil is all timers.
+// filter returns the query for a filter in a body, in the namespace of the path; nil matches all timers.
 func (c *call) filter(o *api.Filter) (q rouse.Query, err error) {
 	if o != nil {
 		if q, err = o.Words(); err != nil {

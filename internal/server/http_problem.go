@@ -13,10 +13,11 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// statuses gives each code its HTTP status. The first part are the codes that api/rouse/v1 gives to the errors of package
-// rouse, as they are over gRPC; the second part is HTTP's own.
+// statuses maps each code to its HTTP status. The first group are the codes that api/rouse/v1 gives to
+// errors of package rouse, the same as over gRPC; the second group is specific to HTTP.
 //
-// 400 is for what cannot be read: path, query, headers, JSON. 422 is for what was read, and is refused for its values.
+// 400 is for input that cannot be parsed: path, query, headers, JSON. 422 is for parsed input with invalid
+// values.
 var statuses = map[string]struct {
 	status int
 	title  string
@@ -51,33 +52,33 @@ var statuses = map[string]struct {
 	"unsupported_media_type": {http.StatusUnsupportedMediaType, "Unsupported media type"},
 }
 
-// typeBase and a code are the type of a problem: where it is described.
+// typeBase followed by a code is the type of a problem: the URL of its description.
 const typeBase = "https://github.com/rousehq/rouse/blob/main/docs/api.md#"
 
-// failure is an error of HTTP alone.
+// failure is an error that only HTTP has.
 type failure struct {
 	code   string
 	detail string
 	header http.Header
-	err    error // behind it; may be nil
+	err    error // the cause; may be nil
 }
 
 func (f *failure) Error() string { return f.detail }
 func (f *failure) Unwrap() error { return f.err }
 
-// malformed refuses what cannot be read.
+// malformed refuses input that cannot be parsed.
 func malformed(field, value, wrong, cure string) error {
 	return unread(rouse.Refuse(field, value, wrong, cure))
 }
 
 func unread(err error) error { return &failure{code: "malformed", detail: err.Error(), err: err} }
 
-// precondition is an error that a header asked for.
+// precondition is an error caused by a conditional header.
 type precondition struct{ error }
 
 func (p precondition) Unwrap() error { return p.error }
 
-// asked makes those errors preconditions that an If-Match or If-None-Match can lead to.
+// asked wraps errors that If-Match or If-None-Match can cause as preconditions.
 func asked(err error) error {
 	if errors.Is(err, rouse.ErrExists) || errors.Is(err, rouse.ErrConflict) || errors.Is(err, rouse.ErrNotFound) {
 		return precondition{err}
@@ -85,7 +86,8 @@ func asked(err error) error {
 	return err
 }
 
-// problemOf returns an error as clients see it. What nobody foresaw is internal, and known is false.
+// problemOf returns an error as clients see it. For unexpected errors it returns "internal" and known is
+// false.
 func problemOf(err error) (p api.Problem, known bool) {
 	var f *failure
 	var inv *rouse.Invalid
@@ -114,13 +116,13 @@ func problemOf(err error) (p api.Problem, known bool) {
 	return p, st.Code() != codes.Internal || f != nil
 }
 
-// problem answers with an error.
+// problem responds with an error.
 func (c *call) problem(err error) {
 	p, known := problemOf(err)
 	if !known {
-		c.face.log.Error("request failed", "path", shown(c.r.URL.Path), "err", err)
+		c.handler.log.Error("request failed", "path", shown(c.r.URL.Path), "err", err)
 	}
-	c.face.refused.failed(err)
+	c.handler.refused.failed(err)
 	var f *failure
 	if errors.As(err, &f) {
 		for k, v := range f.header {
@@ -136,8 +138,8 @@ func (c *call) problem(err error) {
 		c.w.Header().Set("Retry-After", strconv.Itoa(int((after+time.Second-1)/time.Second)))
 	}
 	body, err := api.Encode(&p)
-	if err != nil { // cannot be: there is nothing but text in it
-		c.face.log.Error("encode a problem", "err", err)
+	if err != nil { // cannot happen: it contains only text
+		c.handler.log.Error("encode a problem", "err", err)
 	}
 	c.write(p.Status, api.ProblemType, body)
 }

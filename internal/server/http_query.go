@@ -11,13 +11,13 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// params are the parameters of a query, all of them known.
+// params are query parameters, all of them known.
 type params url.Values
 
-// repeated are the parameters that may be given more than once.
+// repeated are the parameters that may occur more than once.
 var repeated = []string{"label", "state"}
 
-// query reads the query, and refuses what is not among the names: a filter that is misspelt would match everything.
+// query parses the query and refuses unknown names: a misspelt filter would match everything.
 func (c *call) query(names ...string) (params, error) {
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
@@ -70,13 +70,13 @@ func (p params) instant(name string) (rouse.Instant, error) {
 	return i, err
 }
 
-// page reads the parameters that all lists have.
+// page reads the parameters that all lists share.
 func (p params) page() (size uint32, token string, err error) {
 	n, err := p.number("page_size", 32)
 	return uint32(n), p.text("page_token"), err
 }
 
-// everywhere in place of a namespace is all of them. No namespace has that name.
+// everywhere in place of a namespace means all namespaces. It is not a valid name.
 const everywhere = "-"
 
 // filterNames are the parameters of a filter.

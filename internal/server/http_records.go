@@ -10,8 +10,8 @@ import (
 	"github.com/rousehq/rouse/api"
 )
 
-func (f *httpFace) timerRecords(c *call) error     { return c.history(c.name()) }
-func (f *httpFace) namespaceRecords(c *call) error { return c.history("") }
+func (f *httpHandler) timerRecords(c *call) error     { return c.history(c.name()) }
+func (f *httpHandler) namespaceRecords(c *call) error { return c.history("") }
 
 func (c *call) history(name string) error {
 	p, err := c.query("page_size", "page_token")
@@ -24,7 +24,7 @@ func (c *call) history(name string) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	records, next, err := c.face.records(ctx, c.namespace(), name, size, token)
+	records, next, err := c.handler.records(ctx, c.namespace(), name, size, token)
 	if err != nil {
 		return err
 	}
@@ -35,15 +35,15 @@ func (c *call) history(name string) error {
 	return c.reply(http.StatusOK, out)
 }
 
-// A follower that takes nothing for followWrite is cut. One that has nothing to take hears a comment every followQuiet, so
-// that what lies between does not think the connection dead.
+// A follower that does not read for followWrite is cut. An idle one gets a comment every followQuiet, so
+// that proxies keep the connection open.
 const (
 	followWrite = 10 * time.Second
 	followQuiet = 15 * time.Second
 )
 
-// followRecords streams records as server-sent events: "record", and "dropped" where some were missed.
-func (f *httpFace) followRecords(c *call) error {
+// followRecords streams records as server-sent events: "record", and "dropped" if some were missed.
+func (f *httpHandler) followRecords(c *call) error {
 	p, err := c.query("name")
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (f *httpFace) followRecords(c *call) error {
 	}, ev.send)
 	stop()
 	if begun {
-		return nil // what ended it cannot be told any more
+		return nil // the response has begun: it cannot carry the error
 	}
 	return err
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// face returns the HTTP face over a fake, without a network.
-func face(f *fake) http.Handler {
-	return faceOf(Options{Timers: f, Version: "test"})
+// handler returns the HTTP handler over a fake, without a network.
+func handler(f *fake) http.Handler {
+	return handlerOf(Options{Timers: f, Version: "test"})
 }
 
-func faceOf(o Options) *httpFace {
+func handlerOf(o Options) *httpHandler {
 	o = o.withDefaults()
-	return newHTTPFace(newService(&o, context.Background()))
+	return newHTTPHandler(newService(&o, context.Background()))
 }
 
 // do sends a request with an optional body, which is JSON unless the headers say otherwise.
@@ -70,7 +70,7 @@ const (
 
 func TestCreateReadReplaceDelete(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	w := do(h, "POST", timersURL, `{"name":"a/b:c d","schedule":"@every 5m","timezone":"UTC","target":"https://example.com/","payload": { "n" : 1.0 },
 		"labels":{"team":"x"},"retry":{"attempts":3,"interval":"2s","jitter":"0s"},"misfire":"skip","webhook":{"method":"PUT","headers":{"X-A":"b"},"batch":10}}`)
 	want(t, w, 201)
@@ -112,7 +112,7 @@ func TestCreateReadReplaceDelete(t *testing.T) {
 }
 
 func TestNameIsMadeUp(t *testing.T) {
-	h := face(newFake())
+	h := handler(newFake())
 	seen := map[string]bool{}
 	for range 100 {
 		w := do(h, "POST", timersURL, good)
@@ -144,7 +144,7 @@ func TestPutConditions(t *testing.T) {
 		return fmt.Sprintf(`{"expected_revision":%d,"schedule":"@every 5m","target":"https://example.com/"}`, n)
 	}
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	path := timersURL + "/a"
 	want(t, do(h, "PUT", path, good, "If-Match", "*"), 412)
 	want(t, do(h, "PUT", path, good, "If-Match", revision(f, 9)), 412)
@@ -171,7 +171,7 @@ func TestPutConditions(t *testing.T) {
 
 func TestVerbs(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	want(t, do(h, "POST", timersURL, named), 201)
 	w := do(h, "POST", timersURL+"/a:pause", `{"reason":"lunch"}`)
 	want(t, w, 200)
@@ -211,7 +211,7 @@ func TestVerbs(t *testing.T) {
 
 func TestBatchHasAnOutcomeForEach(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	w := do(h, "POST", timersURL+":batchCreate", `{"timers":[`+named+`,{"name":"b","schedule":"bad","target":"https://example.com/"},`+named+`,
 		{"name":"c","schedule":"@every 5m","target":"https://example.com/","misfire":"never"},`+good+`]}`)
 	want(t, w, 200)
@@ -245,7 +245,7 @@ func TestBatchHasAnOutcomeForEach(t *testing.T) {
 
 func TestListPagesAndFilters(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	for i := range 25 {
 		body := fmt.Sprintf(`{"name":"t%02d","schedule":"@every 5m","target":"https://example.com/","labels":{"mod":"%d"}}`, i, i%2)
 		want(t, do(h, "POST", timersURL, body), 201)
@@ -290,7 +290,7 @@ func TestListPagesAndFilters(t *testing.T) {
 
 func TestPageEndsWhenItIsLarge(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	large := strings.Repeat("x", rouse.MaxPayload)
 	for i := range 20 {
 		_, err := f.Put(t.Context(), []timers.Put{{Key: rouse.Key{Namespace: "ns", Name: fmt.Sprint(i)},
@@ -319,7 +319,7 @@ func TestPageEndsWhenItIsLarge(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	for i := range 5 {
 		f.history = append(f.history, rouse.Record{Namespace: "ns", Name: fmt.Sprint("t", i%2), Ending: rouse.EndFired, Due: epoch, Ended: epoch.Add(1), Attempts: 1})
 	}
@@ -341,7 +341,7 @@ func TestHistory(t *testing.T) {
 
 func TestDeadLetters(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	id := f.dead("ns", "a")
 	want(t, do(h, "POST", timersURL, named), 201)
 	w := do(h, "GET", "/v1/namespaces/ns/dead", "")
@@ -359,7 +359,7 @@ func TestDeadLetters(t *testing.T) {
 
 func TestReports(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	key := rouse.Key{Namespace: "ns", Name: "a"}
 	f.store(rouse.Timer{Key: key, Token: 5, Attempts: 1, Spec: rouse.Spec{Target: "https://x"}}, true)
 	fire := timersURL + "/a/fires/" + rouse.FireID("ns", "a", 1, epoch, false)
@@ -383,7 +383,7 @@ func TestReports(t *testing.T) {
 
 func TestPayloadForms(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	for name, c := range map[string]struct{ in, payload, contentType, out string }{
 		"null":   {`"payload":null`, `null`, "application/json", `"payload":null`},
 		"number": {`"payload":1e400`, `1e400`, "application/json", `"payload":1e400`},
@@ -407,7 +407,7 @@ func TestPayloadForms(t *testing.T) {
 
 func TestErrorsHaveStatuses(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	for _, c := range []struct {
 		err    error
 		status int

@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-func (f *httpFace) createTimer(c *call) error {
+func (f *httpHandler) createTimer(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (f *httpFace) createTimer(c *call) error {
 	return c.written(f.create(ctx, put))
 }
 
-// written answers with a timer that was written: 201, or 200 if it replaced one.
+// written responds with a timer: 201 if it was created, 200 if it was replaced.
 func (c *call) written(res timers.PutResult, err error) error {
 	switch {
 	case err != nil:
@@ -56,12 +56,12 @@ func (c *call) written(res timers.PutResult, err error) error {
 	return c.put(http.StatusCreated, &res)
 }
 
-// timer answers with a timer. Its entity tag is its revision.
+// timer responds with a timer. Its entity tag is its revision.
 func (c *call) timer(status int, t rouse.Timer) error {
 	return c.put(status, &timers.PutResult{Timer: t})
 }
 
-// put answers with a timer that was written.
+// put responds with a timer that was written.
 func (c *call) put(status int, res *timers.PutResult) error {
 	t := &res.Timer
 	h := c.w.Header()
@@ -76,7 +76,8 @@ func (c *call) put(status int, res *timers.PutResult) error {
 	return c.reply(status, body)
 }
 
-// match reads If-Match and If-None-Match: the revision that a timer must have, that there must be one, that there must be none.
+// match reads If-Match and If-None-Match: a required revision, that the timer has to exist, or that it must
+// not.
 func (c *call) match() (revision uint64, some, none bool, err error) {
 	if v := c.r.Header.Values("If-None-Match"); len(v) > 0 {
 		if len(v) > 1 || v[0] != "*" {
@@ -102,7 +103,7 @@ func (c *call) match() (revision uint64, some, none bool, err error) {
 	return revision, some, none, nil
 }
 
-func (f *httpFace) putTimer(c *call) error {
+func (f *httpHandler) putTimer(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
@@ -152,8 +153,8 @@ func (f *httpFace) putTimer(c *call) error {
 	return c.written(res, err)
 }
 
-func (f *httpFace) getTimer(c *call) error { return c.show(c.key()) }
-func (f *httpFace) getDead(c *call) error  { return c.show(c.deadKey()) }
+func (f *httpHandler) getTimer(c *call) error { return c.show(c.key()) }
+func (f *httpHandler) getDead(c *call) error  { return c.show(c.deadKey()) }
 
 func (c *call) show(key rouse.Key) error {
 	if _, err := c.query(); err != nil {
@@ -161,14 +162,14 @@ func (c *call) show(key rouse.Key) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	t, err := c.face.timers.Get(ctx, key)
+	t, err := c.handler.timers.Get(ctx, key)
 	if err != nil {
 		return err
 	}
 	return c.timer(http.StatusOK, t)
 }
 
-func (f *httpFace) deleteTimer(c *call) error {
+func (f *httpHandler) deleteTimer(c *call) error {
 	p, err := c.query("expected_revision")
 	if err != nil {
 		return err
@@ -182,7 +183,7 @@ func (f *httpFace) deleteTimer(c *call) error {
 		return err
 	}
 	if none || revision != 0 && expected != 0 && revision != expected {
-		return malformed("If-Match", "", "cannot be meant", "give one revision, in If-Match or expected_revision")
+		return malformed("If-Match", "", "does not apply here", "give one revision, in If-Match or expected_revision")
 	}
 	ctx, cancel := c.context()
 	defer cancel()
@@ -196,7 +197,7 @@ func (f *httpFace) deleteTimer(c *call) error {
 	return c.reply(http.StatusOK, api.Deleted{InFlight: d.InFlight, Generation: d.Generation})
 }
 
-func (f *httpFace) pauseTimer(c *call) error {
+func (f *httpHandler) pauseTimer(c *call) error {
 	var body api.Pause
 	if err := c.bare(&body); err != nil {
 		return err
@@ -218,7 +219,7 @@ func (c *call) bare(body any) error {
 	return c.decode(maxBody, true, body)
 }
 
-func (f *httpFace) resumeTimer(c *call) error {
+func (f *httpHandler) resumeTimer(c *call) error {
 	if err := c.bare(&struct{}{}); err != nil {
 		return err
 	}
@@ -231,7 +232,7 @@ func (f *httpFace) resumeTimer(c *call) error {
 	return c.timer(http.StatusOK, t)
 }
 
-func (f *httpFace) runTimer(c *call) error {
+func (f *httpHandler) runTimer(c *call) error {
 	if err := c.bare(&struct{}{}); err != nil {
 		return err
 	}
@@ -244,12 +245,12 @@ func (f *httpFace) runTimer(c *call) error {
 	return c.reply(http.StatusOK, api.Ran{FireID: id, Due: api.TimeOf(due)})
 }
 
-func (f *httpFace) listTimers(c *call) error {
+func (f *httpHandler) listTimers(c *call) error {
 	return c.page(append(slices.Clone(filterNames), "page_size", "page_token"))
 }
 
 // listDead lists dead letters.
-func (f *httpFace) listDead(c *call) error {
+func (f *httpHandler) listDead(c *call) error {
 	return c.page([]string{"prefix", "name", "label", "due_from", "due_until", "page_size", "page_token"}, rouse.StateDead)
 }
 
@@ -269,7 +270,7 @@ func (c *call) page(names []string, states ...rouse.State) error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	timers, next, err := c.face.list(ctx, q, size, token)
+	timers, next, err := c.handler.list(ctx, q, size, token)
 	if err != nil {
 		return err
 	}
@@ -280,7 +281,7 @@ func (c *call) page(names []string, states ...rouse.State) error {
 	return c.reply(http.StatusOK, out)
 }
 
-func (f *httpFace) countTimers(c *call) error {
+func (f *httpHandler) countTimers(c *call) error {
 	p, err := c.query(filterNames...)
 	if err != nil {
 		return err

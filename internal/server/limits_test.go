@@ -27,7 +27,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// from opens a connection from an address of loopback.
+// from opens a connection from a loopback address.
 func from(t *testing.T, local, to string) net.Conn {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}}
@@ -41,7 +41,7 @@ func from(t *testing.T, local, to string) net.Conn {
 
 // ask sends a GET over a connection and returns the status, 0 if there is no answer.
 func ask(c net.Conn, path string) int {
-	_, _ = io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n") // or it is closed already
+	_, _ = io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n") // it may be closed already
 	r, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		return 0
@@ -52,7 +52,7 @@ func ask(c net.Conn, path string) int {
 	return r.StatusCode
 }
 
-// refusedCounts counts by limit.
+// refusedCounts counts refusals by limit.
 type refusedCounts struct {
 	mu sync.Mutex
 	n  map[string]int
@@ -129,7 +129,7 @@ func TestConnectionsInUseKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// part is a gRPC call whose message does not end: HEADERS and DATA of a connection that is otherwise silent.
+// part is a gRPC call whose message does not end: HEADERS and DATA on an otherwise idle connection.
 type part struct {
 	net.Conn
 	framer *http2.Framer
@@ -144,7 +144,7 @@ func unfinished(c net.Conn) (*part, error) {
 	return p, errors.Join(p.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20}), p.framer.WriteWindowUpdate(0, 1<<20))
 }
 
-// open begins a call with a message of so many bytes, of which it sends some, padded or not.
+// open begins a call with a message of a given size and sends part of it, optionally padded.
 func (p *part) open(length, sent int, frame int) error {
 	var block strings.Builder
 	enc := hpack.NewEncoder(&block)
@@ -194,7 +194,7 @@ func TestUnfinishedMessagesShareABudget(t *testing.T) {
 	if refused.of("request-memory") == 0 {
 		t.Error("the limit was not counted")
 	}
-	for len(held) > 0 && s.server.Load().Memory < budget-200<<10 { // as much as fits
+	for len(held) > 0 && s.server.Load().Memory < budget-200<<10 { // until the budget is used up
 		p, err := unfinished(from(t, "127.0.0.2", s.addr))
 		if err == nil {
 			_ = p.open(4<<20, 100<<10, 4<<10)
@@ -220,9 +220,9 @@ func TestUnfinishedMessagesShareABudget(t *testing.T) {
 	wantMemory(t, s, 0)
 }
 
-const goodJSON = good // in tests that have another good
+const goodJSON = good // for tests that shadow good
 
-// ended is a connection of an address that notes when it is closed.
+// ended is a connection from an address that records when it is closed.
 type ended struct {
 	net.Conn
 	at     string
@@ -242,7 +242,7 @@ func TestTheHeaviestAddressGivesWay(t *testing.T) {
 		return c, end, b.take(c, n)
 	}
 	one, small, ok1 := take("2001:db8::1", 40)
-	_, large, ok2 := take("2001:db8::2", 50) // of the same network
+	_, large, ok2 := take("2001:db8::2", 50) // of the same /64
 	if !ok1 || !ok2 {
 		t.Fatal("refused within the budget")
 	}
@@ -254,7 +254,7 @@ func TestTheHeaviestAddressGivesWay(t *testing.T) {
 	}
 }
 
-// wantMemory waits until requests take so much memory.
+// wantMemory waits until requests take this much memory.
 func wantMemory(t *testing.T, s *running, want int64) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); s.server.Load().Memory != want; time.Sleep(5 * time.Millisecond) {
@@ -264,7 +264,7 @@ func wantMemory(t *testing.T, s *running, want int64) {
 	}
 }
 
-// TestMemoryIsGivenBack: whatever a call does and however it ends, it takes no memory afterwards.
+// TestMemoryIsGivenBack: a call releases its memory, however it ends.
 func TestMemoryIsGivenBack(t *testing.T) {
 	f := newFake()
 	s := serve(t, Options{Timers: f})
@@ -353,7 +353,7 @@ func TestMessagesHaveToArriveInTime(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		_ = c.open(100, 50, 10)
-		for range 8 { // other frames do not keep it alive
+		for range 8 { // other frames do not extend its time
 			time.Sleep(2 * time.Second)
 			_ = c.framer.WriteWindowUpdate(0, 1)
 		}
@@ -368,7 +368,7 @@ func TestMessagesHaveToArriveInTime(t *testing.T) {
 	}
 }
 
-// TestLongListsAreNotDecoded: a list beyond the limit costs about its own bytes.
+// TestLongListsAreNotDecoded: refusing a list beyond the limit takes about as much memory as its bytes.
 func TestLongListsAreNotDecoded(t *testing.T) {
 	s := serve(t, Options{Timers: newFake()})
 	allocated := func(do func()) uint64 {
@@ -425,7 +425,8 @@ func importTimersTag(*testing.T) byte {
 	return byte((&rousev1.ImportRequest{}).ProtoReflect().Descriptor().Fields().ByName("timers").Number()<<3 | 2)
 }
 
-// TestLimitsAreTheSameThroughEveryDoor: lists and sizes are bounded alike over HTTP and gRPC, to the last item.
+// TestLimitsAreTheSameThroughEveryDoor: HTTP and gRPC have the same limits for lists and sizes, to the last
+// item.
 func TestLimitsAreTheSameThroughEveryDoor(t *testing.T) {
 	s := serve(t, Options{Timers: newFake()})
 	defer http.DefaultClient.CloseIdleConnections()
@@ -484,7 +485,7 @@ func TestLimitsAreTheSameThroughEveryDoor(t *testing.T) {
 	}
 }
 
-// TestWhatDecodesToMuchIsRefused: few bytes that become many within a timer count for what they become.
+// TestWhatDecodesToMuchIsRefused: few bytes that decode to many count as many.
 func TestWhatDecodesToMuchIsRefused(t *testing.T) {
 	s := serve(t, Options{Timers: newFake(), RequestMemory: 16 << 20})
 	body := `{"timers":[{"failures":[` + strings.Repeat("{},", 1<<20) + `{}]}]}`

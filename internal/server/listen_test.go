@@ -17,7 +17,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// TestGarbage: whatever a connection begins with, it is answered or closed, and others are served as before.
+// TestGarbage: a connection is answered or closed whatever its first bytes, and others are still served.
 func TestGarbage(t *testing.T) {
 	chunks := strconv.FormatInt(int64(len(good)), 16) + "\r\n" + good + "\r\n0\r\n\r\n"
 	s := serve(t, Options{Timers: newFake()})
@@ -103,7 +103,7 @@ func inVirtualTime(t *testing.T, o Options, play func(t *testing.T, p *pipes)) {
 	})
 }
 
-// TestSilentConnectionsDoNotDelayTheEnd: what says nothing is closed when the server stops.
+// TestSilentConnectionsDoNotDelayTheEnd: connections that sent nothing are closed when the server stops.
 func TestSilentConnectionsDoNotDelayTheEnd(t *testing.T) {
 	inVirtualTime(t, Options{Timers: newFake()}, func(t *testing.T, p *pipes) {
 		for _, sent := range []string{"", "PRI", "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n"} {
@@ -178,7 +178,7 @@ func TestSlowClientsAreCut(t *testing.T) {
 	}
 }
 
-// TestSlowReaderIsCut: a client that asks and does not read does not hold its connection for ever.
+// TestSlowReaderIsCut: a client that does not read the response does not keep its connection.
 func TestSlowReaderIsCut(t *testing.T) {
 	inVirtualTime(t, Options{Timers: newFake()}, func(t *testing.T, p *pipes) {
 		conn := p.dial()
@@ -193,7 +193,7 @@ func TestSlowReaderIsCut(t *testing.T) {
 	})
 }
 
-// TestEventsOutliveTimeouts: a follower stays for as long as it reads, and hears something now and then.
+// TestEventsOutliveTimeouts: a follower stays connected as long as it reads, and gets comments while idle.
 func TestEventsOutliveTimeouts(t *testing.T) {
 	inVirtualTime(t, Options{Timers: newFake()}, func(t *testing.T, p *pipes) {
 		conn := p.dial()
@@ -218,7 +218,7 @@ func TestEventsOutliveTimeouts(t *testing.T) {
 	})
 }
 
-// flaky is a listener whose first accepts fail as they do for lack of descriptors.
+// flaky is a listener whose first accepts fail as if descriptors were exhausted.
 type flaky struct {
 	pipes
 	fails int

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// meter reads along with the frames of an HTTP/2 connection and keeps count of the bytes that gRPC has in memory for it: what arrived
-// on streams that the server has not ended, less the messages of which handlers are done. gRPC itself bounds one message and one
-// stream only, and a handler does not run before its message is complete.
+// meter follows the frames of an HTTP/2 connection and counts the bytes that gRPC buffers for it: what
+// arrived on open streams, minus the messages that handlers consumed. gRPC itself bounds only single
+// messages and streams, and does not call the handler before a message is complete.
 type meter struct {
 	conn   *slotConn
 	budget *budget
 
 	mu      sync.Mutex
 	on      bool // the connection is HTTP/2
-	preface int  // bytes of the client's preface that have not come yet
+	preface int  // bytes of the client's preface that are missing
 	in, out frames
 	streams map[uint32]incoming
 	held    int64
-	partial int       // streams with a message that is not complete
+	partial int       // streams with an incomplete message
 	idle    time.Time // since when there are no streams
 	closed  bool
 }
@@ -27,19 +27,19 @@ type meter struct {
 // incoming is one stream.
 type incoming struct {
 	held   int64     // bytes that arrived
-	prefix [5]byte   // of the current message: compressed, length
-	have   int       // bytes of the prefix that are there
-	left   int64     // bytes of the message that are not
+	prefix [5]byte   // of the current message: compressed flag, length
+	have   int       // bytes of the prefix that arrived
+	left   int64     // bytes of the message that are missing
 	frames int64     // of the message, beyond the first
-	since  time.Time // when the message began that is not complete; zero if there is none
+	since  time.Time // when the incomplete message began; zero if there is none
 }
 
-// frames is a place in a sequence of HTTP/2 frames.
+// frames is a position in a sequence of HTTP/2 frames.
 type frames struct {
 	head   [9]byte
 	have   int // bytes of the head
 	left   int // bytes of the payload
-	data   int // of which are data, the padding left out
+	data   int // bytes of the payload without the padding
 	kind   byte
 	flags  byte
 	stream uint32
@@ -53,22 +53,23 @@ const (
 	flagEndStream = 1
 	flagPadded    = 8
 
-	prefaceLength = 24 // bytes with which a client begins
+	prefaceLength = 24 // bytes of the client's preface
 
-	// frameCost is about what gRPC has in memory for a frame in addition to its bytes: a message may come in frames of one byte.
+	// frameCost is about what gRPC allocates for a frame in addition to its bytes: a message may come in
+	// frames of one byte.
 	frameCost = 96
 )
 
 func (m *meter) init(c *slotConn, b *budget) { m.conn, m.budget = c, b }
 
-// begin is called when the connection turns out to be HTTP/2.
+// begin is called when the connection uses HTTP/2.
 func (m *meter) begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.on, m.preface, m.streams, m.idle = true, prefaceLength, map[uint32]incoming{}, time.Now()
 }
 
-// read reads along with what came from the client. It returns false if the connection has to be closed.
+// read follows the bytes from the client. It returns false if the connection has to be closed.
 func (m *meter) read(b []byte) bool {
 	m.mu.Lock()
 	if !m.on || m.closed {
@@ -79,11 +80,11 @@ func (m *meter) read(b []byte) bool {
 	skip := min(m.preface, len(b))
 	m.preface -= skip
 	m.in.walk(b[skip:], m.opens, m.arrives)
-	fits := len(m.streams) <= 2*maxStreams // gRPC refuses those beyond maxStreams; this is for one that floods it
+	fits := len(m.streams) <= 2*maxStreams // gRPC refuses streams beyond maxStreams; this stops a client that floods it
 	return m.unlock(before) && fits
 }
 
-// write reads along with what goes to the client.
+// write follows the bytes to the client.
 func (m *meter) write(b []byte) {
 	m.mu.Lock()
 	if !m.on || m.closed {
@@ -95,8 +96,8 @@ func (m *meter) write(b []byte) {
 	m.unlock(before)
 }
 
-// consumed notes that a handler is done with n bytes of a stream that goes on. When the handler returns, it takes back with a negative
-// n what it noted, as the end of the stream gives back all that arrived on it.
+// consumed notes that a handler consumed n bytes of a stream. When the handler returns, it undoes this with
+// a negative n, as the end of the stream releases all of its bytes.
 func (m *meter) consumed(n int64) {
 	m.mu.Lock()
 	if m.closed {
@@ -108,7 +109,7 @@ func (m *meter) consumed(n int64) {
 	m.unlock(before)
 }
 
-// unlock accounts for what changed.
+// unlock accounts for the difference.
 func (m *meter) unlock(before int64) (ok bool) {
 	change := m.held - before
 	m.mu.Unlock()
@@ -121,7 +122,7 @@ func (m *meter) unlock(before int64) (ok bool) {
 	return true
 }
 
-// close gives everything back.
+// close releases all memory.
 func (m *meter) close() {
 	m.mu.Lock()
 	before := m.held
@@ -129,7 +130,8 @@ func (m *meter) close() {
 	m.unlock(before)
 }
 
-// idleSince returns whether the connection is HTTP/2, and since when there are no streams; zero if there are some.
+// idleSince returns whether the connection uses HTTP/2, and since when it has no streams; zero if it has
+// some.
 func (m *meter) idleSince() (since time.Time, on bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,7 +141,7 @@ func (m *meter) idleSince() (since time.Time, on bool) {
 	return m.idle, m.on
 }
 
-// unfinished returns when the oldest message began that is not complete; false if there is none.
+// unfinished returns when the oldest incomplete message began; false if there is none.
 func (m *meter) unfinished() (since time.Time, some bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,7 +156,7 @@ func (m *meter) unfinished() (since time.Time, some bool) {
 	return since, some
 }
 
-// walk calls head at the head of each frame, and data with the data of DATA frames.
+// walk calls head at each frame header, and data with the data of DATA frames.
 func (f *frames) walk(b []byte, head func(*frames), data func(f *frames, b []byte)) {
 	for len(b) > 0 {
 		if f.have < len(f.head) {
@@ -190,7 +192,7 @@ func (f *frames) walk(b []byte, head func(*frames), data func(f *frames, b []byt
 	}
 }
 
-// opens notes a frame of the client: HEADERS open a stream, RST_STREAM ends one.
+// opens handles a frame of the client: HEADERS opens a stream, RST_STREAM ends one.
 func (m *meter) opens(f *frames) {
 	switch _, there := m.streams[f.stream]; {
 	case f.kind == frameHeaders && !there:
@@ -207,7 +209,7 @@ func (m *meter) opens(f *frames) {
 	}
 }
 
-// ends notes a frame of the server, whose END_STREAM or RST_STREAM ends a stream.
+// ends handles a frame of the server: END_STREAM or RST_STREAM ends a stream.
 func (m *meter) ends(f *frames) {
 	if f.kind == frameReset || f.flags&flagEndStream != 0 && (f.kind == frameData || f.kind == frameHeaders) {
 		m.end(f.stream)
@@ -228,11 +230,11 @@ func (m *meter) end(stream uint32) {
 	}
 }
 
-// arrives notes data of a stream.
+// arrives handles data of a stream.
 func (m *meter) arrives(f *frames, b []byte) {
 	s, there := m.streams[f.stream]
 	if !there {
-		return // of a stream that has ended
+		return // the stream has ended
 	}
 	s.held += int64(len(b))
 	m.held += int64(len(b))
@@ -257,7 +259,7 @@ func (m *meter) arrives(f *frames, b []byte) {
 	m.streams[f.stream] = s
 }
 
-// complete ends the message of a stream if all of it is there.
+// complete ends the current message of a stream if all of it arrived.
 func (m *meter) complete(s *incoming) {
 	if s.left != 0 {
 		return

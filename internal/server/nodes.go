@@ -16,21 +16,21 @@ import (
 // Node is a process that serves the store.
 type Node struct {
 	ID       string        // in printable ASCII
-	Address  string        // as clients reach its API: "host:port", or with http:// or https:// before it; empty: it has none
+	Address  string        // as clients reach its API: "host:port", or with http:// or https:// where clients reach its API: "host:port", or a URL with http:// or https://; empty: it has none
 	Version  string        // of the program
 	Started  rouse.Instant // by the store's clock
-	Self     bool          // it is the one that is asked
-	Leader   bool          // it does what is done once for all nodes, which is bookkeeping only
-	Buckets  int           // buckets of the timers that it has now
+	Self     bool          // the node that answers
+	Leader   bool          // it does the bookkeeping that is done once for all nodes
+	Buckets  int           // buckets of the timers that it owns now
 	Strategy string        // how nodes share the timers
 	Roles    []string      // what it does; empty: everything
 	Claims   []string      // namespaces whose timers it claims; empty: all
 }
 
-// nodesWithin bounds an answer of Options.Nodes, which may have to ask the store.
+// nodesWithin bounds a call of Options.Nodes, which may query the store.
 const nodesWithin = 5 * time.Second
 
-// loneNode is the id of a server that knows of no others.
+// loneNode is the id of a server that knows of no other nodes.
 const loneNode = "local"
 
 // nodes returns the nodes in the order of their ids.
@@ -43,7 +43,7 @@ func (s *service) nodes(ctx context.Context) ([]Node, error) {
 	list, err := s.opts.Nodes(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("the store does not say in time which nodes there are: %w", rouse.ErrUnavailable)
+			return nil, fmt.Errorf("the store did not list the nodes in time: %w", rouse.ErrUnavailable)
 		}
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (s *service) nodes(ctx context.Context) ([]Node, error) {
 	return list, nil
 }
 
-func (f *adminFace) ListNodes(ctx context.Context, _ *rousev1.ListNodesRequest) (*rousev1.ListNodesResponse, error) {
+func (f *adminServer) ListNodes(ctx context.Context, _ *rousev1.ListNodesRequest) (*rousev1.ListNodesResponse, error) {
 	list, err := f.nodes(ctx)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (f *adminFace) ListNodes(ctx context.Context, _ *rousev1.ListNodesRequest) 
 	return out, nil
 }
 
-func (f *httpFace) listNodes(c *call) error {
+func (f *httpHandler) listNodes(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}

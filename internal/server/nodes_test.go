@@ -29,7 +29,7 @@ func threeNodes(context.Context) ([]Node, error) {
 
 func TestNodesAreListed(t *testing.T) {
 	o := Options{Timers: newFake(), Version: "v1", Nodes: threeNodes}
-	list := decoded[api.NodeList](t, do(faceOf(o), "GET", "/v1/nodes", ""))
+	list := decoded[api.NodeList](t, do(handlerOf(o), "GET", "/v1/nodes", ""))
 	want := api.Node{ID: "n1", Address: "10.0.0.1:7411", Version: "v2", Started: api.TimeOf(epoch), Self: true, Leader: true, Buckets: 7, Strategy: "bucket", Roles: []string{"api", "scheduler"}}
 	if len(list.Nodes) != 3 || fmt.Sprint(list.Nodes[0]) != fmt.Sprint(want) || list.Nodes[1].ID != "n2" || list.Nodes[2].ID != "n3" {
 		t.Errorf("%+v", list.Nodes)
@@ -45,18 +45,18 @@ func TestNodesAreListed(t *testing.T) {
 }
 
 func TestOneNodeTellsOfItself(t *testing.T) {
-	list := decoded[api.NodeList](t, do(face(newFake()), "GET", "/v1/nodes", ""))
+	list := decoded[api.NodeList](t, do(handler(newFake()), "GET", "/v1/nodes", ""))
 	if len(list.Nodes) != 1 || list.Nodes[0].ID == "" || !list.Nodes[0].Self || !list.Nodes[0].Leader || list.Nodes[0].Version != "test" || list.Nodes[0].Started == 0 {
 		t.Errorf("%+v", list.Nodes)
 	}
 }
 
 func TestNodesThatCannotBeTold(t *testing.T) {
-	broken := faceOf(Options{Timers: newFake(), Nodes: func(context.Context) ([]Node, error) { return nil, fmt.Errorf("no store: %w", rouse.ErrUnavailable) }})
+	broken := handlerOf(Options{Timers: newFake(), Nodes: func(context.Context) ([]Node, error) { return nil, fmt.Errorf("no store: %w", rouse.ErrUnavailable) }})
 	want(t, do(broken, "GET", "/v1/nodes", ""), 503)
 	want(t, do(broken, "GET", "/v1/nodes?x=1", ""), 400)
-	synctest.Test(t, func(t *testing.T) { // a store that does not answer holds nobody up for long
-		hung := faceOf(Options{Timers: newFake(), Nodes: func(ctx context.Context) ([]Node, error) { <-ctx.Done(); return nil, ctx.Err() }})
+	synctest.Test(t, func(t *testing.T) { // a store that does not answer delays a request only briefly
+		hung := handlerOf(Options{Timers: newFake(), Nodes: func(ctx context.Context) ([]Node, error) { <-ctx.Done(); return nil, ctx.Err() }})
 		began := time.Now()
 		want(t, do(hung, "GET", "/v1/nodes", ""), 503)
 		if took := time.Since(began); took > nodesWithin {
@@ -118,13 +118,13 @@ func TestSubscribersAreToldOfChanges(t *testing.T) {
 	rostered(t, nodes, func(t *testing.T, r *roster, told func() []string) {
 		time.Sleep(time.Hour)
 		if n := count(); n != 0 {
-			t.Errorf("asked %d times while nobody subscribed", n)
+			t.Errorf("asked %d times without subscriptions", n)
 		}
 		r.join(t.Context())
 		if got := told(); !slices.Equal(got, []string{"n1|n3@10.0.0.3:7411"}) || count() != 1 {
 			t.Errorf("told %q after %d questions when join returned", got, count())
 		}
-		for range 100 { // asked once for all
+		for range 100 { // polled once for all of them
 			r.join(t.Context())
 		}
 		time.Sleep(10 * rosterEvery)
@@ -174,7 +174,7 @@ func TestAStoreThatHangsHoldsUpNoSubscription(t *testing.T) {
 		time.Sleep(time.Minute)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		r.join(ctx) // who has gone does not wait
+		r.join(ctx) // returns at once, as its context ended
 		if got := told(); len(got) != 0 {
 			t.Errorf("told %q", got)
 		}
@@ -193,7 +193,7 @@ func TestPeersAreBounded(t *testing.T) {
 	}
 }
 
-// punctual is a subscriber that refuses a subscription which comes before it was told of the nodes.
+// punctual is a subscriber that refuses subscriptions that begin before it knows the nodes.
 type punctual struct{ told atomic.Bool }
 
 func (p *punctual) Peers(*rousev1.Peers) { p.told.Store(true) }

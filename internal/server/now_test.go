@@ -17,7 +17,8 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// TestAnswersHaveTheClockOfTheService: on every route of HTTP and in every method of gRPC, errors included, and clients count from it.
+// TestAnswersHaveTheClockOfTheService: every HTTP route and gRPC method sends the clock, even with errors,
+// and clients use it.
 func TestAnswersHaveTheClockOfTheService(t *testing.T) {
 	r := serve(t, Options{Timers: newFake()})
 	answers := append(routes, route{"GET", "/nowhere", nil}, route{"PUT", "/v1/nodes", nil})
@@ -65,7 +66,7 @@ func TestAnswersHaveTheClockOfTheService(t *testing.T) {
 	}
 }
 
-// headerOf calls a method, unary or not, with one empty message, and returns the header of its answer.
+// headerOf calls a method with one empty message and returns the header of the response.
 func headerOf(t *testing.T, conn *grpc.ClientConn, method string) metadata.MD {
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()

@@ -21,8 +21,8 @@ const (
 	idempotencyHeader = "Idempotency-Key"
 	maxIdempotencyKey = 256 // bytes
 
-	// idempotencyKeep is how long a timer that was created with a key is kept at least after it ended: a create that is repeated in that
-	// time finds it.
+	// idempotencyKeep is the least time for which a timer that was created with a key is kept after it
+	// ended, so that a repeated create finds it.
 	idempotencyKeep = 24 * time.Hour
 )
 
@@ -43,7 +43,8 @@ func (c *call) idempotencyKey() (string, error) {
 	return key, nil
 }
 
-// refuseKey refuses a key where it would have no effect and the request, if it is repeated, may have one: a POST other than a create.
+// refuseKey refuses a key where it has no effect, though repeating the request may have one: any POST other
+// than a create.
 func (c *call) refuseKey() error {
 	if c.r.Method != http.MethodPost || c.r.Header.Get(idempotencyHeader) == "" || strings.HasSuffix(c.r.URL.EscapedPath(), "/timers") {
 		return nil
@@ -51,7 +52,7 @@ func (c *call) refuseKey() error {
 	return malformed(idempotencyHeader, "", "is for POST …/timers only", "leave it out; timers of a batch can be created again if they have names")
 }
 
-// keyedName returns the name of a timer that is created with a key and without a name: the same for the same key.
+// keyedName derives the name of a timer that is created with a key but without a name.
 func keyedName(key string) string {
 	sum := sha256.Sum256([]byte("rouse idempotency key\x00" + key))
 	return "key-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:26])

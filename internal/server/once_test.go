@@ -12,7 +12,7 @@ import (
 )
 
 func TestARepeatedCreateFindsItsTimer(t *testing.T) {
-	h := face(newFake())
+	h := handler(newFake())
 	created := func(w *httptest.ResponseRecorder) api.Timer { t.Helper(); return decoded[api.Timer](t, w) }
 	first := do(h, "POST", timersURL, good, "Idempotency-Key", "8e03978e-40d5-43dd-bc93-6894a57f9324")
 	want(t, first, 201)
@@ -40,7 +40,8 @@ func TestARepeatedCreateFindsItsTimer(t *testing.T) {
 	want(t, do(h, "POST", timersURL, strings.Replace(named, "5m", "6m", 1), "Idempotency-Key", "k"), 409)
 }
 
-// TestARepeatedCreateFindsATimerThatFired: the answer to the first request may be lost, and the timer have fired and ended.
+// TestARepeatedCreateFindsATimerThatFired: a create is repeated after its response was lost and the timer
+// ended.
 func TestARepeatedCreateFindsATimerThatFired(t *testing.T) {
 	s := serveEngine(t, mem.New())
 	body := `{"schedule":"@after 1ms","target":"stream:x","payload":{"a":[1,{"b":"c"}]},"labels":{"a":"b"},"retry":{"attempts":3}}`
@@ -82,7 +83,7 @@ func TestARepeatedCreateFindsATimerThatFired(t *testing.T) {
 
 func TestIdempotencyKeysThatAreRefused(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	for _, key := range []string{`""`, strings.Repeat("x", 257), "a\x01", "\u00e9"} {
 		want(t, do(h, "POST", timersURL, good, "Idempotency-Key", key), 400)
 	}
@@ -94,6 +95,6 @@ func TestIdempotencyKeysThatAreRefused(t *testing.T) {
 	if f.writes() != writes {
 		t.Error("something changed")
 	}
-	want(t, do(h, "PUT", timersURL+"/a", good, "Idempotency-Key", "k"), 201) // can be repeated anyway
+	want(t, do(h, "PUT", timersURL+"/a", good, "Idempotency-Key", "k"), 201) // a PUT can be repeated anyway
 	want(t, do(h, "GET", timersURL+"/a", "", "Idempotency-Key", "k"), 200)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/api"
 )
 
-// document is as much of an OpenAPI file as the tests look at.
+// document is the part of an OpenAPI file that the tests use.
 type document struct {
 	Paths      map[string]map[string]any `yaml:"paths"`
 	Components map[string]map[string]any `yaml:"components"`
@@ -30,7 +30,7 @@ func openapi(t *testing.T) (d document, whole map[string]any) {
 	return d, whole
 }
 
-// TestOpenAPIHasEveryRoute: what is served is described, and what is described is served.
+// TestOpenAPIHasEveryRoute: exactly the routes that are served are described.
 func TestOpenAPIHasEveryRoute(t *testing.T) {
 	d, _ := openapi(t)
 	described := map[string]bool{}
@@ -55,7 +55,7 @@ func TestOpenAPIHasEveryRoute(t *testing.T) {
 	}
 }
 
-// TestOpenAPIReferences: every reference leads somewhere, and everything in components is referred to.
+// TestOpenAPIReferences: every reference resolves, and every component is referenced.
 func TestOpenAPIReferences(t *testing.T) {
 	d, whole := openapi(t)
 	used := map[string]bool{}
@@ -81,7 +81,7 @@ func TestOpenAPIReferences(t *testing.T) {
 	for kind, list := range d.Components {
 		for name := range list {
 			ref := "#/components/" + kind + "/" + name
-			if there[ref] = true; !used[ref] && !slices.Contains([]string{"Record"}, name) { // which events carry
+			if there[ref] = true; !used[ref] && !slices.Contains([]string{"Record"}, name) { // used by events
 				t.Errorf("%s is not used", ref)
 			}
 		}
@@ -124,7 +124,7 @@ func TestOpenAPIHasEveryMember(t *testing.T) {
 	}
 }
 
-// TestOpenAPIHasEveryCode: the codes of problems are told with their statuses.
+// TestOpenAPIHasEveryCode: every problem code is documented with its status.
 func TestOpenAPIHasEveryCode(t *testing.T) {
 	d, _ := openapi(t)
 	text := strings.Join(strings.Fields(d.Components["responses"]["Problem"].(map[string]any)["description"].(string)), " ")

@@ -16,15 +16,15 @@ import (
 // Table is a table of the status page.
 type Table struct {
 	Title string
-	Note  string   // what it shows, in a sentence
-	Head  []string // of its columns
+	Note  string   // one sentence about it
+	Head  []string // column titles
 	Rows  []Row
 }
 
 // Row is a row of a table.
 type Row struct {
 	Cells []string
-	Warn  bool // it needs somebody's attention
+	Warn  bool // needs an operator's attention
 }
 
 //go:embed page.html
@@ -32,7 +32,7 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// page shows people how the service does, on one page that brings itself up to date. It has no scripts, and nothing can be changed there.
+// page is a status page for people. It refreshes itself, has no scripts, and changes nothing.
 func (s *service) page(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), nodesWithin)
 	defer cancel()
@@ -52,7 +52,7 @@ func (s *service) page(w http.ResponseWriter, r *http.Request) {
 	for _, check := range []func() error{s.opts.Live, s.opts.Ready} {
 		if err := check(); err != nil {
 			view.Trouble = append(view.Trouble, err.Error())
-			break // who is not alive is not ready either
+			break // a node that is not alive is not ready either
 		}
 	}
 	add(s.timersTable(ctx))
@@ -64,7 +64,7 @@ func (s *service) page(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = pageTemplate.Execute(w, view) // an error is the reader's, who went away
+	_ = pageTemplate.Execute(w, view) // an error means that the reader is gone
 }
 
 func (s *service) timersTable(ctx context.Context) (Table, error) {
@@ -83,7 +83,7 @@ func (s *service) nodesTable(ctx context.Context) (Table, error) {
 	t := Table{Title: "Nodes", Note: "Processes that serve the store.", Head: []string{"node", "address", "version", "started", "shares", "roles", ""}}
 	list, err := s.nodes(ctx)
 	if err != nil {
-		return t, fmt.Errorf("the nodes cannot be told: %w", err)
+		return t, fmt.Errorf("the nodes cannot be listed: %w", err)
 	}
 	for _, n := range list {
 		var what []string

@@ -45,17 +45,17 @@ func TestThePageShowsTimersNodesAndTheTablesOfOthers(t *testing.T) {
 }
 
 func TestThePageSaysWhatCannotBeTold(t *testing.T) {
-	broken := func(context.Context) (Table, error) { return Table{Title: "Load"}, errors.New("nobody knows the load") }
+	broken := func(context.Context) (Table, error) { return Table{Title: "Load"}, errors.New("the load is unknown") }
 	_, page := pageOf(t, adminOf(Options{Timers: newFake(), Live: func() error { return errors.New("the disk is gone") },
 		Ready:  func() error { return errors.New("the disk is gone, and more") },
 		Nodes:  func(context.Context) ([]Node, error) { return nil, fmt.Errorf("no store: %w", rouse.ErrUnavailable) },
 		Tables: []func(context.Context) (Table, error){broken}}))
-	for _, part := range []string{"<li>the disk is gone</li>", "<li>the nodes cannot be told: no store", "<li>nobody knows the load</li>", "<h2>Timers</h2>"} {
+	for _, part := range []string{"<li>the disk is gone</li>", "<li>the nodes cannot be listed: no store", "<li>the load is unknown</li>", "<h2>Timers</h2>"} {
 		if !strings.Contains(page, part) {
 			t.Errorf("it does not say %q:\n%s", part, page)
 		}
 	}
 	if strings.Contains(page, "and more") || strings.Contains(page, "<h2>Nodes</h2>") {
-		t.Errorf("it says too much:\n%s", page)
+		t.Errorf("it shows too much:\n%s", page)
 	}
 }

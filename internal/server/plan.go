@@ -20,7 +20,7 @@ func (s *service) preview(ctx context.Context, key rouse.Key, spec rouse.Spec, f
 	return s.timers.Preview(ctx, key, spec, from, int(cmp.Or(count, defaultPreview)))
 }
 
-// explain says why a timer did or did not fire.
+// explain returns why a timer fired or did not fire.
 func (s *service) explain(ctx context.Context, key rouse.Key, at rouse.Instant) (timers.Explanation, error) {
 	if !s.reads.TryAcquire(1) {
 		return timers.Explanation{}, overloaded("reads")
@@ -31,7 +31,8 @@ func (s *service) explain(ctx context.Context, key rouse.Key, at rouse.Instant) 
 
 const defaultSimulated = 1000
 
-// simulation returns what would fire in a range of time that begins now if it is not said; a limit of 0 is the default.
+// simulation returns what would fire in a range of time. It begins now by default; a limit of 0 is the
+// default.
 func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit uint32) (timers.Simulated, error) {
 	if !s.simulate.TryAcquire(1) {
 		return timers.Simulated{}, overloaded("simulations")
@@ -40,7 +41,7 @@ func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rou
 	return s.timers.Simulate(ctx, q, from, until, int(cmp.Or(limit, defaultSimulated)))
 }
 
-// nextFireID returns the fire id that an occurrence of a timer which is there will have.
+// nextFireID returns the fire id that an occurrence of an existing timer will have.
 func nextFireID(t *rouse.Timer, due rouse.Instant) string {
 	if t == nil {
 		return ""
@@ -48,7 +49,7 @@ func nextFireID(t *rouse.Timer, due rouse.Instant) string {
 	return rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, due, false)
 }
 
-// zoneName is the name of a schedule's zone; nil is UTC.
+// zoneName is the name of a schedule's time zone; nil is UTC.
 func zoneName(zone *time.Location) string {
 	if zone == nil {
 		zone = time.UTC

@@ -12,7 +12,7 @@ import (
 
 func TestPreviewTakesAllOfWhen(t *testing.T) {
 	f := newFake()
-	w := do(face(f), "POST", timersURL+":preview", `{"name":"a","schedule":"H 9 * * *","also":["0 17 * * *"],"calendar":{"off":["weekends"]},"jitter":"5s","count":1}`)
+	w := do(handler(f), "POST", timersURL+":preview", `{"name":"a","schedule":"H 9 * * *","also":["0 17 * * *"],"calendar":{"off":["weekends"]},"jitter":"5s","count":1}`)
 	want(t, w, 200)
 	if f.previewed != (rouse.Key{Namespace: "ns", Name: "a"}) || len(f.spec.Also) != 1 || f.spec.Calendar.Off[0] != "weekends" || f.spec.Jitter != 5*time.Second {
 		t.Errorf("previewed %v %+v", f.previewed, f.spec)
@@ -31,7 +31,7 @@ func TestPreviewTakesAllOfWhen(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	want(t, do(h, "POST", timersURL, named), 201)
 	want(t, do(h, "GET", timersURL+"/b:explain", ""), 404)
 	f.history = []rouse.Record{{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Due: epoch, Began: epoch, Failures: []rouse.Attempt{{Code: 503}}}}
@@ -61,7 +61,7 @@ func TestExplain(t *testing.T) {
 
 func TestSimulate(t *testing.T) {
 	f := newFake()
-	h := face(f)
+	h := handler(f)
 	for i := range 3 {
 		want(t, do(h, "PUT", timersURL+fmt.Sprint("/t", i), good), 201)
 	}

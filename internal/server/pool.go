@@ -12,9 +12,9 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// A request to a pool is a timer that is due at once. So it is durable when it is acknowledged; it is retried, ends as a dead letter and
-// is recorded as any other; and what it was answered is written in the commit that ends it, into the row that is kept for as long
-// as the caller asked for.
+// A request to a pool is a timer that is due immediately. So it is durable once acknowledged, and is
+// retried, dead-lettered and recorded like any other. Its answer is written in the commit that ends it,
+// into its row, which is kept for as long as the caller asked.
 
 // Bounds and defaults of requests to pools.
 const (
@@ -22,30 +22,33 @@ const (
 	maxCallKeep  = 7 * 24 * time.Hour
 	callDeadline = 5 * time.Minute
 
-	// leastDeadline is the least that a timer can have. A request whose wait is shorter is given up by who waits.
+	// leastDeadline is the minimum deadline of a timer. If the caller's wait is shorter, the caller gives
+	// up the request itself.
 	leastDeadline = 100 * time.Millisecond
 
 	callKeep     = 10 * time.Minute
 	callAttempts = 3
-	maxCalls     = 1 << 16 // that somebody waits for
+	maxCalls     = 1 << 16 // with a waiting caller
 
-	// lastLook is how long the end of a request is waited for that has ended just as it was given up.
+	// lastLook is how long giveUp waits for the outcome of a request that ended just before it was given
+	// up.
 	lastLook = time.Second
 
-	// A request that waits where several nodes share a store is looked at after firstLook, as another node may be the one that ends it, and
-	// then after pauses that double up to lookElsewhere.
+	// If several nodes share a store, another node may end a request. So the waiting node polls it, first
+	// after firstLook, then at intervals that double up to lookElsewhere.
 	firstLook     = 20 * time.Millisecond
 	lookElsewhere = time.Second
 
-	// elsewhereKeep is how long the outcome of a request of which nothing is to be kept is there all the same where several nodes share a
-	// store: the node at which the caller waits reads it from there, answer included.
+	// If several nodes share a store, the outcome of a request is kept at least for elsewhereKeep, even if
+	// nothing is to be kept: the node of the waiting caller reads the outcome and the answer from the
+	// store.
 	elsewhereKeep = 10 * lookElsewhere
 
-	// callRejected is the code of the record of a request that a worker has refused.
+	// callRejected is the code in the record of a request that a worker refused.
 	callRejected = 422
 )
 
-// poolRequest is one to a pool.
+// poolRequest is a request to a pool.
 type poolRequest struct {
 	namespace, pool, key string
 	payload              []byte
@@ -55,10 +58,10 @@ type poolRequest struct {
 	attempts             uint32
 	timeout              time.Duration
 	labels               map[string]string
-	kept                 bool // keep was given
+	kept                 bool // keep was given explicitly
 }
 
-// called is what became of a request.
+// called is the outcome of a request.
 type called struct {
 	id       string
 	status   rousev1.CallStatus
@@ -67,7 +70,7 @@ type called struct {
 	attempts uint32
 }
 
-// spec returns what the request is as a timer.
+// spec returns the request as a timer.
 func (r *poolRequest) spec(target string, shared bool) rouse.Spec {
 	keep := r.keep
 	if shared && r.wait > 0 {
@@ -77,7 +80,7 @@ func (r *poolRequest) spec(target string, shared bool) rouse.Spec {
 		Deadline: r.deadline, Keep: keep, Retry: rouse.Retry{Attempts: r.attempts, Timeout: r.timeout}}
 }
 
-// complete checks the request and fills in what it does not say.
+// complete checks the request and fills in defaults.
 func (r *poolRequest) complete() error {
 	for _, d := range []struct {
 		name  string
@@ -100,12 +103,12 @@ func (r *poolRequest) complete() error {
 		r.attempts = callAttempts
 	}
 	if r.keep == 0 && r.wait == 0 {
-		return rouse.Refuse("keep", "0s", "leaves nobody to hear the answer", "give a wait, or keep what becomes of the request")
+		return rouse.Refuse("keep", "0s", "discards the answer, as no client waits for it", "give a wait, or keep what becomes of the request")
 	}
 	return nil
 }
 
-// call sends a request and waits for its end, as long as it says.
+// call sends a request and waits for its end for as long as the request asks.
 func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 	calls := s.opts.Calls
 	if calls == nil {
@@ -129,11 +132,11 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 			return called{}, overloaded("calls")
 		}
 		w = calls.expect(key)
-		defer calls.forget(key, w)
+		defer calls.leave(key, w)
 	}
 	_, err = s.create(ctx, timers.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
 	switch {
-	case named && errors.Is(err, rouse.ErrExists): // it was sent before
+	case named && errors.Is(err, rouse.ErrExists): // it was already sent
 		return s.fetch(ctx, key, r.wait)
 	case err != nil:
 		return called{}, err
@@ -164,7 +167,7 @@ func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience
 		select {
 		case <-w.ended:
 			out := calledOf(key.Name, &w.record, w.answer)
-			if out.status == rousev1.CallStatus_CALL_STATUS_OK && out.answer == nil { // it may have come before anybody waited, and be kept
+			if out.status == rousev1.CallStatus_CALL_STATUS_OK && out.answer == nil { // it may have come before the wait began, and be in the store
 				return s.became(ctx, key)
 			}
 			return out, nil
@@ -181,12 +184,13 @@ func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience
 	}
 }
 
-// giveUp deletes a request of which nothing is kept, as nobody waits for it any more, unless it has ended just now.
+// giveUp deletes a request of which nothing is kept, because no client waits any more, unless it has just
+// ended.
 func (s *service) giveUp(ctx context.Context, key rouse.Key, w *wait, why error) (called, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
 	if out, err := s.became(ctx, key); why == nil && err == nil && out.status != rousev1.CallStatus_CALL_STATUS_PENDING {
-		return out, nil // its row is there for a while, for other nodes
+		return out, nil // its row stays for a while, for other nodes
 	}
 	gone, err := s.timers.Delete(ctx, key, 0)
 	switch {
@@ -204,7 +208,7 @@ func (s *service) giveUp(ctx context.Context, key rouse.Key, w *wait, why error)
 	return called{id: key.Name, status: rousev1.CallStatus_CALL_STATUS_EXPIRED, detail: text}, nil
 }
 
-// fetch tells what became of a request, and waits for its end if it has not ended.
+// fetch returns the outcome of a request. If it has not ended, fetch waits for its end.
 func (s *service) fetch(ctx context.Context, key rouse.Key, patience time.Duration) (called, error) {
 	calls := s.opts.Calls
 	if calls == nil {
@@ -216,8 +220,8 @@ func (s *service) fetch(ctx context.Context, key rouse.Key, patience time.Durati
 	if patience < 0 || patience > maxCallWait {
 		return called{}, rouse.Refuse("wait", patience.String(), "is out of bounds", "give up to "+maxCallWait.String())
 	}
-	w := calls.expect(key) // before the look, so that its end is not missed
-	defer calls.forget(key, w)
+	w := calls.expect(key) // before reading the store, so that the end is not missed
+	defer calls.leave(key, w)
 	out, err := s.became(ctx, key)
 	if err == nil && out.status == rousev1.CallStatus_CALL_STATUS_PENDING && patience > 0 {
 		return s.expected(ctx, key, w, patience)
@@ -225,7 +229,7 @@ func (s *service) fetch(ctx context.Context, key rouse.Key, patience time.Durati
 	return out, err
 }
 
-// became tells what is known of a request.
+// became returns what is known of a request.
 func (s *service) became(ctx context.Context, key rouse.Key) (called, error) {
 	t, err := s.timers.Get(ctx, key)
 	switch {
@@ -240,13 +244,13 @@ func (s *service) became(ctx context.Context, key rouse.Key) (called, error) {
 		return called{}, recErr
 	case len(page.Records) == 0 && err != nil:
 		return called{}, fmt.Errorf("nothing is known of request %s: %w", key.Name, rouse.ErrNotFound)
-	case len(page.Records) == 0: // its record was forgotten before its row
+	case len(page.Records) == 0: // its record was deleted before its row
 		page.Records = []rouse.Record{{Ending: rouse.EndFired, Attempts: 1}}
 	}
 	return calledOf(key.Name, &page.Records[0], t.Answer), nil
 }
 
-// calledOf says how a request ended.
+// calledOf returns how a request ended.
 func calledOf(id string, r *rouse.Record, a *rouse.Answer) called {
 	out := called{id: id, answer: a, detail: r.Reason, attempts: r.Attempts}
 	switch {

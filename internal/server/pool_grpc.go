@@ -9,13 +9,13 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// callsFace is rouse.v1.Calls over the service.
-type callsFace struct {
+// callsServer implements rouse.v1.Calls.
+type callsServer struct {
 	rousev1.UnimplementedCallsServer
 	*service
 }
 
-func (f *callsFace) Call(ctx context.Context, r *rousev1.CallRequest) (*rousev1.Called, error) {
+func (f *callsServer) Call(ctx context.Context, r *rousev1.CallRequest) (*rousev1.Called, error) {
 	key := keyFrom(r.Namespace, r.Id, "")
 	in := poolRequest{namespace: key.Namespace, pool: r.Pool, key: r.Key, payload: r.Payload, contentType: r.ContentType, id: r.Id,
 		attempts: r.Attempts, labels: r.Labels, kept: r.Keep != nil}
@@ -32,7 +32,7 @@ func (f *callsFace) Call(ctx context.Context, r *rousev1.CallRequest) (*rousev1.
 	return calledToProto(f.call(ctx, in))
 }
 
-func (f *callsFace) Fetch(ctx context.Context, r *rousev1.FetchRequest) (*rousev1.Called, error) {
+func (f *callsServer) Fetch(ctx context.Context, r *rousev1.FetchRequest) (*rousev1.Called, error) {
 	wait, err := rousev1.DurationFromProto("wait", r.Wait)
 	if err != nil {
 		return nil, err

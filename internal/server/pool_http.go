@@ -17,11 +17,12 @@ const (
 	callStatusHeader = "Rouse-Call-Status"
 )
 
-// httpCallWait is how long a request over HTTP waits for its answer if it does not say.
+// httpCallWait is the default wait of a request over HTTP.
 const httpCallWait = 30 * time.Second
 
-// callPool sends the body to a pool and answers with what a worker does: the status is that of the protocol, whatever the answer is.
-func (f *httpFace) callPool(c *call) error {
+// callPool sends the body to a pool and responds with the answer of a worker. The HTTP status reports
+// whether there is an answer, whatever the answer is.
+func (f *httpHandler) callPool(c *call) error {
 	p, err := c.query("id", "wait", "deadline", "keep", "attempts", "timeout")
 	if err != nil {
 		return err
@@ -51,7 +52,7 @@ func (f *httpFace) callPool(c *call) error {
 	return c.called(out)
 }
 
-func (f *httpFace) fetchCall(c *call) error {
+func (f *httpHandler) fetchCall(c *call) error {
 	p, err := c.query("wait")
 	if err != nil {
 		return err
@@ -70,19 +71,19 @@ func (f *httpFace) fetchCall(c *call) error {
 	return c.called(out)
 }
 
-// patient lets the answer come so much later than those of other requests.
+// patient extends the deadlines of a request by its wait.
 func (c *call) patient(wait time.Duration) error {
 	if wait < 0 || wait > maxCallWait {
 		return malformed("wait", wait.String(), "is out of bounds", "give up to "+maxCallWait.String())
 	}
 	control, until := http.NewResponseController(c.w), time.Now().Add(wait+writeTimeout)
-	if err := control.SetReadDeadline(until); err != nil { // when it passes, the client is taken for gone
+	if err := control.SetReadDeadline(until); err != nil { // when it passes, the client is considered gone
 		return err
 	}
 	return control.SetWriteDeadline(until)
 }
 
-// duration reads a parameter, if it is there.
+// duration reads a parameter, if present.
 func (p params) duration(name string, to *time.Duration) error {
 	text := p.text(name)
 	if text == "" {
@@ -96,12 +97,13 @@ func (p params) duration(name string, to *time.Duration) error {
 	return nil
 }
 
-// callWord is the status of a request, as it is in headers and in the codes of problems.
+// callWord is the status of a request as it appears in headers and problem codes.
 func callWord(s rousev1.CallStatus) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "CALL_STATUS_"))
 }
 
-// called answers with what became of a request: its answer, that it has not ended, or a problem whose code says why there is none.
+// called responds with the outcome of a request: its answer, that it has not ended, or a problem whose code
+// is the reason.
 func (c *call) called(out called) error {
 	h := c.w.Header()
 	h.Set(callIDHeader, headerText(out.id))
@@ -118,7 +120,7 @@ func (c *call) called(out called) error {
 		h.Set("Content-Type", a.ContentType)
 		c.w.WriteHeader(http.StatusOK)
 		if c.r.Method != http.MethodHead {
-			_, _ = c.w.Write(a.Payload) // that the client is gone is not worth a word
+			_, _ = c.w.Write(a.Payload) // ignore the error: the client is gone
 		}
 		return nil
 	case rousev1.CallStatus_CALL_STATUS_PENDING:
@@ -127,7 +129,7 @@ func (c *call) called(out called) error {
 	return &failure{code: callWord(out.status), detail: out.detail}
 }
 
-// headerText returns text as a header can have it.
+// headerText returns text in a form that a header may contain.
 func headerText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

@@ -13,12 +13,12 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// aTarget makes targets that the fake has a sink for.
+// aTarget returns targets that the fake accepts.
 func aTarget(pool, key string) (string, error) { return "stream:" + pool + "/" + key, nil }
 
 func (r *running) calls() rousev1.CallsClient { return rousev1.NewCallsClient(r.dial()) }
 
-// made waits until the fake has as many timers.
+// made waits until the fake has this many timers.
 func (f *fake) made(t *testing.T, n int) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -34,8 +34,9 @@ func (f *fake) made(t *testing.T, n int) {
 	}
 }
 
-// TestCallsThatNobodyWaitsFor: what is not kept is deleted when nobody waits any more, what is kept stays.
-func TestCallsThatNobodyWaitsFor(t *testing.T) {
+// TestCallsWithoutAWaitingCaller: a request of which nothing is kept is deleted once no caller waits;
+// others stay.
+func TestCallsWithoutAWaitingCaller(t *testing.T) {
 	f := newFake()
 	calls := NewCalls(aTarget)
 	c := serve(t, Options{Timers: f, Calls: calls}).calls()
@@ -71,7 +72,7 @@ func TestCallsThatNobodyWaitsFor(t *testing.T) {
 	}
 }
 
-// TestCallsThatEndElsewhere: where several nodes share a store, the end of a request is found by looking.
+// TestCallsThatEndElsewhere: if several nodes share a store, polling finds the end of a request.
 func TestCallsThatEndElsewhere(t *testing.T) {
 	f := newFake()
 	s := serve(t, Options{Timers: f, Calls: NewCalls(aTarget), Nodes: func(context.Context) ([]Node, error) { return nil, nil }})
@@ -97,8 +98,9 @@ func TestCallsThatEndElsewhere(t *testing.T) {
 	}
 }
 
-// TestCallsWhoseAnswerCameBeforeAnybodyWaited: who begins to wait between the answer and the commit that keeps it finds it there.
-func TestCallsWhoseAnswerCameBeforeAnybodyWaited(t *testing.T) {
+// TestCallsAnsweredBeforeTheWait: a wait that begins between the answer and the commit finds the answer in
+// the store.
+func TestCallsAnsweredBeforeTheWait(t *testing.T) {
 	f := newFake()
 	calls := NewCalls(aTarget)
 	c := serve(t, Options{Timers: f, Calls: calls}).calls()
@@ -118,7 +120,7 @@ func TestCallsWhoseAnswerCameBeforeAnybodyWaited(t *testing.T) {
 	}()
 	for end := time.Now().Add(20 * time.Second); calls.waiting.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("nobody waits")
+			t.Fatal("there is no wait")
 		}
 	}
 	record := rouse.Record{Namespace: key.Namespace, Name: key.Name, Ending: rouse.EndFired, Attempts: 1}
@@ -134,7 +136,7 @@ func TestCallsWhoseAnswerCameBeforeAnybodyWaited(t *testing.T) {
 	}
 }
 
-// TestCallsAreRefused: without pools there are no calls, and what makes no sense changes nothing.
+// TestCallsAreRefused: without pools there are no calls, and invalid requests change nothing.
 func TestCallsAreRefused(t *testing.T) {
 	c := serve(t, Options{Timers: newFake()}).calls()
 	for _, call := range []func() error{
@@ -157,7 +159,7 @@ func TestCallsAreRefused(t *testing.T) {
 	f.made(t, 0)
 }
 
-// TestEndingsOfCalls: each way in which an occurrence ends is one in which a request does.
+// TestEndingsOfCalls: a request ends for every way in which an occurrence ends.
 func TestEndingsOfCalls(t *testing.T) {
 	for _, c := range []struct {
 		record rouse.Record

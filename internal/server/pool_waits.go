@@ -7,8 +7,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Calls knows who waits for the end of which request to a pool. Whoever puts a server together tells it of answers, before they are
-// written, and of records, when they are.
+// Calls tracks which callers wait for the end of which request to a pool. The owner of the server calls
+// Answered for answers before they are written, and Recorded for records when they are.
 type Calls struct {
 	target func(pool, key string) (string, error)
 
@@ -17,7 +17,7 @@ type Calls struct {
 	byKey   map[rouse.Key]*wait
 }
 
-// wait is that of everybody who waits for one request.
+// wait is shared by all callers that wait for one request.
 type wait struct {
 	users  int
 	answer *rouse.Answer
@@ -26,12 +26,12 @@ type wait struct {
 	over   bool
 }
 
-// NewCalls returns one for pools whose requests have the targets that are given.
+// NewCalls returns the Calls of pools; target returns the target of their requests.
 func NewCalls(target func(pool, key string) (string, error)) *Calls {
 	return &Calls{target: target, byKey: map[rouse.Key]*wait{}}
 }
 
-// expect notes that somebody waits for a request. It is called before the request is made.
+// expect registers a caller that waits for a request. It is called before the request is created.
 func (c *Calls) expect(key rouse.Key) *wait {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,8 +45,8 @@ func (c *Calls) expect(key rouse.Key) *wait {
 	return w
 }
 
-// forget notes that somebody does not wait any more.
-func (c *Calls) forget(key rouse.Key, w *wait) {
+// leave unregisters a caller.
+func (c *Calls) leave(key rouse.Key, w *wait) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w.users--; w.users == 0 && c.byKey[key] == w {
@@ -55,7 +55,7 @@ func (c *Calls) forget(key rouse.Key, w *wait) {
 	}
 }
 
-// Answered tells of the answer to a fire. It does not block.
+// Answered reports the answer to a fire. It does not block.
 func (c *Calls) Answered(f *rouse.Fire, a *rouse.Answer) {
 	if c.waiting.Load() == 0 {
 		return
@@ -67,7 +67,7 @@ func (c *Calls) Answered(f *rouse.Fire, a *rouse.Answer) {
 	}
 }
 
-// Recorded tells how occurrences ended. It does not block.
+// Recorded reports how occurrences ended. It does not block.
 func (c *Calls) Recorded(records []rouse.Record) {
 	if c.waiting.Load() == 0 {
 		return
@@ -82,7 +82,7 @@ func (c *Calls) Recorded(records []rouse.Record) {
 		}
 		w.record, w.over = records[i], true
 		close(w.ended)
-		delete(c.byKey, key) // who comes now waits for another one
+		delete(c.byKey, key) // later callers wait for a new request
 		c.waiting.Add(-1)
 	}
 }

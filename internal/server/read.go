@@ -12,8 +12,9 @@ const (
 	defaultPage = 100
 	maxPage     = 1000
 
-	// A page of timers is read in chunks and ends early when it has pageBytes: gRPC clients take 4 MiB by default, and a
-	// thousand of the largest timers would be a quarter of a gigabyte. The first chunk is smaller: large timers fill the page with it.
+	// A page of timers is read in chunks and ends early at pageBytes: gRPC clients accept 4 MiB by default,
+	// and a thousand of the largest timers would take a quarter of a gigabyte. The first chunk is small
+	// because a few large timers may fill the page.
 	firstChunk = 20
 	pageChunk  = 100
 	pageBytes  = 2 << 20
@@ -29,7 +30,7 @@ func pageSize(asked uint32) (int, error) {
 	return int(asked), nil
 }
 
-// list returns a page of the timers that match, and the token of the next one.
+// list returns a page of matching timers and the token of the next page.
 func (s *service) list(ctx context.Context, q rouse.Query, asked uint32, token string) ([]rouse.Timer, string, error) {
 	size, err := pageSize(asked)
 	if err != nil {
@@ -60,14 +61,14 @@ func (s *service) list(ctx context.Context, q rouse.Query, asked uint32, token s
 		switch {
 		case next == nil:
 			return page, "", nil
-		case len(page) >= size, calls >= maxPage/pageChunk: // the store looked at many rows and found few
+		case len(page) >= size, calls >= maxPage/pageChunk: // the store scanned many rows and found few
 			return page, keyToken(*next, &q), nil
 		}
 		q.After = *next
 	}
 }
 
-// weigh is about how many bytes a timer has on the wire.
+// weigh returns about how many bytes a timer has on the wire.
 func weigh(t *rouse.Timer) int {
 	n := 256 + len(t.Key.Name) + len(t.Spec.Payload) + len(t.Spec.Target) + len(t.Spec.Schedule) + len(t.Reason) + len(t.LastError)
 	if t.Answer != nil {
@@ -98,7 +99,7 @@ func (s *service) count(ctx context.Context, q rouse.Query) (int64, error) {
 	return s.timers.Count(ctx, q)
 }
 
-// records returns a page of a history, newest first, and the token of the next one.
+// records returns a page of a history, newest first, and the token of the next page.
 func (s *service) records(ctx context.Context, namespace, name string, asked uint32, token string) ([]rouse.Record, string, error) {
 	size, err := pageSize(asked)
 	if err != nil {
@@ -119,8 +120,8 @@ func (s *service) records(ctx context.Context, namespace, name string, asked uin
 	return page.Records, cursorToken(*page.Next, &q), nil
 }
 
-// following calls f with the records of a namespace, or of one timer, as occurrences end, until ctx ends, the server begins
-// to stop, or f fails. begin is called before, when nothing can be refused any more.
+// following calls f with the records of a namespace, or of one timer, as occurrences end, until ctx ends,
+// the server drains, or f fails. It calls begin once the request can no longer be refused.
 func (s *service) following(ctx context.Context, namespace, name string, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
 	if err := (&rouse.RecordQuery{Namespace: namespace, Name: name}).Check(); err != nil {
 		return err

@@ -11,10 +11,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// refusalsEvery is how often one limit is logged at most.
+// refusalsEvery is the log interval of each limit.
 const refusalsEvery = 10 * time.Second
 
-// sheds are the limits of requests at a time, each with what there is too much of then.
+// sheds are the limits of concurrent requests, each with the words for its log line and error.
 var sheds = map[string]string{
 	"writes": "timers are being written", "reads": "lists are being read", "calendars": "calendars are being read", "bulks": "bulk changes",
 	"simulations": "simulations", "followers": "followers", "calls": "requests wait for their answers", limitMemory: "bytes are being received",
@@ -26,7 +26,7 @@ const (
 	limitConns      = "connections"
 	limitAdminConns = "admin-connections"
 	perAddress      = "-per-address"
-	limitStore      = "store" // it is away
+	limitStore      = "store" // the store is unavailable
 )
 
 // Limits are the names with which Options.Refused is called.
@@ -40,7 +40,7 @@ func (e *shed) Error() string {
 }
 func (e *shed) Unwrap() error { return rouse.ErrOverloaded }
 
-// refusals reports that limits were reached: each to the metric, and one line a limit in refusalsEvery to the log.
+// refusals reports reached limits: each to the metric, and one log line per limit in refusalsEvery.
 type refusals struct {
 	log   *slog.Logger
 	count func(limit string) // may be nil
@@ -58,7 +58,7 @@ func newRefusals(o *Options) *refusals {
 	return &refusals{log: o.Log, count: o.Refused, seen: map[string]*seen{}}
 }
 
-// note reports that a limit, of which there are few, was reached.
+// note reports that a limit was reached. There are few limits.
 func (r *refusals) note(limit, message string, args ...any) {
 	if r.count != nil {
 		r.count(limit)
@@ -81,13 +81,13 @@ func (r *refusals) note(limit, message string, args ...any) {
 	}
 }
 
-// failed reports a request that failed because the store did, or because a limit was reached.
+// failed reports a request that failed because the store was unavailable or a limit was reached.
 func (r *refusals) failed(err error) {
 	var full *shed
 	switch {
 	case errors.As(err, new(*rouse.StoreError)):
 		r.note(limitStore, "requests failed: the store is unavailable", "err", rouse.Shorten(err.Error(), 160))
-	case errors.As(err, &full) && full.limit != limitMemory: // which was reported where it was reached
+	case errors.As(err, &full) && full.limit != limitMemory: // memory is reported where it is taken
 		r.note(full.limit, "requests refused: too many "+sheds[full.limit]+" at a time")
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// The service names fields as the query parameters and members of HTTP do. Messages, and filters within a body, call some of
-// them otherwise.
+// The service names fields like the query parameters and JSON members of HTTP. gRPC messages, and filters
+// within a body, use other names for some of them.
 var (
 	plainNames = map[string]string{"from": "from_ms", "until": "until_ms", "at": "at_ms", "to": "to_ms"}
 
@@ -20,7 +20,7 @@ var (
 		"due_from": "filter.due_from", "due_until": "filter.due_until"}
 )
 
-// renamed returns an error with the fields' names of another form.
+// renamed translates the field names of an error.
 func renamed(err error, names map[string]string) error {
 	var inv *rouse.Invalid
 	if !errors.As(err, &inv) {

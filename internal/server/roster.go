@@ -14,8 +14,8 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// roster keeps the subscriber informed of which nodes there are, for all subscriptions together. It asks while there are
-// subscriptions, and not otherwise.
+// roster keeps the subscriber informed about the nodes, once for all subscriptions. It polls only while
+// there are subscriptions.
 type roster struct {
 	nodes    func(ctx context.Context) ([]Node, error) // nil: there are no others
 	tell     func(p *rousev1.Peers)
@@ -26,9 +26,9 @@ type roster struct {
 	mu      sync.Mutex
 	users   int
 	running bool
-	asked   time.Time     // when the last answer came, or did not
-	next    chan struct{} // closed by the next one
-	wake    chan struct{} // somebody waits for it
+	asked   time.Time     // when the last poll ended, successful or not
+	next    chan struct{} // closed by the next poll
+	wake    chan struct{} // a subscription waits for the next poll
 }
 
 // Bounds on asking, and on what is told.
@@ -46,8 +46,9 @@ func newRoster(o *Options, owner *background, draining context.Context) *roster 
 	return r
 }
 
-// join begins a subscription. It waits, within bounds, until what the subscriber knows is fresh, so that the subscription's
-// first word can be which node it is on. If the nodes cannot be told now, the subscription goes on without.
+// join begins a subscription. It waits, with a bound, until the subscriber has a fresh list of nodes, so
+// that the subscription can begin with its own node. If the nodes cannot be listed, the subscription
+// continues without them.
 func (r *roster) join(ctx context.Context) {
 	if r.nodes == nil {
 		return
@@ -58,7 +59,7 @@ func (r *roster) join(ctx context.Context) {
 	switch {
 	case !r.running:
 		r.running = true
-		r.owner.Go(r.run) // which asks at once
+		r.owner.Go(r.run) // polls immediately
 	case !fresh:
 		notify.Send(r.wake)
 	}
@@ -86,12 +87,12 @@ func (r *roster) used() bool {
 	return r.users > 0
 }
 
-// run asks until the server drains.
+// run polls until the server drains.
 func (r *roster) run() {
 	tick := time.NewTicker(rosterEvery)
 	defer tick.Stop()
 	var told *rousev1.Peers
-	var silent bool // the last answer did not come
+	var silent bool // the last poll failed
 	for {
 		if r.used() {
 			p, err := r.ask()
@@ -99,7 +100,7 @@ func (r *roster) run() {
 			case r.draining.Err() != nil:
 				return
 			case err != nil && !silent:
-				r.log.Warn("cannot tell subscribers which nodes there are; they keep to what they know", "err", err)
+				r.log.Warn("cannot list the nodes; subscribers keep the last list", "err", err)
 			case err == nil && !proto.Equal(p, told):
 				r.tell(p)
 				told = p
@@ -120,7 +121,7 @@ func (r *roster) run() {
 	}
 }
 
-// ask returns the nodes that subscribers can be told of.
+// ask returns the nodes to report to subscribers.
 func (r *roster) ask() (*rousev1.Peers, error) {
 	ctx, cancel := context.WithTimeout(r.draining, rosterWithin)
 	defer cancel()

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// endpoint answers one kind of request, or says what is wrong with it.
-type endpoint func(f *httpFace, c *call) error
+// endpoint serves one kind of request, or returns an error.
+type endpoint func(f *httpHandler, c *call) error
 
-// route is a method and a path. A path's segments are names, or variables in braces; its last one may end with a verb.
+// route is a method and a path. Segments are names, or variables in braces; the last one may end with a
+// verb.
 type route struct {
 	method, path string
 	serve        endpoint
@@ -30,54 +31,54 @@ const (
 
 // routes is the whole HTTP API.
 var routes = []route{
-	{"POST", timersPath, (*httpFace).createTimer},
-	{"GET", timersPath, (*httpFace).listTimers},
-	{"GET", timersPath + ":count", (*httpFace).countTimers},
-	{"POST", timersPath + ":batchCreate", (*httpFace).batchCreate},
-	{"POST", timersPath + ":preview", (*httpFace).previewSchedule},
-	{"POST", timersPath + ":simulate", (*httpFace).simulateTimers},
-	{"POST", timersPath + ":bulk", (*httpFace).bulkTimers},
-	{"POST", timersPath + ":import", (*httpFace).importTimers},
-	{"PUT", timerPath, (*httpFace).putTimer},
-	{"GET", timerPath, (*httpFace).getTimer},
-	{"DELETE", timerPath, (*httpFace).deleteTimer},
-	{"POST", timerPath + ":pause", (*httpFace).pauseTimer},
-	{"POST", timerPath + ":resume", (*httpFace).resumeTimer},
-	{"POST", timerPath + ":run", (*httpFace).runTimer},
-	{"POST", timerPath + ":skip", (*httpFace).skipTimer},
-	{"POST", timerPath + ":reschedule", (*httpFace).rescheduleTimer},
-	{"POST", timerPath + ":backfill", (*httpFace).backfillTimer},
-	{"GET", timerPath + ":explain", (*httpFace).explainTimer},
-	{"GET", timerPath + "/records", (*httpFace).timerRecords},
-	{"GET", nsPath + "/records", (*httpFace).namespaceRecords},
-	{"GET", nsPath + "/records:follow", (*httpFace).followRecords},
-	{"GET", nsPath + "/dead", (*httpFace).listDead},
-	{"GET", deadPath, (*httpFace).getDead},
-	{"DELETE", deadPath, (*httpFace).purgeDead},
-	{"POST", deadPath + ":redrive", (*httpFace).redriveDead},
-	{"POST", firePath + ":complete", (*httpFace).completeFire},
-	{"POST", firePath + ":fail", (*httpFace).failFire},
-	{"POST", firePath + ":heartbeat", (*httpFace).heartbeatFire},
-	{"POST", nsPath + "/pools/{pool}/{key}:call", (*httpFace).callPool},
-	{"GET", nsPath + "/calls/{name}", (*httpFace).fetchCall},
-	{"GET", calendarsPath, (*httpFace).listCalendars},
-	{"PUT", calendarPath, (*httpFace).putCalendarDays},
-	{"GET", calendarPath, (*httpFace).getCalendar},
-	{"DELETE", calendarPath, (*httpFace).dropCalendar},
-	{"GET", "/v1/backup", (*httpFace).writeBackup},
-	{"GET", "/v1/clock", (*httpFace).showClock},
-	{"POST", "/v1/clock:advance", (*httpFace).advanceClock},
-	{"GET", "/v1/nodes", (*httpFace).listNodes},
-	{"GET", "/v1/version", (*httpFace).showVersion},
-	{"GET", "/openapi.yaml", (*httpFace).showOpenAPI},
+	{"POST", timersPath, (*httpHandler).createTimer},
+	{"GET", timersPath, (*httpHandler).listTimers},
+	{"GET", timersPath + ":count", (*httpHandler).countTimers},
+	{"POST", timersPath + ":batchCreate", (*httpHandler).batchCreate},
+	{"POST", timersPath + ":preview", (*httpHandler).previewSchedule},
+	{"POST", timersPath + ":simulate", (*httpHandler).simulateTimers},
+	{"POST", timersPath + ":bulk", (*httpHandler).bulkTimers},
+	{"POST", timersPath + ":import", (*httpHandler).importTimers},
+	{"PUT", timerPath, (*httpHandler).putTimer},
+	{"GET", timerPath, (*httpHandler).getTimer},
+	{"DELETE", timerPath, (*httpHandler).deleteTimer},
+	{"POST", timerPath + ":pause", (*httpHandler).pauseTimer},
+	{"POST", timerPath + ":resume", (*httpHandler).resumeTimer},
+	{"POST", timerPath + ":run", (*httpHandler).runTimer},
+	{"POST", timerPath + ":skip", (*httpHandler).skipTimer},
+	{"POST", timerPath + ":reschedule", (*httpHandler).rescheduleTimer},
+	{"POST", timerPath + ":backfill", (*httpHandler).backfillTimer},
+	{"GET", timerPath + ":explain", (*httpHandler).explainTimer},
+	{"GET", timerPath + "/records", (*httpHandler).timerRecords},
+	{"GET", nsPath + "/records", (*httpHandler).namespaceRecords},
+	{"GET", nsPath + "/records:follow", (*httpHandler).followRecords},
+	{"GET", nsPath + "/dead", (*httpHandler).listDead},
+	{"GET", deadPath, (*httpHandler).getDead},
+	{"DELETE", deadPath, (*httpHandler).purgeDead},
+	{"POST", deadPath + ":redrive", (*httpHandler).redriveDead},
+	{"POST", firePath + ":complete", (*httpHandler).completeFire},
+	{"POST", firePath + ":fail", (*httpHandler).failFire},
+	{"POST", firePath + ":heartbeat", (*httpHandler).heartbeatFire},
+	{"POST", nsPath + "/pools/{pool}/{key}:call", (*httpHandler).callPool},
+	{"GET", nsPath + "/calls/{name}", (*httpHandler).fetchCall},
+	{"GET", calendarsPath, (*httpHandler).listCalendars},
+	{"PUT", calendarPath, (*httpHandler).putCalendarDays},
+	{"GET", calendarPath, (*httpHandler).getCalendar},
+	{"DELETE", calendarPath, (*httpHandler).dropCalendar},
+	{"GET", "/v1/backup", (*httpHandler).writeBackup},
+	{"GET", "/v1/clock", (*httpHandler).showClock},
+	{"POST", "/v1/clock:advance", (*httpHandler).advanceClock},
+	{"GET", "/v1/nodes", (*httpHandler).listNodes},
+	{"GET", "/v1/version", (*httpHandler).showVersion},
+	{"GET", "/openapi.yaml", (*httpHandler).showOpenAPI},
 }
 
-// table is the routes as a tree of segments. The standard mux cannot be used: it cleans paths, and a name may contain
-// anything that can be printed, such as "/" and ":" (written %2F and %3A).
+// table is the routes as a tree of segments. The standard mux cannot be used: it cleans paths, and a timer
+// name may contain any printable character, such as "/" and ":" (escaped as %2F and %3A).
 type table struct {
 	names    map[string]*table
 	variable *table
-	verbs    map[string]map[string]endpoint // verb, method; "" is no verb
+	verbs    map[string]map[string]endpoint // by verb and method; "" is no verb
 }
 
 func newTable(routes []route) *table {
@@ -118,8 +119,8 @@ func (t *table) child(segment string) *table {
 	return t.names[segment]
 }
 
-// find returns what serves a request, and the values of the path's variables. The verb is what follows the last ':' that is
-// not escaped.
+// find returns the endpoint of a request, and the values of the path's variables. The verb follows the last
+// ':' that is not escaped.
 func (t *table) find(method, escaped string) (endpoint, []string, error) {
 	path, verb := escaped, ""
 	if i := strings.LastIndexByte(path, ':'); i > strings.LastIndexByte(path, '/') {
@@ -158,7 +159,7 @@ func (t *table) find(method, escaped string) (endpoint, []string, error) {
 }
 
 func noPath(path string) error {
-	return &failure{code: "no_such_path", detail: fmt.Sprintf("there is nothing at %q; /openapi.yaml says what there is", shown(path))}
+	return &failure{code: "no_such_path", detail: fmt.Sprintf("there is nothing at %q; /openapi.yaml lists all paths", shown(path))}
 }
 
 func (t *table) noVerb(verb string) error {

@@ -97,13 +97,13 @@ func TestEventsFollowRecords(t *testing.T) {
 		!strings.HasPrefix(got[4], `data: {"namespace":"default","name":"a",`) || got[5] != "event: record" {
 		t.Errorf("events %q", got)
 	}
-	s.stop() // ends followers at once, whatever the grace
+	s.stop() // ends followers immediately, regardless of the grace period
 	if _, err := io.Copy(io.Discard, r.Body); err != nil {
 		t.Errorf("the end: %v", err)
 	}
 }
 
-// TestDrain: what is in progress when the server stops is finished, and nothing new is accepted.
+// TestDrain: requests in progress when the server stops are finished, and new ones are refused.
 func TestDrain(t *testing.T) {
 	f := newFake()
 	f.hold, f.entered = make(chan struct{}), make(chan struct{}, 100)
@@ -130,7 +130,7 @@ func TestDrain(t *testing.T) {
 	idle := s.connect()
 	s.stop()
 	if _, err := idle.Read(make([]byte, 1)); err == nil {
-		t.Error("a connection that said nothing was not closed")
+		t.Error("a connection that sent nothing was not closed")
 	}
 	for { // the listener closes
 		conn, err := net.Dial("tcp", s.addr)

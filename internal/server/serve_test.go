@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// running is a server that runs on loopback.
+// running is a server on loopback.
 type running struct {
 	server     *Server
 	t          testing.TB
@@ -52,7 +52,7 @@ func serve(t testing.TB, o Options) *running {
 	return r
 }
 
-// wait returns what Run returned.
+// wait returns the result of Run.
 func (r *running) wait() error {
 	r.waitOnce.Do(func() { r.runningErr = <-r.stopped })
 	return r.runningErr
@@ -71,7 +71,7 @@ func (r *running) dial(opts ...grpc.DialOption) *grpc.ClientConn {
 
 func (r *running) timers() rousev1.TimersClient { return rousev1.NewTimersClient(r.dial()) }
 
-// connect opens a bare connection.
+// connect opens a plain TCP connection.
 func (r *running) connect() net.Conn {
 	r.t.Helper()
 	c, err := net.Dial("tcp", r.addr)

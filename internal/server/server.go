@@ -1,16 +1,16 @@
-// Package server serves an engine over the network: gRPC (rouse.v1) and HTTP/JSON, two faces of one implementation, on one
-// port; and metrics, health and profiles on another.
+// Package server serves an engine over the network: gRPC (rouse.v1) and HTTP/JSON share one port and one
+// implementation; metrics, health and profiles have another port.
 //
-//	listener ─► split ─┬─ HTTP/2 ─► grpc ─► timersFace, firesFace …┐
-//	                   └─ HTTP/1 ─► httpFace ──────────────────────┴─► service ─► Timers (the engine)
+//	listener ─► split ─┬─ HTTP/2 ─► grpc ─► timersServer, firesServer …┐
+//	                   └─ HTTP/1 ─► httpHandler ──────────────────────┴─► service ─► Timers (the engine)
 //
-// The faces translate; the service checks, makes up names, cuts pages and sheds. So both faces refuse the same things with
-// the same codes: errors are those of package rouse, the table of api/rouse/v1 gives each its code, and http_problem.go gives
-// each code its HTTP status.
+// The protocol layers only translate; the service validates, generates names, pages and sheds. So both refuse
+// the same requests with the same codes: errors are those of package rouse, api/rouse/v1 maps them to codes,
+// and http_problem.go maps codes to HTTP statuses.
 //
-// It promises that a refused request has changed nothing, and that connections, streams, headers, bodies, nesting, pages,
-// requests in progress and the time that each may take are bounded. It lets anybody in who reaches the port, but for web
-// pages of other origins.
+// A refused request has changed nothing. Connections, streams, headers, bodies, nesting, pages, requests in
+// progress and their durations are bounded. There is no authentication: every client that can reach the port
+// is served, except web pages of other origins.
 package server
 
 import (
@@ -34,34 +34,35 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Options say what is served. Timers is required; zero fields have the defaults that their comments name.
+// Options configure a Server. Timers is required; zero fields have the defaults that their comments name.
 type Options struct {
 	Timers     Timers       // *timers.Timers
-	Subscriber Subscriber   // serves subscriptions; without one there are none
-	Metrics    http.Handler // of /metrics; without one there is none
-	Live       func() error // why the process should be started anew; default nothing
-	Ready      func() error // why no requests should come now; default nothing
+	Subscriber Subscriber   // serves subscriptions; nil: there are none
+	Metrics    http.Handler // serves /metrics; nil: it does not exist
+	Live       func() error // why the process should be restarted; nil: never
+	Ready      func() error // why the node should get no requests; nil: never
 	Version    string       // of the program
-	Log        *slog.Logger // for what nobody foresaw; default none
+	Log        *slog.Logger // for unexpected errors; nil: none
 
-	// Backup writes a consistent copy of the store, as a tar archive, until ctx ends; without one there are no backups.
+	// Backup writes a consistent copy of the store, as a tar archive, until ctx ends; nil: backups are not
+	// offered.
 	Backup func(ctx context.Context, w io.Writer) error
-	// Clock can be moved; without one the clock is the engine's, and cannot.
+	// Clock is a clock that can be moved; nil: the engine's clock, which cannot.
 	Clock Clock
-	// ParseCalendar reads an iCalendar file: the days that its events touch, and what it could not keep of it. Without one
-	// calendars come as days only.
+	// ParseCalendar parses an iCalendar file into the days that its events touch, with warnings about
+	// unsupported parts. If it is nil, calendars can only be given as days.
 	ParseCalendar func(icalendar []byte) (days []rouse.Day, warnings []string, err error)
 
-	// Nodes returns the nodes that serve the store, this one included. Subscriptions have it asked every few seconds. Without one
-	// the server is alone.
+	// Nodes returns the nodes that serve the store, including this one. It is called every few seconds
+	// while there are subscriptions. If it is nil, this node is alone.
 	Nodes func(ctx context.Context) ([]Node, error)
 
-	// Pools tells operators of pools, at /pools of the admin listener; without it there is nothing to tell.
+	// Pools serves /pools of the admin listener; nil: it does not exist.
 	Pools http.Handler
-	// Tables are of the status page, at / of the admin listener, after those of timers and nodes. Each is asked for every few seconds while
-	// somebody looks; an error is shown in its place.
+	// Tables are shown on the status page, at / of the admin listener, after those of timers and nodes.
+	// Each is called every few seconds while the page is open; an error is shown in its place.
 	Tables []func(ctx context.Context) (Table, error)
-	// Calls knows who waits for requests to pools; without one there are none.
+	// Calls tracks callers of pools; nil: there are no pools.
 	Calls *Calls
 
 	// Services register further services on the gRPC server of the API.
@@ -69,8 +70,8 @@ type Options struct {
 
 	// Hosts are names by which clients reach the HTTP listeners, in addition to localhost and addresses; see Guard.
 	Hosts []string
-	// Refused is told of each request or connection that was refused because a limit was reached, with the limit's name. Nil is told
-	// nothing.
+	// Refused is called with the name of the limit for each request or connection that a limit refused; may
+	// be nil.
 	Refused func(limit string)
 
 	MaxConns        int           // connections of the API at a time; default 2048
@@ -109,7 +110,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// maxWrites bounds the timers that are being written at a time, by weight.
+// maxWrites bounds the timers that are being written, by weight.
 const maxWrites = 16_384
 
 // Limits of time and size of the HTTP/1 servers.
@@ -120,19 +121,19 @@ const (
 	idleTimeout       = 60 * time.Second
 	maxHeaderBytes    = 16 << 10
 
-	// Connections of the operators' port have limits of their own, so that the API never locks out a probe of health.
+	// The operators' port has its own limits, so that API connections cannot lock out health probes.
 	maxAdminConns        = 256
 	maxAdminConnsAddress = 64
 )
 
-// Server is made by New and used once.
+// Server serves the API and the operators' port. It is made by New and runs once.
 type Server struct {
 	opts     Options
 	core     *service
 	grpc     *grpc.Server
 	http     *http.Server
 	admin    *http.Server
-	drain    context.CancelFunc // ends what would go on for ever
+	drain    context.CancelFunc // ends requests without an end of their own
 	streams  background         // goroutines of gRPC streams
 	requests sync.WaitGroup     // HTTP requests in progress
 	conns    atomic.Pointer[conns]
@@ -146,16 +147,16 @@ func New(o Options) *Server {
 	core := newService(&s.opts, draining)
 	s.core = core
 	s.grpc = newGRPC(map[*grpc.ServiceDesc]any{
-		&rousev1.Timers_ServiceDesc:    &timersFace{service: core, streams: &s.streams},
-		&rousev1.Fires_ServiceDesc:     &firesFace{service: core, subscriber: o.Subscriber, roster: newRoster(&s.opts, &s.streams, draining)},
-		&rousev1.Calendars_ServiceDesc: &calendarsFace{service: core},
-		&rousev1.Admin_ServiceDesc:     &adminFace{service: core},
-		&rousev1.Calls_ServiceDesc:     &callsFace{service: core},
+		&rousev1.Timers_ServiceDesc:    &timersServer{service: core, streams: &s.streams},
+		&rousev1.Fires_ServiceDesc:     &firesServer{service: core, subscriber: o.Subscriber, roster: newRoster(&s.opts, &s.streams, draining)},
+		&rousev1.Calendars_ServiceDesc: &calendarsServer{service: core},
+		&rousev1.Admin_ServiceDesc:     &adminServer{service: core},
+		&rousev1.Calls_ServiceDesc:     &callsServer{service: core},
 		&healthv1.Health_ServiceDesc:   &health{ready: o.Ready, draining: draining},
 	}, o.Services, core)
-	s.http = s.newHTTP(newHTTPFace(core))
+	s.http = s.newHTTP(newHTTPHandler(core))
 	s.http.ReadTimeout, s.http.WriteTimeout = readTimeout, writeTimeout
-	s.admin = s.newHTTP(newAdmin(core)) // profiles take as long as they are asked to
+	s.admin = s.newHTTP(newAdmin(core)) // profiles take as long as requested
 	return s
 }
 
@@ -183,9 +184,10 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 		}}
 }
 
-// Run serves until ctx ends: the API on the first listener, and what is for operators on the second, which may be nil. Then it
-// accepts no more connections, ends followers, lets requests and subscriptions finish for at most Grace, cuts what is left,
-// and returns when all of its goroutines have ended. Its error is that of a listener that broke.
+// Run serves until ctx ends: the API on the first listener, operators on the second, which may be nil. Then
+// it stops accepting connections, ends followers, lets requests and subscriptions finish for at most Grace,
+// cuts the rest, and returns when all of its goroutines have ended. It returns the error of a listener that
+// broke.
 func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -200,7 +202,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 		broken = front.run()
 		cancel()
 	})
-	running.Go(func() { _ = s.http.Serve(front.http1) }) // these two end when they are stopped, and not before
+	running.Go(func() { _ = s.http.Serve(front.http1) }) // both end when they are stopped
 	running.Go(func() { _ = s.grpc.Serve(front.http2) })
 	var back *split
 	if adminListener != nil {
@@ -212,12 +214,12 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 			}
 		})
 		running.Go(func() { _ = s.admin.Serve(back.http1) })
-		running.Go(func() { _ = s.admin.Serve(back.http2) }) // says that it does not speak HTTP/2
+		running.Go(func() { _ = s.admin.Serve(back.http2) }) // replies that it does not speak HTTP/2
 	}
 
 	<-ctx.Done()
 	s.stop(front)
-	if back != nil { // last, so that one can watch the rest end
+	if back != nil { // last, so that operators can watch the shutdown
 		back.close()
 		s.admin.Close()
 	}
@@ -230,13 +232,13 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	return nil
 }
 
-// Load is what requests take now.
+// Load is the current resource use of requests.
 type Load struct {
 	Conns  int   // connections of the API
 	Memory int64 // bytes, of Options.RequestMemory
 }
 
-// Load returns what requests take now.
+// Load returns the current resource use.
 func (s *Server) Load() Load {
 	l := Load{Memory: s.core.memory.used.Load()}
 	if conns := s.conns.Load(); conns != nil {
@@ -245,7 +247,7 @@ func (s *Server) Load() Load {
 	return l
 }
 
-// stop ends the API: what is in progress has Grace to finish.
+// stop shuts down the API: requests in progress have Grace to finish.
 func (s *Server) stop(front *split) {
 	s.drain()
 	front.close()

@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// Timers is what the server serves: the methods of *timers.Timers that it needs.
+// Timers is the interface of *timers.Timers that the server needs.
 type Timers interface {
 	Put(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error)
 	Get(ctx context.Context, key rouse.Key) (rouse.Timer, error)
@@ -44,11 +44,11 @@ type Timers interface {
 
 var _ Timers = (*timers.Timers)(nil)
 
-// defaultNamespace is the one of a gRPC request that names none.
+// defaultNamespace is the namespace of a gRPC request that has none.
 const defaultNamespace = "default"
 
-// service is the one implementation behind both faces, in the words of rouse. It checks what the engine does not, makes up
-// names, cuts pages, and sheds what is too much.
+// service is the protocol-independent implementation behind HTTP and gRPC. It validates what the engine
+// does not, generates names, pages lists, and sheds overload.
 type service struct {
 	timers  Timers
 	opts    *Options
@@ -65,7 +65,7 @@ type service struct {
 	moving   *semaphore.Weighted // of the clock
 
 	started  rouse.Instant
-	draining context.Context // ends when the server begins to stop: what would go on for ever ends then
+	draining context.Context // ends when the server begins to stop, and with it everything without an end of its own
 }
 
 const (
@@ -74,10 +74,11 @@ const (
 	maxBulks       = 8
 	maxSimulations = 4
 
-	// weightBytes of payload weigh as much as a timer, so that writes bounds memory too: 16,384 timers or 64 MiB.
+	// Every weightBytes of payload weigh as much as a timer, so that writes bounds memory too: 16,384
+	// timers or 64 MiB.
 	weightBytes = 4096
 
-	// again is when what was shed is worth another try.
+	// again is when a client should retry a request that was shed.
 	again = time.Second
 )
 
@@ -89,7 +90,7 @@ func newService(o *Options, draining context.Context) *service {
 		simulate: semaphore.NewWeighted(maxSimulations), copying: semaphore.NewWeighted(1), moving: semaphore.NewWeighted(1), started: rouse.Reached(time.Now()), draining: draining}
 }
 
-// untilDrained returns a context that ends with ctx, or when the server begins to stop: for what may go on for long.
+// untilDrained returns a context for long requests: it ends with ctx, or when the server begins to stop.
 func (s *service) untilDrained(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.draining, cancel)
@@ -99,7 +100,7 @@ func (s *service) untilDrained(ctx context.Context) (context.Context, context.Ca
 	}
 }
 
-// ended returns the error of what ran in such a context.
+// ended returns the error of a call that used such a context.
 func (s *service) ended(err error) error {
 	if err != nil && s.draining.Err() != nil {
 		return rouse.ErrClosed
@@ -112,13 +113,13 @@ func overloaded(limit string) error {
 	return &rouse.RetryAfter{Err: &shed{limit}, After: again}
 }
 
-// admit lets puts in or sheds them; the caller releases the weight that it returns. With wait it holds the caller back
-// instead: that is for streams, whose flow control then holds the client back.
+// admit admits puts or sheds them; the caller releases the returned weight. With wait it blocks instead of
+// shedding: for streams, whose flow control then slows down the client.
 func (s *service) admit(ctx context.Context, puts []timers.Put, wait bool) (weight int64, err error) {
 	for i := range puts {
 		weight += 1 + int64(len(puts[i].Spec.Payload)/weightBytes)
 	}
-	weight = min(weight, s.most) // what is larger than everything comes in alone
+	weight = min(weight, s.most) // a request above the limit runs alone
 	if wait {
 		return weight, s.writes.Acquire(ctx, weight)
 	}
@@ -128,7 +129,8 @@ func (s *service) admit(ctx context.Context, puts []timers.Put, wait bool) (weig
 	return weight, nil
 }
 
-// put writes admitted timers. Those without a name get one, unless they can only be meant for a timer that is there.
+// put writes admitted timers. It names those without a name, unless they can only refer to an existing
+// timer.
 func (s *service) put(ctx context.Context, puts []timers.Put, weight int64) ([]timers.PutResult, error) {
 	defer s.writes.Release(weight)
 	for i := range puts {
@@ -154,7 +156,7 @@ func (s *service) create(ctx context.Context, p timers.Put) (timers.PutResult, e
 	return results[0], results[0].Err
 }
 
-// batch writes many timers, each with an outcome of its own.
+// batch writes many timers, each with its own outcome.
 func (s *service) batch(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error) {
 	if len(puts) == 0 {
 		return nil, nil
@@ -166,7 +168,7 @@ func (s *service) batch(ctx context.Context, puts []timers.Put) ([]timers.PutRes
 	return s.put(ctx, puts, weight)
 }
 
-// checkBatch refuses a batch as a whole.
+// checkBatch refuses batches that are too large.
 func checkBatch(namespace string, n int) error {
 	if err := rouse.CheckNamespace(namespace); err != nil {
 		return err
@@ -177,9 +179,9 @@ func checkBatch(namespace string, n int) error {
 	return nil
 }
 
-// madeUpName returns 20 characters: 45 bits of the time in milliseconds, and 55 random ones. Names that are made up one after
-// another are neighbours, which stores that keep their rows in order like better than names all over the place. At 200,000 a
-// second two are alike once in fifty years, and then the second is refused. They need not be secret.
+// madeUpName returns 20 characters: 45 bits of the time in milliseconds and 55 random bits. Successive
+// names are close to each other, which suits stores with ordered rows better than random names. At 200,000
+// a second two collide once in fifty years, and then the second is refused. Names need not be secret.
 func madeUpName() string {
 	const timeBits, randomBits = 45, 55
 	now, random := uint64(time.Now().UnixMilli()), rand.Uint64()>>(64-randomBits)
@@ -195,4 +197,4 @@ func madeUpName() string {
 	return string(out[:])
 }
 
-const nameDigits = "0123456789abcdefghjkmnpqrstvwxyz" // in their order as bytes, so that names have the order of time
+const nameDigits = "0123456789abcdefghjkmnpqrstvwxyz" // in byte order, so that names sort by time

@@ -13,29 +13,29 @@ import (
 	"time"
 )
 
-// receiveTimeout is how long a gRPC message may take to arrive, as readTimeout is for the request of HTTP.
+// receiveTimeout is how long a gRPC message may take to arrive, as readTimeout is for HTTP requests.
 const receiveTimeout = readTimeout
 
-// slotConn is a connection that has a slot until it is closed, and whose first bytes may have been read already.
+// slotConn is a connection that occupies a slot until it is closed.
 type slotConn struct {
 	net.Conn
 	slots  *conns
 	source netip.Addr
-	held   atomic.Int64 // bytes of budget
+	held   atomic.Int64 // bytes taken from the budget
 	meter  meter        // of HTTP/2
 	head   head         // of HTTP/1
 
 	once   sync.Once
-	first  []byte // read by peek and not by the server yet
+	first  []byte // read by peek, but not yet by the server
 	prefix [16]byte
-	armed  bool // there is a read deadline for a message; of the reading goroutine
+	armed  bool // a read deadline for a message is set; used by the reading goroutine only
 
 	mu      sync.Mutex
-	serving int       // HTTP/1 requests that a handler has
+	serving int       // HTTP/1 requests that are being handled
 	idle    time.Time // since when there are none
 }
 
-// peek reads until the bytes differ from the preface or are it.
+// peek reads until the bytes differ from the preface or complete it.
 func (c *slotConn) peek() (http2 bool, err error) {
 	if err := c.SetReadDeadline(time.Now().Add(handshakeTimeout)); err != nil {
 		return false, err
@@ -50,7 +50,7 @@ func (c *slotConn) peek() (http2 bool, err error) {
 		}
 		if n < len(buf) && err != nil {
 			if n > 0 && errors.Is(err, io.EOF) {
-				return false, nil // the server reports what is wrong with it
+				return false, nil // the server reports the error
 			}
 			return false, err
 		}
@@ -58,7 +58,7 @@ func (c *slotConn) peek() (http2 bool, err error) {
 	return true, c.SetReadDeadline(time.Time{})
 }
 
-// Read reads, and counts what came.
+// Read reads and meters the bytes.
 func (c *slotConn) Read(b []byte) (n int, err error) {
 	if len(c.first) > 0 {
 		n = copy(b, c.first)
@@ -74,14 +74,14 @@ func (c *slotConn) Read(b []byte) (n int, err error) {
 	if !c.armed {
 		if since, some := c.meter.unfinished(); some {
 			c.armed = true
-			_ = c.SetReadDeadline(since.Add(receiveTimeout)) // the next Read fails if this does
+			_ = c.SetReadDeadline(since.Add(receiveTimeout)) // if this fails, the next Read does, too
 		}
 	}
 	return n, err
 }
 
-// receive reads from the connection until something comes, or a message is not complete when it has to be. The read deadline is set
-// once for many messages: when it passes, it may be that of a message that arrived since.
+// receive reads from the connection until bytes arrive or an incomplete message times out. The read
+// deadline is set once for many messages, so it may belong to a message that has arrived since.
 func (c *slotConn) receive(b []byte) (n int, err error) {
 	for {
 		n, err = c.Conn.Read(b)
@@ -104,14 +104,14 @@ func (c *slotConn) receive(b []byte) (n int, err error) {
 	}
 }
 
-// Write writes, and takes note of what ends.
+// Write writes and notes which streams end.
 func (c *slotConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	c.meter.write(b[:n])
 	return n, err
 }
 
-// Close closes the connection and gives its slot and its memory back.
+// Close closes the connection and releases its slot and memory.
 func (c *slotConn) Close() error {
 	err := c.Conn.Close()
 	c.once.Do(func() {
@@ -121,7 +121,7 @@ func (c *slotConn) Close() error {
 	return err
 }
 
-// serve notes that a handler has a request of HTTP/1, until done.
+// serve notes that an HTTP/1 request is being handled, until done is called.
 func (c *slotConn) serve() (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +145,7 @@ func (c *slotConn) idleSince() (since time.Time, ok bool) {
 	return c.idle, c.serving == 0
 }
 
-// remote is the address of the other end, by which a call of gRPC finds its connection.
+// remote is the remote address. A gRPC call finds its connection through it.
 type remote struct {
 	net.Addr
 	conn *slotConn
@@ -156,12 +156,12 @@ func (c *slotConn) RemoteAddr() net.Addr { return remote{c.Conn.RemoteAddr(), c}
 
 type connKey struct{}
 
-// withConn is an http.Server's ConnContext: requests find their connection.
+// withConn is an http.Server's ConnContext: it lets requests find their connection.
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// connOf returns the connection of a request of HTTP; nil if it has none, as in tests.
+// connOf returns the connection of an HTTP request; nil in tests.
 func connOf(ctx context.Context) *slotConn {
 	c, _ := ctx.Value(connKey{}).(*slotConn)
 	return c

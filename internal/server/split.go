@@ -9,14 +9,15 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// preface is how an HTTP/2 connection, and so a gRPC one, begins. No HTTP/1 request does.
+// preface is how an HTTP/2 connection begins, and thus every gRPC connection. No HTTP/1 request begins so.
 var preface = []byte("PRI * HTTP/2.0")
 
-// handshakeTimeout is how long a connection may take to say which protocol it speaks.
+// handshakeTimeout is how long a connection may take to show its protocol.
 const handshakeTimeout = 5 * time.Second
 
-// split shares one listener between two servers: it reads the first bytes of each connection and hands it on. Connections
-// beyond the limits are closed at once, which tells their clients more than a wait in the backlog would.
+// split shares one listener between two servers: it reads the first bytes of each connection to choose one.
+// Connections beyond the limits are closed immediately, which is clearer to clients than waiting in the
+// backlog.
 type split struct {
 	from   net.Listener
 	http1  *handed
@@ -26,7 +27,7 @@ type split struct {
 
 	opening sync.WaitGroup
 	mu      sync.Mutex
-	open    map[net.Conn]struct{} // connections that have not said what they speak; nil when closed
+	open    map[net.Conn]struct{} // connections whose protocol is unknown; nil when closed
 }
 
 func newSplit(from net.Listener, slots *conns, memory *budget) *split {
@@ -34,7 +35,7 @@ func newSplit(from net.Listener, slots *conns, memory *budget) *split {
 		open: map[net.Conn]struct{}{}}
 }
 
-// run accepts connections until close. Errors that pass, such as a lack of descriptors, are waited out.
+// run accepts connections until close. It retries temporary errors, such as a lack of descriptors.
 func (s *split) run() error {
 	defer s.opening.Wait()
 	b := backoff.New(5*time.Millisecond, time.Second)
@@ -63,7 +64,7 @@ func (s *split) run() error {
 	}
 }
 
-// close stops accepting, and closes what has not said what it speaks.
+// close stops accepting, and closes connections whose protocol is unknown.
 func (s *split) close() {
 	s.mu.Lock()
 	open := s.open
@@ -77,7 +78,7 @@ func (s *split) close() {
 	s.http2.Close()
 }
 
-// hand finds out what a connection speaks.
+// hand passes a connection to the server of its protocol.
 func (s *split) hand(conn *slotConn) {
 	s.mu.Lock()
 	if s.open == nil {
@@ -105,7 +106,7 @@ func (s *split) hand(conn *slotConn) {
 	}
 }
 
-// handed is a listener of connections that are given to it.
+// handed is a listener that returns the connections given to it.
 type handed struct {
 	addr   net.Addr
 	conns  chan net.Conn

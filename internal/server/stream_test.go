@@ -58,7 +58,8 @@ func TestCreateStreamAnswersInOrder(t *testing.T) {
 	}
 }
 
-// TestCreateStreamPipelines: the next requests are written while the first one commits, and nothing is answered out of order.
+// TestCreateStreamPipelines: further requests are written while the first one commits, and responses stay
+// in order.
 func TestCreateStreamPipelines(t *testing.T) {
 	f := newFake()
 	f.hold, f.entered = make(chan struct{}), make(chan struct{}, 100)
@@ -72,7 +73,7 @@ func TestCreateStreamPipelines(t *testing.T) {
 		}
 	}
 	for range 10 {
-		<-f.entered // all of them are in Put at the same time
+		<-f.entered // all of them are in Put concurrently
 	}
 	close(f.hold)
 	for i := range 10 {
@@ -83,7 +84,7 @@ func TestCreateStreamPipelines(t *testing.T) {
 	}
 }
 
-// TestCreateStreamKeepsTheOrderOfAName: requests that share a name are not written at the same time.
+// TestCreateStreamKeepsTheOrderOfAName: requests that share a name are written one after another.
 func TestCreateStreamKeepsTheOrderOfAName(t *testing.T) {
 	f := newFake()
 	inVirtualTime(t, Options{Timers: f}, func(t *testing.T, p *pipes) {

@@ -13,9 +13,9 @@ import (
 	"github.com/rousehq/rouse/internal/codec"
 )
 
-// A page token is the place where the page before ended, and a hash of the query that it belongs to: a token of another
-// query would silently skip what that one had not shown. Tokens hold no secret and are not signed: one that is made up leads
-// to another place of the same list.
+// A page token contains the position where the last page ended and a hash of the query. A token of another
+// query would silently skip rows. Tokens hold no secret and are not signed: a forged one only leads to
+// another position in the same list.
 
 const tokenHash = 8 // bytes
 
@@ -27,7 +27,7 @@ func keyToken(k rouse.Key, q *rouse.Query) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// keyOf reads a token; none is the zero key, before all.
+// keyOf decodes a token; an empty one is the zero key, before all.
 func keyOf(token string, q *rouse.Query) (rouse.Key, error) {
 	var k rouse.Key
 	if token == "" {
@@ -50,7 +50,7 @@ func cursorToken(c rouse.RecordCursor, q *rouse.RecordQuery) string {
 	return base64.RawURLEncoding.EncodeToString(binary.AppendUvarint(b, c.Seq))
 }
 
-// cursorOf reads a token; none is the zero cursor, newer than all.
+// cursorOf decodes a token; an empty one is the zero cursor, newer than all.
 func cursorOf(token string, q *rouse.RecordQuery) (rouse.RecordCursor, error) {
 	if token == "" {
 		return rouse.RecordCursor{}, nil
@@ -67,7 +67,7 @@ func cursorOf(token string, q *rouse.RecordQuery) (rouse.RecordCursor, error) {
 	return c, nil
 }
 
-// untoken returns what follows the hash of a token.
+// untoken checks the hash of a token and returns the rest.
 func untoken(token string, hash []byte) ([]byte, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(b) < tokenHash {
@@ -80,7 +80,7 @@ func untoken(token string, hash []byte) ([]byte, error) {
 }
 
 func badToken(token string) error {
-	return rouse.Refuse("page_token", token, "is no page token", "give next_page_token of the page before")
+	return rouse.Refuse("page_token", token, "is no page token", "give next_page_token of the previous page")
 }
 
 func queryHash(q *rouse.Query) []byte {

@@ -16,8 +16,9 @@ import (
 	"github.com/rousehq/rouse/api"
 )
 
-// WaitAt answers on the listeners of the API and of operators until the returned function is called: the API with 503 unavailable, health with
-// what the node waits for. Then the listeners are free for Run. Listeners may be nil, and have to be of net.Listen.
+// WaitAt serves the listeners of the API and of operators until the returned function is called. The API
+// responds with 503 unavailable, health with what the node waits for. Afterwards the listeners can be
+// passed to Run. Listeners may be nil, and have to come from net.Listen.
 func WaitAt(apiListener, adminListener net.Listener, why func() error, log *slog.Logger) (stop func()) {
 	var stops []func()
 	for l, h := range map[net.Listener]http.Handler{apiListener: refusing(why), adminListener: waitingHealth(why)} {
@@ -32,13 +33,13 @@ func WaitAt(apiListener, adminListener net.Listener, why func() error, log *slog
 	})
 }
 
-// refusing answers every request with 503 unavailable.
+// refusing responds to every request with 503 unavailable.
 func refusing(why func() error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, _ := problemOf(rouse.Unavailable(why()))
 		body, err := api.Encode(&p)
 		if err != nil {
-			body = nil // there is nothing but text in it
+			body = nil // cannot happen: it contains only text
 		}
 		w.Header().Set("Retry-After", strconv.Itoa(int(again/time.Second)))
 		w.Header().Set("Content-Type", api.ProblemType)
@@ -47,7 +48,7 @@ func refusing(why func() error) http.Handler {
 	})
 }
 
-// waitingHealth is what operators see: a process that lives, and is not ready.
+// waitingHealth serves operators: the process is alive but not ready.
 func waitingHealth(why func() error) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", probe(func() error { return nil }))
@@ -60,7 +61,8 @@ func waitingHealth(why func() error) http.Handler {
 	return mux
 }
 
-// serveUntil serves HTTP on a listener, without closing it, until stop is called. gRPC clients take the 503 as unavailable.
+// serveUntil serves HTTP on a listener until stop is called, and leaves it open. gRPC clients treat the 503
+// as unavailable.
 func serveUntil(l net.Listener, h http.Handler, log *slog.Logger) (stop func()) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -82,7 +84,7 @@ func serveUntil(l net.Listener, h http.Handler, log *slog.Logger) (stop func()) 
 	}
 }
 
-// lent is a listener that its user gives back open.
+// lent is a listener that stays open when its server stops.
 type lent struct {
 	net.Listener
 	over atomic.Bool
@@ -90,7 +92,7 @@ type lent struct {
 
 var errGivenBack = errors.New("the listener was given back")
 
-// Accept returns connections until the listener is given back.
+// Accept returns connections until stop is called.
 func (l *lent) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil && l.over.Load() {

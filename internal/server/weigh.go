@@ -11,21 +11,23 @@ import (
 	"github.com/rousehq/rouse/api"
 )
 
-// What a request becomes in memory is estimated before it is decoded: two bytes of a message, or three of JSON, can be a timer of a
-// kilobyte. Lists of timers are counted at the same time, so that one that is too long is not decoded.
+// The memory of a request is estimated before it is decoded: two bytes of a message, or three of JSON, can
+// become a timer of a kilobyte. Lists are counted at the same time, so that a list that is too long is not
+// decoded.
 const (
-	// Of gRPC. A small message is not looked at, and counted for what it is at worst: an empty message of two bytes in each place.
+	// Of gRPC. A small message is not parsed but counted at its worst case: an empty message per two bytes.
 	smallMessage = 32 << 10
 	smallCost    = 32
-	messageCost  = 256 // of a message within a message
-	fieldCost    = 16  // of a text in addition to its bytes, or of a number
+	messageCost  = 256 // per nested message
+	fieldCost    = 16  // per number, or per text in addition to its bytes
 
 	// Of JSON.
 	objectCost = 1 << 10
 	valueCost  = 48
 )
 
-// bounds are the most items of the lists of requests: over gRPC by message and field, over HTTP by the body's member.
+// bounds are the maximum lengths of lists in requests: over gRPC by message and field, over HTTP by the
+// body's member.
 var bounds = map[protoreflect.FullName]map[protoreflect.Name]int{
 	"rouse.v1.BatchCreateRequest": {"timers": rouse.MaxBatch},
 	"rouse.v1.ImportRequest":      {"timers": maxImport, "calendars": maxImportCalendars},
@@ -35,7 +37,7 @@ func tooMany(field string, n, most int) error {
 	return rouse.Refuse(field, strconv.Itoa(n), "are too many", fmt.Sprintf("send at most %d at a time", most))
 }
 
-// weighMessage returns about how many bytes a message has when it is decoded. What is no message gets some answer.
+// weighMessage estimates the decoded size of a message. For invalid messages it returns any value.
 func weighMessage(b []byte, d protoreflect.MessageDescriptor) (cost int64, err error) {
 	limits := bounds[d.FullName()]
 	counts := map[protoreflect.Name]int{}
@@ -76,7 +78,7 @@ func weighFields(b []byte, d protoreflect.MessageDescriptor, depth int, item fun
 	return cost
 }
 
-// bounded is a body with a list that has a limit.
+// bounded is a body that contains a list with a limit.
 func bounded(to any) (field string, most int) {
 	switch to.(type) {
 	case *api.BatchCreate:
@@ -87,8 +89,9 @@ func bounded(to any) (field string, most int) {
 	return "", 0
 }
 
-// weighJSON returns about how many bytes a body has when it is decoded, and how many items the longest list has that is a member of
-// it. It looks at brackets and commas outside of strings only; what is no JSON gets some answer.
+// weighJSON estimates the decoded size of a body, and returns the length of the longest list that is a
+// member of it. It looks only at brackets and commas outside of strings; for invalid JSON it returns any
+// value.
 func weighJSON(b []byte) (cost int64, longest int) {
 	depth, items, quoted := 0, 0, false
 	cost = int64(len(b))
