@@ -126,7 +126,7 @@ func (ln *lane) leave(en *entry) {
 	ln.queued--
 }
 
-// maySend says whether a lane may start a delivery now.
+// maySend reports whether a lane may start a delivery now.
 func (l *lanes) maySend(ln *lane) bool {
 	return ln.queued > 0 && ln.out < ln.limit && throttle.MayTake(ln.running, l.running, l.max)
 }
@@ -315,7 +315,7 @@ func (ln *lane) popTail(n int) (take []*entry) {
 	return take
 }
 
-// returned says that a call of Deliver has returned.
+// returned notes that a call of Deliver has returned.
 func (l *lanes) returned(ln *lane) {
 	ln.running--
 	l.running--
@@ -324,7 +324,7 @@ func (l *lanes) returned(ln *lane) {
 	l.wakeQuiet()
 }
 
-// reported says that n fires of a lane have outcomes.
+// reported notes that n fires of a lane have outcomes.
 func (l *lanes) reported(ln *lane, n int, now time.Time) {
 	ln.out -= n
 	l.out -= n
