@@ -10,7 +10,8 @@ import (
 	"github.com/rousehq/rouse/store/postgres"
 )
 
-// Apply makes the changes in PostgreSQL, and then tells the index. What the index could not be told, or not in time, is mended later.
+// Apply makes the changes in PostgreSQL and then updates the index. Updates that fail or are late are
+// repaired later.
 func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
@@ -18,7 +19,7 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 	defer s.life.RUnlock()
 	began := time.Now()
 	results, err := s.Store.Apply(ctx, changes)
-	if err != nil { // it may have been made all the same
+	if err != nil { // it may have been made nevertheless
 		for i := range changes {
 			s.pending.add(changes[i].Key)
 			for j := range changes[i].Also {
@@ -33,7 +34,7 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 	return results, nil
 }
 
-// moves returns where rows are after changes, and the keys of those of which the results do not say it.
+// moves returns the positions of rows after changes, and the keys of rows whose results do not contain it.
 func moves(changes []rouse.Change, results []rouse.Result) (told []postgres.Entry, doubtful []rouse.Key) {
 	told = make([]postgres.Entry, 0, len(changes))
 	for i := range changes {
@@ -48,7 +49,7 @@ func moves(changes []rouse.Change, results []rouse.Result) (told []postgres.Entr
 		case c.If != rouse.AnyRevision && r.Existed:
 			told = append(told, postgres.Entry{Key: c.Key, Visible: rouse.Never, Revision: c.If})
 		case r.Existed:
-			doubtful = append(doubtful, c.Key) // of a revision that nobody knows: the index may have an entry of a later row
+			doubtful = append(doubtful, c.Key) // its revision is unknown: the index may have an entry of a later row
 		}
 		for j := range c.Also {
 			row := &c.Also[j]
@@ -58,7 +59,7 @@ func moves(changes []rouse.Change, results []rouse.Result) (told []postgres.Entr
 	return told, doubtful
 }
 
-// tell tells the index where rows are that a call has written which began at a time.
+// tell updates the index with the positions of rows that a call wrote; began is when the call began.
 func (s *Store) tell(ctx context.Context, began time.Time, entries []postgres.Entry) {
 	if len(entries) == 0 {
 		return
@@ -75,15 +76,15 @@ func (s *Store) tell(ctx context.Context, began time.Time, entries []postgres.En
 	}
 }
 
-// pending are the keys of rows of which the index may know something else than what is so.
+// pending contains the keys of rows whose entries in the index may be wrong.
 type pending struct {
 	most int
 	wake chan struct{}
 
 	mu       sync.Mutex
 	keys     map[rouse.Key]struct{}
-	taken    int  // keys that are being mended
-	overflow bool // there were too many: the index is to be thrown away
+	taken    int  // keys that are being repaired
+	overflow bool // there were too many keys: the index must be discarded
 }
 
 func (p *pending) add(keys ...rouse.Key) {
@@ -112,7 +113,7 @@ func (p *pending) signal() {
 	notify.Send(p.wake)
 }
 
-// some takes up to n keys out. Those that were taken before count as mended.
+// some removes and returns up to n keys. Keys that were taken before count as repaired.
 func (p *pending) some(n int) (keys []rouse.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +134,7 @@ func (p *pending) len() (n int, overflow bool) {
 	return len(p.keys) + p.taken, p.overflow
 }
 
-// clear forgets that there were too many: the index that missed them is gone.
+// clear resets overflow: the index that missed the keys no longer exists.
 func (p *pending) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

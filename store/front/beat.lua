@@ -1,6 +1,7 @@
--- Says that the index is alive, and how far its rows are back. ARGV: the beat that it has at least if it has lost nothing; the level from which on
--- the caller found no row that is not marked; the age in ms of batches that are given up; and, to begin one, the owner and the criticality
--- of a batch. The answer is the level, the beat, and the owners of batches that are given up.
+-- Renews the beat of the index, and reports how much of the index is filled. ARGV: the minimal beat of an
+-- index that has lost nothing; the lowest criticality at which the caller found no unmarked row; the age in
+-- ms at which batches are abandoned; and, to begin a batch, its owner and criticality. The answer is the
+-- level, the beat, and the owners of abandoned batches.
 local now = clock()
 local beat = tonumber(call('HGET', state, 'beat') or '0')
 if beat < tonumber(ARGV[2]) then
@@ -13,7 +14,7 @@ local level = tonumber(ARGV[3])
 local open = call('HGETALL', batches)
 for i = 1, #open, 2 do
   local criticality, since = string.match(open[i + 1], '^(%d+) (%d+)$')
-  level = math.max(level, criticality + 1) -- rows of it are marked, and may not be in the index yet
+  level = math.max(level, criticality + 1) -- its rows are marked, but may not be in the index yet
   if now - since > tonumber(ARGV[4]) then out[#out + 1] = open[i] end
 end
 local was = tonumber(call('HGET', state, 'level') or '10')

@@ -38,7 +38,7 @@ func BenchmarkSync(b *testing.B) {
 	}
 }
 
-// BenchmarkClaim claims rows by the index, and by PostgreSQL alone.
+// BenchmarkClaim claims rows through the index, and from PostgreSQL alone.
 func BenchmarkClaim(b *testing.B) {
 	const rows, limit = 50_000, 1000
 	s := ready(b, servers.Postgres(b), servers.Redis(b), fresh(unsafe), usual)
@@ -71,7 +71,7 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
-// BenchmarkApply creates rows, with and without telling the index.
+// BenchmarkApply creates rows, with and without updates of the index.
 func BenchmarkApply(b *testing.B) {
 	s := ready(b, servers.Postgres(b), servers.Redis(b), fresh(unsafe), usual)
 	defer s.Close()

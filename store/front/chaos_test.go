@@ -16,7 +16,7 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// troubles are what happens to an index, at random moments, while nodes work.
+// troubles are faults of an index, injected at random times while nodes work.
 var troubles = []struct {
 	name        string
 	criticality uint8
@@ -28,14 +28,15 @@ var troubles = []struct {
 	{"one node cannot reach it", 0, (*chaos).refuse},
 	{"one node cannot reach it, and some timers are critical", 5, (*chaos).refuse},
 	{"its answers are lost", 5, (*chaos).mute},
-	{"entries vanish, and others go back", 0, (*chaos).forget},
+	{"entries vanish, and others go back", 0, (*chaos).drop},
 	{"all of that", 5, func(c *chaos) {
-		[]func(*chaos){(*chaos).empty, (*chaos).refuse, (*chaos).mute, (*chaos).forget}[rand.IntN(4)](c)
+		[]func(*chaos){(*chaos).empty, (*chaos).refuse, (*chaos).mute, (*chaos).drop}[rand.IntN(4)](c)
 	}},
 }
 
-// TestEveryRowIsClaimed: nodes make, change, hold, settle and remove rows, while the index suffers. In the end every row that is visible
-// has been seen as it is: by the node that owns its bucket and reads, and by some node that holds it, which none else did.
+// TestEveryRowIsClaimed: nodes create, change, hold, settle and remove rows while the index has faults. At
+// the end, the latest version of every visible row was returned to the node that owns and reads its bucket,
+// or can be held by exactly one node at a time.
 func TestEveryRowIsClaimed(t *testing.T) {
 	sql := servers.Postgres(t)
 	for _, trouble := range troubles {
@@ -55,7 +56,7 @@ func TestEveryRowIsClaimed(t *testing.T) {
 				reading.Go(func() { c.reader(n, done) })
 			}
 			for range 8 {
-				time.Sleep(time.Duration(50+rand.IntN(200)) * time.Millisecond) // trouble comes at any moment
+				time.Sleep(time.Duration(50+rand.IntN(200)) * time.Millisecond) // faults occur at any time
 				trouble.make(c)
 			}
 			close(stop)
@@ -70,7 +71,7 @@ func TestEveryRowIsClaimed(t *testing.T) {
 	}
 }
 
-// The buckets below owned belong to nodes that read; rows of the others are held.
+// The buckets below owned belong to nodes that read; rows of the other buckets are held.
 const chaosNodes, owned, chaosBuckets = 3, 3, 6
 
 type chaos struct {
@@ -80,8 +81,8 @@ type chaos struct {
 	nodes []*chaosNode
 
 	mu   sync.Mutex
-	held map[rouse.Key]uint64 // the last revision that a claim gave
-	seen map[rouse.Key]uint64 // the last revision that a reader saw
+	held map[rouse.Key]uint64 // the last revision that a claim returned
+	seen map[rouse.Key]uint64 // the last revision that a reader received
 }
 
 type chaosNode struct {
@@ -128,8 +129,8 @@ func (c *chaos) mute() {
 	p.Heal()
 }
 
-// forget takes away a part of the entries, and makes others what they never were, as a failover may.
-func (c *chaos) forget() {
+// drop deletes some of the entries and falsifies others, as a failover may.
+func (c *chaos) drop() {
 	rows, err := c.redis.HGetAll(c.Context(), c.base+"rows").Result()
 	if err != nil {
 		c.Error(err)
@@ -141,7 +142,7 @@ func (c *chaos) forget() {
 			err = c.redis.HDel(c.Context(), c.base+"rows", member).Err()
 		case 1:
 			err = c.redis.ZRem(c.Context(), due, member).Err()
-		case 2: // it was to be due later, then
+		case 2: // as if it were due later
 			err = c.redis.ZAdd(c.Context(), due, goredis.Z{Member: member, Score: float64(time.Now().Add(time.Hour).UnixMilli())}).Err()
 		case 3:
 			if err = c.redis.HSet(c.Context(), c.base+"rows", member, "\x00\x00\x00\x00\x00\x00\x00\x01"+value[8:]).Err(); err == nil {
@@ -154,7 +155,7 @@ func (c *chaos) forget() {
 	}
 }
 
-// some returns a row somewhere around now.
+// some returns a row with a time around now.
 func (c *chaos) some() rouse.Row {
 	n := rand.IntN(60)
 	at := rouse.At(time.Now().Add(time.Duration(rand.IntN(900)-100) * time.Millisecond))
@@ -205,7 +206,7 @@ func (c *chaos) buckets(from, to uint32) (list []uint32) {
 	return list
 }
 
-// holder claims for a while, and settles some of what it got.
+// holder claims for a while, and settles some of the rows.
 func (c *chaos) holder(n int, stop <-chan struct{}) {
 	s := c.nodes[n].store
 	for {
@@ -219,7 +220,7 @@ func (c *chaos) holder(n int, stop <-chan struct{}) {
 		for i := range rows {
 			change := rouse.Change{Key: rows[i].Key, If: rows[i].Revision}
 			switch rand.IntN(3) {
-			case 0: // its hold ends
+			case 0: // its hold expires
 				continue
 			case 1:
 				r := c.some()
@@ -235,7 +236,7 @@ func (c *chaos) holder(n int, stop <-chan struct{}) {
 	}
 }
 
-// claim claims, and looks whether somebody else got the same.
+// claim claims rows, and checks that no other claim has the same rows.
 func (c *chaos) claim(s *Store, w rouse.Window) []rouse.Row {
 	b, err := s.Claim(context.Background(), w)
 	if err != nil {
@@ -256,7 +257,8 @@ func (c *chaos) claim(s *Store, w rouse.Window) []rouse.Row {
 	return b.Rows
 }
 
-// reader reads a bucket as its owner does: page after page by position, and what was written since behind that.
+// reader reads a bucket as its owner does: page after page by position, and with a token what was written
+// before that position.
 func (c *chaos) reader(n int, done <-chan struct{}) {
 	s := c.nodes[n].store
 	const ahead = 300 * time.Millisecond
@@ -308,7 +310,7 @@ func (c *chaos) reader(n int, done <-chan struct{}) {
 	}
 }
 
-// judge waits until every row that is there, and visible, was seen by its owner as it is, or can be held.
+// judge waits until the current version of every visible row was returned to its owner or can be held.
 func (c *chaos) judge() {
 	end := rouse.At(time.Now().Add(time.Second))
 	for !reachedBy(end) {

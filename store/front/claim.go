@@ -10,11 +10,13 @@ import (
 	"github.com/rousehq/rouse/store/postgres"
 )
 
-// Claim returns the rows of the window. Which rows to look at the index says; the rows are PostgreSQL's, and it alone decides.
+// Claim returns the rows of the window. The index only suggests which rows to read; the rows come from
+// PostgreSQL, which alone decides.
 //
-// PostgreSQL answers by itself where a token asks for what was written, where somebody has written past the index, and, if all rows are
-// served, while the index is away or not complete. Where only rows of some criticality are, it says which these are; an index that is
-// being filled adds what it has.
+// PostgreSQL answers without the index if the window has a token, after a write that bypassed the index, and,
+// if rows of all criticalities are served, while the index is unavailable or incomplete. If only rows of some
+// criticality are served then, PostgreSQL finds these, and an index that is being filled adds the rows that
+// it has.
 func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err error) {
 	if err := s.begin(ctx); err != nil {
 		return b, err
@@ -29,7 +31,7 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 		}
 		v = s.state.view()
 	}
-	v.stand = stand{} // it comes and goes: without it
+	v.stand = stand{} // it is unreliable: continue without it
 	return s.claim(ctx, v, w)
 }
 
@@ -62,7 +64,7 @@ func (s *Store) claim(ctx context.Context, v view, w rouse.Window) (rouse.Batch,
 	return c.b, nil
 }
 
-// claimAll lets PostgreSQL answer.
+// claimAll answers from PostgreSQL alone.
 func (s *Store) claimAll(ctx context.Context, v view, w rouse.Window) (rouse.Batch, error) {
 	began := time.Now()
 	w.Since = s.tokens.since(v.period, w.Since)
@@ -77,14 +79,15 @@ func (s *Store) claimAll(ctx context.Context, v view, w rouse.Window) (rouse.Bat
 	return b, nil
 }
 
-// heard notes the clock and the token of an answer, and makes the token one to go by.
+// heard records the clock and the token of an answer, and replaces the token with one that is valid for this
+// store.
 func (s *Store) heard(v view, began time.Time, b *rouse.Batch) {
 	s.clock.note(b.Now, began)
 	s.tokens.note(v.period, b.Token, time.Now())
 	b.Token = s.tokens.issue(v.period, began)
 }
 
-// latest is the latest that PostgreSQL's clock may show.
+// latest returns an upper bound of PostgreSQL's clock.
 func (s *Store) latest(ctx context.Context) (rouse.Instant, error) {
 	if now, ok := s.clock.latest(); ok {
 		return now, nil
@@ -99,7 +102,7 @@ func (s *Store) latest(ctx context.Context) (rouse.Instant, error) {
 	return now, nil
 }
 
-// held is where the rows of a hold are.
+// held returns the positions of the rows of a hold.
 func held(b *rouse.Batch, w *rouse.Window) []postgres.Entry {
 	entries := make([]postgres.Entry, len(b.Rows))
 	for i := range b.Rows {
@@ -109,26 +112,26 @@ func held(b *rouse.Batch, w *rouse.Window) []postgres.Entry {
 	return entries
 }
 
-// claim is a claim at work that goes by entries.
+// claim is a running claim that uses entries.
 type claim struct {
 	s     *Store
 	v     view
 	w     rouse.Window
 	began time.Time
-	asked rouse.Instant // the index was asked for what is due by then, and Ahead
+	asked rouse.Instant // the index was asked for entries due until this time plus Ahead
 	from  *merged
 	b     rouse.Batch
-	size  int // of the bodies
+	size  int // bytes of the bodies so far
 
-	// Entries that are not as the index says, and what it says.
+	// Entries that differ from the index, with their values in the index.
 	wrong []postgres.Entry
 	seen  []string
 }
 
 // read fills the batch.
 //
-// The index may have a row at another position than it is at. What lies behind the last entry that was looked at is left out while
-// more follow: who goes on after the last row would pass others.
+// The index may have a row at a wrong position. While more entries follow, rows behind the last examined
+// entry are left out: the caller continues after the last row, and would skip the rows in between.
 func (c *claim) read(ctx context.Context) error {
 	var rows []rouse.Row
 	for first := true; ; first = false {
@@ -163,15 +166,15 @@ func (c *claim) read(ctx context.Context) error {
 		if !more || full && len(c.b.Rows) > 0 {
 			break
 		}
-		if full { // all of them lie behind what was looked at
+		if full { // all of them are behind the examined entries
 			rows, c.size = nil, 0
 		}
 	}
 	slices.SortFunc(c.b.Rows, func(x, y rouse.Row) int { return x.Position().Compare(y.Position()) })
-	return c.mend(ctx)
+	return c.repair(ctx)
 }
 
-// heard takes the clock and the token of the first answer.
+// heard records the clock and the token of the first answer.
 func (c *claim) heard(asked time.Time, b rouse.Batch) {
 	c.s.clock.note(b.Now, asked)
 	c.s.tokens.note(c.v.period, b.Token, time.Now())
@@ -181,7 +184,7 @@ func (c *claim) heard(asked time.Time, b rouse.Batch) {
 	}
 }
 
-// compare returns the rows of the window among those that entries led to, and notes which entries are wrong.
+// compare returns the rows of the window among the rows that entries led to, and records wrong entries.
 func (c *claim) compare(entries []entry, found []rouse.Row) (rows []rouse.Row) {
 	until := c.b.Now.Add(c.w.Ahead)
 	for i := range entries {
@@ -204,47 +207,48 @@ func (c *claim) compare(entries []entry, found []rouse.Row) (rows []rouse.Row) {
 	return rows
 }
 
-// note notes that an entry is wrong, and what is so.
+// note records that an entry is wrong, and the correct one.
 func (c *claim) note(e *entry, is postgres.Entry) {
 	if e.value != "" {
 		c.wrong, c.seen = append(c.wrong, is), append(c.seen, e.value)
 	}
 }
 
-// mend puts the entries right that were wrong.
-func (c *claim) mend(ctx context.Context) error {
+// repair corrects the wrong entries.
+func (c *claim) repair(ctx context.Context) error {
 	if len(c.wrong) == 0 {
 		return nil
 	}
-	c.s.counts.mended.Add(uint64(len(c.wrong)))
+	c.s.counts.repaired.Add(uint64(len(c.wrong)))
 	err := c.s.ask(ctx, c.v, func(ctx context.Context) error {
-		_, err := c.s.index.mend(ctx, c.v.id, c.wrong, c.seen)
+		_, err := c.s.index.repair(ctx, c.v.id, c.wrong, c.seen)
 		return err
 	})
 	if errors.Is(err, errIndex) {
-		return nil // they are met again
+		return nil // a later claim finds them again
 	}
 	return err
 }
 
-// The most rows that are held at a time, and how long their entries are put off while they are: who dies meanwhile delays them by that.
+// The limit of rows held at a time, and how long their entries are postponed during the hold: a node that
+// dies during it delays them by that time.
 const (
 	holdRows = 2000
 	holdTake = 5 * time.Second
 )
 
-// hold fills the batch with rows, and holds them.
+// hold fills the batch with rows and holds them.
 func (c *claim) hold(ctx context.Context) error {
 	for first := true; ; first = false {
 		entries, more, err := c.from.next(ctx, min(holdRows, c.w.Limit-len(c.b.Rows)))
 		if err != nil && first {
 			return err
 		}
-		if err != nil || !first && len(entries) == 0 { // what is held is held
+		if err != nil || !first && len(entries) == 0 { // rows that are held count, despite the error
 			c.b.More = more
 			break
 		}
-		if !first { // the clock has moved on, and the window has not
+		if !first { // the clock has advanced, but the window has not
 			until := c.b.Now.Add(c.w.Ahead)
 			entries = slices.DeleteFunc(entries, func(e entry) bool { return e.Visible > until })
 		}
@@ -265,7 +269,8 @@ func (c *claim) hold(ctx context.Context) error {
 	return nil
 }
 
-// take holds the rows of entries that nobody else is about to hold. done says that the bodies have reached what they may.
+// take holds the rows of entries that no other claim has reserved. done reports that the limit of bytes is
+// reached.
 func (c *claim) take(ctx context.Context, entries []entry, first bool) (done bool, err error) {
 	began := time.Now()
 	mine, err := c.reserve(ctx, entries)
@@ -281,7 +286,7 @@ func (c *claim) take(ctx context.Context, entries []entry, first bool) (done boo
 		plain[i] = mine[i].Entry
 	}
 	b, elsewhere, err := c.s.Store.HoldRows(ctx, plain, w)
-	if err != nil { // they may be held all the same
+	if err != nil { // they may be held nevertheless
 		for i := range mine {
 			c.s.pending.add(mine[i].Key)
 		}
@@ -309,19 +314,20 @@ func (c *claim) take(ctx context.Context, entries []entry, first bool) (done boo
 		c.note(values[is.Key], is)
 	}
 	for i := range mine {
-		if e := &mine[i]; !known[e.Key] && e.value != "" { // its time is not yet, or others have it locked: back to where it was
+		if e := &mine[i]; !known[e.Key] && e.value != "" { // not due yet, or locked by others: restore its entry
 			told = append(told, e.Entry)
 		}
 	}
 	c.s.tell(ctx, began, told)
-	if err := c.mend(ctx); err != nil {
+	if err := c.repair(ctx); err != nil {
 		return false, err
 	}
 	c.wrong, c.seen = nil, nil
 	return c.w.Bytes > 0 && c.size >= c.w.Bytes, nil
 }
 
-// reserve keeps other claims from the same entries, and returns those that none was faster with.
+// reserve keeps other claims from the same entries, and returns the entries that no other claim reserved
+// first.
 func (c *claim) reserve(ctx context.Context, entries []entry) (mine []entry, err error) {
 	var indexed []entry
 	for i := range entries {

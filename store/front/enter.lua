@@ -1,5 +1,6 @@
--- Enters the index, and begins it if there is none: KEYS[1] what all keys begin with, ARGV[1] the id of a new one (0: begin none). Where ARGV[2] is the id of
--- the one that is there, it is thrown away first: what it says is not to be trusted. The answer is the id, the level, and the beat.
+-- Enters the index, and creates it if there is none: KEYS[1] is the prefix of all keys, ARGV[1] the id for a
+-- new one (0: create none). If ARGV[2] is the id of the existing index, it cannot be trusted and is discarded
+-- first. The answer is the id, the level, and the beat.
 local base, call = KEYS[1], redis.call
 local id = call('GET', base .. 'sync-id')
 if id and id == ARGV[2] then

@@ -9,14 +9,15 @@ import (
 	"github.com/rousehq/rouse/store/postgres"
 )
 
-// entry is what the index has of a row.
+// entry is a row's entry in the index.
 type entry struct {
 	postgres.Entry
-	value string // revision and bucket as the index has them; empty: not from the index
+	value string // revision and bucket in the format of the index; empty: not from the index
 	score string
 }
 
-// memberOf returns a row's key as the index has it. It sorts bytewise as rouse.Key does, as no text has a zero byte.
+// memberOf returns a row's key in the format of the index. Its byte order is the order of rouse.Key, as texts
+// contain no zero byte.
 func memberOf(k *rouse.Key) string { return k.Namespace + "\x00" + k.Name + "\x00" + k.Fire }
 
 func keyOf(member string) (k rouse.Key, ok bool) {
@@ -30,7 +31,7 @@ func valueOf(revision uint64, bucket uint32) string {
 	return string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, revision), bucket))
 }
 
-// revisionOf returns the revision in a value; 0 of none.
+// revisionOf returns the revision in a value, 0 if it is empty.
 func revisionOf(value string) uint64 {
 	if len(value) < 8 {
 		return 0
@@ -38,11 +39,11 @@ func revisionOf(value string) uint64 {
 	return binary.BigEndian.Uint64([]byte(value))
 }
 
-// exact is the first number that a score no longer has exactly.
+// exact is the first integer that a score no longer represents exactly.
 const exact = 1 << 53
 
-// scoreOf returns a visible time as a score; empty if the row needs no attention. Times that a score cannot tell apart are years from what
-// a claim can reach.
+// scoreOf returns a visible time as a score, empty if the row needs no attention. Times that a score cannot
+// represent exactly are beyond the reach of any claim.
 func scoreOf(visible rouse.Instant) string {
 	if visible == rouse.Never {
 		return ""
@@ -55,7 +56,7 @@ func visibleOf(score string) (rouse.Instant, bool) {
 	return rouse.Instant(f), err == nil
 }
 
-// scoreAt returns the score of an entry: none if there is no row.
+// scoreAt returns the score of an entry, empty if there is no row.
 func scoreAt(e *postgres.Entry) string {
 	if e.Revision == 0 {
 		return ""

@@ -17,10 +17,10 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// volatile starts a Redis that is empty when it comes back.
+// volatile starts a Redis that is empty after a restart.
 func volatile(t *testing.T) *servers.Server { return servers.StartRedis(t, "appendonly=no") }
 
-// nodes opens stores on the same servers, which are closed when the test ends.
+// nodes opens stores on the same servers, and closes them when the test ends.
 func nodes(t *testing.T, n int, sql, index string, o Options, p pace) []*Store {
 	list := make([]*Store, n)
 	for i := range list {
@@ -35,7 +35,7 @@ func nodes(t *testing.T, n int, sql, index string, o Options, p pace) []*Store {
 	return list
 }
 
-// create makes n rows, due one after another from a time, whose criticality goes round from 0 to 9.
+// create creates n rows, due one after another from a time, with criticalities from 0 to 9 in turn.
 func create(t testing.TB, s rouse.Timers, prefix string, n int, from rouse.Instant) {
 	t.Helper()
 	changes := make([]rouse.Change, n)
@@ -75,7 +75,7 @@ func claimed(t testing.TB, s *Store, w rouse.Window) []rouse.Row {
 	return b.Rows
 }
 
-// query asks PostgreSQL for lines of text.
+// query returns the lines of a query's result in PostgreSQL.
 func query(t testing.TB, url, text string) (lines []string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -99,17 +99,17 @@ func mode(stores []*Store, want string) func() bool {
 	}
 }
 
-// TestIndexDiesAndComesBackEmpty: while it is away, critical timers run and the others wait. When it is back, all nodes fill it together, the
-// most critical rows first, and nothing is lost.
+// TestIndexDiesAndComesBackEmpty: while the index is unavailable, critical timers fire and the others wait.
+// When it is back, all nodes fill it together, the most critical rows first, and nothing is lost.
 func TestIndexDiesAndComesBackEmpty(t *testing.T) {
 	sql, redis := servers.Postgres(t), volatile(t)
 	o := fresh(unsafe)
 	o.Criticality, o.SQL.Schema = 6, "rouse"
 	p := quick
-	p.lag = time.Minute // no change is late, and marked for that
+	p.lag = time.Minute // no change is late, and so none is marked
 	var marking atomic.Int32
 	all := make(chan struct{})
-	p.marked = func() { // each node has rows of its own in hand before the first of them goes on
+	p.marked = func() { // each node marks rows before the first node continues
 		if marking.Add(1) == 3 {
 			close(all)
 		}
@@ -118,7 +118,7 @@ func TestIndexDiesAndComesBackEmpty(t *testing.T) {
 		case <-t.Context().Done():
 		}
 	}
-	p.call, p.given = time.Minute, time.Minute // however long the slowest of them needs
+	p.call, p.given = time.Minute, time.Minute // however slow the slowest node is
 	stores := nodes(t, 3, sql, redis.URL(), o, p)
 	const n = 30_000
 	create(t, stores[0], "t", n, past)
@@ -143,10 +143,10 @@ func TestIndexDiesAndComesBackEmpty(t *testing.T) {
 			t.Errorf("without the index: %+v, %s", st, s.Describe())
 		}
 	}
-	create(t, stores[1], "meanwhile", 100, past)
+	create(t, stores[1], "during", 100, past)
 
 	began := time.Now()
-	redis.Start() // what was held or created meanwhile, its writers tell it; the others are filled in
+	redis.Start() // writers add what was held or created in between; the sync adds the others
 	eventually(t, "all nodes have it back, and it is complete", mode(stores, WithIndex))
 	t.Logf("%d rows were back in the index %v after it was", n, time.Since(began))
 	order := query(t, sql, `SELECT string_agg(criticality || '', ' ' ORDER BY first) FROM
@@ -189,17 +189,18 @@ func TestIndexDiesAndComesBackEmpty(t *testing.T) {
 	}
 }
 
-// TestFiringGoesOnWhileItIsFilled: rows of enough criticality come at once, whatever the index has of them; the others when it has them.
+// TestFiringGoesOnWhileItIsFilled: rows of sufficient criticality are returned immediately, whatever the
+// index contains; the others when it has them.
 func TestFiringGoesOnWhileItIsFilled(t *testing.T) {
 	sql, redis := servers.Postgres(t), servers.StartRedis(t)
 	o := fresh(unsafe)
 	o.Criticality = 5
 	p := quick
-	p.net, p.lag = time.Hour, time.Minute // otherwise it would be told again of what it is to forget
+	p.net, p.lag = time.Hour, time.Minute // otherwise the entries that it is to lose would be added again
 	s := nodes(t, 1, sql, redis.URL(), o, p)[0]
 	create(t, s, "t", 100, past)
 	v := s.state.view()
-	v.level = 8 // as if only those of 8 and more were in it
+	v.level = 8 // as if it contained only rows of 8 and more
 	for _, c := range []struct {
 		level int
 		limit int
@@ -212,7 +213,7 @@ func TestFiringGoesOnWhileItIsFilled(t *testing.T) {
 		}
 	}
 	rows := make(map[rouse.Key]postgres.Entry)
-	for _, r := range claimed(t, s, rouse.Window{}) { // the index forgets those below 8
+	for _, r := range claimed(t, s, rouse.Window{}) { // the index loses those below 8
 		if r.Criticality < 8 {
 			rows[r.Key] = postgres.Entry{Key: r.Key, Bucket: r.Bucket, Visible: rouse.Never, Revision: r.Revision}
 		}
@@ -243,7 +244,8 @@ func TestFiringGoesOnWhileItIsFilled(t *testing.T) {
 	}
 }
 
-// TestIndexComesBackWhole: what was written while it could not be reached is told to it then; nothing else is done.
+// TestIndexComesBackWhole: writes during an outage of the index are added to it afterwards; nothing else
+// happens.
 func TestIndexComesBackWhole(t *testing.T) {
 	sql, redis := servers.Postgres(t), servers.StartRedis(t)
 	proxy := servers.NewProxy(t, redis.Addr())
@@ -254,8 +256,8 @@ func TestIndexComesBackWhole(t *testing.T) {
 	id := s.state.view().id
 	proxy.Refuse(true)
 	proxy.Reset()
-	for i := range 30 { // each within the timeout, at the most
-		create(t, s, fmt.Sprint("meanwhile", i), 10, past)
+	for i := range 30 { // each takes the timeout at most
+		create(t, s, fmt.Sprint("during", i), 10, past)
 	}
 	rows := claimed(t, s, rouse.Window{Limit: 50})
 	changes := make([]rouse.Change, len(rows))
@@ -271,7 +273,7 @@ func TestIndexComesBackWhole(t *testing.T) {
 	proxy.Refuse(false)
 	eventually(t, "it has heard of all", func() bool { return s.Stats().Mode == WithIndex && s.Stats().Pending == 0 })
 	if s.state.view().id != id {
-		t.Error("it was begun anew")
+		t.Error("it was created again")
 	}
 	if rows := claimed(t, s, rouse.Window{}); len(rows) != 300 {
 		t.Errorf("%d rows, want 300", len(rows))
@@ -291,7 +293,7 @@ func sweep(t testing.TB, s *Store, since uint64) (names []string, token uint64) 
 	return names, b.Token
 }
 
-// aToken waits until a store gives one out.
+// aToken waits until a store returns a token.
 func aToken(t testing.TB, s *Store) (token uint64) {
 	t.Helper()
 	eventually(t, "a token", func() bool {
@@ -301,8 +303,8 @@ func aToken(t testing.TB, s *Store) (token uint64) {
 	return token
 }
 
-// TestTokensOfBefore: while the index is away, a reader passes rows that are not critical. He finds them with the token that he
-// had before.
+// TestTokensOfBefore: while the index is unavailable, a reader skips rows that are not critical. It finds
+// them with its earlier token.
 func TestTokensOfBefore(t *testing.T) {
 	sql, redis := servers.Postgres(t), servers.StartRedis(t)
 	proxy := servers.NewProxy(t, redis.Addr())
@@ -333,7 +335,8 @@ func TestTokensOfBefore(t *testing.T) {
 	}
 }
 
-// TestTokensLieBack: who reads by the index passes a row whose writer has not told the index yet. The token of his claim tells of it.
+// TestTokensLieBack: a reader skips a row if its writer has not updated the index yet. The token of that
+// claim finds the row.
 func TestTokensLieBack(t *testing.T) {
 	p := quick
 	p.lag, p.net = time.Second, time.Hour
@@ -341,13 +344,13 @@ func TestTokensLieBack(t *testing.T) {
 	defer s.Close()
 	aToken(t, s)
 	for n := 0; ; n++ {
-		time.Sleep(2 * tokenSpace) // so that a token of the claim's own would be remembered
+		time.Sleep(2 * tokenSpace) // so that a token of the claim's own time would be remembered
 		name := fmt.Sprint("t", n)
 		began := time.Now()
-		create(t, s.Store, name, 1, past) // past the index
+		create(t, s.Store, name, 1, past) // without the index
 		names, token := sweep(t, s, 0)
 		if time.Since(began) > p.lag/2 && n < 10 {
-			continue // a moment in which the machine had other things to do
+			continue // the machine was busy for a moment
 		}
 		if slices.Contains(names, name+"000000") {
 			t.Error("the index knows of the row")
@@ -359,7 +362,7 @@ func TestTokensLieBack(t *testing.T) {
 	}
 }
 
-// TestTooMuchIsMissed: an index that has missed more than a node keeps in mind is thrown away and filled again.
+// TestTooMuchIsMissed: an index that missed more writes than a node remembers is discarded and filled again.
 func TestTooMuchIsMissed(t *testing.T) {
 	sql, redis := servers.Postgres(t), servers.StartRedis(t)
 	proxy := servers.NewProxy(t, redis.Addr())
@@ -374,7 +377,7 @@ func TestTooMuchIsMissed(t *testing.T) {
 	id := s.state.view().id
 	proxy.Refuse(true)
 	proxy.Reset()
-	create(t, s, "meanwhile", 50, past)
+	create(t, s, "during", 50, past)
 	proxy.Refuse(false)
 	eventually(t, "another one is complete", func() bool {
 		return mode([]*Store{s, other}, WithIndex)() && s.state.view().id != id && s.state.view().id == other.state.view().id
@@ -384,7 +387,7 @@ func TestTooMuchIsMissed(t *testing.T) {
 	for i := range keys {
 		keys[i].Name = fmt.Sprint(i)
 	}
-	s.pending.add(keys...) // while it can be reached
+	s.pending.add(keys...) // while it is available
 	eventually(t, "yet another one is complete", func() bool {
 		return mode([]*Store{s, other}, WithIndex)() && s.state.view().id != id && s.state.view().id == other.state.view().id
 	})
@@ -395,7 +398,8 @@ func TestTooMuchIsMissed(t *testing.T) {
 	}
 }
 
-// TestRestoredIndex: one that comes back as it was some time ago is thrown away, whether its connections broke or not.
+// TestRestoredIndex: an index that returns to an earlier state is discarded, whether connections broke or
+// not.
 func TestRestoredIndex(t *testing.T) {
 	for _, broken := range []bool{false, true} {
 		t.Run(fmt.Sprint("connections break: ", broken), func(t *testing.T) {
@@ -403,7 +407,7 @@ func TestRestoredIndex(t *testing.T) {
 			proxy := servers.NewProxy(t, redis.Addr())
 			o := fresh(unsafe)
 			p := quick
-			p.net = time.Hour // it would find them too
+			p.net = time.Hour // it would find them as well
 			s := ready(t, sql, proxy.URL(redis.URL()), o, p)
 			defer s.Close()
 			create(t, s, "before", 50, past)
@@ -453,7 +457,8 @@ func TestRestoredIndex(t *testing.T) {
 	}
 }
 
-// TestDeadNodesBatch: rows that a node has marked, and not put into the index before it died, are found by their owner.
+// TestDeadNodesBatch: if a node marks rows and dies before it adds them to the index, they are found by their
+// owner column.
 func TestDeadNodesBatch(t *testing.T) {
 	sql, redis := servers.Postgres(t), servers.StartRedis(t)
 	o := fresh(unsafe).withDefaults()
@@ -462,7 +467,7 @@ func TestDeadNodesBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer under.Close()
-	create(t, under, "t", 300, rouse.At(time.Now().Add(time.Hour))) // none is overdue: the net finds none
+	create(t, under, "t", 300, rouse.At(time.Now().Add(time.Hour))) // none is overdue, so the net finds none
 	ix, err := newIndex(redis.URL(), &o)
 	if err != nil {
 		t.Fatal(err)
@@ -489,14 +494,15 @@ func TestDeadNodesBatch(t *testing.T) {
 	s := ready(t, sql, redis.URL(), o, p)
 	defer s.Close()
 	if s.state.view().id != 4711 {
-		t.Error("the index was begun anew")
+		t.Error("the index was created again")
 	}
 	if rows := claimed(t, s, rouse.Window{Ahead: 2 * time.Hour}); len(rows) != 300 {
 		t.Errorf("%d rows, want 300", len(rows))
 	}
 }
 
-// TestStorePostgresDies: nothing that was acknowledged is lost when PostgreSQL is killed, and the index learns what became of the rest.
+// TestStorePostgresDies: no acknowledged write is lost when PostgreSQL is killed, and the index receives the
+// outcome of the others.
 func TestStorePostgresDies(t *testing.T) {
 	db, redis := servers.StartPostgres(t), servers.StartRedis(t)
 	o := fresh(unsafe)
@@ -517,7 +523,7 @@ func TestStorePostgresDies(t *testing.T) {
 	}
 }
 
-// TestPausedIndex: one that hangs delays the first calls by their timeout, and then nobody.
+// TestPausedIndex: an index that hangs delays the first calls by their timeout, and no later ones.
 func TestPausedIndex(t *testing.T) {
 	sql, redis := servers.Postgres(t), servers.StartRedis(t)
 	o := fresh(unsafe)
@@ -526,7 +532,7 @@ func TestPausedIndex(t *testing.T) {
 	create(t, s, "before", 10, past)
 	redis.Pause()
 	for i := range 20 {
-		create(t, s, fmt.Sprint("meanwhile", i), 10, past)
+		create(t, s, fmt.Sprint("during", i), 10, past)
 		if rows := claimed(t, s, rouse.Window{}); len(rows) != 10*(i+2) {
 			t.Errorf("%d rows, want %d", len(rows), 10*(i+2))
 		}
@@ -541,7 +547,8 @@ func TestPausedIndex(t *testing.T) {
 	}
 }
 
-// TestWritersPastTheIndex: what somebody writes without telling the index is found: at once where he gives a hint, else when it is overdue.
+// TestWritersPastTheIndex: writes that bypass the index are found: immediately after a hint, else when they
+// are overdue.
 func TestWritersPastTheIndex(t *testing.T) {
 	for _, hint := range []bool{true, false} {
 		t.Run(fmt.Sprint("with a hint: ", hint), func(t *testing.T) {
@@ -556,7 +563,7 @@ func TestWritersPastTheIndex(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			hints, watched := make(chan struct{}, 100), make(chan error)
 			go func() { watched <- s.Watch(ctx, func() { hints <- struct{}{} }) }()
-			<-hints // the first one is for what was before
+			<-hints // the first one is for earlier writes
 			claimed(t, s, rouse.Window{Hold: time.Hour})
 			create(t, s.Store, "past", 10, past)
 			if hint {
@@ -579,7 +586,7 @@ func TestWritersPastTheIndex(t *testing.T) {
 	}
 }
 
-// TestEvictingIndexIsRefused: one that throws entries away without a word is as one that is away.
+// TestEvictingIndexIsRefused: an index that evicts entries silently counts as unavailable.
 func TestEvictingIndexIsRefused(t *testing.T) {
 	o := fresh(unsafe)
 	s := openTest(t, servers.Postgres(t), servers.StartRedis(t, "maxmemory-policy=allkeys-lru").URL(), o, quick)

@@ -1,22 +1,24 @@
-// Package front is a store made of two: PostgreSQL has the truth, and a Redis in front of it has an index of when which row needs
-// attention, so that looking for what is due does not read the database.
+// Package front is a store of two servers: PostgreSQL contains the data, and a Redis in front of it an index
+// of due times, so that the search for due rows does not read the database.
 //
-// All rows, records, leases and revisions are in PostgreSQL, and every write goes there first. The index may be emptied, fall behind
-// or be away at any time: no timer is lost by it, and none fires for a row that has changed, because a claim takes of the index only
-// which rows to look at. What it costs is time:
+// All rows, records, leases and revisions are in PostgreSQL, and every write goes there first. The index may
+// be emptied, fall behind or be unavailable at any time: no timer is lost, and none fires for a row that has
+// changed, because a claim takes only suggestions from the index. Such an outage costs time:
 //
-//   - The index is away: claims read PostgreSQL for rows of at least Options.Criticality; the others wait until it is back.
-//   - It is back and empty: whoever sees that first gives it a new id. All nodes then put rows into it at the same time, those of higher
-//     criticality first (sync.go), and timers fire meanwhile: critical ones from PostgreSQL until they are all in the index, and each of the
-//     others as soon as it is there.
-//   - It lost some of what it knew, or a node died between its write and the index: such rows are found when they are some seconds
-//     overdue (net.go). Entries that say what is no longer so are put right by whoever meets them.
+//   - The index is unavailable: claims read rows of at least Options.Criticality from PostgreSQL; the others wait
+//     until it is back.
+//   - It is back and empty: the first node that notices creates an index with a new id. All nodes then add rows at
+//     the same time, those of higher criticality first (sync.go), and timers keep firing: critical ones from PostgreSQL
+//     until all of them are in the index, and each of the others as soon as it is there.
+//   - It lost some entries, or a node died between its write and the update of the index: such rows are found when
+//     they are some seconds overdue (net.go). A claim that finds a wrong entry corrects it.
 //
-// An index that comes back with less than it had, because it was restored or failed over, is known by its beat, which PostgreSQL has a copy
-// of: it is thrown away if it misses more than a few seconds.
+// An index that was restored or failed over may have lost entries. Its beat, of which PostgreSQL has a copy,
+// reveals this: an index that has lost more than a few seconds is discarded.
 //
-// All nodes of a store have the same index. What somebody writes past it, such as SQL in a transaction of his own, is seen at once where
-// Watch hears of it, else by the next claim with a token, or when it is overdue.
+// All nodes of a store share the index. A write that bypasses it, such as SQL in an application's own
+// transaction, is found immediately if Watch is notified, else by the next claim with a token, or when the
+// row is overdue.
 package front
 
 import (
@@ -32,20 +34,24 @@ import (
 	"github.com/rousehq/rouse/store/postgres"
 )
 
-// Options tune a store. Zero fields have the defaults that their comments name.
+// Options configure a store. Zero fields mean the defaults named in their comments.
 type Options struct {
 	SQL postgres.Options
 
-	// Prefix is what the index's keys begin with, before ":{index}:"; default rouse. Stores with different prefixes share a Redis.
+	// Prefix is the prefix of the index's keys, before ":{index}:"; default rouse. Stores with different
+	// prefixes can share a Redis.
 	Prefix string
 
-	// Criticality is the least that a row has which is served while the index is away. 0 serves all of them.
+	// Criticality is the minimal criticality of the rows that are served while the index is unavailable. 0
+	// serves all rows.
 	Criticality uint8
 
-	// Timeout bounds a call to the index that somebody waits for; default 250 ms. When one fails, the index counts as away.
+	// Timeout is the limit of a call to the index that a caller waits for; default 250 ms. After a call
+	// fails, the index counts as unavailable.
 	Timeout time.Duration
 
-	// Log is told when the index goes away and comes back, and what was found; default nobody.
+	// Log receives a message when the index becomes unavailable or available again, and when overdue rows
+	// were found; by default none.
 	Log *slog.Logger
 }
 
@@ -62,23 +68,23 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// pace is how often and how much is done beside calls.
+// pace contains the intervals and sizes of the background work.
 type pace struct {
-	// lag is how long a change may take to reach the index. One that takes longer counts as late, and the row as written again: so
-	// tokens that lie so far back tell of every row that a claim by the index missed.
+	// lag is how long a change may take to reach the index. A row whose change takes longer counts as written
+	// again. So tokens that are this old find every row that a claim through the index missed.
 	lag     time.Duration
-	beat    time.Duration // between two beats of the index
-	copy    time.Duration // between two copies of the beat in PostgreSQL
-	beats   time.Duration // how much less than its copy the beat may be
-	net     time.Duration // between two looks for overdue rows
-	overdue time.Duration // how late rows are that it looks for
-	again   time.Duration // between two tries to reach the index, at most
-	given   time.Duration // how old a batch is whose node counts as dead
-	call    time.Duration // bounds what is done beside calls
-	pending int           // keys whose entries are to be mended, at most; when there are more, the index is thrown away
-	scan    int           // rows that a step of a sync looks at, at most
-	batch   int           // and marks
-	marked  func()        // if not nil, is called when a step of a sync has marked rows, and before they are in the index
+	beat    time.Duration // interval of beats of the index
+	copy    time.Duration // interval of copies of the beat to PostgreSQL
+	beats   time.Duration // how far the beat may be behind its copy
+	net     time.Duration // interval of searches for overdue rows
+	overdue time.Duration // how late rows are that a search finds
+	again   time.Duration // longest interval of attempts to reach the index
+	given   time.Duration // age of a batch at which its node counts as dead
+	call    time.Duration // timeout of background calls
+	pending int           // limit of keys whose entries need repair; above it, the index is discarded
+	scan    int           // limit of rows that a step of a sync reads
+	batch   int           // limit of rows that it marks
+	marked  func()        // if not nil, called after a step of a sync has marked rows, before they are in the index
 }
 
 var usual = pace{
@@ -86,25 +92,26 @@ var usual = pace{
 	again: time.Second, given: 15 * time.Second, call: 10 * time.Second, pending: 100_000, scan: 20_000, batch: 2000,
 }
 
-// Store is a rouse.Shared, a rouse.Watcher and a rouse.Raiser: that of PostgreSQL, but for what the index has to do with.
+// Store is a rouse.Shared, a rouse.Watcher and a rouse.Raiser: PostgreSQL's store, except for the methods
+// that involve the index.
 type Store struct {
 	*postgres.Store
 	o     Options
 	pace  pace
 	index *index
-	owner string // of what this store marks
+	owner string // identifies the rows that this store marks
 
 	state   state
 	tokens  tokens
 	clock   clock
 	pending pending
 	counts  counts
-	sync    syncing // belongs to keep
-	net     net     // belongs to keep
+	sync    syncing // used only by keep
+	net     net     // used only by keep
 
-	life   sync.RWMutex // held for reading by every call that is not PostgreSQL's alone, for writing by Close
+	life   sync.RWMutex // calls that do more than call PostgreSQL hold it for reading, Close for writing
 	closed bool
-	stop   context.CancelFunc // ends keep
+	stop   context.CancelFunc // stops keep
 	kept   chan struct{}      // closed when keep has ended
 }
 
@@ -114,8 +121,8 @@ var (
 	_ rouse.Raiser  = (*Store)(nil)
 )
 
-// Open opens the store that a postgres:// URL leads to, with its index in the Redis that a redis:// URL leads to: one server, Sentinels
-// or a Cluster, as package redis has them. The index may be away.
+// Open opens the store at a postgres:// URL, with its index in the Redis at a redis:// URL: one server,
+// Sentinels or a Cluster, in the format of package redis. The index may be unavailable.
 func Open(ctx context.Context, sql, index string, o Options) (*Store, error) {
 	return open(ctx, sql, index, o, usual)
 }
@@ -126,7 +133,7 @@ func open(ctx context.Context, sql, at string, o Options, p pace) (*Store, error
 	if err != nil {
 		return nil, err
 	}
-	o.SQL.ShowOwn = true // who reads while the index is away passes rows of his own, too, and finds them by a token of before
+	o.SQL.ShowOwn = true // a reader skips its own rows, too, while the index is unavailable, and finds them with an earlier token
 	under, err := postgres.Open(ctx, sql, o.SQL)
 	if err != nil {
 		return nil, errors.Join(err, ix.close())
@@ -137,14 +144,14 @@ func open(ctx context.Context, sql, at string, o Options, p pace) (*Store, error
 	s.pending.wake = make(chan struct{}, 1)
 	s.state.was = errNotYet
 	s.net.next = time.Now().Add(p.net)
-	s.enter(ctx) // if it is there, the first claim finds it
+	s.enter(ctx) // so that the first claim uses the index if it is available
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	go s.keep(keeping)
 	return s, nil
 }
 
-// Describe says what the store is, for people.
+// Describe returns a readable description of the store.
 func (s *Store) Describe() string {
 	st := s.Stats()
 	text := fmt.Sprintf("PostgreSQL, indexed by Redis at %s (%s)", s.index.name, st.Mode)
@@ -154,7 +161,7 @@ func (s *Store) Describe() string {
 	return text
 }
 
-// Close waits for the calls that run, and closes the store.
+// Close waits for running calls and closes the store.
 func (s *Store) Close() error {
 	s.stop()
 	<-s.kept
@@ -167,7 +174,7 @@ func (s *Store) Close() error {
 	return errors.Join(s.Store.Close(), s.index.close())
 }
 
-// begin starts a call; each one that succeeds is ended with s.life.RUnlock.
+// begin starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
 func (s *Store) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -180,7 +187,7 @@ func (s *Store) begin(ctx context.Context) error {
 	return nil
 }
 
-// Watch is that of PostgreSQL. What somebody has written past the index is found before f is called.
+// Watch is PostgreSQL's Watch, but makes writes that bypassed the index visible to claims before it calls f.
 func (s *Store) Watch(ctx context.Context, f func()) error {
 	return s.Store.Watch(ctx, func() {
 		s.state.hint()

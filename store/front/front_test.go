@@ -15,13 +15,14 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestMain keeps go-redis from telling of every connection that a test breaks.
+// TestMain keeps go-redis from logging every connection that a test breaks.
 func TestMain(m *testing.M) {
 	logging.Disable()
 	os.Exit(m.Run())
 }
 
-// unsafe are the options for the tests' shared server, which does not sync. The timeout is that of a machine that has much to do.
+// unsafe are the options for the tests' shared server, which does not sync. The timeout allows for a busy
+// machine.
 var unsafe = Options{SQL: postgres.Options{AllowUnsafe: true, MaxConns: 4}, Timeout: 5 * time.Second}
 
 // quick is a pace for tests.
@@ -41,7 +42,7 @@ func openTest(t testing.TB, sql, index string, o Options, p pace) *Store {
 	return s
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition holds.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(60 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
@@ -51,7 +52,7 @@ func eventually(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// ready opens a store that has its index.
+// ready opens a store and waits until it has its index.
 func ready(t testing.TB, sql, index string, o Options, p pace) *Store {
 	t.Helper()
 	s := openTest(t, sql, index, o, p)
@@ -59,7 +60,7 @@ func ready(t testing.TB, sql, index string, o Options, p pace) *Store {
 	return s
 }
 
-// fresh returns options for a store of its own in a database that several share.
+// fresh returns options for a separate store in a shared database.
 func fresh(o Options) Options {
 	name := fmt.Sprint("s", schemas.Add(1))
 	o.Prefix, o.SQL.Schema = "rouse:"+name, name
@@ -77,7 +78,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// nowhere is an address where no Redis is.
+// nowhere is an address without a Redis.
 const nowhere = "redis://127.0.0.1:1/0"
 
 func TestContractWithoutIndex(t *testing.T) {

@@ -1,12 +1,12 @@
--- What all scripts but enter.lua begin with. KEYS[1] is what all keys begin with, ARGV[1] the id of the index that the caller knows: one that
--- was emptied since has another id, or none.
+-- Prefix of all scripts except enter.lua. KEYS[1] is the prefix of all keys, ARGV[1] the id of the index that
+-- the caller knows: an index that was emptied since then has another id, or none.
 --
--- sync-id        the id
--- state          hash: level, the criticality from which on all rows are in the index; beat, when it was last known to be alive
--- buckets        set of the buckets that there are, or were
--- due:BUCKET     sorted set: row's key by its visible time
--- rows           hash: row's key → revision (8 bytes), bucket (4 bytes)
--- batches        hash: owner of a batch of rows that are on their way into the index → their criticality, and since when
+--   sync-id        the id
+--   state          hash: level, the lowest criticality of which all rows are in the index; beat, its last sign of life
+--   buckets        set of the existing buckets, including former ones
+--   due:BUCKET     sorted set: row's key by its visible time
+--   rows           hash: row's key → revision (8 bytes), bucket (4 bytes)
+--   batches        hash: owner of a batch of rows that are being added → their criticality, and since when
 local base, call = KEYS[1], redis.call
 if call('GET', base .. 'sync-id') ~= ARGV[1] then
   return redis.error_reply('GONE the index is another one, or none')
@@ -15,7 +15,7 @@ local rows, state, batches = base .. 'rows', base .. 'state', base .. 'batches'
 
 local function due(value) return base .. 'due:' .. struct.unpack('>I4', value, 9) end
 
--- older compares the revisions of two values, which numbers of Lua cannot hold.
+-- older compares the revisions of two values, which Lua's numbers cannot represent.
 local function older(a, b)
   local ah, al = struct.unpack('>I4I4', a)
   local bh, bl = struct.unpack('>I4I4', b)
@@ -27,7 +27,8 @@ local function clock()
   return t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
--- put makes an entry what is said of it, unless it is newer; without a score, there is to be none. was is what there is, or false.
+-- put sets an entry, unless the existing one is newer; without a score, it deletes the entry. was is the
+-- existing value, or false.
 local fresh = {}
 local function put(member, score, value, was)
   if was and older(value, was) then return false end
@@ -42,7 +43,7 @@ local function put(member, score, value, was)
   return true
 end
 
--- settle notes the buckets that put has met.
+-- settle adds the buckets that put has used.
 local function settle()
   for _, value in pairs(fresh) do call('SADD', base .. 'buckets', (struct.unpack('>I4', value, 9))) end
 end

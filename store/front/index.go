@@ -25,8 +25,8 @@ var enterText string
 //go:embed put.lua
 var putText string
 
-//go:embed mend.lua
-var mendText string
+//go:embed repair.lua
+var repairText string
 
 //go:embed range.lua
 var rangeText string
@@ -44,27 +44,27 @@ var beatText string
 var endText string
 
 var (
-	enterScript = goredis.NewScript(enterText)
-	putScript   = goredis.NewScript(headText + putText)
-	mendScript  = goredis.NewScript(headText + mendText)
-	rangeScript = goredis.NewScript(headText + rangeText)
-	takeScript  = goredis.NewScript(headText + takeText)
-	lookScript  = goredis.NewScript(headText + lookText)
-	beatScript  = goredis.NewScript(headText + beatText)
-	endScript   = goredis.NewScript(headText + endText)
+	enterScript  = goredis.NewScript(enterText)
+	putScript    = goredis.NewScript(headText + putText)
+	repairScript = goredis.NewScript(headText + repairText)
+	rangeScript  = goredis.NewScript(headText + rangeText)
+	takeScript   = goredis.NewScript(headText + takeText)
+	lookScript   = goredis.NewScript(headText + lookText)
+	beatScript   = goredis.NewScript(headText + beatText)
+	endScript    = goredis.NewScript(headText + endText)
 )
 
-// chunk is how many entries one script sees, so that it is short.
+// chunk limits the entries in one script call, so that it is short.
 const chunk = 500
 
-var errAnswer = errors.New("the answer of the index is not what its script gives")
+var errAnswer = errors.New("unexpected answer of a script")
 
-// index is the client of the index: head.lua says what is in it. Every call but enter names the id that the caller knows, and fails if the
-// index is another one by now.
+// index is the client of the index, whose content head.lua describes. Every call except enter contains the id
+// that the caller knows, and fails if the index has another id by then.
 type index struct {
 	client goredis.UniversalClient
 	name   string   // of the server, without passwords
-	base   []string // what all keys begin with
+	base   []string // prefix of all keys
 }
 
 func newIndex(url string, o *Options) (*index, error) {
@@ -100,7 +100,7 @@ func (ix *index) list(ctx context.Context, s *goredis.Script, args []any) ([]any
 	return l, nil
 }
 
-// fit refuses a server that throws entries away when it is short of memory: nobody would know.
+// fit refuses a server that evicts entries when memory is short: the loss would be silent.
 func (ix *index) fit(ctx context.Context) error {
 	info, err := ix.client.Info(ctx, "memory").Result()
 	if err != nil {
@@ -108,20 +108,20 @@ func (ix *index) fit(ctx context.Context) error {
 	}
 	if _, policy, ok := strings.Cut(info, "maxmemory_policy:"); ok && strings.HasPrefix(policy, "allkeys-") {
 		policy, _, _ = strings.Cut(policy, "\r")
-		return fmt.Errorf("index %s has maxmemory-policy %s, and would throw entries away and tell nobody; set it to noeviction", ix.name, policy)
+		return fmt.Errorf("index %s has maxmemory-policy %s: Redis would silently delete entries when memory is short; set it to noeviction", ix.name, policy)
 	}
 	return nil
 }
 
-// stand is how an index is.
+// stand is the state of the index.
 type stand struct {
 	id    int64 // 0: there is none
 	level int   // all rows of at least this criticality are in it; 10: of none
 	beat  int64
 }
 
-// enter returns the index that there is. If there is none it begins one of a new id, unless that is 0; old is the id of one that is to be
-// thrown away before.
+// enter returns the state of the index. If there is none, it creates one with the given id, unless that is 0;
+// old is the id of an index to discard first.
 func (ix *index) enter(ctx context.Context, id, old int64) (s stand, err error) {
 	v, err := ix.list(ctx, enterScript, []any{id, old})
 	if err != nil {
@@ -132,7 +132,7 @@ func (ix *index) enter(ctx context.Context, id, old int64) (s stand, err error) 
 	}
 	if text, ok := v[0].(string); ok {
 		if s.id, err = strconv.ParseInt(text, 10, 64); err != nil || s.id <= 0 {
-			return s, fmt.Errorf("index %s has the id %q, which is none", ix.name, text)
+			return s, fmt.Errorf("index %s has an invalid id: %q", ix.name, text)
 		}
 	}
 	level, ok1 := v[1].(string)
@@ -146,14 +146,15 @@ func (ix *index) enter(ctx context.Context, id, old int64) (s stand, err error) 
 	return s, nil
 }
 
-// batch is one that is on its way into the index.
+// batch is a batch of rows that are being added to the index.
 type batch struct {
 	owner string
-	level int // its criticality
+	level int // their criticality
 }
 
-// beat says that the index is alive, which it is not if its beat is below least, and from which criticality on the caller found no row that
-// is not marked. It begins a batch if there is one. It returns how the index is, and the owners of batches that are older than given.
+// beat renews the beat of the index, and fails if the beat is below least. clean is the lowest criticality at
+// which the caller found no unmarked row. beat begins the batch if it is not nil. It returns the state of the
+// index and the owners of batches older than given.
 func (ix *index) beat(ctx context.Context, id, least int64, clean int, given time.Duration, b *batch) (s stand, dead []string, err error) {
 	args := []any{id, least, clean, given.Milliseconds()}
 	if b != nil {
@@ -189,7 +190,8 @@ func (ix *index) end(ctx context.Context, id int64, owners []string) error {
 	return err
 }
 
-// put says where rows are. An entry that is newer stays. With an owner, the rows are that batch, which ends with it.
+// put sets the positions of rows. Newer entries stay. With an owner, the rows are its batch, which ends with
+// this call.
 func (ix *index) put(ctx context.Context, id int64, entries []postgres.Entry, owner string) error {
 	for {
 		part := entries[:min(chunk, len(entries))]
@@ -214,9 +216,9 @@ func (ix *index) put(ctx context.Context, id int64, entries []postgres.Entry, ow
 	}
 }
 
-// mend says where rows are as somebody has looked at them, after he had seen the values in the index (empty: none). It returns how many
-// entries were added or moved.
-func (ix *index) mend(ctx context.Context, id int64, entries []postgres.Entry, seen []string) (mended int, err error) {
+// repair sets the positions of rows as the caller has read them, after it had read the values in the index
+// (empty: none). It returns the number of entries that were added or moved.
+func (ix *index) repair(ctx context.Context, id int64, entries []postgres.Entry, seen []string) (repaired int, err error) {
 	for len(entries) > 0 {
 		part := entries[:min(chunk, len(entries))]
 		args := append(make([]any, 0, 1+4*len(part)), id)
@@ -224,21 +226,21 @@ func (ix *index) mend(ctx context.Context, id int64, entries []postgres.Entry, s
 			e := &part[i]
 			args = append(args, memberOf(&e.Key), scoreAt(e), valueOf(e.Revision, e.Bucket), seen[i])
 		}
-		v, err := ix.run(ctx, mendScript, args)
+		v, err := ix.run(ctx, repairScript, args)
 		if err != nil {
-			return mended, err
+			return repaired, err
 		}
 		n, ok := v.(int64)
 		if !ok {
-			return mended, errAnswer
+			return repaired, errAnswer
 		}
-		mended += int(n)
+		repaired += int(n)
 		entries, seen = entries[len(part):], seen[len(part):]
 	}
-	return mended, nil
+	return repaired, nil
 }
 
-// look returns what the index has of keys.
+// look returns the entries of keys.
 func (ix *index) look(ctx context.Context, id int64, keys []rouse.Key) (out []entry, err error) {
 	for len(keys) > 0 {
 		part := keys[:min(chunk, len(keys))]
@@ -266,7 +268,7 @@ func (ix *index) look(ctx context.Context, id int64, keys []rouse.Key) (out []en
 	return out, nil
 }
 
-// take moves entries that are as they were read to a later time, and returns which were.
+// take moves unchanged entries to a later time, and reports which ones it moved.
 func (ix *index) take(ctx context.Context, id int64, to rouse.Instant, entries []entry) (mine []bool, err error) {
 	for len(entries) > 0 {
 		part := entries[:min(chunk, len(entries))]
@@ -295,14 +297,14 @@ type page struct {
 	more    bool
 }
 
-// spot is where to go on in a bucket.
+// spot is the position in a bucket from which to continue.
 type spot struct {
 	bucket uint32
 	score  string // empty: from the start
 	member string
 }
 
-// read returns the next entries of buckets that are due by a time, up to count of each, and the level.
+// read returns the level and the next entries of buckets that are due by a time, up to count of each.
 func (ix *index) read(ctx context.Context, id int64, until rouse.Instant, count int, spots []spot) (level int, pages []page, err error) {
 	args := append(make([]any, 0, 3+3*len(spots)), id, scoreOf(min(until, rouse.Never-1)), count)
 	for i := range spots {

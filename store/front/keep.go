@@ -12,15 +12,15 @@ import (
 	"github.com/rousehq/rouse/store/postgres"
 )
 
-// keep does what no call waits for, one after another: reach the index, keep its beat, mend entries, fill it, look for overdue rows. It
-// alone enters the index.
+// keep does the background work, one task after another: reach the index, renew its beat, repair entries,
+// fill it, look for overdue rows. Only keep enters the index.
 func (s *Store) keep(ctx context.Context) {
 	defer close(s.kept)
 	b := backoff.New(s.pace.again/16, s.pace.again)
 	for ctx.Err() == nil {
 		wait, err := s.tend(ctx)
 		if err != nil && ctx.Err() == nil {
-			s.o.Log.Warn("keeping the index of due times failed, will try again", "error", err)
+			s.o.Log.Warn("maintaining the index of due times failed; will retry", "error", err)
 		}
 		if err == nil && !s.state.view().away() {
 			b.Reset()
@@ -31,7 +31,7 @@ func (s *Store) keep(ctx context.Context) {
 	}
 }
 
-// tend does what is due, and says how long there is nothing to do.
+// tend does the work that is due, and returns the time until more is due.
 func (s *Store) tend(ctx context.Context) (wait time.Duration, err error) {
 	v := s.state.view()
 	if v.away() {
@@ -46,7 +46,7 @@ func (s *Store) tend(ctx context.Context) (wait time.Duration, err error) {
 		return 0, err
 	}
 	if keys := s.pending.some(chunk); len(keys) > 0 {
-		wait = 0 // there may be more, and these are to be seen off
+		wait = 0 // there may be more keys, and these must be marked as repaired
 		if _, err := s.heal(ctx, v, keys); err != nil {
 			s.pending.add(keys...)
 			return 0, ignoreIndex(err)
@@ -60,9 +60,10 @@ func (s *Store) tend(ctx context.Context) (wait time.Duration, err error) {
 	return min(wait, pause), err
 }
 
-// heal puts the entries of keys right, and returns how many it added or moved. Their rows count as written by it, so that who has passed
-// them finds them by a token. An entry goes only if it was there before its row was looked for, and found missing.
-func (s *Store) heal(ctx context.Context, v view, keys []rouse.Key) (mended int, err error) {
+// heal corrects the entries of keys, and returns how many it added or moved. It marks their rows as written,
+// so that a reader that has skipped them finds them with its token. It deletes an entry only if the entry
+// existed before its row was looked up and found missing.
+func (s *Store) heal(ctx context.Context, v view, keys []rouse.Key) (repaired int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.pace.call)
 	defer cancel()
 	var before []entry
@@ -82,13 +83,14 @@ func (s *Store) heal(ctx context.Context, v view, keys []rouse.Key) (mended int,
 		seen[i] = before[i].value
 	}
 	err = s.askFor(ctx, v, s.pace.call/2, func(ctx context.Context) (err error) {
-		mended, err = s.index.mend(ctx, v.id, rows, seen)
+		repaired, err = s.index.repair(ctx, v.id, rows, seen)
 		return err
 	})
-	return mended, err
+	return repaired, err
 }
 
-// enter finds out how the index is. One that is not there is begun; one that cannot be trusted is thrown away, and another begun.
+// enter determines the state of the index. It creates a missing index, and replaces one that cannot be
+// trusted.
 func (s *Store) enter(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.pace.call)
 	defer cancel()
@@ -101,7 +103,7 @@ func (s *Store) enter(ctx context.Context) {
 	}
 	period := s.state.back(now)
 	s.tokens.begin(period)
-	s.o.Log.Info("the index of due times is there", "level", now.level, "id", now.id)
+	s.o.Log.Info("the index of due times is available", "level", now.level, "id", now.id)
 }
 
 func (s *Store) entered(ctx context.Context) (now stand, err error) {
@@ -122,7 +124,7 @@ func (s *Store) entered(ctx context.Context) (now stand, err error) {
 		switch {
 		case now.id != 0 && now.id == kept.ID && now.beat >= kept.Beat-s.pace.beats.Milliseconds() && !overflow:
 			return now, nil
-		case now.id != 0 && now.id != kept.ID && !overflow && try < 3: // who has begun it is about to say so
+		case now.id != 0 && now.id != kept.ID && !overflow && try < 3: // the node that created it has not recorded that yet
 			backoff.Sleep(short, s.o.Timeout/4)
 			continue
 		}
@@ -131,7 +133,7 @@ func (s *Store) entered(ctx context.Context) (now stand, err error) {
 			return now, err
 		}
 		if now.id != id {
-			continue // another one was faster
+			continue // another node was faster
 		}
 		s.pending.clear()
 		for {
@@ -146,7 +148,7 @@ func (s *Store) entered(ctx context.Context) (now stand, err error) {
 	}
 }
 
-// beating keeps the beat, and says how long until the next.
+// beating renews the beat when it is due, and returns the time until the next one.
 func (s *Store) beating(ctx context.Context, v view) (time.Duration, error) {
 	y := &s.sync
 	if left := time.Until(y.beat.Add(s.pace.beat)); left > 0 {
@@ -164,7 +166,7 @@ func (s *Store) beating(ctx context.Context, v view) (time.Duration, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case old.ID != now.id: // somebody has begun another one
+	case old.ID != now.id: // another node created a new index
 		s.lose(v, errReplaced)
 		return 0, nil
 	case now.beat-old.Beat >= s.pace.copy.Milliseconds()/2:
@@ -176,7 +178,7 @@ func (s *Store) beating(ctx context.Context, v view) (time.Duration, error) {
 	return s.pace.beat, nil
 }
 
-// ignoreIndex forgets that the index is away: lose has said it.
+// ignoreIndex drops the error that the index is unavailable: lose has logged it.
 func ignoreIndex(err error) error {
 	if errors.Is(err, errIndex) {
 		return nil
@@ -184,7 +186,7 @@ func ignoreIndex(err error) error {
 	return err
 }
 
-// report is a beat: it says which rows this store found to be marked, and may begin a batch.
+// report sends a beat with the criticalities of which this store found all rows marked. It may begin a batch.
 func (s *Store) report(ctx context.Context, v view, b *batch) (now stand, dead []string, err error) {
 	y := &s.sync
 	clean, least := rouse.MaxCriticality+1, int64(0)
@@ -202,7 +204,7 @@ func (s *Store) report(ctx context.Context, v view, b *batch) (now stand, dead [
 		y.period, y.last = v.period, now.beat
 	}
 	if err == nil && s.state.reached(v.id, now.level) {
-		s.o.Log.Info("the index of due times is complete", "rows put in here", s.counts.synced.Load())
+		s.o.Log.Info("the index of due times is complete", "rows added by this node", s.counts.synced.Load())
 	}
 	return now, dead, err
 }

@@ -1,4 +1,4 @@
--- Returns score and value of keys; empty where there is no entry.
+-- Returns score and value of keys; empty if there is no entry.
 local out = {}
 for at = 2, #ARGV do
   local value = call('HGET', rows, ARGV[at])

@@ -8,19 +8,21 @@ import (
 	"github.com/rousehq/rouse/store/postgres"
 )
 
-// net is the look for rows that the index does not know of: their writer died, or was cut off, between PostgreSQL and the index, or the
-// index lost its last moments. Such a row is overdue, and its entry is missing, older, or says that it is due later. It is looked at
-// again before anything is done: its writer may be about to tell the index.
+// net is the search for rows that are missing from the index: their writer died or was disconnected between
+// the writes to PostgreSQL and to the index, or the index lost its last writes. Such a row is overdue, and
+// its entry is missing, older, or later. The row is checked a second time before it is added, because its
+// writer may be about to update the index.
 type net struct {
 	next     time.Time
-	after    rouse.Position // where the look goes on; the zero Position is the start
+	after    rouse.Position // where the search continues; the zero Position is the start
 	suspects []postgres.Entry
 }
 
-// A look is so many pages of so many rows at most. Rows that are overdue and wait for their turn are in it, too.
+// The limits of one search: pages, and rows of a page. Overdue rows that only wait for their turn count, too.
 const netPages, netRows = 10, 1000
 
-// netStep looks for such rows, if it is time, and puts those into the index that it has found before. It says how long until the next look.
+// netStep searches for such rows when a search is due, and adds those to the index that the previous one
+// found. It returns the time until the next search.
 func (s *Store) netStep(ctx context.Context, v view) (time.Duration, error) {
 	n := &s.net
 	if left := time.Until(n.next); left > 0 {
@@ -54,7 +56,7 @@ func (s *Store) netStep(ctx context.Context, v view) (time.Duration, error) {
 	return time.Until(n.next), nil
 }
 
-// catch puts those rows into the index that it still does not know of.
+// catch adds those rows to the index that are still missing.
 func (s *Store) catch(ctx context.Context, v view) error {
 	rows, err := s.unknown(ctx, v, s.net.suspects)
 	s.net.suspects = nil
@@ -65,15 +67,15 @@ func (s *Store) catch(ctx context.Context, v view) error {
 	for i := range rows {
 		keys[i] = rows[i].Key
 	}
-	mended, err := s.heal(ctx, v, keys)
-	if mended > 0 {
-		s.counts.found.Add(uint64(mended))
-		s.o.Log.Warn("timers were overdue that the index of due times did not know of; it does now", "timers", mended)
+	repaired, err := s.heal(ctx, v, keys)
+	if repaired > 0 {
+		s.counts.found.Add(uint64(repaired))
+		s.o.Log.Warn("overdue timers were missing from the index of due times and have been added", "timers", repaired)
 	}
 	return err
 }
 
-// unknown returns those rows that the index does not have, or not as what they are.
+// unknown returns the rows whose entries are missing or wrong.
 func (s *Store) unknown(ctx context.Context, v view, rows []postgres.Entry) (out []postgres.Entry, err error) {
 	if len(rows) == 0 {
 		return nil, nil

@@ -1,9 +1,10 @@
--- Reads the first entries of buckets: ARGV: the score that they end with, how many of each, and of each its number, and the score and the key
--- that its entries come after (empty score: from the start). The answer is the level, and for each bucket a list: whether more follow,
--- and key, score and value of each entry.
+-- Reads the first entries of buckets. ARGV: the score at which to end, the limit for each bucket, and of each
+-- bucket its number, and the score and the key that its entries come after (empty score: from the start). The
+-- answer is the level, and for each bucket a list: whether more follow, and key, score and value of each
+-- entry.
 local till, count = ARGV[2], tonumber(ARGV[3])
 
--- before compares as bytes: Lua's own < goes by the server's locale.
+-- before compares bytes: Lua's own < uses the server's locale.
 local function before(a, b)
   for i = 1, math.min(#a, #b) do
     local x, y = string.byte(a, i), string.byte(b, i)
@@ -12,7 +13,7 @@ local function before(a, b)
   return #a < #b
 end
 
--- rank returns where the entries after a position begin.
+-- rank returns the index of the first entry after a position.
 local function rank(key, score, member)
   local lo, hi = call('ZCOUNT', key, '-inf', '(' .. score), call('ZCOUNT', key, '-inf', score)
   while lo < hi do
@@ -45,7 +46,7 @@ for at = 4, #ARGV, 3 do
         part[#part + 1] = page[2 * (first + i - 1)]
         part[#part + 1] = values[i]
       else
-        call('ZREM', key, members[i]) -- a part of the index was lost: nobody would find this entry again
+        call('ZREM', key, members[i]) -- a part of the index was lost: nothing else would delete this entry
       end
     end
   end

@@ -21,7 +21,7 @@ func TestSameAsTheModel(t *testing.T) {
 		func() rouse.Store { return mem.New() })
 }
 
-// TestSameAsPostgres: a claim by the index returns what PostgreSQL would, in whatever window.
+// TestSameAsPostgres: a claim through the index returns the same as PostgreSQL, for every window.
 func TestSameAsPostgres(t *testing.T) {
 	s := ready(t, servers.Postgres(t), servers.Redis(t), fresh(unsafe), usual)
 	defer s.Close()
@@ -29,10 +29,10 @@ func TestSameAsPostgres(t *testing.T) {
 	changes := make([]rouse.Change, n)
 	var after []rouse.Position
 	for i := range changes {
-		at := past + rouse.Instant(i*i%37) // many at a time
+		at := past + rouse.Instant(i*i%37) // many at the same time
 		k := rouse.Key{Namespace: []string{"a", "b", "c\x01"}[i%3], Name: fmt.Sprint(i * 7919 % n), Fire: []string{"", "f"}[i%2]}
 		bucket := uint32(i % 8)
-		if i%3 > 0 { // two are full, one sooner than the other
+		if i%3 > 0 { // two are full, one of them earlier
 			bucket = 1
 			if at > past+12 || i%7 == 0 {
 				bucket = 6
@@ -60,7 +60,7 @@ func TestSameAsPostgres(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.Ahead = (past + 20).Sub(now) - time.Hour // before all of them
+			w.Ahead = (past + 20).Sub(now) - time.Hour // earlier than all rows
 		}
 		got, err := s.Claim(t.Context(), w)
 		if err != nil {
@@ -84,7 +84,8 @@ func TestSameAsPostgres(t *testing.T) {
 	})
 }
 
-// TestLateUpdates: the index takes nothing that is older than what it has, and nothing for another index.
+// TestLateUpdates: the index accepts nothing older than its entries, and nothing for an index with another
+// id.
 func TestLateUpdates(t *testing.T) {
 	ctx := t.Context()
 	o := fresh(unsafe).withDefaults()
@@ -116,7 +117,7 @@ func TestLateUpdates(t *testing.T) {
 			}
 		}
 	}
-	const large = 1<<62 + 1 // Lua's numbers do not tell it from its neighbours
+	const large = 1<<62 + 1 // Lua's numbers cannot distinguish it from adjacent ones
 	for _, c := range []struct {
 		what     string
 		say      []postgres.Entry
@@ -128,7 +129,7 @@ func TestLateUpdates(t *testing.T) {
 		{"older", at(large-1, 0, 50), large, 1, 100},
 		{"the same, elsewhere", at(large, 1, 110), large, 1, 110},
 		{"newer, in another bucket", at(large+1, 1<<31, 200), large + 1, 1 << 31, 200},
-		{"removed by who saw an older one", at(large, 0, rouse.Never), large + 1, 1 << 31, 200},
+		{"removed by a caller that saw an older one", at(large, 0, rouse.Never), large + 1, 1 << 31, 200},
 		{"removed", at(large+1, 0, rouse.Never), 0, 0, 0},
 		{"again", at(large+2, 0, 300), large + 2, 0, 300},
 	} {
@@ -137,30 +138,30 @@ func TestLateUpdates(t *testing.T) {
 		}
 		have(c.what, c.revision, c.bucket, c.visible)
 	}
-	mend := func(what string, seen string, say []postgres.Entry, want int) {
+	repair := func(what string, seen string, say []postgres.Entry, want int) {
 		t.Helper()
-		if n, err := ix.mend(ctx, 1, say, []string{seen}); err != nil || n != want {
-			t.Errorf("%s: mended %d, %v", what, n, err)
+		if n, err := ix.repair(ctx, 1, say, []string{seen}); err != nil || n != want {
+			t.Errorf("%s: repaired %d, %v", what, n, err)
 		}
 	}
-	mend("gone, as who saw nothing says", "", at(0, 0, 0), 0)
+	repair("gone, from a caller that saw no entry", "", at(0, 0, 0), 0)
 	have("it stays", large+2, 0, 300)
-	mend("gone, as who saw an older one says", valueOf(large, 0), at(0, 0, 0), 0)
+	repair("gone, from a caller that saw an older entry", valueOf(large, 0), at(0, 0, 0), 0)
 	have("it stays", large+2, 0, 300)
-	mend("its revision went back", valueOf(large+2, 0), at(7, 1, 30), 1)
+	repair("its revision went back", valueOf(large+2, 0), at(7, 1, 30), 1)
 	have("the store was restored", 7, 1, 30)
-	mend("newer than what was seen", valueOf(5, 0), at(8, 1, 31), 1)
+	repair("newer than what was seen", valueOf(5, 0), at(8, 1, 31), 1)
 	have("newer", 8, 1, 31)
-	mend("gone", valueOf(8, 1), at(0, 0, 0), 0)
+	repair("gone", valueOf(8, 1), at(0, 0, 0), 0)
 	have("gone", 0, 0, 0)
 
 	if err := ix.put(ctx, 2, at(large, 0, 1), ""); err == nil {
-		t.Error("another index takes an entry")
+		t.Error("an index with another id accepts an entry")
 	}
 	if now, err := ix.enter(ctx, 3, 2); err != nil || now.id != 1 {
-		t.Errorf("an index is thrown away that is another one: %+v, %v", now, err)
+		t.Errorf("an index with another id was discarded: %+v, %v", now, err)
 	}
 	if now, err := ix.enter(ctx, 3, 1); err != nil || now.id != 3 || now.level != 10 {
-		t.Errorf("thrown away and begun anew: %+v, %v", now, err)
+		t.Errorf("discarded and created again: %+v, %v", now, err)
 	}
 }

@@ -7,31 +7,31 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// source says which rows to look at, in the order of their positions.
+// source returns the entries to read, in the order of their positions.
 type source interface {
-	// next returns up to n entries, which follow those that it returned before; more says whether others may follow.
+	// next returns up to n entries that follow those returned before; more reports whether others may follow.
 	next(ctx context.Context, n int) (entries []entry, more bool, err error)
 }
 
-// indexed are the entries of a window in the index: those of its buckets, put together.
+// indexed is a source of the index's entries in a window, merged from its buckets.
 type indexed struct {
 	s      *Store
 	v      view
 	w      rouse.Window
 	until  rouse.Instant
-	count  int // of entries that a bucket is asked for
+	count  int // entries to request from each bucket
 	queues []queue
 	ready  []entry // in order, before all in the queues
 }
 
-// queue are the next entries of a bucket.
+// queue contains the next entries of a bucket.
 type queue struct {
 	spot    spot
 	entries []entry
 	more    bool // others follow in the index
 }
 
-// The entries that a bucket is asked for at a time, at least and at most.
+// The minimal and maximal number of entries requested from a bucket at a time.
 const leastEntries, mostEntries = 16, 2000
 
 func newIndexed(s *Store, v view, w rouse.Window, until rouse.Instant) *indexed {
@@ -58,12 +58,12 @@ func (x *indexed) next(ctx context.Context, n int) (entries []entry, more bool, 
 	return entries, len(x.ready) > 0 || x.rest(), nil
 }
 
-// rest says whether anything may follow what is ready.
+// rest reports whether more entries may follow the ready ones.
 func (x *indexed) rest() bool {
 	return slices.ContainsFunc(x.queues, func(q queue) bool { return q.more || len(q.entries) > 0 })
 }
 
-// fill asks for the next entries of the buckets of which there are none here.
+// fill requests the next entries of the buckets whose queues are empty.
 func (x *indexed) fill(ctx context.Context, n int) error {
 	var spots []spot
 	var of []int
@@ -100,8 +100,8 @@ func (x *indexed) fill(ctx context.Context, n int) error {
 	return nil
 }
 
-// sort makes those entries ready that nothing can come before any more: up to the least of the last ones that buckets have of which more
-// follow.
+// sort moves entries to ready that no unread entry can precede: up to the smallest of the last entries of all
+// buckets that have more.
 func (x *indexed) sort() {
 	var bound *rouse.Position
 	for i := range x.queues {
@@ -109,7 +109,7 @@ func (x *indexed) sort() {
 		if !q.more {
 			continue
 		}
-		if len(q.entries) == 0 { // all that came is for others: what follows is not known
+		if len(q.entries) == 0 { // all entries were filtered out: what follows is unknown
 			return
 		}
 		if last := q.entries[len(q.entries)-1].Position(); bound == nil || last.Compare(*bound) < 0 {
@@ -133,7 +133,7 @@ func (x *indexed) sort() {
 	slices.SortFunc(x.ready[from:], func(a, b entry) int { return a.Position().Compare(b.Position()) })
 }
 
-// critical are the rows of a window that have enough criticality, as PostgreSQL finds them.
+// critical is a source of the rows of sufficient criticality in a window, read from PostgreSQL.
 type critical struct {
 	store *Store
 	w     rouse.Window
@@ -157,7 +157,7 @@ func (c *critical) next(ctx context.Context, n int) (entries []entry, more bool,
 	return entries, c.more, nil
 }
 
-// merge returns a source of what several have, each row once: an entry may move while a claim reads.
+// merge merges sources and removes duplicates: an entry may move while a claim reads.
 func merge(sources []source) *merged {
 	m := &merged{given: map[rouse.Key]bool{}}
 	for _, s := range sources {

@@ -9,21 +9,21 @@ import (
 )
 
 var (
-	errNotYet   = errors.New("it was not reached yet")
-	errReplaced = errors.New("another one was begun")
-	errBehind   = errors.New("it has missed more changes than can be made up for one by one")
+	errNotYet   = errors.New("not reached yet")
+	errReplaced = errors.New("another one was created")
+	errBehind   = errors.New("it missed too many changes to repair them one by one")
 )
 
-// state is how the index is, as far as this store knows.
+// state is the state of the index as far as this store knows it.
 type state struct {
 	mu     sync.Mutex
-	at     stand  // without an id: it is away
-	period uint64 // grows each time that it comes back
-	was    error  // why it is away
-	hinted bool   // somebody has written past the index
+	at     stand  // without an id: unavailable
+	period uint64 // increases each time that the index becomes available
+	was    error  // why it is unavailable
+	hinted bool   // a write has bypassed the index
 }
 
-// view is what a call goes by, from its beginning to its end.
+// view is the state that a call uses from its beginning to its end.
 type view struct {
 	stand
 	period uint64
@@ -37,8 +37,8 @@ func (t *state) view() view {
 	return view{t.at, t.period}
 }
 
-// reached notes how far rows are back, unless that is of another index, or old: the level does not rise. It says whether all of them
-// are, and were not before.
+// reached records the level of the index with this id; a higher level is outdated and ignored. It reports
+// whether the index has just become complete.
 func (t *state) reached(id int64, level int) (complete bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +49,7 @@ func (t *state) reached(id int64, level int) (complete bool) {
 	return level == 0
 }
 
-// lost notes that the index that a call went by is away. It says whether that is news.
+// lost records that the index which a call used is unavailable. It reports whether that is new.
 func (t *state) lost(v view, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,7 +60,7 @@ func (t *state) lost(v view, err error) bool {
 	return true
 }
 
-// back notes that the index is there.
+// back records that the index is available.
 func (t *state) back(s stand) (period uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,7 +75,7 @@ func (t *state) hint() {
 	t.hinted = true
 }
 
-// hinting returns whether there was a hint, and forgets it.
+// hinting reports whether there was a hint, and resets it.
 func (t *state) hinting() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,10 +84,10 @@ func (t *state) hinting() bool {
 	return was
 }
 
-// errIndex is why a call to the index failed, after which it counts as away.
-var errIndex = errors.New("the index is away")
+// errIndex means that a call to the index failed, after which it counts as unavailable.
+var errIndex = errors.New("the index is unavailable")
 
-// ask makes a call to the index that somebody waits for.
+// ask makes a call to the index that a caller waits for.
 func (s *Store) ask(ctx context.Context, v view, call func(ctx context.Context) error) error {
 	return s.askFor(ctx, v, s.o.Timeout, call)
 }
@@ -106,11 +106,11 @@ func (s *Store) askFor(ctx context.Context, v view, timeout time.Duration, call 
 	return fmt.Errorf("%w: %w", errIndex, err)
 }
 
-// lose gives the index up until keep has reached it again.
+// lose stops the use of the index until keep has reached it again.
 func (s *Store) lose(v view, err error) {
 	if s.state.lost(v, err) {
 		s.counts.lost.Add(1)
-		s.o.Log.Warn("the index of due times is away: only timers of enough criticality fire until it is back", "criticality", s.o.Criticality, "error", err)
+		s.o.Log.Warn("the index of due times is unavailable: only timers of sufficient criticality fire until it is back", "criticality", s.o.Criticality, "error", err)
 		s.pending.signal()
 	}
 }

@@ -6,25 +6,25 @@ import "sync/atomic"
 const (
 	WithIndex    = "with its index"    // all rows are in it
 	FillingIndex = "filling its index" // it was empty: rows of at least Stats.Level are in it
-	WithoutIndex = "without its index" // it is away
+	WithoutIndex = "without its index" // it is unavailable
 )
 
-// Stats says how a store does.
+// Stats describes the state of a store.
 type Stats struct {
 	Mode    string
 	Level   int    // all rows of at least this criticality are in the index; 10: of none
-	Err     error  // why the index is away
-	Lost    uint64 // how often it went away
-	Synced  uint64 // rows that this store put into an empty index
-	Found   uint64 // overdue rows that the index did not know of, and that this store found
-	Mended  uint64 // entries that claims have met and that were no longer so
-	Pending int    // rows that the index is still to be told of
+	Err     error  // why the index is unavailable
+	Lost    uint64 // how often it became unavailable
+	Synced  uint64 // rows that this store added to an empty index
+	Found   uint64 // overdue rows that were missing from the index and that this store found
+	Mended  uint64 // wrong entries that claims have found and corrected
+	Pending int    // rows whose entries still have to be updated
 }
 
 // counts are the counters of Stats.
-type counts struct{ lost, synced, found, mended atomic.Uint64 }
+type counts struct{ lost, synced, found, repaired atomic.Uint64 }
 
-// Stats returns how the store does.
+// Stats returns the state of the store.
 func (s *Store) Stats() Stats {
 	s.state.mu.Lock()
 	st := Stats{Mode: WithIndex, Level: s.state.at.level, Err: s.state.was}
@@ -35,7 +35,7 @@ func (s *Store) Stats() Stats {
 		st.Mode = FillingIndex
 	}
 	s.state.mu.Unlock()
-	st.Lost, st.Synced, st.Found, st.Mended = s.counts.lost.Load(), s.counts.synced.Load(), s.counts.found.Load(), s.counts.mended.Load()
+	st.Lost, st.Synced, st.Found, st.Mended = s.counts.lost.Load(), s.counts.synced.Load(), s.counts.found.Load(), s.counts.repaired.Load()
 	st.Pending, _ = s.pending.len()
 	return st
 }

@@ -8,40 +8,42 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// An index that was empty is filled by all nodes at the same time, row by row:
+// All nodes fill an empty index at the same time, row by row:
 //
-// Whoever finds the index without an id gives it one, the current sync id. A row whose last_sync_id is another one is not in the index.
-// A node takes some of those rows by writing the id there, and its own name as sync_owner: two nodes never take the same. Then it
-// puts them into the index. Rows of higher criticality go first; when a node finds none of a criticality any more, it says so, and the
+// The first node that finds an index without an id gives it one, the current sync id. A row is missing from
+// the index if its last_sync_id is a different one. To take some of these rows, a node writes the id there,
+// and its own name as sync_owner, so two nodes never take the same rows. Then it adds them to the index. Rows
+// of higher criticality go first; when a node finds no more rows of a criticality, it reports that, and the
 // index's level falls.
 //
-// Nothing is lost, whatever dies when. A batch is noted in the index before its rows are marked, and the note goes in the same step in
-// which the last of them come in. While there is one of a criticality, the level stays above it. A batch that is older than it may be
-// belongs to a node that is dead: another one finds its rows by sync_owner.
+// Nothing is lost, whichever node dies when. A batch is recorded in the index before its rows are marked, and
+// the record is deleted in the same step that adds the last of them. While there is a batch of a criticality,
+// the level stays above it. A batch that exceeds its age limit belongs to a dead node: another node finds its
+// rows by sync_owner.
 //
-// What is written meanwhile its writer puts in. A row that was marked counts as written, so that who reads by position, and has passed
-// it while the index did not know of it, finds it by its token.
+// Rows that are written during the sync are added by their writers. A marked row counts as written, so that a
+// reader that passed its position while it was missing from the index finds it with a token.
 
-// syncing is how far a store has come.
+// syncing is the progress of a store.
 type syncing struct {
-	id     int64 // of the index that it is about
-	level  int   // the criticality that it is at
-	clean  int   // the least criticality, with all above it, of which it found no row that is not marked
+	id     int64 // ID of the index
+	level  int   // the current criticality
+	clean  int   // the lowest criticality at and above which it found no unmarked row
 	after  rouse.Position
-	won    int // in this pass through the rows of a criticality
+	won    int // rows marked in this pass through a criticality
 	left   int
-	locked int // passes on end in which others kept all rows locked that were left
+	locked int // consecutive passes in which others had locked all remaining rows
 	batch  int
 
-	period       uint64    // in which it had a beat last
-	last         int64     // what it was
-	beat, copied time.Time // when this store did so last
+	period       uint64    // of its last beat
+	last         int64     // value of its last beat
+	beat, copied time.Time // when this store did each of them last
 }
 
-// lockedPasses is how often a store looks again at rows that others keep locked. They are about to write them.
+// lockedPasses is how often a store retries rows that others have locked. They are about to write them.
 const lockedPasses, lockedPause = 20, 50 * time.Millisecond
 
-// syncStep puts a batch of rows into the index, and says how long to wait before the next.
+// syncStep adds a batch of rows to the index, and returns the time until the next one.
 func (s *Store) syncStep(ctx context.Context, v view) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.pace.call)
 	defer cancel()
@@ -64,7 +66,7 @@ func (s *Store) syncStep(ctx context.Context, v view) (time.Duration, error) {
 	}
 	p, err := s.SyncNext(ctx, v.id, owner, uint8(y.level), y.after, s.pace.scan, s.pace.batch)
 	if err != nil {
-		return 0, err // the batch may be marked: it is found by its owner
+		return 0, err // the batch may be marked: its rows are found by their owner
 	}
 	if s.pace.marked != nil && len(p.Won) > 0 {
 		s.pace.marked()
@@ -81,7 +83,7 @@ func (s *Store) syncStep(ctx context.Context, v view) (time.Duration, error) {
 	return s.endPass(), nil
 }
 
-// endPass ends a pass through the rows of a criticality, and says how long to wait before the next.
+// endPass ends a pass through the rows of a criticality, and returns the time until the next one.
 func (s *Store) endPass() (wait time.Duration) {
 	y := &s.sync
 	switch {
@@ -98,7 +100,7 @@ func (s *Store) endPass() (wait time.Duration) {
 	return wait
 }
 
-// takeOver puts the rows into the index that the batches of dead nodes have marked.
+// takeOver adds the rows to the index that dead nodes have marked.
 func (s *Store) takeOver(ctx context.Context, v view, dead []string) error {
 	var after rouse.Key
 	for {

@@ -1,5 +1,5 @@
--- Moves entries that are as the caller saw them to a later score, so that nobody else tries to hold their rows: ARGV: the score, and key, score
--- and value of each. The answer has 1 for each that was moved, and 0 for others.
+-- Moves unchanged entries to a later score, so that no other claim tries to hold their rows. ARGV: the score,
+-- and key, score and value of each. The answer has 1 for each entry that was moved, and 0 for the others.
 local out = {}
 for at = 3, #ARGV, 3 do
   local member, value = ARGV[at], ARGV[at + 2]

@@ -7,14 +7,15 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// tokens are those that claims may go by.
+// tokens contains the tokens that claims may use.
 //
-// A claim by the index does not see a row whose writer has committed it, and not yet told the index. Who goes by positions may pass such
-// a row, and has to find it by a token later. So the tokens that are handed out lie back by as long as the index may be behind; a row
-// that gets there later still counts as written again (heal).
+// A claim through the index misses a row whose writer has committed it, but has not updated the index yet. A
+// reader may then pass the position of the row, and must find it with a token later. So claims return tokens
+// that are older by the longest delay of the index; a row that reaches the index later than that counts as
+// written again (heal).
 //
-// While the index is away, a claim leaves out rows that others do not. So a token of before it came back is worth nothing, as is one of
-// another process: the claim that brings it gets everything.
+// While the index is unavailable, a claim leaves out rows of lower criticality. So a token from before the
+// index came back is invalid, and so is one of another process: a claim with such a token returns everything.
 type tokens struct {
 	lag time.Duration
 
@@ -25,16 +26,16 @@ type tokens struct {
 
 type token struct {
 	value uint64
-	at    time.Time // when it was there at the latest
+	at    time.Time // latest time at which it was the current one
 }
 
-// The tokens that are remembered, and how far apart.
+// The number of remembered tokens, and the time between two of them.
 const (
 	maxTokens  = 1024
 	tokenSpace = 50 * time.Millisecond
 )
 
-// note notes a token of PostgreSQL's that a call of a period was answered with.
+// note remembers a token of PostgreSQL's that answered a call of a period.
 func (t *tokens) note(period, value uint64, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,7 +49,7 @@ func (t *tokens) note(period, value uint64, at time.Time) {
 	t.list = append(t.list, token{value, at})
 }
 
-// issue returns the token of a claim of a period that began at a time; 0 if there is none that is old enough.
+// issue returns the token for a claim of a period that began at a time; 0 if none is old enough.
 func (t *tokens) issue(period uint64, began time.Time) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,7 +64,7 @@ func (t *tokens) issue(period uint64, began time.Time) uint64 {
 	return 0
 }
 
-// since returns the token to go by where a call of a period brings one; 0 if it is worth nothing.
+// since returns the token to use for a call of a period with the given one; 0 if that is invalid.
 func (t *tokens) since(period, value uint64) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -91,7 +92,7 @@ type clock struct {
 	sent  time.Time // when it was asked for
 }
 
-// clockAge is how old a reading may be.
+// clockAge is the maximal age of a reading.
 const clockAge = 30 * time.Second
 
 func (c *clock) note(store rouse.Instant, sent time.Time) {
@@ -102,7 +103,7 @@ func (c *clock) note(store rouse.Instant, sent time.Time) {
 	}
 }
 
-// latest is the latest that it may show now; false if that is not known.
+// latest returns an upper bound of the current time; false if it is unknown.
 func (c *clock) latest() (rouse.Instant, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

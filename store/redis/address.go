@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// kind is how servers stand to each other.
+// kind is how the servers of a store are organized.
 type kind int
 
 const (
@@ -24,16 +24,16 @@ const (
 	cluster
 )
 
-// address is where a store is.
+// address is the parsed address of a store.
 type address struct {
 	kind    kind
-	servers []server // a single server, or several, each alone or behind Sentinels
+	servers []server // one server, or several independent ones, each alone or behind Sentinels
 	cluster *goredis.ClusterOptions
 	names   []string // of servers, without passwords
 	text    string   // without passwords
 }
 
-// server is one server, or one that Sentinels know.
+// server is one server, or a master that Sentinels report.
 type server struct {
 	alone    *goredis.Options
 	failover *goredis.FailoverOptions
@@ -46,11 +46,11 @@ const addressCure = "use redis://host:6379/0, redis+sentinel://h1:26379,h2:26379
 // parseAddress reads an address; the package comment has the forms.
 func parseAddress(text string) (a address, err error) {
 	if !strings.Contains(text, "://") {
-		return a, rouse.Refuse("store", redacted(text), "is no address of a Redis", addressCure)
+		return a, rouse.Refuse("store", redacted(text), "is not an address of Redis", addressCure)
 	}
 	parts := splitAddress(text)
 	if len(parts) > maxShards {
-		return a, rouse.Refuse("store", "", fmt.Sprintf("names %d servers", len(parts)), fmt.Sprintf("use at most %d", maxShards))
+		return a, rouse.Refuse("store", "", fmt.Sprintf("lists %d servers", len(parts)), fmt.Sprintf("use at most %d", maxShards))
 	}
 	for _, part := range parts {
 		scheme, rest, _ := strings.Cut(part, "://")
@@ -58,7 +58,7 @@ func parseAddress(text string) (a address, err error) {
 		var one server
 		switch {
 		case base != "redis" && base != "rediss":
-			return a, rouse.Refuse("store", redacted(part), "has a scheme that is none of Redis'", addressCure)
+			return a, rouse.Refuse("store", redacted(part), "has a scheme that Redis does not have", addressCure)
 		case form == "" && scheme == base:
 			if one.alone, err = goredis.ParseURL(part); err != nil {
 				return a, rouse.Refuse("store", redacted(part), unquoted(err), addressCure)
@@ -75,12 +75,12 @@ func parseAddress(text string) (a address, err error) {
 			a.cluster, err = parseCluster(base, a.text, rest)
 			return a, err
 		case form == "cluster":
-			return a, rouse.Refuse("store", redacted(part), "is a Cluster in a list of servers", addressCure)
+			return a, rouse.Refuse("store", redacted(part), "is a Cluster within a list of servers", addressCure)
 		default:
-			return a, rouse.Refuse("store", redacted(part), "has a scheme that is none of Redis'", addressCure)
+			return a, rouse.Refuse("store", redacted(part), "has a scheme that Redis does not have", addressCure)
 		}
 		if slices.ContainsFunc(a.servers, one.same) {
-			return a, rouse.Refuse("store", redacted(part), "is there twice", "name each server once")
+			return a, rouse.Refuse("store", redacted(part), "is listed twice", "list each server once")
 		}
 		a.servers = append(a.servers, one)
 	}
@@ -91,8 +91,8 @@ func parseAddress(text string) (a address, err error) {
 	return a, nil
 }
 
-// splitAddress returns the addresses of a list. The hosts of a Cluster are one address, those of Sentinels up to the one with a path.
-// An address without a scheme has that of the one before it.
+// splitAddress splits a list of addresses. The hosts of a Cluster are one address; so are the hosts of
+// Sentinels, up to the one with a path. An address without a scheme has the scheme of the address before it.
 func splitAddress(text string) (parts []string) {
 	for _, piece := range strings.Split(text, ",") {
 		if len(parts) > 0 && !strings.Contains(piece, "://") {
@@ -118,9 +118,9 @@ func (s server) same(o server) bool {
 		slices.Equal(s.failover.SentinelAddrs, o.failover.SentinelAddrs)
 }
 
-// hosts are the parts of an address that names several hosts: those of Sentinels, or of a Cluster.
+// hosts contains the parts of an address with several hosts: Sentinels or a Cluster.
 type hosts struct {
-	user       string // with the @, or empty
+	user       string // including the @, or empty
 	names      []string
 	path       string
 	parameters url.Values
@@ -139,7 +139,7 @@ func parseHosts(shown, rest string) (h hosts, err error) {
 		return h, h.refuse("has no host")
 	}
 	if h.parameters, err = url.ParseQuery(query); err != nil {
-		return h, h.refuse("has parameters that cannot be read")
+		return h, h.refuse("has malformed parameters")
 	}
 	for _, name := range h.names[1:] {
 		h.parameters.Add("addr", name)
@@ -147,7 +147,7 @@ func parseHosts(shown, rest string) (h hosts, err error) {
 	return h, nil
 }
 
-// own takes out a parameter that go-redis does not read.
+// own removes and returns a parameter that go-redis does not know.
 func (h *hosts) own(name string) string {
 	v := h.parameters.Get(name)
 	h.parameters.Del(name)
@@ -178,7 +178,7 @@ func parseSentinel(scheme, shown, rest string) (*goredis.FailoverOptions, error)
 	}
 	master, db, _ := strings.Cut(h.path, "/")
 	if master == "" {
-		return nil, h.refuse("does not name the master that Sentinel knows")
+		return nil, h.refuse("does not name the master, as in the path of its Sentinels")
 	}
 	login, password, skip := h.own("sentinel_username"), h.own("sentinel_password"), h.own("skip_verify") == "true"
 	h.parameters.Set("master_name", master)
@@ -186,31 +186,33 @@ func parseSentinel(scheme, shown, rest string) (*goredis.FailoverOptions, error)
 	if err != nil {
 		return nil, h.refuse(unquoted(err))
 	}
-	// For go-redis, the user of such an address is Sentinel's; here it is that of the server, as everywhere.
+	// go-redis takes the user of such an address for Sentinel's; here it is the user of the server, as in all
+	// other addresses.
 	o.Username, o.Password = o.SentinelUsername, o.SentinelPassword
 	o.SentinelUsername, o.SentinelPassword = login, password
 	ownName(o.TLSConfig, skip)
 	return o, nil
 }
 
-// ownName makes TLS verify each server by its own name, not by that of the first one.
+// ownName makes TLS verify each server by its own name instead of the name of the first server.
 func ownName(c *tls.Config, skip bool) {
 	if c != nil {
 		c.ServerName, c.InsecureSkipVerify = "", skip
 	}
 }
 
-// connect makes a client for each server; it does not wait for connections.
+// connect creates a client for each server; it does not wait for connections.
 //
-// Nothing is retried by the clients: only the caller knows whether a write may be sent twice. RESP2 and no announcements keep a
-// connection's start to the login, which every kind of server and the least privileged user have.
+// The clients retry nothing: only the caller knows whether a write may be sent twice. RESP2 without client
+// announcements reduces the start of a connection to the login, which every kind of server and the least
+// privileged user support.
 func (a address) connect(o Options) []goredis.UniversalClient {
 	if a.kind == cluster {
 		c := *a.cluster
 		c.MaxRetries, c.ContextTimeoutEnabled, c.Protocol, c.DisableIdentity, c.DisableRoutingPolicies = -1, true, 2, true, true
 		c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout, o.Timeout, o.Timeout
-		c.ReadOnly, c.RouteByLatency, c.RouteRandomly = false, false, false // a replica is behind
-		c.ClusterStateReloadInterval = time.Second                          // a new master is found by nothing else, as no call is sent again
+		c.ReadOnly, c.RouteByLatency, c.RouteRandomly = false, false, false // a replica lags behind
+		c.ClusterStateReloadInterval = time.Second                          // only this finds a new master, as the client retries nothing
 		c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		return []goredis.UniversalClient{goredis.NewClusterClient(&c)}
 	}
@@ -261,7 +263,8 @@ func redacted(text string) string {
 	return scheme + "://" + rest
 }
 
-// unquoted returns what an error of go-redis or net/url says, without the address, which has the password in it.
+// unquoted returns the text of an error of go-redis or net/url without the address, which contains the
+// password.
 func unquoted(err error) string {
 	if e, ok := err.(*url.Error); ok {
 		return "cannot be read: " + e.Err.Error()

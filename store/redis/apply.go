@@ -11,15 +11,15 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// A script makes so many changes, or so many bytes of them, at most: other callers of the server wait so long. A thousand changes
-// take a few milliseconds.
+// Limits of the changes and bytes in one script call: the server runs nothing else during a script. A
+// thousand changes take a few milliseconds.
 const (
 	maxChanges = 1024
 	maxBytes   = 4 << 20
-	maxNumbers = 1 << 15 // so many revisions and sequences, but for those of the last change: two bytes hold its first
+	maxNumbers = 1 << 15 // limit of revisions and sequences before the last change: its first one takes two bytes
 )
 
-// Apply makes the changes, shard by shard. Those of one key are in one shard, and are made in their order.
+// Apply makes the changes, shard by shard. Changes of one key are in one shard and keep their order.
 func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 	defer end()
 	st := s.writes.begin()
 	results, err := s.apply(ctx, st, changes)
-	s.writes.end(st, err == nil || err == rouse.ErrFull) //nolint:errorlint // only this very one says that nothing was written
+	s.writes.end(st, err == nil || err == rouse.ErrFull) //nolint:errorlint // exactly this value means that nothing was written
 	return results, err
 }
 
@@ -65,7 +65,8 @@ func (s *Store) apply(ctx context.Context, st stamp, changes []rouse.Change) ([]
 	return results, nil
 }
 
-// partial is the error of a call that some shards carried out, and others did not answer. It is nil if that is not what happened.
+// partial returns the error of a call that some shards completed and others did not answer, nil in all other
+// cases.
 func partial(work []*writer, errs []error) error {
 	var p rouse.Partial
 	failed := 0
@@ -86,7 +87,8 @@ func partial(work []*writer, errs []error) error {
 	return &p
 }
 
-// outcome is the error of a call. It is rouse.ErrFull only if nothing was changed, which is what that says.
+// outcome returns the error of a call. It returns rouse.ErrFull only if nothing was changed, because that is
+// what ErrFull means.
 func outcome(work []*writer, errs []error) error {
 	err := errors.Join(errs...)
 	if !errors.Is(err, rouse.ErrFull) {
@@ -105,9 +107,9 @@ type writer struct {
 	shard   *shard
 	stamp   stamp
 	changes []rouse.Change
-	at      []int // which of them
+	at      []int // their indexes in the call
 	results []rouse.Result
-	wrote   bool // a script was run that may have changed something
+	wrote   bool // a script ran and may have changed something
 }
 
 func (w *writer) run(ctx context.Context) error {

@@ -1,31 +1,34 @@
--- Makes changes. ARGV: the stamp of the call, the rows that are written as the journal has them, and as 4 bytes each how many there are of
--- creates and their runs, of replacements and theirs, of ends and theirs, of removals and theirs, of the keys and the changes of
--- change.lua, of records of replacements (write.lua), and of numbers.
--- Then these follow. No key is in two of them, so that each is read, checked and written with many others at once. A run is rows that lie
--- side by side because they have something in common; what it says is behind all rows:
+-- Makes changes. ARGV: the stamp of the call; the written rows in the format of the journal; then, 4 bytes
+-- each, the number of creates and their runs, of replacements and their runs, of ends and their runs, of
+-- removals and their runs, of the keys and the changes of change.lua, of records of replacements (write.lua),
+-- and of numbers. Then these follow. Each key is in one of them only, so that rows can be read, checked and
+-- written many at a time. A run is a sequence of rows with the same properties; the properties follow behind
+-- all rows:
 --
 --   a create        score key, after all of these its blob without revision and generation; of a run count:4 bucket:4 state:1 namespace;
 --                   and all numbers, 2 bytes each
---   a replacement   the same, but the blob has the generation; and all revisions that are to be there, 8 bytes each
+--   a replacement   the same, but the blob has the generation; and all expected revisions, 8 bytes each
 --   an end          key time of a removal with the only record of it; all revisions; of a run count, hour, namespace, slot and records (ended.lua)
 --   a removal       key; all revisions; of a run count and namespace
 --
--- The number of a change is what its revision, or the sequence of its record, is above the last one that was given. The answer is that last
--- one, the 17 bytes for each of the changes of change.lua, and 12 bytes for each of the others that was refused: its place and the row's revision.
--- All is worked out first and written then: each key is written once, and what is refused for want of memory is all refused.
+-- The number of a change is the distance of its revision, or of the sequence of its record, from the last
+-- revision given before. The answer is that last revision, 17 bytes for each change of change.lua, and 12
+-- bytes for each refused change of the others: its index and the row's revision. The script computes
+-- everything before it writes: it writes each key once, and a call that is refused because memory is full has
+-- changed nothing.
 local creates, createRuns, replaces, replaceRuns, ends, endRuns, removes, removeRuns, n, changes, records, numbers =
   parse('>I4I4I4I4I4I4I4I4I4I4I4I4', ARGV[3])
 
--- Revisions go on from the last one or from the clock, whichever is later: a server that took over from one that died, and did
--- not get its last writes, gives none of their revisions again.
+-- Revisions continue from the last one or from the clock, whichever is later: a server that took over from a
+-- dead one without its last writes does not repeat their revisions.
 local last, us = counter()
 local first = math.max(last, us)
 local at = 4
 
 local sets, dels, enter, grows = {}, {}, {}, false
-local due, past = {}, {} -- what goes into the buckets, and out of them
-local into, from = {}, {} -- the lists of rows by state; those of scheduled rows are not kept
-local tally = {} -- namespace → state → rows more than before
+local due, past = {}, {} -- rows to add to buckets, and to remove from them
+local into, from = {}, {} -- the lists of rows by state; there is none of scheduled rows
+local tally = {} -- namespace → state → change of the number of rows
 local failed, refused, ended = {}, {}, {}
 
 local function add(lists, key, a, b)
@@ -63,7 +66,7 @@ local function refuse(place, row)
   failed[#failed + 1] = pack('>I4', place) .. (row and sub(row, 1, 8) or zero)
 end
 
--- put takes creates, or replacements.
+-- put reads creates or replacements.
 local function put(n, runs, replaces, places)
   local at0, blobs, after = at, at + 2 * n - 1, at + 3 * n + runs
   local numbers = ARGV[after]
@@ -74,9 +77,9 @@ local function put(n, runs, replaces, places)
   local have, given = call('HMGET', rows, unpack(members)), replaces and ARGV[after + 1]
   local i, k, e = 0, #sets, #enter
   for run = after - runs, after - 1 do
-    local said = ARGV[run]
-    local size, bucket, state = parse('>I4I4B', said)
-    local space, code, bad = sub(said, 10), sub(said, 5, 8), nil
+    local header = ARGV[run]
+    local size, bucket, state = parse('>I4I4B', header)
+    local space, code, bad = sub(header, 10), sub(header, 5, 8), nil
     for j = i + 1, i + size do
       local row, member = have[j], members[j]
       local high, low = byte(numbers, 2 * j - 1, 2 * j)
@@ -124,7 +127,7 @@ local function put(n, runs, replaces, places)
   end
 end
 
--- remove takes ends, or removals.
+-- remove reads ends or removals.
 local function remove(n, runs, ends, places)
   local at0, step, args = at, ends and 2 or 1, ends and 5 or 2
   local given = ARGV[at0 + step * n]

@@ -18,8 +18,9 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// The benchmarks write rows of 200 bytes in batches to a server of their own, and the same rows with ZADD and HSET in MULTI beside
-// them: what this package adds is the difference. Each iteration is one row; srv-µs is the time of Redis' processor.
+// The benchmarks write rows of 200 bytes in batches to a server of their own, and for comparison the same
+// rows with plain ZADD and HSET in MULTI. The difference is the overhead of this package. Each iteration is
+// one row; srv-µs is the processor time of Redis.
 //
 //	go test -run '^$' -bench . -benchtime 200000x
 
@@ -52,7 +53,7 @@ func allBuckets() []uint32 {
 	return out
 }
 
-// bench is a server with a store, and what both have used of the processor.
+// bench is a server with a store, and the processor time that both have used.
 type bench struct {
 	*testing.B
 	s      *Store
@@ -75,7 +76,8 @@ func newBench(b *testing.B, fsync string) *bench {
 	return m
 }
 
-// cpu returns the processor time of this process and of Redis. It barely moves with what else the machine does; the rate does.
+// cpu returns the processor time of this process and of Redis. Unlike the rate, it hardly depends on the load
+// of the machine.
 func (m *bench) cpu() (out [2]time.Duration) {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
@@ -177,7 +179,8 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// BenchmarkPipeline creates rows that are due, reads or holds them as a node does, and removes them; four at a time, each in its buckets.
+// BenchmarkPipeline creates due rows, reads or holds them as a node does, and removes them, in four
+// goroutines with separate buckets.
 func BenchmarkPipeline(b *testing.B) {
 	const workers = 4
 	for name, hold := range map[string]time.Duration{"owned": 0, "held": time.Minute} {
@@ -211,7 +214,7 @@ func BenchmarkPipeline(b *testing.B) {
 	}
 }
 
-// BenchmarkBacklog takes rows out of a backlog of ten thousand, where each claim has to choose.
+// BenchmarkBacklog takes rows from a backlog of ten thousand, where each claim has to choose.
 func BenchmarkBacklog(b *testing.B) {
 	for name, hold := range map[string]time.Duration{"owned": 0, "held": time.Minute} {
 		b.Run(name, func(b *testing.B) {
@@ -231,7 +234,8 @@ func BenchmarkBacklog(b *testing.B) {
 	}
 }
 
-// BenchmarkSince reads a window of a hundred thousand rows of which a thousand are new, by another. An iteration is a row of the window.
+// BenchmarkSince reads a window of a hundred thousand rows, of which another writer has just written a
+// thousand. An iteration is a row of the window.
 func BenchmarkSince(b *testing.B) {
 	m := newBench(b, "everysec")
 	other := openTest(b, m.s.addr.text, Options{})
@@ -260,8 +264,9 @@ func BenchmarkSince(b *testing.B) {
 	m.report()
 }
 
-// BenchmarkLife is what a node alone does with timers that fire once: creates them, looks for what others have written, looks at their
-// revisions, and removes them with a record. Twenty thousand are there at a time.
+// BenchmarkLife does the work of a single node for timers that fire once: create them, look for writes of
+// other nodes, read revisions, and remove the rows with a record. The store contains twenty thousand at a
+// time.
 func BenchmarkLife(b *testing.B) {
 	m := newBench(b, "everysec")
 	var alive [][]rouse.Row

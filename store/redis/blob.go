@@ -8,12 +8,13 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// A row's blob is a head of fixed length, which scripts look into, its labels, and its body. Numbers are big-endian.
+// A row's blob is a head of fixed length, which scripts read, its labels, and its body. Numbers are
+// big-endian.
 //
 //	revision:8 generation:8 bucket:4 visible:8 due:8 state:1 length of the body:4 (length:2 label length:2 value)… body
 const headSize = 8 + 8 + 4 + 8 + 8 + 1 + 4
 
-// appendBlob appends a row's blob without its revision and its generation, which the script puts before it.
+// appendBlob appends a row's blob without revision and generation, which the script prepends.
 func appendBlob(b []byte, r *rouse.Row) ([]byte, error) {
 	b = binary.BigEndian.AppendUint32(b, r.Bucket)
 	b = binary.BigEndian.AppendUint64(b, uint64(r.Visible))
@@ -32,7 +33,7 @@ func appendBlob(b []byte, r *rouse.Row) ([]byte, error) {
 	return append(b, r.Body...), nil
 }
 
-// readRow reads a key and a blob. The row shares their memory.
+// readRow parses a key and a blob. The row shares their memory.
 func readRow(member, blob string) (r rouse.Row, err error) {
 	if r.Key, err = keyOf(member); err != nil {
 		return r, err
@@ -70,7 +71,7 @@ func readRow(member, blob string) (r rouse.Row, err error) {
 	return r, nil
 }
 
-// cutText takes a text with its length before it off the front.
+// cutText cuts a length-prefixed text off the front.
 func cutText(s string) (text, rest string, ok bool) {
 	if len(s) < 2 {
 		return "", "", false

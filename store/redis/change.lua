@@ -1,12 +1,13 @@
--- The changes that are no plain ones: several of one key, those with rows beside, and whatever is seldom. In ARGV the keys, and of each change
+-- Makes the changes that are not plain: several of one key, those with additional rows, and rare options.
+-- ARGV contains the keys, and of each change
 --
---   op:1 if:8 key:4 also:4 logs:4 number:4   op is 0 keep, 1 remove, 2 put; 8 more if any revision will do; key counts from 1
+--   op:1 if:8 key:4 also:4 logs:4 number:4   op is 0 keep, 1 remove, 2 put; plus 8 if any revision will do; key counts from 1
 --   generation blob score                    of a put; the blob is without its first two numbers; a new generation and the score for never are empty
---   key generation blob score                of each row beside it
+--   key generation blob score                of each additional row
 --   hour:namespace name time body            of each record
 --
--- The answer has 17 bytes for each change: 1 if it was applied plus 2 if a row was there, the row's revision, that of the first beside.
--- These changes see each other.
+-- The answer has 17 bytes for each change: 1 if it was applied plus 2 if there was a row, the row's revision,
+-- and the revision of the first additional row. Later changes see the effect of earlier ones.
 local have, is, score, keys, revision = {}, {}, {}, at - 1, first
 for i = 1, n, 4000 do
   local part = call('HMGET', rows, unpack(ARGV, keys + i, keys + min(i + 3999, n)))
@@ -16,7 +17,7 @@ for i = 1, n, 4000 do
 end
 at = at + n
 
--- put makes one string of a row, and no other: Lua hashes each.
+-- put builds each row in a single string: Lua hashes every string that it creates.
 local function put(i, at)
   revision = revision + 1
   local r, generation = pack('>L', revision), ARGV[at]
@@ -54,7 +55,7 @@ for i = 1, changes do
     out[i] = (row and '\2' or '\0') .. found .. zero
     at = at + (op == 2 and 3 or 0) + 4 * also + 4 * records
   else
-    local beside = zero
+    local extra = zero
     if op == 2 then
       found = put(key, at)
       at = at + 3
@@ -63,7 +64,7 @@ for i = 1, changes do
     end
     for j = 1, also do
       local r = put(tonumber(ARGV[at]), at + 1)
-      if j == 1 then beside = r end
+      if j == 1 then extra = r end
       at = at + 4
     end
     for j = 1, records do
@@ -73,11 +74,11 @@ for i = 1, changes do
       log(sub(place, 1, colon - 1), sub(place, colon + 1), ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], revision)
       at = at + 4
     end
-    out[i] = (row and '\3' or '\1') .. found .. beside
+    out[i] = (row and '\3' or '\1') .. found .. extra
   end
 end
 
-local moved = {} -- what goes into the buckets
+local moved = {} -- rows to add to buckets
 for i = 1, n do
   local o, c = have[i], is[i]
   if o ~= c then

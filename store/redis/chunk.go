@@ -9,44 +9,45 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// chunk is the changes of one script. Plain changes, each the only one of its key, go by the thousand through the same few commands; the
-// others one by one. Plain changes of different keys may be made in any order, and are sorted into runs.
+// chunk contains the changes of one script call. A change is plain if it is simple and the only one of its
+// key: the script makes thousands of plain changes with a few commands, and all others one by one. The order
+// of plain changes does not matter as their keys differ, so they are sorted into runs.
 type chunk struct {
-	seen    map[string]int // the rows that are written → how often
+	seen    map[string]int // written rows → how often
 	changes []planned
 	bytes   int
-	numbers int // that revisions and sequences are given by
+	numbers int // count of the numbers that revisions and sequences are computed from
 
-	notes []byte    // the rows that are written, as the journal has them
-	blobs []byte    // what rows are sliced from
+	notes []byte    // the written rows in the format of the journal
+	blobs []byte    // buffer that blobs are sliced from
 	order []planned // the plain changes: creates, replacements, ends, removals
 	puts  int       // how many of order are creates or replacements
-	fresh int       // how many of these are creates
-	odd   []planned // the others
+	fresh int       // how many of puts are creates
+	odd   []planned // the other changes
 }
 
-// way is how a change is made.
+// way is how the script makes a change.
 type way uint8
 
 const (
 	wayOdd     way = iota // one by one
-	wayCreate             // a row where there is none, of a new generation
-	wayReplace            // another row of a generation, at a revision, perhaps with records
-	wayEnd                // a row at its revision is removed with a record of its timer, the only one
-	wayRemove             // a row at its revision is removed
+	wayCreate             // a new row of a new generation, if there is none
+	wayReplace            // replaces a row of a given revision and keeps its generation, perhaps with records
+	wayEnd                // removes a row of a given revision with a record of its timer, the only one
+	wayRemove             // removes a row of a given revision
 )
 
-// planned is a change on its way.
+// planned is a change of a chunk.
 type planned struct {
 	*rouse.Change
 	way    way
-	place  int // of its result
-	number int // its first: what its revision is above the last one that was given
+	place  int // index of its result
+	number int // its first number: the distance of its revision from the last one given before
 	member string
-	slot   int64 // of an end: that of its record
+	slot   int64 // of an end: the slot of its record
 }
 
-// plain says how a change can be made if its key is in no other change.
+// plain returns how a change is made if no other change has its key.
 func plain(ch *rouse.Change) way {
 	switch {
 	case len(ch.Also) > 0 || ch.Keep || ch.If == rouse.AnyRevision:
@@ -71,7 +72,7 @@ func plain(ch *rouse.Change) way {
 	return wayOdd
 }
 
-// take adds a change whose result has a place.
+// take adds a change; place is the index of its result.
 func (c *chunk) take(place int, ch *rouse.Change) error {
 	if err := checkTexts("key", ch.Key.Namespace, ch.Key.Name, ch.Key.Fire); err != nil {
 		return err
@@ -105,10 +106,10 @@ func (c *chunk) take(place int, ch *rouse.Change) error {
 	return nil
 }
 
-// sizeOf is about how long a row's blob is.
+// sizeOf estimates the length of a row's blob.
 func sizeOf(r *rouse.Row) int { return headSize + len(r.Body) + 64*len(r.Labels) }
 
-// args makes the arguments of the script.
+// args returns the arguments of the script.
 func (c *chunk) args(st stamp) ([]any, error) {
 	byWay := [wayRemove + 1][]planned{}
 	for _, p := range c.changes {
@@ -161,7 +162,7 @@ func (c *chunk) args(st stamp) ([]any, error) {
 	return args, nil
 }
 
-// byRun puts changes that belong to a run beside each other.
+// byRun sorts changes so that those of one run are adjacent.
 func byRun(a, b *planned) int {
 	if a.Key.Namespace != b.Key.Namespace {
 		return cmp.Compare(a.Key.Namespace, b.Key.Namespace)
@@ -204,8 +205,8 @@ func (c *chunk) putArgs(args []any, list []planned, as way) (_ []any, runs int, 
 	}
 	runs = runsOf(list, func(run []planned) {
 		r := run[0].To
-		said := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(len(run))), r.Bucket)
-		args = append(args, append(append(said, byte(r.State)), run[0].Key.Namespace...))
+		header := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(len(run))), r.Bucket)
+		args = append(args, append(append(header, byte(r.State)), run[0].Key.Namespace...))
 	})
 	numbers := make([]byte, 0, 2*len(list))
 	for i := range list {
@@ -254,7 +255,7 @@ func (c *chunk) recordArgs(args []any) (_ []any, records int) {
 	return args, records
 }
 
-// revisionsOf returns the revisions that are to be there.
+// revisionsOf returns the expected revisions.
 func revisionsOf(list []planned) []byte {
 	b := make([]byte, 0, 8*len(list))
 	for i := range list {
@@ -263,7 +264,7 @@ func revisionsOf(list []planned) []byte {
 	return b
 }
 
-// note adds a row to what the journal will have.
+// note adds a row to the entry for the journal.
 func (c *chunk) note(r *rouse.Row, member string) {
 	c.notes = binary.BigEndian.AppendUint32(c.notes, r.Bucket)
 	c.notes = binary.BigEndian.AppendUint64(c.notes, uint64(r.Visible))
@@ -271,13 +272,14 @@ func (c *chunk) note(r *rouse.Row, member string) {
 	c.notes = append(c.notes, member...)
 }
 
-// oddSize and refusedSize are what the script answers for a change that is not plain, and for a plain one that is refused.
+// Bytes in the script's answer: oddSize for each change that is not plain, refusedSize for each refused plain
+// one.
 const (
 	oddSize     = 1 + 8 + 8
 	refusedSize = 4 + 8
 )
 
-// read reads the answer of the script into the places of the results.
+// read parses the answer of the script into the results.
 func (c *chunk) read(b []byte, results []rouse.Result) (ok bool) {
 	if len(b) < 8+oddSize*len(c.odd) || (len(b)-8-oddSize*len(c.odd))%refusedSize != 0 {
 		return false

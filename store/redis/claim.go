@@ -12,24 +12,28 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// errCrowded says that a window has more rows than one claim may hold: which of them come first is to be found out.
+// errCrowded means that a window has more rows than one claim may hold: first find out which of them come
+// first.
 var errCrowded = errors.New("more rows than asked for")
 
-// holdBytes and holdRows bound what is held at a time: the bodies, if the window does not, and the rows, as hold.lua does.
+// holdBytes and holdRows limit one hold: the bytes of the bodies, unless the window has its own limit, and
+// the number of rows, which hold.lua checks as well.
 const (
 	holdBytes = 4 << 20
 	holdRows  = 1000
 )
 
-// Claim returns the rows of the window. A claim that only reads puts together what the buckets of all shards have, and then
-// reads the rows: Redis hands these out faster by itself than a script does. One that holds
-// does so at once where all rows of the window can be held; where there are more, it first finds out how many of each bucket
-// are among those that come first, and then holds the first so many of each. Rows that others took meanwhile are made up for by
-// those that follow them in their bucket, so that claims at the same time do not wait for each other or come back empty.
+// Claim returns the rows of the window. A claim that only reads merges the positions of the rows from the
+// buckets of all shards and then reads the rows with plain commands, which Redis serves faster than a script
+// does. A claim that holds rows holds all of them at once if the limits allow it. Otherwise it first counts
+// how many of the first rows are in each bucket, and then holds that many in each. If other claims took some
+// of these rows in between, the next rows of the same bucket replace them. So concurrent claims neither wait
+// for each other nor return empty.
 //
-// The claim's now is one clock's, the first server's. Its token is the least of the shards': in each shard, all revisions up to
-// its token were given before it was read, and all that are given later are greater, as a script sees the shard as of one moment.
-// A row that moves while a claim reads page after page has been written after the token was taken, and is found from there.
+// The time of a claim is the clock of the first server. Its token is the smallest token of all shards: a
+// script sees one consistent state of its shard, so each shard gives all revisions up to its token before the
+// claim reads it, and only greater ones after. A row that moves while a claim reads page after page was
+// written after the token, so the next claim since that token finds it.
 func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err error) {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {
@@ -71,19 +75,19 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 	return c.batch, nil
 }
 
-// claim is a claim at work.
+// claim is a running claim.
 type claim struct {
 	s     *Store
 	w     rouse.Window
-	now   string // in ms; empty: the one server's, whatever it is
+	now   string // in ms; empty: the current time of the one server
 	batch rouse.Batch
 
 	mu   sync.Mutex
-	away map[int]error // the shards that did not answer; the claim goes on without them
+	away map[int]error // the shards that did not answer; the claim continues without them
 }
 
-// everyShard calls work for all shards that have answered so far, at the same time. A shard that fails is left out from then on. The first
-// one cannot be left out: its server has the clock.
+// everyShard calls work concurrently for all shards that have answered so far. A shard that fails is skipped
+// from then on, except the first one: its server has the clock.
 func (c *claim) everyShard(ctx context.Context, work func(n int, sh *shard) error) error {
 	return c.s.everyShard(func(n int, sh *shard) error {
 		if c.isAway(n) {
@@ -99,7 +103,7 @@ func (c *claim) isAway(n int) bool {
 	return c.away[n] != nil
 }
 
-// without leaves out a shard that failed with an error. It returns the error if the claim cannot go on without the shard.
+// without skips a shard that failed. It returns the error if the claim cannot continue without the shard.
 func (c *claim) without(ctx context.Context, n int, err error) error {
 	if err == nil || n == 0 || ctx.Err() != nil || errors.Is(err, errAnswer) || errors.Is(err, errCrowded) {
 		return err
@@ -116,7 +120,7 @@ func (c *claim) without(ctx context.Context, n int, err error) error {
 // read fills the batch with the first rows of the window.
 func (c *claim) read(ctx context.Context) error {
 	w := c.w
-	w.Bytes = 0 // what the rows have is known when they are read
+	w.Bytes = 0 // the size of a row is known when it is read
 	q, err := c.queues(ctx, w)
 	if err != nil {
 		return err
@@ -144,7 +148,7 @@ func (c *claim) hold(ctx context.Context) error {
 		before := len(c.batch.Rows)
 		more, err := c.holdSome(ctx, left)
 		if err != nil {
-			return err // what was held is free again when the hold ends
+			return err // rows that were held become claimable again when the hold expires
 		}
 		rows := c.batch.Rows
 		for i := range rows[before:] {
@@ -154,13 +158,13 @@ func (c *claim) hold(ctx context.Context) error {
 		if !more || len(rows) >= c.w.Limit || c.w.Bytes > 0 && size >= c.w.Bytes {
 			return nil
 		}
-		if len(rows) > before { // otherwise others took them all: whoever did is served, and so is this one at last
+		if len(rows) > before { // if it is empty, other claims took all rows: they make progress, and this one continues
 			left.After = rows[len(rows)-1].Position()
 		}
 	}
 }
 
-// holdSome holds rows of a window of at most holdRows rows. It says whether rows remain.
+// holdSome holds rows of a window of at most holdRows rows. It reports whether rows remain.
 func (c *claim) holdSome(ctx context.Context, w rouse.Window) (more bool, err error) {
 	if len(c.s.shards) == 1 {
 		sources := make([]*source, len(w.Buckets))
@@ -214,7 +218,8 @@ func (c *claim) holdSome(ctx context.Context, w rouse.Window) (more bool, err er
 	return q.remains() || len(rows) < found, nil
 }
 
-// add adds rows that are held. One that is there already, because its hold ends within the window, is held anew.
+// add adds rows that are held. It replaces a row that is in the batch already: its hold expired within the
+// window and was renewed.
 func (c *claim) add(rows []rouse.Row) {
 	if len(c.batch.Rows) == 0 {
 		c.batch.Rows = rows
@@ -238,7 +243,7 @@ func sorted(rows []rouse.Row) []rouse.Row {
 	return rows
 }
 
-// take holds the first rows of sources in a shard, as many as each wants.
+// take holds the first rows of the sources of a shard, as many as each source wants.
 func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, sources []*source) (rows []rouse.Row, more bool, err error) {
 	answer, err := list(sh.run(ctx, holdScript, c.args(&w, sources, true)...))
 	if err != nil {
@@ -257,16 +262,16 @@ func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, sources []*
 	if len(answer) == 4 {
 		return nil, more, nil
 	}
-	said, err := texts(answer[4:])
-	if err != nil || len(said)%2 == 0 {
+	values, err := texts(answer[4:])
+	if err != nil || len(values)%2 == 0 {
 		return nil, false, errAnswer
 	}
-	revision, err := strconv.ParseUint(said[0], 10, 64)
+	revision, err := strconv.ParseUint(values[0], 10, 64)
 	if err != nil {
 		return nil, false, errAnswer
 	}
-	for i := 1; i < len(said); i += 2 {
-		row, err := readRow(said[i], said[i+1])
+	for i := 1; i < len(values); i += 2 {
+		row, err := readRow(values[i], values[i+1])
 		if err != nil {
 			return nil, false, err
 		}
@@ -277,7 +282,8 @@ func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, sources []*
 	return rows, more, nil
 }
 
-// heard takes the clock and the token of the first round of answers, one of each shard; later rounds do not count.
+// heard reads the clock and the token from the first round of answers, one of each shard; it ignores later
+// rounds.
 func (c *claim) heard(answers [][]any) error {
 	token := uint64(math.MaxUint64)
 	for n, answer := range answers {
@@ -307,7 +313,7 @@ func (c *claim) heard(answers [][]any) error {
 	return nil
 }
 
-// args are the arguments of the scripts that look at a window.
+// args returns the arguments of the scripts that read a window.
 func (c *claim) args(w *rouse.Window, sources []*source, hold bool) []any {
 	held, until := int64(0), int64(0)
 	if hold {
@@ -324,7 +330,7 @@ func (c *claim) args(w *rouse.Window, sources []*source, hold bool) []any {
 	return args
 }
 
-// several is how scripts are told that there is more than one shard.
+// several tells scripts whether there is more than one shard.
 func (c *claim) several() int {
 	if len(c.s.shards) > 1 {
 		return 1

@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// crowd creates rows in many buckets, a few times only, and returns them in their order.
+// crowd creates rows in many buckets with only a few distinct times, and returns them in their order.
 func crowd(t *testing.T, s *Store, n, buckets int) []rouse.Row {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(7, 8))
@@ -52,7 +52,8 @@ func sameKeys(t *testing.T, what string, got, want []rouse.Row) {
 	}
 }
 
-// Windows with more rows than a claim takes, in more buckets than have a turn each, most of them at the same time.
+// The windows have more rows than a claim takes, in more buckets than one round asks, most of them at the
+// same time.
 func TestACrowdedWindowIsTakenInItsOrder(t *testing.T) {
 	url := servers.Redis(t) + "," + servers.Redis(t)
 	for shards, url := range map[int]string{1: servers.Redis(t), 4: servers.Redis(t), 2: url} {
@@ -100,7 +101,8 @@ func TestACrowdedWindowIsTakenInItsOrder(t *testing.T) {
 	}
 }
 
-// Rows that a claim does not want stand in its way by the thousand, more of them than one script looks at.
+// Thousands of rows that a claim does not want come before those that it wants, more than one script looks
+// at.
 func TestAFewRowsAreFoundAmongMany(t *testing.T) {
 	for shards, url := range map[int]string{1: servers.Redis(t), 3: servers.Redis(t)} {
 		for _, hold := range []time.Duration{0, time.Hour} {
@@ -178,7 +180,7 @@ func TestStoresOnTheSameServersNeverHoldTheSameRow(t *testing.T) {
 	}
 }
 
-// A journal that does not go back far enough is no reason to miss a row.
+// If the journal does not go back far enough, the claim must still find every row.
 func TestAClaimSinceATokenReadsTheWindowIfTheJournalIsTooShort(t *testing.T) {
 	server := servers.StartRedis(t)
 	s := openTest(t, server.URL(), Options{})
@@ -213,7 +215,7 @@ func TestAClaimSinceATokenReadsTheWindowIfTheJournalIsTooShort(t *testing.T) {
 	since("the journal is gone", 2, false)
 }
 
-// What a store has from its beginning is in the journal, and the first claim need not be followed by one that reads the window.
+// The journal of a store contains its first writes, so the first claim need not read the window again.
 func TestTheFirstWritesAreFoundByTheJournal(t *testing.T) {
 	url := servers.Redis(t)
 	s, other := openTest(t, url, Options{}), openTest(t, url, Options{})
@@ -232,7 +234,7 @@ func TestTheJournalIsShort(t *testing.T) {
 	s := openTest(t, server.URL(), Options{})
 	defer s.Close()
 	journal := s.shards[0].base + "journal"
-	for i := range 20 { // entries of long ago
+	for i := range 20 { // entries from long ago
 		tell(t, server.Addr(), "rpush", journal, "revision"+"\x00\x00\x00\x00\x00\x00\x00"+string(rune(i))+"writer and call.")
 		tell(t, server.Addr(), "rpush", journal+":rows", "")
 	}
@@ -264,7 +266,7 @@ func TestRowsAreInTheirPlacesAfterManyChanges(t *testing.T) {
 			if rnd.IntN(3) == 0 {
 				changes[i].To = nil
 			}
-			if round%2 == 0 { // with conditions many changes go together
+			if round%2 == 0 { // conditional changes are made many at a time
 				r.Generation, changes[i].If = known[r.Key].Revision, known[r.Key].Revision
 			}
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// While a slot moves, its keys are on two servers. A script that ran on either would see a part of the shard.
+// While a slot moves, its keys are on two servers. A script that ran on either would see only a part of the
+// shard.
 func TestAShardThatMovesToAnotherServerIsNeverSeenInParts(t *testing.T) {
 	nodes := servers.StartRedisCluster(t)
 	s := openTest(t, "redis+cluster://"+nodes[0].Addr(), Options{Timeout: 2 * time.Second, Shards: 1})
@@ -67,7 +68,7 @@ func TestAShardThatMovesToAnotherServerIsNeverSeenInParts(t *testing.T) {
 
 func TestShardsWhoseServersAreThereGoOn(t *testing.T) {
 	nodes := servers.StartRedisCluster(t)
-	for _, n := range nodes { // with everysec, Redis puts a write off by up to two seconds while the disk is busy with a sync
+	for _, n := range nodes { // with everysec, Redis delays writes by up to two seconds while the disk is busy with a sync
 		tell(t, n.Addr(), "config", "set", "appendfsync", "always")
 	}
 	s := openTest(t, "redis+cluster://"+nodes[0].Addr(), Options{Timeout: 2 * time.Second})

@@ -1,4 +1,5 @@
--- What all scripts begin with. KEYS[1] is the base that all keys of the shard begin with; no key has that name itself (script.go).
+-- Prefix of all scripts. KEYS[1] is the base that all keys of the shard begin with; no key has that name
+-- itself (script.go).
 local base = KEYS[1]
 local rows = base .. 'rows'
 local ARGV = ARGV
@@ -6,7 +7,7 @@ local call, sub, byte, find, floor, min = redis.call, string.sub, string.byte, s
 local pack, parse = struct.pack, struct.unpack
 local zero = '\0\0\0\0\0\0\0\0'
 
--- Numbers in Lua are doubles: exact up to this one.
+-- Numbers in Lua are doubles: integers are exact up to this one.
 local exact = 9007199254740992
 
 -- clock returns the server's time in milliseconds and in microseconds.
@@ -15,8 +16,9 @@ local function clock()
   return t[1] * 1000 + floor(t[2] / 1000), t[1] * 1000000 + t[2]
 end
 
--- counter returns the last revision that was given, the time in microseconds that the next one goes on from if that is later, and the
--- clock in milliseconds. A store that took over greater revisions than its clock has is ahead of it.
+-- counter returns the last revision, the time in microseconds that the next revision continues from if that
+-- is later, and the clock in milliseconds. After a takeover from a store with greater revisions, revisions
+-- stay ahead of the clock.
 local ahead = 0
 local function counter()
   local last = call('GET', base .. 'revision') or '0'
@@ -35,15 +37,15 @@ end
 
 local spent = 'ROUSE the revisions have reached 2^53, which is as far as Redis counts exactly; move the timers to another store'
 
--- bulk calls a command with a list of arguments in parts that fit Lua's stack.
+-- bulk calls a command with a list of arguments, in parts that fit Lua's stack.
 local function bulk(command, key, list)
   for i = 1, #list, 4000 do
     call(command, key, unpack(list, i, min(i + 3999, #list)))
   end
 end
 
--- loosen makes the rest of the script free to write when maxmemory is reached: Redis judges a script by its first write, and this
--- one, which does nothing, is never refused. It is for what does not add rows.
+-- loosen allows the rest of the script to write when maxmemory is reached: Redis decides by the first write
+-- of a script, and this one, which has no effect, is never refused. Only for scripts that add no rows.
 local function loosen()
   call('HDEL', rows, '')
 end
@@ -52,8 +54,8 @@ local function namespace(member)
   return sub(member, 1, find(member, '\0', 1, true) - 1)
 end
 
--- token returns what later revisions are not less than. Where the tokens of several shards become one, the least of them, a shard that is
--- seldom written would keep it in the past; so that one goes on to the clock first.
+-- token returns a lower bound of all later revisions. With several shards the smallest token counts, and a
+-- shard that is rarely written would keep it in the past, so its revision advances to the clock first.
 local function token(last, us, several)
   if several and us > last then
     loosen()
@@ -63,10 +65,11 @@ local function token(last, us, several)
   return string.format('%.0f', last + 1)
 end
 
--- journal notes rows that were written, for claims that want what was written since another one. It is two lists: of heads, each with the first
--- revision behind all that were given before, the clock in microseconds, and the stamp of who wrote; and of the rows, of each bucket:4 visible:8
--- length:2 key, some perhaps that were not written after all. What is older than ten seconds goes; a claim that finds no head from before what
--- it wants reads the whole window.
+-- journal records written rows for claims that want what was written since another claim. It consists of two
+-- lists. Each head has the last revision before the write, the clock in microseconds, and the stamp of the
+-- writer. Each list of rows has bucket:4 visible:8 length:2 key of each row, possibly including rows that
+-- were not written after all. Entries older than ten seconds are deleted; a claim that finds no head older
+-- than its token reads the whole window.
 local function journal(last, us, stamp, noted)
   local heads, bodies = base .. 'journal', base .. 'journal:rows'
   local n = call('RPUSH', heads, pack('>LL', last + 1, us) .. stamp)
@@ -78,7 +81,7 @@ local function journal(last, us, stamp, noted)
   end
 end
 
--- before compares as bytes: Lua's own < goes by the server's locale.
+-- before compares bytes: Lua's own < uses the server's locale.
 local function before(a, b)
   for i = 1, min(#a, #b) do
     local x, y = byte(a, i), byte(b, i)

@@ -1,10 +1,12 @@
--- Records of timers that were removed with them lie together as they were written: batches:HOUR:NAMESPACE has texts that begin with the slot
--- (the time of the first of 64 ms, so that few slots are to be read for a page), a revision that the numbers of the records are added to, which gives
--- their sequences, and how many there are: slot:8 revision:8 count:2 (number:2 time:8 length:2 name length:4 body)… ended:HOUR has the time
--- of each timer that has one of the hour; a second one goes the way of other timers' records.
+-- Records of timers that were removed in the same change are stored in batches. batches:HOUR:NAMESPACE
+-- contains texts: the slot (the first of 64 ms, so that a page reads few slots), a revision (sequence of a
+-- record = revision + its number), the number of records, and the records: slot:8 revision:8 count:2
+-- (number:2 time:8 length:2 name length:4 body)… ended:HOUR has the time of each timer with a record in a
+-- batch of the hour; a second record of the same timer and hour is stored like the records of other timers.
 local batchHead = 18
 
--- each calls a function with number, time, name, body and whole of each record of a text, from a place in it.
+-- each calls a function with number, time, name, body and the whole text of each record of a batch, beginning
+-- at a position.
 local function each(text, at, f)
   while at <= #text do
     local number, time, name, body, after = parse('>I2c8I2c0I4c0', text, at)
@@ -13,13 +15,13 @@ local function each(text, at, f)
   end
 end
 
--- slotOf returns what the texts of the slot of a time begin with.
+-- slotOf returns the first bytes of the batches in the slot of a time.
 local function slotOf(time)
   local last = byte(time, 8)
   return sub(time, 1, 7) .. string.char(last - last % 64)
 end
 
--- single finds the record of a timer in an hour that lies in a batch: its id, its body, and the text of the batch.
+-- single finds a timer's record in the batches of an hour: its id, its body, and the text of the batch.
 local function single(hour, space, name)
   local time = call('HGET', base .. 'ended:' .. hour, space .. '\0' .. name .. '\0')
   if not time then return nil end

@@ -13,26 +13,27 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// life puts timers into stores and ends them, with their records, in all the ways that a batch of changes can have.
+// life puts timers into stores and ends them with their records, in every combination that a batch of changes
+// can have.
 type life struct {
 	*testing.T
 	rnd    *rand.Rand
-	stores [2]rouse.Store // this one and the model
+	stores [2]rouse.Store // the tested store and the model
 	alive  map[string][2]uint64
 	made   int
-	apart  bool // sequences are not in the order of the changes, as there are several shards: no two records end at the same time
+	apart  bool // there are several shards, so sequences are not in the order of the changes: no two records may end at the same time
 }
 
 func (l *life) name() string { return fmt.Sprint("t", l.rnd.IntN(40)) }
 
-// step makes a batch of changes in both stores, a few of which are refused, and compares what became of them.
+// step makes one batch of changes in both stores, some of which are refused, and compares the results.
 func (l *life) step() {
 	l.Helper()
 	var changes [2][]rouse.Change
 	names := map[string]bool{}
 	for range 1 + l.rnd.IntN(25) {
 		name := l.name()
-		if names[name] && l.rnd.IntN(4) != 0 { // most batches have each timer once
+		if names[name] && l.rnd.IntN(4) != 0 { // in most batches, each timer occurs once
 			continue
 		}
 		names[name] = true
@@ -54,7 +55,7 @@ func (l *life) step() {
 			case !there || what == 0:
 				c.If = rouse.NoRow
 				c.To = &to
-			case what == 1: // refused
+			case what == 1: // a change that is refused
 				c.If++
 				if c.Log = []rouse.Record{record}; l.made%2 == 0 {
 					row := to
@@ -121,7 +122,7 @@ func (l *life) history(s rouse.Store, q rouse.RecordQuery) (out []rouse.Record) 
 	}
 }
 
-// compare reads everything in both stores.
+// compare compares the whole content of both stores.
 func (l *life) compare(when string) {
 	l.Helper()
 	for _, space := range []string{"a", "b"} {
@@ -165,7 +166,7 @@ func (l *life) compare(when string) {
 	sameKeys(l.T, when, got.Rows, want.Rows)
 }
 
-// both calls trims in both stores: they are to forget as many.
+// both trims both stores and expects that they delete the same number of records.
 func (l *life) both(what string, f func(context.Context, rouse.Store) (int64, error)) {
 	l.Helper()
 	got, err := f(l.Context(), l.stores[0])
@@ -203,7 +204,7 @@ func TestTimersEndAsInTheModel(t *testing.T) {
 			}
 			l.both("trim of all", func(ctx context.Context, s rouse.Store) (int64, error) { return s.Trim(ctx, rouse.Never-1, 0) })
 			l.compare("at the end")
-			for _, sh := range s.shards { // nothing of the records is left
+			for _, sh := range s.shards { // no record is left behind
 				for _, pattern := range []string{"records:*", "batches:*", "ended:*", "history:*", "hours", "spaces:*"} {
 					if keys := tell(t, url[len("redis://"):len(url)-2], "keys", sh.base+pattern).([]any); len(keys) > 0 {
 						t.Errorf("%v are left", keys)

@@ -31,7 +31,7 @@ func create(t *testing.T, s *Store, name string) rouse.Result {
 	return res[0]
 }
 
-// eventually tries until it works.
+// eventually retries until try succeeds.
 func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -50,7 +50,7 @@ func eventually(t *testing.T, what string, try func() error) {
 }
 
 func TestWhatIsAcknowledgedSurvivesTheEndOfRedis(t *testing.T) {
-	server := servers.StartRedis(t, "appendfsync=always") // with everysec, Redis puts writes off while its disk is slow
+	server := servers.StartRedis(t, "appendfsync=always") // with everysec, Redis delays writes while its disk is slow
 	s := openTest(t, server.URL(), Options{Timeout: 2 * time.Second})
 	defer s.Close()
 	last := uint64(0)
@@ -169,7 +169,7 @@ func TestCallsToAServerThatHangEnd(t *testing.T) {
 	})
 }
 
-// A change whose answer is lost was made once. If it were sent again, a create would be refused by itself.
+// A change with a lost answer was made once. If it were sent again, its own result would refuse the create.
 func TestAChangeIsNeverSentTwice(t *testing.T) {
 	t.Run("to a server", func(t *testing.T) {
 		server := servers.StartRedis(t)
@@ -179,7 +179,7 @@ func TestAChangeIsNeverSentTwice(t *testing.T) {
 	t.Run("to a cluster", func(t *testing.T) {
 		nodes := servers.StartRedisCluster(t)
 		var proxies []*servers.Proxy
-		for _, n := range nodes { // clients are told of the proxies
+		for _, n := range nodes { // clients learn the addresses of the proxies
 			p := servers.NewProxy(t, n.Addr())
 			_, port, _ := strings.Cut(p.Addr(), ":")
 			tell(t, n.Addr(), "config", "set", "cluster-announce-port", port)
@@ -207,7 +207,7 @@ func neverTwice(t *testing.T, url string, nodes []*servers.Server, proxies []*se
 	made := func() (n int64) {
 		for _, node := range nodes {
 			c := goredis.NewClient(&goredis.Options{Addr: node.Addr()})
-			n += c.ZCard(t.Context(), s.shards[0].base+"history:ns\x00a").Val() // 0 at those of a cluster that do not have it
+			n += c.ZCard(t.Context(), s.shards[0].base+"history:ns\x00a").Val() // 0 on cluster nodes that do not have the key
 			_ = c.Close()
 		}
 		return n
@@ -228,7 +228,7 @@ func neverTwice(t *testing.T, url string, nodes []*servers.Server, proxies []*se
 		return nil
 	})
 	for _, p := range proxies {
-		p.Reset() // the answer is lost, and the way is open for whoever tries again
+		p.Reset() // the answer is lost, and the next attempt gets through
 		p.Heal()
 	}
 	if err := <-failed; err == nil {

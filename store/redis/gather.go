@@ -7,15 +7,16 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// spot is where a row is said to be.
+// spot is the position at which a row was reported.
 type spot struct {
 	shard  int
 	member string
 	at     rouse.Position
 }
 
-// gather fills the batch with the rows of spots, which find hands out in their order: up to n, fewer only at the end. It reads so many
-// at a time as the bound of bytes may take. A row that is not where it was said to be has moved or gone since then, and is left out.
+// gather fills the batch with the rows at the spots that find returns in their order, up to n at a time,
+// fewer only at the end. It reads as many at a time as the byte limit allows. A row that is no longer at its
+// spot has been moved or removed, and is left out.
 func (c *claim) gather(ctx context.Context, find func(n int) ([]spot, error)) error {
 	size, step := 0, maxKeys
 	if c.w.Bytes > 0 {
@@ -63,7 +64,7 @@ func (c *claim) gather(ctx context.Context, find func(n int) ([]spot, error)) er
 	}
 }
 
-// blobs reads the rows of spots; one that is gone is empty.
+// blobs reads the rows at the spots; the blob of a removed row is empty.
 func (c *claim) blobs(ctx context.Context, spots []spot) ([]string, error) {
 	places := make([][]int, len(c.s.shards))
 	for i, at := range spots {

@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// maxKeys is how many keys one command reads.
+// maxKeys limits the keys that one command reads.
 const maxKeys = 1000
 
 // Get returns the rows of the keys.
@@ -91,7 +91,7 @@ func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, erro
 	return out, &away
 }
 
-// eachShard calls read for the keys of each shard, in parts, and at the same time for all shards. at are the places of the keys.
+// eachShard calls read concurrently for all shards with their keys, in parts. at has the indexes of the keys.
 func (s *Store) eachShard(keys []rouse.Key, read func(sh *shard, at []int, members []any) error) error {
 	places := make([][]int, len(s.shards))
 	for i := range keys {
@@ -121,7 +121,7 @@ func (s *Store) eachShard(keys []rouse.Key, read func(sh *shard, at []int, membe
 	return group.Wait()
 }
 
-// everyShard calls work for all shards at the same time.
+// everyShard calls work concurrently for all shards.
 func (s *Store) everyShard(work func(n int, sh *shard) error) error {
 	if len(s.shards) == 1 {
 		return work(0, &s.shards[0])
@@ -133,14 +133,14 @@ func (s *Store) everyShard(work func(n int, sh *shard) error) error {
 	return group.Wait()
 }
 
-// maxRaise leaves years of revisions below 2^53, which is as far as Redis counts exactly.
+// maxRaise leaves room for years of revisions below 2^53, the limit of exact integers in Redis.
 const maxRaise = exact - 1<<50
 
-// Raise makes revisions go on above the given one, in all shards: ahead of the clock by the same time in all, so that they stay in step,
-// and go on from it when a server has lost its last writes.
+// Raise makes revisions continue above the given one in all shards. All of them are ahead of the clock by the
+// same time, so that they stay in step, also when a server has lost its last writes.
 func (s *Store) Raise(ctx context.Context, revision uint64) error {
 	if revision >= maxRaise {
-		return fmt.Errorf("revision %d cannot be gone on from: it is to be less than %d", revision, uint64(maxRaise))
+		return fmt.Errorf("revision %d is too large: it must be less than %d", revision, uint64(maxRaise))
 	}
 	ctx, end, err := s.begin(ctx)
 	if err != nil {

@@ -11,13 +11,15 @@ import (
 )
 
 const (
-	// probeEvery and probeTimeout are how often a server that does not answer is asked whether it does, and for how long.
+	// probeEvery is the interval of probes of a server that does not answer, probeTimeout the timeout of one
+	// probe.
 	probeEvery   = 200 * time.Millisecond
 	probeTimeout = time.Second
 )
 
-// guard is the client of one of several servers. While the server does not answer it fails commands at once, so that a claim or a
-// commit which concerns all servers does not wait for this one. One loop asks the server until it answers.
+// guard is the client of one of several servers. While the server does not answer, the guard fails commands
+// immediately, so that a claim or a commit that involves all servers does not wait for this one. One
+// goroutine probes the server until it answers.
 type guard struct {
 	goredis.UniversalClient
 
@@ -26,7 +28,7 @@ type guard struct {
 	probes sync.WaitGroup
 
 	mu  sync.Mutex
-	err error // why the server is away; nil if it is not
+	err error // why the server is unavailable, else nil
 }
 
 func newGuard(client goredis.UniversalClient) *guard {
@@ -35,14 +37,14 @@ func newGuard(client goredis.UniversalClient) *guard {
 	return g
 }
 
-// away returns why the server is away, or nil.
+// away returns why the server is unavailable, or nil.
 func (g *guard) away() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.err
 }
 
-// lost notes that a call had no answer.
+// lost records that a call got no answer.
 func (g *guard) lost(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -53,7 +55,7 @@ func (g *guard) lost(err error) {
 	g.probes.Go(g.probe)
 }
 
-// probe asks until the server answers; an error is an answer, too.
+// probe sends probes until the server answers; an error counts as an answer.
 func (g *guard) probe() {
 	for {
 		ctx, cancel := context.WithTimeout(g.ctx, probeTimeout)
@@ -82,7 +84,7 @@ func noAnswer(err error) bool {
 	return err != nil && !errors.Is(err, goredis.Nil) && !errors.As(err, &answered) && !errors.Is(err, context.Canceled) && !errors.Is(err, goredis.ErrClosed)
 }
 
-// Process runs a command, or fails it at once while the server is away.
+// Process runs a command. While the server is unavailable, it returns an error immediately.
 func (g *guard) Process(ctx context.Context, cmd goredis.Cmder) error {
 	if err := g.away(); err != nil {
 		cmd.SetErr(err)
@@ -95,7 +97,7 @@ func (g *guard) Process(ctx context.Context, cmd goredis.Cmder) error {
 	return err
 }
 
-// Close ends the loop, waits for it, and closes the client.
+// Close stops the probes, waits for them, and closes the client.
 func (g *guard) Close() error {
 	g.stop()
 	g.probes.Wait()

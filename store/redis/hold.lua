@@ -1,6 +1,8 @@
--- Holds the first rows of each bucket, as many as are wanted. If the first bucket wants -1, all rows of the window are held if they are
--- within the bounds, and none otherwise, but of a single bucket as many as are. The answer is now, the token, 1 if rows remain, 1 if it
--- was not done, and what is said of the rows: the first revision, and key and blob of each, as it was; their revisions follow each other.
+-- Holds the first rows of each bucket, as many as requested. If the first bucket requests -1: holds all rows
+-- of the window if they are within the limits and none otherwise; with a single bucket, as many as the limits
+-- allow. The answer is now, the token, 1 if rows remain, 1 if nothing was held because of the limits, and a
+-- list: the first revision, then the key and the previous blob of each row. Revisions of the rows are
+-- consecutive.
 local all = buckets[1] and buckets[1].want < 0
 local before_it = token(last, us, false)
 limit = min(limit, 1000)
@@ -42,7 +44,7 @@ for i = 1, #found, 3 do
   out[#out + 1] = member
   out[#out + 1] = blob
 end
-loosen() -- a hold adds nothing
+loosen() -- a hold adds no rows
 bulk('HSET', rows, sets)
 for bucket, list in pairs(moves) do bulk('ZADD', base .. 'due:' .. parse('>I4', bucket), list) end
 journal(last, us, zero .. zero, table.concat(noted))

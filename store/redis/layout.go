@@ -10,34 +10,35 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// The keys of a shard begin with its base, PREFIX:{TAG}: where the tag, all that a Cluster looks at, puts them on one server.
-// A row's key is namespace 0 name 0 fire, which sorts bytewise as rouse.Key does, as no text has a zero byte.
+// The keys of a shard begin with its base, PREFIX:{TAG}. A Cluster hashes only the tag, so all keys of a
+// shard are on one server. A row's key is namespace 0 name 0 fire, whose byte order is the order of
+// rouse.Key, as texts contain no zero byte.
 //
 //	rows                    hash: row's key → blob (blob.go)
 //	due:BUCKET              sorted set: row's key by its visible time; rows that need no attention are not in it
 //	keys                    sorted set: row's key, all with score 0, for lists in the order of keys
-//	state:STATE             the same of the rows in one state, but scheduled
+//	state:STATE             the same of the rows in one state, except scheduled
 //	tally                   hash: STATE:NAMESPACE → number of rows
-//	revision                the last one that was given, and how far it is ahead of the clock if it is
-//	journal, journal:rows   lists: who wrote what in the last seconds (common.lua)
-//	batches:HOUR:NAMESPACE  sorted set, score 0: records of timers that were removed with them, many in each text (ended.lua)
-//	ended:HOUR              hash: row's key → when the record of its timer ended that is in a batch
-//	history:NAMESPACE 0 NAME    sorted set, score 0: id, body of a timer's other records; the id is when it ended and its sequence, 8 bytes each
+//	revision                the last revision, and how far it is ahead of the clock, if at all
+//	journal, journal:rows   lists: the writes of the last seconds (common.lua)
+//	batches:HOUR:NAMESPACE  sorted set, score 0: records of removed timers, many in each text (ended.lua)
+//	ended:HOUR              hash: row's key → end of the timer's record that is in a batch
+//	history:NAMESPACE 0 NAME    sorted set, score 0: id, body of a timer's other records; the id is its end and its sequence, 8 bytes each
 //	records:HOUR:NAMESPACE  sorted set, score 0: id, name of the other records of a namespace that ended in an hour
-//	hours                   hash: hour since 1970 → number of records, in batches and not
+//	hours                   hash: hour since 1970 → number of records, in batches and elsewhere
 //	spaces:HOUR             set of the namespaces that have records of the hour
 //	leases                  hash: name → lease (lock.lua), in the first shard
 //
-// PREFIX:meta, a hash on each server, says what the store is: its format, its id, how many servers and shards it has and which
-// of the servers this is.
+// PREFIX:meta, a hash on each server, describes the store: its format, its id, the number of servers and
+// shards, and the index of this server.
 
-// format grows when an older rouse could no longer read what a newer one writes.
+// format increases when an older rouse could no longer read what a newer one writes.
 const format = 1
 
-// maxShards bounds the calls that a claim makes.
+// maxShards limits the calls that a claim makes.
 const maxShards = 1024
 
-// exact is the first number that Redis no longer counts exactly, in Lua and as a score.
+// exact is the first integer that Redis no longer represents exactly, in Lua and as a score.
 const exact = 1 << 53
 
 func checkPrefix(prefix string) error {
@@ -49,8 +50,8 @@ func checkPrefix(prefix string) error {
 
 func metaKey(prefix string) string { return prefix + ":meta" }
 
-// baseOf returns what the keys of a shard begin with. Tags are chosen so that the slots of the shards are spread evenly, as the
-// slots of a Cluster are over its servers.
+// baseOf returns the prefix of the keys of a shard. The tags distribute the slots of the shards evenly, as a
+// Cluster distributes slots over its servers.
 func baseOf(prefix string, shard, shards int) string {
 	const slots = 16384
 	lo, hi := shard*slots/shards, (shard+1)*slots/shards
@@ -62,7 +63,7 @@ func baseOf(prefix string, shard, shards int) string {
 	}
 }
 
-// crc16 is CRC-16/XMODEM, which Redis Cluster finds slots with.
+// crc16 is CRC-16/XMODEM, from which Redis Cluster computes slots.
 func crc16(s string) (crc uint16) {
 	for i := range len(s) {
 		crc ^= uint16(s[i]) << 8
@@ -77,7 +78,8 @@ func crc16(s string) (crc uint16) {
 	return crc
 }
 
-// shardOf returns where a row lives. A timer, and what stands beside it, is in one shard, so that one script sees all of it.
+// shardOf returns the shard of a row. All rows of a timer are in one shard, so that one script sees all of
+// them.
 func (s *Store) shardOf(k *rouse.Key) int {
 	if len(s.shards) == 1 {
 		return 0
@@ -89,7 +91,7 @@ func (s *Store) shardOf(k *rouse.Key) int {
 	return int(h.Sum32() % uint32(len(s.shards)))
 }
 
-// memberOf returns a row's key as Redis has it.
+// memberOf returns the key of a row in the format that Redis stores.
 func memberOf(k *rouse.Key) string { return k.Namespace + "\x00" + k.Name + "\x00" + k.Fire }
 
 var errDamaged = errors.New("a row in the store is damaged")
@@ -107,12 +109,13 @@ func keyOf(member string) (k rouse.Key, err error) {
 	return k, nil
 }
 
-// scoreOf returns a visible time as a score. Times that a score cannot tell apart are years from what a claim can reach.
+// scoreOf returns a visible time as a score. Times that a score cannot represent exactly are beyond the reach
+// of any claim.
 func scoreOf(visible rouse.Instant) string {
 	return strconv.FormatInt(int64(min(max(visible, -exact), exact)), 10)
 }
 
-// behind returns the first text behind all that begin with the prefix, "" if there is none.
+// behind returns the first text after all texts with the prefix, "" if there is none.
 func behind(prefix string) string {
 	b := []byte(prefix)
 	for i := len(b) - 1; i >= 0; i-- {
@@ -123,7 +126,7 @@ func behind(prefix string) string {
 	return ""
 }
 
-// checkTexts refuses texts that the layout cannot hold.
+// checkTexts refuses texts that the layout cannot represent.
 func checkTexts(field string, texts ...string) error {
 	for _, t := range texts {
 		if strings.IndexByte(t, 0) >= 0 {

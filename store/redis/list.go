@@ -8,14 +8,15 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// maxLooks bounds the rows that one page of a list looks at in each of its sources; scriptLooks those that one script does.
+// maxLooks limits the rows that one page of a list examines in each of its sources, scriptLooks the rows that
+// one script examines.
 const (
 	maxLooks    = 16384
 	scriptLooks = 2048
 )
 
-// List returns the rows that match, in the order of keys. What the sources of the query give is put together up to where all of
-// them have been read.
+// List returns the matching rows in the order of keys. It merges the sources of the query up to the last key
+// that all of them have read.
 func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err error) {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {
@@ -102,7 +103,7 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (int64, error) {
 	return total, nil
 }
 
-// tally returns how many rows of a shard have the namespace and the states of a query.
+// tally returns how many rows of a shard match the namespace and the states of a query.
 func (sh *shard) tally(ctx context.Context, q *rouse.Query) (total int64, err error) {
 	var counts []string
 	if q.Namespace == "" {
@@ -147,7 +148,7 @@ func (sh *shard) tally(ctx context.Context, q *rouse.Query) (total int64, err er
 	return total, nil
 }
 
-// statesOf returns the states that a query asks for, each once.
+// statesOf returns the states of a query without duplicates.
 func statesOf(q *rouse.Query) []rouse.State {
 	states := q.States
 	if len(states) == 0 {
@@ -158,16 +159,17 @@ func statesOf(q *rouse.Query) []rouse.State {
 	return slices.Compact(states)
 }
 
-// scan is a list of keys in their order, with what a query asks of it: of all rows, or of those in one state. No row is in two
-// lists of a query.
+// scan is an ordered list of keys with the conditions of a query: of all rows, or of the rows in one state.
+// No row is in two lists of a query.
 type scan struct {
 	list     string
-	from, to string // in the words of ZRANGEBYLEX
-	begins   string // what follows the namespace, where the range does not say it
+	from, to string // in the syntax of ZRANGEBYLEX
+	begins   string // prefix behind the namespace, if the range does not include it
 	filters  []any
 }
 
-// listsOf chooses the lists of a query: those of the states if scheduled rows are not asked for, or that of all keys.
+// listsOf chooses the lists of a query: those of the states if the query excludes scheduled rows, or the list
+// of all keys.
 func (s *Store) listsOf(q *rouse.Query) ([]scan, error) {
 	if err := checkTexts("query", q.Namespace, q.Prefix, q.Name); err != nil {
 		return nil, err
@@ -176,7 +178,7 @@ func (s *Store) listsOf(q *rouse.Query) ([]scan, error) {
 	begins := q.Prefix
 	if q.Name != "" {
 		if begins = q.Name + "\x00"; len(q.Prefix) > len(q.Name) || q.Name[:len(q.Prefix)] != q.Prefix {
-			return nil, nil // no name is both
+			return nil, nil // no name has both prefixes
 		}
 	}
 	if q.Namespace != "" {
@@ -223,7 +225,8 @@ func (src *scan) args(from string, limit, looks int, count int) []any {
 	return append(args, src.filters[3].([]any)...)
 }
 
-// page reads up to limit rows and the next one, and looks at no more than maxLooks. next is where to go on.
+// page reads up to limit rows and the next one, and examines at most maxLooks. next is where the following
+// page begins.
 func (src *scan) page(ctx context.Context, sh *shard, limit int) (rows []rouse.Row, next *rouse.Key, err error) {
 	from := src.from
 	for looked := 0; ; looked += scriptLooks {
@@ -260,7 +263,7 @@ func (src *scan) page(ctx context.Context, sh *shard, limit int) (rows []rouse.R
 	}
 }
 
-// count counts the rows of the list that match.
+// count counts the matching rows of the list.
 func (src *scan) count(ctx context.Context, sh *shard) (total int64, err error) {
 	for from := src.from; ; {
 		answer, err := list(sh.run(ctx, listScript, src.args(from, 0, scriptLooks, 1)...))

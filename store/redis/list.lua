@@ -1,7 +1,8 @@
--- Looks at keys in their order. ARGV: the list of keys (keys, or state: and a number), the range of keys, the greatest number of rows and of
--- looks, what the part behind the namespace begins with (empty: anything), the states as bytes, due from and until (empty: no bound), 1 if
--- rows are only counted, and labels with their values. The answer is the last key looked at (empty: there are no more), the number of rows
--- that match, and key and blob of each.
+-- Reads keys in their order. ARGV: the list of keys (keys, or state: and a number), the range of keys, the
+-- limits of rows and of looks, the prefix of the part behind the namespace (empty: any), the states as bytes,
+-- due from and until (empty: no limit), 1 to count rows only, and labels with their values. The answer is the
+-- last key that was examined (empty: there are no more), the number of matching rows, and key and blob of
+-- each.
 local list, from, to, limit, looks = base .. ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local begins, states, after, till, count = ARGV[6], {}, tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10] == '1'
 for i = 1, #ARGV[7] do states[byte(ARGV[7], i)] = true end

@@ -1,6 +1,6 @@
--- Takes and renews leases, or ends them. ARGV: owner, the length in ms (-1: end them), and of each lease its name and, if it is to be taken,
--- the epoch that it must have (8 bytes, 0 is any) and its data. The answer is the clock and each lease as it is then. A lease is
--- epoch:8 end:8 length:4 owner data.
+-- Takes, renews or ends leases. ARGV: owner, the duration in ms (-1: end them), and of each lease its name
+-- and, to take it, the expected epoch (8 bytes, 0 is any) and its data. The answer is the clock and the new
+-- state of each lease. A lease is epoch:8 end:8 length:4 owner data.
 local key, owner, ttl = base .. 'leases', ARGV[1], tonumber(ARGV[2])
 local now = clock()
 local out, i = {now}, 3

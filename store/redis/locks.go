@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Lock takes or renews leases, all in one script.
+// Lock takes or renews leases in a single script.
 func (s *Store) Lock(ctx context.Context, owner string, ttl time.Duration, wants []rouse.Want) ([]rouse.Lease, error) {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {
@@ -32,20 +32,20 @@ func (s *Store) Lock(ctx context.Context, owner string, ttl time.Duration, wants
 	if len(answer) != 1+len(wants) {
 		return nil, errAnswer
 	}
-	said, err := texts(answer[1:])
+	values, err := texts(answer[1:])
 	if err != nil {
 		return nil, err
 	}
 	out := make([]rouse.Lease, len(wants))
 	for i, w := range wants {
-		if out[i], err = readLease(w.Name, said[i]); err != nil {
+		if out[i], err = readLease(w.Name, values[i]); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// Unlock ends leases that the owner has.
+// Unlock ends the given leases if they belong to the owner.
 func (s *Store) Unlock(ctx context.Context, owner string, names []string) error {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {
@@ -60,10 +60,11 @@ func (s *Store) Unlock(ctx context.Context, owner string, names []string) error 
 	return err
 }
 
-// leasesScript returns the clock and all leases, as of one moment.
+// leasesScript returns the clock and all leases at the same moment.
 var leasesScript = newScript(commonText, `local now = clock() return {now, call('HGETALL', base .. 'leases')}`)
 
-// Leases returns the leases whose names begin with the prefix. It reads all that there are; those are a few for each node and bucket.
+// Leases returns the leases whose names begin with the prefix. It reads all leases: there are only a few for
+// each node and bucket.
 func (s *Store) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse.Instant, error) {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {
@@ -78,16 +79,16 @@ func (s *Store) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse
 		return nil, 0, errAnswer
 	}
 	now, ok := answer[0].(int64)
-	said, err := texts(answer[1])
-	if err != nil || !ok || len(said)%2 != 0 {
+	values, err := texts(answer[1])
+	if err != nil || !ok || len(values)%2 != 0 {
 		return nil, 0, errAnswer
 	}
 	var out []rouse.Lease
-	for i := 0; i < len(said); i += 2 {
-		if !strings.HasPrefix(said[i], prefix) {
+	for i := 0; i < len(values); i += 2 {
+		if !strings.HasPrefix(values[i], prefix) {
 			continue
 		}
-		l, err := readLease(said[i], said[i+1])
+		l, err := readLease(values[i], values[i+1])
 		if err != nil {
 			return nil, 0, err
 		}
@@ -97,7 +98,8 @@ func (s *Store) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse
 	return out, rouse.Instant(now), nil
 }
 
-// readLease reads what lock.lua writes: epoch:8 end:8 length:4 owner data. An empty text is a lease that nobody ever had.
+// readLease parses what lock.lua writes: epoch:8 end:8 length:4 owner data. An empty text is a lease that
+// never had an owner.
 func readLease(name, text string) (rouse.Lease, error) {
 	l := rouse.Lease{Name: name}
 	if text == "" {

@@ -1,7 +1,9 @@
--- Says where the rows of a window are, and changes nothing. The answer is now, the token, and of each bucket 1 if rows remain, the score and
--- the key of the last row that was looked at, and key and score of the rows, with the length of the body if bytes are bounded.
+-- Finds the rows of a window and changes nothing. The answer is now, the token, and of each bucket: 1 if rows
+-- remain, score and key of the last row that was examined, and key and score of the rows, with the length of
+-- the body if bytes are limited.
 
--- What one bucket is asked for: its share of the rows, and some more, so that seldom a bucket has to be asked again.
+-- The number of rows requested from one bucket: its share, plus some reserve so that it rarely has to be
+-- asked again.
 local share = limit
 if total > limit then
   local mean = limit / some
@@ -20,7 +22,7 @@ for i = 1, #buckets do
       if sized then places[#places + 1] = parse('>I4', found[j + 2], 38) end
     end
     if b.last then b.member, b.score = b.last, call('ZSCORE', b.key, b.last) end
-  elseif b.lo < b.hi and looks > 0 then -- all rows are wanted, and nothing has to be known of them
+  elseif b.lo < b.hi and looks > 0 then -- all rows are wanted, and none has to be inspected
     places = call('ZRANGE', b.key, b.lo, min(b.hi, b.lo + min(share, 1000, looks)) - 1, 'WITHSCORES')
     b.lo, looks, b.member, b.score = b.lo + #places / 2, looks - #places / 2, places[#places - 1], places[#places]
   end

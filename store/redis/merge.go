@@ -9,33 +9,34 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// queues are the buckets of all shards, each with the rows that are known of it, as a heap: the one with the earliest row is first.
-// One whose rows are used up while it has more stands where these begin, and is asked for them when it comes first.
+// queues is a heap of the buckets of all shards, each with its known rows; the bucket with the earliest row
+// is first. A bucket whose known rows are used up keeps its position, and is asked for more rows when it
+// comes first.
 type queues struct {
 	c       *claim
 	w       rouse.Window
-	sources []*source // all, shard by shard
+	sources []*source // all sources, shard by shard
 	heap    []*source
 }
 
-// source is one bucket in one shard.
+// source is one bucket of one shard.
 type source struct {
 	shard  int
 	bucket uint32
-	want   int // how many rows of it are to be held; -1 is all
+	want   int // how many of its rows are to be held; -1 is all
 
-	place        // its next rows are to be looked for after it
-	before place // its first row is to be found after it, among the first that are looked at
+	place        // the next rows come after it
+	before place // the first row comes after it, among the first that are examined
 	at     rouse.Position
 	items  []item
-	some   bool // it had items
-	more   bool // it may have more than items
+	some   bool // it has had items
+	more   bool // it may have more rows than items
 }
 
-// place is a position as Redis has it: after an empty score is from the start.
+// place is a position in a sorted set; an empty score is the beginning.
 type place struct{ score, member string }
 
-// item is a row, or what is to be known of it.
+// item is a row, or as much of it as is known.
 type item struct {
 	source *source
 	at     rouse.Position
@@ -51,7 +52,7 @@ func (src *source) startAfter(p rouse.Position) {
 	src.before = src.place
 }
 
-// position is where the source stands: at its first row, or behind all that it had.
+// position returns the position of the source: its first row, or behind all rows that it had.
 func (src *source) position() rouse.Position {
 	if len(src.items) > 0 {
 		return src.items[0].at
@@ -59,7 +60,7 @@ func (src *source) position() rouse.Position {
 	return src.at
 }
 
-// queues asks all buckets in all shards for their first rows.
+// queues asks all buckets of all shards for their first rows.
 func (c *claim) queues(ctx context.Context, w rouse.Window) (*queues, error) {
 	q := &queues{c: c, w: w}
 	for n := range c.s.shards {
@@ -114,17 +115,17 @@ func (c *claim) look(ctx context.Context, sh *shard, w rouse.Window, sources []*
 	return answer, nil
 }
 
-// fill takes what a shard said about sources.
+// fill adds the answer of a shard to its sources.
 func (q *queues) fill(sources []*source, answer []any) error {
 	for i, src := range sources {
-		said, err := list(answer[2+i], nil)
-		if err != nil || len(said) != 4 {
+		fields, err := list(answer[2+i], nil)
+		if err != nil || len(fields) != 4 {
 			return errAnswer
 		}
-		src.more = said[0] == int64(1)
-		score, ok1 := said[1].(string)
-		member, ok2 := said[2].(string)
-		rows, err := list(said[3], nil)
+		src.more = fields[0] == int64(1)
+		score, ok1 := fields[1].(string)
+		member, ok2 := fields[2].(string)
+		rows, err := list(fields[3], nil)
 		if !ok1 || !ok2 || err != nil {
 			return errAnswer
 		}
@@ -201,7 +202,7 @@ func (q *queues) next(ctx context.Context) (it item, ok bool, err error) {
 		if err = q.c.without(ctx, src.shard, err); err != nil {
 			return it, false, err
 		}
-		if q.c.isAway(src.shard) { // what it had further on is missing
+		if q.c.isAway(src.shard) { // the rest of its rows is missing
 			src.more = false
 			q.settle(src)
 			continue
@@ -214,7 +215,7 @@ func (q *queues) next(ctx context.Context) (it item, ok bool, err error) {
 	return it, false, nil
 }
 
-// settle puts the first source where it stands now.
+// settle restores the heap order after the first source has advanced.
 func (q *queues) settle(src *source) {
 	if len(src.items) > 0 || src.more {
 		heap.Fix(q, 0)
@@ -223,7 +224,7 @@ func (q *queues) settle(src *source) {
 	}
 }
 
-// remains says whether there may be rows that were not taken.
+// remains reports whether there may be rows that were not taken.
 func (q *queues) remains() bool { return len(q.heap) > 0 }
 
 func (q *queues) Len() int           { return len(q.heap) }

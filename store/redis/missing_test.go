@@ -19,7 +19,8 @@ func keysOf(names []string) (keys []rouse.Key) {
 	return keys
 }
 
-// A list of servers of which one is away: the timers of the others are served whole, and what is missing is reported.
+// One of several independent servers is unavailable: the timers of the others are complete, and the missing
+// part is reported.
 func TestAServerThatIsAwayKeepsNothingOfTheOthers(t *testing.T) {
 	a, b := servers.StartRedis(t), servers.StartRedis(t)
 	s := openTest(t, a.URL()+","+b.URL(), Options{Timeout: 2 * time.Second})
@@ -82,7 +83,7 @@ func TestAServerThatIsAwayKeepsNothingOfTheOthers(t *testing.T) {
 			t.Errorf("%s: %+v", names[i], r)
 		}
 	}
-	// What cannot be told apart from the whole is refused.
+	// A result that could be mistaken for a complete one is refused.
 	if _, err := s.List(t.Context(), rouse.Query{Limit: 100}); err == nil {
 		t.Error("a list without the rows of a server is given out as the whole")
 	}
@@ -103,7 +104,7 @@ func TestAServerThatIsAwayKeepsNothingOfTheOthers(t *testing.T) {
 	})
 }
 
-// A server that hangs costs one timeout, not one for each call: the guard asks alone whether it answers.
+// A server that hangs costs one timeout, not one for each call: only the guard probes whether it answers.
 func TestAServerThatHangsIsWaitedForOnce(t *testing.T) {
 	a, b := servers.StartRedis(t), servers.StartRedis(t)
 	s := openTest(t, a.URL()+","+b.URL(), Options{Timeout: time.Second})
@@ -116,7 +117,7 @@ func TestAServerThatHangsIsWaitedForOnce(t *testing.T) {
 		if err == nil {
 			continue
 		}
-		waited++ // its own time was over when the server's was
+		waited++ // the caller's own timeout ended with the server's
 	}
 	if waited > 2 {
 		t.Errorf("%d of 20 claims waited for a server that hangs", waited)
@@ -129,7 +130,7 @@ func TestAServerThatHangsIsWaitedForOnce(t *testing.T) {
 	eventually(t, "the server is back", guard.away)
 }
 
-// When a master of a Cluster dies, its replica takes over within seconds; rouse follows it as soon.
+// When a master of a Cluster dies, its replica takes over within seconds, and rouse follows immediately.
 func TestADeadMasterOfAClusterIsFollowed(t *testing.T) {
 	masters := servers.StartRedisCluster(t)
 	servers.AddRedisReplicas(t, masters)

@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// oddChanges are the changes of a script that are made one by one, in the words of change.lua.
+// oddChanges contains the changes of a script that are made one by one, in the format of change.lua.
 type oddChanges struct {
 	members map[string]int
 	keys    []any
@@ -34,7 +34,7 @@ const (
 	opKeep   = 0
 	opRemove = 1
 	opPut    = 2
-	opAny    = 8 // beside one of them: whatever the revision is
+	opAny    = 8 // added to an operation: any revision will do
 )
 
 func (o *oddChanges) add(c *chunk, p *planned) error {
@@ -80,7 +80,7 @@ func (o *oddChanges) put(c *chunk, k *rouse.Key, r *rouse.Row) error {
 		return err
 	}
 	score := ""
-	if r.Visible < exact { // later than any claim looks: the same as never
+	if r.Visible < exact { // later than any claim reaches: the same as never
 		score = scoreOf(r.Visible)
 		c.note(r, memberOf(k))
 	}

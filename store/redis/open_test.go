@@ -15,7 +15,7 @@ func TestOpenRefusesServersThatLoseTimers(t *testing.T) {
 		name     string
 		settings []string
 		unsafe   bool
-		want     []string // the error says all of these; none if there is to be no error
+		want     []string // the error contains all of these; empty if no error is expected
 	}{
 		{"as it is", nil, false, nil},
 		{"eviction of all keys", []string{"maxmemory-policy", "allkeys-lru"}, false, []string{"maxmemory-policy is allkeys-lru", "noeviction"}},
@@ -45,9 +45,9 @@ func TestOpenRefusesServersThatLoseTimers(t *testing.T) {
 	}
 }
 
-func TestDurabilityGoesByTheSettings(t *testing.T) {
+func TestDurabilityReflectsTheSettings(t *testing.T) {
 	server := servers.StartRedis(t)
-	says := func(want ...string) {
+	expect := func(want ...string) {
 		t.Helper()
 		s := openTest(t, server.URL(), Options{AllowUnsafe: true})
 		defer s.Close()
@@ -57,14 +57,14 @@ func TestDurabilityGoesByTheSettings(t *testing.T) {
 			}
 		}
 	}
-	says("everysec", "one to two seconds")
+	expect("everysec", "one to two seconds")
 	tell(t, server.Addr(), "config", "set", "appendfsync", "always")
-	says("always", "nothing is lost")
+	expect("always", "nothing is lost")
 	tell(t, server.Addr(), "acl", "setuser", "default", "-config")
-	says("append-only file", "appendfsync unknown")
+	expect("append-only file", "appendfsync unknown")
 	tell(t, server.Addr(), "acl", "setuser", "default", "+config")
 	tell(t, server.Addr(), "config", "set", "appendonly", "no")
-	says("appendonly no", "everything since the last snapshot")
+	expect("appendonly no", "everything since the last snapshot")
 }
 
 func TestAStoreIsOpenedWithItsServersInTheirOrder(t *testing.T) {
@@ -78,7 +78,7 @@ func TestAStoreIsOpenedWithItsServersInTheirOrder(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = openTest(t, two, Options{Shards: 7}) // only counts for a new store
+	s = openTest(t, two, Options{Shards: 7}) // applies only to a new store
 	if rows, err := s.Get(t.Context(), []rouse.Key{r.Key}); err != nil || rows[0].Revision == 0 || len(s.shards) != 2 {
 		t.Errorf("%+v in %d shards: %v", rows, len(s.shards), err)
 	}
@@ -95,24 +95,24 @@ func TestAStoreIsOpenedWithItsServersInTheirOrder(t *testing.T) {
 			t.Errorf("%s: %v, want %q", url, err, want)
 		}
 	}
-	refused(b.URL()+","+a.URL(), "in the order that the store was made with")
+	refused(b.URL()+","+a.URL(), "in the order in which the store was created")
 	refused(a.URL(), "is one of 2 servers of a store, the address names 1")
 	refused(b.URL(), "is one of 2 servers of a store, the address names 1")
 	refused(two+","+c, "is one of 2 servers of a store, the address names 3")
-	refused(c+","+b.URL(), "has nothing of the store")
-	refused(a.URL()+","+c, "has nothing of the store")
+	refused(c+","+b.URL(), "has no data of the store")
+	refused(a.URL()+","+c, "has no data of the store")
 	tell(t, b.Addr(), "flushall")
 	refused(two, "its data is lost")
 	tell(t, a.Addr(), "set", "other:meta", "x")
-	if _, err := Open(t.Context(), a.URL(), Options{Prefix: "other"}); err == nil || !strings.Contains(err.Error(), "other:meta is not of a store") {
-		t.Errorf("a key of somebody else: %v", err)
+	if _, err := Open(t.Context(), a.URL(), Options{Prefix: "other"}); err == nil || !strings.Contains(err.Error(), "other:meta does not belong to a store") {
+		t.Errorf("a foreign key: %v", err)
 	}
 }
 
 func TestAddresses(t *testing.T) {
 	for _, c := range []struct {
 		url  string
-		want string // the address for people, or what the error says after an !
+		want string // the address for messages, or after an ! what the error contains
 	}{
 		{"redis://localhost:6379/2", "redis://localhost:6379/2"},
 		{"rediss://u:p%40ss@h1:1/0,h2:2/0", "rediss://h1:1/0,rediss://h2:2/0"},
@@ -123,9 +123,9 @@ func TestAddresses(t *testing.T) {
 		{"redis+sentinel://u:secret@h1:1,h2:2/a,redis+sentinel://h1:1,h2:2/b/1", "redis+sentinel://h1:1,h2:2/a,redis+sentinel://h1:1,h2:2/b/1"},
 		{"redis+sentinel://h1:1,h2:2/a,h1:1,h2:2/b,redis://h3:3/0", "redis+sentinel://h1:1,h2:2/a,redis+sentinel://h1:1,h2:2/b,redis://h3:3/0"},
 		{"redis+sentinel://h1:1/a,redis+sentinel://h1:1/a", "!twice"},
-		{"redis://u:secret@h1:1/0,redis+cluster://h2:2", "!is a Cluster in a list"},
+		{"redis://u:secret@h1:1/0,redis+cluster://h2:2", "!is a Cluster within a list"},
 		{"redis+what://u:secret@h1:1/0", "!scheme"},
-		{"localhost:6379", "!is no address of a Redis"},
+		{"localhost:6379", "!is not an address of Redis"},
 		{"http://localhost", "!scheme"},
 		{"redis://h1:1/0,redis://h1:1/0", "!twice"},
 		{"redis://u:secret@h1:1/x", "!cannot be read"},
@@ -182,7 +182,7 @@ func TestShardsAreSpreadEvenlyOverTheSlots(t *testing.T) {
 	}
 }
 
-// The layout is in servers: a rule that changed would lose what is there.
+// Servers contain data in this layout: with a changed rule, existing data would be lost.
 func TestTheLayoutStays(t *testing.T) {
 	s := &Store{shards: make([]shard, 16)}
 	for name, want := range map[string]int{"a": 9, "b": 0, "timer-1": 1} {
@@ -195,7 +195,8 @@ func TestTheLayoutStays(t *testing.T) {
 	}
 }
 
-// Two shards may give the same sequence to records of the same time: each is still on one side of a cursor.
+// Two shards may give the same sequence to records of the same time: each is still on the correct side of a
+// cursor.
 func TestCursorsTellTheRecordsOfShardsApart(t *testing.T) {
 	s := &Store{shards: make([]shard, 4)}
 	for of := range 4 {

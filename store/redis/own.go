@@ -6,35 +6,35 @@ import (
 	"sync"
 )
 
-// stamp says who wrote: a writer, and which of its calls it was.
+// stamp identifies a write: the writer, and the number of its call.
 type stamp struct{ writer, call uint64 }
 
-// bytes returns the stamp as journals have it.
+// bytes returns the stamp in the format of the journal.
 func (s stamp) bytes() []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(make([]byte, 0, 16), s.writer), s.call)
 }
 
-// writes are the calls of Apply of this value. What one of them wrote that returned without an error is known to the caller, and left out
-// of claims since a token. A call that fails may have written, or may write later: from then on this value is another writer, so that
-// claims find that as they find what others write. Writers are numbers drawn at random, not counted by a server, which could lose its count in a
-// failover and give a number twice.
+// writes tracks the Apply calls of this Store. The caller knows what a call without an error has written, so
+// claims since a token leave that out. A call that fails may have written, or may write later: from then on
+// the Store uses another writer number, so that claims return these writes like those of other writers.
+// Writer numbers are random, as a server's counter could be lost in a failover and repeat a number.
 type writes struct {
 	mu   sync.Mutex
-	now  stamp               // the last call that was begun
+	now  stamp               // the last call that began
 	open map[uint64]struct{} // calls of this writer that have not returned
 }
 
 func newWrites() *writes {
 	w := &writes{}
-	w.anew()
+	w.renew()
 	return w
 }
 
-// anew makes the value another writer.
-func (w *writes) anew() {
+// renew gives the Store another writer number.
+func (w *writes) renew() {
 	var b [8]byte
 	_, _ = rand.Read(b[:])                                                        // never fails
-	w.now.writer, w.open = binary.BigEndian.Uint64(b[:])|1, map[uint64]struct{}{} // 0 is nobody
+	w.now.writer, w.open = binary.BigEndian.Uint64(b[:])|1, map[uint64]struct{}{} // 0 is no writer
 }
 
 func (w *writes) begin() stamp {
@@ -45,20 +45,20 @@ func (w *writes) begin() stamp {
 	return w.now
 }
 
-// end ends a call; known says that its caller will know all that it wrote.
+// end ends a call; known means that its caller knows everything that the call wrote.
 func (w *writes) end(s stamp, known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case s.writer != w.now.writer: // its writes are another's already
+	case s.writer != w.now.writer: // its writes already count as those of another writer
 	case known:
 		delete(w.open, s.call)
 	default:
-		w.anew()
+		w.renew()
 	}
 }
 
-// known returns what scripts leave out: the writer and its last call, and the calls that have not returned, 8 bytes each.
+// known returns what scripts leave out: the writer and its last call, and its unfinished calls, 8 bytes each.
 func (w *writes) known() (writer []byte, last uint64, open []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

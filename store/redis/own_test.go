@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// sees reads what a value of the store finds since a token, by the journal.
+// sees returns what a Store finds in the journal since a token.
 func sees(t *testing.T, s *Store, since uint64) map[string]uint64 {
 	t.Helper()
 	c := &claim{s: s, w: rouse.Window{Buckets: bucketsUntil(4), Limit: 1000, Since: since}}
@@ -64,14 +64,14 @@ func TestAValueDoesNotReadItsOwnWritesBackAndOthersDo(t *testing.T) {
 			if got := sees(t, a, since); len(got) != 1 || got["mine"] != res[0].Revision {
 				t.Errorf("after another's write the first finds %v, want mine with %d", got, res[0].Revision)
 			}
-			// What was written twice at one place is found once.
+			// A row that was written twice at one place is found once.
 			if res, err = b.Apply(t.Context(), putIf("mine", res[0].Revision, 5)); err != nil || !res[0].Applied {
 				t.Fatal(res, err)
 			}
 			if got := sees(t, a, since); len(got) != 1 || got["mine"] != res[0].Revision {
 				t.Errorf("after another's two writes the first finds %v, want mine with %d", got, res[0].Revision)
 			}
-			// A write that is refused is noted as well, and is no reason to leave out what was there before it.
+			// A refused write is recorded as well; the row's earlier write must still be found.
 			if res, err := b.Apply(t.Context(), putIf("mine", mine.Revision, 9)); err != nil || res[0].Applied {
 				t.Fatal(res, err)
 			}
@@ -82,7 +82,7 @@ func TestAValueDoesNotReadItsOwnWritesBackAndOthersDo(t *testing.T) {
 	}
 }
 
-// What an Apply wrote is found by the value that made it until that has said that it was made, and for ever if it never does.
+// A Store finds its own Apply calls until they have returned without an error, and forever if they fail.
 func TestAValueFindsWhatItDoesNotKnowToHaveWritten(t *testing.T) {
 	s := openTest(t, servers.Redis(t), Options{})
 	defer s.Close()
@@ -114,7 +114,7 @@ func TestAValueFindsWhatItDoesNotKnowToHaveWritten(t *testing.T) {
 	s.writes.end(other, true)
 	finds("one is on its way", "one")
 	s.writes.end(one, false)
-	finds("one has failed", "one", "other", "known") // a new writer knows of none
+	finds("one has failed", "one", "other", "known") // the new writer number has written none of them
 	create(t, s, "later")
 	finds("the new writer writes", "one", "other", "known")
 	late := stamp{writer: one.writer, call: one.call}

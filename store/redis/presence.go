@@ -13,9 +13,10 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// attendance is a subscription to a channel named after the member: the server drops it when the connection closes, and answers how many
-// subscribe to a channel. All channels of a store are at one server, which answers for its own subscribers alone; that of the member
-// itself shows that the answer came from the server that it is connected to.
+// attendance is a subscription to a channel named after the member. The server drops it when the connection
+// closes, and reports the number of subscribers of a channel. All channels of a store are on one server,
+// which counts only its own subscribers. The member's own channel proves that the answer came from the server
+// that the member is connected to.
 type attendance struct {
 	store  *Store
 	member string
@@ -28,7 +29,7 @@ type attendance struct {
 	ended  sync.WaitGroup
 }
 
-// channel returns the name of a channel; in a Cluster the braces put all of them at the server that has this part of the names.
+// channel returns the name of a channel; in a Cluster, the braces put all channels on the same server.
 func (s *Store) channel(name string) string { return s.opts.Prefix + ":{nodes}:" + name }
 
 // attendedAt returns the client of the server where members attend.
@@ -67,7 +68,7 @@ func (s *Store) Attend(ctx context.Context, member string) (rouse.Attendance, er
 	return a, nil
 }
 
-// enter waits for both subscriptions, and asks for the name of the server's run.
+// enter waits for both subscriptions, and reads the run id of the server.
 func (a *attendance) enter(ctx context.Context) error {
 	for range 2 {
 		if _, err := a.sub.Receive(ctx); err != nil {
@@ -90,25 +91,25 @@ func (a *attendance) enter(ctx context.Context) error {
 	return err
 }
 
-// listen signals what is announced, until the connection breaks.
+// listen signals announcements until the connection breaks.
 func (a *attendance) listen() {
 	defer close(a.done)
 	defer a.sub.Close() //nolint:errcheck // it is closed
 	for {
-		m, err := a.sub.Receive(context.Background()) // Close ends it
+		m, err := a.sub.Receive(context.Background()) // returns when Close is called
 		if err != nil {
 			return
 		}
 		switch m.(type) {
 		case *goredis.Message:
 			notify.Send(a.heard)
-		case *goredis.Subscription: // made again by the client: it was lost
+		case *goredis.Subscription: // the client subscribed again: the subscription was lost
 			return
 		}
 	}
 }
 
-// Absent asks how many subscribe to the members' channels.
+// Absent asks for the number of subscribers of the members' channels.
 func (a *attendance) Absent(ctx context.Context, members []string) (out []string, err error) {
 	ctx, end, err := a.store.begin(ctx)
 	if err != nil {
@@ -139,7 +140,7 @@ func (a *attendance) Absent(ctx context.Context, members []string) (out []string
 	return out, nil
 }
 
-var errDetached = errors.New("the connection by which the node is known to the store is closed")
+var errDetached = errors.New("the connection that marks the node as present in the store is closed")
 
 // Announce publishes to all members.
 func (s *Store) Announce(ctx context.Context) error {

@@ -12,28 +12,28 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// maxRecords bounds one page of a history.
+// maxRecords limits one page of a history.
 const maxRecords = 1000
 
-// A record is found by when it ended and by its sequence, a revision of its shard. The sequence of a cursor counts over all
-// shards, so that no two records have the same cursor: sequence × shards + shard.
+// A record is identified by its end and its sequence, a revision of its shard. The sequence in a cursor is
+// unique over all shards: sequence × shards + shard.
 
-// timeBytes are the first half of a record's id: bytes that sort as the times do.
+// timeBytes returns the first half of a record's id: bytes in the order of the times.
 func timeBytes(i rouse.Instant) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(i)^1<<63)
 }
 
-// hourOf returns the hour that a record ended in.
+// hourOf returns the hour of a record.
 func hourOf(i rouse.Instant) int64 { return int64(i) / 3_600_000 }
 
-// Records of timers that were removed with them lie together, those of a slot of 64 ms and a commit (ended.lua), so that none of them
-// costs a key of its own.
+// Records of removed timers are stored in batches, one for each slot of 64 ms and commit (ended.lua), so that
+// they do not need a key each.
 const (
 	slotBits  = 6
 	batchHead = 8 + 8 + 2
 )
 
-// appendBatched appends a record as batches have it, with the number that its sequence is found by.
+// appendBatched appends a record in the format of batches, with the number of its sequence.
 func appendBatched(b []byte, number int, r *rouse.Record) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(number))
 	b = append(b, timeBytes(r.Ended)...)
@@ -45,17 +45,17 @@ func appendBatched(b []byte, number int, r *rouse.Record) []byte {
 	return b
 }
 
-// idBefore returns the id that all records of a shard which are older than the cursor are older than.
+// idBefore returns an id greater than the ids of a shard's records that are older than the cursor.
 func (s *Store) idBefore(at rouse.RecordCursor, shard int) []byte {
 	n := uint64(len(s.shards))
 	seq, of := at.Seq/n, int(at.Seq%n)
 	if shard < of {
-		seq++ // the shard's record of this sequence is older, too
+		seq++ // the shard's record with this sequence is older, too
 	}
 	return binary.BigEndian.AppendUint64(timeBytes(at.Ended), seq)
 }
 
-// record is a record and where it stands.
+// record is a record with its position.
 type record struct {
 	rouse.Record
 	at rouse.RecordCursor
@@ -135,7 +135,7 @@ func (s *Store) records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 	return page, nil
 }
 
-// readRecord reads an id with a body.
+// readRecord parses an id with a body.
 func (s *Store) readRecord(namespace, name, entry string, shard int) (r record, err error) {
 	b := []byte(entry)
 	if len(b) < 16 {
@@ -150,7 +150,7 @@ func (s *Store) readRecord(namespace, name, entry string, shard int) (r record, 
 	return r, nil
 }
 
-// readBatch adds the records of a batch that are older than an id, if there is one.
+// readBatch adds the records of a batch, only those older than the id if there is one.
 func (s *Store) readBatch(to []record, namespace, text string, shard int, than []byte) ([]record, error) {
 	damaged := fmt.Errorf("%w: records of %s", errDamaged, namespace)
 	b := []byte(text)
@@ -181,7 +181,7 @@ func (s *Store) readBatch(to []record, namespace, text string, shard int, than [
 	return to, nil
 }
 
-// cutBytes takes bytes with their length before them, which is a number of so many bytes, off the front.
+// cutBytes cuts length-prefixed bytes off the front; size is the size of the length.
 func cutBytes(b []byte, size int) (cut, rest []byte, ok bool) {
 	if len(b) < size {
 		return nil, nil, false
@@ -196,7 +196,7 @@ func cutBytes(b []byte, size int) (cut, rest []byte, ok bool) {
 	return b[:n], b[n:], true
 }
 
-// hours returns how many records each hour has, in all shards.
+// hours returns the number of records of each hour in all shards.
 func (s *Store) hours(ctx context.Context) (map[int64]int64, error) {
 	parts := make([][]string, len(s.shards))
 	err := s.everyShard(func(n int, sh *shard) error {

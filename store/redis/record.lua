@@ -1,6 +1,7 @@
--- Reads records, newest first. ARGV: namespace, name (empty: all), where they begin (an id that is newer than they are; empty: the newest),
--- its hour, and the greatest number. The answer is the records that lie alone, a name and an id with a body for each, and those of batches: of a
--- timer the same, of a namespace whole batches, as many as have the greatest number of older records.
+-- Reads records, newest first. ARGV: namespace, name (empty: all), an id that is newer than the records
+-- (empty: from the newest), its hour, and the limit. The answer is the single records, a name and an id with
+-- a body for each, and those in batches: for a timer in the same format; for a namespace as whole batches, so
+-- many that they contain the limit of older records.
 local space, name, limit, hours = ARGV[1], ARGV[2], tonumber(ARGV[5]), {}
 local from = ARGV[3] == '' and '+' or '(' .. ARGV[3]
 local alone, together = {}, {}
@@ -28,7 +29,7 @@ if name ~= '' then
   return {alone, together}
 end
 
--- The records of the slot that the beginning is in may all be newer, and so do not count.
+-- All records of the slot with the starting id may be newer than that, so they do not count.
 local slot = ARGV[3] ~= '' and slotOf(ARGV[3])
 for _, hour in ipairs(hours) do
   local entries = call('ZREVRANGEBYLEX', base .. 'records:' .. hour .. ':' .. space, from, '-', 'LIMIT', 0, limit)

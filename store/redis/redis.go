@@ -1,11 +1,12 @@
-// Package redis keeps timers in Redis 6.2 or later, for any number of nodes: in one server, in a Cluster, behind Sentinel, or
-// spread over several servers that do not know of each other.
+// Package redis stores timers in Redis 6.2 or later, for any number of nodes: in one server, in a Cluster,
+// behind Sentinel, or spread over several independent servers.
 //
-// It is a rouse.Shared. The rows of a shard lie in a hash; a sorted set for each bucket has their keys with their visible times
-// as scores, which the end of a hold is one of, so that a claim is one range read, and a row that nobody settled comes up again
-// by itself. Scripts in Lua do all that reads and writes: Redis runs one at a time, which makes a claim, and a change with its
-// condition, one step. layout.go has the keys. A row of 200 bytes takes about 600 bytes of memory, the record of a fire about 300,
-// and about 180 if it was the only fire of its timer.
+// It is a rouse.Shared. The rows of a shard are in a hash. For each bucket, a sorted set contains their keys
+// with the visible times as scores. As the end of a hold is a visible time too, a claim is one range read,
+// and a row that was claimed but not settled becomes visible again by itself. Lua scripts do all reads that
+// are followed by writes: Redis runs one script at a time, so a claim is atomic, and so is a change with its
+// condition. layout.go describes the keys. A row of 200 bytes takes about 600 bytes of memory, the record of
+// a fire about 300, and about 180 if it was the only fire of its timer.
 //
 // # Addresses
 //
@@ -14,37 +15,39 @@
 //	redis://h1:6379/0,redis://h2:6379/0                          several servers of either kind, each with a share of the timers
 //	redis+cluster://[user:password@]h1:6379,h2:6379              a Cluster, found from any of its servers
 //
-// rediss+sentinel:// and rediss+cluster:// are with TLS. What is special in a user or password, such as @ / : and , is written
-// as %40 %2F %3A and %2C. Several servers are named in the same order by all nodes, and for ever: the rule that finds a timer's
-// server is kept in each of them, and Open refuses a list that differs. Leases, and the clock, are those of the first: while it is
-// away, nothing fires, so put it behind Sentinel. While another one is away, its timers wait and the others' fire.
-// Parameters of the address are go-redis', such as ?skip_verify=true, and for Sentinel's own login
-// sentinel_username and sentinel_password.
+// rediss+sentinel:// and rediss+cluster:// use TLS. Escape special characters in users and passwords: @ / :
+// and , are %40 %2F %3A and %2C. All nodes must list several servers in the same order, and the list must
+// never change: it decides which server has a timer. Each server stores the list, and Open refuses a
+// different one. The first server has the leases and the clock: while it is unavailable nothing fires, so put
+// it behind Sentinel. While another server is unavailable, its timers wait and all others fire. Parameters of
+// the address are those of go-redis, such as ?skip_verify=true, and sentinel_username and sentinel_password
+// for Sentinel's own login.
 //
 // # What can be lost
 //
-// Redis answers before its disk and its replicas have a write. So what it acknowledged can be lost, and Store.Durability says what
-// by the settings that Open found:
+// Redis acknowledges a write before it is on disk or on a replica, so acknowledged writes can be lost.
+// Store.Durability describes what can be lost with the settings that Open found:
 //
 //	appendfsync always     nothing when the process dies or the power fails
-//	appendfsync everysec   nothing when the process dies, unless the disk is so busy that a sync takes long: Redis puts writes off
-//	                       meanwhile, by up to two seconds; the last one to two seconds when the power fails
-//	appendonly no          all since the last snapshot, whatever ends the process; refused unless Options.AllowUnsafe
-//	a failover             what the replica had not got yet, in Sentinel and Cluster alike; min-replicas-to-write bounds it
+//	appendfsync everysec   the last one to two seconds when the power fails; nothing when the process dies, unless the disk is so busy
+//	                       that a sync takes long: Redis then delays writes by up to two seconds
+//	appendonly no          everything since the last snapshot, however the process ends; refused unless Options.AllowUnsafe
+//	a failover             what the replica had not received yet, in Sentinel and Cluster alike; min-replicas-to-write bounds it
 //	eviction               timers, silently: a maxmemory-policy of allkeys-* is always refused
 //
-// What is lost is lost whole: a change is there with all that goes with it, or not at all, in each shard. Revisions, and so the
-// fencing tokens, do not go back even then, as they go on from the server's clock; a failover to a server whose clock is behind
-// by more than the failover took is the exception, so keep the clocks of the servers in step. The epoch of a lease that was taken
-// in the lost moment may be given once more: leases are hints.
+// In each shard, a change is lost completely or not at all. Revisions, and therefore fencing tokens, do not
+// go back even then, because they continue from the server's clock. The exception is a failover to a server
+// whose clock is behind by more than the failover took, so synchronize the clocks of the servers. The epoch
+// of a lease that was taken during the lost period may be given a second time: leases are hints.
 //
-// The changes of one call are one step in each shard and for up to a thousand of them, not in all: when a call fails, each of its
-// changes was made or not. A server that reached maxmemory refuses what adds rows (rouse.ErrFull), and goes on with everything
-// else; the records of what fires then still grow, so that maxmemory is not to be all the memory that there is.
+// The changes of one call are atomic in each shard, up to a thousand of them, but not across shards: when a
+// call fails, each change was either made or not. A server that reached maxmemory refuses changes that add
+// rows (rouse.ErrFull), and does everything else. The records of firing timers then still grow, so set
+// maxmemory below the available memory.
 //
 // # Least privilege
 //
-// A user needs this and no more (with the prefix rouse, and without the last line if not of a Cluster):
+// A user needs these permissions and no more (with the prefix rouse; the last line only for a Cluster):
 //
 //	ACL SETUSER rouse on >password resetchannels &rouse:* ~rouse:* +get +set +del +unlink +exists +time
 //	  +hget +hset +hsetnx +hdel +hmget +hgetall +hkeys +hexists +hincrby +sadd +srem +srandmember +smembers +lindex +llen +lpop +rpush
@@ -52,8 +55,9 @@
 //	  +eval +evalsha +info +config|get +select +subscribe +unsubscribe +publish +pubsub
 //	  +cluster|slots +asking
 //
-// config|get may be left out: then what INFO tells is all that Open knows, and Durability says so. So may &rouse:* and the last four
-// commands before those of a Cluster: then a node that died is replaced when its leases end, not at once.
+// Without config|get, Open knows only what INFO reports, and Durability mentions that. &rouse:* and the last
+// four commands before those of a Cluster are optional, too: without them, a dead node is replaced when its
+// leases expire, not immediately.
 package redis
 
 import (
@@ -68,21 +72,23 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Options tune a store. Zero fields have the defaults that their comments name.
+// Options configure a store. Zero fields mean the defaults named in their comments.
 type Options struct {
-	// Prefix is what all keys begin with, before a colon; default rouse. Stores with different prefixes share a server.
+	// Prefix is the prefix of all keys, before a colon; default rouse. Stores with different prefixes can
+	// share a server.
 	Prefix string
 
-	// AllowUnsafe opens a server without an append-only file, or one that does not tell whether it has one. Timers that were
-	// acknowledged are lost then when it ends, for whatever reason.
+	// AllowUnsafe opens a server without an append-only file, or one that does not report whether it has one.
+	// When such a server ends, for whatever reason, acknowledged timers are lost.
 	AllowUnsafe bool
 
-	// Shards is how many parts the rows of a new store are in: a Cluster spreads these over its servers. Default 1 for one server,
-	// one for each of several, 16 for a Cluster. A store that is there keeps what it has.
+	// Shards is the number of parts into which the rows of a new store are divided: a Cluster distributes
+	// them over its servers. Default 1 for one server, one for each of several, 16 for a Cluster. An existing
+	// store keeps its number.
 	Shards int
 
-	PoolSize    int           // connections to each server, at most; default 16
-	Timeout     time.Duration // of each call, whatever its context says; default 10 s
+	PoolSize    int           // limit of connections to each server; default 16
+	Timeout     time.Duration // of each call, whatever its context allows; default 10 s
 	DialTimeout time.Duration // default 5 s
 }
 
@@ -111,17 +117,18 @@ type Store struct {
 	settings settings
 	writes   *writes
 
-	life   sync.RWMutex // held for reading by every call, for writing by Close
+	life   sync.RWMutex // calls hold it for reading, Close for writing
 	closed bool
 }
 
-// shard is a part of the rows: where it is, and what its keys begin with.
+// shard is a part of the rows: its server and the prefix of its keys.
 type shard struct {
 	server goredis.UniversalClient
 	base   string
 }
 
-// Open connects to a store, looks whether its servers are fit to keep timers, and makes it if it is not there.
+// Open connects to a store, checks that its servers are suitable for timers, and creates the store if it does
+// not exist.
 func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
 	o = o.withDefaults()
 	if err := checkPrefix(o.Prefix); err != nil {
@@ -158,7 +165,7 @@ func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// Describe says what the store is, for people.
+// Describe returns a readable description of the store.
 func (s *Store) Describe() string {
 	text := fmt.Sprintf("Redis %s at %s", s.settings.version, s.addr)
 	if n := len(s.shards); n > 1 {
@@ -167,7 +174,7 @@ func (s *Store) Describe() string {
 	return text
 }
 
-// Durability says what the settings that Open found can lose, for people.
+// Durability describes what can be lost with the settings that Open found.
 func (s *Store) Durability() string { return s.settings.durability(s.addr.kind) }
 
 // Now returns the clock of the first server.
@@ -192,7 +199,7 @@ func (s *Store) now(ctx context.Context) (rouse.Instant, error) {
 	return rouse.Instant(ms), nil
 }
 
-// Close waits for the calls that run, and closes the connections.
+// Close waits for running calls and closes the connections.
 func (s *Store) Close() error {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -210,7 +217,7 @@ func (s *Store) disconnect() (err error) {
 	return err
 }
 
-// begin starts a call; each one that succeeds is ended with the function that it returns.
+// begin starts a call. If it succeeds, the caller must call the returned function at the end.
 func (s *Store) begin(ctx context.Context) (context.Context, func(), error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err

@@ -19,7 +19,7 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestMain keeps go-redis from telling of every connection that a test breaks.
+// TestMain keeps go-redis from logging every connection that a test breaks.
 func TestMain(m *testing.M) {
 	logging.Disable()
 	os.Exit(m.Run())
@@ -34,7 +34,7 @@ func openTest(t testing.TB, url string, o Options) *Store {
 	return s
 }
 
-// kinds are the ways in which servers keep a store. open returns an address, and what else the store is opened with.
+// kinds are the ways to organize the servers of a store. open returns an address and the options for it.
 var kinds = []struct {
 	name string
 	open func(t *testing.T) (url string, o Options)
@@ -88,7 +88,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// setUser makes the user whom the package comment describes.
+// setUser creates the user that the package comment describes.
 func setUser(t *testing.T, addr string) {
 	t.Helper()
 	source, err := os.ReadFile("redis.go")
@@ -129,7 +129,8 @@ func TestSameAsTheModel(t *testing.T) {
 	storetest.Compare(t, open, func() rouse.Store { return mem.New() })
 }
 
-// inOrder gives the rows of a hold revisions in the order of their positions, as the model does: this store goes bucket by bucket.
+// inOrder gives the rows of a hold revisions in the order of their positions, like the model: this store
+// holds them bucket by bucket.
 type inOrder struct{ *Store }
 
 func (s inOrder) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// script is a text that Redis runs, with the name that Redis gives it.
+// script is the text of a script and the hash by which Redis identifies it.
 type script struct{ text, sha string }
 
 func newScript(parts ...string) script {
@@ -73,7 +73,7 @@ var (
 	lockScript   = newScript(commonText, lockText)
 	clockScript  = newScript(commonText, `local now = clock() return now`)
 
-	// Revisions of up to maxKeys keys, 8 bytes each.
+	// Returns the revisions of up to maxKeys keys, 8 bytes each.
 	revisionScript = newScript(commonText, `local out = call('HMGET', rows, unpack(ARGV))
 for i = 1, #out do
   local blob = out[i]
@@ -81,7 +81,7 @@ for i = 1, #out do
 end
 return table.concat(out)`)
 
-	// Revisions go on above a number, so far ahead of the clock in microseconds.
+	// Makes revisions continue above a number, by keeping them ahead of the clock, in microseconds.
 	raiseScript = newScript(commonText, `local last = counter()
 ahead = math.max(ahead, tonumber(ARGV[2]))
 loosen()
@@ -89,19 +89,20 @@ give(math.max(last, tonumber(ARGV[1])))
 return 1`)
 )
 
-var errAnswer = errors.New("the answer of Redis is not what the script gives")
+var errAnswer = errors.New("unexpected answer of a script")
 
-// command is one that is never sent again by itself when its outcome is not known: a change that was made, and whose answer was
-// lost, would come back as refused. The caller decides.
+// command is never retried by go-redis when its outcome is unknown: a change that was made, but whose answer
+// was lost, would be reported as refused. The caller decides.
 type command struct{ *goredis.Cmd }
 
 // NoRetry tells go-redis.
 func (command) NoRetry() bool { return true }
 
-// run calls a script on the shard. A server that does not have it is given it.
+// run calls a script on the shard, and sends its text if the server does not have it.
 //
-// The two keys that it declares are never there. While the shard's slot of a Cluster moves to another server, that makes the one
-// server point to the other, and the other refuse: neither runs the script on a part of the keys. With a single key the other would.
+// The script declares two keys that never exist. While the shard's slot moves to another server of a Cluster,
+// one server redirects to the other, and the other refuses calls with several keys. So neither runs the
+// script with only a part of the shard's keys. With a single key, the other server would.
 func (sh *shard) run(ctx context.Context, s script, args ...any) (any, error) {
 	return run(ctx, sh.server, s, []any{sh.base, sh.base + "-"}, args)
 }
@@ -110,8 +111,8 @@ func run(ctx context.Context, on goredis.UniversalClient, s script, keys, args [
 	all := append(make([]any, 0, 3+len(keys)+len(args)), "evalsha", s.sha, len(keys))
 	all = append(append(all, keys...), args...)
 	v, err := do(ctx, on, 3, all)
-	if goredis.HasErrorPrefix(err, "NOSCRIPT") { // it was not run
-		all[0], all[1] = "eval", s.text // which also keeps it for the next time
+	if goredis.HasErrorPrefix(err, "NOSCRIPT") { // the script did not run
+		all[0], all[1] = "eval", s.text // also stores it for the next call
 		v, err = do(ctx, on, 3, all)
 	}
 	if err != nil {
@@ -120,7 +121,7 @@ func run(ctx context.Context, on goredis.UniversalClient, s script, keys, args [
 	return v, nil
 }
 
-// do runs one command, whose first key is the argument of that number; a Cluster is asked at the server that has it.
+// do runs one command; key is the index of its first key, which decides the server in a Cluster.
 func do(ctx context.Context, on goredis.UniversalClient, key int8, args []any) (any, error) {
 	c := command{goredis.NewCmd(ctx, args...)}
 	c.SetFirstKeyPos(key)
@@ -159,28 +160,29 @@ func texts(v any) ([]string, error) {
 	return out, nil
 }
 
-// explain makes the errors that mean something of Redis' own errors, and adds the cure to those that people can do something about.
+// explain returns the error of this module for Redis errors that have one, and adds the cure to errors that
+// an operator can fix.
 func explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	says := func(what string) bool { return strings.Contains(err.Error(), what) }
+	contains := func(what string) bool { return strings.Contains(err.Error(), what) }
 	var ours goredis.Error
 	switch {
 	case !errors.As(err, &ours):
 		return err
-	case says("OOM command not allowed"): // before anything was written
+	case contains("OOM command not allowed"): // before anything was written
 		return rouse.ErrFull
-	case says("NOPERM"):
+	case contains("NOPERM"):
 		return fmt.Errorf("%w; give the user of the store the permissions that it needs (ACL SETUSER)", err)
-	case says("WRONGPASS"), says("NOAUTH"):
+	case contains("WRONGPASS"), contains("NOAUTH"):
 		return fmt.Errorf("%w; put user and password into the address of the store", err)
-	case says("TRYAGAIN"):
-		return fmt.Errorf("%w; the shard answers when its slot has moved to the other server", err)
-	case says("LOADING"), says("CLUSTERDOWN"), says("MASTERDOWN"):
+	case contains("TRYAGAIN"):
+		return fmt.Errorf("%w; retry: the shard answers once its slot has moved to the other server", err)
+	case contains("LOADING"), contains("CLUSTERDOWN"), contains("MASTERDOWN"):
 		return rouse.Unavailable(err)
-	case says("MISCONF"):
-		return fmt.Errorf("%w; Redis cannot write to its disk, and refuses what it could not keep", err)
+	case contains("MISCONF"):
+		return fmt.Errorf("%w; Redis cannot write to its disk and therefore refuses writes", err)
 	}
 	return err
 }

@@ -10,19 +10,19 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// settings are what the servers say about how they keep data: of several, the least that any of them says.
+// settings describes how the servers keep data: with several servers, the weakest of each setting.
 type settings struct {
 	version string
-	aof     string // yes, no, or empty if the server does not tell
+	aof     string // yes, no, or empty if the server does not report it
 	fsync   string // always, everysec, no, or empty
 	evicts  string // the eviction policy, or empty
 	bounded bool   // there is a maxmemory
 }
 
-// minVersion is the first Redis whose commands suffice.
+// minVersion is the first Redis that has all commands used here.
 var minVersion = [2]int{6, 2}
 
-// inspect asks all servers, and refuses those that are not fit to keep timers.
+// inspect asks all servers, and refuses those that are not suitable for timers.
 func (s *Store) inspect(ctx context.Context) (out settings, err error) {
 	var mu sync.Mutex
 	first := true
@@ -60,7 +60,7 @@ func (s *Store) inspect(ctx context.Context) (out settings, err error) {
 	return out, nil
 }
 
-// ask reads the settings of one server. Hosted servers often refuse CONFIG; INFO tells most of it.
+// ask reads the settings of one server. Hosted servers often refuse CONFIG; INFO reports most of them.
 func ask(ctx context.Context, c goredis.UniversalClient) (is settings, err error) {
 	info := map[string]string{}
 	for _, section := range []string{"server", "persistence", "memory"} {
@@ -93,33 +93,33 @@ func ask(ctx context.Context, c goredis.UniversalClient) (is settings, err error
 			}
 			return is, err
 		}
-		if said, err := texts(v); err == nil && len(said) == 2 {
-			*to = said[1]
+		if pair, err := texts(v); err == nil && len(pair) == 2 {
+			*to = pair[1]
 		}
 	}
 	return is, nil
 }
 
-// fit refuses what loses timers silently.
+// fit refuses settings that lose timers silently.
 func (is *settings) fit(allowUnsafe bool) error {
 	var major, minor int
 	if _, err := fmt.Sscanf(is.version, "%d.%d", &major, &minor); err != nil || major < minVersion[0] || major == minVersion[0] && minor < minVersion[1] {
 		return fmt.Errorf("is Redis %s; use %d.%d or later", is.version, minVersion[0], minVersion[1])
 	}
 	if strings.HasPrefix(is.evicts, "allkeys-") {
-		return fmt.Errorf("maxmemory-policy is %s: it would throw timers away when memory is short, and tell nobody; set it to noeviction", is.evicts)
+		return fmt.Errorf("maxmemory-policy is %s: Redis would silently delete timers when memory is short; set it to noeviction", is.evicts)
 	}
 	switch {
 	case is.aof == "yes" || allowUnsafe:
 		return nil
 	case is.aof == "":
-		return errors.New("does not tell whether it has an append-only file, neither by INFO persistence nor by CONFIG GET appendonly; " +
-			"permit one of them, or allow unsafe stores if timers may be lost when it ends")
+		return errors.New("does not report whether it has an append-only file, neither in INFO persistence nor in CONFIG GET appendonly; " +
+			"permit one of them, or allow unsafe stores if losing timers is acceptable when Redis ends")
 	}
-	return errors.New("appendonly is no: all timers since the last snapshot would be lost when it ends; set appendonly yes, or allow unsafe stores if that may be")
+	return errors.New("appendonly is no: all timers since the last snapshot would be lost when it ends; set appendonly yes, or allow unsafe stores if that is acceptable")
 }
 
-// weaken makes the settings those of two servers together.
+// weaken combines the settings with those of another server.
 func (is *settings) weaken(other settings) {
 	if other.aof != "yes" {
 		is.aof = other.aof
@@ -132,28 +132,28 @@ func (is *settings) weaken(other settings) {
 	is.version = min(is.version, other.version)
 }
 
-// durability says what the settings can lose.
+// durability describes what can be lost with the settings.
 func (is *settings) durability(k kind) string {
-	var says []string
+	var parts []string
 	switch {
 	case is.aof == "no":
-		says = append(says, "appendonly no: everything since the last snapshot is lost when Redis ends")
+		parts = append(parts, "appendonly no: everything since the last snapshot is lost when Redis ends")
 	case is.aof == "":
-		says = append(says, "Redis does not tell whether it has an append-only file: everything may be lost when it ends")
+		parts = append(parts, "Redis does not report whether it has an append-only file: everything may be lost when it ends")
 	case is.fsync == "always":
-		says = append(says, "appendfsync always: nothing is lost when Redis dies or the power fails")
+		parts = append(parts, "appendfsync always: nothing is lost when Redis dies or the power fails")
 	case is.fsync == "everysec":
-		says = append(says, "appendfsync everysec: the last one to two seconds are lost when the power fails, and when Redis dies while its disk is slow")
+		parts = append(parts, "appendfsync everysec: the last one to two seconds are lost when the power fails, and when Redis dies while its disk is slow")
 	case is.fsync == "no":
-		says = append(says, "appendfsync no: nothing is lost when Redis dies, the last half a minute or so when the power fails")
+		parts = append(parts, "appendfsync no: nothing is lost when Redis dies, the last half a minute or so when the power fails")
 	default:
-		says = append(says, "append-only file, appendfsync unknown: nothing is lost when Redis dies, the last seconds may be when the power fails")
+		parts = append(parts, "append-only file, appendfsync unknown: nothing is lost when Redis dies, the last seconds may be when the power fails")
 	}
 	switch k {
 	case sentinel, cluster:
-		says = append(says, "a failover loses what the replica had not got yet")
+		parts = append(parts, "a failover loses what the replica had not received yet")
 	case several:
-		says = append(says, "each server has its own share: the loss of one is the loss of its timers")
+		parts = append(parts, "each server has its own share: losing one server loses its timers")
 	}
-	return strings.Join(says, "; ")
+	return strings.Join(parts, "; ")
 }

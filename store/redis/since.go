@@ -8,11 +8,13 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// readSince fills the batch with the first rows of the window that were written since the token, by the journals of the shards:
-// what that costs goes by what was written, not by what the window has. done is false if a journal does not go back so far.
+// readSince uses the journals of the shards to fill the batch with the first rows of the window that were
+// written since the token: the cost depends on the number of writes, not on the size of the window. done is
+// false if a journal does not go back far enough.
 //
-// The journals say where rows may be, and the rows are read after that. One that has moved or gone meanwhile is left out: it was
-// written after the token that this claim returns, and is found from there.
+// The journals contain possible positions; the rows are read afterwards. A row that has moved or disappeared
+// in between is left out: it was written after the token that this claim returns, and the next claim finds
+// it.
 func (c *claim) readSince(ctx context.Context) (done bool, err error) {
 	writer, last, open := c.s.writes.known()
 	args := []any{c.now, int64(rouse.Instant(0).Add(c.w.Ahead)), c.w.Since, c.several(), writer, last, open}
@@ -53,19 +55,19 @@ func (c *claim) readSince(ctx context.Context) (done bool, err error) {
 	})
 }
 
-// spots reads a shard's answer, and leaves out what the window does.
+// spots parses a shard's answer, and leaves out rows that the window excludes.
 func (c *claim) spots(answer []any, shard int) ([]spot, error) {
-	said, err := texts(answer)
-	if err != nil || len(said)%2 != 0 {
+	values, err := texts(answer)
+	if err != nil || len(values)%2 != 0 {
 		return nil, errAnswer
 	}
 	var out []spot
-	for i := 0; i < len(said); i += 2 {
-		at := spot{shard: shard, member: said[i]}
-		if len(said[i+1]) != 8 {
+	for i := 0; i < len(values); i += 2 {
+		at := spot{shard: shard, member: values[i]}
+		if len(values[i+1]) != 8 {
 			return nil, errAnswer
 		}
-		at.at.Visible = rouse.Instant(binary.BigEndian.Uint64([]byte(said[i+1])))
+		at.at.Visible = rouse.Instant(binary.BigEndian.Uint64([]byte(values[i+1])))
 		if at.at.Key, err = keyOf(at.member); err != nil {
 			return nil, err
 		}

@@ -1,7 +1,9 @@
--- Finds the rows of a window that were written since a revision, by the journal. ARGV: now in ms (empty: the server's), ahead in ms, the
--- revision, 1 if there are several shards, who asks, the number of its last call, the numbers of those that have not returned as 8 bytes each,
--- and the buckets. What the caller wrote itself in other calls is left out unread. The answer is now, the token, 1 if the journal goes back
--- far enough, and key and visible time of each row, as they were when it was noted: they are to be compared with the rows.
+-- Finds the rows of a window that were written since a revision, using the journal. ARGV: now in ms (empty:
+-- the server's), ahead in ms, the revision, 1 if there are several shards, the writer that asks, the number
+-- of its last call, the numbers of its unfinished calls as 8 bytes each, and the buckets. Finished calls of
+-- the writer itself are skipped. The answer is now, the token, 1 if the journal goes back far enough, and key
+-- and visible time of each row as they were when the journal was written: the caller must compare them with
+-- the rows.
 local last, us, ms = counter()
 local now = ARGV[1] == '' and ms or tonumber(ARGV[1])
 local till, since = now + tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -10,9 +12,10 @@ for i = 1, #ARGV[7], 8 do open[sub(ARGV[7], i, i + 7)] = true end
 for i = 8, #ARGV do wanted[tonumber(ARGV[i])] = true end
 
 local out, seen, looks = {now, token(last, us, ARGV[4] == '1'), 1}, {}, 100000
-if last < since then return out end -- nothing has been
+if last < since then return out end -- nothing was written
 
--- gather adds the rows of an entry. A row may be noted at several places: it is at one of them, or has been written later.
+-- gather adds the rows of an entry. A row may be recorded at several positions: it is at one of them, or was
+-- written again later.
 local function gather(entry)
   local at = 1
   while at <= #entry do

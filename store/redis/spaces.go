@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// RecordNamespaces returns the namespaces that have records, in their order. It costs a look at each hour that has some.
+// RecordNamespaces returns the namespaces that have records, sorted. It reads each hour that has records.
 func (s *Store) RecordNamespaces(ctx context.Context) ([]string, error) {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {

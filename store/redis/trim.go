@@ -9,10 +9,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// trimChunk bounds the records that one script forgets, so that others get their turns in between.
+// trimChunk limits the records that one script deletes, so that other calls run in between.
 const trimChunk = 500
 
-// Trim forgets records by whole hours. Its timeout is that of one step.
+// Trim deletes records by whole hours. The timeout applies to each step.
 func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (int64, error) {
 	ask, end, err := s.begin(ctx)
 	if err != nil {
@@ -27,22 +27,22 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (int
 	for _, n := range hours {
 		left += n
 	}
-	var forgot atomic.Int64
+	var deleted atomic.Int64
 	for _, hour := range slices.Sorted(maps.Keys(hours)) {
 		if hour >= hourOf(before) && (most <= 0 || left <= most) {
 			break
 		}
 		left -= hours[hour]
-		err := s.forget(ctx, &forgot, func(int) []any { return []any{trimChunk, hour} })
+		err := s.deleteRecords(ctx, &deleted, func(int) []any { return []any{trimChunk, hour} })
 		if err != nil {
-			return forgot.Load(), err
+			return deleted.Load(), err
 		}
 	}
-	return forgot.Load(), nil
+	return deleted.Load(), nil
 }
 
-// TrimTimer forgets the records of a timer beyond its newest keep. They are most often all in one shard, which then knows itself
-// which these are.
+// TrimTimer deletes the records of a timer except its newest keep ones. In most cases all are in one shard,
+// which can then find them itself.
 func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int) (int64, error) {
 	if err := checkTexts("timer", namespace, name); err != nil {
 		return 0, err
@@ -56,12 +56,12 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 		}
 		id = func(shard int) []byte { return s.idBefore(*oldest, shard) }
 	}
-	var forgot atomic.Int64
-	err := s.forget(ctx, &forgot, func(shard int) []any { return []any{trimChunk, "", namespace, name, keep, id(shard)} })
-	return forgot.Load(), err
+	var deleted atomic.Int64
+	err := s.deleteRecords(ctx, &deleted, func(shard int) []any { return []any{trimChunk, "", namespace, name, keep, id(shard)} })
+	return deleted.Load(), err
 }
 
-// oldest returns the place of the oldest of a timer's newest keep records, nil if there are no older ones.
+// oldest returns the position of the oldest of a timer's newest keep records, nil if there are no older ones.
 func (s *Store) oldest(ctx context.Context, namespace, name string, keep int) (*rouse.RecordCursor, error) {
 	q := rouse.RecordQuery{Namespace: namespace, Name: name}
 	for {
@@ -77,12 +77,12 @@ func (s *Store) oldest(ctx context.Context, namespace, name string, keep int) (*
 	}
 }
 
-// forget lets all shards forget records, step by step. Each step is a call of its own.
-func (s *Store) forget(ctx context.Context, forgot *atomic.Int64, args func(shard int) []any) error {
+// deleteRecords deletes records in all shards, step by step. Each step is a separate call.
+func (s *Store) deleteRecords(ctx context.Context, deleted *atomic.Int64, args func(shard int) []any) error {
 	return s.everyShard(func(n int, sh *shard) error {
 		for {
-			gone, more, err := s.forgetSome(ctx, sh, args(n))
-			forgot.Add(gone)
+			gone, more, err := s.deleteSome(ctx, sh, args(n))
+			deleted.Add(gone)
 			if err != nil || !more {
 				return err
 			}
@@ -90,7 +90,7 @@ func (s *Store) forget(ctx context.Context, forgot *atomic.Int64, args func(shar
 	})
 }
 
-func (s *Store) forgetSome(ctx context.Context, sh *shard, args []any) (n int64, more bool, err error) {
+func (s *Store) deleteSome(ctx context.Context, sh *shard, args []any) (n int64, more bool, err error) {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {
 		return 0, false, err

@@ -1,10 +1,12 @@
--- Forgets records, up to a number of them that lie alone. ARGV: the number, and either an hour, or nothing, a namespace, a name, how many to keep
--- at least and an id that all are older than (empty: any). The answer is how many were forgotten, and 1 if some remain to be.
+-- Deletes records, at most a given number of those stored alone. ARGV: the number, and either an hour, or
+-- nothing, a namespace, a name, the minimum to keep and an id that all deleted ones are older than (empty:
+-- any). The answer is the number of deleted records, and 1 if some remain.
 local most, hour, space, name = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
 
 local function behind(id) return sub(id, 1, 8) .. pack('>L', parse('>L', id, 9) + 1) end
 
-local function forget(h, by)
+-- uncount subtracts deleted records from the count of their hour.
+local function uncount(h, by)
   if call('HINCRBY', base .. 'hours', h, -by) <= 0 then
     call('HDEL', base .. 'hours', h)
     call('DEL', base .. 'spaces:' .. h)
@@ -16,7 +18,7 @@ if hour ~= '' then
   local gone = 0
   while gone < most do
     local of = call('SRANDMEMBER', base .. 'spaces:' .. hour)
-    if not of then -- what is left of the number lay in batches
+    if not of then -- the rest of the number was in batches
       gone = gone + (call('HGET', base .. 'hours', hour) or 0)
       call('HDEL', base .. 'hours', hour)
       call('UNLINK', base .. 'ended:' .. hour)
@@ -41,7 +43,7 @@ if hour ~= '' then
   return {gone, 1}
 end
 
--- The timer's records in batches, oldest first: one of an hour at most.
+-- The timer's records in batches, oldest first: at most one in each hour.
 local key, singles = base .. 'history:' .. space .. '\0' .. name, {}
 for _, h in ipairs(call('HKEYS', base .. 'hours')) do
   local id, _, text = single(h, space, name)
@@ -58,8 +60,8 @@ end
 local n = min(surplus, most)
 if n <= 0 then return {0, 0} end
 
--- forgetSingle takes a record out of its batch.
-local function forgetSingle(id, text, h)
+-- deleteSingle removes a record from its batch.
+local function deleteSingle(id, text, h)
   local batches, kept, size = base .. 'batches:' .. h .. ':' .. space, {}, 0
   call('ZREM', batches, text)
   each(text, batchHead + 1, function(_, time, of, _, whole)
@@ -70,7 +72,7 @@ local function forgetSingle(id, text, h)
   end)
   if size > 0 then call('ZADD', batches, '0', sub(text, 1, 16) .. pack('>I2', size) .. table.concat(kept)) end
   call('HDEL', base .. 'ended:' .. h, space .. '\0' .. name .. '\0')
-  forget(h, 1)
+  uncount(h, 1)
 end
 
 local alone, next = 0, 1
@@ -78,7 +80,7 @@ local entries = call('ZRANGE', key, 0, n - 1)
 for _ = 1, n do
   local entry, one = entries[alone + 1], singles[next]
   if one and not (entry and before(sub(entry, 1, 16), one[1])) then
-    forgetSingle(unpack(one))
+    deleteSingle(unpack(one))
     next = next + 1
   else
     local high, low = parse('>I4I4', entry)
@@ -86,7 +88,7 @@ for _ = 1, n do
     h = string.format('%.0f', h < 0 and math.ceil(h) or floor(h))
     if h == '-0' then h = '0' end
     call('ZREM', base .. 'records:' .. h .. ':' .. space, sub(entry, 1, 16) .. name)
-    forget(h, 1)
+    uncount(h, 1)
     alone = alone + 1
   end
 end

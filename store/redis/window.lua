@@ -1,6 +1,8 @@
--- What claims begin with. ARGV: now in ms (empty: the server's), ahead and hold in ms (0: none), the greatest number of rows and of bytes of
--- their bodies (0: no bound), since as 8 bytes, 1 if there are several shards, when holds end if more than half of hold is left till then (0: none), the number of buckets, of each its number, the score and the
--- key that its rows come after (empty score: from the start) and how many rows of it are wanted, the number of namespaces, and these.
+-- Prefix of claims. ARGV: now in ms (empty: the server's), ahead and hold in ms (0: none), the limits of rows
+-- and of bytes of their bodies (0: no limit), since as 8 bytes, 1 if there are several shards, the end of a
+-- late hold (0: none; it counts if more than half of hold is left until then), the number of
+-- buckets, of each its number, the score and the key that its rows come after (empty score: from the start)
+-- and how many of its rows are wanted, the number of namespaces, and the namespaces.
 local last, us, ms = counter()
 local now = ARGV[1] == '' and ms or tonumber(ARGV[1])
 local ahead, hold, limit, bytes = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -21,7 +23,7 @@ for i = at + 1, at + tonumber(ARGV[at]) do
 end
 local filtered = spaces or since ~= zero
 
--- rank returns where the rows after a position begin.
+-- rank returns the index of the first row after a position.
 local function rank(key, score, member)
   if score == '' then return 0 end
   local lo, hi = call('ZCOUNT', key, '-inf', '(' .. score), call('ZCOUNT', key, '-inf', score)
@@ -36,7 +38,7 @@ local function rank(key, score, member)
   return lo
 end
 
--- Rows that one script looks at, so that it is short whatever the window has.
+-- The limit of rows that one script examines, so that it is short whatever the size of the window.
 local looks = 8000
 local total, some = 0, 0
 for i = 1, #buckets do
@@ -47,10 +49,11 @@ for i = 1, #buckets do
 end
 
 local room = bytes > 0 and bytes or 4194304
-if buckets[1] and hold > 0 and buckets[1].want >= 0 then room = math.huge end -- the rows were chosen before
+if buckets[1] and hold > 0 and buckets[1].want >= 0 then room = math.huge end -- the rows were chosen by an earlier call
 
--- scan looks for up to n rows of a bucket that the filters leave, until the room for their bytes is used up, and for at least one. It adds
--- them to found: key, score (of a hold: false), blob (false if nobody asks for it). b.last is the last row that was looked at.
+-- scan looks for up to n rows of a bucket that match the filters, until the byte limit is reached, at least
+-- one. It adds them to found: key, score (of a hold: false), blob (false if not needed). b.last is the last
+-- row that was examined.
 local sized = hold > 0 or bytes > 0
 local function scan(b, n, found)
   local got = 0

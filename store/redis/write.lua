@@ -1,12 +1,13 @@
--- Writes what apply.lua and change.lua worked out.
+-- Writes the results of apply.lua and change.lua.
 
--- The records of replacements. In ARGV of each place:4 number:4, hour, namespace, name, time and body.
+-- The records of replacements. ARGV has of each place:4 number:4, hour, namespace, name, time and body.
 for i = at, at + 6 * records - 1, 6 do
   local place, number = parse('>I4I4', ARGV[i])
   if not refused[place] then log(ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], first + number) end
 end
 
--- The records of ends lie together, but for those whose end was refused, or whose timer has had one in the hour already.
+-- The records of ends are stored in batches, except if the end was refused, or if the timer already has a
+-- record in the hour.
 local batches = {}
 for _, run in ipairs(ended) do
   local hour, space, slot, text, size, before, a, bad = unpack(run, 1, 8)
