@@ -14,17 +14,17 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// How a member finds that others died. The times add up to less than a second from a death to its leases' end.
+// Timing of failure detection. Less than a second passes from the death of a node to the end of its leases.
 const (
-	probeEvery   = 150 * time.Millisecond // between two looks at who is connected to the store
-	probeMisses  = 2                      // so many looks in a row find a dead node absent
-	probeSilence = time.Second            // that a node without an address is absent for
+	probeEvery   = 150 * time.Millisecond // between two probes of which nodes are connected to the store
+	probeMisses  = 2                      // consecutive probes without a node before it counts as dead
+	probeSilence = time.Second            // and for how long, if the node has no address to dial
 	dialTimeout  = 250 * time.Millisecond // of a connection to a node's address
-	attendAgain  = 200 * time.Millisecond // before a connection is made again, at first,
-	attendMost   = 30 * time.Second       // and at most
+	attendAgain  = 200 * time.Millisecond // first pause before reconnecting
+	attendMost   = 30 * time.Second       // longest pause before reconnecting
 )
 
-// suspect is another process, and since when its connection to the store is gone.
+// suspect is another process, and since when its connection to the store is missing.
 type suspect struct {
 	node   Node
 	live   bool // its lease has not ended
@@ -32,7 +32,8 @@ type suspect struct {
 	since  time.Time
 }
 
-// attend keeps the connection by which the store knows that this process runs, and looks for members whose connections are gone.
+// attend keeps a connection by which the store knows that this process runs, and detects members without
+// one.
 func (m *Member) attend(ctx context.Context) {
 	failed := false
 	for b := backoff.New(attendAgain, attendMost); b.Wait(ctx); {
@@ -53,7 +54,7 @@ func (m *Member) attend(ctx context.Context) {
 	}
 }
 
-// attached notes the connection, and has the leases renewed, which tell the others of it.
+// attached sets the connection and triggers a renewal, which announces it to the other nodes.
 func (m *Member) attached(a rouse.Attendance) {
 	m.mu.Lock()
 	m.present = a
@@ -62,7 +63,8 @@ func (m *Member) attached(a rouse.Attendance) {
 	notify.Send(m.wake)
 }
 
-// connected returns the connection, and the run of the server that it leads to; nothing if it is closed. mu is held.
+// connected returns the connection and the id of the server's run; nothing if the connection is closed. mu
+// is held.
 func (m *Member) connected() (a rouse.Attendance, run string) {
 	if m.present == nil {
 		return nil, ""
@@ -75,21 +77,22 @@ func (m *Member) connected() (a rouse.Attendance, run string) {
 	}
 }
 
-// sure says that no other node can have taken this one for dead since its last renewal: the connection of which that told the others, if
-// it told of one, has not closed since. mu is held.
+// sure reports that no other node can have declared this one dead since its last renewal: the connection
+// that the renewal announced, if any, is still open. mu is held.
 func (m *Member) sure() bool {
 	a, _ := m.connected()
 	return m.told == nil || m.told == a
 }
 
-// surely is sure for a Share.
+// surely is sure with locking, for a Share.
 func (m *Member) surely() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.sure()
 }
 
-// probeLoop looks for dead members while the connection is there, and passes on what others announce.
+// probeLoop detects dead members while the connection is open, and passes on announcements of other
+// members.
 func (m *Member) probeLoop(ctx context.Context, a rouse.Attendance) {
 	next := time.NewTicker(probeEvery)
 	defer next.Stop()
@@ -107,14 +110,15 @@ func (m *Member) probeLoop(ctx context.Context, a rouse.Attendance) {
 	}
 }
 
-// news has the leases looked at, and what can be claimed: another node came, left, or gave something back.
+// news triggers a look at the leases and a new claim, because another node came, left, or released
+// something.
 func (m *Member) news() {
 	m.lookSoon.Store(true)
 	notify.Send(m.wake)
 	notify.Send(m.changed)
 }
 
-// announce tells the other members that there is something to look at. They look now and then without it.
+// announce tells the other members to look at the leases now. They also do so periodically.
 func (m *Member) announce(ctx context.Context) {
 	if m.o.Presence == nil {
 		return
@@ -124,7 +128,7 @@ func (m *Member) announce(ctx context.Context) {
 	_ = m.o.Presence.Announce(ctx)
 }
 
-// seen notes which processes there are, from a look at the leases.
+// seen updates the known processes from a look at the leases.
 func (m *Member) seen(v *view) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,7 +153,8 @@ func (m *Member) seen(v *view) {
 	m.compare(v)
 }
 
-// probe asks the store which processes are gone, and ends the leases of those that are surely dead.
+// probe asks the store which processes are disconnected, and ends the leases of those that are certainly
+// dead.
 func (m *Member) probe(ctx context.Context, a rouse.Attendance) {
 	m.mu.Lock()
 	var owners []string
@@ -176,7 +181,7 @@ func (m *Member) probe(ctx context.Context, a rouse.Attendance) {
 	slow := m.o.Fires && m.pace.typical() >= slowCall
 	m.mu.Lock()
 	if slow && m.standing == quick {
-		m.lookSoon.Store(true) // at how quick the others are
+		m.lookSoon.Store(true) // at how fast the others are
 		notify.Send(m.wake)
 	}
 	for _, owner := range owners {
@@ -195,15 +200,16 @@ func (m *Member) probe(ctx context.Context, a rouse.Attendance) {
 	}
 	m.mu.Unlock()
 	for _, s := range dead {
-		// A lease that another node ended, or that has ended by itself, leaves no doubt, also when a new process has the address already.
+		// A lease that another node ended, or that expired, is enough proof, even if a new process has the
+		// address.
 		if s.node.Address == "" || !s.live || m.refused(ctx, s.node) {
 			m.bury(ctx, s.node)
 		}
 	}
 }
 
-// refused says whether nothing listens where a node listened, on a host that answers. This process' own address is proof, too: another
-// one of the same name that had it is gone.
+// refused reports whether nothing listens at a node's address on a reachable host. If the address and the
+// name are those of this process, the previous process is gone.
 func (m *Member) refused(ctx context.Context, n Node) bool {
 	if n.ID == m.o.Node && n.Address == m.o.Address {
 		return true
@@ -213,14 +219,14 @@ func (m *Member) refused(ctx context.Context, n Node) bool {
 	return m.o.Refuses(ctx, n.Address)
 }
 
-// loopback says whether an address means another place on each machine.
+// loopback reports whether an address refers to the local machine.
 func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// refuses dials.
+// refuses dials the address.
 func refuses(ctx context.Context, address string) bool {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err == nil {
@@ -230,8 +236,8 @@ func refuses(ctx context.Context, address string) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// bury ends the leases of a node that is dead, so that all others see at once that they are free, and take them as they take those that
-// have ended: with a greater epoch. Whatever several nodes do of this at a time is the same.
+// bury ends the leases of a dead node, so that the other nodes see them as free immediately and take them
+// with a greater epoch, as after an expiry. It is idempotent, so several nodes may do it at the same time.
 func (m *Member) bury(ctx context.Context, n Node) {
 	if !m.stillAttends(ctx, n) {
 		return
@@ -259,8 +265,8 @@ func (m *Member) bury(ctx context.Context, n Node) {
 	}
 }
 
-// stillAttends looks whether a node's lease tells of a connection that is not there. A node that has lost its connection says so with its next
-// renewal, at once, and relies on its leases alone then.
+// stillAttends reports whether a node's lease still names the connection that is missing. A node that lost
+// its connection removes it with its next renewal, immediately, and then relies on its leases alone.
 func (m *Member) stillAttends(ctx context.Context, n Node) bool {
 	ctx, cancel := context.WithTimeout(ctx, m.o.patience())
 	defer cancel()
@@ -269,11 +275,11 @@ func (m *Member) stillAttends(ctx context.Context, n Node) bool {
 		return false
 	}
 	for _, l := range list {
-		var s said
+		var s nodeData
 		if l.Name != nodePrefix+n.ID || l.Owner != n.Owner || json.Unmarshal(l.Data, &s) != nil {
 			continue
 		}
 		return s.Attends == n.Attends || l.Until <= now && !s.Left
 	}
-	return true // its name is another process' by now
+	return true // another process has its name now
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// nobody is a store that nobody can attend.
-type nobody struct{}
+// noPresence is a store that cannot track connections.
+type noPresence struct{}
 
-func (nobody) Attend(context.Context, string) (rouse.Attendance, error) { return nil, errDown }
+func (noPresence) Attend(context.Context, string) (rouse.Attendance, error) { return nil, errDown }
 
-func (nobody) Announce(context.Context) error { return errDown }
+func (noPresence) Announce(context.Context) error { return errDown }
 
 // attended runs a test in a bubble, with three nodes that keep connections to the store.
 func attended(t *testing.T, test func(t *testing.T, f *fleet, a, b, c *peer)) {
@@ -52,7 +52,7 @@ func TestADeadNodeIsReplacedAtOnce(t *testing.T) {
 func TestANodeThatWasJustRestartedTakesItsShare(t *testing.T) {
 	attended(t, func(t *testing.T, f *fleet, a, b, c *peer) {
 		a.cut()
-		a = f.join("a") // before the others have noticed; its address is that of the one before
+		a = f.join("a") // before the others notice; it has the address of its predecessor
 		eventually(t, time.Second, "it has its share again", func() bool { return f.has(a) > 16 && f.has(a)+f.has(b)+f.has(c) == 64 })
 		time.Sleep(time.Second)
 		if died := f.deaths(); !slices.Equal(died, []string{"a by a", "a by b", "a by c"}) {
@@ -71,7 +71,7 @@ func TestWhereDeathIsNotCertainTheLeaseDecides(t *testing.T) {
 		{"its address answers", func(_ *fleet, a *peer) { a.wire.fault.Store(hung); a.wire.detach() }},
 		{"it is connected", func(f *fleet, a *peer) { a.wire.fault.Store(frozen); f.refuse("a", true) }},
 		{"it could not be found by its connection", func(f *fleet, a *peer) {
-			a.wire.store = nobody{}
+			a.wire.store = noPresence{}
 			a.wire.detach()
 			time.Sleep(time.Second)
 			a.cut()
@@ -94,7 +94,7 @@ func TestWhereDeathIsNotCertainTheLeaseDecides(t *testing.T) {
 func TestAServerThatRestartsMakesNobodyDead(t *testing.T) {
 	attended(t, func(t *testing.T, f *fleet, a, b, c *peer) {
 		for _, p := range []*peer{a, b, c} {
-			f.refuse(p.Node(), true) // as a host with a wall before it does
+			f.refuse(p.Node(), true) // as if behind a firewall
 			p.wire.fault.Store(refused)
 			p.wire.detach()
 		}
@@ -112,8 +112,8 @@ func TestAServerThatRestartsMakesNobodyDead(t *testing.T) {
 	})
 }
 
-// A node that was taken for dead uses nothing any more that another one may have: the closed connection, by which the others were misled,
-// ends its grant, and the next renewal tells it what it still has.
+// A node that was wrongly declared dead uses nothing that another node may have: the closed connection,
+// which misled the others, ends its grant, and the next renewal tells it what it still has.
 func TestANodeThatIsWronglyFoundDeadGivesWayAtOnce(t *testing.T) {
 	attended(t, func(t *testing.T, f *fleet, a, b, c *peer) {
 		f.refuse("a", true)

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// Balance says when the leader splits and merges shares.
+// Balance configures when the leader splits and merges shares.
 type Balance struct {
-	Every time.Duration // how often it looks at the loads; it acts when two looks in a row say the same; 0 is 30 s
+	Every time.Duration // interval at which it compares the loads; it acts when two comparisons in a row agree; 0 is 30 s
 
-	// Hot is how many fires a second make a share worth splitting, if it also has more than twice the mean; 0 is 100.
+	// Hot is the number of fires per second that make a share worth splitting if it also has more than
+	// twice the mean; 0 is 100.
 	Hot float64
 }
 
@@ -26,10 +27,10 @@ func (b Balance) withDefaults() Balance {
 	return b
 }
 
-// balance makes the layout fit the loads that the nodes tell of, one step at a time. It is the leader's; if two lead, one writes,
-// and if none does, shares stay as they are.
+// balance adapts the layout to the loads that the nodes report, one step at a time. The leader calls it. If
+// there are two leaders, one of them writes; if there is none, the shares stay as they are.
 func (s *Share) balance(ctx context.Context, v *view) {
-	k := &s.keep
+	k := &s.loop
 	if time.Since(k.ruled) < s.o.Balance.Every {
 		return
 	}
@@ -48,7 +49,7 @@ func (s *Share) balance(ctx context.Context, v *view) {
 	k.planned = Layout{}
 	ctx, cancel := context.WithTimeout(ctx, s.o.patience())
 	defer cancel()
-	_, _ = EditLayout(ctx, s.locks, s.o.Buckets, func(is Layout) (Layout, error) { // an error is tried again next time
+	_, _ = EditLayout(ctx, s.locks, s.o.Buckets, func(is Layout) (Layout, error) { // an error is retried next time
 		if !is.equal(v.layout) {
 			return is, errChanged
 		}
@@ -56,12 +57,13 @@ func (s *Share) balance(ctx context.Context, v *view) {
 	})
 }
 
-var errChanged = errors.New("the layout has changed meanwhile")
+var errChanged = errors.New("the layout has changed in the meantime")
 
-// fit returns a layout that fits the loads of the buckets better, by one step, and whether there is one. A share is split that is
-// hot: it has more than twice the mean, and more fires a second than hot. So is the widest one while there are fewer than two for
-// each node. Two neighbours are merged that together have less than half the mean and a tenth of hot, as long as more shares
-// are left than there were at first, and four for each node.
+// fit returns a layout that fits the loads better by one step, and whether there is one. A hot share is
+// split: it has more than twice the mean, and more fires per second than hot. The widest share is split
+// while there are fewer than two for each node. Two neighbours are merged if together they have less than
+// half the mean and a tenth of hot, and if more shares remain than the initial number and four for each
+// node.
 func (l Layout) fit(load map[uint32]float64, nodes int, hot float64) (Layout, bool) {
 	shares := make([]float64, len(l.Starts))
 	sum := 0.0
@@ -97,7 +99,7 @@ func (l Layout) fit(load map[uint32]float64, nodes int, hot float64) (Layout, bo
 			if load(i) > 0 && load(i) >= least {
 				continue
 			}
-			// Of those that are equally idle the narrowest: it takes a split back.
+			// Among equally idle ones the narrowest: it reverts a split.
 			if idlest == 0 || cmp.Or(cmp.Compare(load(i), load(idlest)), cmp.Compare(width(i), width(idlest))) < 0 {
 				idlest = i
 			}
@@ -115,7 +117,7 @@ func (l Layout) width(share int) uint32 {
 	return end - from
 }
 
-// middle returns the bucket that halves a share's load best; its width, if there is none.
+// middle returns the bucket that divides a share's load most evenly, or its width, if there is no load.
 func (l Layout) middle(share int, load map[uint32]float64) uint32 {
 	from, end := l.Range(share)
 	whole := 0.0
@@ -127,7 +129,7 @@ func (l Layout) middle(share int, load map[uint32]float64) uint32 {
 	}
 	type cut struct {
 		at   uint32
-		most float64 // of the two parts' loads
+		most float64 // of the heavier part
 	}
 	var cuts []cut
 	left := 0.0

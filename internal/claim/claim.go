@@ -1,13 +1,14 @@
-// Package claim holds the strategies: gates in front of the one claim that every store has. A strategy says which buckets a
-// node may claim now, and whether it owns them, so that it may read rows and spend one write a fire, or has to hold them,
-// which is a write. Strategies only avoid duplicates; revisions keep the state right.
+// Package claim contains the strategies: gates in front of the one claim of every store. A strategy decides which
+// buckets a node may claim now, and whether it owns them. An owner may read rows and spends one write per fire;
+// otherwise rows have to be held, which is another write. Strategies only avoid duplicates; revisions keep the
+// state correct.
 //
 //	Sole   one node, which owns every bucket
 //	Lease  every node claims from every bucket, timer by timer, and holds what it gets
-//	Tick   a clock in the store: who advances it claims what is due by then, and holds it; the others wait for the next tick
-//	Share  nodes share the buckets by leases; who has a bucket's lease owns it, and reads
+//	Tick   a clock in the store: the node that advances it claims and holds what is due by then
+//	Share  nodes share the buckets by leases; the node with a bucket's lease owns it
 //
-// Nodes know of each other by leases: Member keeps one that says that a node lives. Share has one of its own.
+// Nodes know each other by leases: a Member keeps the lease of a running node. A Share contains its own Member.
 package claim
 
 import (
@@ -16,11 +17,11 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Sole is the bucket strategy of a node that has its store to itself: it owns every bucket, for ever. What makes it the only
-// node is the store's own lock on its directory or file.
+// Sole is the strategy of a node that has its store to itself: it permanently owns every bucket. The
+// store's lock on its directory or file ensures that there is no other node.
 type Sole struct{ buckets []uint32 }
 
-// NewSole returns the strategy for a store whose timers are in the given number of buckets; at least 1.
+// NewSole returns the strategy for a store with the given number of buckets; at least 1.
 func NewSole(buckets uint32) *Sole { return &Sole{allOf(buckets)} }
 
 // allOf returns the numbers of all buckets.
@@ -32,7 +33,7 @@ func allOf(buckets uint32) []uint32 {
 	return all
 }
 
-// Grant returns all buckets at once.
+// Grant returns all buckets immediately.
 func (s *Sole) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	return rouse.Grant{Buckets: s.buckets}, func(bool) {}, ctx.Err()
 }

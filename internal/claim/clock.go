@@ -8,35 +8,35 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// clock is a clock that many nodes advance: a lease whose data is a time, which goes on by the optimistic lock. So each advance is
-// somebody's, and nobody else's. It belongs to one goroutine at a time.
+// clock is a clock that many nodes advance: a lease whose data is a time and whose epoch is an optimistic
+// lock. So exactly one node makes each advance. It is used by one goroutine at a time.
 type clock struct {
 	locks   rouse.Locks
 	name    string
 	owner   string
-	every   time.Duration // between two advances
-	lag     time.Duration // behind the store's clock
+	every   time.Duration // interval of advances
+	lag     time.Duration // distance behind the store's clock
 	timeout time.Duration // of one call
 
-	known    bool          // epoch and value are what the store said last
+	known    bool          // epoch and value are as last read from the store
 	epoch    uint64        // of the last advance
-	value    rouse.Instant // that it advanced to
-	seen     time.Time     // when this node saw that first
-	tried    time.Time     // when this node tried to advance it last
-	maybe    uint64        // the epoch of an advance of this node's that was not answered; 0: there is none
-	measured time.Time     // when the store's clock was asked for
-	storeNow rouse.Instant // what it said
+	value    rouse.Instant // the time to which it advanced
+	seen     time.Time     // when this node first saw that value
+	tried    time.Time     // when this node last tried to advance it
+	maybe    uint64        // the epoch of this node's advance that got no answer; 0: none
+	measured time.Time     // when the store's clock was read
+	storeNow rouse.Instant // its value then
 }
 
-// remeasure is how long a measured distance to the store's clock is relied on.
+// remeasure is how long a measured offset to the store's clock is used.
 const remeasure = time.Minute
 
-// now is the latest time that the clock may go to: by the store's clock, at the least.
+// now is a lower bound of the store's clock: the latest time to which the clock may be advanced.
 func (c *clock) now(at time.Time) rouse.Instant {
 	return rouse.Reached(c.storeNow.Time().Add(at.Sub(c.measured) - c.lag))
 }
 
-// next is when to try to advance the clock: once a tick, with a little chance in it, so that not always the same node wins.
+// next is when to try to advance the clock: once per tick, with jitter, so that the winner varies.
 func (c *clock) next(now time.Time) time.Time {
 	if c.tried.IsZero() {
 		return now
@@ -46,7 +46,7 @@ func (c *clock) next(now time.Time) time.Time {
 		return c.tried.Add(c.every/2 + chance)
 	}
 	at := now.Add(c.value.Add(c.every).Sub(c.now(now)))
-	if last := c.seen.Add(c.every); last.Before(at) { // the store's clock went back: ticks go on
+	if last := c.seen.Add(c.every); last.Before(at) { // the store's clock went back: ticks continue
 		at = last
 	}
 	if first := c.tried.Add(c.every / 2); at.Before(first) {
@@ -55,8 +55,8 @@ func (c *clock) next(now time.Time) time.Time {
 	return at.Add(chance)
 }
 
-// advance moves the clock to the store's now, over however many ticks that is, if it is time to. It says whether it was this node
-// that did, and where the clock is. In the steady state it costs one query.
+// advance moves the clock to the store's current time if it is due, over any number of ticks. It reports
+// whether this node made the advance, and the clock's value. In the steady state it costs one query.
 func (c *clock) advance(ctx context.Context) (won bool, to rouse.Instant, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -80,8 +80,8 @@ func (c *clock) advance(ctx context.Context) (won bool, to rouse.Instant, err er
 	return won, c.value, nil
 }
 
-// read asks where the clock is, and what the store's clock says. It says whether an advance of this node's was not answered but
-// made.
+// read reads the clock and the store's time. It reports whether an advance of this node succeeded without
+// an answer.
 func (c *clock) read(ctx context.Context) (won bool, err error) {
 	lease, now, err := one(ctx, c.locks, c.name)
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *clock) note(l rouse.Lease) {
 		c.seen = time.Now()
 	}
 	c.epoch = l.Epoch
-	c.value = 0 // long ago, if it is nothing that a clock of ours says
+	c.value = 0 // treat invalid data as a time long ago
 	if at, err := time.Parse(time.RFC3339Nano, string(l.Data)); err == nil {
 		c.value = rouse.At(at)
 	}

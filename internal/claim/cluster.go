@@ -12,50 +12,49 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// The leases by which nodes know of each other.
+// The leases by which nodes know each other.
 const (
-	nodePrefix   = "node/"   // and the node's name: it lives
-	bucketPrefix = "bucket/" // and the number: who owns it
-	leaderName   = "leader"  // who does what only one needs to do
+	nodePrefix   = "node/"   // and the node's name: the node is alive
+	bucketPrefix = "bucket/" // and the number: the owner of the bucket
+	leaderName   = "leader"  // the node that does what only one needs to do
 	layoutName   = "layout"  // its data is the Layout
 )
 
 func bucketName(bucket uint32) string { return fmt.Sprintf("%s%04d", bucketPrefix, bucket) }
 
-// Node is a node that lives.
+// Node is a live node.
 type Node struct {
 	ID      string             // its name
-	Owner   string             // by which it has leases: the name and what sets apart two processes that bear it
+	Owner   string             // its name in leases: the node's name and a suffix that is unique to the process
 	Epoch   uint64             // grows with each process of the name
-	Until   rouse.Instant      // when it counts as gone unless it says again that it lives, by the store's clock
-	Leader  bool               // by the lease that nodes take among themselves
-	Data    []byte             // what it says of itself, JSON
+	Until   rouse.Instant      // when it counts as gone without a renewal, by the store's clock
+	Leader  bool               // by the lease that the nodes share
+	Data    []byte             // information about itself, JSON
 	Load    map[uint32]float64 // fires a second of its buckets
 	Buckets []uint32           // that it owns, ascending; none if nodes do not share buckets
-	Aside   bool               // it takes no buckets: others do the work, are quicker, or nodes use another strategy
-	Attends string             // the run of the store's server that it keeps a connection to; "" if it does not
-	Address string             // where it listens, "" if that is not known
-	Host    string             // the name of its machine
-	Takes   time.Duration      // how long a call to the store takes it; 0 if that is not known, or it takes no timers
+	Aside   bool               // it takes no buckets: its role excludes them, it yields to faster nodes, or nodes use another strategy
+	Attends string             // the run of the store's server to which it keeps a connection; "": none
+	Address string             // where it listens; "": unknown
+	Host    string             // its machine's name
+	Takes   time.Duration      // duration of its store calls; 0 if unknown, or if it takes no timers
 }
 
-// said is what a node's lease says.
-type said struct {
+// nodeData is the data of a node's lease.
+type nodeData struct {
 	Data json.RawMessage    `json:"data,omitempty"`
 	Load map[uint32]float64 `json:"load,omitempty"`
-	// Aside keeps the others from leaving buckets to a node that would not take them.
+	// Aside prevents the assignment of buckets to a node that would not take them.
 	Aside bool `json:"aside,omitempty"`
-	// Attends and Address let the others find out that the node is dead.
+	// Attends and Address are for failure detection.
 	Attends string `json:"attends,omitempty"`
 	Address string `json:"address,omitempty"`
 	Host    string `json:"host,omitempty"`
-	Left    bool   `json:"left,omitempty"` // it has stopped in order
-	// Takes is how long a call to the store takes, in milliseconds.
+	Left    bool   `json:"left,omitempty"` // it was shut down
+	// Takes is the duration of a store call in milliseconds.
 	Takes int64 `json:"takes,omitempty"`
 }
 
-// Nodes returns the nodes of a store that live, in the order of their names: for the cluster page, and for whoever has to find
-// the others. It asks the store each time.
+// Nodes returns the live nodes of a store, ordered by name. It queries the store each time.
 func Nodes(ctx context.Context, locks rouse.Locks) ([]Node, error) {
 	v, err := look(ctx, locks, 1)
 	if err != nil {
@@ -64,18 +63,18 @@ func Nodes(ctx context.Context, locks rouse.Locks) ([]Node, error) {
 	return v.nodes, nil
 }
 
-// view is what a store's leases say.
+// view is the state of a store's leases.
 type view struct {
-	heard   time.Time // when the answer was here
+	heard   time.Time // when the answer arrived
 	now     rouse.Instant
-	nodes   []Node // that live, by name
+	nodes   []Node // live, ordered by name
 	buckets map[uint32]rouse.Lease
 	layout  Layout
-	left    []string      // owners that stopped in order
-	ends    rouse.Instant // the first end of a lease of a node or bucket that has not ended; Never if there is none
+	left    []string      // owners that were shut down
+	ends    rouse.Instant // the first expiry of a valid lease of a node or bucket; Never: there is none
 }
 
-// sharing returns how many nodes share the buckets.
+// sharing returns the number of nodes that share the buckets.
 func (v *view) sharing() (n int) {
 	for i := range v.nodes {
 		if !v.nodes[i].Aside {
@@ -112,15 +111,15 @@ func look(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) 
 				v.ends = min(v.ends, l.Until)
 			}
 		case strings.HasPrefix(l.Name, nodePrefix) && live:
-			var s said
-			_ = json.Unmarshal(l.Data, &s) // what another version says is not worth less than that it lives
+			var s nodeData
+			_ = json.Unmarshal(l.Data, &s) // the data of another version may be unreadable, but the node is alive
 			v.nodes = append(v.nodes, Node{
 				ID: l.Name[len(nodePrefix):], Owner: l.Owner, Epoch: l.Epoch, Until: l.Until, Data: s.Data, Load: s.Load, Aside: s.Aside,
 				Attends: s.Attends, Address: s.Address, Host: s.Host, Takes: time.Duration(s.Takes) * time.Millisecond,
 			})
 			v.ends = min(v.ends, l.Until)
 		case strings.HasPrefix(l.Name, nodePrefix):
-			var s said
+			var s nodeData
 			if json.Unmarshal(l.Data, &s) == nil && s.Left {
 				v.left = append(v.left, l.Owner)
 			}

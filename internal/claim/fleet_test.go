@@ -16,7 +16,7 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// wire is a node's way to the leases of a store, with faults.
+// wire is a node's connection to the leases of a store, with faults.
 type wire struct {
 	rouse.Locks
 	fault atomic.Int32
@@ -27,7 +27,7 @@ type wire struct {
 	present rouse.Attendance
 }
 
-// Attend connects, if the way to the store is there.
+// Attend connects unless the fault prevents it.
 func (w *wire) Attend(ctx context.Context, member string) (rouse.Attendance, error) {
 	if w.fault.Load() != fine {
 		return nil, errDown
@@ -42,7 +42,7 @@ func (w *wire) Attend(ctx context.Context, member string) (rouse.Attendance, err
 	return attendance{a, w}, nil
 }
 
-// attendance is a connection that is as slow as the way to the store.
+// attendance is a connection that is as slow as the wire.
 type attendance struct {
 	rouse.Attendance
 	w *wire
@@ -55,7 +55,7 @@ func (a attendance) Absent(ctx context.Context, members []string) ([]string, err
 	return a.Attendance.Absent(ctx, members)
 }
 
-// Announce tells all, if the way to the store is there.
+// Announce tells all nodes unless the fault prevents it.
 func (w *wire) Announce(ctx context.Context) error {
 	_, err := call(ctx, w, func(ctx context.Context) (struct{}, error) { return struct{}{}, w.store.Announce(ctx) })
 	return err
@@ -72,24 +72,24 @@ func (w *wire) detach() {
 
 const (
 	fine     = iota
-	refused  // calls fail at once
-	lost     // calls are made, the answers are lost
-	hung     // calls come to nothing until they are given up
-	late     // calls are given up, and made all the same a while after
-	sluggish // answers take long, and come
+	refused  // calls fail immediately
+	lost     // calls succeed, but their answers are lost
+	hung     // calls hang until they are cancelled
+	late     // calls are cancelled, but take effect later
+	sluggish // answers are slow
 	distant  // calls take a second
-	frozen   // the process is stopped: calls do not even end with their context
+	frozen   // the process is suspended: calls do not even end with their context
 )
 
-// distance is how long calls of a node take that is far from the store.
+// distance is the duration of calls from a node far from the store.
 const distance = time.Second
 
 var errDown = errors.New("the store is away")
 
-// lateBy is how much later a late call is made than it was given up.
+// lateBy is the delay after which a late call takes effect.
 const lateBy = 700 * time.Millisecond
 
-// call makes a call as the fault of the moment has it.
+// call makes a call subject to the current fault.
 func call[T any](ctx context.Context, w *wire, f func(context.Context) (T, error)) (none T, err error) {
 	w.calls.Add(1)
 	for w.fault.Load() == frozen {
@@ -142,7 +142,7 @@ func (w *wire) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse.
 	return a.leases, a.now, err
 }
 
-// fleet is some nodes that share buckets in a bubble, and an eye on who uses which.
+// fleet is a number of nodes that share buckets in a bubble, and checks which node uses which bucket.
 type fleet struct {
 	store *mem.Store
 	o     ShareOptions
@@ -150,17 +150,17 @@ type fleet struct {
 	mu      sync.Mutex
 	nodes   map[string]*peer
 	attends bool                            // nodes keep a connection to the store
-	refuses map[string]bool                 // the addresses where nothing listens
-	died    []string                        // who was found dead, by whom
+	refuses map[string]bool                 // the addresses without a listener
+	died    []string                        // which node was found dead, and by which one
 	uses    map[uint32]map[string]time.Time // until when a node may use a bucket, by its last grant with it
 	wrong   []string
 }
 
-// peer is a node of a fleet: its share, and what stands for its engine.
+// peer is a node of a fleet: its share, and a substitute for its engine.
 type peer struct {
 	*Share
 	wire *wire
-	slow atomic.Int64 // how long fires are in progress that were when a bucket was dropped, nanoseconds
+	slow atomic.Int64 // duration in nanoseconds of fires in progress when a bucket is dropped
 	stop func()       // ends it as a shutdown does
 	cut  func()       // ends it as a crash does
 }
@@ -213,7 +213,7 @@ func (f *fleet) join(name string) *peer {
 		f.left(p, allOf(f.o.Buckets))
 		stopRun()
 		run.Wait()
-		f.forget(p)
+		f.remove(p)
 	}
 	p.cut = func() {
 		p.wire.fault.Store(refused)
@@ -223,7 +223,7 @@ func (f *fleet) join(name string) *peer {
 		engine.Wait()
 		run.Wait()
 		f.left(p, allOf(f.o.Buckets))
-		f.forget(p)
+		f.remove(p)
 	}
 	f.mu.Lock()
 	f.nodes[name] = p
@@ -231,20 +231,20 @@ func (f *fleet) join(name string) *peer {
 	return p
 }
 
-// refuse says whether nothing listens at a node's address.
+// refuse sets whether nothing listens at a node's address.
 func (f *fleet) refuse(name string, so bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refuses[name+":80"] = so
 }
 
-func (f *fleet) forget(p *peer) {
+func (f *fleet) remove(p *peer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.nodes, p.Node())
 }
 
-// engine asks for grants as an engine does, and says what it left when what was in progress is over.
+// engine requests grants as an engine does, and reports what it left once nothing of it is in progress.
 func (f *fleet) engine(ctx context.Context, p *peer) {
 	var had []uint32
 	leaving := map[uint32]time.Time{}
@@ -286,7 +286,7 @@ func (f *fleet) engine(ctx context.Context, p *peer) {
 	}
 }
 
-// use notes a grant. No other node may still use what it has.
+// use records a grant and checks that no other node still uses its buckets.
 func (f *fleet) use(p *peer, g rouse.Grant) {
 	now := time.Now()
 	f.mu.Lock()
@@ -308,7 +308,7 @@ func (f *fleet) use(p *peer, g rouse.Grant) {
 	}
 }
 
-// left notes that a node does not use buckets any more.
+// left records that a node no longer uses buckets.
 func (f *fleet) left(p *peer, buckets []uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -317,7 +317,7 @@ func (f *fleet) left(p *peer, buckets []uint32) {
 	}
 }
 
-// owners returns who is granted each bucket now.
+// owners returns which node is granted each bucket now.
 func (f *fleet) owners() map[uint32]string {
 	out := map[uint32]string{}
 	for _, p := range f.peers() {
@@ -344,7 +344,8 @@ func (f *fleet) peers() (out []*peer) {
 	return out
 }
 
-// shares returns how many shares each node has, after complaints about buckets without an owner and about parts of shares.
+// shares returns the number of shares of each node, and complains about buckets without an owner and
+// incomplete shares.
 func (f *fleet) shares() map[string]int {
 	owners := f.owners()
 	layout, err := ReadLayout(context.Background(), f.store, f.o.Buckets)
@@ -357,7 +358,7 @@ func (f *fleet) shares() map[string]int {
 		for b := from; b < end; b++ {
 			switch {
 			case owners[b] == "":
-				f.complain("nobody has bucket %d", b)
+				f.complain("bucket %d has no owner", b)
 			case owners[b] != owners[from]:
 				f.complain("bucket %d is %s's, %d of the same share %s's", b, owners[b], from, owners[from])
 			}
@@ -367,7 +368,7 @@ func (f *fleet) shares() map[string]int {
 	return out
 }
 
-// balanced complains if not all nodes have as many shares as they should.
+// balanced complains if the shares are not spread evenly.
 func (f *fleet) balanced() {
 	shares := f.shares()
 	least, most := 1<<30, 0

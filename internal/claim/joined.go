@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// Joined is a strategy that does not need to know the other nodes, with the member that lets them know of this one: so that they claim at
-// once what a node leaves that stops or dies.
+// Joined combines a strategy that needs no knowledge of other nodes with a Member, so that the node quickly
+// claims the timers of a node that stops or dies.
 type Joined struct {
 	rouse.Strategy
 	member  *Member
@@ -21,7 +21,7 @@ func Join(s rouse.Strategy, m *Member) *Joined {
 	return &Joined{Strategy: s, member: m, changed: make(chan struct{}, 1)}
 }
 
-// Run keeps the node's lease, and runs the strategy.
+// Run keeps the node's lease and runs the strategy.
 func (j *Joined) Run(ctx context.Context) {
 	var parts sync.WaitGroup
 	if r, ok := j.Strategy.(interface{ Run(context.Context) }); ok {
@@ -32,7 +32,7 @@ func (j *Joined) Run(ctx context.Context) {
 	parts.Wait()
 }
 
-// pass passes on that there may be something to claim.
+// pass forwards signals that there may be something to claim.
 func (j *Joined) pass(ctx context.Context) {
 	t, _ := j.Strategy.(*Tick)
 	for {
@@ -51,7 +51,7 @@ func (j *Joined) pass(ctx context.Context) {
 // Changed is signalled when other nodes may have left something to claim.
 func (j *Joined) Changed() <-chan struct{} { return j.changed }
 
-// Grant is the strategy's. A node that leaves its timers to quicker ones is granted nothing.
+// Grant calls the strategy. A node that yields to faster ones is granted nothing.
 func (j *Joined) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	if j.member.yields() {
 		return rouse.Grant{}, done, ctx.Err()
@@ -59,8 +59,8 @@ func (j *Joined) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	return j.Strategy.Grant(ctx)
 }
 
-// Left is nothing to a strategy that owns no buckets.
+// Left does nothing: the strategy owns no buckets.
 func (j *Joined) Left([]uint32) {}
 
-// Healthy says whether the node has its lease.
+// Healthy reports whether the node has its lease.
 func (j *Joined) Healthy() error { return j.member.Healthy() }

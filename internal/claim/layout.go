@@ -13,18 +13,19 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Layout says how the buckets of a store are put together to shares, the units that nodes get: each share is a range of
-// buckets. Leases are those of buckets, so whatever layouts nodes believe in, a bucket has one owner.
+// Layout divides the buckets of a store into shares, the units that are assigned to nodes: each share is a
+// range of buckets. Leases are per bucket, so a bucket has one owner even if nodes use different layouts.
 type Layout struct {
-	Buckets uint32   `json:"buckets"` // how many there are
+	Buckets uint32   `json:"buckets"` // number of buckets
 	Starts  []uint32 `json:"starts"`  // the first bucket of each share, ascending; the first is 0
 }
 
-// defaultShares is how many shares there are at first: enough to spread them over a few nodes, and few enough that each is
-// worth splitting.
+// defaultShares is the initial number of shares: enough to spread them over a few nodes, and few enough
+// that each is worth splitting.
 const defaultShares = 16
 
-// NewLayout returns the layout that holds until another one is written: shares of equal width, 16 where the buckets divide so.
+// NewLayout returns the initial layout: shares of equal width, 16 if the number of buckets can be divided
+// so.
 func NewLayout(buckets uint32) Layout {
 	buckets = max(1, buckets)
 	l := Layout{Buckets: buckets}
@@ -34,7 +35,7 @@ func NewLayout(buckets uint32) Layout {
 	return l
 }
 
-// Range returns the buckets of a share, from its first to before the end.
+// Range returns the buckets of a share: its first one, and the one after its last.
 func (l Layout) Range(share int) (from, end uint32) {
 	if share+1 < len(l.Starts) {
 		return l.Starts[share], l.Starts[share+1]
@@ -42,7 +43,7 @@ func (l Layout) Range(share int) (from, end uint32) {
 	return l.Starts[share], l.Buckets
 }
 
-// Of returns the share that a bucket is in.
+// Of returns the share of a bucket.
 func (l Layout) Of(bucket uint32) int {
 	i, found := slices.BinarySearch(l.Starts, bucket)
 	if !found {
@@ -51,7 +52,7 @@ func (l Layout) Of(bucket uint32) int {
 	return i
 }
 
-// Split returns the layout with a share that begins at the bucket, in which the one before ends.
+// Split returns the layout in which the share around the bucket is divided, so that a share begins there.
 func (l Layout) Split(at uint32) (Layout, error) {
 	i, found := slices.BinarySearch(l.Starts, at)
 	if at >= l.Buckets {
@@ -64,7 +65,7 @@ func (l Layout) Split(at uint32) (Layout, error) {
 	return l, nil
 }
 
-// Merge returns the layout in which the share that begins at the bucket belongs to the one before.
+// Merge returns the layout in which the share that begins at the bucket is joined with the previous one.
 func (l Layout) Merge(at uint32) (Layout, error) {
 	i, found := slices.BinarySearch(l.Starts, at)
 	if !found || i == 0 {
@@ -74,7 +75,7 @@ func (l Layout) Merge(at uint32) (Layout, error) {
 	return l, nil
 }
 
-// equal says whether two layouts are the same.
+// equal reports whether two layouts are the same.
 func (l Layout) equal(o Layout) bool {
 	return l.Buckets == o.Buckets && slices.Equal(l.Starts, o.Starts)
 }
@@ -92,7 +93,7 @@ func (l Layout) valid() bool {
 	return true
 }
 
-// layoutOf returns the layout that a lease keeps: the first one, if it keeps none for so many buckets.
+// layoutOf returns the layout in a lease: the initial one if the lease has none for this number of buckets.
 func layoutOf(lease rouse.Lease, buckets uint32) Layout {
 	var l Layout
 	if err := json.Unmarshal(lease.Data, &l); err != nil || !l.valid() || l.Buckets != max(1, buckets) {
@@ -101,10 +102,11 @@ func layoutOf(lease rouse.Lease, buckets uint32) Layout {
 	return l
 }
 
-// forEver is how long leases last that are there for their data. A store may forget what a lease that ended long ago says.
+// forEver is the duration of leases that only hold data. A store may delete the data of a lease that
+// expired long ago.
 const forEver = 50 * 365 * 24 * time.Hour
 
-// ReadLayout returns the layout of a store's shares. buckets is how many buckets its timers are in.
+// ReadLayout returns the layout of a store with the given number of buckets.
 func ReadLayout(ctx context.Context, locks rouse.Locks, buckets uint32) (Layout, error) {
 	l, _, err := one(ctx, locks, layoutName)
 	if err != nil {
@@ -113,11 +115,11 @@ func ReadLayout(ctx context.Context, locks rouse.Locks, buckets uint32) (Layout,
 	return layoutOf(l, buckets), nil
 }
 
-// EditLayout changes the layout of a store's shares, and returns the new one. edit gets the one that is, and may be called again
-// when another edit came first; its error ends the edit. Nodes follow within a third of their leases' time, and hand over what
-// moves. It may be called from anywhere, also by what is no node.
+// EditLayout changes the layout of a store and returns the new one. edit gets the current layout; it is
+// called again if another edit was faster, and its error ends the edit. Nodes follow within a third of
+// their leases' TTL and hand over the buckets that move. The caller does not have to be a node.
 func EditLayout(ctx context.Context, locks rouse.Locks, buckets uint32, edit func(Layout) (Layout, error)) (Layout, error) {
-	owner := "layout#" + rand.Text() // two edits of one process are two
+	owner := "layout#" + rand.Text() // unique for each edit, even in one process
 	for range 20 {
 		was, _, err := one(ctx, locks, layoutName)
 		if err != nil {

@@ -151,7 +151,7 @@ func TestFitSplitsWhatIsHot(t *testing.T) {
 		t.Errorf("even loads: %+v", to)
 	}
 	load[9] = 2000
-	for step, at := range []uint32{10, 9} { // until the hot bucket is a share by itself
+	for step, at := range []uint32{10, 9} { // until the hot bucket is a share of its own
 		to, better := l.fit(load, 3, 100)
 		if !better || len(to.Starts) != len(l.Starts)+1 || !slices.Contains(to.Starts, at) {
 			t.Fatalf("step %d: %+v", step, to)
@@ -195,7 +195,7 @@ func TestFitMakesAShareForEachNode(t *testing.T) {
 	}
 }
 
-// Whatever the loads are, the rule comes to an end, and does not go to and fro.
+// For all loads, balancing ends and does not oscillate.
 func TestFitSettles(t *testing.T) {
 	for seed := range uint32(50) {
 		l := NewLayout(64)

@@ -7,14 +7,14 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Lease is the strategy of claims timer by timer: every node claims from all buckets, and holds what it claims, so that no
-// other node gets it before the hold ends. Nodes need not know of each other; a node that dies costs its timers the rest of
-// their holds.
+// Lease is the strategy of claims per timer: every node claims from all buckets and holds what it claims,
+// so that no other node gets it before the hold ends. Nodes do not need to know each other. If a node dies,
+// its timers wait for the rest of their holds.
 type Lease struct{ grant rouse.Grant }
 
-// NewLease returns the strategy for a store whose timers are in the given number of buckets, at least 1. hold is how long a claim
-// hides rows from the others; it has to be longer than the engine reads ahead, and how long an attempt may take adds to it only if
-// the engine does not renew holds. 0 or less is 30 s.
+// NewLease returns the strategy for a store with the given number of buckets, at least 1. hold is how long
+// a claim hides rows from other nodes; it has to be longer than the engine reads ahead, plus the duration
+// of an attempt if the engine does not renew holds. 0 or less is 30 s.
 func NewLease(buckets uint32, hold time.Duration) *Lease {
 	if hold <= 0 {
 		hold = defaultHold
@@ -22,10 +22,10 @@ func NewLease(buckets uint32, hold time.Duration) *Lease {
 	return &Lease{rouse.Grant{Buckets: allOf(buckets), Hold: hold}}
 }
 
-// defaultHold is how long claims hold rows where nothing else is said.
+// defaultHold is the default duration of holds.
 const defaultHold = 30 * time.Second
 
-// Grant returns all buckets at once, to be held.
+// Grant returns all buckets immediately, to be held.
 func (l *Lease) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	return l.grant, func(bool) {}, ctx.Err()
 }

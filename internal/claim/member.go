@@ -15,46 +15,48 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// MemberOptions say how a node keeps its place among the others.
+// MemberOptions configure the membership of a node.
 type MemberOptions struct {
-	// Node is the node's name, not the same for two nodes at a time; empty is a random one.
+	// Node is the node's name, unique among running nodes; empty: a random one.
 	Node string
 
-	// TTL is how long leases last that are not renewed: how long the others wait before they take over from a node that died; 0 is
-	// 10 s. All nodes of a store should have the same.
+	// TTL is how long a lease lasts without renewal, and so how long other nodes wait before they take over
+	// from a dead node; 0 is 10 s. All nodes of a store should use the same value.
 	TTL time.Duration
 
-	// Renew is how often they are renewed; 0, and what is more, is a third of TTL.
+	// Renew is the interval of renewals; 0, or more than a third of TTL, is a third of TTL.
 	Renew time.Duration
 
-	// Data returns what the node says of itself, JSON of at most a few KiB, such as its address. It is asked for at each renewal;
-	// nil says nothing.
+	// Data returns information about the node, such as its address, as JSON of at most a few KiB. It is
+	// called for each renewal; nil: none.
 	Data func() []byte
 
-	// Presence lets nodes find at once that another one has died, instead of when its leases end: its connection to the store is closed,
-	// and nothing listens at its Address. Nil: leases alone tell.
+	// Presence detects dead nodes immediately instead of when their leases expire: their connection to the
+	// store is closed and nothing listens at their Address. Nil: only expired leases count.
 	Presence rouse.Presence
 
-	// Address is where this node listens, as the others reach it; "" says nothing, and makes others wait a second longer.
+	// Address is where other nodes reach this one; "": unknown, which delays the detection of its death by
+	// a second.
 	Address string
 
-	// Refuses says whether nothing listens at an address of a host that answers; nil dials.
+	// Refuses reports whether nothing listens at an address of a reachable host; nil dials.
 	Refuses func(ctx context.Context, address string) bool
 
-	// Died is told of each process that was found dead, by every node that finds it, and Unattended why there is no connection by which
-	// the others would find this one; nil: neither is reported.
+	// Died is called by every node that finds another process dead, and Unattended with the reason why this
+	// process has no connection for failure detection; both may be nil.
 	Died       func(ctx context.Context, n Node)
 	Unattended func(err error)
 
-	// Fires says that this node takes any timer that its strategy gives it: if it is much slower than others of which that is true, it leaves
-	// all of them to those.
+	// Fires is set if this node fires any timer that its strategy grants. A node that is much slower than
+	// the other ones with Fires leaves all timers to them.
 	Fires bool
 
-	// Yields is told when this node begins to leave its timers to quicker nodes, and when it takes timers again, with how long a call to
-	// the store takes it, and them; nil: it is not reported.
+	// Yields is called when this node begins to leave its timers to faster nodes, and when it takes timers
+	// again, with the duration of a store call here and there; may be nil.
 	Yields func(yields bool, mine, peers time.Duration)
 
-	// Leads says whether this node leads, where the nodes do not elect the leader by a lease of the store; nil: they do.
+	// Leads reports whether this node leads, if the leader is not elected by a lease of the store; nil: it
+	// is.
 	Leads func() bool
 }
 
@@ -74,54 +76,56 @@ func (o MemberOptions) withDefaults() MemberOptions {
 	return o
 }
 
-// patience is how long one call to the store may take: two renewals fit between the time when one is due and the end.
+// patience is the timeout of one store call: two renewals fit between the due time of a renewal and the
+// expiry.
 func (o *MemberOptions) patience() time.Duration { return o.TTL / 4 }
 
-// again is when what failed is tried again, and how often a node looks whether it can have yet what another is to give up.
+// again is the retry interval, and how often a node looks for a bucket that another node has to release.
 func (o *MemberOptions) again() time.Duration { return o.TTL / 20 }
 
-// trust is how long a lease is relied upon, from when it was asked for. The rest is for clocks that do not run alike.
+// trust is how long a lease is used, counted from its request. The rest allows for clocks that differ in
+// speed.
 func (o *MemberOptions) trust() time.Duration { return o.TTL - o.TTL/10 }
 
-// Member keeps the lease that says that a node lives, and takes part in the election of the leader, who does what only one
-// node needs to do: bookkeeping, so that no leader is no harm. It is for nodes whose strategy does not need to know the
-// others; a Share is a member by itself.
+// Member keeps the lease of a running node and takes part in the election of the leader. The leader does
+// the bookkeeping that only one node needs to do, so it does no harm if there is none. Member is for nodes
+// whose strategy does not need to know the other nodes; a Share contains its own.
 //
-// It costs the store one query each Renew.
+// It costs the store one query every Renew.
 type Member struct {
 	locks  rouse.Locks
 	o      MemberOptions
 	owner  string
-	host   string // the name of the machine
+	host   string // the machine's name
 	shares bool   // it belongs to a Share
 
 	buckets   uint32        // of the store, if nodes share them
 	wake      chan struct{} // ends the pause of Run
-	changed   chan struct{} // another node came, left, or gave something back
-	renewSoon atomic.Bool   // the leases are to be renewed at once,
-	lookSoon  atomic.Bool   // or looked at
+	changed   chan struct{} // another node came, left, or released something
+	renewSoon atomic.Bool   // renew the leases in the next round
+	lookSoon  atomic.Bool   // look at the leases in the next round
 
 	pace pace
 
 	mu        sync.Mutex
 	standing  standing
-	toldStand standing            // of which the last renewal told the others
-	asked     rouse.Instant       // asking: the end of the own lease that told them first; Never: none has
+	toldStand standing            // the standing that the last renewal announced
+	asked     rouse.Instant       // asking: the end of the own lease that announced it first; Never: not yet
 	yieldedAt time.Time           // since when it takes no timers
-	answers   bool                // another node asks how long calls take this one
+	answers   bool                // another node needs to know how fast this one is
 	present   rouse.Attendance    // nil: there is none
-	told      rouse.Attendance    // that of which the last renewal told the others
+	told      rouse.Attendance    // the connection that the last renewal announced
 	others    map[string]*suspect // by owner
-	going     bool                // it stops in order
-	renewed   time.Time           // when the last renewal that succeeded was asked for; zero if there is none
-	leading   time.Time           // the same for the lease of the leader; zero if another has it
+	going     bool                // it is shutting down
+	renewed   time.Time           // request time of the last successful renewal; zero: none
+	leading   time.Time           // the same for the leader's lease; zero if another node has it
 	err       error               // of the last renewal
 }
 
-// NewMember returns a member that is not there yet: see Run.
+// NewMember returns a member that has no lease until Run.
 func NewMember(locks rouse.Locks, o MemberOptions) *Member {
 	o = o.withDefaults()
-	host, _ := os.Hostname() // without one, addresses of loopback prove nothing
+	host, _ := os.Hostname() // without it, loopback addresses prove nothing
 	return &Member{locks: locks, o: o, owner: o.Node + "#" + rand.Text()[:10], host: host, others: map[string]*suspect{},
 		wake: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 }
@@ -129,10 +133,10 @@ func NewMember(locks rouse.Locks, o MemberOptions) *Member {
 // Node returns the node's name.
 func (m *Member) Node() string { return m.o.Node }
 
-// Owner returns the name by which the node has leases: its own, and what sets this process apart from others of the name.
+// Owner returns the unique name of this process in leases: the node's name and a random suffix.
 func (m *Member) Owner() string { return m.owner }
 
-// Run keeps the node's lease until ctx ends, and then gives it back.
+// Run keeps the node's lease until ctx ends, and then releases it.
 func (m *Member) Run(ctx context.Context) {
 	defer m.join(ctx)()
 	var renew time.Time
@@ -153,7 +157,7 @@ func (m *Member) Run(ctx context.Context) {
 	m.leave(ctx, nil)
 }
 
-// join begins what goes on next to Run, and returns what ends it.
+// join starts the goroutines next to Run and returns a function that stops them.
 func (m *Member) join(ctx context.Context) (end func()) {
 	if m.o.Presence == nil {
 		return func() {}
@@ -167,7 +171,7 @@ func (m *Member) join(ctx context.Context) (end func()) {
 	}
 }
 
-// look reads which nodes there are.
+// look updates the known nodes.
 func (m *Member) look(ctx context.Context) {
 	if v, err := m.view(ctx, 1); err == nil {
 		m.seen(&v)
@@ -182,11 +186,11 @@ func (m *Member) view(ctx context.Context, buckets uint32) (view, error) {
 	return look(ctx, m.locks, buckets)
 }
 
-// Changed is signalled when another node came, left, or gave something back.
+// Changed is signalled when another node came, left, or released something.
 func (m *Member) Changed() <-chan struct{} { return m.changed }
 
-// renew takes or renews the node's leases and others, in one query. It returns the others as they are then, and the time from
-// which they last: when they were asked for.
+// renew takes or renews the node's leases and more in one query. It returns the latter, and the time of the
+// request, from which they count.
 func (m *Member) renew(ctx context.Context, load map[uint32]float64, more []rouse.Want) (
 	leases []rouse.Lease, asked time.Time, err error) {
 	m.mu.Lock()
@@ -194,7 +198,7 @@ func (m *Member) renew(ctx context.Context, load map[uint32]float64, more []rous
 	stands := m.standing
 	tell := m.renewed.IsZero() || present != m.told || stands != m.toldStand || m.answers
 	m.mu.Unlock()
-	wants := []rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.says(load, attests, stands)}}
+	wants := []rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.leaseData(load, attests, stands)}}
 	if m.o.Leads == nil {
 		wants = append(wants, rouse.Want{Name: leaderName})
 	}
@@ -223,7 +227,7 @@ func (m *Member) renew(ctx context.Context, load map[uint32]float64, more []rous
 	return leases[own:], asked, nil
 }
 
-// lock asks for leases; the answer has as many.
+// lock requests leases and returns one for each.
 func (m *Member) lock(ctx context.Context, wants []rouse.Want) ([]rouse.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.o.patience())
 	defer cancel()
@@ -236,8 +240,8 @@ func (m *Member) lock(ctx context.Context, wants []rouse.Want) ([]rouse.Lease, e
 	return leases, err
 }
 
-func (m *Member) says(load map[uint32]float64, attests string, stands standing) []byte {
-	s := said{Load: load, Aside: !m.shares || stands == yielded, Attends: attests, Address: m.o.Address, Host: m.host, Left: m.going}
+func (m *Member) leaseData(load map[uint32]float64, attests string, stands standing) []byte {
+	s := nodeData{Load: load, Aside: !m.shares || stands == yielded, Attends: attests, Address: m.o.Address, Host: m.host, Left: m.going}
 	if m.o.Fires && stands != yielded {
 		s.Takes = (m.pace.typical() + time.Millisecond - 1).Milliseconds()
 	}
@@ -247,36 +251,38 @@ func (m *Member) says(load map[uint32]float64, attests string, stands standing) 
 		}
 	}
 	data, err := json.Marshal(s)
-	if err != nil { // a load that is no number
+	if err != nil { // a load is NaN or infinite
 		s.Load = nil
 		data, _ = json.Marshal(s)
 	}
 	return data
 }
 
-// leave gives back the node's leases and others, when the context has ended. What the store does not hear of ends by itself.
+// leave releases the node's leases and more after the context ended. If the store cannot be reached, they
+// expire.
 func (m *Member) leave(ctx context.Context, more []string) {
 	m.mu.Lock()
 	m.renewed, m.leading, m.err, m.going = time.Time{}, time.Time{}, errors.New("the node has left"), true
 	m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.o.patience())
 	defer cancel()
-	if m.o.Presence != nil { // a process that ends after this has not died
-		_, _ = m.locks.Lock(ctx, m.owner, m.o.TTL, []rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.says(nil, "", quick)}})
+	if m.o.Presence != nil { // a process that ends after this does not count as dead
+		_, _ = m.locks.Lock(ctx, m.owner, m.o.TTL, []rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.leaseData(nil, "", quick)}})
 	}
 	_ = m.locks.Unlock(ctx, m.owner, append(more, leaderName, nodePrefix+m.o.Node))
 	m.announce(ctx)
 }
 
-// lives says whether the node's lease is its own: it was at the last renewal, and has not ended since.
+// lives reports whether the node's lease is valid: it had it at the last renewal, and it has not expired
+// since.
 func (m *Member) lives() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return !m.renewed.IsZero() && time.Since(m.renewed) < m.o.trust()
 }
 
-// Leader says whether this node is the one that does what only one needs to do. There may be none for a while, and at the worst,
-// when a process was stopped in between, two for a moment: what a leader does has to bear that.
+// Leader reports whether this node leads. There may be no leader for a while, and briefly two if a process
+// was suspended: the leader's work has to tolerate both.
 func (m *Member) Leader() bool {
 	if m.o.Leads != nil {
 		return m.o.Leads()
@@ -286,8 +292,8 @@ func (m *Member) Leader() bool {
 	return !m.leading.IsZero() && time.Since(m.leading) < m.o.trust()
 }
 
-// Healthy returns why the node cannot be sure of its leases, or nil. It fails before they end: when they were not renewed for two
-// thirds of their time.
+// Healthy returns why the node may lose its leases, or nil. It fails before they expire, once they were not
+// renewed for two thirds of TTL.
 func (m *Member) Healthy() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -307,5 +313,5 @@ func (m *Member) Healthy() error {
 	return nil
 }
 
-// Nodes returns the nodes that live, itself among them, in the order of their names.
+// Nodes returns the live nodes, including this one, ordered by name.
 func (m *Member) Nodes(ctx context.Context) ([]Node, error) { return Nodes(ctx, m.locks) }

@@ -71,9 +71,9 @@ func TestMemberIsUnwellBeforeItsLeaseEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.fault.Store(hung)
-		eventually(t, 9*time.Second, "unwell", func() bool { return m.Healthy() != nil })
+		eventually(t, 9*time.Second, "unhealthy", func() bool { return m.Healthy() != nil })
 		if !m.Leader() {
-			t.Error("it leads no more before it is unwell")
+			t.Error("it stopped leading before it was unhealthy")
 		}
 		eventually(t, 5*time.Second, "it leads no more", func() bool { return !m.Leader() })
 		nodes, err := Nodes(t.Context(), w.Locks)
@@ -98,7 +98,7 @@ func TestMemberLeavesTheElectionToOthers(t *testing.T) {
 	})
 }
 
-// A node that takes no buckets, as others do the work, gets none.
+// A node that takes no buckets, because its role excludes them, gets none.
 func TestMemberGetsNoBuckets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks := mem.New()

@@ -9,21 +9,21 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// A node that is much slower than its peers gives its timers away: calls to the store that take long make every step of a fire late, and the
-// others have time. Calls are measured where they are made, so that a slow network shows in them, and a busy processor, too. Where the
-// store is slow for all nodes, all keep what they have.
+// A node that is much slower than its peers yields its timers to them: slow store calls delay every step of
+// a fire. Calls are measured at the caller, so they include slow networks and busy processors. If the store
+// is slow for all nodes, no node yields.
 const (
-	slowCall   = 100 * time.Millisecond // calls that take less are quick enough, however quick the peers' are
-	slowFactor = 4                      // a node is slow whose calls take so many times as long as its peers'
-	paceSpan   = 2 * time.Second        // typical is the median of the calls in so long,
-	paceCalls  = 3                      // and of so many at least
-	paceMost   = 32                     // and at most
+	slowCall   = 100 * time.Millisecond // faster calls never count as slow
+	slowFactor = 4                      // a node is slow if its calls take this many times as long as its peers'
+	paceSpan   = 2 * time.Second        // typical is the median of the calls in this span,
+	paceCalls  = 3                      // of at least this many
+	paceMost   = 32                     // and at most this many calls
 )
 
-// pace is how long calls to the store took.
+// pace measures store calls.
 type pace struct {
 	mu    sync.Mutex
-	calls []paced // in the order of their ends
+	calls []paced // ordered by their ends
 }
 
 type paced struct {
@@ -31,7 +31,7 @@ type paced struct {
 	took  time.Duration
 }
 
-// add notes a call that began then and has just ended.
+// add records a call that has just ended.
 func (p *pace) add(began time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,7 +43,7 @@ func (p *pace) add(began time.Time) {
 	p.calls = append(slices.Delete(p.calls, 0, old), paced{now, now.Sub(began)})
 }
 
-// typical returns how long a call takes now; 0 is not known.
+// typical returns the current duration of a call; 0 if unknown.
 func (p *pace) typical() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +57,7 @@ func (p *pace) typical() time.Duration {
 	return max(1, median(took))
 }
 
-// median returns the lower median, 0 of nothing.
+// median returns the lower median; 0 for no values.
 func median(d []time.Duration) time.Duration {
 	if len(d) == 0 {
 		return 0
@@ -66,17 +66,17 @@ func median(d []time.Duration) time.Duration {
 	return d[(len(d)-1)/2]
 }
 
-// standing is what a node makes of its pace.
+// standing is how a node compares to its peers.
 type standing int
 
 const (
 	quick   standing = iota
-	asking           // its calls take long: the peers renew their leases, which tell how long theirs take now
-	yielded          // they take long for this node alone: it takes no timers
+	asking           // its calls are slow: it waits for fresh measurements in the leases of its peers
+	yielded          // only its calls are slow: it takes no timers
 )
 
-// compare finds out, from a look at the leases, whether this node is slow, or is no more. What changes, the next renewal tells, at once. mu is
-// held.
+// compare decides from the leases whether this node is slow. The next renewal, which it triggers, announces
+// a change. mu is held.
 func (m *Member) compare(v *view) {
 	own := slices.IndexFunc(v.nodes, func(n Node) bool { return n.Owner == m.owner })
 	if !m.o.Fires || own < 0 {
@@ -93,11 +93,11 @@ func (m *Member) compare(v *view) {
 			continue
 		}
 		peers = append(peers, n.Takes)
-		if n.Until >= m.asked { // it was renewed since
+		if n.Until >= m.asked { // renewed since
 			fresh = append(fresh, n.Takes)
 		}
 		if n.Takes >= slowCall && n.Takes >= slowFactor*mine && v.nodes[own].Until < n.Until {
-			m.answers = true // it asks how quick this node is now
+			m.answers = true // that node needs to know how fast this one is
 			m.renewSoon.Store(true)
 		}
 	}
@@ -117,7 +117,7 @@ func (m *Member) compare(v *view) {
 	}
 }
 
-// stand has the others told that this node yields, or does not any more.
+// stand changes between yielding and not, and announces it.
 func (m *Member) stand(s standing, mine, peers time.Duration) {
 	m.standing = s
 	m.renewSoon.Store(true)
@@ -127,7 +127,7 @@ func (m *Member) stand(s standing, mine, peers time.Duration) {
 	}
 }
 
-// yields says whether this node leaves its timers to quicker ones.
+// yields reports whether this node leaves its timers to faster ones.
 func (m *Member) yields() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -47,7 +47,7 @@ func TestWhereTheStoreIsSlowForAllNodesTheyKeepTheirBuckets(t *testing.T) {
 				for i, p := range []*peer{a, b, c} {
 					p.wire.fault.Store(distant)
 					if i == 0 {
-						time.Sleep(lags) // they do not notice it at the same time
+						time.Sleep(lags) // they notice it at different times
 					}
 				}
 				for range 300 {
@@ -63,7 +63,7 @@ func TestWhereTheStoreIsSlowForAllNodesTheyKeepTheirBuckets(t *testing.T) {
 	}
 }
 
-// A pause of one call, as of a disk that is busy for a moment, is nothing to give buckets away for.
+// One slow call, for example because of a busy disk, does not make a node yield.
 func TestAPauseIsNoReasonToGiveBucketsAway(t *testing.T) {
 	attended(t, func(t *testing.T, f *fleet, a, b, c *peer) {
 		has := f.has(a)

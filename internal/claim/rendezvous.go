@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// assign says which of the nodes each share belongs to: an index into nodes for each share, which is named by its first bucket.
-// It is rendezvous hashing with room: each pair of a node and a share has a weight, pairs are matched by descending weight, and
-// no node gets more than its part, so that the numbers of shares differ by one at most. Who has the same nodes and shares before
-// him, in whatever order, gets the same answer; when a node comes or goes, few shares move beside those that it gets or had.
+// assign returns the node of each share: an index into nodes for each share, which is identified by its
+// first bucket. It is rendezvous hashing with a capacity: each pair of a node and a share has a weight,
+// pairs are matched by descending weight, and the numbers of shares differ by at most one. Every caller
+// with the same nodes and shares, in any order, gets the same result; when a node comes or goes, few shares
+// move in addition to its own.
 func assign(nodes []string, shares []uint32) []int {
 	type pair struct {
 		weight      uint64
@@ -29,7 +30,7 @@ func assign(nodes []string, shares []uint32) []int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight),
 			cmp.Compare(shares[a.share], shares[b.share]), cmp.Compare(nodes[a.node], nodes[b.node]))
 	})
-	part, rest := len(shares)/len(nodes), len(shares)%len(nodes) // so many nodes get one more
+	part, rest := len(shares)/len(nodes), len(shares)%len(nodes) // this many nodes get one more
 	has := make([]int, len(nodes))
 	done := make([]bool, len(shares))
 	for _, p := range pairs {
@@ -53,7 +54,7 @@ func weight(node string, share uint32) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(node))
 	h.Write([]byte{0, byte(share >> 24), byte(share >> 16), byte(share >> 8), byte(share)})
-	x := h.Sum64() // FNV mixes its last bytes little: the finalizer of splitmix64 does
+	x := h.Sum64() // FNV mixes its last bytes poorly; the finalizer of splitmix64 mixes them well
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31

@@ -39,7 +39,8 @@ func TestSharesAreSpreadEvenlyAndAlike(t *testing.T) {
 	})
 }
 
-// When a node comes, the least that has to move is what it gets; when it goes, what it had. The room that nodes have adds a little.
+// When a node comes, at least what it gets has to move; when it goes, what it had. The capacity of nodes
+// adds a little.
 func TestFewSharesMove(t *testing.T) {
 	shares := allOf(64)
 	moved, least := 0, 0

@@ -10,62 +10,63 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// ShareOptions say how a node shares the buckets with others.
+// ShareOptions configure a Share.
 type ShareOptions struct {
 	MemberOptions
 
 	Buckets uint32 // of the store, the same for all nodes; 0 is 64
 
-	// Handover is how long a bucket is kept for what is in progress when it should go to another node. After that it goes, and what
-	// is still in progress may be fired again there. 0 is a minute.
+	// Handover bounds the wait for fires in progress when a bucket moves to another node. After that it
+	// moves anyway, and what is still in progress may be fired again there. 0 is a minute.
 	Handover time.Duration
 
-	// Load returns how many fires a second there were of late of each bucket, of those that this node owns. By it the leader splits
-	// shares that are hot, and merges those that are idle; nil leaves the layout as it is. It is asked for at each renewal.
+	// Load returns the recent fires per second of each bucket that this node owns. The leader uses it to
+	// split hot shares and merge idle ones; nil: the layout stays as it is. It is called for each renewal.
 	Load func() map[uint32]float64
 
-	Balance Balance // how it does that
+	Balance Balance // configures splitting and merging
 }
 
-// Share is the strategy of nodes that share the buckets: each bucket has a lease, and who has it owns the bucket, and need not
-// hold what it reads. Nodes that live share them by rendezvous, in units of a Layout's shares. A bucket is handed over in this
-// order: its owner leaves it out of its grants; waits until nothing of it is in progress (Left); ends its lease; the other
-// takes it, with a greater epoch. When a node dies, the others take over when its leases end.
+// Share is the strategy of nodes that share the buckets. Each bucket has a lease; the node with the lease
+// owns the bucket, so it does not have to hold the rows that it reads. Live nodes are assigned buckets by
+// rendezvous hashing, in units of a Layout's shares. A bucket is handed over as follows: its owner omits it
+// from its grants, waits until nothing of it is in progress (Left), and ends its lease; the new owner takes
+// the lease with a greater epoch. When a node dies, other nodes take over when its leases expire.
 //
-// A grant ends a tenth of TTL before its leases would, measured from when they were asked for. A node that cannot renew fails
-// its health check before that. When it reaches the store again, a bucket that somebody else may have had in between comes back
-// only after the engine has seen a grant without it and said that it left it.
+// A grant ends a tenth of TTL before its leases would, counted from their request. A node that cannot renew
+// fails its health check before that. When it reaches the store again, it gets a bucket that another node
+// may have owned only after the engine saw a grant without that bucket and reported that it left it.
 //
-// A node at rest asks the store for 3 renewals and 3 looks at the leases in each TTL, 0.6 queries a second with the TTL of 10 s.
-// While buckets are on their way it asks twenty times as often as TTL.
+// An idle node sends the store 3 renewals and 3 reads of the leases per TTL, which is 0.6 queries a second
+// for a TTL of 10 s. While buckets move, it reads the leases 20 times per TTL.
 type Share struct {
 	locks  rouse.Locks
 	o      ShareOptions
 	member *Member
 
 	mu      sync.Mutex
-	renewed time.Time         // when the last renewal of the owned leases that succeeded was asked for; zero if there is none
+	renewed time.Time         // request time of the last successful renewal; zero: none
 	owned   map[uint32]tenure // the buckets whose leases this node has, as far as it knows
-	out     map[uint32]handed // what the engine was granted, and has not said that it left
-	told    []uint32          // what a Grant would have said when Changed was signalled last
+	out     map[uint32]handed // granted to the engine, which has not reported yet that it left them
+	told    []uint32          // the grant for which Changed was signalled last
 
-	keep keeper // belongs to Run
+	loop loopState // used by Run only
 }
 
-// tenure is the time in which a node has a bucket's lease.
+// tenure is one uninterrupted ownership of a bucket's lease.
 type tenure struct {
 	epoch uint64
-	gives time.Time // since when it is to go to another node; zero: it is kept
+	gives time.Time // since when it has to move to another node; zero: it stays
 }
 
-// handed is a bucket in the engine's hands.
+// handed is a bucket that the engine uses.
 type handed struct {
 	epoch   uint64
-	granted bool      // the last Grant was with it
-	over    time.Time // since when it is not to be granted; zero: it is
+	granted bool      // it was part of the last Grant
+	over    time.Time // since when it must not be granted; zero: it may
 }
 
-// NewShare returns a strategy that has no buckets yet: see Run.
+// NewShare returns a strategy that has no buckets until Run.
 func NewShare(locks rouse.Locks, o ShareOptions) *Share {
 	o.MemberOptions = o.MemberOptions.withDefaults()
 	if o.Buckets == 0 {
@@ -80,11 +81,11 @@ func NewShare(locks rouse.Locks, o ShareOptions) *Share {
 	member.shares, member.buckets = true, o.Buckets
 	return &Share{
 		locks: locks, o: o, member: member,
-		owned: map[uint32]tenure{}, out: map[uint32]handed{}, keep: keeper{unsure: map[uint32]uint64{}},
+		owned: map[uint32]tenure{}, out: map[uint32]handed{}, loop: loopState{unsure: map[uint32]uint64{}},
 	}
 }
 
-// Grant returns the buckets that this node owns and until when. It does not block; there may be none.
+// Grant returns the buckets that this node owns, possibly none, and until when. It does not block.
 func (s *Share) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	if err := ctx.Err(); err != nil {
 		return rouse.Grant{}, nil, err
@@ -109,8 +110,8 @@ func (s *Share) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 
 func (s *Share) until() time.Time { return s.renewed.Add(s.o.trust()) }
 
-// granted returns what may be granted now, ascending: buckets whose leases are this node's, are to stay here, and are not still in
-// the engine's hands from an earlier tenure.
+// granted returns the buckets to grant, ascending: this node has their leases, keeps them, and the engine
+// does not still use them from an earlier tenure.
 func (s *Share) granted(now time.Time) []uint32 {
 	if s.renewed.IsZero() || !now.Before(s.until()) || !s.member.surely() {
 		return nil
@@ -125,7 +126,7 @@ func (s *Share) granted(now time.Time) []uint32 {
 	return out
 }
 
-// clean notes which buckets the engine has still in its hands and should not, and forgets those for which it took too long.
+// clean marks buckets that the engine uses but should not, and drops those whose handover timed out.
 func (s *Share) clean(now time.Time) {
 	for b, h := range s.out {
 		t, owned := s.owned[b]
@@ -142,7 +143,7 @@ func (s *Share) clean(now time.Time) {
 	}
 }
 
-// tell signals Changed if a Grant would answer otherwise than when it was signalled last. mu is held.
+// tell signals Changed if a Grant would differ from the one at the last signal. mu is held.
 func (s *Share) tell(renewed bool) {
 	now := time.Now()
 	s.clean(now)
@@ -154,10 +155,11 @@ func (s *Share) tell(renewed bool) {
 	notify.Send(s.member.changed)
 }
 
-// Changed is signalled when Grant would answer otherwise: other buckets, or, at each renewal, a later end.
+// Changed is signalled when Grant would return other buckets, or after each renewal a later end.
 func (s *Share) Changed() <-chan struct{} { return s.member.changed }
 
-// Left says that nothing of the buckets is in progress here any more. What the last Grant had is not given up by it.
+// Left reports that nothing of the buckets is in progress here any more. It does not apply to buckets of
+// the last Grant.
 func (s *Share) Left(buckets []uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,20 +172,20 @@ func (s *Share) Left(buckets []uint32) {
 	notify.Send(s.member.wake)
 }
 
-// Healthy returns why the node cannot be sure of what it was granted, or nil. It fails before a Grant's Until: when the leases were
-// not renewed for two thirds of their time.
+// Healthy returns why the node may lose its buckets, or nil. It fails before a Grant's Until, once the
+// leases were not renewed for two thirds of TTL.
 func (s *Share) Healthy() error { return s.member.Healthy() }
 
 // Node returns the node's name.
 func (s *Share) Node() string { return s.member.Node() }
 
-// Owner returns the name by which the node has leases.
+// Owner returns the unique name of this process in leases.
 func (s *Share) Owner() string { return s.member.Owner() }
 
-// Leader says whether this node is the one that does what only one needs to do: see Member.Leader.
+// Leader reports whether this node leads: see Member.Leader.
 func (s *Share) Leader() bool { return s.member.Leader() }
 
-// Nodes returns the nodes that live, and the buckets of each.
+// Nodes returns the live nodes and their buckets.
 func (s *Share) Nodes(ctx context.Context) ([]Node, error) { return s.member.Nodes(ctx) }
 
 // Layout returns the layout of the shares.
@@ -191,13 +193,13 @@ func (s *Share) Layout(ctx context.Context) (Layout, error) {
 	return ReadLayout(ctx, s.locks, s.o.Buckets)
 }
 
-// Split makes a share begin at a bucket, in which the one before ends; Merge takes that back. Both work while nodes fire, and return
-// the new layout.
+// Split divides a share at a bucket, which becomes the first of a new share; Merge reverts that. Both work
+// while nodes fire, and return the new layout.
 func (s *Share) Split(ctx context.Context, at uint32) (Layout, error) {
 	return EditLayout(ctx, s.locks, s.o.Buckets, func(l Layout) (Layout, error) { return l.Split(at) })
 }
 
-// Merge makes the share that begins at a bucket belong to the one before.
+// Merge joins the share that begins at a bucket with the previous one.
 func (s *Share) Merge(ctx context.Context, at uint32) (Layout, error) {
 	return EditLayout(ctx, s.locks, s.o.Buckets, func(l Layout) (Layout, error) { return l.Merge(at) })
 }

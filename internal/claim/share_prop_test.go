@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// step is something that happens to a fleet, and how long it is until the next thing does.
+// step is an event in a fleet, and the time until the next one.
 type step struct {
 	node int
 	what int
@@ -18,11 +18,11 @@ type step struct {
 }
 
 const (
-	joins  = iota // also: is well again
-	leaves        // as on a shutdown
+	joins  = iota // or recovers
+	leaves        // by shutdown
 	dies          // as by kill -9
-	faulty        // its calls go wrong in one of the ways of a wire
-	slow          // what is in progress there takes long
+	faulty        // its calls have one of the faults of a wire
+	slow          // fires in progress take long
 )
 
 func steps() *rapid.Generator[[]step] {
@@ -36,7 +36,8 @@ func steps() *rapid.Generator[[]step] {
 	}), 1, 40)
 }
 
-// do makes the step, with as many faults as may be: at a fault's end nothing is left over but what the node itself remembers.
+// do performs the step, with a bound on the number of faults. After a fault only the node's own memory of
+// it is left.
 func (s step) do(f *fleet) {
 	name := fmt.Sprint("node", s.node)
 	p := f.nodes[name]
@@ -59,15 +60,16 @@ func (s step) do(f *fleet) {
 	time.Sleep(s.then)
 }
 
-// Whatever nodes come, go, die, stop and lose their way to the store, no two of them are granted one bucket at a time. Once all is
-// well, each bucket has an owner, and all nodes have as many shares, give or take one.
+// Whatever nodes come, go, die, hang and lose their connection to the store, no two of them are granted the
+// same bucket at the same time. After recovery, each bucket has an owner, and the numbers of shares differ
+// by at most one.
 func TestShareNeverGrantsABucketTwice(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		plan := steps().Draw(rt, "plan")
 		var wrong []string
 		synctest.Test(t, func(*testing.T) {
 			f := newFleet(ShareOptions{Buckets: 64})
-			f.o.Handover = 5 * time.Minute // longer than what is in progress ever takes here
+			f.o.Handover = 5 * time.Minute // longer than fires are ever in progress here
 			f.join("steady")
 			for _, s := range plan {
 				s.do(f)
@@ -80,7 +82,7 @@ func TestShareNeverGrantsABucketTwice(t *testing.T) {
 			f.balanced()
 			for _, p := range f.peers() {
 				if err := p.Healthy(); err != nil {
-					f.complain("%s is unwell: %v", p.Node(), err)
+					f.complain("%s is unhealthy: %v", p.Node(), err)
 				}
 			}
 			f.end()

@@ -31,7 +31,7 @@ func inFleet(t *testing.T, test func(t *testing.T, f *fleet)) {
 	})
 }
 
-// eventually waits until a condition holds, and fails when it does not within the time.
+// eventually waits until a condition holds, and fails if it does not in time.
 func eventually(t *testing.T, within time.Duration, what string, f func() bool) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -141,7 +141,7 @@ func TestShareHandsOverWhenNothingIsInProgress(t *testing.T) {
 	inFleet(t, func(t *testing.T, f *fleet) {
 		a := f.join("a")
 		time.Sleep(5 * time.Second)
-		a.slow.Store(int64(20 * time.Second)) // twice the leases' time
+		a.slow.Store(int64(20 * time.Second)) // twice the TTL
 		f.join("b")
 		eventually(t, 5*time.Second, "a's grant is without what is b's", func() bool { return len(f.owners()) == 32 })
 		if d := eventually(t, 25*time.Second, "b has them", func() bool { return len(f.owners()) == 64 }); d < 19*time.Second {
@@ -158,7 +158,7 @@ func TestShareDoesNotWaitForEver(t *testing.T) {
 		a.slow.Store(int64(time.Hour))
 		b := f.join("b")
 		eventually(t, 5*time.Second, "a's grant is without what is b's", func() bool { return len(f.owners()) == 32 })
-		f.left(a, allOf(64)) // what a still does is its own affair now
+		f.left(a, allOf(64)) // a's further use no longer counts
 		if d := eventually(t, 17*time.Second, "b has them", func() bool { return f.has(b) == 32 }); d < 14*time.Second {
 			t.Errorf("b had them after %v", d)
 		}
@@ -171,16 +171,16 @@ func TestShareIsUnwellBeforeItsGrantEnds(t *testing.T) {
 			a := f.join("a")
 			time.Sleep(10 * time.Second)
 			a.wire.fault.Store(fault)
-			unwell := eventually(t, 10*time.Second, "it is not healthy", func() bool { return a.Healthy() != nil })
+			unhealthy := eventually(t, 10*time.Second, "it is not healthy", func() bool { return a.Healthy() != nil })
 			if f.has(a) != 64 {
-				t.Errorf("fault %d: its grant ended before it was unwell", fault)
+				t.Errorf("fault %d: its grant ended before it was unhealthy", fault)
 			}
 			if fault == refused && !strings.Contains(a.Healthy().Error(), errDown.Error()) {
 				t.Errorf("it does not say why: %v", a.Healthy())
 			}
 			ended := eventually(t, 10*time.Second, "its grant has ended", func() bool { return f.has(a) == 0 })
 			if ended < time.Second {
-				t.Errorf("fault %d: unwell after %v, its grant ended %v later", fault, unwell, ended)
+				t.Errorf("fault %d: unhealthy after %v, its grant ended %v later", fault, unhealthy, ended)
 			}
 			time.Sleep(time.Minute)
 			if f.has(a) != 0 || a.Healthy() == nil {
@@ -192,8 +192,8 @@ func TestShareIsUnwellBeforeItsGrantEnds(t *testing.T) {
 	}
 }
 
-// A process that was stopped for longer than its leases may have had its renewal answered before its engine asks again: the engine
-// must see that there was a gap.
+// A process that was suspended for longer than its leases may get the answer to its renewal before its
+// engine asks for a grant: the engine must see the gap.
 func TestShareLeavesAGapWhereAnotherMayHaveHadTheBucket(t *testing.T) {
 	inFleet(t, func(t *testing.T, f *fleet) {
 		s, _ := f.alone(t)
@@ -213,16 +213,16 @@ func TestShareLeavesAGapWhereAnotherMayHaveHadTheBucket(t *testing.T) {
 		if g, _, _ = s.Grant(t.Context()); len(g.Buckets) != 2 {
 			t.Fatalf("it is granted %v", g.Buckets)
 		}
-		s.Left([]uint32{0, 2}) // of what it has it cannot have left anything
+		s.Left([]uint32{0, 2}) // it cannot have left what it is granted
 		time.Sleep(20 * time.Second)
 		s.round(t.Context())
 		if g, _, _ = s.Grant(t.Context()); len(g.Buckets) != 0 {
-			t.Fatalf("it is granted %v, as it said that it had left what it had", g.Buckets)
+			t.Fatalf("it is granted %v, although it reported that it left its buckets", g.Buckets)
 		}
 	})
 }
 
-// alone is a share on a wire whose rounds a test makes.
+// alone is a share on a wire; the test runs its rounds.
 func (f *fleet) alone(t *testing.T) (*Share, *wire) {
 	w := &wire{Locks: f.store}
 	s := NewShare(w, ShareOptions{MemberOptions: MemberOptions{Node: "a"}})
@@ -256,7 +256,7 @@ func TestShareDoesNotRelyOnALeaseWhoseEndIsOnItsWay(t *testing.T) {
 		w.fault.Store(fine)
 		f.neighbour(t, false)
 		for range 20 {
-			s.keep.look = time.Time{}
+			s.loop.look = time.Time{}
 			s.round(t.Context())
 			g, _, _ = s.Grant(t.Context())
 			for _, l := range must(f.store.Leases(t.Context(), bucketPrefix)) {
@@ -285,7 +285,7 @@ func TestShareGivesBackWhatItGotWithoutKnowing(t *testing.T) {
 		s.take(t.Context(), allOf(64))
 		w.fault.Store(fine)
 		f.neighbour(t, true)
-		s.keep.look = time.Time{}
+		s.loop.look = time.Time{}
 		s.round(t.Context())
 		live := 0
 		for _, l := range must(f.store.Leases(t.Context(), bucketPrefix)) {
@@ -299,7 +299,7 @@ func TestShareGivesBackWhatItGotWithoutKnowing(t *testing.T) {
 	})
 }
 
-// A lease lasts from when the store heard of it, and an answer may take its time.
+// A lease lasts from when the store received the request, and the answer may take long.
 func TestShareTrustsALeaseFromWhenItAsked(t *testing.T) {
 	inFleet(t, func(t *testing.T, f *fleet) {
 		a := f.join("a")
@@ -377,7 +377,7 @@ func TestShareTellsOfChanges(t *testing.T) {
 			t.Error("not told of the first buckets")
 		}
 		if s.Grant(t.Context()); changed() {
-			t.Error("told of what the grant said")
+			t.Error("signalled although the grant was the same")
 		}
 		time.Sleep(s.o.TTL / 6)
 		if s.round(t.Context()); changed() {

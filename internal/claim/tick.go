@@ -11,42 +11,44 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// TickOptions say how nodes go by a clock in the store.
+// TickOptions configure a Tick.
 type TickOptions struct {
-	Node    string        // the node's name; empty is a random one
+	Node    string        // the node's name; empty: a random one
 	Buckets uint32        // of the store; 0 is 1
-	Every   time.Duration // between two ticks; 0 is 1 s
+	Every   time.Duration // interval of ticks; 0 is 1 s
 	Hold    time.Duration // how long a claim holds its rows; 0 is 30 s
-	Timeout time.Duration // of one call to the store; 0 is 5 s
+	Timeout time.Duration // of one store call; 0 is 5 s
 
 	Delay        time.Duration // how far the delayed clock is behind; 0 is 10 min
-	DelayedEvery time.Duration // between two advances of it; 0 is 1 min
+	DelayedEvery time.Duration // interval of its advances; 0 is 1 min
 
-	// Missed is told how many rows became visible before the delayed clock and are still there, unclaimed, 1,000 at most: at each
-	// advance of it that this node makes, and 0 is what it should be told. This node claims them at once, whatever the first clock
-	// does. nil tells nobody.
+	// Missed is called after each advance of the delayed clock by this node with the number of rows, at
+	// most 1,000, that became visible before that clock and are still unclaimed; it should be 0. This node
+	// claims them immediately, regardless of the first clock. May be nil.
 	Missed func(n int)
 }
 
-// Tick is the strategy of a clock in the store that all nodes try to advance, each time that a tick is over. The one that does may
-// claim what is visible by then, and holds it; the others wait for the next tick. A tick covers all the time since the last
-// one, so the first one after an outage covers all of it. A node whose claim did not get everything goes on, whatever the others
-// do meanwhile. One that dies after its advance costs one tick: rows are due by being visible, not by a tick.
+// Tick is the strategy of a clock in the store that all nodes try to advance after each tick. The node that
+// advances it may claim what is visible by then, and holds it; the others wait for the next tick. A tick
+// covers all the time since the last one, so the first one after an outage covers the outage. A node whose
+// claim did not get everything continues, regardless of other nodes. If a node dies after its advance, one
+// tick is lost but no rows: they are due because they are visible, not because of a tick.
 //
-// A second clock, some minutes behind, claims what was missed, and counts it: see TickOptions.Missed. It goes on while Run does.
+// A second clock, some minutes behind, claims and counts what was missed: see TickOptions.Missed. Run
+// advances it.
 //
-// A node asks the store about once a tick.
+// A node queries the store about once per tick.
 type Tick struct {
 	o       TickOptions
 	timers  rouse.Timers
 	grant   rouse.Grant
-	turn    chan struct{} // a token for whoever is in Grant, and owns what is below
+	turn    chan struct{} // held by the goroutine in Grant, which owns the fields below
 	clock   clock
-	more    chan struct{} // has something if there is more to claim than by the next tick
-	delayed clock         // belongs to Run
+	more    chan struct{} // signalled if a claim left something to claim before the next tick
+	delayed clock         // used by Run only
 }
 
-// missedLimit bounds how many rows the delayed clock looks at, missedBytes how much.
+// missedLimit and missedBytes bound the rows that the delayed clock reads.
 const (
 	missedLimit = 1000
 	missedBytes = 1 << 20
@@ -67,7 +69,7 @@ func NewTick(locks rouse.Locks, timers rouse.Timers, o TickOptions) *Tick {
 	if o.Missed == nil {
 		o.Missed = func(int) {}
 	}
-	owner := o.Node + "#" + rand.Text()[:10] // an advance is one process's
+	owner := o.Node + "#" + rand.Text()[:10] // an advance belongs to one process
 	return &Tick{
 		o: o, timers: timers, grant: rouse.Grant{Buckets: allOf(o.Buckets), Hold: o.Hold},
 		turn: make(chan struct{}, 1), more: make(chan struct{}, 1),
@@ -76,7 +78,8 @@ func NewTick(locks rouse.Locks, timers rouse.Timers, o TickOptions) *Tick {
 	}
 }
 
-// Grant waits until this node has advanced the clock, or ctx ends, whose error it then returns. It grants all buckets, to be held.
+// Grant waits until this node advanced the clock, or ctx ends, whose error it then returns. It grants all
+// buckets, to be held.
 func (t *Tick) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	select {
 	case t.turn <- struct{}{}:
@@ -107,14 +110,14 @@ func (t *Tick) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 
 func done(bool) {}
 
-// done ends a claim of a tick. What it left is the next one's, which does not wait.
+// done ends the claim of a tick. If it left rows, the next claim does not wait.
 func (t *Tick) done(more bool) {
 	if more {
 		notify.Send(t.more)
 	}
 }
 
-// Run advances the delayed clock in its turn until ctx ends, and looks for what should not be there.
+// Run advances the delayed clock until ctx ends, and counts missed rows.
 func (t *Tick) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		backoff.Sleep(ctx, time.Until(t.delayed.next(time.Now())))
@@ -127,13 +130,13 @@ func (t *Tick) Run(ctx context.Context) {
 	}
 }
 
-// missed counts what became visible before a time that is long past. A claim begins with what has been visible longest.
+// missed counts the rows that became visible before a time long ago. A claim begins with the oldest rows.
 func (t *Tick) missed(ctx context.Context, before rouse.Instant) {
 	ctx, cancel := context.WithTimeout(ctx, t.o.Timeout)
 	defer cancel()
 	b, err := t.timers.Claim(ctx, rouse.Window{Buckets: t.grant.Buckets, Limit: missedLimit, Bytes: missedBytes})
 	if err != nil {
-		return // the next advance looks again, from the beginning
+		return // the next advance starts over
 	}
 	n := 0
 	for n < len(b.Rows) && b.Rows[n].Visible <= before {
@@ -145,14 +148,14 @@ func (t *Tick) missed(ctx context.Context, before rouse.Instant) {
 	}
 }
 
-// look has what is visible claimed without an advance of the clock.
+// look causes a claim without an advance of the clock.
 func (t *Tick) look() { notify.Send(t.more) }
 
-// Changed is never signalled: a grant is of one tick.
+// Changed is never signalled: a grant is for one tick.
 func (t *Tick) Changed() <-chan struct{} { return nil }
 
-// Left does nothing: rows that are held are this node's until their holds end.
+// Left does nothing: this node has the held rows until their holds end.
 func (t *Tick) Left([]uint32) {}
 
-// Healthy returns nil: what a tick grants is held by the rows themselves.
+// Healthy returns nil: grants depend on holds in the rows, not on leases.
 func (t *Tick) Healthy() error { return nil }

@@ -20,7 +20,7 @@ var (
 	_ rouse.Runner   = (*Tick)(nil)
 )
 
-// ticking is some nodes on one clock, and who won which tick when.
+// ticking is a number of nodes on one clock, and records which node won which tick.
 type ticking struct {
 	store *mem.Store
 	skew  time.Duration // of the store's clock
@@ -131,7 +131,7 @@ func TestTickGrantsEveryBucketToBeHeld(t *testing.T) {
 			t.Fatalf("granted %+v: %v", g, err)
 		}
 		first := time.Now()
-		for range 3 { // what is not exhausted goes on at once
+		for range 3 { // a claim that is not exhausted continues immediately
 			done(true)
 			if _, done, err = s.Grant(t.Context()); err != nil || time.Since(first) > 0 {
 				t.Fatalf("%v after the claim that left something: %v", time.Since(first), err)
@@ -269,12 +269,13 @@ func TestTickLooksForWhatWasMissed(t *testing.T) {
 	})
 }
 
-// What the second clock finds is claimed at once, also where the first one does not go on: here somebody has set it far ahead.
+// What the second clock finds is claimed immediately, even if the first one does not advance: here its
+// value is far ahead.
 func TestTickClaimsWhatWasMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := mem.New()
 		ahead := rouse.Reached(time.Now().Add(time.Hour))
-		if _, err := store.Lock(t.Context(), "somebody", forEver, []rouse.Want{{Name: "clock/now", Data: []byte(ahead.String())}}); err != nil {
+		if _, err := store.Lock(t.Context(), "another", forEver, []rouse.Want{{Name: "clock/now", Data: []byte(ahead.String())}}); err != nil {
 			t.Fatal(err)
 		}
 		s := NewTick(store, store, TickOptions{Node: "a", Every: 30 * time.Minute, Delay: 2 * time.Minute})

@@ -15,10 +15,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// The three requests that an election needs are made over client-go's connection, which knows who the node is and how to say so. Its typed
-// client and its elector would bring all kinds of Kubernetes into the binary, half as much again as the rest of it.
+// The election needs three requests, which use client-go's connection with its authentication. The typed
+// client and the elector of client-go would add all kinds of Kubernetes to the binary, making it half as
+// large again.
 
-// lease is a Lease of coordination.k8s.io/v1. What else an API server keeps in its metadata is not touched.
+// lease is a Lease of coordination.k8s.io/v1. The other metadata of the API server is preserved.
 type lease struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -49,12 +50,12 @@ func newLease(namespace, name string) *lease {
 
 func (l *lease) holder() string { return l.Spec.HolderIdentity }
 
-// lasts is how long the lease lasts from a renewal.
+// lasts is the duration of the lease after a renewal.
 func (l *lease) lasts() time.Duration {
 	return time.Duration(l.Spec.LeaseDurationSeconds) * time.Second
 }
 
-// microTime is a time as Kubernetes writes it where microseconds count.
+// microTime is a timestamp with microseconds, as Kubernetes formats it.
 type microTime struct{ time.Time }
 
 func (t microTime) MarshalJSON() ([]byte, error) {
@@ -63,13 +64,13 @@ func (t microTime) MarshalJSON() ([]byte, error) {
 
 var (
 	errNone    = errors.New("there is no such lease")
-	errChanged = errors.New("somebody else wrote it first")
+	errChanged = errors.New("another client changed it first")
 )
 
 // api reads and writes one lease.
 type api struct {
 	client    *http.Client
-	all       string // address of the leases of the namespace
+	all       string // URL of the leases of the namespace
 	name      string
 	userAgent string
 }
@@ -87,7 +88,7 @@ func newAPI(config *rest.Config, namespace, name string) (*api, error) {
 	return &api{client: client, all: all.String(), name: name, userAgent: config.UserAgent}, nil
 }
 
-// access says where the API server is, and who asks.
+// access returns the address of the API server and the credentials.
 func access(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()
@@ -112,14 +113,14 @@ func (a *api) create(ctx context.Context, l *lease) (*lease, error) {
 	return a.do(ctx, http.MethodPost, a.all, l)
 }
 
-// update writes a lease that is still of the version that it says.
+// update writes a lease unless its version has changed.
 func (a *api) update(ctx context.Context, l *lease) (*lease, error) {
 	return a.do(ctx, http.MethodPut, a.all+"/"+url.PathEscape(a.name), l)
 }
 
 func (a *api) close() { a.client.CloseIdleConnections() }
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer bounds the body of a response.
 const maxAnswer = 1 << 20
 
 func (a *api) do(ctx context.Context, method, at string, l *lease) (*lease, error) {
@@ -156,7 +157,7 @@ func (a *api) do(ctx context.Context, method, at string, l *lease) (*lease, erro
 		return nil, errChanged
 	case res.StatusCode/100 != 2:
 		var status struct{ Message string }
-		_ = json.Unmarshal(text, &status) // what is no Status has no message
+		_ = json.Unmarshal(text, &status) // without a valid Status there is no message
 		return nil, fmt.Errorf("the API server answers %s: %.300s", res.Status, status.Message)
 	}
 	out := &lease{}

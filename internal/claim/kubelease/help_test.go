@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// patience bounds what a test waits for. Nothing is judged by it.
+// patience bounds the waits of a test. It is not a criterion.
 const patience = time.Minute
 
 // eventually waits for a condition.
@@ -78,7 +78,7 @@ func run(t *testing.T, kubeconfig, identity string) *candidate {
 	return c
 }
 
-// kubeconfig writes a file that leads to an API server.
+// kubeconfig writes a file for an API server.
 func kubeconfig(t *testing.T, url, token string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "kubeconfig")
@@ -91,8 +91,9 @@ func kubeconfig(t *testing.T, url, token string) string {
 	return name
 }
 
-// leases is as much of an API server as one lease needs: who writes has to name the version that he read. It shows how the elector
-// deals with answers, and with their absence; how a Kubernetes answers, only a real one shows.
+// leases implements as much of an API server as one lease needs: a writer has to name the version that it
+// read. It tests how the elector handles responses and their absence; only the test with a real API server
+// shows what those are.
 type leases struct {
 	url string
 
@@ -184,7 +185,7 @@ func (l *leases) fail(w http.ResponseWriter, status int, reason metav1.StatusRea
 		Reason: reason, Code: int32(status), Message: string(reason)})
 }
 
-// nowhere is an address at which nobody listens.
+// nowhere is an address without a listener.
 func nowhere(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

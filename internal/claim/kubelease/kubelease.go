@@ -1,15 +1,15 @@
-// Package kubelease elects the leader of the nodes that share a store by a Lease of a Kubernetes, in place of a lease of the
-// store: for those who want to see, or to decide, in Kubernetes who leads.
+// Package kubelease elects the leader of the nodes that share a store by a Lease of Kubernetes instead of a lease of
+// the store, so that the leader can be seen and chosen in Kubernetes.
 //
 //	e, err := kubelease.New(kubelease.Options{Namespace: "rouse", Name: "leader", Identity: …})
 //	go e.Run(ctx)
 //	member := claim.MemberOptions{Leads: e.Leads, …}
 //
-// What a leader does is bookkeeping. So an API server that is away stops nobody: there is no leader for a while, and Run goes on
-// asking. A node that cannot renew stops leading before another can begin, by its own monotonic clock, also if it was stopped
-// meanwhile.
+// The leader only does bookkeeping, so an unavailable API server stops no node: there is no leader for a while, and
+// Run retries. A node that cannot renew the lease stops leading before another node can begin, by its own monotonic
+// clock, even if it was suspended in between.
 //
-// It needs the rights to get, create and update leases of its namespace in the API group coordination.k8s.io, and no other.
+// It needs the rights to get, create and update leases of its namespace in the API group coordination.k8s.io.
 package kubelease
 
 import (
@@ -26,29 +26,30 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// Options say which lease, and who asks for it. Zero fields have the defaults that their comments name.
+// Options configure an Elector. Zero fields have the defaults that their comments name.
 type Options struct {
 	Namespace string // of the lease
-	Name      string // of the lease; it is made if it is not there
-	Identity  string // what sets this process apart from all others that ask for the lease
+	Name      string // of the lease; it is created if it does not exist
+	Identity  string // unique among all processes that compete for the lease
 
-	// Kubeconfig is a file that says where the API server is and who the node is; empty: the service account of the pod.
+	// Kubeconfig is a file with the address of the API server and the credentials; empty: the service
+	// account of the pod.
 	Kubeconfig string
 
-	// TTL is how long the lease lasts without a renewal, in whole seconds, at least 3 s: how long the others wait before they take
-	// over from a leader that died. Default 15 s.
+	// TTL is how long the lease lasts without a renewal, in whole seconds, at least 3 s: how long the
+	// others wait before they take over from a dead leader. Default 15 s.
 	TTL time.Duration
 
-	// UserAgent is what the API server is told of the program; default "rouse".
+	// UserAgent is sent to the API server; default "rouse".
 	UserAgent string
 
-	// Changed is told whenever somebody else leads than before, as this node learns of it; nobody is "". Failed is told what failed
-	// and is tried again. Both default to nothing, and must not block.
+	// Changed is called when this node learns of another leader; "" means that there is none. Failed is
+	// called with the error of a request that will be retried. Both may be nil and must not block.
 	Changed func(holder string)
 	Failed  func(err error)
 }
 
-// leastTTL leaves time for a few renewals, and for clocks and whole seconds that are not exact.
+// leastTTL leaves time for a few renewals, and for inexact clocks and whole seconds.
 const leastTTL = 3 * time.Second
 
 func (o Options) withDefaults() Options {
@@ -68,7 +69,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Split returns the namespace and the name of a lease that is written as namespace/name.
+// Split splits namespace/name.
 func Split(lease string) (namespace, name string, err error) {
 	namespace, name, ok := strings.Cut(lease, "/")
 	if !ok {
@@ -88,19 +89,19 @@ type Elector struct {
 	o   Options
 	api *api
 
-	seen      *lease    // as it was last read or written; nil: it is to be read
-	unchanged time.Time // since when it is as it is, as far as this node saw: its holder's time counts from then
+	seen      *lease    // as last read or written; nil: it has to be read
+	unchanged time.Time // when this node saw its last change: the holder's time counts from then
 
 	mu      sync.Mutex
-	renewed time.Time // when the last renewal that succeeded was asked for; zero: the lease is not ours
-	by      string    // who has the lease
-	heard   time.Time // when that was heard
+	renewed time.Time // request time of the last successful renewal; zero: this node does not have the lease
+	by      string    // the holder of the lease
+	heard   time.Time // when that was read
 	err     error     // of the last request
-	fails   int       // requests in a row
+	fails   int       // in a row
 }
 
-// New returns an elector that does not take part yet: see Run. It speaks to nobody: its errors are about the options, and about
-// what says where the API server is.
+// New returns an elector that takes part in the election once Run is called. It sends no requests: its
+// errors are about the options and the credentials.
 func New(o Options) (*Elector, error) {
 	o = o.withDefaults()
 	if _, _, err := Split(o.Namespace + "/" + o.Name); err != nil {
@@ -121,26 +122,28 @@ func New(o Options) (*Elector, error) {
 	return &Elector{o: o, api: a}, nil
 }
 
-// patience is how long one request may take: two and a pause fit into the time in which a renewal must succeed.
+// patience is the timeout of a request: two requests and a pause fit into the time in which a renewal must
+// succeed.
 func (o *Options) patience() time.Duration { return o.TTL / 4 }
 
-// trust is how long this node leads without a renewal, from when the last one was asked for. The rest is for clocks that do not run alike.
+// trust is how long this node leads without a renewal, counted from the request of the last one. The rest
+// allows for clocks that differ in speed.
 func (o *Options) trust() time.Duration { return o.TTL - o.TTL/10 }
 
-// every is how often the lease is renewed by who has it, and looked at by the others.
+// every is the interval at which the leader renews the lease and the others read it.
 func (o *Options) every() time.Duration { return o.TTL * 2 / 15 }
 
-// release is how long giving the lease back may take; who does not hear of it waits for its end.
+// release is the timeout for releasing the lease. If it fails, the others wait until the lease expires.
 const release = 2 * time.Second
 
-// maxPause bounds how long a node that does not lead leaves an API server alone that does not answer.
+// maxPause bounds how long a node that does not lead waits before it retries an unavailable API server.
 const maxPause = 30 * time.Second
 
-// pauseAfter is how long to leave the API server alone after so many failures in a row, at most.
+// pauseAfter is the maximum pause after a number of failures in a row.
 func (o *Options) pauseAfter(fails int) time.Duration { return min(maxPause, o.TTL/15<<min(fails, 10)) }
 
-// Run takes part until ctx ends. From then on this node does not lead; the lease is given back, for which Run takes two seconds at
-// most. It is called once.
+// Run takes part in the election until ctx ends. Then this node no longer leads, and Run releases the
+// lease, which takes at most two seconds. It is called once.
 func (e *Elector) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := e.round(ctx); err != nil && ctx.Err() == nil {
@@ -151,8 +154,8 @@ func (e *Elector) Run(ctx context.Context) {
 	e.leave()
 }
 
-// round renews the lease, takes it if nobody has it, or looks who has it. Who has it says for how long it lasts from each renewal; no clock
-// is compared with another machine's: its time counts from when this node saw it change.
+// round renews the lease, takes it if it is free, or reads its holder. The holder's duration counts from
+// when this node saw the lease change, so that no clocks of different machines are compared.
 func (e *Elector) round(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, e.o.patience())
 	defer cancel()
@@ -166,7 +169,7 @@ func (e *Elector) round(ctx context.Context) error {
 			case err == nil:
 				e.saw(l, asked)
 			case errors.Is(err, errChanged):
-				return nil // somebody else was faster; the next look says who
+				return nil // another node was faster; the next round reads its name
 			}
 			return err
 		case err != nil:
@@ -176,14 +179,14 @@ func (e *Elector) round(ctx context.Context) error {
 	}
 	l := e.seen
 	if h := l.holder(); h != "" && h != e.o.Identity && time.Since(e.unchanged) < l.lasts() {
-		return nil // its
+		return nil // the holder's time is not over
 	}
 	asked := time.Now()
 	l, err := e.api.update(ctx, e.claimed(l))
 	if err != nil {
-		e.seen = nil // whether it was written is not known
+		e.seen = nil // whether it was written is unknown
 		if errors.Is(err, errChanged) {
-			return nil // somebody else was faster; the next look says who
+			return nil // another node was faster; the next round reads its name
 		}
 		return err
 	}
@@ -191,7 +194,7 @@ func (e *Elector) round(ctx context.Context) error {
 	return nil
 }
 
-// claimed returns the lease as it is when this node has it.
+// claimed returns the lease with this node as its holder.
 func (e *Elector) claimed(was *lease) *lease {
 	now := time.Now().UTC()
 	l := newLease(e.o.Namespace, e.o.Name)
@@ -208,7 +211,7 @@ func (e *Elector) claimed(was *lease) *lease {
 	return l
 }
 
-// leave gives the lease back, so that the others need not wait for its end.
+// leave releases the lease, so that the others need not wait until it expires.
 func (e *Elector) leave() {
 	defer e.api.close()
 	e.mu.Lock()
@@ -226,7 +229,8 @@ func (e *Elector) leave() {
 	}
 }
 
-// saw notes a lease as the API server has it. asked is when this node asked to have it, zero if it only looked.
+// saw processes the lease as the API server has it. asked is when this node requested it, zero if it only
+// read it.
 func (e *Elector) saw(l *lease, asked time.Time) {
 	if e.seen == nil || e.seen.Metadata.ResourceVersion != l.Metadata.ResourceVersion {
 		e.unchanged = time.Now()
@@ -257,7 +261,7 @@ func (e *Elector) failed(err error) {
 	e.o.Failed(err)
 }
 
-// pause waits until the next round: after failures for longer each time, unless this node leads.
+// pause waits until the next round: after failures increasingly long, unless this node leads.
 func (e *Elector) pause(ctx context.Context) {
 	e.mu.Lock()
 	fails := e.fails
@@ -266,18 +270,18 @@ func (e *Elector) pause(ctx context.Context) {
 	if fails > 1 && !e.Leads() {
 		d = max(d, e.o.pauseAfter(fails))
 	}
-	backoff.Sleep(ctx, d-rand.N(d/4)) // not all nodes at a time
+	backoff.Sleep(ctx, d-rand.N(d/4)) // jitter, so that the nodes do not retry together
 }
 
-// Leads says whether this node leads. It asks nobody.
+// Leads reports whether this node leads. It sends no request.
 func (e *Elector) Leads() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return !e.renewed.IsZero() && time.Since(e.renewed) < e.o.trust()
 }
 
-// Holder returns the identity of who leads, as far as this node knows; "" if nobody does, or if it has not heard of the lease
-// for as long as it lasts.
+// Holder returns the identity of the leader; "" if there is none, or if the lease has not been read for as
+// long as it lasts.
 func (e *Elector) Holder() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -287,7 +291,7 @@ func (e *Elector) Holder() string {
 	return e.by
 }
 
-// Err returns why the last request failed; nil if it did not, or there was none.
+// Err returns the error of the last request; nil if it succeeded or there was none.
 func (e *Elector) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain holds that an elector that has ended leaves no goroutine behind.
+// TestMain checks that a finished elector leaves no goroutine behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestOneLeadsAndGivesWay(t *testing.T) {
@@ -22,7 +22,7 @@ func TestOneLeadsAndGivesWay(t *testing.T) {
 	b := run(t, config, "b#1")
 	eventually(t, "b knows of a", func() bool { return b.Holder() == "a#1" })
 	if b.Leads() || a.Holder() != "a#1" {
-		t.Errorf("b leads: %v; a says %q", b.Leads(), a.Holder())
+		t.Errorf("b leads: %v; a reports %q", b.Leads(), a.Holder())
 	}
 	a.stop()
 	if a.Leads() || a.Holder() == "a#1" {
@@ -46,7 +46,7 @@ func TestOneLeadsAndGivesWay(t *testing.T) {
 	}
 }
 
-// A leader that cannot renew stops leading before another can begin, and asks on: it may lead again.
+// A leader that cannot renew stops leading before another can begin. It retries, and may lead again.
 func TestALeaderThatIsCutOff(t *testing.T) {
 	server := newLeases(t)
 	url, cut := server.proxyTo(t)
@@ -56,14 +56,14 @@ func TestALeaderThatIsCutOff(t *testing.T) {
 	cut(true)
 	both := false
 	eventually(t, "b takes over", func() bool {
-		leads := b.Leads() // first: a must have ended before
+		leads := b.Leads() // read first: a must have stopped leading before
 		both = both || leads && a.Leads()
 		return leads
 	})
 	if both || a.Leads() {
 		t.Error("two lead")
 	}
-	eventually(t, "a says why", func() bool { return len(a.failures()) > 0 && a.Err() != nil })
+	eventually(t, "a reports why", func() bool { return len(a.failures()) > 0 && a.Err() != nil })
 	if a.Holder() != "" {
 		t.Errorf("a thinks that %s leads", a.Holder())
 	}
@@ -73,7 +73,7 @@ func TestALeaderThatIsCutOff(t *testing.T) {
 	eventually(t, "a leads again", a.Leads)
 }
 
-// The server is away from the beginning, for longer than the lease lasts, and comes: nothing has ended meanwhile.
+// The API server becomes available only after longer than the lease lasts: the elector still runs.
 func TestAServerThatComesLate(t *testing.T) {
 	server := newLeases(t)
 	server.set(true, 0)
@@ -91,12 +91,12 @@ func TestAServerThatComesLate(t *testing.T) {
 	eventually(t, "it leads", a.Leads)
 }
 
-// The end does not wait for a server that does not answer.
+// Shutdown does not wait for a server that does not respond.
 func TestTheEndIsBounded(t *testing.T) {
 	server := newLeases(t)
 	a := run(t, kubeconfig(t, server.url, ""), "a")
 	eventually(t, "a leads", a.Leads)
-	server.mu.Lock() // every answer waits
+	server.mu.Lock() // blocks every response
 	begun := time.Now()
 	a.stop()
 	took := time.Since(begun)

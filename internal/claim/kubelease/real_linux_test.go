@@ -24,15 +24,15 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestWithAKubernetes elects leaders by a lease of a real API server, of a user who has the rights that docs/operations.md names and
-// no other: takes over from one that ends and from one that is cut off, and outlives an API server that is away.
+// TestWithAKubernetes elects leaders by a lease of a real API server, with exactly the rights that docs/operations.md
+// lists. Candidates take over from one that ends and from one that is cut off, and outlive an unavailable API server.
 //
-// The programs are too large to be built by each run of the tests: ROUSE_KUBE_APISERVER and ROUSE_ETCD say where they are.
+// Each run of the tests cannot build such large programs: ROUSE_KUBE_APISERVER and ROUSE_ETCD are their paths.
 func TestWithAKubernetes(t *testing.T) {
 	k := startKubernetes(t)
 	config := kubeconfig(t, k.url, nodeToken)
 
-	// Without the rights it says so, and asks on.
+	// Without the rights it reports an error, and retries.
 	a := run(t, config, "a#1")
 	eventually(t, "a is refused", func() bool { return a.Err() != nil && strings.Contains(a.Err().Error(), "forbidden") })
 	if a.Leads() {
@@ -41,12 +41,12 @@ func TestWithAKubernetes(t *testing.T) {
 	k.grant(t)
 	eventually(t, "a leads", a.Leads)
 	if got := k.lease(t); got.Spec.HolderIdentity != "a#1" || got.Spec.LeaseDurationSeconds != 3 {
-		t.Errorf("the lease says %+v", got)
+		t.Errorf("the lease is %+v", got)
 	}
 	b, c := run(t, config, "b#1"), run(t, config, "c#1")
 	eventually(t, "b and c know of a", func() bool { return b.Holder() == "a#1" && c.Holder() == "a#1" })
 
-	// One that ends gives the lease back.
+	// A candidate that ends releases the lease.
 	a.stop()
 	if got := k.lease(t).Spec.HolderIdentity; got == "a#1" {
 		t.Error("a has not given the lease back")
@@ -56,15 +56,15 @@ func TestWithAKubernetes(t *testing.T) {
 		t.Error("two lead")
 	}
 
-	// While the API server is away nobody leads, and when it is back, one does.
+	// While the API server is unavailable no candidate leads; afterwards one does.
 	if err := k.api.end(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "nobody leads", func() bool { return !b.Leads() && !c.Leads() })
+	eventually(t, "there is no leader", func() bool { return !b.Leads() && !c.Leads() })
 	k.startAPI(t)
 	eventually(t, "one leads again", func() bool { return b.Leads() != c.Leads() })
 
-	// One that hangs is followed by another when its lease ends.
+	// The lease of a candidate that hangs expires, and another one leads.
 	var leader, other = b, c
 	if c.Leads() {
 		leader, other = c, b
@@ -79,7 +79,7 @@ func TestWithAKubernetes(t *testing.T) {
 	e := run(t, config, "e#1")
 	both := false
 	eventually(t, "e leads", func() bool {
-		leads := e.Leads() // first: d must have ended before
+		leads := e.Leads() // read first: d must have stopped leading before
 		both = both || leads && d.Leads()
 		return leads
 	})
@@ -90,13 +90,13 @@ func TestWithAKubernetes(t *testing.T) {
 	eventually(t, "d knows of e", func() bool { return d.Holder() == "e#1" })
 }
 
-// Tokens of the users that the API server knows: one may do everything, the other what it is granted.
+// Tokens of the users of the API server: one is an admin, the other has only what it is granted.
 const (
 	adminToken = "admin-token"
 	nodeToken  = "node-token"
 )
 
-// kubernetes is an API server with its etcd, and nothing else of a cluster.
+// kubernetes is an API server with its etcd, without the rest of a cluster.
 type kubernetes struct {
 	url    string
 	dir    string
@@ -105,7 +105,7 @@ type kubernetes struct {
 	client *http.Client
 }
 
-// program is a process that ends with the test, and with its process.
+// program is a process that ends with the test.
 type program struct {
 	cmd *exec.Cmd
 	log *bytes.Buffer
@@ -124,7 +124,7 @@ func startProgram(t *testing.T, name string, args ...string) *program {
 		_ = p.end() // it may have ended before
 		if t.Failed() {
 			log := p.log.String()
-			t.Logf("the last that %s said:\n%s", filepath.Base(name), log[max(0, len(log)-2000):])
+			t.Logf("the last output of %s:\n%s", filepath.Base(name), log[max(0, len(log)-2000):])
 		}
 	})
 	return p
@@ -145,7 +145,7 @@ func startKubernetes(t *testing.T) *kubernetes {
 	t.Helper()
 	for _, name := range []string{"ROUSE_KUBE_APISERVER", "ROUSE_ETCD"} {
 		if _, err := exec.LookPath(os.Getenv(name)); err != nil {
-			t.Skipf("%s names no program: tools/kube has it, and says how to build it", name)
+			t.Skipf("%s names no program: tools/kube has it, with the steps to build it", name)
 		}
 	}
 	k := &kubernetes{dir: t.TempDir(), client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
@@ -160,7 +160,7 @@ func startKubernetes(t *testing.T) *kubernetes {
 	return k
 }
 
-// writeFiles writes the users, and the key of service accounts, without which no API server starts.
+// writeFiles writes the users and the key of service accounts, which an API server needs to start.
 func (k *kubernetes) writeFiles(t *testing.T) {
 	t.Helper()
 	users := adminToken + `,admin,1,"system:masters"` + "\n" + nodeToken + ",node,2\n"
@@ -176,7 +176,7 @@ func (k *kubernetes) writeFiles(t *testing.T) {
 	}
 }
 
-// startAPI starts the API server, and returns when it answers.
+// startAPI starts the API server and waits until it responds.
 func (k *kubernetes) startAPI(t *testing.T) {
 	t.Helper()
 	_, port, _ := strings.Cut(strings.TrimPrefix(k.url, "https://"), ":")
@@ -185,14 +185,14 @@ func (k *kubernetes) startAPI(t *testing.T) {
 		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--cert-dir="+in("certs"), "--token-auth-file="+in("users"), "--authorization-mode=RBAC",
 		"--service-account-issuer=https://rouse.test", "--service-account-key-file="+in("key"), "--service-account-signing-key-file="+in("key"),
 		"--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount")
-	// The rights of the admin are there a moment after the server, and so is the namespace.
+	// The admin's rights and the namespace exist a moment after the server started.
 	eventually(t, "the API server", func() bool {
 		status, _, err := k.call(t, http.MethodGet, "/api/v1/namespaces/default", "")
 		return err == nil && status == http.StatusOK
 	})
 }
 
-// call speaks to the API server as the admin.
+// call sends a request to the API server as the admin.
 func (k *kubernetes) call(t *testing.T, method, path, body string) (status int, answer []byte, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

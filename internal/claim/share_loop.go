@@ -10,22 +10,23 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// keeper is what the loop of a Share knows between its rounds.
-type keeper struct {
+// loopState is the state of Run between rounds.
+type loopState struct {
 	renew   time.Time // when to renew
 	look    time.Time // when to look at the leases
-	nodes   []string  // that the shares were assigned to last
-	layout  Layout    // by this layout
-	mine    []bool    // and which buckets were this node's by that
-	ruled   time.Time // when the leader looked at the loads last
-	planned Layout    // the layout that it found better then
+	nodes   []string  // of the last assignment of shares
+	layout  Layout    // of the last assignment
+	mine    []bool    // the buckets of this node in the last assignment
+	ruled   time.Time // when the leader last compared the loads
+	planned Layout    // the better layout that it found then
 
-	// unsure has the epochs of leases whose end the store was asked for and did not confirm: it may still come.
+	// unsure has the epochs of leases whose release was requested but not confirmed: it may still take
+	// effect.
 	unsure map[uint32]uint64
 }
 
-// Run keeps this node's leases, and takes and gives buckets as nodes come and go, until ctx ends. Then it gives all of them
-// back: whoever ends ctx has stopped firing before.
+// Run keeps this node's leases, and takes and releases buckets as nodes come and go, until ctx ends. Then
+// it releases all of them: the caller has to stop firing before it cancels ctx.
 func (s *Share) Run(ctx context.Context) {
 	defer s.member.join(ctx)()
 	for ctx.Err() == nil {
@@ -36,18 +37,18 @@ func (s *Share) Run(ctx context.Context) {
 	s.renewed, s.owned = time.Time{}, map[uint32]tenure{}
 	s.tell(false)
 	s.mu.Unlock()
-	names := make([]string, s.o.Buckets) // all: an answer that did not come may have been a yes
+	names := make([]string, s.o.Buckets) // all of them, as unanswered requests may have succeeded
 	for b := range names {
 		names[b] = bucketName(uint32(b))
 	}
 	s.member.leave(ctx, names)
 }
 
-// round does what is due, and returns when the next one is.
+// round does what is due, and returns the time of the next round.
 func (s *Share) round(ctx context.Context) time.Time {
-	k := &s.keep
+	k := &s.loop
 	s.mu.Lock()
-	s.tell(false) // the connection by which the node is known may have closed
+	s.tell(false) // the connection that announces this node may have closed
 	s.mu.Unlock()
 	if s.member.renewSoon.Swap(false) || !time.Now().Before(k.renew) {
 		k.renew = s.renew(ctx)
@@ -63,9 +64,9 @@ func (s *Share) round(ctx context.Context) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if end := s.until(); !s.renewed.IsZero() && time.Now().Before(end) && end.Before(next) {
-		next = end // to say that it has come
+		next = end // to signal the end
 	}
-	for _, h := range s.out { // a handover that takes too long is over
+	for _, h := range s.out { // a handover may time out
 		if over := h.over.Add(s.o.Handover); !h.over.IsZero() && over.Before(next) {
 			next = over
 		}
@@ -100,7 +101,7 @@ func (s *Share) renew(ctx context.Context) time.Time {
 		switch l := leases[i]; {
 		case l.Owner != s.Owner():
 			delete(s.owned, b)
-		case l.Epoch != t.epoch: // it had ended: another may have had it in between
+		case l.Epoch != t.epoch: // it expired in between, and another node may have had it
 			t.epoch = l.Epoch
 			s.owned[b] = t
 		}
@@ -116,8 +117,9 @@ func wantsOf(buckets []uint32) []rouse.Want {
 	return wants
 }
 
-// look reads all leases, begins to give up what is to be another node's, takes what is to be this one's and is free, and returns
-// when to look again: at once when the first lease ends that others have not renewed, soon while another is to give something up.
+// look reads all leases, marks buckets that belong to other nodes for release, and takes the free ones that
+// belong to this node. It returns when to look again: when the next unrenewed lease ends, or soon while
+// another node has to release something.
 func (s *Share) look(ctx context.Context) time.Time {
 	v, err := s.member.view(ctx, s.o.Buckets)
 	if err != nil {
@@ -143,8 +145,8 @@ func (s *Share) look(ctx context.Context) time.Time {
 	return next
 }
 
-// plan compares what this node has with what it should have. It returns what to take, and whether others still have something that
-// should be this node's.
+// plan compares the buckets of this node with its assignment. It returns the buckets to take, and whether
+// other nodes still own some that are assigned to this node.
 func (s *Share) plan(v *view) (take []uint32, waits bool) {
 	mine := s.should(v)
 	s.mu.Lock()
@@ -158,12 +160,12 @@ func (s *Share) plan(v *view) (take []uint32, waits bool) {
 			t.gives = time.Now()
 			s.owned[b] = t
 		case owned:
-			waits = waits || mine[b] && !t.gives.IsZero() // it goes, and comes back
-		case mine[b] && (!live || lease.Owner == s.Owner() && s.keep.unsure[b] != lease.Epoch):
+			waits = waits || mine[b] && !t.gives.IsZero() // it is being released, and returns after that
+		case mine[b] && (!live || lease.Owner == s.Owner() && s.loop.unsure[b] != lease.Epoch):
 			take = append(take, b)
 		case mine[b]:
 			waits = true
-		case live && lease.Owner == s.Owner(): // an answer that did not come was a yes
+		case live && lease.Owner == s.Owner(): // a request without an answer succeeded
 			s.owned[b] = tenure{epoch: lease.Epoch, gives: time.Now()}
 		}
 	}
@@ -171,9 +173,9 @@ func (s *Share) plan(v *view) (take []uint32, waits bool) {
 	return take, waits
 }
 
-// should returns which buckets this node should have: none if it does not live.
+// should returns the buckets assigned to this node: none without a valid node lease.
 func (s *Share) should(v *view) []bool {
-	k := &s.keep
+	k := &s.loop
 	var names []string
 	for _, n := range v.nodes {
 		if !n.Aside && (n.ID != s.Node() || n.Owner == s.Owner() && s.member.lives() && !s.member.yields()) {
@@ -194,7 +196,7 @@ func (s *Share) should(v *view) []bool {
 	return k.mine
 }
 
-// take asks for leases, and says whether it got all of them.
+// take requests leases and reports whether it got all of them.
 func (s *Share) take(ctx context.Context, buckets []uint32) bool {
 	leases, err := s.member.lock(ctx, wantsOf(buckets))
 	if err != nil {
@@ -214,9 +216,9 @@ func (s *Share) take(ctx context.Context, buckets []uint32) bool {
 	return all
 }
 
-// release ends the leases that are to go to others and of which nothing is in progress. A bucket counts as gone once that was asked
-// for, whatever the answer: a lease that is still there is seen at the next look. It is not relied upon then, until it has
-// ended by itself or by the call that was given up.
+// release ends the leases of buckets that are assigned to other nodes and have nothing in progress. The
+// node stops using a bucket once it requested the release, whatever the answer. If the lease still exists,
+// the next look finds it, but it is not used until it has expired or the pending release has taken effect.
 func (s *Share) release(ctx context.Context) {
 	s.mu.Lock()
 	s.tell(false)
@@ -237,7 +239,7 @@ func (s *Share) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.patience())
 	defer cancel()
 	if err := s.locks.Unlock(ctx, s.Owner(), names); err != nil {
-		maps.Copy(s.keep.unsure, ends)
+		maps.Copy(s.loop.unsure, ends)
 		return
 	}
 	s.member.announce(ctx)
