@@ -47,7 +47,7 @@ type Counted interface {
 type Step struct {
 	Keep   bool   // the timer stays as it is; only Log is written
 	To     *Timer // what becomes of the timer; nil: it has ended and its row is removed (unless Keep)
-	Beside *Timer // a row to keep beside the timer: a dead letter, or an occurrence that goes its own way
+	Beside *Timer // a row to keep next to the timer: a dead letter or a detached occurrence
 	Log    []Record
 }
 
@@ -195,7 +195,7 @@ func (t *Timer) die(occ Occurrence, c Cause, o Outcome, sent, now Instant, s Sch
 	dead.Attempts, dead.Token, dead.Visible, dead.Updated = occ.Attempt, 0, Never, now
 	dead.Live, dead.Asked, dead.Waits = false, false, nil
 	dead.LastError = detail(o)
-	if t.Key.Fire != "" { // an occurrence beside its timer already
+	if t.Key.Fire != "" { // an occurrence next to its timer already
 		return Step{To: &dead, Log: []Record{record}}
 	}
 	t.Dead++
@@ -209,8 +209,8 @@ func (t *Timer) die(occ Occurrence, c Cause, o Outcome, sent, now Instant, s Sch
 	return step
 }
 
-// waitsFor says whether occ is what the timer is at, or would be but for another one in front of it: a run that was asked for
-// while the scheduled occurrence was on its way, or the other way round.
+// waitsFor reports whether occ is what the timer is at, or would be but for another one in front of it: a run
+// that was asked for while the scheduled occurrence was on its way, or the other way round.
 func (t *Timer) waitsFor(occ Occurrence) bool {
 	switch {
 	case t.Attempts != 0 && t.Manual != occ.Manual:
@@ -275,8 +275,9 @@ func (t *Timer) streak(occ Occurrence, now Instant) streak {
 // unbroken is how soon an occurrence begins after the one before has ended if it was only waiting for that.
 const unbroken = time.Second
 
-// skipOverlapped gives up what came due while an occurrence that began then was in progress. What was due before it began waits, as
-// the misfire policy says; while such a backlog is worked off, one right after another, the time from its first on counts.
+// skipOverlapped gives up what came due while an occurrence that began then was in progress. What was due
+// before it began waits, subject to the misfire policy; while such a backlog is worked off, one right after
+// another, the time from its first on counts.
 func (t *Timer) skipOverlapped(began, now Instant, s Schedule, b streak) (log []Record) {
 	if t.Backlog == (Span{}) || began > t.Backlog.To.Add(unbroken) {
 		t.Backlog.From = began
@@ -329,7 +330,8 @@ func (t *Timer) end(now Instant) {
 	}
 }
 
-// Over says that nothing of the timer is left to fire: its row has no reason to be, unless Spec.Keep gives it one.
+// Over reports whether nothing of the timer is left to fire. Its row is then removed, unless Spec.Keep is
+// set.
 func (t *Timer) Over() bool { return t.Attempts == 0 && t.Due == Never && len(t.Runs) == 0 }
 
 // following returns the due time after cur, the passed-th of the schedule; Never if there is none.
@@ -347,8 +349,9 @@ func (t *Timer) following(cur Instant, passed uint64, s Schedule) Instant {
 	return Never
 }
 
-// UnknownDue is the due time of a timer whose next occurrence costs too much to find. Timers of such schedules are refused, but a
-// calendar may have changed since, or the bound. The timer is paused, and the reason says why.
+// UnknownDue is the due time of a timer whose next occurrence costs too much to find. Timers of such
+// schedules are refused, but a calendar may have changed since, or the bound. The timer is paused with a
+// reason.
 var UnknownDue = MaxInstant
 
 // stall pauses a timer whose next due time is not known.
@@ -374,8 +377,8 @@ func (t *Timer) pauseEnds() Instant {
 	return t.Until
 }
 
-// Misfired says whether, at now, the misfire policy or the deadline gives up the scheduled occurrence that is next, so that
-// CatchUp would change something.
+// Misfired reports whether, at now, the misfire policy or the deadline gives up the scheduled occurrence that
+// is next, so that CatchUp would change something.
 func (t *Timer) Misfired(now Instant, s Schedule) bool {
 	if t.Attempts != 0 || t.Began != 0 || len(t.Runs) > 0 || t.Paused || t.Asked || t.Due > now {
 		return false
@@ -383,8 +386,8 @@ func (t *Timer) Misfired(now Instant, s Schedule) bool {
 	return t.gone(now, t.Due, t.following(t.Due, t.Passed+1, s)) != ""
 }
 
-// CanMisfire says whether Misfired can hold for a timer whose next occurrence is late by so much. It is a cheap look that
-// needs no schedule.
+// CanMisfire reports whether Misfired can hold for a timer whose next occurrence is late by so much. It is a
+// cheap look that needs no schedule.
 func (t *Timer) CanMisfire(late time.Duration) bool {
 	return late > time.Second && (t.Spec.Misfire != MisfireAll && t.Spec.Recurring() || t.Spec.Misfire >= MisfireSkip) ||
 		t.Spec.Deadline != 0 && late > t.Spec.Deadline
@@ -437,8 +440,8 @@ type why struct {
 	other Occurrence // of CauseOverlapped
 }
 
-// pass moves Due past the occurrences for which gone says why, and returns their records: one for each run with the same
-// reason. What lies before near is all gone, so that too many to count can be jumped over.
+// pass moves Due past the occurrences for which gone returns a cause, and returns their records: one for each
+// run with the same reason. What lies before near is all gone, so that too many to count can be jumped over.
 func (t *Timer) pass(now, near Instant, e Ending, s Schedule, b streak, gone func(cur, next Instant) why) []Record {
 	var log []Record
 	var last why
@@ -571,10 +574,11 @@ func (t *Timer) Crowded(most int, now, again Instant, s Schedule) Step {
 	return step
 }
 
-// Detach splits the scheduled occurrence that is due from its timer, which goes on with the next one: under OverlapAllow
-// occurrences do not wait for each other. The occurrence becomes a row beside the timer, keyed by its fire id.
+// Detach splits the scheduled occurrence that is due from its timer, which goes on with the next one: under
+// OverlapAllow occurrences do not wait for each other. The occurrence becomes a row next to the timer, keyed
+// by its fire id.
 func (t *Timer) Detach(now Instant, s Schedule) Step {
-	side := t.beside(t.Due, now)
+	side := t.detached(t.Due, now)
 	side.Waits = t.Waits
 	to := *t
 	to.Due = t.following(t.Due, t.Passed+1, s)
@@ -589,8 +593,8 @@ func (t *Timer) Detach(now Instant, s Schedule) Step {
 	return step
 }
 
-// beside returns the row of an occurrence that goes its own way, needing attention at now.
-func (t *Timer) beside(due, now Instant) Timer {
+// detached returns the row of an occurrence that is separate from its timer, due for attention at now.
+func (t *Timer) detached(due, now Instant) Timer {
 	side := *t
 	side.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, due, false)
 	side.Due, side.Runs, side.Skips = due, nil, 0
@@ -601,7 +605,8 @@ func (t *Timer) beside(due, now Instant) Timer {
 	return side
 }
 
-// Expired says whether an attempt of the occurrence may not start any more at now, as the deadline has passed.
+// Expired reports whether an attempt of the occurrence may not start any more at now, as the deadline has
+// passed.
 func (t *Timer) Expired(occ Occurrence, now Instant) bool {
 	return t.Spec.Deadline != 0 && !occ.Manual && !t.Asked && now.Sub(t.SentAt(occ.Due)) > t.Spec.Deadline
 }

@@ -132,7 +132,7 @@ func TestDeferredSpendsNoAttempt(t *testing.T) {
 }
 
 func TestMisfirePolicies(t *testing.T) {
-	// The first occurrence is due at t0+1m; nobody looked until t0+4m30s, so 1m, 2m, 3m and 4m are due.
+	// The first occurrence is due at t0+1m; no node was up until t0+4m30s, so 1m, 2m, 3m and 4m are due.
 	now := t0.Add(4*time.Minute + 30*time.Second)
 	for _, c := range []struct {
 		policy Misfire
@@ -297,8 +297,9 @@ func TestFireIDIsStableAndItsOwn(t *testing.T) {
 	}
 }
 
-// TestEveryOccurrenceEndsExactlyOnce drives a timer and the rows beside it with random policies, outcomes, pauses, runs, skips
-// and delays, and checks that the records tile its occurrences: none without a record, none with two.
+// TestEveryOccurrenceEndsExactlyOnce drives a timer and the rows next to it with random policies, outcomes,
+// pauses, runs, skips and delays, and checks that the records tile its occurrences: none without a record,
+// none with two.
 func TestEveryOccurrenceEndsExactlyOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tm, s := recurring(Misfire(rapid.IntRange(0, 3).Draw(rt, "misfire")))
@@ -328,19 +329,19 @@ func TestEveryOccurrenceEndsExactlyOnce(t *testing.T) {
 						n++
 					}
 					if n != r.Count {
-						rt.Fatalf("a run of %d occurrences says %d", n, r.Count)
+						rt.Fatalf("a run of %d occurrences has count %d", n, r.Count)
 					}
 				}
 			}
 		}
-		beside := map[string]Timer{}
+		detached := map[string]Timer{}
 		take := func(step Step) {
 			note(step.Log)
 			if d := step.Beside; d != nil && d.Live {
-				if _, ok := beside[d.Key.Fire]; ok {
+				if _, ok := detached[d.Key.Fire]; ok {
 					rt.Fatalf("a second row for %v", d.Due)
 				}
-				beside[d.Key.Fire] = *d
+				detached[d.Key.Fire] = *d
 			}
 			switch {
 			case step.Keep:
@@ -365,7 +366,7 @@ func TestEveryOccurrenceEndsExactlyOnce(t *testing.T) {
 			}
 			sent := now
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 1, 70}).Draw(rt, "took")) * time.Second)
-			if row.Key.Fire == "" && rapid.Bool().Draw(rt, "run meanwhile") {
+			if row.Key.Fire == "" && rapid.Bool().Draw(rt, "run before the outcome") {
 				if due, err := row.Run(now); err == nil {
 					asked[due] = true
 				}
@@ -392,16 +393,16 @@ func TestEveryOccurrenceEndsExactlyOnce(t *testing.T) {
 					take(step)
 				}
 			case 4, 5:
-				for id, row := range beside {
+				for id, row := range detached {
 					if row.Visible > now {
 						continue
 					}
 					step := attempt(&row)
 					note(step.Log)
 					if row, ok := step.To, step.To != nil; ok && row.Live {
-						beside[id] = *row
+						detached[id] = *row
 					} else if ok || !step.Keep {
-						delete(beside, id)
+						delete(detached, id)
 					}
 					break // the map's order is random, one is enough
 				}
@@ -422,7 +423,7 @@ func TestEveryOccurrenceEndsExactlyOnce(t *testing.T) {
 				rt.Fatalf("nothing will ever look at %+v", tm)
 			}
 		}
-		for _, row := range beside { // they are at their occurrences, which have not ended
+		for _, row := range detached { // they are at their occurrences, which have not ended
 			if ended[row.Due] != 0 {
 				rt.Fatalf("%v has a record and is on its way", row.Due)
 			}
@@ -492,7 +493,7 @@ func TestAttemptsEndWhenTheyAreGivenUp(t *testing.T) {
 	}
 }
 
-func TestThePauseIsOverThoughNobodyNoticed(t *testing.T) {
+func TestPauseEndsWithoutAClaim(t *testing.T) {
 	tm, s := recurring(MisfireLatest) // due at 1m, 2m, …
 	if err := tm.Pause("", t0.Add(3*time.Minute+30*time.Second), t0); err != nil {
 		t.Fatal(err)

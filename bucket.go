@@ -2,7 +2,7 @@ package rouse
 
 import "hash/fnv"
 
-// BucketOf returns the bucket of a timer, and of the rows beside it, among so many: the same on every node.
+// BucketOf returns the bucket of a timer, and of the rows next to it, among so many: the same on every node.
 func BucketOf(k Key, buckets uint32) uint32 {
 	if buckets <= 1 {
 		return 0

@@ -56,15 +56,15 @@ const (
 // Weekends is the name of the calendar that every namespace has: Saturdays and Sundays.
 const Weekends = "weekends"
 
-// CalendarRule says which days of a schedule count, and what becomes of occurrences on the others. Days are those of the
-// timer's time zone.
+// CalendarRule is which days of a schedule count, and what happens to occurrences on the other days. Days are
+// those of the timer's time zone.
 type CalendarRule struct {
 	Off   []string // names of calendars: their days do not count
 	Only  []string // names of calendars: only their days count, less those of Off
 	Shift Shift
 }
 
-// Shift says what becomes of an occurrence on a day that does not count.
+// Shift is what happens to an occurrence on a day that does not count.
 type Shift uint8
 
 const (
@@ -148,7 +148,7 @@ func CheckCalendarName(field, name string) error {
 	return nil
 }
 
-// ScheduleInput is what the due times of a timer depend on beside its spec.
+// ScheduleInput is what the due times of a timer depend on in addition to its spec.
 type ScheduleInput struct {
 	Key      Key                              // H in a cron expression spreads by it
 	Anchor   Instant                          // where intervals, @after and TTL begin: when the timer was created
@@ -159,11 +159,11 @@ type ScheduleInput struct {
 type Described interface {
 	Schedule
 
-	// Words says the schedule in English, such as "at 02:30 on Monday to Friday".
+	// Words describes the schedule in English, such as "at 02:30 on Monday to Friday".
 	Words() string
 
-	// Mark says what is odd of a due time, such as "02:30 does not exist on this day: the clocks go forward at 02:00";
-	// empty mostly.
+	// Mark describes what is unusual about a due time, such as "02:30 does not exist on this day: the clocks
+	// go forward at 02:00". It is usually empty.
 	Mark(due Instant) string
 
 	// Location is the zone that the schedule is read in.

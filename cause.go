@@ -2,8 +2,8 @@ package rouse
 
 import "slices"
 
-// Cause is why an occurrence ended as its record says: one of a closed set. It is set where the end is decided, and kept in records
-// by its number, so that numbers are never used again; people and programs read its name.
+// Cause is why an occurrence ended: one of a closed set. It is set where the end is decided. Records store
+// its number, so numbers are never reused; APIs and logs show its name.
 type Cause uint8
 
 // The causes. Next to each are the endings that it goes with.
@@ -86,7 +86,7 @@ func ParseCause(name string) (c Cause, ok bool) {
 	return CauseUnknown, false
 }
 
-// missed says that the cause is one of EndMissed, and so one that a deferral may have.
+// missed reports whether the cause belongs to EndMissed, so that a deferral may have it.
 func (c Cause) missed() bool {
 	return c <= lastCause && c != CauseUnknown && slices.Contains(causes[c].endings, EndMissed)
 }
@@ -139,8 +139,8 @@ type streak struct {
 	occ Occurrence
 }
 
-// late returns why the occurrence that was due then is given up at now although nobody asked for it: another one was in progress at
-// its due time, or what it waited for longest.
+// late returns why the occurrence that was due then is given up at now without a request: another one was in
+// progress at its due time, or what it waited for longest.
 func (t *Timer) late(due, now Instant, b streak) (c Cause, other Occurrence) {
 	c = CauseBacklog
 	var longest Instant

@@ -30,7 +30,7 @@ func TestEveryCauseIsDocumented(t *testing.T) {
 			want = "any"
 		}
 		if got := documented[c.String()]; got != want {
-			t.Errorf("docs/policies.md says of cause %v: %q, want %q", c, got, want)
+			t.Errorf("docs/policies.md describes cause %v as %q, want %q", c, got, want)
 		}
 		if again, ok := ParseCause(c.String()); !ok || again != c {
 			t.Errorf("%v is read as %v, %v", c, again, ok)

@@ -150,7 +150,7 @@ func (s *Spec) checkWhen(add func(field, value, wrong, cure string), text func(f
 		}
 	}
 	if names == 0 && s.Calendar.Shift != ShiftSkip {
-		add("calendar.shift", s.Calendar.Shift.String(), "has no calendar to go by", `name one in calendar.off, such as "weekends"`)
+		add("calendar.shift", s.Calendar.Shift.String(), "has no calendar to use", `name one in calendar.off, such as "weekends"`)
 	}
 }
 

@@ -22,13 +22,13 @@ const recordVersion = 3
 
 // The parts of a body that most timers do not have, each with its bit, written in this order behind the rest.
 const (
-	partWhen     = 1 << iota // what decides when, beside schedule and timezone
+	partWhen     = 1 << iota // what decides when, in addition to schedule and timezone
 	partCalendar             // Spec.Calendar
 	partRetry                // Retry.Factor and GiveUp
 	partPolicy               // Within, Overlap, Deadline, Priority, Keep
 	partProgress             // Until, Skips, PassTo, Backlog, Began, Passed
 	partFailures             // Failures
-	partBeside               // Live, Asked
+	partDetached             // Live, Asked
 	partCritical             // Criticality
 	partAnswer               // Answer
 	partWaits                // Waits
@@ -104,7 +104,7 @@ func (t *Timer) appendBody(b []byte) []byte {
 	return t.appendParts(b)
 }
 
-// parts says which parts the timer has.
+// parts returns which parts the timer has.
 func (t *Timer) parts() (parts uint64) {
 	s := &t.Spec
 	c := &s.Calendar
@@ -119,7 +119,7 @@ func (t *Timer) parts() (parts uint64) {
 	has(partPolicy, s.Within != 0 || s.Overlap != 0 || s.Deadline != 0 || s.Priority != 0 || s.Keep != 0)
 	has(partProgress, t.Until != 0 || t.Skips != 0 || t.PassTo != 0 || t.Backlog != Span{} || t.Began != 0 || t.Passed != 0)
 	has(partFailures, len(t.Failures) > 0)
-	has(partBeside, t.Live || t.Asked)
+	has(partDetached, t.Live || t.Asked)
 	has(partCritical, s.Criticality != 0)
 	has(partAnswer, t.Answer != nil)
 	has(partWaits, len(t.Waits) > 0)
@@ -160,7 +160,7 @@ func (t *Timer) appendParts(b []byte) []byte {
 	if parts&partFailures != 0 {
 		b = appendFailures(b, t.Failures)
 	}
-	if parts&partBeside != 0 {
+	if parts&partDetached != 0 {
 		var flags byte
 		if t.Live {
 			flags |= 1
@@ -226,7 +226,7 @@ func (t *Timer) readParts(d *decoder) {
 	if parts&partFailures != 0 {
 		t.Failures = d.failures()
 	}
-	if parts&partBeside != 0 {
+	if parts&partDetached != 0 {
 		flags := d.Byte()
 		t.Live, t.Asked = flags&1 != 0, flags&2 != 0
 	}

@@ -19,7 +19,7 @@ const (
 // from, takes more than MaxScheduleSteps.
 func (spec *Spec) CheckCost(from Instant, s Schedule) error {
 	if spec.Plain() && !strings.HasPrefix(spec.Schedule, "rrule:") {
-		return nil // cheap whatever it says
+		return nil // always cheap
 	}
 	total := 0
 	look := func(after Instant) (next Instant, ok bool, err error) {

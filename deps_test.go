@@ -13,8 +13,8 @@ const floor = "the mechanisms"
 
 var mechanisms = []string{"internal/backoff", "internal/codec", "internal/note", "internal/notify", "internal/throttle"}
 
-// rules say which packages of the module a package may import, with the reason. A package that no rule names is new: give it
-// a place in the house first. A rule for a directory holds for what is below it.
+// rules list which packages of the module a package may import, with the reason. A package that no rule names
+// is new: decide first where it belongs. A rule for a directory covers what is below it.
 var rules = []struct {
 	pkg, reason string
 	may         []string
@@ -57,7 +57,7 @@ var rules = []struct {
 	{"internal/dapr/watch", "a sink that speaks the stream part of Dapr's protocol", []string{floor, ".", "api/dapr/scheduler/v1", "internal/dapr/job"}},
 	{"internal/dapr/scheduler", "serves Dapr's protocol over an engine that it is given", []string{".", "api/dapr/scheduler/v1", "api/rouse/v1", "internal/dapr", "internal/timers"}},
 	{"internal/reminder/book", "pure: ids, token buckets, and who has which", nil},
-	{"internal/reminder/keep", "what the reminder service keeps in the store beside its timers", []string{floor, ".", "internal/reminder/book"}},
+	{"internal/reminder/keep", "what the reminder service keeps in the store next to its timers", []string{floor, ".", "internal/reminder/book"}},
 	{"internal/reminder/form", "pure: reminders to timers, and back", []string{".", "api/reminder/v1", "schedule"}},
 	{"internal/reminder/call", "a sink that speaks the stream part of the reminder service's protocol", []string{floor, ".", "api/reminder/v1", "internal/reminder/book", "internal/reminder/form"}},
 	{"internal/reminder", "serves reminders and actors over an engine that it is given", []string{floor, ".", "api/reminder/v1", "api/rouse/v1", "internal/reminder", "internal/timers"}},
@@ -78,8 +78,8 @@ var rules = []struct {
 	{"internal/backup", "takes the copies of stores out and in: knows the kinds that have files, and what a checkpoint of each looks like", []string{".", "store"}},
 	{"node", "puts the parts together", []string{floor, ".", "api", "api/reminder/v1", "api/rouse/v1", "internal/reminder", "internal/pool", "internal/backup", "internal/batch", "internal/claim", "internal/engine", "internal/timers", "schedule", "store", "sink", "internal/server", "internal/queue", "internal/relay", "internal/migrate", "internal/dapr", "internal/private"}},
 	{"bench", "measures a node through its client, and the raw limits beneath it", []string{".", "api/rouse/v1", "api/dapr", "api/reminder/v1", "client", "node", "store", "rousetest", "internal/wheel", "schedule"}},
-	{"docs", "runs what the documentation says, with the real binary and real servers", []string{".", "api", "test/servers"}},
-	{"test/matrix", "tests only: says things to a whole rouse in all combinations, and judges what came of them", []string{"."}},
+	{"docs", "runs the commands of the documentation with the real binary and real servers", []string{".", "api", "test/servers"}},
+	{"test/matrix", "tests only: sends all combinations of requests to a whole rouse, and checks the results", []string{"."}},
 	{"test/harness", "what tests of the real binary have in common; knows no server but rouse's", []string{".", "client", "rousetest"}},
 	{"test/crash", "kills the real binary", []string{".", "client", "rousetest", "test/harness", "test/servers"}},
 	{"test/cluster", "runs nodes of the real binary on one store, and fails what can fail", []string{".", "client", "rousetest", "test/harness", "test/servers"}},
@@ -88,7 +88,8 @@ var rules = []struct {
 
 const module = "github.com/rousehq/rouse"
 
-// TestImportsRunOneWay holds the house against its plan: words, parts, node and server, cmd.
+// TestImportsRunOneWay checks the imports of every package against the planned layers: words, parts, node and
+// server, cmd.
 func TestImportsRunOneWay(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...").Output()
 	if err != nil {

@@ -5,9 +5,9 @@ import "slices"
 // draftVersion is the first byte of the body of a draft.
 const draftVersion = 'J'
 
-// A draft is a row that somebody wrote who cannot write a timer's body, such as a function of a database in its caller's own
-// transaction: behind its first byte, its body is the JSON form of a spec. It is due at once, so that an engine looks at it, and makes
-// a timer of it. Its Due is when it was written: delays and intervals count from there.
+// A draft is a row whose writer cannot encode a timer, such as a database function in its caller's
+// transaction. Its body is one version byte and the JSON form of a spec. It is due at once, so that an engine
+// claims it and turns it into a timer. Its Due is when it was written: delays and intervals count from there.
 
 // DraftRow returns the row of a draft.
 func DraftRow(key Key, bucket uint32, spec []byte, now Instant) Row {
@@ -22,8 +22,8 @@ func DraftSpec(row *Row) ([]byte, bool) {
 	return row.Body[1:], true
 }
 
-// Unreadable is a draft that no timer can be made of, or a row that this version cannot read: a paused timer whose reason tells why, for
-// people to look at, replace or delete.
+// Unreadable is a draft that no timer can be made of, or a row that this version cannot read: a paused timer
+// whose reason holds the error, for an operator to inspect, replace or delete.
 func Unreadable(row *Row, why error) Timer {
 	t := Timer{Key: row.Key, Bucket: row.Bucket, Generation: row.Generation, Revision: row.Revision, Paused: true, PauseCause: PauseUnreadable, Reason: CleanText(why.Error(), MaxDetail),
 		Due: Never, Visible: Never, Live: row.State == StateFiring, Spec: Spec{Target: "unreadable:", Labels: row.Labels}}

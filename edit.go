@@ -92,7 +92,7 @@ func (spec *Spec) CheckIntervals(due Instant, s Schedule) error {
 	r := spec.Retry.Effective()
 	if worst, sum := r.Worst(); worst > shortest {
 		return Refuse("retry", "", fmt.Sprintf("can take %v (%s), longer than the interval of the schedule, %v after %v", worst, sum, shortest, at),
-			"use fewer attempts, a shorter timeout or interval, or give_up; or say with overlap (wait, skip or allow) what becomes of occurrences that come due meanwhile")
+			"use fewer attempts, a shorter timeout or interval, or give_up; or set overlap (wait, skip or allow) for occurrences that come due before the attempts end")
 	}
 	return nil
 }
@@ -118,16 +118,17 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 	return nil
 }
 
-// parks says whether the occurrence in progress waits for the end of the timer's pause before it is tried again. A run fires in
-// spite of a pause, and so does what it waits for.
+// parks reports whether the occurrence in progress waits for the end of the timer's pause before it is tried
+// again. A run fires in spite of a pause, and so does what it waits for.
 func (t *Timer) parks() bool { return t.Paused && !t.Manual && len(t.Runs) == 0 }
 
-// PauseOver says that the timer's pause ends by itself, by now.
+// PauseOver reports whether the timer's pause has ended by itself at now.
 func (t *Timer) PauseOver(now Instant) bool { return t.Paused && t.Until != 0 && t.Until <= now }
 
-// Resume ends a pause. Occurrences of a recurring timer that came due meanwhile are skipped, and the returned record says so;
-// a one-shot timer whose time has passed fires at once. A schedule that has ended meanwhile leaves the timer Over. busy says
-// that the scheduled occurrence at Due is on its way, which then is not skipped.
+// Resume ends a pause. Occurrences of a recurring timer that came due during the pause are skipped, and the
+// returned record lists them. A one-shot timer whose time has passed fires at once. A schedule that ended
+// during the pause leaves the timer Over. If busy, the scheduled occurrence at Due is in flight and is not
+// skipped.
 func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if !t.Paused {
 		return Step{To: t}
@@ -140,7 +141,7 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	t.unpause()
 	t.Updated = now
 	if begun := t.Attempts != 0 || t.Began != 0; busy || begun && !t.Manual {
-		t.PassTo = until // when it has ended, those that came due meanwhile are passed over
+		t.PassTo = until // when it has ended, those that came due during the pause are passed over
 		switch {
 		case t.Token != 0:
 		case begun:
@@ -194,8 +195,8 @@ func (t *Timer) passPause(until, now Instant, s Schedule) []Record {
 	})
 }
 
-// Skip gives up the next count occurrences, and returns the step with their record. busy says that the scheduled occurrence at
-// Due is on its way, so that the next ones are those after it.
+// Skip gives up the next count occurrences, and returns the step with their record. If busy, the scheduled
+// occurrence at Due is in flight, and the skipped ones are those after it.
 func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy bool) (Step, error) {
 	if count == 0 || count > MaxSkips || uint64(t.Skips)+uint64(count) > MaxSkips {
 		return Step{}, Refuse("count", strconv.FormatUint(uint64(count), 10), "is out of bounds", fmt.Sprintf("skip 1 to %d occurrences", MaxSkips))
@@ -237,13 +238,14 @@ func (t *Timer) skip(n *uint32, text string, now Instant, s Schedule) []Record {
 	return log
 }
 
-// Run asks for a fire now, beside the schedule: it never uses up an occurrence. It returns the run's due time, which names it. An
-// occurrence in progress is before it, and is tried again at once if it waited for the end of a pause.
+// Run asks for a fire now, in addition to the schedule: it never uses up an occurrence. It returns the run's
+// due time, which names it. An occurrence in progress is before it, and is tried again at once if it waited
+// for the end of a pause.
 func (t *Timer) Run(now Instant) (Instant, error) {
 	if len(t.Runs) >= MaxRuns {
 		return 0, Refuse("name", t.Key.Name, strconv.Itoa(MaxRuns)+" runs of this timer are waiting already", "wait for them to end")
 	}
-	due := max(now, t.Updated+1) // no run that was asked for before, and has ended meanwhile, had this due time
+	due := max(now, t.Updated+1) // no earlier run, even an ended one, had this due time
 	if n := len(t.Runs); n > 0 && due <= t.Runs[n-1] {
 		due = t.Runs[n-1] + 1
 	}
@@ -274,13 +276,13 @@ func (t *Timer) Redrive(now Instant) Timer {
 // Backfill returns the row that fires the occurrence of a past due time (again): with the fire id that it has had, or would
 // have had, so that a receiver can tell whether it knows it.
 func (t *Timer) Backfill(due, now Instant) Timer {
-	side := t.beside(due, now)
+	side := t.detached(due, now)
 	side.Asked = true
 	return side
 }
 
-// Reschedule returns the timer with another spec, of which only what says when differs, from its first due time after now on.
-// Its payload, policies, labels and count of ended occurrences stay; a new generation begins.
+// Reschedule returns the timer with another spec that differs only in when it is due, from its first due time
+// after now on. Its payload, policies, labels and count of ended occurrences stay; a new generation begins.
 func (t *Timer) Reschedule(spec Spec, now Instant, s Schedule) (Timer, error) {
 	if len(t.Runs) > 0 {
 		return Timer{}, fmt.Errorf("a run of it is waiting or in progress: %w", ErrConflict)
@@ -298,8 +300,9 @@ func (t *Timer) Reschedule(spec Spec, now Instant, s Schedule) (Timer, error) {
 	return to, nil
 }
 
-// Settle brings a timer that comes from elsewhere, or a row beside one, into a state that fires: its Visible time follows from
-// the rest of it. It refuses, with an *Invalid, what no timer comes to. Texts that earlier versions kept as they came are cleaned.
+// Settle brings a timer that comes from elsewhere, or a row next to one, into a state that fires: its Visible
+// time follows from the rest of it. It refuses, with an *Invalid, what no timer comes to. Texts that earlier
+// versions kept as they came are cleaned.
 func (t *Timer) Settle(now Instant) error {
 	t.Reason, t.LastError = CleanText(t.Reason, MaxDetail), CleanText(t.LastError, MaxDetail)
 	t.Failures = slices.Clone(t.Failures)
@@ -345,9 +348,10 @@ func (t *Timer) Settle(now Instant) error {
 	return nil
 }
 
-// checkState refuses a state that a timer, or a row beside one, does not come to: nothing would ever follow from it.
+// checkState refuses a state that a timer, or a row next to one, does not come to: nothing would ever follow
+// from it.
 func (t *Timer) checkState() error {
-	const copied = "give what an export says"
+	const copied = "give what an export contains"
 	within := func(field string, at Instant) error {
 		if at < MinInstant || at > MaxInstant {
 			return Refuse(field, strconv.FormatInt(int64(at), 10), "lies outside the years 2000 to 9998", copied)
@@ -378,7 +382,7 @@ func (t *Timer) checkState() error {
 			return err
 		}
 	}
-	switch beside := t.Key.Fire != ""; {
+	switch detached := t.Key.Fire != ""; {
 	case len(t.Runs) > MaxRuns:
 		return Refuse("runs", strconv.Itoa(len(t.Runs)), "are too many", "at most "+strconv.Itoa(MaxRuns)+" runs wait at a time")
 	case t.Skips > MaxSkips:
@@ -391,32 +395,32 @@ func (t *Timer) checkState() error {
 		return Refuse("backlog", t.Backlog.From.String()+" to "+t.Backlog.To.String(), "is no span of time", copied)
 	case t.Answer != nil && len(t.Answer.Payload) > MaxPayload:
 		return Refuse("answer", strconv.Itoa(len(t.Answer.Payload))+" bytes", "is too large", "at most "+strconv.Itoa(MaxPayload)+" bytes are kept")
-	case !beside && t.Manual && len(t.Runs) == 0:
+	case !detached && t.Manual && len(t.Runs) == 0:
 		return Refuse("manual", "true", "needs a run in progress", "give its due time in runs")
-	case !beside && t.Attempts != 0 && !t.Manual && t.Due == Never:
+	case !detached && t.Attempts != 0 && !t.Manual && t.Due == Never:
 		return Refuse("attempts", strconv.FormatUint(uint64(t.Attempts), 10), "are of no occurrence: none is due", "give the due time, or manual for a run")
-	case beside && t.Due == Never:
-		return Refuse("due", t.Due.String(), "is no due time of an occurrence beside its timer", copied)
-	case beside && t.Generation == 0:
-		return Refuse("generation", "0", "is missing in an occurrence beside its timer", copied)
-	case beside && (t.Paused || t.Skips != 0):
-		return Refuse("paused", "", "and skips are not of an occurrence beside its timer", "leave them out")
-	case beside && !slices.Equal(t.Runs, t.besideRuns()):
-		return Refuse("runs", "", "are not those of an occurrence beside its timer: its due time if it is manual, none if it is not", copied)
+	case detached && t.Due == Never:
+		return Refuse("due", t.Due.String(), "is no due time of an occurrence next to its timer", copied)
+	case detached && t.Generation == 0:
+		return Refuse("generation", "0", "is missing in an occurrence next to its timer", copied)
+	case detached && (t.Paused || t.Skips != 0):
+		return Refuse("paused", "", "and skips are not of an occurrence next to its timer", "leave them out")
+	case detached && !slices.Equal(t.Runs, t.detachedRuns()):
+		return Refuse("runs", "", "are not those of an occurrence next to its timer: its due time if it is manual, none if it is not", copied)
 	}
 	return nil
 }
 
-// besideRuns is what Runs holds in a row beside its timer.
-func (t *Timer) besideRuns() []Instant {
+// detachedRuns is what Runs holds in a row next to its timer.
+func (t *Timer) detachedRuns() []Instant {
 	if t.Manual {
 		return []Instant{t.Due}
 	}
 	return nil
 }
 
-// Replan moves a timer whose next occurrence is not due yet to the first one after now that its schedule has by now, and says
-// whether that is another one. A timer that would have none stays as it is.
+// Replan moves a timer whose next occurrence is not due yet to the first one after now that its schedule has
+// by now, and reports whether that is another one. A timer that would have none stays as it is.
 func (t *Timer) Replan(now Instant, s Schedule) bool {
 	due := t.following(now, t.Passed, s)
 	if due == Never || due == UnknownDue || due == t.Due {

@@ -73,7 +73,7 @@ func (p Problem) String() string {
 	return s
 }
 
-// Invalid says that an input was refused and nothing was changed.
+// Invalid is the error of an input that was refused: nothing was changed.
 type Invalid struct{ Problems []Problem }
 
 func (e *Invalid) Error() string {

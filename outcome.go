@@ -2,7 +2,7 @@ package rouse
 
 import "time"
 
-// Verdict is what a sink says of an attempt.
+// Verdict is a sink's result of an attempt.
 type Verdict uint8
 
 const (
@@ -32,14 +32,14 @@ type Outcome struct {
 	Cause   Cause         // Deferred: what prevents the attempt, one of those of EndMissed; CauseDeferred if it is not given
 	Detail  string        // what went wrong, or the head of the answer; stored up to MaxDetail bytes
 
-	// Answer is what the target answered, where a kind of target has answers that somebody may fetch. Of the last occurrence of a
-	// timer that is kept (Spec.Keep) it is kept with it; else it is not stored.
+	// Answer is what the target answered, where a kind of target has answers that a client can fetch. Of the
+	// last occurrence of a timer that is kept (Spec.Keep) it is kept with it; else it is not stored.
 	Answer *Answer
 }
 
-// Answer is what a target said of a fire that it did. It is not changed once it is in an Outcome.
+// Answer is a target's reply to a fire. It is not changed once it is in an Outcome.
 type Answer struct {
-	ContentType string // empty if it was not said
+	ContentType string // empty if it was not given
 	Payload     []byte // at most MaxPayload bytes
 }
 

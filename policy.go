@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Retry says how often an occurrence is attempted, and when again: the n-th retry comes Interval·Factor^(n-1), at most Max,
-// plus a jitter of up to Jitter after the failure.
+// Retry sets how often an occurrence is attempted, and when again: the n-th retry comes
+// Interval·Factor^(n-1), at most Max, plus a jitter of up to Jitter after the failure.
 type Retry struct {
 	Attempts uint32        // in all, the first included; default 8
 	Interval time.Duration // default 1 s
@@ -154,14 +154,14 @@ func ParseMisfire(text string) (m Misfire, within time.Duration, err error) {
 // MaxWithin bounds Spec.Within.
 const MaxWithin = 366 * 24 * time.Hour
 
-// Overlap says what becomes of an occurrence that comes due while an earlier one of the timer is in progress.
+// Overlap is what happens to an occurrence that comes due while an earlier one of the timer is in progress.
 type Overlap uint8
 
 const (
-	OverlapDefault Overlap = iota // OverlapWait, not said by the client
-	OverlapWait                   // it waits, and those that are overtaken meanwhile are the misfire policy's
+	OverlapDefault Overlap = iota // OverlapWait, not set by the client
+	OverlapWait                   // it waits; the misfire policy decides about those that are overtaken
 	OverlapSkip                   // it is recorded as skipped
-	OverlapAllow                  // it fires beside the earlier one
+	OverlapAllow                  // it fires in parallel with the earlier one
 )
 
 var overlapNames = [...]string{OverlapDefault: "", OverlapWait: "wait", OverlapSkip: "skip", OverlapAllow: "allow"}

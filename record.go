@@ -38,8 +38,9 @@ type Record struct {
 	Ended      Instant   // store's clock at the settle
 	Failures   []Attempt // attempts that failed before the last one, oldest first, at most MaxFailures
 
-	// Other is the due time of the occurrence that CauseOverlapped is about: the one in progress when this one was due or, of several
-	// that followed one another, the last one that this one waited for. OtherManual says that it was a run. Otherwise 0.
+	// Other is the due time of the occurrence that CauseOverlapped is about: the one in progress when this
+	// one was due or, of several that followed one another, the last one that this one waited for.
+	// OtherManual is set if it was a run. Otherwise 0.
 	Other       Instant
 	OtherManual bool
 }

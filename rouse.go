@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// Key names a row. A timer has an empty Fire; a dead letter is a row beside its timer whose Fire is the id of the fire that
-// ran out of attempts. Keys are ordered by namespace, name and fire, bytewise.
+// Key names a row. A timer has an empty Fire; a dead letter is a row next to its timer whose Fire is the id
+// of the fire that ran out of attempts. Keys are ordered by namespace, name and fire, bytewise.
 type Key struct {
 	Namespace string
 	Name      string
@@ -65,8 +65,8 @@ type Row struct {
 	Labels     map[string]string
 	Body       []byte
 
-	// Criticality says which rows come first where not all can be served, 0 to MaxCriticality. Only a store that serves rows by it
-	// keeps it; the others hand out 0, and the timer itself is in the body.
+	// Criticality decides which rows come first where not all can be served, 0 to MaxCriticality. Only a
+	// store that serves rows by it keeps it; the others hand out 0, and the timer itself is in the body.
 	Criticality uint8
 }
 
@@ -90,7 +90,7 @@ func (p Position) Compare(o Position) int {
 // Position returns where the row stands in its bucket's order.
 func (r *Row) Position() Position { return Position{r.Visible, r.Key} }
 
-// Window says which rows a claim wants.
+// Window selects the rows that a claim wants.
 type Window struct {
 	Buckets []uint32      // rows of these buckets only, ascending
 	After   Position      // rows strictly after this position only; the zero Position is before all rows
@@ -120,7 +120,7 @@ func (w *Window) HoldEnd(now Instant) Instant {
 // Batch is what a claim returns.
 type Batch struct {
 	Now  Instant // the store's clock at the claim
-	Rows []Row   // in the order of their positions; with Hold, Revision is the new one, and Visible still says when to fire
+	Rows []Row   // in the order of their positions; with Hold, Revision is the new one, and Visible is still when to fire
 	More bool    // the claim ended at Limit or Bytes: rows of the window may remain after the last one
 
 	// Token is a Window.Since for later: what is not visible to this claim, and what is written from now on, comes after it. 0 if the
@@ -150,7 +150,7 @@ func (p *Partial) Error() string { return "a part of the store does not answer: 
 // Unwrap returns why the part does not answer.
 func (p *Partial) Unwrap() error { return p.Err }
 
-// AnyRevision and NoRow are values of Change.If beside real revisions, which start at 1.
+// AnyRevision and NoRow are values of Change.If in addition to real revisions, which start at 1.
 const (
 	NoRow       uint64 = 0         // the change applies only if there is no row
 	AnyRevision uint64 = 1<<64 - 1 // the change applies whatever is there
@@ -180,7 +180,7 @@ type Result struct {
 	Also     uint64 // revision of the first of Change.Also; each one after it has the next number; 0 if there is none
 }
 
-// Query says which rows List returns: those that match every field that is set.
+// Query selects the rows that List returns: those that match every field that is set.
 type Query struct {
 	Namespace string            // empty: all namespaces
 	Prefix    string            // of the name
@@ -193,7 +193,7 @@ type Query struct {
 	Limit     int               // at most so many rows; at least 1
 }
 
-// Wants says whether the query asks for rows of a state.
+// Wants reports whether the query asks for rows of a state.
 func (q *Query) Wants(s State) bool {
 	if len(q.States) == 0 {
 		return !s.Beside()
@@ -208,7 +208,7 @@ type Page struct {
 	Next *Key // where to go on (Query.After); nil at the end
 }
 
-// RecordQuery says which records to read: those of one namespace, or of one timer, newest first.
+// RecordQuery selects the records to read: those of one namespace, or of one timer, newest first.
 type RecordQuery struct {
 	Namespace string
 	Name      string       // empty: the whole namespace
@@ -258,16 +258,17 @@ type Timers interface {
 	Apply(ctx context.Context, changes []Change) ([]Result, error)
 }
 
-// History reads the records that Apply wrote, and forgets old ones.
+// History reads the records that Apply wrote, and deletes old ones.
 type History interface {
 	// Records returns records, newest first.
 	Records(ctx context.Context, q RecordQuery) (RecordPage, error)
 
-	// TrimTimer forgets the records of a timer beyond its newest keep. It returns how many it forgot.
+	// TrimTimer deletes the records of a timer beyond its newest keep. It returns how many it deleted.
 	TrimTimer(ctx context.Context, namespace, name string, keep int) (int64, error)
 
-	// Trim forgets records that ended before the given time, at least in whole hours, and the oldest hours beyond max
-	// records (0: no such bound). It returns how many records it forgot, which may be an estimate.
+	// Trim deletes records that ended before the given time, at least in whole hours, and the oldest hours
+	// beyond max records (0: no such bound). It returns how many records it deleted, which may be an
+	// estimate.
 	Trim(ctx context.Context, before Instant, max int64) (int64, error)
 }
 
@@ -299,10 +300,10 @@ type Shared interface {
 	Revisions(ctx context.Context, keys []Key) ([]uint64, error)
 }
 
-// Watcher is a store that can say when somebody else has written what a node should look at at once.
+// Watcher is a store that can report when another client has written rows that a node should claim at once.
 type Watcher interface {
-	// Watch calls f after such writes, soon, and at most a few times a second, until ctx ends. It is a hint: it may be lost, and
-	// come for nothing. An error is worth another call.
+	// Watch calls f after such writes, soon, and at most a few times a second, until ctx ends. It is a hint:
+	// a call may be lost, and may come without a reason. After an error, call Watch again.
 	Watch(ctx context.Context, f func()) error
 }
 
@@ -335,21 +336,22 @@ type Raiser interface {
 	Raise(ctx context.Context, revision uint64) error
 }
 
-// Lease is a named lock with an end. It is a hint: who has it may be paused beyond its end and not know.
+// Lease is a named lock with an end. It is a hint: its owner may be suspended beyond the end without
+// noticing.
 type Lease struct {
 	Name  string
-	Owner string  // who has it, or had it last
+	Owner string  // the node that has it, or had it last
 	Epoch uint64  // its fencing number: grows each time it is taken by another owner, after its end, or by Want.If; stays when it is renewed
 	Until Instant // its end, by the store's clock
-	Data  []byte  // what its owner says beside
+	Data  []byte  // what its owner stores with it
 }
 
 // Want is one lease that Lock is asked for.
 type Want struct {
 	Name string
 	Data []byte
-	// If 0 takes the lease if nobody else has it, or renews it. Another value takes it whoever has it, if its epoch is that one: an
-	// optimistic lock, with the data as its value.
+	// If 0 takes the lease if it is free, or renews it. Another value takes it from any owner if its epoch is
+	// that value: an optimistic lock, with the data as its value.
 	If uint64
 }
 
@@ -363,8 +365,9 @@ type Locks interface {
 	// Unlock ends leases that the owner has; their epochs stay.
 	Unlock(ctx context.Context, owner string, names []string) error
 
-	// Leases returns the leases whose names begin with the prefix, in the order of names, ended ones too, and the store's clock.
-	// Those that ended long ago may be forgotten, but for their epochs: a name's epoch never goes back.
+	// Leases returns the leases whose names begin with the prefix, in the order of names, ended ones too, and
+	// the store's clock. Those that ended long ago may be deleted, except for their epochs: a name's epoch
+	// never decreases.
 	Leases(ctx context.Context, prefix string) ([]Lease, Instant, error)
 }
 
@@ -390,7 +393,7 @@ type Runner interface {
 	// Changed is signalled when Grant would answer otherwise than before.
 	Changed() <-chan struct{}
 
-	// Left says that nothing of these buckets is in progress here any more, after a Grant that was without them.
+	// Left reports that nothing of these buckets is in progress here any more, after a Grant without them.
 	Left(buckets []uint32)
 
 	// Healthy returns why the node cannot be sure of what it was granted, or nil. It fails before a Grant's Until.
@@ -451,6 +454,7 @@ type Sink interface {
 
 // Obstructed is a sink that can say what holds up its fires, for people.
 type Obstructed interface {
-	// Obstacle says what keeps fires of the spec from being delivered now, such as an open circuit; empty if nothing does.
+	// Obstacle returns what keeps fires of the spec from being delivered now, such as an open circuit; empty
+	// if nothing does.
 	Obstacle(namespace string, spec *Spec) string
 }

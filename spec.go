@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Spec is what a client says about a timer. Zero fields have the defaults that their comments name.
+// Spec is what a client defines about a timer. Zero fields have the defaults that their comments name.
 type Spec struct {
 	Schedule string   // when: an RFC 3339 instant, "@after 90s", "@every 5m", cron and more: docs/schedules.md
 	Also     []string // further schedules: due whenever any of them is
@@ -38,9 +38,9 @@ type Spec struct {
 	// never. Occurrences that are skipped or missed do not count, and do not end the row of dead letters.
 	PauseAfter uint32
 
-	// Criticality says which timers a store serves first when it must choose, from 0, the ordinary ones, to MaxCriticality. It does
-	// not matter while nothing is wrong: a store whose due index is gone finds the higher ones first, and may be told to run only
-	// those of at least some criticality until the index is back.
+	// Criticality decides which timers a store serves first when it must choose, from 0 (the default) to
+	// MaxCriticality. It has no effect in normal operation: a store that lost its due index finds higher ones
+	// first, and can be limited to timers of at least some criticality until the index is back.
 	Criticality uint8
 }
 
@@ -56,7 +56,7 @@ type Webhook struct {
 // DefaultAccept is how long a receiver that answered 202 may take when the timer does not say.
 const DefaultAccept = 10 * time.Minute
 
-// Recurring says whether the schedule can have more than one occurrence.
+// Recurring reports whether the schedule can have more than one occurrence.
 func (s *Spec) Recurring() bool {
 	return len(s.Also) > 0 || s.Schedule != "" && !isOneShot(s.Schedule)
 }
@@ -78,13 +78,13 @@ func isOneShot(s string) bool {
 	return true
 }
 
-// Plain says that nothing but Schedule and Timezone decides when the timer is due.
+// Plain reports whether Schedule and Timezone alone decide when the timer is due.
 func (s *Spec) Plain() bool {
 	return len(s.Also) == 0 && len(s.Except) == 0 && s.DST == "" && s.Start == 0 && s.End == 0 && s.TTL == 0 &&
 		len(s.Calendar.Off) == 0 && len(s.Calendar.Only) == 0
 }
 
-// SetWhen takes over all that another spec says of when, and nothing else.
+// SetWhen copies everything that decides when from another spec, and nothing else.
 func (s *Spec) SetWhen(when *Spec) {
 	s.Schedule, s.Also, s.Except, s.Timezone, s.DST, s.Calendar = when.Schedule, when.Also, when.Except, when.Timezone, when.DST, when.Calendar
 	s.Start, s.End, s.TTL, s.MaxOccurrences, s.Jitter = when.Start, when.End, when.TTL, when.MaxOccurrences, when.Jitter

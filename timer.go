@@ -16,7 +16,7 @@ const (
 	StateAccepted                   // the receiver answered 202 and will report through the API
 	StatePaused                     // fires nothing but runs asked for
 	StateDead                       // a dead letter
-	StateFiring                     // an occurrence on its way beside its timer: overlapping, backfilled or redriven
+	StateFiring                     // an occurrence in flight next to its timer: overlapping, backfilled or redriven
 	StateEnded                      // the schedule has ended; the row is kept for a while
 	StateNote                       // no timer: a row that rouse keeps for itself, such as a calendar
 )
@@ -39,7 +39,8 @@ func ParseState(name string) (State, error) {
 	return 0, Refuse("state", name, "is no state", "give one of scheduled, retrying, accepted, paused, ended, firing, dead")
 }
 
-// Beside says that rows of the state are no timers, but stand beside one: lists show them only when asked for.
+// Beside reports whether rows of the state belong to a timer instead of being one: lists show them only on
+// request.
 func (s State) Beside() bool { return s == StateDead || s == StateFiring || s == StateNote }
 
 // ListedStates are the states of timers: those that a Query without States returns.
@@ -90,9 +91,9 @@ type Timer struct {
 
 	Answer *Answer // of a timer that is kept after its schedule has ended: what its last occurrence was answered, if anything
 
-	// Of a row beside its timer (Key.Fire is not empty):
+	// Of a row next to its timer (Key.Fire is not empty):
 	Live  bool // it is on its way, not dead
-	Asked bool // somebody asked for it, by redrive or backfill: no deadline holds for it
+	Asked bool // a client asked for it, by redrive or backfill: it has no deadline
 }
 
 // Span is the time from From on until To, both included. The zero Span is none.

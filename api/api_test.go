@@ -123,8 +123,9 @@ func empty(v reflect.Value, path string) (fields []string) {
 	return fields
 }
 
-// TestNoFieldIsForgotten sends what has every field set, so that a field which is new, and not translated, is missed.
-func TestNoFieldIsForgotten(t *testing.T) {
+// TestEveryFieldIsConverted sends values with every field set, so that it notices a new field without
+// conversion.
+func TestEveryFieldIsConverted(t *testing.T) {
 	at := func(n int) rouse.Instant { return rouse.MinInstant + rouse.Instant(n) }
 	failures := []rouse.Attempt{{Sent: at(1), Took: time.Second, Code: 503, Detail: "no"}}
 	spec := rouse.Spec{Schedule: "a", Also: []string{"b"}, Except: []string{"c"}, Timezone: "d", DST: "e",

@@ -139,8 +139,8 @@ func wanted(kind string) string {
 	return "an object"
 }
 
-// TooDeep says whether JSON is nested more than limit levels deep. It looks at brackets outside of strings only; what is no
-// JSON gets some answer.
+// TooDeep reports whether JSON is nested more than limit levels deep. It looks at brackets outside of strings
+// only; what is no JSON gets some answer.
 func TooDeep(b []byte, limit int) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(b); i++ {

@@ -39,7 +39,7 @@ func ComingOf(c *rouse.Coming, local string) Coming {
 	return Coming{Due: TimeOf(c.Due), SentAt: TimeOf(c.At), Local: local, Mark: c.Mark}
 }
 
-// Explanation says why a timer did or did not fire, and what comes next.
+// Explanation reports why a timer did or did not fire, and what comes next.
 type Explanation struct {
 	Summary string   `json:"summary"`        // one sentence
 	Reasons []Reason `json:"reasons"`        // the most important first
@@ -56,7 +56,7 @@ type Reason struct {
 	At   Time   `json:"at,omitzero"` // when it happened, or will; left out: now
 }
 
-// Filter says which timers are meant: those that match every member that is given.
+// Filter selects timers: those that match every member that is given.
 type Filter struct {
 	Prefix   string            `json:"prefix,omitzero"` // of the name
 	Name     string            `json:"name,omitzero"`

@@ -1,6 +1,6 @@
 package api
 
-// Called says of a request to a pool that it has not ended yet.
+// Called is the answer to a request to a pool that has not ended yet.
 type Called struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`

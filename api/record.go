@@ -76,12 +76,12 @@ type Dropped struct {
 	Dropped uint64 `json:"dropped"`
 }
 
-// Complete says that the receiver of an accepted fire has done its work.
+// Complete reports that the receiver of an accepted fire has done its work.
 type Complete struct {
 	Token uint64 `json:"token"` // the fencing token of the attempt
 }
 
-// Fail says that the receiver of an accepted fire has failed.
+// Fail reports that the receiver of an accepted fire has failed.
 type Fail struct {
 	Token      uint64    `json:"token"`
 	Detail     string    `json:"detail,omitzero"`
@@ -89,7 +89,7 @@ type Fail struct {
 	RetryAfter *Duration `json:"retry_after,omitzero"` // default: the timer's own backoff; "0s" is at once
 }
 
-// Heartbeat says that the receiver of an accepted fire still works on it.
+// Heartbeat reports that the receiver of an accepted fire still works on it.
 type Heartbeat struct {
 	Token  uint64   `json:"token"`
 	Extend Duration `json:"extend"` // the new deadline, from now

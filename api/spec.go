@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// When is the part of a spec that says when.
+// When is the part of a spec that decides when it is due.
 type When struct {
 	Schedule       string        `json:"schedule"`
 	Also           []string      `json:"also,omitempty"`   // further schedules
@@ -25,14 +25,14 @@ type When struct {
 	Jitter         Duration      `json:"jitter,omitzero"`
 }
 
-// CalendarRule says which days count.
+// CalendarRule is which days count.
 type CalendarRule struct {
 	Off   []string `json:"off,omitempty"`  // names of calendars whose days do not count
 	Only  []string `json:"only,omitempty"` // names of calendars: only their days count
 	Shift string   `json:"shift,omitzero"` // skip (the default), next or previous
 }
 
-// Spec is what a client says about a timer. Members that are left out have their defaults.
+// Spec is what a client defines about a timer. Members that are left out have their defaults.
 type Spec struct {
 	When
 	Target        string            `json:"target"`
@@ -51,8 +51,8 @@ type Spec struct {
 	PauseAfter    uint32            `json:"pause_after,omitzero"` // pause the timer after so many dead letters in a row; 0 is never
 }
 
-// Retry says how often an occurrence is attempted, and when again. A zero Duration stands for the default, but a jitter of
-// "0s" is none.
+// Retry sets how often an occurrence is attempted, and when again. A zero Duration stands for the default,
+// but a jitter of "0s" is none.
 type Retry struct {
 	Attempts    uint32    `json:"attempts,omitzero"`
 	Interval    Duration  `json:"interval,omitzero"`
@@ -81,7 +81,7 @@ const (
 	payloadDepth = 3
 )
 
-// WhenOf returns the JSON form of the part of a spec that says when.
+// WhenOf returns the JSON form of the part of a spec that decides when it is due.
 func WhenOf(s *rouse.Spec) When {
 	o := When{Schedule: s.Schedule, Also: s.Also, Except: s.Except, Timezone: s.Timezone, DST: s.DST, Start: TimeOf(s.Start), End: TimeOf(s.End),
 		TTL: Duration(s.TTL), MaxOccurrences: s.MaxOccurrences, Jitter: Duration(s.Jitter)}
@@ -94,7 +94,8 @@ func WhenOf(s *rouse.Spec) When {
 	return o
 }
 
-// Words returns a spec of which only the part that says when is set. It refuses, with a *rouse.Invalid, what has no meaning.
+// Words returns a spec of which only the part that decides when it is due is set. It refuses, with a
+// *rouse.Invalid, what has no meaning.
 func (o *When) Words() (rouse.Spec, error) {
 	s := rouse.Spec{Schedule: o.Schedule, Also: o.Also, Except: o.Except, Timezone: o.Timezone, DST: o.DST, Start: o.Start.Instant(),
 		End: o.End.Instant(), TTL: time.Duration(o.TTL), MaxOccurrences: o.MaxOccurrences, Jitter: time.Duration(o.Jitter)}
@@ -155,7 +156,7 @@ func (o *Spec) Words() (rouse.Spec, error) {
 	s.Target, s.ContentType, s.Labels, s.Deadline, s.Keep = o.Target, o.ContentType, o.Labels, time.Duration(o.Deadline), time.Duration(o.Keep)
 	s.PauseAfter = o.PauseAfter
 	if o.Payload != nil && o.PayloadBase64 != nil {
-		problems = append(problems, rouse.Problem{Field: "payload_base64", Wrong: "is given beside payload", Cure: "give one of them"})
+		problems = append(problems, rouse.Problem{Field: "payload_base64", Wrong: "is given in addition to payload", Cure: "give one of them"})
 	}
 	switch {
 	case o.Payload != nil:
@@ -192,7 +193,7 @@ func (o *Spec) Words() (rouse.Spec, error) {
 	return s, nil
 }
 
-// isJSON says whether a content type is application/json or one built on it.
+// isJSON reports whether a content type is application/json or one built on it.
 func isJSON(contentType string) bool {
 	if contentType == "application/json" {
 		return true

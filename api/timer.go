@@ -10,14 +10,14 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Timer is a timer, or, if FireID is set, a row beside one: a dead letter, or an occurrence on its way.
+// Timer is a timer, or, if FireID is set, a row next to one: a dead letter, or an occurrence on its way.
 type Timer struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Spec
 	Generation  uint64    `json:"generation"`
 	Revision    uint64    `json:"revision"`
-	State       string    `json:"state"` // scheduled, retrying, accepted, paused or ended; firing or dead beside a timer
+	State       string    `json:"state"` // scheduled, retrying, accepted, paused or ended; firing or dead next to a timer
 	PauseReason string    `json:"pause_reason,omitzero"`
 	PauseCause  string    `json:"pause_cause,omitzero"` // requested, dead_letters, schedule_cost or unreadable
 	PauseUntil  Time      `json:"pause_until,omitzero"` // when the pause ends by itself
@@ -31,7 +31,7 @@ type Timer struct {
 	Skips       uint32    `json:"skips,omitzero"`   // occurrences after the one in progress that are to be skipped
 	Attempts    uint32    `json:"attempts,omitzero"`
 	Manual      bool      `json:"manual,omitzero"` // the occurrence in progress was asked for by run
-	Asked       bool      `json:"asked,omitzero"`  // of a row beside a timer: redriven or backfilled
+	Asked       bool      `json:"asked,omitzero"`  // of a row next to a timer: redriven or backfilled
 	Began       Time      `json:"began,omitzero"`  // when the first attempt of the occurrence in progress was sent
 	LastError   string    `json:"last_error,omitzero"`
 	Failures    []Attempt `json:"failures,omitempty"` // attempts of the occurrence in progress, the latest eight
@@ -64,7 +64,7 @@ type Answer struct {
 	PayloadBase64 []byte `json:"payload_base64,omitzero"`
 }
 
-// TimerOf returns the JSON form of a timer, or of a row beside one.
+// TimerOf returns the JSON form of a timer, or of a row next to one.
 func TimerOf(t *rouse.Timer) Timer {
 	o := Timer{Namespace: t.Key.Namespace, Name: t.Key.Name, Spec: SpecOf(&t.Spec), Generation: t.Generation, Revision: t.Revision,
 		State: t.State().String(), PauseReason: t.Reason, PauseUntil: TimeOf(t.Until), Created: TimeOf(t.Created), Updated: TimeOf(t.Updated),
@@ -171,7 +171,7 @@ type PutTimer struct {
 	Spec
 }
 
-// Coalesce makes one fire of many calls with one name. The spec then has nothing that says when.
+// Coalesce makes one fire of many calls with one name. The spec then has no schedule.
 type Coalesce struct {
 	Debounce *Debounce `json:"debounce,omitzero"`
 	Throttle *Throttle `json:"throttle,omitzero"`
@@ -249,7 +249,7 @@ type Deleted struct {
 	Generation uint64 `json:"generation"`
 }
 
-// Pause says why a timer is paused, and for how long.
+// Pause reports why a timer is paused, and for how long.
 type Pause struct {
 	Reason string `json:"reason,omitzero"`
 	Until  Time   `json:"until,omitzero"` // when the pause ends by itself; default never
@@ -294,7 +294,7 @@ type Import struct {
 	Calendars []Calendar `json:"calendars,omitzero"`
 }
 
-// Version says what serves.
+// Version is which server answers.
 type Version struct {
 	Version string `json:"version"`
 	API     string `json:"api"`

@@ -97,7 +97,7 @@ func baseKind(store string) (string, error) {
 		"use pebble or sqlite; postgres or redis, which starts a server for the run; or the URL of an empty one, postgres://… or redis://…")
 }
 
-// CheckStore says whether scenarios can be run with a store.
+// CheckStore reports whether scenarios can be run with a store.
 func CheckStore(store string) error {
 	if store == "pebble" || store == "sqlite" {
 		return nil

@@ -83,7 +83,7 @@ func (o *Options) kind() string {
 	return o.Store
 }
 
-// shared says whether servers are started on a store that nodes share.
+// shared reports whether servers are started on a store that nodes share.
 func (o *Options) shared() bool {
 	k, _ := baseKind(o.Store)
 	return k != "" && o.Server == ""

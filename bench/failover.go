@@ -179,7 +179,7 @@ func (w *witness) fired(stream int, fires []*rousev1.Fire, now time.Time) {
 	}
 }
 
-// all says whether something is true of every timer.
+// all reports whether something is true of every timer.
 func (w *witness) all(is func(*sight) bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,8 +16,9 @@ type SavedCalendar struct {
 	Warnings []string // of an iCalendar file: such as an event that repeats beyond what is kept
 }
 
-// PutCalendar creates or replaces a calendar, whose days may be in any order, and moves the timers that go by it to their new due
-// times. An empty namespace is "default". It is tried again; Moved then counts what the last try moved.
+// PutCalendar creates or replaces a calendar, whose days may be in any order, and moves the timers that use
+// it to their new due times. An empty namespace is "default". It is tried again; Moved then counts what the
+// last try moved.
 func (c *Client) PutCalendar(ctx context.Context, namespace, name string, days []rouse.Day) (SavedCalendar, error) {
 	return c.putCalendar(ctx, &rousev1.PutCalendarRequest{Namespace: namespace, Name: name, Days: rousev1.DaysToProto(days)})
 }
@@ -60,8 +61,8 @@ func (c *Client) Calendars(ctx context.Context, namespace string) ([]rouse.Calen
 	return out, err
 }
 
-// DeleteCalendar forgets a calendar. One that a timer goes by is refused with rouse.ErrConflict. It is tried again: a second try
-// that finds nothing takes it that the first one did its work.
+// DeleteCalendar deletes a calendar. One that a timer uses is refused with rouse.ErrConflict. It is tried
+// again: a second try that finds nothing takes it that the first one did its work.
 func (c *Client) DeleteCalendar(ctx context.Context, namespace, name string) error {
 	request := &rousev1.DeleteCalendarRequest{Namespace: namespace, Name: name}
 	_, err := again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.DeleteCalendarResponse, error) {

@@ -11,7 +11,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Permanent returns err as one that no further attempt can mend: the fire becomes a dead letter at once.
+// Permanent returns err as one that no further attempt can fix: the fire becomes a dead letter at once.
 func Permanent(err error) error { return &permanent{err} }
 
 type permanent struct{ err error }

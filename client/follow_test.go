@@ -474,7 +474,7 @@ func TestCallsPassNodesThatAreDown(t *testing.T) {
 	}
 }
 
-// ping says whether the connection to a node is taken for one that stands.
+// ping reports whether the connection to a node is taken for one that stands.
 func ping(t *testing.T, c *Client, p *place) bool {
 	t.Helper()
 	for _, m := range c.nodes.members {

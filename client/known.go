@@ -10,14 +10,14 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// several says whether there is, or may be, another stream.
+// several reports whether there is, or may be, another stream.
 func (f *follow) several() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.links) > 1
 }
 
-// elsewhere says whether any stream stands.
+// elsewhere reports whether any stream stands.
 func (f *follow) elsewhere() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

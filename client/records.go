@@ -72,7 +72,8 @@ func (c *Client) Redrive(ctx context.Context, namespace, name, fireID string) er
 	return err
 }
 
-// Purge forgets a dead letter. It is tried again: a second try that finds nothing takes it that the first one did its work.
+// Purge deletes a dead letter. It is tried again: a second try that finds nothing takes it that the first one
+// did its work.
 func (c *Client) Purge(ctx context.Context, namespace, name, fireID string) error {
 	request := &rousev1.PurgeRequest{Namespace: namespace, Name: name, FireId: fireID}
 	_, err := again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.PurgeResponse, error) {

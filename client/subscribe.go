@@ -119,7 +119,7 @@ func (c *Client) Serve(ctx context.Context, o SubscribeOptions, handle Answerer)
 	return newFollow(ctx, cancel, c, o, work).run()
 }
 
-// hopeless says whether an error will be the same next time.
+// hopeless reports whether an error will be the same next time.
 func hopeless(err error) bool {
 	if err == nil || errors.Is(err, rouse.ErrOverloaded) {
 		return false

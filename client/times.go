@@ -71,7 +71,7 @@ func (c *Client) Simulate(ctx context.Context, q rouse.Query, from, until rouse.
 	return Simulation{comings(p.GetFires()), p.GetTimers(), p.GetMore()}, err
 }
 
-// Explanation says why a timer did or did not fire, and what comes next.
+// Explanation reports why a timer did or did not fire, and what comes next.
 type Explanation struct {
 	Summary string         // one sentence
 	Reasons []Reason       // the most important first
@@ -88,8 +88,9 @@ type Reason struct {
 	At   rouse.Instant // when it happened, or will; 0 is now
 }
 
-// Explain says why a timer did or did not fire. With a time it explains the occurrence of that time, or why there is none; 0 is
-// no time. That there is no timer of the name is an explanation too. It is tried again.
+// Explain reports why a timer did or did not fire. With a time it explains the occurrence of that time, or
+// why there is none; 0 is no time. That there is no timer of the name is an explanation too. It is tried
+// again.
 func (c *Client) Explain(ctx context.Context, namespace, name string, at rouse.Instant) (Explanation, error) {
 	request := &rousev1.ExplainRequest{Namespace: namespace, Name: name, AtMs: int64(at)}
 	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ExplainResponse, error) { return c.timers.Explain(ctx, request) })

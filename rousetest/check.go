@@ -6,9 +6,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Check demands, of all timers of the namespace that are there, what rouse promises: that each occurrence which is over ended in
-// a record, and that none was sent before it was due. It is for the end of a test, whatever the test was about. Calendars may
-// have changed meanwhile, so timers that go by them are not looked at.
+// Check demands, of all timers of the namespace that are there, what rouse promises: that each occurrence
+// which is over ended in a record, and that none was sent before it was due. It is for the end of a test,
+// whatever the test was about. Calendars may have changed meanwhile, so timers that use them are not looked
+// at.
 func (s *Server) Check() {
 	s.t.Helper()
 	records := map[string][]rouse.Record{} // by name

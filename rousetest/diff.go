@@ -36,7 +36,7 @@ func diff(want, got []string) string {
 	return b.String()
 }
 
-// near says whether a line that differs is near.
+// near reports whether a line that differs is near.
 func near(lines []string, i int) bool {
 	for _, l := range lines[max(0, i-around):min(len(lines), i+around+1)] {
 		if l[0] != ' ' {

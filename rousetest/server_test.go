@@ -190,7 +190,7 @@ func (f *fake) run(do func()) {
 	do()
 }
 
-// Check finds what a history that forgets too early would hide.
+// Check finds what a history that deletes too early would hide.
 func TestCheck(t *testing.T) {
 	f := &fake{TB: t}
 	s := NewServer(t)

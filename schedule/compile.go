@@ -10,9 +10,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Compile reads all that a spec says of when it is due. What it refuses, it refuses with a *rouse.Invalid that names the part:
-// "schedule", "also[2]", "except[0]", "calendar.off[1]", "timezone", "dst". The result is a rouse.Described. A spec of nothing
-// but a schedule, a time zone and a rule for changes of the clocks comes to a *Schedule, the same as from Parse.
+// Compile reads all parts of a spec that decide when it is due. What it refuses, it refuses with a
+// *rouse.Invalid that names the part: "schedule", "also[2]", "except[0]", "calendar.off[1]", "timezone",
+// "dst". The result is a rouse.Described. A spec of nothing but a schedule, a time zone and a rule for
+// changes of the clocks comes to a *Schedule, the same as from Parse.
 //
 // No time lies before spec.Start, at spec.End or behind it, or at the TTL after the anchor or behind that. Intervals without a
 // start of their own begin at spec.Start: that is their first time. A schedule of a single time that does not come to be is
@@ -55,7 +56,7 @@ func Compile(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
 	return c, nil
 }
 
-// bare says whether nothing but Schedule, Timezone and DST decides.
+// bare reports whether nothing but Schedule, Timezone and DST decides.
 func bare(spec *rouse.Spec) bool {
 	other := *spec
 	other.DST = ""
@@ -184,7 +185,7 @@ func (c *composed) checkOneShots() error {
 	return nil
 }
 
-// whyNot says why a single time does not come to be.
+// whyNot reports why a single time does not come to be.
 func (c *composed) whyNot(at rouse.Instant) (wrong, cure string) {
 	const out, other = " is taken out by except", "give another time, or leave the exception out"
 	b := &budget{left: rouse.MaxScheduleSteps}

@@ -18,7 +18,7 @@ type naive struct {
 	from, to int64 // the stretch, in seconds
 	*dial
 	gap, rep string
-	counted  map[int64]bool // what counts says, by day
+	counted  map[int64]bool // the results of counts, by day
 }
 
 // dial is what the clocks of a zone show in a stretch of time.
@@ -204,7 +204,7 @@ func (n *naive) looksUp(wall int64) bool {
 	return !slices.ContainsFunc(c.Off, has) && (len(c.Only) == 0 || slices.ContainsFunc(c.Only, has))
 }
 
-// exceptAt says whether an exception takes an instant out.
+// exceptAt reports whether an exception takes an instant out.
 func (n *naive) exceptAt(at int64) bool { return n.exceptInstant(at) || n.exceptWall(n.wall[at]) }
 
 func (n *naive) exceptInstant(at int64) bool {
@@ -216,7 +216,7 @@ func (n *naive) exceptInstant(at int64) bool {
 	})
 }
 
-// exceptWall says whether an exception takes a local time out.
+// exceptWall reports whether an exception takes a local time out.
 func (n *naive) exceptWall(wall int64) bool {
 	t := time.Unix(wall, 0).UTC()
 	return slices.ContainsFunc(n.spec.Except, func(item string) bool {
@@ -240,7 +240,7 @@ type fiveFields struct {
 
 var fiveFieldsOf = map[string]*fiveFields{}
 
-// matches says whether five cron fields match the minute of a local time.
+// matches reports whether five cron fields match the minute of a local time.
 func matches(expr string, t time.Time) bool {
 	f := fiveFieldsOf[expr]
 	if f == nil {

@@ -461,7 +461,8 @@ func TestZoneIsUsed(t *testing.T) {
 	}
 }
 
-// TestComposedAsPlain compares schedules with themselves beside an exception that is long over, which makes them go another way.
+// TestComposedAsPlain compares schedules with themselves plus an exception in the past, which makes them take
+// another code path.
 func TestComposedAsPlain(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, zone := range []string{"Europe/Berlin", "Australia/Lord_Howe", "Africa/Casablanca", "Pacific/Apia", "America/St_Johns"} {

@@ -14,7 +14,7 @@ type cron struct {
 	seconds, minutes, hours uint64
 	days, months, weekdays  uint64
 
-	odd   *oddDays // days named by L, W and # beside days and weekdays; nil mostly
+	odd   *oddDays // days named by L, W and # in addition to days and weekdays; nil mostly
 	years *bitset  // from firstYear on; nil is every year
 
 	both bool // a day must match both day fields, not one of them
@@ -68,7 +68,7 @@ var (
 // dialects are those that are told apart by their prefix.
 var dialects = [...]*dialect{cron6, quartz, aws, spring}
 
-// takes says whether an expression of the dialect may have n fields.
+// takes reports whether an expression of the dialect may have n fields.
 func (d *dialect) takes(n int) bool {
 	most := 6 - d.first
 	if d.year {
@@ -161,7 +161,7 @@ func refuseCron(expr string, texts []string) error {
 	return refuse(expr, "has "+count(texts)+", "+cron5.fields, cure)
 }
 
-// prefixed says whether a text begins as a form does that is not five fields.
+// prefixed reports whether a text begins as a form does that is not five fields.
 func prefixed(text string) bool {
 	for _, d := range dialects {
 		if strings.HasPrefix(text, d.prefix) {
@@ -185,7 +185,7 @@ func refuseWord(expr, word, rest string) error {
 	return refuse(expr, "the word "+quote(word+":")+" is not offered", offered)
 }
 
-// letter says whether a text begins with one.
+// letter reports whether a text begins with one.
 func letter(s string) bool {
 	return s != "" && 'a' <= s[0]|0x20 && s[0]|0x20 <= 'z'
 }

@@ -8,23 +8,24 @@ import (
 	"time"
 )
 
-// words says the schedule in English. Whatever has no short form is said field by field, so that it is never said wrongly.
+// words describes the schedule in English. What has no short form is described field by field, so that the
+// text is never wrong.
 func (c *cron) words() string {
-	at, whole := c.sayTimes()
-	days, every := c.sayDays()
+	at, whole := c.describeTimes()
+	days, every := c.describeDays()
 	if every && whole { // "every 15 minutes", not "every 15 minutes every day"
 		days = ""
 	}
-	return strings.Join(nonEmpty(at, days, c.sayMonths(), c.sayYears()), " ")
+	return strings.Join(nonEmpty(at, days, c.describeMonths(), c.describeYears()), " ")
 }
 
-// sayTimes says the times of day. whole means that they run on over midnight, so that the day goes without saying.
-func (c *cron) sayTimes() (words string, whole bool) {
+// describeTimes describes the times of day. whole means that they continue over midnight, so that no day is named.
+func (c *cron) describeTimes() (words string, whole bool) {
 	const day = 24 * 60 * 60
 	times := bits.OnesCount64(c.seconds) * bits.OnesCount64(c.minutes) * bits.OnesCount64(c.hours)
 	start := c.timeFrom(0)
 	if times == 1 {
-		return "at " + sayTime(start, c.seconds), false
+		return "at " + formatTime(start, c.seconds), false
 	}
 	step := c.timeFrom(start+1) - start
 	last := start
@@ -38,7 +39,7 @@ func (c *cron) sayTimes() (words string, whole bool) {
 	case steady && step*int64(times) == day && c.wild:
 		switch {
 		case start == 0:
-			return "every " + sayStep(step), true
+			return "every " + formatStep(step), true
 		case step == 60:
 			return fmt.Sprintf("at second %d of every minute", start), true
 		case step == 3600 && start%60 == 0:
@@ -47,14 +48,14 @@ func (c *cron) sayTimes() (words string, whole bool) {
 	case times <= 3, !steady && times <= 6:
 		var list []string
 		for at := start; len(list) < times; at = c.timeFrom(at + 1) {
-			list = append(list, sayTime(at, c.seconds))
+			list = append(list, formatTime(at, c.seconds))
 		}
 		return "at " + and(list), false
 	}
 	if steady {
-		return "every " + sayStep(step) + " from " + sayTime(start, c.seconds) + " to " + sayTime(last, c.seconds), false
+		return "every " + formatStep(step) + " from " + formatTime(start, c.seconds) + " to " + formatTime(last, c.seconds), false
 	}
-	return c.sayFields(), c.hours == 1<<24-1
+	return c.describeFields(), c.hours == 1<<24-1
 }
 
 // timeFrom returns the first time of day that is not before the given one, in seconds.
@@ -63,8 +64,8 @@ func (c *cron) timeFrom(at int64) int64 {
 	return at
 }
 
-// sayFields says the times of day field by field.
-func (c *cron) sayFields() string {
+// describeFields describes the times of day field by field.
+func (c *cron) describeFields() string {
 	var parts []string
 	part := func(set uint64, n int, unit string, link string) {
 		step := bits.TrailingZeros64(set&(set-1)) - bits.TrailingZeros64(set)
@@ -77,7 +78,7 @@ func (c *cron) sayFields() string {
 			if size > 1 {
 				unit += "s"
 			}
-			parts = append(parts, link+unit+" "+sayNumbers(set, 3))
+			parts = append(parts, link+unit+" "+formatNumbers(set, 3))
 		}
 	}
 	if c.seconds != 1 {
@@ -99,14 +100,14 @@ func steps(from, n, step int) uint64 {
 	return set
 }
 
-// sayDays says the days; every means that all days match.
-func (c *cron) sayDays() (words string, every bool) {
+// describeDays describes the days; every means that all days match.
+func (c *cron) describeDays() (words string, every bool) {
 	month := "the month"
 	if bits.OnesCount64(c.months) == 1 {
 		month = time.Month(nextBit(c.months, 1)).String()
 	}
-	monthdays := c.sayMonthdays(month)
-	weekdays := c.sayWeekdays(month)
+	monthdays := c.describeMonthdays(month)
+	weekdays := c.describeWeekdays(month)
 	allDays, allWeekdays := c.days == 1<<32-2, c.weekdays == 1<<7-1
 	switch {
 	case allDays && allWeekdays, !c.both && (allDays || allWeekdays):
@@ -121,8 +122,8 @@ func (c *cron) sayDays() (words string, every bool) {
 	return "on " + monthdays + " or on " + weekdays, false
 }
 
-// sayMonthdays says what the day of month names.
-func (c *cron) sayMonthdays(month string) string {
+// describeMonthdays describes the day-of-month field.
+func (c *cron) describeMonthdays(month string) string {
 	var list []string
 	if c.days != 0 {
 		size := bits.OnesCount64(c.days)
@@ -134,7 +135,7 @@ func (c *cron) sayMonthdays(month string) string {
 		case size > 4 && step > 1 && c.days == steps(first, 64-bits.LeadingZeros64(c.days), step):
 			list = append(list, fmt.Sprintf("every %s day from day %d to day %d of %s", ordinal(step), first, 63-bits.LeadingZeros64(c.days), month))
 		default:
-			list = append(list, "days "+sayNumbers(c.days, 3)+" of "+month)
+			list = append(list, "days "+formatNumbers(c.days, 3)+" of "+month)
 		}
 	}
 	if o := c.odd; o != nil {
@@ -162,8 +163,8 @@ func (c *cron) sayMonthdays(month string) string {
 	return and(list)
 }
 
-// sayWeekdays says what the day of the week names.
-func (c *cron) sayWeekdays(month string) string {
+// describeWeekdays describes the day-of-week field.
+func (c *cron) describeWeekdays(month string) string {
 	var list []string
 	week := c.weekdays>>1 | c.weekdays&1<<6 // from Monday on
 	for w := 0; w < 7; w++ {
@@ -198,21 +199,21 @@ var nthNames = [...]string{"first", "second", "third", "fourth", "fifth"}
 // weekday names a day of the week, Sunday being 0, 7 and so on.
 func weekday(n int) string { return time.Weekday(n % 7).String() }
 
-// sayMonths says the months, unless it is every one, or a single one, which the days say.
-func (c *cron) sayMonths() string {
+// describeMonths describes the months, unless it is every one, or a single one, which the days contain.
+func (c *cron) describeMonths() string {
 	switch bits.OnesCount64(c.months) {
 	case 12:
 		return ""
 	case 1:
-		if days, _ := c.sayDays(); strings.Contains(days, " of ") {
+		if days, _ := c.describeDays(); strings.Contains(days, " of ") {
 			return ""
 		}
 	}
-	return "in " + sayRuns(c.months, func(m int) string { return time.Month(m).String() }, 3)
+	return "in " + formatRuns(c.months, func(m int) string { return time.Month(m).String() }, 3)
 }
 
-// sayYears says the years, unless it is every one.
-func (c *cron) sayYears() string {
+// describeYears describes the years, unless it is every one.
+func (c *cron) describeYears() string {
 	if c.years == nil {
 		return ""
 	}
@@ -242,7 +243,7 @@ func (c *cron) sayYears() string {
 	return "in " + and(list)
 }
 
-// steady says whether a set is first, first+step, … without a gap.
+// steady reports whether a set is first, first+step, … without a gap.
 func (b *bitset) steady(first, step int) bool {
 	for v := first; ; v += step {
 		next := b.next(v + 1)
@@ -255,16 +256,16 @@ func (b *bitset) steady(first, step int) bool {
 	}
 }
 
-// sayTime shows a time of day, with seconds if they matter.
-func sayTime(at int64, seconds uint64) string {
+// formatTime shows a time of day, with seconds if they matter.
+func formatTime(at int64, seconds uint64) string {
 	if seconds == 1 {
 		return fmt.Sprintf("%02d:%02d", at/3600, at/60%60)
 	}
 	return fmt.Sprintf("%02d:%02d:%02d", at/3600, at/60%60, at%60)
 }
 
-// sayStep says the time between two due times.
-func sayStep(step int64) string {
+// formatStep describes the time between two due times.
+func formatStep(step int64) string {
 	switch {
 	case step%3600 == 0:
 		return each(int(step/3600), "hour")
@@ -274,7 +275,7 @@ func sayStep(step int64) string {
 	return each(int(step), "second")
 }
 
-// each says what follows "every".
+// each returns what follows "every".
 func each(n int, unit string) string {
 	if n == 1 {
 		return unit
@@ -298,10 +299,10 @@ func ordinal(n int) string {
 	return strconv.Itoa(n) + suffix
 }
 
-// sayNumbers lists the numbers of a set, runs of at least so many as ranges.
-func sayNumbers(set uint64, run int) string { return sayRuns(set, strconv.Itoa, run) }
+// formatNumbers lists the numbers of a set, runs of at least so many as ranges.
+func formatNumbers(set uint64, run int) string { return formatRuns(set, strconv.Itoa, run) }
 
-func sayRuns(set uint64, name func(int) string, least int) string {
+func formatRuns(set uint64, name func(int) string, least int) string {
 	var list []string
 	for set != 0 {
 		first := bits.TrailingZeros64(set)

@@ -63,7 +63,7 @@ func TestCronWords(t *testing.T) {
 			continue
 		}
 		if got := s.times.(*cron).words(); got != c.want {
-			t.Errorf("%q says\n     %q\nwant %q", c.expr, got, c.want)
+			t.Errorf("%q means\n     %q\nwant %q", c.expr, got, c.want)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func in(list []calendar, d rouse.Date) bool {
 // looks takes the steps of one look at the calendars.
 func (r *days) looks(b *budget) { b.spendLooks(len(r.off) + len(r.only)) }
 
-// count says whether a date counts.
+// count reports whether a date counts.
 func (r *days) count(d rouse.Date) bool {
 	return !in(r.off, d) && (len(r.only) == 0 || in(r.only, d))
 }
@@ -180,8 +180,8 @@ func (r *days) target(d rouse.Date, b *budget) (rouse.Date, bool) {
 	return 0, false
 }
 
-// origins returns the first and the last of the dates whose occurrences are due on the date d, which counts: d itself and
-// the days beside it that do not count.
+// origins returns the first and the last of the dates whose occurrences are due on the date d, which counts:
+// d itself and the adjacent days that do not count.
 func (r *days) origins(d rouse.Date, b *budget) (first, last rouse.Date) {
 	first, last = d, d
 	for range maxMove {

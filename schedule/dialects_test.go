@@ -8,8 +8,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// FuzzCron parses anything in any dialect, and walks from what it gets: each time lies after the last and shows a matching
-// local time, unless the clocks were just put forward; nothing lies between; few steps find it; H stands for what it says.
+// FuzzCron parses anything in any dialect, and walks from what it gets: each time lies after the last and
+// shows a matching local time, unless the clocks were just put forward; nothing lies between; few steps find
+// it; H has the value that is reported.
 func FuzzCron(f *testing.F) {
 	for i, expr := range []string{"30 2 * * *", "H H(0-6)/2 * * H", "*/7 1-3 29 2 */2", "cron6:*/10 30 2 31 * 5", "quartz:0 30 2 ? 3 1L", "quartz:0 0 0 ? 2 6#5",
 		"quartz:H 0/15 22-2 LW,1W,L-30 NOV-FEB ? 2027/3", "aws:cron(0/20 1-3 ? MAR 1#2,7L 1990/3)", "aws:*/30 * 15W * ? 2199", "aws:rate(90 minutes)",
@@ -33,7 +34,7 @@ func FuzzCron(f *testing.F) {
 			return
 		}
 		if words := c.words(); words == "" || strings.Contains(words, "  ") || len(words) > 4000 {
-			t.Fatalf("%q says %q", expr, words)
+			t.Fatalf("%q means %q", expr, words)
 		}
 		same, err := Parse(s.Resolved(), Options{Timezone: zone, DST: dst})
 		if err != nil {
@@ -67,7 +68,7 @@ func FuzzCron(f *testing.F) {
 	})
 }
 
-// shows says whether each field matches a local time.
+// shows reports whether each field matches a local time.
 func (c *cron) shows(t time.Time) bool {
 	if c.years != nil && (t.Year() > lastYear || c.years.next(t.Year()-firstYear) != t.Year()-firstYear) {
 		return false
@@ -76,7 +77,7 @@ func (c *cron) shows(t time.Time) bool {
 		c.months>>t.Month()&1 == 1 && c.daysOf(t.Year(), t.Month())>>t.Day()&1 == 1
 }
 
-// moved says whether the clocks were put forward shortly before a local time.
+// moved reports whether the clocks were put forward shortly before a local time.
 func moved(t time.Time) bool {
 	_, offset := t.Zone()
 	for hours := range 25 {
@@ -140,7 +141,7 @@ func TestNeverIsRefused(t *testing.T) {
 	}
 }
 
-// TestEveryDayOfDialects says the same in several dialects, and compares.
+// TestEveryDayOfDialects compares equivalent expressions of several dialects.
 func TestEveryDayOfDialects(t *testing.T) {
 	for _, same := range [][]string{
 		{"30 2 * * MON-FRI", "cron6:0 30 2 * * 1-5", "quartz:0 30 2 ? * 2-6", "aws:30 2 ? * MON-FRI *", "spring:0 30 2 * * 1-5", "spring:0 30 2 ? * MON-FRI"},

@@ -6,7 +6,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// dstRule says when a local time is due that a change of the clocks skips, and one that it brings twice. The zero rule is
+// dstRule decides when a local time is due that a change of the clocks skips or repeats. The zero rule is
 // Vixie's.
 type dstRule struct {
 	gap    gapRule
@@ -59,7 +59,7 @@ func parseDST(text string) (dstRule, error) {
 		default:
 			wrong := "the word " + quote(word) + " is not known"
 			if word == "vixie" {
-				wrong = "the word vixie stands for both and takes no other beside it"
+				wrong = "the word vixie stands for both and takes no other with it"
 			}
 			return dstRule{}, rouse.Refuse("dst", text, wrong, cure)
 		}
@@ -73,7 +73,7 @@ func parseDST(text string) (dstRule, error) {
 	return rule, nil
 }
 
-// refuseDST returns the error for a rule beside a form that has no local times.
+// refuseDST returns the error for a rule with a form that has no local times.
 func refuseDST(o Options, form string) error {
 	return rouse.Refuse("dst", o.DST, "does not go with "+form+", which has no local times that a change of the clocks could skip or repeat",
 		"leave dst empty, or give a cron expression")

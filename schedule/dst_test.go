@@ -69,7 +69,7 @@ func TestRefusedRules(t *testing.T) {
 		{"Vixie", "0 2 * * *", "", `dst "Vixie": the word "Vixie" is not known` + cure},
 		{"skip, both", "0 2 * * *", "", `dst "skip, both": the word " both" is not known` + cure},
 		{"skip,", "0 2 * * *", "", `dst "skip,": the word "" is not known` + cure},
-		{"vixie,skip", "0 2 * * *", "", `dst "vixie,skip": the word vixie stands for both and takes no other beside it` + cure},
+		{"vixie,skip", "0 2 * * *", "", `dst "vixie,skip": the word vixie stands for both and takes no other with it` + cure},
 		{"skip,next", "0 2 * * *", "", `dst "skip,next": has two words for times that are skipped` + cure},
 		{"both,both", "* * * * *", "", `dst "both,both": has two words for times that are repeated` + cure},
 		{"skip", "@every 5m", "", `dst "skip": does not go with an interval, which has no local times that a change of the clocks could skip or repeat; leave dst empty, or give a cron expression`},

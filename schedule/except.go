@@ -120,7 +120,7 @@ const (
 	allHours   = 1<<24 - 1
 )
 
-// wholeWeeks says whether a cron expression matches every day, by looking at those of a leap year.
+// wholeWeeks reports whether a cron expression matches every day, by looking at those of a leap year.
 func wholeWeeks(c *cron) bool {
 	for m := 1; m <= 12; m++ {
 		if c.months>>m&1 == 0 {
@@ -130,7 +130,7 @@ func wholeWeeks(c *cron) bool {
 	return c.days == 1<<32-2 && c.weekdays == 1<<7-1
 }
 
-// localTime says whether some exception is about what the clocks of the zone show.
+// localTime reports whether some exception is about what the clocks of the zone show.
 func (e *exceptions) localTime() bool { return len(e.dates) > 0 || len(e.minutes) > 0 }
 
 // wallEnd returns until when, by the clocks on the wall, everything from the local time on is taken out; the local time

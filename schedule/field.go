@@ -65,7 +65,7 @@ type values struct {
 // fault is what is wrong with a field, and what would be right.
 type fault struct{ wrong, cure string }
 
-// day says whether the field is one of the two for days.
+// day reports whether the field is one of the two for days.
 func (f *field) day() bool { return f == &monthday || f.weekday() }
 
 func (f *field) weekday() bool { return f == &weekday0 || f == &weekday1 }
@@ -133,7 +133,7 @@ func (f *field) parse(text string, d *dialect, seed string) (v values, err *faul
 	return v, nil
 }
 
-// unset says what is wrong with '?' in the field.
+// unset returns what is wrong with '?' in the field.
 func (f *field) unset(d *dialect) *fault {
 	switch {
 	case !d.unless && !d.blank:

@@ -29,7 +29,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if spec := (rouse.Spec{Schedule: expr}); s.OneShot() == spec.Recurring() {
-			t.Fatalf("%q: one shot %v, and Spec.Recurring says the same", expr, s.OneShot())
+			t.Fatalf("%q: one shot %v, and Spec.Recurring returns the same", expr, s.OneShot())
 		}
 		at := rouse.Instant(after)
 		for range 4 {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// spread reads an element with H, and returns what it stands for: H a value, H/15 a phase and then every 15th, H(0-29) and
-// H(0-29)/10 the same within a range. Days of the month are 1 to 28 unless a range says otherwise, so that every month has
-// them.
+// spread reads an element with H, and returns what it stands for: H a value, H/15 a phase and then every
+// 15th, H(0-29) and H(0-29)/10 the same within a range. Days of the month are 1 to 28 unless a range is
+// given, so that every month has them.
 func (f *field) spread(item string, d *dialect, seed string) (string, *fault) {
 	const shape = "write H, H/15, H(0-29) or H(0-29)/10"
 	if f == &years {

@@ -34,7 +34,7 @@ func TestHashStays(t *testing.T) {
 			t.Errorf("%q stands for %q, want %q", c.expr, got, c.want)
 		}
 		if s.String() != c.expr {
-			t.Errorf("%q says that it was %q", c.expr, s)
+			t.Errorf("%q reports that it was %q", c.expr, s)
 		}
 	}
 }

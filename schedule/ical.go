@@ -29,9 +29,9 @@ const (
 // that the file names. An event with RECURRENCE-ID takes the place of that time of the event with the same UID. Events that
 // are cancelled are left out, and so is everything that is no VEVENT; VTIMEZONE is not read, as zones are known by name.
 //
-// What cannot be kept is left out, and a warning says what and why: days outside the years 1970 to 9998, days beyond
-// rouse.MaxDays, rules that cannot be read, zones that are not known. A file that is no iCalendar file is refused with a
-// *rouse.Invalid that names the line.
+// What cannot be kept is left out with a warning: days outside the years 1970 to 9998, days beyond
+// rouse.MaxDays, rules that cannot be read, zones that are not known. A file that is no iCalendar file is
+// refused with a *rouse.Invalid that names the line.
 func ParseICalendar(data []byte) (days []rouse.Day, warnings []string, err error) {
 	events, zoneName, others, err := readICalendar(data)
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *icalendar) read(all []component) error {
 		}
 		if p := all[i].first("RECURRENCE-ID"); p.name != "" {
 			if _, ok := c.wall(p, p.value, e.zone); !ok {
-				return refuseLine(p.line, p.value, "is no date and time that exists", "mend the line, or take it out")
+				return refuseLine(p.line, p.value, "is no date and time that exists", "fix the line, or take it out")
 			}
 			if p.param("RANGE") != "" {
 				c.warn("line %d: RANGE=%s is read as this time only", p.line, rouse.Shorten(p.param("RANGE"), 32))
@@ -174,7 +174,7 @@ func (c *icalendar) event(v *component) (e event, cancelled bool, err error) {
 			from, end, period := strings.Cut(text, "/")
 			at, ok := c.wall(p, from, e.zone)
 			if !ok {
-				return e, false, refuseLine(p.line, text, "has no date and time that exists", "mend the line, or take it out")
+				return e, false, refuseLine(p.line, text, "has no date and time that exists", "fix the line, or take it out")
 			}
 			length := e.length
 			if period {
@@ -193,7 +193,7 @@ func (c *icalendar) event(v *component) (e event, cancelled bool, err error) {
 			at, ok := c.wall(p, text, e.zone)
 			switch {
 			case !ok:
-				return e, false, refuseLine(p.line, text, "has no date and time that exists", "mend the line, or take it out")
+				return e, false, refuseLine(p.line, text, "has no date and time that exists", "fix the line, or take it out")
 			case at.date:
 				e.days = append(e.days, floorDiv(at.wall, secondsADay))
 			default:
@@ -349,7 +349,7 @@ func (c *icalendar) stop(line int) {
 	}
 }
 
-// spent says whether the file has had its share of work.
+// spent reports whether the file has had its share of work.
 func (c *icalendar) spent() bool { return c.touched >= icalTouched || c.steps >= icalSteps }
 
 // follow adds the times of a rule.
@@ -407,7 +407,7 @@ func (c *icalendar) days() []rouse.Day {
 	numbers := slices.Sorted(maps.Keys(c.texts))
 	if len(numbers) > rouse.MaxDays {
 		c.say("%d days from %s on are left out: a calendar has at most %d", len(numbers)-rouse.MaxDays,
-			sayDay(numbers[rouse.MaxDays]*secondsADay), rouse.MaxDays)
+			formatDay(numbers[rouse.MaxDays]*secondsADay), rouse.MaxDays)
 		numbers = numbers[:rouse.MaxDays]
 	}
 	days := make([]rouse.Day, len(numbers))

@@ -48,8 +48,8 @@ func refuseLine(line int, text, wrong, cure string) error {
 	return rouse.Refuse("icalendar", text, fmt.Sprintf("line %d %s", line, wrong), cure)
 }
 
-// readICalendar reads the VEVENTs of a file, and the zone that its calendar names (X-WR-TIMEZONE). others counts the
-// components beside them by their names.
+// readICalendar reads the VEVENTs of a file, and the zone that its calendar names (X-WR-TIMEZONE). others
+// counts the other components by their names.
 func readICalendar(data []byte) (events []component, zoneName string, others map[string]int, err error) {
 	const cure = "give an iCalendar file (RFC 5545), which begins with BEGIN:VCALENDAR"
 	if len(data) > maxICalendar {
@@ -78,7 +78,7 @@ func readICalendar(data []byte) (events []component, zoneName string, others map
 		case wrong != "" && len(open) == 0:
 			return nil, "", nil, refuseLine(line, text, "is not in a calendar", cure)
 		case wrong != "":
-			return nil, "", nil, refuseLine(line, text, wrong, "mend the line, or take it out")
+			return nil, "", nil, refuseLine(line, text, wrong, "fix the line, or take it out")
 		}
 		p.line = line
 		name := strings.ToUpper(strings.TrimSpace(p.value))

@@ -26,7 +26,7 @@ func (p *property) param(name string) string {
 	return ""
 }
 
-// parseProperty reads an unfolded line. If it is none, wrong says why.
+// parseProperty reads an unfolded line. If it is none, wrong reports why.
 func parseProperty(line string) (p property, wrong string) {
 	end := strings.IndexAny(line, ":;")
 	if end < 0 || !propertyName(line[:end]) {
@@ -74,7 +74,7 @@ func parseProperty(line string) (p property, wrong string) {
 	return p, ""
 }
 
-// propertyName says whether a text can be the name of a property or a parameter.
+// propertyName reports whether a text can be the name of a property or a parameter.
 func propertyName(s string) bool {
 	for i := range len(s) {
 		if c := s[i] | 0x20; s[i] != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {

@@ -96,7 +96,7 @@ func TestICalendarEvents(t *testing.T) {
 		{"a duration that is none", "DTSTART:20270103\nDURATION:P1M", "2027-01-03 \n! line 5: DURATION \"P1M\" is not understood, so only the first day is taken\n"},
 		{"no duration", "DTSTART:20270103\nDURATION:PT0S", "2027-01-03 \n"},
 		{"a rule that is none", "DTSTART:20270103\nRRULE:FREQ=DAILY;BYDAY=1MO", "2027-01-03 \n! line 5: RRULE is not followed: a number in BYDAY does not go with FREQ=DAILY, whose periods have each day once at most or no days at all; use FREQ=MONTHLY, or leave the number out\n"},
-		{"the begin beside its rule", "DTSTART:20270101\nRRULE:FREQ=WEEKLY;BYDAY=MO;COUNT=2", "2027-01-01 \n2027-01-04 \n2027-01-11 \n"},
+		{"the begin in addition to its rule", "DTSTART:20270101\nRRULE:FREQ=WEEKLY;BYDAY=MO;COUNT=2", "2027-01-01 \n2027-01-04 \n2027-01-11 \n"},
 		{"the begin taken out", "DTSTART:20270101\nRRULE:FREQ=DAILY;COUNT=3\nEXDATE;VALUE=DATE:20270101,20270103", "2027-01-02 \n"},
 		{"before 1970", "DTSTART:19680229\nRRULE:FREQ=YEARLY;UNTIL=19720301", "1972-02-29 \n! days outside the years 1970 to 9998 are left out, of 1 times\n"},
 		{"texts are made plain", "DTSTART:20270101\nSUMMARY:  a\\, b\\; c\\\\ d\\n\te\u202e  ", "2027-01-01 a, b; c\\ d e\n"},
@@ -114,7 +114,7 @@ func TestICalendarEvents(t *testing.T) {
 	}
 }
 
-// TestICalendarBounds keeps what a file can cost bounded, and says what was left out.
+// TestICalendarBounds checks that the cost of a file is bounded, and that warnings list what was left out.
 func TestICalendarBounds(t *testing.T) {
 	event := func(lines string) string { return "BEGIN:VEVENT\n" + lines + "\nEND:VEVENT\n" }
 	for _, c := range []struct{ name, events, want string }{

@@ -2,8 +2,8 @@ package schedule
 
 import "github.com/rousehq/rouse"
 
-// instantLike says whether a text begins as an instant does, with four digits and a hyphen. No cron expression does, as its
-// numbers have at most two digits.
+// instantLike reports whether a text begins as an instant does, with four digits and a hyphen. No cron
+// expression does, as its numbers have at most two digits.
 func instantLike(s string) bool {
 	return len(s) > 4 && s[4] == '-' && digits(s[:4])
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Mark says what a change of the clocks made of a due time; empty mostly.
+// Mark describes what a change of the clocks did to a due time; usually empty.
 func (s *Schedule) Mark(due rouse.Instant) string {
 	mark, _ := s.MarkSteps(due)
 	return mark
@@ -21,15 +21,15 @@ func (s *Schedule) MarkSteps(due rouse.Instant) (mark string, steps int) {
 			continue
 		}
 		local := func(from int64) (int64, bool) { return src.local(from, b) }
-		if _, said, ok := src.zone.explain(due, local); ok && said != "" {
-			mark = said
+		if _, text, ok := src.zone.explain(due, local); ok && text != "" {
+			mark = text
 			break
 		}
 	}
 	return mark, rouse.MaxScheduleSteps - b.left
 }
 
-// Mark says what a change of the clocks, or a calendar, made of a due time; empty mostly.
+// Mark describes what a change of the clocks, or a calendar, did to a due time; usually empty.
 func (c *composed) Mark(due rouse.Instant) string {
 	mark, _ := c.MarkSteps(due)
 	return mark
@@ -65,7 +65,8 @@ func (c *composed) mark(due rouse.Instant, b *budget) string {
 	return moved
 }
 
-// unmoved says whether a source is due at a time on the day that it was planned for, and what the clocks made of it.
+// unmoved reports whether a source is due at a time on the day that it was planned for, and what the clocks
+// made of it.
 func (c *composed) unmoved(s *source, due rouse.Instant, b *budget) (mark string, ok bool) {
 	if s.local == nil {
 		at, ok := s.real.Next(due - 1)
@@ -91,7 +92,7 @@ func (c *composed) unmoved(s *source, due rouse.Instant, b *budget) (mark string
 	return mark, ok
 }
 
-// movedTo says from which days a source was moved to be due at a time; empty if it was not.
+// movedTo describes from which days a source was moved to be due at a time; empty if it was not.
 func (c *composed) movedTo(s *source, due rouse.Instant, b *budget) string {
 	planned, z := c.shownOff(s.real, math.MaxInt64, b), c.zone
 	if s.local != nil {
@@ -114,10 +115,10 @@ func (c *composed) movedTo(s *source, due rouse.Instant, b *budget) string {
 		return mark
 	}
 	var dates []string
-	for _, d := range from[:min(len(from), maxSaid)] {
+	for _, d := range from[:min(len(from), maxListed)] {
 		dates = append(dates, d.String())
 	}
-	if more := len(from) - maxSaid; more > 0 {
+	if more := len(from) - maxListed; more > 0 {
 		dates = append(dates, fmt.Sprint(more, " more"))
 	}
 	names, word := c.days.reasons(from[0]), "calendar"
@@ -154,21 +155,21 @@ func (z zone) explain(due rouse.Instant, from walls) (wall int64, mark string, o
 			found = skipped >= begin+before && has(skipped)
 		}
 		if found && skipped < begin+offset {
-			return skipped, fmt.Sprintf("%s does not exist on %v: the clocks go forward from %s to %s", sayClock(skipped), dateOf(skipped),
-				sayChange(begin+before, begin+offset), sayChange(begin+offset, begin+before)), true
+			return skipped, fmt.Sprintf("%s does not exist on %v: the clocks go forward from %s to %s", formatClock(skipped), dateOf(skipped),
+				formatChange(begin+before, begin+offset), formatChange(begin+offset, begin+before)), true
 		}
 		if z.rule.repeat != repeatFirst && wall < begin+before && has(wall) {
-			return wall, fmt.Sprintf("%s comes twice on %v, this is the second", sayClock(wall), dateOf(wall)), true
+			return wall, fmt.Sprintf("%s comes twice on %v, this is the second", formatClock(wall), dateOf(wall)), true
 		}
 	}
 	if z.rule.repeat != repeatSecond && s.end != math.MaxInt64 && end-int64(due) <= shiftMillis && wall >= end+z.span(s.end).offset*1000 && has(wall) {
-		return wall, fmt.Sprintf("%s comes twice on %v, this is the first", sayClock(wall), dateOf(wall)), true
+		return wall, fmt.Sprintf("%s comes twice on %v, this is the first", formatClock(wall), dateOf(wall)), true
 	}
 	return wall, "", has(wall)
 }
 
-// sayClock says a time of day, with as many parts as it has.
-func sayClock(wall int64) string {
+// formatClock formats a time of day, with as many parts as it has.
+func formatClock(wall int64) string {
 	text := fmt.Sprintf("%02d:%02d", mod(wall, dayMillis)/3_600_000, mod(wall, 3_600_000)/60_000)
 	if wall%60_000 != 0 {
 		text += fmt.Sprintf(":%02d", mod(wall, 60_000)/1000)
@@ -179,10 +180,10 @@ func sayClock(wall int64) string {
 	return text
 }
 
-// sayChange says one side of a change of the clocks, with the date if the other side has another.
-func sayChange(wall, other int64) string {
+// formatChange formats one side of a change of the clocks, with the date if the other side has another.
+func formatChange(wall, other int64) string {
 	if dateOf(wall) == dateOf(other) {
-		return sayClock(wall)
+		return formatClock(wall)
 	}
-	return dateOf(wall).String() + " " + sayClock(wall)
+	return dateOf(wall).String() + " " + formatClock(wall)
 }

@@ -25,10 +25,10 @@ type oracle struct {
 	step    int64  // seconds: 60 if it is due at whole minutes only
 }
 
-// seed is the name that H goes by in tests.
+// seed is the name that H uses in tests.
 const seed = "default/report"
 
-// rules are all that can be said of changes of the clocks.
+// rules are all rules for changes of the clocks.
 var rules = []string{"", "next,first", "shift", "skip", "second", "both", "shift,second", "both,skip", "skip,second", "both,shift", "vixie"}
 
 func newOracle(expr, dst string) *oracle {
@@ -81,7 +81,7 @@ func newOracle(expr, dst string) *oracle {
 	return o
 }
 
-// unhash puts numbers in the place of H, as the documentation says.
+// unhash replaces H by numbers, as documented.
 func unhash(text string, place, first int) string {
 	if !strings.HasPrefix(text, "H") {
 		return text
@@ -112,7 +112,7 @@ func unhash(text string, place, first int) string {
 
 var months = strings.NewReplacer("JAN", "1", "FEB", "2", "MAR", "3", "OCT", "10", "NOV", "11")
 
-// covers says whether a field's text includes a value.
+// covers reports whether a field's text includes a value.
 func covers(text string, v, first, last int) bool {
 	for _, item := range strings.Split(months.Replace(text), ",") {
 		base, step, stepped := strings.Cut(item, "/")
@@ -144,7 +144,8 @@ func covers(text string, v, first, last int) bool {
 	return false
 }
 
-// goodDay says whether a day is one of those that the expression names. It takes each element of the fields by itself.
+// goodDay reports whether a day is one of those that the expression names. It takes each element of the
+// fields by itself.
 func (o *oracle) goodDay(date time.Time) bool {
 	if !o.month[date.Month()] || !o.year(date.Year()) {
 		return false
@@ -299,8 +300,8 @@ func walk(oracles []*oracle, loc *time.Location, from, to int64) [][]int64 {
 	return due
 }
 
-// instants says when a local time is due that the clocks show as given; before is the last time that they showed before it,
-// and behind the first instant at which they show one after it.
+// instants returns when a local time is due that the clocks show as given; before is the last time that they
+// showed before it, and behind the first instant at which they show one after it.
 func (o *oracle) instants(c, before shown, behind, wall int64) []int64 {
 	switch {
 	case c.first == 0 && (before.first == 0 || behind == 0): // beyond the window

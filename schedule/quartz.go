@@ -22,7 +22,7 @@ func (o *oddDays) add(p oddDays) {
 	o.nth |= p.nth
 }
 
-// oddLike says whether a text looks as if it had L, W or #, and is not just an unknown name such as JULY.
+// oddLike reports whether a text looks as if it had L, W or #, and is not just an unknown name such as JULY.
 func oddLike(text string) bool {
 	text = strings.ToUpper(text)
 	if text == "L" || text == "W" || text == "LW" || strings.Contains(text, "#") {
@@ -35,7 +35,7 @@ func oddLike(text string) bool {
 	return digits(head) || len(head) == 3 && strings.Contains("SUN MON TUE WED THU FRI SAT", head)
 }
 
-// odd reads an element with L, W or #, and says whether it was one.
+// odd reads an element with L, W or #, and reports whether it was one.
 func (f *field) odd(item string, d *dialect, v *values) (bool, *fault) {
 	text := strings.ToUpper(item)
 	if strings.HasPrefix(text, "?") {

@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-var update = flag.Bool("update", false, "write testdata/refused.txt anew")
+var update = flag.Bool("update", false, "write testdata/refused.txt again")
 
 // TestRefused reads testdata/refused.txt: a line with a schedule and a time zone, both quoted, and an indented line with the
 // error that they get. In the errors "…" stands for the list of forms that are offered.
@@ -60,7 +60,7 @@ func TestRefused(t *testing.T) {
 	got, want := strings.Split(b.String(), "\n"), strings.Split(string(text), "\n")
 	for i := range min(len(got), len(want)) {
 		if got[i] != want[i] && !*update {
-			t.Fatalf("%s:%d:\n got %s\nwant %s\n(go test -run Refused -update writes the file anew)", file, i+1, got[i], want[i])
+			t.Fatalf("%s:%d:\n got %s\nwant %s\n(go test -run Refused -update writes the file again)", file, i+1, got[i], want[i])
 		}
 	}
 	if len(got) != len(want) && !*update {

@@ -128,7 +128,7 @@ func (r *repeat) at(k int64) rouse.Instant {
 	return rouse.Instant(at + k*r.period.millis)
 }
 
-// shown says whether the k-th occurrence is due: a rule may leave out local times that a gap skips.
+// shown reports whether the k-th occurrence is due: a rule may leave out local times that a gap skips.
 func (r *repeat) shown(k int64) bool {
 	if !r.period.calendar() || r.zone.rule.gap != gapSkip {
 		return true
@@ -168,7 +168,7 @@ type period struct{ months, days, millis int64 }
 
 func (p period) calendar() bool { return p.months != 0 || p.days != 0 }
 
-// local says whether occurrences are local times: no elapsed time is added to what the calendar gives.
+// local reports whether occurrences are local times: no elapsed time is added to what the calendar gives.
 func (p period) local() bool { return p.calendar() && p.millis == 0 }
 
 // average returns how long the period is in the 400 years after which the calendar repeats, in milliseconds.

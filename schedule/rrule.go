@@ -26,7 +26,7 @@ import (
 //   - The begin is due only if the rule falls on it, and COUNT counts the times of the rule. (The RFC leaves undefined what a
 //     rule means that does not fall on its DTSTART.) With RDATE and no RRULE, DTSTART is due.
 //   - UNTIL is the last time that may be due; as a date it is the whole of that day.
-//   - EXDATE takes out the local time that it names; as a date it takes out the whole day. Nothing is counted anew for it.
+//   - EXDATE takes out the local time that it names; as a date it takes out the whole day. It does not change COUNT.
 //   - FREQ=YEARLY;BYWEEKNO=20 without a day is due on DTSTART's day of the week. The days around New Year belong to the
 //     calendar year that they lie in, and to the week that they lie in: with BYWEEKNO=1 December 30 can be due.
 //   - BYSECOND=60 is refused, as no clock of rouse shows leap seconds.
@@ -104,7 +104,7 @@ func parseRRule(expr string, o Options) (rouse.Schedule, error) {
 	return r, nil
 }
 
-// never says why nothing is left of a set whose rule has times.
+// never reports why nothing is left of a set whose rule has times.
 func (r *rrule) never() string {
 	if len(r.except)+len(r.days) > 0 {
 		return "EXDATE takes out all of it"
@@ -307,7 +307,7 @@ func (r *rrule) match(wall int64, l *looks) (next int64, ok bool) {
 	}
 }
 
-// takenOut says whether EXDATE names the local time or its day.
+// takenOut reports whether EXDATE names the local time or its day.
 func (r *rrule) takenOut(wall int64) bool {
 	return contains(r.except, wall) || contains(r.days, floorDiv(wall, secondsADay))
 }
@@ -388,4 +388,4 @@ func splitSet(text string) (setText, *fault) {
 	return set, nil
 }
 
-var secondRule = &fault{"has two rules", "give the second as a schedule of its own beside the first"}
+var secondRule = &fault{"has two rules", "give the second as a schedule of its own in addition to the first"}

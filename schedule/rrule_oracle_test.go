@@ -64,7 +64,7 @@ func (r *recurrence) String() string {
 	return b.String()
 }
 
-// has says whether a list is not given or has v, or v counted from the end of n.
+// has reports whether a list is not given or has v, or v counted from the end of n.
 func has(list []int, v, n int) bool {
 	return list == nil || slices.Contains(list, v) || slices.Contains(list, v-n-1)
 }
@@ -114,7 +114,7 @@ func (r *recurrence) day(t time.Time) bool {
 	if r.days != nil || r.monthDays != nil || r.yearDays != nil {
 		return true
 	}
-	switch { // what the rule does not say, the begin says
+	switch { // the begin fills in what the rule leaves open
 	case r.freq == "WEEKLY", yearly && r.weekNos != nil:
 		return t.Weekday() == r.begin.Weekday()
 	case monthly:

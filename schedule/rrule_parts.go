@@ -212,7 +212,7 @@ func (p *ruleParts) check() *fault {
 	nthOfYear := p.freq == yearly && !given(byMonth)
 	switch {
 	case p.count > maxPicked && given(bySetPos) && p.freq >= weekly:
-		return &fault{fmt.Sprintf("COUNT %d is more than %d, the most beside BYSETPOS", p.count, maxPicked), "give a smaller one, or an end with UNTIL"}
+		return &fault{fmt.Sprintf("COUNT %d is more than %d, the most together with BYSETPOS", p.count, maxPicked), "give a smaller one, or an end with UNTIL"}
 	case p.count != 0 && p.has("UNTIL"):
 		return &fault{"has both COUNT and UNTIL", "give the one that is meant"}
 	case given(byWeekNo) && p.freq != yearly:
@@ -281,7 +281,7 @@ func (p *ruleParts) recur(begin stamp, z zone) (*recur, *fault) {
 	return r, nil
 }
 
-// setDays sets the parts that are about days, with what the begin says in place of those that are missing.
+// setDays sets the parts that are about days, with the begin's values for those that are missing.
 func (p *ruleParts) setDays(d *dayRule, begin int64) {
 	day := floorDiv(begin, secondsADay)
 	m := monthAt(day)
@@ -314,7 +314,7 @@ func (p *ruleParts) setDays(d *dayRule, begin int64) {
 	}
 }
 
-// setTimes sets the parts that are about times of day, with what the begin says in place of those that are missing.
+// setTimes sets the parts that are about times of day, with the begin's values for those that are missing.
 func (p *ruleParts) setTimes(r *recur) {
 	clock := mod(r.begin, secondsADay)
 	own := [...]int64{clock % 60, clock / 60 % 60, clock / 3600}

@@ -70,9 +70,9 @@ func TestRRuleAgainstOracle(t *testing.T) {
 	}
 }
 
-// TestRRuleExamples has the examples of RFC 5545, 3.8.5.3, with their dates. In a list of times "1997-09-02T09:00" begins, and
-// what follows replaces its end: "11" is the day, "10-03" month and day, "T12:00" the time of day. "…" says that it goes on;
-// without it, it ends.
+// TestRRuleExamples has the examples of RFC 5545, 3.8.5.3, with their dates. In a list of times
+// "1997-09-02T09:00" begins, and what follows replaces its end: "11" is the day, "10-03" month and day,
+// "T12:00" the time of day. "…" means that it continues; without it, it ends.
 func TestRRuleExamples(t *testing.T) {
 	const from = "DTSTART;TZID=America/New_York:19970902T090000 RRULE:"
 	begins := func(day string) string { return "DTSTART;TZID=America/New_York:" + day + "T090000 RRULE:" }
@@ -175,7 +175,8 @@ const (
 		"T15:20 T15:40 T16:00 T16:20 T16:40 1997-09-03 T09:20 …"
 )
 
-// TestRRuleNext has what the documentation says of times that the RFC leaves open, and of the clocks.
+// TestRRuleNext has the documented behaviour for times that the RFC leaves open, and for changes of the
+// clocks.
 func TestRRuleNext(t *testing.T) {
 	for _, c := range []struct {
 		name, expr string
@@ -310,7 +311,7 @@ func TestRRuleRefused(t *testing.T) {
 		{"FREQ=DAILY;TZID=Europe/Berlin", "", "does not belong into a rule"},
 		{"FREQ=DAILY;INTERVAL=0", "", `INTERVAL "0"`},
 		{"FREQ=DAILY;COUNT=100001", "", `COUNT "100001" is no number from 1 to 100000`},
-		{"FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1;COUNT=10001", "", "COUNT 10001 is more than 10000, the most beside BYSETPOS"},
+		{"FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1;COUNT=10001", "", "COUNT 10001 is more than 10000, the most together with BYSETPOS"},
 		{"FREQ=DAILY;COUNT=-1", "", `COUNT "-1"`},
 		{"FREQ=DAILY;UNTIL=20270230", "", `UNTIL "20270230" is no date`},
 		{"FREQ=DAILY;UNTIL=20270201T090000Z;COUNT=3", "", "has both COUNT and UNTIL"},

@@ -48,11 +48,11 @@ const gregorian = 146_097
 // recur is a recurrence rule on the wall: its times are seconds since 1970 as the clocks on the wall show them. All that a
 // rule takes from its begin has been put into its parts.
 //
-// The walk goes by three levels. Which days are in the rule is known by the month, as bits; days, weeks, months and years
-// that INTERVAL passes over are taken out there, as are days on which an interval of hours, minutes or seconds never meets
-// the times of day that are asked for. Which times a day has is known from sets of hours, minutes and seconds. Only
-// BYSETPOS with weeks, months and years asks for the whole of a period; with shorter periods, which are all alike, it has
-// been applied to the sets.
+// The walk has three levels. Which days are in the rule is known by the month, as bits; days, weeks, months
+// and years that INTERVAL passes over are taken out there, as are days on which an interval of hours, minutes
+// or seconds never meets the times of day that are asked for. Which times a day has is known from sets of
+// hours, minutes and seconds. Only BYSETPOS with weeks, months and years asks for the whole of a period; with
+// shorter periods, which are all alike, it has been applied to the sets.
 type recur struct {
 	freq      freq
 	interval  int64
@@ -64,8 +64,8 @@ type recur struct {
 	positions []int // BYSETPOS of weeks, months and years
 	times     times // of a day; of an hour or minute where that is the period
 
-	// Of rules below a day: which hours, minutes and seconds may begin a period; phases[d mod len] says whether a day d has
-	// any.
+	// Of rules below a day: which hours, minutes and seconds may begin a period; phases[d mod len] reports
+	// whether a day d has any.
 	limits times
 	phases []bool
 

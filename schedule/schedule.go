@@ -37,11 +37,12 @@
 // fire at one time: H one of the field's values (1 to 28 for a day of month), H(0-29) one of a range, H/15 a phase and every
 // 15th from there to the field's end, H(0-29)/10 the same in a range. The choice never changes.
 //
-// Where clocks are put forward or back, all dialects are Vixie's unless dst says otherwise. A job that names its minutes and
-// hours is due once for each local time: local times that a gap skips are due at the gap's end, all together once, and local
-// times that a repeat brings again are due in the first pass only. A job whose minute or hour field begins with '*' follows
-// real time under every rule: it is due whenever the clock shows a matching time, never in the gap, in both passes of the
-// repeat. For jobs that name minutes and hours dst is "vixie", or a word for gaps, or one for repeats, or both with a comma:
+// Where clocks are put forward or back, all dialects follow Vixie cron unless dst is set. A job that names
+// its minutes and hours is due once for each local time: local times that a gap skips are due at the gap's
+// end, all together once, and local times that a repeat brings again are due in the first pass only. A job
+// whose minute or hour field begins with '*' follows real time under every rule: it is due whenever the clock
+// shows a matching time, never in the gap, in both passes of the repeat. For jobs that name minutes and hours
+// dst is "vixie", or a word for gaps, or one for repeats, or both with a comma:
 //
 //	next    due at the gap's end (as Vixie)     first   due in the first pass (as Vixie)
 //	shift   due later by the gap's length       second  due in the second pass
@@ -61,7 +62,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Options is what a schedule depends on beside its text.
+// Options is what a schedule depends on in addition to its text.
 type Options struct {
 	Timezone string        // IANA name for cron and for ISO 8601 calendar durations; empty is UTC
 	DST      string        // what becomes of local times that a change of the clocks skips or repeats; empty is "vixie"
@@ -148,7 +149,7 @@ func (s *Schedule) Between(after, until rouse.Instant) (n uint64, last rouse.Ins
 	return n, last, true
 }
 
-// OneShot says whether the schedule has exactly one due time: an instant, @after, or aws:at(…).
+// OneShot reports whether the schedule has exactly one due time: an instant, @after, or aws:at(…).
 func (s *Schedule) OneShot() bool { return s.oneShot }
 
 // Resolved returns the text with what H stands for in the place of each H.
@@ -201,7 +202,7 @@ func of(expr string, err error) error {
 	return refuse(expr, inv.Problems[0].Wrong, inv.Problems[0].Cure)
 }
 
-// refuseZone returns the error for a time zone beside a form that has none.
+// refuseZone returns the error for a time zone with a form that has none.
 func refuseZone(o Options, form string) error {
 	return rouse.Refuse("timezone", o.Timezone, "does not go with "+form+", which is the same in every time zone",
 		"leave the timezone empty, or give a cron expression")

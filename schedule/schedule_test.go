@@ -189,7 +189,8 @@ func TestLeapDays(t *testing.T) {
 	}
 }
 
-// TestDaysAsCron compares ISO 8601 days, which go by another way, with cron's fixed times, over all changes of some zones.
+// TestDaysAsCron compares ISO 8601 days, which take another code path, with cron's fixed times, over all
+// changes of some zones.
 func TestDaysAsCron(t *testing.T) {
 	for _, zone := range []string{"Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Africa/Casablanca", "Pacific/Apia", "Africa/Cairo"} {
 		for _, clock := range []string{"0 0", "30 1", "15 2", "45 2", "59 23"} {
@@ -208,8 +209,8 @@ func TestDaysAsCron(t *testing.T) {
 	}
 }
 
-// TestZoneNames loads every name of the list, and compares the list with the database that comes with Go. After an update of
-// Go, -update writes the list anew.
+// TestZoneNames loads every name of the list, and compares the list with the database that comes with Go.
+// After an update of Go, -update writes the list again.
 func TestZoneNames(t *testing.T) {
 	names := zones(t)
 	for _, name := range names {
@@ -240,6 +241,6 @@ func TestZoneNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("zones.txt has %d names, the database %d; go test -run ZoneNames -update writes the list anew", len(names), len(want))
+		t.Errorf("zones.txt has %d names, the database %d; go test -run ZoneNames -update writes the list again", len(names), len(want))
 	}
 }

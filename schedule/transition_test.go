@@ -65,14 +65,14 @@ func newCheck(t testing.TB, zone string, exprs []string) *check {
 	return &check{zone: zone, loc: location(t, zone), exprs: exprs}
 }
 
-// around compares from before to behind seconds of a change, walking from one occurrence to the next and starting anew at
-// several places that lie askew. Expressions and rules take turns.
+// around compares from before to behind seconds of a change, walking from one occurrence to the next and
+// starting again at several odd offsets. Expressions and rules take turns.
 func (c *check) around(t *testing.T, change, before, behind int64) {
 	t.Helper()
 	from, to := change-before, change+behind
 	var oracles []*oracle
 	var schedules []*schedule.Schedule
-	var says []string
+	var names []string
 	for i, expr := range c.exprs {
 		dst := rules[(i+c.turn)%len(rules)]
 		s, err := schedule.Parse(expr, schedule.Options{Timezone: c.zone, DST: dst, Seed: seed})
@@ -80,14 +80,14 @@ func (c *check) around(t *testing.T, change, before, behind int64) {
 			t.Fatal(err)
 		}
 		oracles, schedules = append(oracles, newOracle(expr, dst)), append(schedules, s)
-		says = append(says, fmt.Sprintf("%s %q %q", c.zone, expr, dst))
+		names = append(names, fmt.Sprintf("%s %q %q", c.zone, expr, dst))
 	}
 	c.turn++
 	for i, want := range walk(oracles, c.loc, from, to) {
 		s := schedules[i]
 		if s == nil {
 			if len(want) > 0 {
-				t.Errorf("%s is said never to fire, and does at %v", says[i], time.Unix(want[0], 0).In(c.loc))
+				t.Errorf("%s is reported never to fire, and does at %v", names[i], time.Unix(want[0], 0).In(c.loc))
 			}
 			continue
 		}
@@ -95,18 +95,18 @@ func (c *check) around(t *testing.T, change, before, behind int64) {
 		for at := rouse.Instant(from*1000 - 1); ; {
 			next, ok := s.Next(at)
 			if ok && next <= at {
-				t.Fatalf("%s: Next(%v) = %v is not later", says[i], at, next)
+				t.Fatalf("%s: Next(%v) = %v is not later", names[i], at, next)
 			}
 			if !ok || next >= rouse.Instant(to*1000) {
 				break
 			}
 			if next%1000 != 0 {
-				t.Fatalf("%s: %v lies between seconds", says[i], next)
+				t.Fatalf("%s: %v lies between seconds", names[i], next)
 			}
 			got, at = append(got, int64(next)/1000), next
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%s around %v:\n got %s\nwant %s", says[i], time.Unix(change, 0).In(c.loc), c.difference(got, want), c.difference(want, got))
+			t.Errorf("%s around %v:\n got %s\nwant %s", names[i], time.Unix(change, 0).In(c.loc), c.difference(got, want), c.difference(want, got))
 			return
 		}
 		compared.Add(int64(len(want)))
@@ -119,7 +119,7 @@ func (c *check) around(t *testing.T, change, before, behind int64) {
 				return 1
 			})
 			if next, ok := s.Next(at); k < len(want) && (!ok || int64(next) != want[k]*1000) {
-				t.Errorf("%s: Next(%v) = %v, want %v", says[i], at, next, rouse.Instant(want[k]*1000))
+				t.Errorf("%s: Next(%v) = %v, want %v", names[i], at, next, rouse.Instant(want[k]*1000))
 				return
 			}
 		}

@@ -89,7 +89,8 @@ func (z zone) due(after rouse.Instant, from walls) (rouse.Instant, bool) {
 	}
 }
 
-// comesAgain says whether the local time is not due in this span as it is shown again in the next, and due then.
+// comesAgain reports whether the local time is not due in this span as it is shown again in the next, and due
+// then.
 func (z zone) comesAgain(wall int64, s span) bool {
 	if z.rule.repeat != repeatSecond || s.end == math.MaxInt64 || wall < (s.end+s.offset)*1000-shiftMillis {
 		return false

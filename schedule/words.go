@@ -12,11 +12,11 @@ import (
 
 var _, _ rouse.Described = (*Schedule)(nil), (*composed)(nil)
 
-// maxSaid is how many items of a list are said one by one.
-const maxSaid = 4
+// maxListed is how many items of a list are named one by one.
+const maxListed = 4
 
-// Words says the schedule in English, such as "at 02:30 on Monday to Friday, Europe/Berlin". A zone is named where it
-// decides something, and is not UTC.
+// Words describes the schedule in English, such as "at 02:30 on Monday to Friday, Europe/Berlin". A zone is
+// named where it matters, and is not UTC.
 func (s *Schedule) Words() string {
 	z := s.sources(zone{loc: time.UTC})[0].zone
 	switch t := s.times.(type) {
@@ -70,7 +70,8 @@ func (z zone) words() string {
 // Location is the zone that the schedule is read in.
 func (c *composed) Location() *time.Location { return c.zone.loc }
 
-// Words says the schedule in English, such as "at 09:00 on Monday to Friday, Europe/Berlin, except 24 December 2027".
+// Words describes the schedule in English, such as "at 09:00 on Monday to Friday, Europe/Berlin, except 24
+// December 2027".
 func (c *composed) Words() string {
 	parts := make([]string, len(c.parts))
 	for i, p := range c.parts {
@@ -87,15 +88,15 @@ func (c *composed) Words() string {
 		text += ", " + c.days.words()
 	}
 	if c.start != 0 {
-		text += ", from " + sayInstant(c.start, c.zone.loc)
+		text += ", from " + formatInstant(c.start, c.zone.loc)
 	}
 	if c.end != rouse.Never {
-		text += ", until " + sayInstant(c.end, c.zone.loc)
+		text += ", until " + formatInstant(c.end, c.zone.loc)
 	}
 	return text
 }
 
-// words says what becomes of days that do not count.
+// words describes what happens on days that do not count.
 func (r *days) words() string {
 	names := func(list []calendar) string {
 		var s []string
@@ -130,19 +131,19 @@ func (r *days) words() string {
 	return "only on days that " + which
 }
 
-// words says each exception.
+// words describes each exception.
 func (e *exceptions) words() (items []string) {
 	for i, item := range e.items {
-		if i == maxSaid && len(e.items) > maxSaid+1 {
-			return append(items, fmt.Sprintf("%d more", len(e.items)-maxSaid))
+		if i == maxListed && len(e.items) > maxListed+1 {
+			return append(items, fmt.Sprintf("%d more", len(e.items)-maxListed))
 		}
 		var one exceptions
 		_ = one.parse(item) // it was read before
 		switch {
 		case len(one.dates) > 0:
-			items = append(items, sayDates(one.dates[0]))
+			items = append(items, formatDates(one.dates[0]))
 		case len(one.instants) > 0:
-			items = append(items, sayInstant(one.instants[0].begin, time.UTC)+" to "+sayInstant(one.instants[0].end, time.UTC))
+			items = append(items, formatInstant(one.instants[0].begin, time.UTC)+" to "+formatInstant(one.instants[0].end, time.UTC))
 		case len(one.minutes) > 0:
 			times, _ := parseCron(item, Options{})
 			items = append(items, (&Schedule{text: item, times: times}).words())
@@ -152,7 +153,7 @@ func (e *exceptions) words() (items []string) {
 }
 
 func (at once) words() string {
-	return "once, on " + sayInstant(rouse.Instant(at), time.UTC)
+	return "once, on " + formatInstant(rouse.Instant(at), time.UTC)
 }
 
 func (e every) words() string { return "every " + period{millis: int64(e.step)}.words() }
@@ -160,7 +161,7 @@ func (e every) words() string { return "every " + period{millis: int64(e.step)}.
 func (r *repeat) words() string {
 	text := "every " + r.period.words()
 	if r.named {
-		text += " from " + sayInstant(r.start, r.zone.loc)
+		text += " from " + formatInstant(r.start, r.zone.loc)
 	}
 	switch times := r.last - r.first + 1; {
 	case r.last == math.MaxInt64:
@@ -172,7 +173,7 @@ func (r *repeat) words() string {
 	return text
 }
 
-// words says a period after "every": a single unit goes without its number.
+// words formats a period after "every": a single unit goes without its number.
 func (p period) words() string {
 	var parts []string
 	add := func(n int64, unit string) {
@@ -205,8 +206,9 @@ func (p period) words() string {
 	return strings.Join(parts, " ")
 }
 
-// sayInstant says an instant in a zone, as in "24 December 2027 09:00"; UTC is named, other zones are where it is used.
-func sayInstant(at rouse.Instant, loc *time.Location) string {
+// formatInstant formats an instant in a zone, as in "24 December 2027 09:00"; UTC is named, other zones are
+// where it is used.
+func formatInstant(at rouse.Instant, loc *time.Location) string {
 	layout := "2 January 2006 15:04"
 	if at%60_000 != 0 {
 		layout += ":05"
@@ -220,8 +222,8 @@ func sayInstant(at rouse.Instant, loc *time.Location) string {
 	return at.Time().In(loc).Format(layout)
 }
 
-// sayDates says a range of dates, as in "24 December 2027 to 31 December 2027".
-func sayDates(r dateRange) string {
+// formatDates formats a range of dates, as in "24 December 2027 to 31 December 2027".
+func formatDates(r dateRange) string {
 	say := func(d rouse.Date) string { return time.UnixMilli(midnight(d)).UTC().Format("2 January 2006") }
 	if r.first == r.last {
 		return say(r.first)

@@ -54,7 +54,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestMarks has due times with what is said of them, from a moment on.
+// TestMarks has due times with their marks, from a given time on.
 func TestMarks(t *testing.T) {
 	berlin := func(schedule, dst string) rouse.Spec {
 		return rouse.Spec{Schedule: schedule, Timezone: "Europe/Berlin", DST: dst}

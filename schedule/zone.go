@@ -46,7 +46,7 @@ func loadZone(name string) (zone, error) {
 	loc, err := time.LoadLocation(name)
 	if err != nil {
 		return zone{}, rouse.Refuse("timezone", name, "cannot be read from this machine's time zone database",
-			"mend the database, or remove it: rouse has its own")
+			"fix the database, or remove it: rouse has its own")
 	}
 	kept, _ := locations.LoadOrStore(strings.Clone(name), loc)
 	return zone{loc: kept.(*time.Location)}, nil

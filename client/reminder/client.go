@@ -131,7 +131,7 @@ type Client struct {
 	heartbeat time.Duration
 	refused   error         // why no stream can ever stand
 	over      bool          // the client closes
-	changed   chan struct{} // closed, and made anew, when anything above changes
+	changed   chan struct{} // closed, and made again, when anything above changes
 	turn      int           // of the bucket of the next reminder
 }
 

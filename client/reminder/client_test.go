@@ -174,7 +174,7 @@ func TestClientBeats(t *testing.T) {
 	h.until("there were five beats", func() bool { return h.inns[0].beats >= 5 })
 }
 
-// Instances come and go with the table. An old table changes nothing, unless the service has begun anew.
+// Instances come and go with the table. An old table changes nothing, unless the service has begun again.
 func TestTableChanges(t *testing.T) {
 	h := open(t, 1)
 	c := h.client(h.inns[0].address, nil)

@@ -109,7 +109,7 @@ func address(target string, o Options) (address string, plain bool, err error) {
 	return address, o.TLS == nil && u.Scheme == "http", nil
 }
 
-// local says whether a gRPC target is on this host.
+// local reports whether a gRPC target is on this host.
 func local(target string) bool {
 	if strings.HasPrefix(target, "unix:") || strings.HasPrefix(target, "unix-abstract:") {
 		return true

@@ -108,7 +108,7 @@ func (h *hand) run(k string, e *held, x Execution) {
 	e.from.answer(response(e.request, err))
 }
 
-// may says whether a handler may begin.
+// may reports whether a handler may begin.
 func (h *hand) may() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

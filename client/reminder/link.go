@@ -128,7 +128,8 @@ func (c *Client) registered(l *link, answer *reminderv1.RegisterSidecarResponse)
 	return c.heartbeat, c.superfluous(l)
 }
 
-// superfluous says whether a link is an alias, and others to instances stand or have yet to be tried. The mutex is held.
+// superfluous reports whether a link is an alias, and others to instances stand or have yet to be tried. The
+// mutex is held.
 func (c *Client) superfluous(l *link) bool {
 	if !l.given || len(c.known) == 0 || slices.Contains(c.known, l.address) {
 		return false
@@ -159,7 +160,8 @@ func (c *Client) park(ctx context.Context, l *link) bool {
 	}
 }
 
-// failed notes that a try of a link, or its stream, is over, and says whether that is the end of the client.
+// failed notes that a try of a link, or its stream, is over, and reports whether that is the end of the
+// client.
 func (c *Client) failed(l *link, err error) (end bool) {
 	c.mu.Lock()
 	l.tried = true
@@ -179,7 +181,7 @@ func (c *Client) failed(l *link, err error) (end bool) {
 	return end
 }
 
-// hopeless says whether an error will be the same next time.
+// hopeless reports whether an error will be the same next time.
 func hopeless(err error) bool {
 	st, ok := status.FromError(err)
 	if err == nil || !ok {
@@ -198,7 +200,7 @@ func (c *Client) listed(l *link) bool {
 	return slices.Contains(c.known, l.address)
 }
 
-// anyStands says whether any stream stands. The mutex is held.
+// anyStands reports whether any stream stands. The mutex is held.
 func (c *Client) anyStands() bool {
 	for _, l := range c.links {
 		if l.life != nil {
@@ -213,7 +215,7 @@ func (c *Client) stands(l *link, life context.Context, update *reminderv1.TokenB
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.anyStands() {
-		c.floor = 0 // if the service has begun anew, so has the count
+		c.floor = 0 // if the service has begun again, so has the count
 	}
 	l.life, l.tried = life, true
 	c.hear(update)

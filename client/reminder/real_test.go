@@ -83,7 +83,7 @@ func (x *executed) open(t *testing.T, target string, o reminder.Options) *remind
 	return c
 }
 
-// forget forgets what was executed.
+// forget deletes what was executed.
 func (x *executed) forget() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -28,7 +28,7 @@ func main() {
 	err = worker.Work(ctx, client.WorkOptions{}, func(_ context.Context, request client.Fire) (*client.Answer, error) {
 		n, err := strconv.Atoi(strings.TrimSpace(string(request.Payload)))
 		if err != nil {
-			return nil, client.Permanent(fmt.Errorf("the request is no number: %w", err)) // another attempt would not mend it
+			return nil, client.Permanent(fmt.Errorf("the request is no number: %w", err)) // another attempt would not fix it
 		}
 		total += n
 		return &client.Answer{Payload: fmt.Appendf(nil, "%s has %d\n", worker.Key, total), ContentType: "text/plain"}, nil

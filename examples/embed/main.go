@@ -35,7 +35,7 @@ func run(ctx context.Context, store string) error {
 	if err != nil {
 		return err
 	}
-	spec := rouse.Spec{Schedule: "@every 1s", Target: "func:greet", Payload: []byte("world")}
+	spec := rouse.Spec{Schedule: "@every 1s", Target: "func:greet", Payload: []byte("Ada")}
 	if _, err := n.Create(ctx, "hello", spec); err != nil && !errors.Is(err, rouse.ErrExists) {
 		return err
 	}

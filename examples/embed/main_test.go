@@ -29,7 +29,7 @@ func TestEmbed(t *testing.T) {
 		}
 		late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }) // so that a hang fails
 		line, err := bufio.NewReader(out).ReadString('\n')
-		if err != nil || !strings.HasPrefix(line, "hello world, due 2") {
+		if err != nil || !strings.HasPrefix(line, "hello Ada, due 2") {
 			t.Errorf("it said %q, %v", line, err)
 		}
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {

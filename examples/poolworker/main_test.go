@@ -162,7 +162,7 @@ func call(t *testing.T, address, key, body string) string {
 	}
 }
 
-// alive says whether any process of a program runs.
+// alive reports whether any process of a program runs.
 func alive(program string) bool {
 	out, _ := exec.Command("ps", "-eo", "state=,args=").Output() // without any, it fails below
 	for line := range strings.Lines(string(out)) {

@@ -43,7 +43,7 @@ func (w *Writer[T, R]) cut(c *call[T, R]) {
 	}
 }
 
-// accept moves chunks of a call to the queue while there is room. It says whether that was all of it.
+// accept moves chunks of a call to the queue while there is room. It reports whether that was all of it.
 func (w *Writer[T, R]) accept(c *call[T, R]) bool {
 	for w.running && w.queued+c.n <= w.opts.Queue {
 		w.queue = append(w.queue, chunk[T, R]{c, c.rest[:c.n], c.bytes})
@@ -64,7 +64,8 @@ func (w *Writer[T, R]) advance() {
 	}
 }
 
-// leave takes a call out of the line for the given reason. It says whether nothing of it is left to wait for.
+// leave takes a call out of the line for the given reason. It reports whether nothing of it is left to wait
+// for.
 func (w *Writer[T, R]) leave(c *call[T, R], why error) bool {
 	w.line.remove(c)
 	c.rest, c.err = nil, why

@@ -166,8 +166,8 @@ func cheap(text string) bool {
 	return text != "" && (text[0] == '@' || text[0] == 'P' || text[0] == 'R')
 }
 
-// common says whether a schedule has the same times for every timer: a cron expression of digits, names and signs, without
-// an anchor and without H.
+// common reports whether a schedule has the same times for every timer: a cron expression of digits, names
+// and signs, without an anchor and without H.
 func common(text string) bool {
 	return text != "" && text[0] != '@' && text[0] != 'R' && text[0] != 'P' && !strings.ContainsAny(text, "Hh:") &&
 		(&rouse.Spec{Schedule: text}).Recurring()

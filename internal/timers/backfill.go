@@ -22,9 +22,10 @@ type Backfilled struct {
 // MaxBackfill bounds the occurrences of one backfill.
 const MaxBackfill = 10_000
 
-// Backfill fires the occurrences that the timer's schedule had from from on and before until, with the fire ids that they had
-// or would have had. Each becomes a row beside the timer; one that is there already, on its way or as a dead letter, is left
-// alone. A backfill that was cut off can be asked for again. With dryRun it only counts.
+// Backfill fires the occurrences that the timer's schedule had from from on and before until, with the fire
+// ids that they had or would have had. Each becomes a row next to the timer; one that is there already, on
+// its way or as a dead letter, is left alone. A backfill that was cut off can be asked for again. With dryRun
+// it only counts.
 func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, from, until rouse.Instant, dryRun bool) (Backfilled, error) {
 	var b Backfilled
 	if err := cmp.Or(forTimers(key), rouse.CheckRange(from, until)); err != nil {
@@ -129,7 +130,7 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 	return 0, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)
 }
 
-// already counts the occurrences that have a row beside the timer.
+// already counts the occurrences that have a row next to the timer.
 func (ts *Timers) already(ctx context.Context, t *rouse.Timer, due []rouse.Coming) (n uint64, err error) {
 	keys := make([]rouse.Key, len(due))
 	for i, c := range due {

@@ -12,8 +12,9 @@ import (
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
-// PutCalendar creates or replaces a calendar, and moves the timers that go by it, and have no occurrence due or in progress, to
-// their new due times. It returns how many moved. A timer that would have none left keeps its due time.
+// PutCalendar creates or replaces a calendar, and moves the timers that use it, and have no occurrence due or
+// in progress, to their new due times. It returns how many moved. A timer that would have none left keeps its
+// due time.
 func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, err error) {
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return c, 0, err
@@ -55,7 +56,7 @@ func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	return c, moved, err
 }
 
-// eachGoingBy calls do for every timer of a namespace that goes by a calendar.
+// eachGoingBy calls do for every timer of a namespace that uses a calendar.
 func (ts *Timers) eachGoingBy(ctx context.Context, namespace, calendar string, do func(*rouse.Timer) error) error {
 	return ts.each(ctx, rouse.Query{Namespace: namespace}, func(t *rouse.Timer) error {
 		if slices.Contains(t.Spec.Calendar.Off, calendar) || slices.Contains(t.Spec.Calendar.Only, calendar) {
@@ -136,7 +137,7 @@ func (ts *Timers) Calendars(ctx context.Context, namespace string) ([]rouse.Cale
 	return list, nil
 }
 
-// DeleteCalendar forgets a calendar. One that a timer goes by is rouse.ErrConflict.
+// DeleteCalendar deletes a calendar. One that a timer uses is rouse.ErrConflict.
 func (ts *Timers) DeleteCalendar(ctx context.Context, namespace, name string) error {
 	if err := calendarKey(namespace, name); err != nil {
 		return err

@@ -178,7 +178,7 @@ func forTimers(key rouse.Key) error {
 	return nil
 }
 
-// forFires refuses what is no key of a row beside a timer.
+// forFires refuses what is no key of a row next to a timer.
 func forFires(key rouse.Key) error {
 	return cmp.Or(key.Check(), rouse.CheckFireID(key.Fire))
 }
@@ -333,7 +333,7 @@ func (ts *Timers) Redrive(ctx context.Context, key rouse.Key) error {
 	return err
 }
 
-// Purge forgets the dead letter that key.Fire names.
+// Purge deletes the dead letter that key.Fire names.
 func (ts *Timers) Purge(ctx context.Context, key rouse.Key) error {
 	if err := forFires(key); err != nil {
 		return err
@@ -355,8 +355,8 @@ func (ts *Timers) editTimer(ctx context.Context, key rouse.Key, fn func(*rouse.T
 	return last, err
 }
 
-// maxTries bounds how often an edit starts anew because the row changed under it. Each time somebody else got a change
-// through; a timer that is changed so often is not worth more.
+// maxTries bounds how often an edit starts again because the row changed under it. Each time somebody else
+// got a change through; a timer that is changed so often is not worth more.
 const maxTries = 16
 
 // edited is what an edit came to.

@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Explanation says why a timer did or did not fire, and what comes next.
+// Explanation reports why a timer did or did not fire, and what comes next.
 type Explanation struct {
 	Summary string
 	Reasons []Reason
@@ -36,9 +36,9 @@ const (
 	explainSearch  = 10_000 // records that are searched for the one of a given time
 )
 
-// Explain says why a timer did or did not fire, and what comes next. With an at other than 0 it speaks of the occurrence of that
-// time, or says why there is none. A timer that is not there (any more) is explained by its records; rouse.ErrNotFound means
-// that there are none either.
+// Explain reports why a timer did or did not fire, and what comes next. With an at other than 0 it speaks of
+// the occurrence of that time, or reports why there is none. A timer that is not there (any more) is
+// explained by its records; rouse.ErrNotFound means that there are none either.
 func (ts *Timers) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (Explanation, error) {
 	x := Explanation{Zone: time.UTC}
 	if err := cmp.Or(key.Check(), rouse.CheckInstant("at", at)); err != nil {
@@ -316,7 +316,7 @@ func (ts *Timers) explainAt(ctx context.Context, x *Explanation, key rouse.Key, 
 	return nil
 }
 
-// takenOut says whether the timer would be due at a time without its calendars and exceptions.
+// takenOut reports whether the timer would be due at a time without its calendars and exceptions.
 func (ts *Timers) takenOut(t *rouse.Timer, at rouse.Instant) bool {
 	spec := t.Spec
 	if len(spec.Except)+len(spec.Calendar.Off)+len(spec.Calendar.Only) == 0 {

@@ -33,8 +33,9 @@ const (
 	maxSimulatedSteps = 2_000_000
 )
 
-// Simulate tells what the timers that match would fire from from on (0: now) and before until, up to limit fires, the earliest.
-// It goes by schedules alone: what waits for a retry or was asked for by run is not in it. Nothing is changed.
+// Simulate tells what the timers that match would fire from from on (0: now) and before until, up to limit
+// fires, the earliest. It uses schedules alone: what waits for a retry or was asked for by run is not in it.
+// Nothing is changed.
 func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (Simulated, error) {
 	var sim Simulated
 	if err := q.Check(); err != nil {

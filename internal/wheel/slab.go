@@ -44,7 +44,7 @@ const (
 type slab struct {
 	chunks []chunk // number 0 stays empty, so that index 0 is no entry
 	room   uint32  // first of the chunks that have free entries, linked by chunk.next; 0 if there is none
-	absent uint32  // first of the numbers without a chunk, linked likewise
+	absent uint32  // first of the numbers without a chunk, linked in the same way
 	spare  *[chunkSize]entry
 }
 

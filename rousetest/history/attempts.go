@@ -48,8 +48,8 @@ func (c *checker) judgeAttempts(g *generation, d *delivery) {
 // running returns until when an attempt may have been running.
 func (c *checker) running(a *arrival) Time { return min(a.end, a.T.Add(c.cfg.AttemptTimeout)) }
 
-// repeated judges an attempt by an earlier one after which, or beside which, there should be none. It says whether there is
-// such an earlier one.
+// repeated judges an attempt by an earlier one after which, or beside which, there should be none. It reports
+// whether there is such an earlier one.
 func (c *checker) repeated(g *generation, d *delivery, before, a *arrival, how string) bool {
 	if before == nil {
 		return false
@@ -81,9 +81,9 @@ func (c *checker) judgeNext(g *generation, d *delivery, before, a *arrival) {
 	}
 }
 
-// judgeEnd says whether an occurrence whose attempts all failed was given up without a word. A crash between an attempt and
-// the note of its outcome makes a service forget the attempt; then the misfire policy, or a pause, may give the occurrence up
-// after all.
+// judgeEnd reports whether an occurrence whose attempts all failed was given up without a word. A crash
+// between an attempt and the note of its outcome makes a service forget the attempt; then the misfire policy,
+// or a pause, may give the occurrence up after all.
 func (c *checker) judgeEnd(g *generation, d *delivery, settled bool) {
 	n, most := len(d.arrivals), g.put.Spec.MaxAttempts
 	if n == 0 || settled || g.died(d) || most > 0 && n >= most {
@@ -122,7 +122,7 @@ func (c *checker) retriedBy(g *generation, d *delivery, a *arrival) Time {
 	return by
 }
 
-// contested says whether something that may have ended the generation began before a time.
+// contested reports whether something that may have ended the generation began before a time.
 func (g *generation) contested(by Time) bool { return g.threat != nil && g.threat.t0 < by }
 
 // doneBy returns when an occurrence had ended. Attempts that a crash made the service forget do not count towards the last one.
@@ -164,8 +164,9 @@ func (c *checker) settledBy(g *generation, d *delivery) Time {
 	return settled
 }
 
-// died says whether the service gave an occurrence up: it is a dead letter, or was one that was redriven, or is recorded as one. What
-// was backfilled while it was being tried goes on as what was asked for: the two cannot be told apart.
+// died reports whether the service gave an occurrence up: it is a dead letter, or was one that was redriven,
+// or is recorded as one. What was backfilled while it was being tried goes on as what was asked for: the two
+// cannot be told apart.
 func (g *generation) died(d *delivery) bool {
 	records := g.records
 	if d.manual {

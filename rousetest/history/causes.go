@@ -81,7 +81,7 @@ func (c *checker) givenUpBy(g *generation, a *account) Time {
 	return a.to.Add(s.Jitter + wait + c.cfg.MaxLate + c.cfg.ClockErr)
 }
 
-// refused says whether an attempt of an occurrence was refused for good, or a fault may have hidden that.
+// refused reports whether an attempt of an occurrence was refused for good, or a fault may have hidden that.
 func (c *checker) refused(d *delivery) bool {
 	for _, list := range [][]arrival{d.arrivals, d.asked} {
 		if slices.ContainsFunc(list, func(a arrival) bool { return a.reply == ReplyFatal || c.faults.touch(a.T, a.end) }) {
@@ -91,12 +91,13 @@ func (c *checker) refused(d *delivery) bool {
 	return false
 }
 
-// busyAt says whether another occurrence of the timer, or a run, may have been in progress when this one was due.
+// busyAt reports whether another occurrence of the timer, or a run, may have been in progress when this one
+// was due.
 func (c *checker) busyAt(g *generation, o occurrence, ds []delivery) bool {
 	return c.inProgress(o, ds) || slices.ContainsFunc(g.manual.deliveries, func(d delivery) bool { return c.spans(&d, o) })
 }
 
-// knows says whether a time is the due time of an occurrence of the timer that arrived, or of a run.
+// knows reports whether a time is the due time of an occurrence of the timer that arrived, or of a run.
 func (c *checker) knows(g *generation, due Time, ds []delivery) bool {
 	at := func(d delivery) bool { return d.lo <= due && due <= max(d.hi, d.lo.Add(time.Millisecond)) }
 	return slices.ContainsFunc(ds, at) || slices.ContainsFunc(g.manual.deliveries, at)

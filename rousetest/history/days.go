@@ -15,7 +15,7 @@ type days struct {
 	list []string // dates and days of the week
 }
 
-// off says whether a time lies on such a day.
+// off reports whether a time lies on such a day.
 func (d *days) off(t Time) bool {
 	local := t.Time().In(d.loc)
 	return slices.Contains(d.list, local.Format(time.DateOnly)) || slices.Contains(d.list, weekdayNames[local.Weekday()])

@@ -61,12 +61,12 @@ type Spec struct {
 	Serial      bool          // an occurrence does not begin before the previous one is done
 }
 
-// ordered says whether no two occurrences are in progress at once.
+// ordered reports whether no two occurrences are in progress at once.
 func (s *Spec) ordered() bool {
 	return s.Serial || s.Overlap == OverlapWait || s.Overlap == OverlapSkip
 }
 
-// recurring says whether there may be more than one occurrence.
+// recurring reports whether there may be more than one occurrence.
 func (s *Spec) recurring() bool { return s.Every != 0 || s.Cron != "" }
 
 // Misfire says which occurrences may be left out when there was no time for all.
@@ -131,7 +131,7 @@ type Skip struct {
 	Count  int
 }
 
-// Run asks for a fire beside the schedule.
+// Run asks for a fire next to the schedule.
 type Run struct {
 	Timer  string
 	T0, T1 Time

@@ -18,7 +18,7 @@ const milli = Time(1000)
 func floorMilli(t Time) Time { return t - Time(mod(int64(t), int64(milli))) }
 func ceilMilli(t Time) Time  { return floorMilli(t + milli - 1) }
 
-// sameMilli says whether a claim names a point in time: services count in milliseconds and may round.
+// sameMilli reports whether a claim names a point in time: services count in milliseconds and may round.
 func sameMilli(claim, point Time) bool {
 	return claim == point || claim == floorMilli(point) || claim == ceilMilli(point)
 }

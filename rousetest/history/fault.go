@@ -45,7 +45,7 @@ func (w *windows) first(from Time) int {
 	return sort.Search(len(w.latest), func(i int) bool { return w.latest[i] >= from })
 }
 
-// touch says whether a fault touches the time between two.
+// touch reports whether a fault touches the time between two.
 func (w *windows) touch(from, to Time) bool {
 	for _, f := range w.list[w.first(from):] {
 		if f.from > to {

@@ -181,8 +181,8 @@ type pressure struct {
 	skipped  int // occurrences that skips were held to have given up
 }
 
-// judgeTime says whether an occurrence had to come, and whether it came in time. d is nil if nothing came; index is its place
-// among all from the beginning of the call that made the timer.
+// judgeTime reports whether an occurrence had to come, and whether it came in time. d is nil if nothing came;
+// index is its place among all from the beginning of the call that made the timer.
 func (c *checker) judgeTime(g *generation, d *delivery, o occurrence, press *pressure, index int) fate {
 	p, s := g.put, &g.put.Spec
 	busy := c.behind(g.manual.deliveries, max(o.hi, p.T1, press.busy), s.Jitter)
@@ -249,5 +249,5 @@ func (c *checker) judgeTime(g *generation, d *delivery, o occurrence, press *pre
 	return f
 }
 
-// single says whether the timer has one occurrence.
+// single reports whether the timer has one occurrence.
 func (p *Put) single() bool { return !p.Spec.recurring() }

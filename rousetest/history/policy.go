@@ -9,8 +9,8 @@ import (
 // skipGrace is how late an occurrence may be that the misfire policy skip lets fire although none after it is due.
 const skipGrace = time.Minute
 
-// givenUp says whether the misfire policy or the deadline excuses an occurrence that did not come. delayed says that something
-// kept it waiting, be it for a moment.
+// givenUp reports whether the misfire policy or the deadline excuses an occurrence that did not come. delayed
+// says that something kept it waiting, be it for a moment.
 func (c *checker) givenUp(g *generation, o occurrence, delayed bool, hi, deadline Time) bool {
 	s := &g.put.Spec
 	if s.Deadline != 0 && delayed && deadline > o.lo.Add(s.Deadline) {
@@ -29,13 +29,14 @@ func (c *checker) givenUp(g *generation, o occurrence, delayed bool, hi, deadlin
 	return false
 }
 
-// overlapped says whether the overlap policy excuses an occurrence that did not come, because an earlier one may have been in
-// progress when it came due. While a backlog is worked off that need not be the one before it.
+// overlapped reports whether the overlap policy excuses an occurrence that did not come, because an earlier
+// one may have been in progress when it came due. While a backlog is worked off that need not be the one
+// before it.
 func (c *checker) overlapped(g *generation, o occurrence, ds []delivery) bool {
 	return g.put.Spec.Overlap == OverlapSkip && c.inProgress(o, ds)
 }
 
-// inProgress says whether an earlier occurrence may have been in progress when this one was due.
+// inProgress reports whether an earlier occurrence may have been in progress when this one was due.
 func (c *checker) inProgress(o occurrence, ds []delivery) bool {
 	first, _ := slices.BinarySearchFunc(ds, o.lo, func(d delivery, t Time) int { return cmp.Compare(d.lo, t) })
 	for i, looks := first-1, 1000; i >= 0 && looks > 0; i, looks = i-1, looks-1 {
@@ -46,7 +47,7 @@ func (c *checker) inProgress(o occurrence, ds []delivery) bool {
 	return false
 }
 
-// spans says whether what was delivered may have been in progress when an occurrence was due.
+// spans reports whether what was delivered may have been in progress when an occurrence was due.
 func (c *checker) spans(d *delivery, o occurrence) bool {
 	slack := c.cfg.MaxLate + c.cfg.ClockErr
 	began, ok := d.began()
@@ -87,7 +88,7 @@ func (c *checker) judgeDeadline(g *generation, d *delivery) {
 	}
 }
 
-// expired says whether the deadline may have ended an occurrence's attempts by a time.
+// expired reports whether the deadline may have ended an occurrence's attempts by a time.
 func (c *checker) expired(g *generation, d *delivery, by Time) bool {
 	s := &g.put.Spec
 	return s.Deadline != 0 && by.Add(c.cfg.ClockErr) >= d.lo.Add(s.Deadline)

@@ -127,7 +127,7 @@ type known struct {
 	err error
 }
 
-// isFirst says whether the due time that was told is the first one at some moment of the call.
+// isFirst reports whether the due time that was told is the first one at some moment of the call.
 func (c *checker) isFirst(e expectation, p *Put) bool {
 	if p.Due == 0 {
 		return true
@@ -140,7 +140,7 @@ func (c *checker) isFirst(e expectation, p *Put) bool {
 	return !ok || floorMilli(p.Due) <= first.lo
 }
 
-// judgeTold says whether a due time was told that is right.
+// judgeTold reports whether a due time was told that is right.
 func (c *checker) judgeTold(g *generation, right bool) bool {
 	if g.put.Due == 0 || g.put.Res != OK {
 		return false

@@ -75,7 +75,7 @@ func (c *checker) judgeRead(what, name string, t0, t1 Time, gen uint64, shown bo
 	}
 }
 
-// lives says whether a generation that nothing has ended is surely due after a time.
+// lives reports whether a generation that nothing has ended is surely due after a time.
 func (c *checker) lives(g *generation, t Time) bool {
 	if g.expect == nil || g.unsure || g.fatal != 0 && g.fatal <= t {
 		return false // a target that wants no more may end a timer

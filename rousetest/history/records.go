@@ -133,7 +133,7 @@ func (c *checker) over(arrivals []arrival) Time {
 	return min(end, c.end).Add(c.cfg.MaxLate)
 }
 
-// recordable says whether there must be a record of an occurrence by now.
+// recordable reports whether there must be a record of an occurrence by now.
 func (c *checker) recordable(g *generation, f *fate, passed, touched bool) bool {
 	switch {
 	case !f.certain || g.put.Res != OK || g.unsure:
@@ -224,7 +224,7 @@ func (c *checker) judgeSkips(g *generation, accounts []account) {
 	}
 }
 
-// left says whether a generation has so many occurrences after a time, and went on after it.
+// left reports whether a generation has so many occurrences after a time, and went on after it.
 func (c *checker) left(g *generation, after Time, n int) bool {
 	if g.put.Spec.Count > 0 {
 		return false // skips count as well

@@ -46,7 +46,7 @@ func (c *checker) judgeRunAttempts(g *generation) {
 	slices.SortStableFunc(m.deliveries, func(a, b delivery) int { return cmp.Compare(a.arrivals[0].T, b.arrivals[0].T) })
 }
 
-// unasked says why no client asked for what arrived; empty if one did.
+// unasked reports why no client asked for what arrived; empty if one did.
 func (c *checker) unasked(g *generation, a *arrival) string {
 	if r := c.runs[a.Key]; r != nil {
 		switch {
@@ -125,7 +125,7 @@ func (c *checker) judgeRuns(g *generation, ds []delivery) {
 	}
 }
 
-// redrivenRuns says how often the dead letter of a run may have been redriven by a time.
+// redrivenRuns sets how often the dead letter of a run may have been redriven by a time.
 func (g *generation) redrivenRuns(due, by Time) (n int) {
 	for _, r := range g.timer.calls.redrives {
 		if r.Manual && r.Res != Fail && r.Gen == g.put.Gen && sameMilli(r.Due, due) && r.T0 <= by {
@@ -135,7 +135,7 @@ func (g *generation) redrivenRuns(due, by Time) (n int) {
 	return n
 }
 
-// usedUp says whether a run stands where an occurrence should.
+// usedUp reports whether a run stands where an occurrence should.
 func (g *generation) usedUp(o occurrence) bool {
 	return slices.ContainsFunc(g.manual.arrivals, func(a arrival) bool { return sameMilli(a.Due, o.lo) }) ||
 		slices.ContainsFunc(g.manual.records, func(r *Record) bool { return sameMilli(r.Due, o.lo) })

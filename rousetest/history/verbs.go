@@ -49,7 +49,7 @@ func (c *checker) gatherCalls(h *History, named func(string) *timer) {
 	}
 }
 
-// meant says whether a call that began at t0 may have been about the generation.
+// meant reports whether a call that began at t0 may have been about the generation.
 func (g *generation) meant(t0 Time) bool {
 	return g.put.T0 <= t0 && (g.ended == nil || t0 < g.ended.t1)
 }
@@ -109,7 +109,8 @@ func (t *timer) relatePauses(clockErr time.Duration) {
 	}
 }
 
-// paused says whether the timer may have been paused between two times, and until when: one pause may go on in another.
+// paused reports whether the timer may have been paused between two times, and until when: one pause may go
+// on in another.
 func (t *timer) paused(from, to Time) (until Time, ok bool) {
 	for i := range t.pauses { // in the order of their beginnings
 		if p := &t.pauses[i]; p.from <= max(to, until) && from <= p.to {
@@ -190,7 +191,7 @@ func (g *generation) name(due Time) (occurrence, bool) {
 	return o, ok
 }
 
-// asked says whether what arrived of an occurrence at a time may have been asked for.
+// asked reports whether what arrived of an occurrence at a time may have been asked for.
 func (c *checker) asked(g *generation, o occurrence, t Time) bool {
 	return slices.ContainsFunc(g.asks, func(a ask) bool { return a.covers(o) && a.t0 <= t.Add(c.cfg.ClockErr) })
 }
@@ -225,7 +226,7 @@ func (c *checker) judgeAsks(g *generation, ds []delivery) {
 	}
 }
 
-// cameBetween says whether an attempt arrived between two times.
+// cameBetween reports whether an attempt arrived between two times.
 func (d *delivery) cameBetween(from, to Time) bool {
 	for _, list := range [...][]arrival{d.arrivals, d.asked} {
 		if slices.ContainsFunc(list, func(a arrival) bool { return from <= a.T && a.T <= to }) {
@@ -235,12 +236,12 @@ func (d *delivery) cameBetween(from, to Time) bool {
 	return false
 }
 
-// refused says whether there were attempts, none of which was answered ok.
+// refused reports whether there were attempts, none of which was answered ok.
 func (d *delivery) refused() bool {
 	return len(d.arrivals) > 0 && !slices.ContainsFunc(d.arrivals, func(a arrival) bool { return a.reply == ReplyOK })
 }
 
-// open says whether attempts of the occurrence were made and not ended at a time.
+// open reports whether attempts of the occurrence were made and not ended at a time.
 func (d *delivery) open(at Time) bool {
 	began, ok := d.began()
 	return ok && began <= at && at <= d.done

@@ -98,7 +98,7 @@ func (w *walker) minute(at int64, yield func(at int64) bool) bool {
 	return true
 }
 
-// otherPass says whether the clocks show this minute twice and the policy wants the other time.
+// otherPass reports whether the clocks show this minute twice and the policy wants the other time.
 func (w *walker) otherPass(at int64) bool {
 	switch w.repeat {
 	case "first":
@@ -111,7 +111,8 @@ func (w *walker) otherPass(at int64) bool {
 	return false
 }
 
-// matches says whether a wall time's minute is one of those meant. Walls are counted in seconds as if they stood in UTC.
+// matches reports whether a wall time's minute is one of those meant. Walls are counted in seconds as if they
+// stood in UTC.
 func (w *walker) matches(wall int64) bool {
 	m := mod(wall, 86400) / 60
 	if !w.cron.minute[m%60] || !w.hour[m/60] {

@@ -62,7 +62,8 @@ func (l line) name(name string) line {
 	return append(append(append(l, '"'), name...), '"', ':')
 }
 
-// mustText writes a text even if it is empty. What is not UTF-8 is mended, as a log must be readable whatever came in.
+// mustText writes a text even if it is empty. What is not UTF-8 is repaired, as a log must be readable
+// whatever came in.
 func (l line) mustText(name, s string) line {
 	l, _ = jsontext.AppendQuote(l.name(name), s)
 	return l

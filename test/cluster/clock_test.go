@@ -16,8 +16,9 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-// TestClocksAreWrong lets the clocks of two nodes be wrong by an hour, one ahead and one behind, and then the other way round, while
-// they run. Nodes go by the store's clock, so that is no fault: nothing may be early, late or doubled, and nobody loses a lease.
+// TestClocksAreWrong lets the clocks of two nodes be wrong by an hour, one ahead and one behind, and then the
+// other way round, while they run. Nodes use the store's clock, so that is no fault: nothing may be early,
+// late or doubled, and nobody loses a lease.
 func TestClocksAreWrong(t *testing.T) {
 	t.Parallel()
 	for _, y := range []play{
@@ -57,7 +58,7 @@ func (n *node) skew(d time.Duration) {
 	harness.Until(n.T, harness.Always("%s does not believe the wrong time", n.Name), func() bool { return n.says(d) })
 }
 
-// says says whether the node's clock is wrong by about so much: it is in the head of each answer.
+// says reports whether the node's clock is wrong by about so much: it is in the head of each answer.
 func (n *node) says(wrong time.Duration) bool {
 	resp, err := http.Get("http://" + n.Admin() + "/livez")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // slack is how far apart what is compared may have been seen.
 const slack = 5 * time.Millisecond
 
-// after says whether a write surely came after a put.
+// after reports whether a write surely came after a put.
 func (d *deed) after(put *deed) bool { return d.sure && d.name == put.name && put.t1.Before(d.t0) }
 
 func (c *contest) judge() {
@@ -89,7 +89,7 @@ func (c *contest) judgeOrder() {
 	}
 }
 
-// wasInFlight says whether a write that ended a generation said that an attempt of it was out.
+// wasInFlight reports whether a write that ended a generation said that an attempt of it was out.
 func (c *contest) wasInFlight(p *deed, writes []deed, came time.Time) bool {
 	return slices.ContainsFunc(writes, func(w deed) bool {
 		return w.name == p.name && (!w.sure || w.inflight && !w.t1.Before(p.t0)) && came.Before(w.t1.Add(hold+time.Second))

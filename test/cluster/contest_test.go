@@ -102,7 +102,7 @@ type arrived struct {
 	came time.Time
 }
 
-// enough says whether so much was done, and came, that it proves something.
+// enough reports whether so much was done, and came, that it proves something.
 func (c *contest) enough() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

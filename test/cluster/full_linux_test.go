@@ -112,7 +112,7 @@ func (s *scene) useUpLog() {
 	}
 }
 
-// answers says whether PostgreSQL takes connections.
+// answers reports whether PostgreSQL takes connections.
 func (s *scene) answers() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

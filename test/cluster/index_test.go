@@ -54,7 +54,7 @@ func TestIndexIsWiped(t *testing.T) {
 	}
 }
 
-// lacks says whether timers of at least some criticality have not fired since an outage began.
+// lacks reports whether timers of at least some criticality have not fired since an outage began.
 func (p *pulses) lacks(w *outage, least uint8) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

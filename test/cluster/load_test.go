@@ -194,8 +194,8 @@ func (l *load) count(what string, err error) {
 	}
 }
 
-// expected says whether a refusal is part of the load: timers end while their writer deletes them, and a node whose store is away
-// or full sheds what it is asked.
+// expected reports whether a refusal is part of the load: timers end while their writer deletes them, and a
+// node whose store is away or full sheds what it is asked.
 func expected(err error) bool {
 	return errors.Is(err, rouse.ErrNotFound) || errors.Is(err, rouse.ErrOverloaded) || errors.Is(err, rouse.ErrFull)
 }

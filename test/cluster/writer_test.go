@@ -21,7 +21,7 @@ type writer struct {
 	unsure []string // names whose end is not certain
 }
 
-// lives says how often timers of each kind are made, in a hundred.
+// lives sets how often timers of each kind are made, in a hundred.
 var lives = []struct {
 	percent int
 	kind    string
@@ -84,7 +84,7 @@ func (w *writer) in(d time.Duration) when {
 	return when{text: at.String(), spec: history.Spec{At: harness.Moment(at)}}
 }
 
-// write creates or replaces a timer, and says whether that is sure.
+// write creates or replaces a timer, and reports whether that is sure.
 func (w *writer) write(name string, at when, replace bool) bool {
 	_, e := w.put(w.c, name, w.target(), at, replace)
 	if e.Res == history.Info {
@@ -167,8 +167,9 @@ func (w *writer) far(ctx context.Context, name string) {
 	}
 }
 
-// remove deletes a timer, and does not give up before it is told that it is gone. It says whether the first try said so. If that
-// was told after a write whose end nobody knew, the write may still come: then the timer is deleted once more in the end.
+// remove deletes a timer, and does not give up before it is told that it is gone. It reports whether the
+// first try said so. If that was told after a write whose end nobody knew, the write may still come: then the
+// timer is deleted once more in the end.
 func (w *writer) remove(name string) (sure bool) {
 	unsure := false
 	for wait := 10; w.calling.Err() == nil; w.pause(w.calling, w.between(wait/2, wait)) {

@@ -8,7 +8,8 @@
 //	                             └─► history.Check: nothing lost, early, doubled, or fired after its delete;
 //	                                 each occurrence on record, and once
 //
-// The binary is built once a run; ROUSE_BINARY names another one to treat instead. ROUSE_ROUNDS says how often it is killed,
-// ROUSE_SEED repeats a run as far as that is possible. Everything is on loopback. The tests that cut the power or fill a disk
-// mount file systems, and are skipped where that is not allowed; mounts and processes end with the test, however it ends.
+// The binary is built once a run; ROUSE_BINARY names another one to treat instead. ROUSE_ROUNDS sets how
+// often it is killed, ROUSE_SEED repeats a run as far as that is possible. Everything is on loopback. The
+// tests that cut the power or fill a disk mount file systems, and are skipped where that is not allowed;
+// mounts and processes end with the test, however it ends.
 package crash

@@ -17,7 +17,8 @@ func (w *writer) each(from, to int) when {
 	return when{text: "@every " + d.String(), spec: history.Spec{Every: d, Misfire: history.MisfireAll}}
 }
 
-// beside is a timer whose occurrences overlap, as their receiver takes longer than its interval: each is a row beside the timer.
+// beside is a timer whose occurrences overlap, as their receiver takes longer than its interval: each is a
+// row next to the timer.
 func (w *writer) beside(ctx context.Context, name string) {
 	at := w.each(150, 300)
 	at.spec.Overlap = history.OverlapAllow

@@ -20,7 +20,7 @@ type writer struct {
 	unsure []string // names whose end is not certain
 }
 
-// lives says how often timers of each kind are made, in a hundred.
+// lives sets how often timers of each kind are made, in a hundred.
 var lives = []struct {
 	percent int
 	kind    string
@@ -179,8 +179,8 @@ func (w *writer) remove(name string) {
 	}
 }
 
-// expected says whether a refusal is part of the load: timers end while their writer deletes them, and a write that nobody
-// knew the end of is found to have been made.
+// expected reports whether a refusal is part of the load: timers end while their writer deletes them, and a
+// write that nobody knew the end of is found to have been made.
 func expected(err error) bool {
 	return errors.Is(err, rouse.ErrNotFound) || errors.Is(err, rouse.ErrExists) || errors.Is(err, rouse.ErrFull)
 }

@@ -6,6 +6,6 @@
 //	Process    one rouse, which is started and ended again and again
 //	Recorder   the history of a test: faults, fires, what the service tells in the end; Judge
 //
-// ROUSE_BINARY names a binary to test instead of building one, ROUSE_ROUNDS says how often a test does what it does, ROUSE_SEED repeats a run
-// as far as that is possible.
+// ROUSE_BINARY names a binary to test instead of building one, ROUSE_ROUNDS sets how often a test does what
+// it does, ROUSE_SEED repeats a run as far as that is possible.
 package harness

@@ -38,7 +38,7 @@ func enclose() (code int, ended bool) {
 	return 0, true
 }
 
-// MayMount says whether the tests run where they may mount.
+// MayMount reports whether the tests run where they may mount.
 func MayMount() bool { return os.Getenv(enclosed) != "" && os.Geteuid() == 0 }
 
 // EndWithParent lets a child be killed when this process ends without having done so.

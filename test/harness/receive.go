@@ -45,7 +45,7 @@ func (m Mood) takes() time.Duration {
 	return 0
 }
 
-// retries says whether an attempt of this number fails, and may be made again.
+// retries reports whether an attempt of this number fails, and may be made again.
 func (m Mood) retries(attempt uint32) bool {
 	return m == Broken || m == Moody && attempt == 1 || m == Stubborn && attempt <= 2
 }

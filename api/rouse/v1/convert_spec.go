@@ -80,14 +80,15 @@ func SpecFromProto(p *Spec) (rouse.Spec, error) {
 	return s, faults.err()
 }
 
-// WhenToProto returns the message of the part of a spec that says when.
+// WhenToProto returns the message of the part of a spec that decides when it is due.
 func WhenToProto(s *rouse.Spec) *When {
 	return &When{Schedule: s.Schedule, Also: s.Also, Except: s.Except, Timezone: s.Timezone, Dst: s.DST, Calendar: ruleToProto(&s.Calendar),
 		StartMs: int64(s.Start), EndMs: int64(s.End), Ttl: DurationToProto(s.TTL), MaxOccurrences: s.MaxOccurrences,
 		Jitter: DurationToProto(s.Jitter)}
 }
 
-// WhenFromProto reads a spec of which only the part that says when is set. It refuses what SpecFromProto does.
+// WhenFromProto reads a spec of which only the part that decides when it is due is set. It refuses what
+// SpecFromProto refuses.
 func WhenFromProto(p *When) (rouse.Spec, error) {
 	if p == nil {
 		return rouse.Spec{}, rouse.Refuse("when", "", "is missing", "say when the timer fires")

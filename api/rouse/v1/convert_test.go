@@ -248,8 +248,9 @@ func empty(v reflect.Value, path string) (fields []string) {
 	return fields
 }
 
-// TestNoFieldIsForgotten sends what has every field set, so that a field which is new, and not translated, is missed.
-func TestNoFieldIsForgotten(t *testing.T) {
+// TestEveryFieldIsConverted sends values with every field set, so that it notices a new field without
+// conversion.
+func TestEveryFieldIsConverted(t *testing.T) {
 	failures := []rouse.Attempt{{Sent: 1, Took: time.Second, Code: 503, Detail: "no"}}
 	spec := rouse.Spec{Schedule: "a", Also: []string{"b"}, Except: []string{"c"}, Timezone: "d", DST: "e",
 		Calendar: rouse.CalendarRule{Off: []string{"f"}, Only: []string{"g"}, Shift: rouse.ShiftNext}, Start: 1, End: 2, TTL: 3, MaxOccurrences: 4, Jitter: 5,

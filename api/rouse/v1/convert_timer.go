@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// TimerToProto returns the message of a timer, or of a row beside one.
+// TimerToProto returns the message of a timer, or of a row next to one.
 func TimerToProto(t *rouse.Timer) *Timer {
 	p := &Timer{Namespace: t.Key.Namespace, Name: t.Key.Name, Spec: SpecToProto(&t.Spec), Generation: t.Generation,
 		Revision: t.Revision, State: t.State().String(), PauseReason: t.Reason, PauseUntilMs: int64(t.Until), CreatedMs: int64(t.Created),
@@ -34,8 +34,8 @@ func TimerToProto(t *rouse.Timer) *Timer {
 	return p
 }
 
-// TimerFromProto reads a timer, or a row beside one. A message does not carry Bucket, which is zero, and Token: that of a timer
-// in state accepted is 1, which no fire has.
+// TimerFromProto reads a timer, or a row next to one. A message does not carry Bucket, which is zero, and
+// Token: that of a timer in state accepted is 1, which no fire has.
 func TimerFromProto(p *Timer) (rouse.Timer, error) {
 	if p == nil {
 		return rouse.Timer{}, rouse.Refuse("timer", "", "is missing", "send one")

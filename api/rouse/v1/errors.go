@@ -33,7 +33,7 @@ var kinds = []kind{
 	{context.DeadlineExceeded, codes.DeadlineExceeded, "DEADLINE_EXCEEDED"},
 }
 
-// Errors that only a server has, beside those of package rouse.
+// Errors that only a server has, in addition to those of package rouse.
 var (
 	// ErrFailedPrecondition: this server cannot do it as it runs now. It is a rouse.ErrConflict.
 	ErrFailedPrecondition error = &itemError{"failed precondition", rouse.ErrConflict}
@@ -131,7 +131,7 @@ func told(err error) string {
 // valid returns text that a message can carry: protobuf takes UTF-8 only, and an input may be refused for not being it.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// describe returns what a violation says beside its field: `"value": wrong; cure`, without what is empty.
+// describe returns the text of a violation without its field: `"value": wrong; cure`, without empty parts.
 func describe(p rouse.Problem) string {
 	s := p.Wrong
 	if p.Value != "" {
@@ -197,7 +197,7 @@ func kindError(reason string) error {
 	return nil
 }
 
-// codeError goes by the code alone: the status comes from gRPC itself, a proxy, or another implementation.
+// codeError uses the code alone: the status comes from gRPC itself, a proxy, or another implementation.
 func codeError(st *status.Status) error {
 	switch st.Code() {
 	case codes.InvalidArgument, codes.OutOfRange:
@@ -233,8 +233,8 @@ func (e *remoteError) Error() string {
 func (e *remoteError) Unwrap() error              { return e.is }
 func (e *remoteError) GRPCStatus() *status.Status { return e.st }
 
-// ErrorToProblem returns what a batch says of an item that failed; nil for no error. Several problems of one item become one,
-// whose cure tells the others.
+// ErrorToProblem returns the problem that a batch reports for a failed item; nil for no error. Several
+// problems of one item become one, whose cure lists the others.
 func ErrorToProblem(err error) *Problem {
 	if err == nil {
 		return nil

@@ -76,11 +76,12 @@ func TestInvalidSurvivesTheWire(t *testing.T) {
 	}
 }
 
-// A status travels in a header: however much is wrong, it stays small, and says that there is more.
+// A status travels in a header: it stays small regardless of the number of problems, and reports that there
+// are more.
 func TestStatusesAreSmall(t *testing.T) {
 	in := &rouse.Invalid{}
 	for i := range 5000 {
-		in.Problems = append(in.Problems, rouse.Problem{Field: fmt.Sprintf("timers[%d].schedule", i), Value: strings.Repeat("x", i%128), Wrong: "is wrong", Cure: "mend it"})
+		in.Problems = append(in.Problems, rouse.Problem{Field: fmt.Sprintf("timers[%d].schedule", i), Value: strings.Repeat("x", i%128), Wrong: "is wrong", Cure: "fix it"})
 	}
 	st := ErrorToStatus(in)
 	if n := proto.Size(st.Proto()); n > 8<<10 {
@@ -89,7 +90,7 @@ func TestStatusesAreSmall(t *testing.T) {
 	var inv *rouse.Invalid
 	errors.As(StatusToError(st), &inv)
 	if last := inv.Problems[len(inv.Problems)-1]; last.Wrong != fmt.Sprintf("and %d more problems", 5000-len(inv.Problems)+1) {
-		t.Errorf("%d problems, the last says %q", len(inv.Problems), last.Wrong)
+		t.Errorf("%d problems, the last is %q", len(inv.Problems), last.Wrong)
 	}
 	one := ErrorToStatus(rouse.Refuse("f", "", strings.Repeat("é", 4<<10), ""))
 	if n := proto.Size(one.Proto()); n > 4<<10 {

@@ -27,7 +27,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Mode says what Create does with a name that is taken.
+// Mode is what Create does with a name that is taken.
 type Mode int32
 
 const (
@@ -77,7 +77,7 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{0}
 }
 
-// CallStatus says how a request ended: with the worker's answer, or why there is none.
+// CallStatus is how a request ended: with the worker's answer, or why there is none.
 type CallStatus int32
 
 const (
@@ -146,7 +146,7 @@ type Timer struct {
 	Spec        *Spec                  `protobuf:"bytes,3,opt,name=spec,proto3" json:"spec,omitempty"`
 	Generation  uint64                 `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"`
 	Revision    uint64                 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
-	State       string                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"` // scheduled, retrying, accepted, paused or ended; firing or dead beside a timer
+	State       string                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"` // scheduled, retrying, accepted, paused or ended; firing or dead next to a timer
 	PauseReason string                 `protobuf:"bytes,7,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`
 	CreatedMs   int64                  `protobuf:"varint,8,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
 	UpdatedMs   int64                  `protobuf:"varint,9,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"`
@@ -166,7 +166,7 @@ type Timer struct {
 	Skips           uint32      `protobuf:"varint,21,opt,name=skips,proto3" json:"skips,omitempty"`                                        // occurrences after the one in progress that are to be skipped
 	Passed          uint64      `protobuf:"varint,22,opt,name=passed,proto3" json:"passed,omitempty"`                                      // occurrences of the schedule that have ended: what max_occurrences counts
 	Manual          bool        `protobuf:"varint,23,opt,name=manual,proto3" json:"manual,omitempty"`                                      // the occurrence in progress was asked for by run
-	Asked           bool        `protobuf:"varint,24,opt,name=asked,proto3" json:"asked,omitempty"`                                        // of a row beside a timer: redriven or backfilled
+	Asked           bool        `protobuf:"varint,24,opt,name=asked,proto3" json:"asked,omitempty"`                                        // of a row next to a timer: redriven or backfilled
 	BeganMs         int64       `protobuf:"varint,25,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`                     // when the first attempt of the occurrence in progress was sent
 	Failures        []*Attempt  `protobuf:"bytes,26,rep,name=failures,proto3" json:"failures,omitempty"`                                   // attempts of the occurrence in progress that failed, the latest eight
 	Waits           []*Wait     `protobuf:"bytes,27,rep,name=waits,proto3" json:"waits,omitempty"`                                         // what has kept the occurrence that is next from beginning
@@ -2465,7 +2465,7 @@ func (x *RescheduleRequest) GetExpectedRevision() uint64 {
 	return 0
 }
 
-// When is the part of a spec that says when: all of it is replaced.
+// When is the part of a spec that decides when it is due: all of it is replaced.
 type When struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Schedule       string                 `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
@@ -4447,7 +4447,7 @@ type PreviewRequest struct {
 	Timezone      string                 `protobuf:"bytes,2,opt,name=timezone,proto3" json:"timezone,omitempty"`
 	FromMs        int64                  `protobuf:"varint,3,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"` // 0: now
 	Count         uint32                 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`                 // up to 1,000; 0: 5
-	Spec          *Spec                  `protobuf:"bytes,5,opt,name=spec,proto3" json:"spec,omitempty"`                    // instead of schedule and timezone: all of a spec that says when
+	Spec          *Spec                  `protobuf:"bytes,5,opt,name=spec,proto3" json:"spec,omitempty"`                    // instead of schedule and timezone: all of a spec that decides when it is due
 	Namespace     string                 `protobuf:"bytes,6,opt,name=namespace,proto3" json:"namespace,omitempty"`          // whose calendars are meant, and by which H spreads
 	Name          string                 `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`                    // by which H and jitter spread
 	unknownFields protoimpl.UnknownFields
@@ -5327,7 +5327,8 @@ func (*SubscribeRequest_Settle) isSubscribeRequest_Request() {}
 
 func (*SubscribeRequest_Leave) isSubscribeRequest_Request() {}
 
-// Leave says that the client takes nothing more: it settles what it has begun, and the service ends the stream when that is done.
+// Leave starts the client's shutdown: it takes nothing more and settles what it has begun; then the service
+// ends the stream.
 type Leave struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Returned      []uint64               `protobuf:"varint,1,rep,packed,name=returned,proto3" json:"returned,omitempty"` // tags of fires that it has not begun: they go to another subscriber, and that is no attempt
@@ -5652,7 +5653,8 @@ func (x *Called) GetAttempts() uint32 {
 	return 0
 }
 
-// Open says which fires the client wants: those of a namespace whose timers have target "stream:CHANNEL".
+// Open selects the fires that the client wants: those of a namespace whose timers have target
+// "stream:CHANNEL".
 type Open struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -5797,7 +5799,7 @@ func (x *Settle) GetAnswers() []*Answer {
 	return nil
 }
 
-// Answer says that a fire is done, and what came of it, for those who ask.
+// Answer reports that a fire is done, with its result for clients that ask.
 type Answer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tag           uint64                 `protobuf:"varint,1,opt,name=tag,proto3" json:"tag,omitempty"`

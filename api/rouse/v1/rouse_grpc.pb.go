@@ -67,7 +67,7 @@ type TimersClient interface {
 	// Pause stops scheduled occurrences until Resume; one on its way ends as it would.
 	Pause(ctx context.Context, in *PauseRequest, opts ...grpc.CallOption) (*Timer, error)
 	Resume(ctx context.Context, in *ResumeRequest, opts ...grpc.CallOption) (*Timer, error)
-	// Run fires now, beside the schedule: it never uses up an occurrence.
+	// Run fires now, in addition to the schedule: it never uses up an occurrence.
 	Run(ctx context.Context, in *RunRequest, opts ...grpc.CallOption) (*RunResponse, error)
 	// Skip gives up the next occurrences; the schedule goes on after them.
 	Skip(ctx context.Context, in *SkipRequest, opts ...grpc.CallOption) (*Timer, error)
@@ -75,7 +75,7 @@ type TimersClient interface {
 	Reschedule(ctx context.Context, in *RescheduleRequest, opts ...grpc.CallOption) (*Timer, error)
 	// Backfill fires the occurrences that a past range of time had, with the fire ids that they had or would have had.
 	Backfill(ctx context.Context, in *BackfillRequest, opts ...grpc.CallOption) (*BackfillResponse, error)
-	// Explain says why a timer did or did not fire, and what comes next.
+	// Explain reports why a timer did or did not fire, and what comes next.
 	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error)
 	// Simulate tells what would fire in a range of time, of all timers that match; nothing is changed.
 	Simulate(ctx context.Context, in *SimulateRequest, opts ...grpc.CallOption) (*SimulateResponse, error)
@@ -91,7 +91,7 @@ type TimersClient interface {
 	FollowRecords(ctx context.Context, in *FollowRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowRecordsResponse], error)
 	// Redrive gives a dead letter a new set of attempts, with the same fire id.
 	Redrive(ctx context.Context, in *RedriveRequest, opts ...grpc.CallOption) (*RedriveResponse, error)
-	// Purge forgets a dead letter.
+	// Purge deletes a dead letter.
 	Purge(ctx context.Context, in *PurgeRequest, opts ...grpc.CallOption) (*PurgeResponse, error)
 }
 
@@ -363,7 +363,7 @@ type TimersServer interface {
 	// Pause stops scheduled occurrences until Resume; one on its way ends as it would.
 	Pause(context.Context, *PauseRequest) (*Timer, error)
 	Resume(context.Context, *ResumeRequest) (*Timer, error)
-	// Run fires now, beside the schedule: it never uses up an occurrence.
+	// Run fires now, in addition to the schedule: it never uses up an occurrence.
 	Run(context.Context, *RunRequest) (*RunResponse, error)
 	// Skip gives up the next occurrences; the schedule goes on after them.
 	Skip(context.Context, *SkipRequest) (*Timer, error)
@@ -371,7 +371,7 @@ type TimersServer interface {
 	Reschedule(context.Context, *RescheduleRequest) (*Timer, error)
 	// Backfill fires the occurrences that a past range of time had, with the fire ids that they had or would have had.
 	Backfill(context.Context, *BackfillRequest) (*BackfillResponse, error)
-	// Explain says why a timer did or did not fire, and what comes next.
+	// Explain reports why a timer did or did not fire, and what comes next.
 	Explain(context.Context, *ExplainRequest) (*ExplainResponse, error)
 	// Simulate tells what would fire in a range of time, of all timers that match; nothing is changed.
 	Simulate(context.Context, *SimulateRequest) (*SimulateResponse, error)
@@ -387,7 +387,7 @@ type TimersServer interface {
 	FollowRecords(*FollowRecordsRequest, grpc.ServerStreamingServer[FollowRecordsResponse]) error
 	// Redrive gives a dead letter a new set of attempts, with the same fire id.
 	Redrive(context.Context, *RedriveRequest) (*RedriveResponse, error)
-	// Purge forgets a dead letter.
+	// Purge deletes a dead letter.
 	Purge(context.Context, *PurgeRequest) (*PurgeResponse, error)
 	mustEmbedUnimplementedTimersServer()
 }
@@ -975,11 +975,11 @@ const (
 //
 // Calendars keeps named sets of days, which schedules leave out or keep to.
 type CalendarsClient interface {
-	// PutCalendar creates or replaces a calendar, and moves the timers that go by it to their new due times.
+	// PutCalendar creates or replaces a calendar, and moves the timers that use it to their new due times.
 	PutCalendar(ctx context.Context, in *PutCalendarRequest, opts ...grpc.CallOption) (*PutCalendarResponse, error)
 	GetCalendar(ctx context.Context, in *GetCalendarRequest, opts ...grpc.CallOption) (*Calendar, error)
 	ListCalendars(ctx context.Context, in *ListCalendarsRequest, opts ...grpc.CallOption) (*ListCalendarsResponse, error)
-	// DeleteCalendar forgets a calendar that no timer goes by.
+	// DeleteCalendar deletes a calendar that no timer uses.
 	DeleteCalendar(ctx context.Context, in *DeleteCalendarRequest, opts ...grpc.CallOption) (*DeleteCalendarResponse, error)
 }
 
@@ -1037,11 +1037,11 @@ func (c *calendarsClient) DeleteCalendar(ctx context.Context, in *DeleteCalendar
 //
 // Calendars keeps named sets of days, which schedules leave out or keep to.
 type CalendarsServer interface {
-	// PutCalendar creates or replaces a calendar, and moves the timers that go by it to their new due times.
+	// PutCalendar creates or replaces a calendar, and moves the timers that use it to their new due times.
 	PutCalendar(context.Context, *PutCalendarRequest) (*PutCalendarResponse, error)
 	GetCalendar(context.Context, *GetCalendarRequest) (*Calendar, error)
 	ListCalendars(context.Context, *ListCalendarsRequest) (*ListCalendarsResponse, error)
-	// DeleteCalendar forgets a calendar that no timer goes by.
+	// DeleteCalendar deletes a calendar that no timer uses.
 	DeleteCalendar(context.Context, *DeleteCalendarRequest) (*DeleteCalendarResponse, error)
 	mustEmbedUnimplementedCalendarsServer()
 }

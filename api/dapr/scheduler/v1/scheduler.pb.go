@@ -120,7 +120,7 @@ func (WatchJobsRequestResultStatus) EnumDescriptor() ([]byte, []int) {
 	return file_dapr_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{1}
 }
 
-// Job says when and with what. It has a schedule or a due time, or both.
+// Job defines when to trigger, and with what data. It has a schedule, a due time, or both.
 type Job struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "@every 90s", "@daily" and the like, or six cron fields with the second first; "TZ=Europe/Berlin " may stand before cron.
@@ -211,8 +211,8 @@ func (x *Job) GetFailurePolicy() *JobFailurePolicy {
 	return nil
 }
 
-// JobFailurePolicy says what becomes of a trigger that failed. It is a message of another package of Dapr's, which is not to be
-// seen in what goes over the wire; here it has a name of its own, so that a program may link both.
+// JobFailurePolicy is what happens after a failed trigger. In Dapr the message is in another package, which
+// makes no difference on the wire. Here it has its own name, so that a program can link both.
 type JobFailurePolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Policy:
@@ -337,7 +337,7 @@ type JobFailurePolicyConstant struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Without one at once.
 	Interval *durationpb.Duration `protobuf:"bytes,1,opt,name=interval,proto3" json:"interval,omitempty"`
-	// Beside the first trigger. Without it there is no end.
+	// In addition to the first trigger. Without it, retries have no limit.
 	MaxRetries    *uint32 `protobuf:"varint,2,opt,name=max_retries,json=maxRetries,proto3,oneof" json:"max_retries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -477,7 +477,7 @@ func (x *TargetActorReminder) GetType() string {
 	return ""
 }
 
-// JobTargetMetadata says what is triggered.
+// JobTargetMetadata is what is triggered.
 type JobTargetMetadata struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Type:
@@ -560,7 +560,7 @@ func (*JobTargetMetadata_Job) isJobTargetMetadata_Type() {}
 
 func (*JobTargetMetadata_Actor) isJobTargetMetadata_Type() {}
 
-// JobMetadata says whose a job is.
+// JobMetadata is the owner of a job.
 type JobMetadata struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	AppId     string                 `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
@@ -717,7 +717,7 @@ type WatchJobsRequestInitial struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	AppId     string                 `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
 	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Reminders of these types come, whatever accept_job_types says.
+	// Reminders of these types are sent regardless of accept_job_types.
 	ActorTypes []string `protobuf:"bytes,3,rep,name=actor_types,json=actorTypes,proto3" json:"actor_types,omitempty"`
 	// Without any, all.
 	AcceptJobTypes    []JobTargetType     `protobuf:"varint,4,rep,packed,name=accept_job_types,json=acceptJobTypes,proto3,enum=dapr.proto.scheduler.v1.JobTargetType" json:"accept_job_types,omitempty"`
@@ -919,7 +919,7 @@ func (x *ConcurrencyLimitActor) GetType() string {
 	return ""
 }
 
-// WatchJobsRequestResult says how a trigger ended.
+// WatchJobsRequestResult reports how a trigger ended.
 type WatchJobsRequestResult struct {
 	state         protoimpl.MessageState       `protogen:"open.v1"`
 	Id            uint64                       `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`

@@ -45,7 +45,7 @@ type SchedulerClient interface {
 	GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*GetJobResponse, error)
 	// DeleteJob answers in the same way if there is no such job.
 	DeleteJob(ctx context.Context, in *DeleteJobRequest, opts ...grpc.CallOption) (*DeleteJobResponse, error)
-	// WatchJobs is how triggers come: the client says once what it takes, and then how each trigger ended.
+	// WatchJobs delivers triggers: the client states once what it takes, then reports how each trigger ended.
 	WatchJobs(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[WatchJobsRequest, WatchJobsResponse], error)
 	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error)
 	// WatchHosts tells where the members are: all of them at once, and again all of them whenever that changes.
@@ -165,7 +165,7 @@ type SchedulerServer interface {
 	GetJob(context.Context, *GetJobRequest) (*GetJobResponse, error)
 	// DeleteJob answers in the same way if there is no such job.
 	DeleteJob(context.Context, *DeleteJobRequest) (*DeleteJobResponse, error)
-	// WatchJobs is how triggers come: the client says once what it takes, and then how each trigger ended.
+	// WatchJobs delivers triggers: the client states once what it takes, then reports how each trigger ended.
 	WatchJobs(grpc.BidiStreamingServer[WatchJobsRequest, WatchJobsResponse]) error
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
 	// WatchHosts tells where the members are: all of them at once, and again all of them whenever that changes.
