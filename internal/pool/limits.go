@@ -28,7 +28,7 @@ const (
 	defaultGroups   = 10_000
 	defaultWorkers  = 1000
 	defaultStarts   = 50
-	startBurst      = 2       // seconds' worth of starts that may come at once
+	startBurst      = 2       // seconds of starts that may come at once
 	mostWaiting     = 1 << 16 // keys that keep their place in line; others must ask again when there is room
 	waitingLifetime = 10 * time.Second
 )
@@ -85,7 +85,7 @@ func (t *Tracker) Ask(now time.Time, key, owner string, extra time.Duration) (Ge
 	return t.Require(now, key, extra), true
 }
 
-// over names the limit that another group of an owner would be over.
+// over returns the limit that another group of an owner would exceed.
 func (t *Tracker) over(owner string) string {
 	switch {
 	case t.limits.Groups > 0 && len(t.groups) >= t.limits.Groups:
@@ -103,7 +103,7 @@ func (t *Tracker) own(key, owner string) {
 	}
 }
 
-// disown is called of a group that ends.
+// disown is called when a group ends.
 func (t *Tracker) disown(g *tracked) {
 	if g.owner == "" {
 		return
@@ -125,7 +125,7 @@ func (t *Tracker) wait(now time.Time, key, owner, limit string) {
 	w.asked, w.limit = now, limit
 }
 
-// promote makes groups of keys that have waited, as far as there is room. Those that do not ask any more lose their turn.
+// promote creates groups for waiting keys if there is room. Keys that stopped asking lose their turn.
 func (t *Tracker) promote(now time.Time) {
 	if len(t.waiting) == 0 || t.limits.Groups > 0 && len(t.groups) >= t.limits.Groups {
 		return
@@ -142,7 +142,7 @@ func (t *Tracker) promote(now time.Time) {
 	}
 }
 
-// Waiting returns the keys that wait for a limit, in the order in which they came.
+// Waiting returns the keys that wait for a limit, in order of arrival.
 func (t *Tracker) Waiting() []waitingKey {
 	list := make([]waitingKey, 0, len(t.waiting))
 	for _, w := range t.waiting {
@@ -152,7 +152,7 @@ func (t *Tracker) Waiting() []waitingKey {
 	return list
 }
 
-// Pin keeps the group of a key Active until it is unpinned, when it has the unbind delay left.
+// Pin keeps the group of a key Active until it is unpinned. After that it has the unbind delay left.
 func (t *Tracker) Pin(now time.Time, key string, on bool) {
 	if on {
 		t.Require(now, key, 0)
@@ -163,7 +163,7 @@ func (t *Tracker) Pin(now time.Time, key string, on bool) {
 	}
 }
 
-// Stop makes a group Inactive, as if nobody had asked for it for long. It returns false if there is none.
+// Stop makes a group Inactive, as if it had been idle for long. It returns false if there is no such group.
 func (t *Tracker) Stop(now time.Time, key string) bool {
 	t.Advance(now)
 	g := t.groups[key]

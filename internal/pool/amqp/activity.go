@@ -7,11 +7,11 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// eventHeader says in a report of a worker what it did. The routing key is the worker's key.
+// eventHeader is the header with the event in a report of a worker. The routing key is the worker's key.
 const eventHeader = "x-event"
 
-// noteActivity passes reports of workers on, until ctx ends. There may be thousands a second, so they are settled in bulk: those of
-// a broken connection come again, which does no harm.
+// noteActivity passes reports of workers to the term until ctx ends. There may be thousands a second, so they
+// are acknowledged in bulk. Reports of a broken connection are delivered again, which is harmless.
 func (c *Controller) noteActivity(ctx context.Context, conn *amqplink.Conn, term *pool.Term) error {
 	const window = 1000
 	deliveries, err := c.consume(ctx, conn, c.names.activity(), window)

@@ -1,23 +1,28 @@
-// Package amqp is the transport of pools over RabbitMQ (3.10 or later, with its management plugin): clients publish requests for a
-// key to an exchange, workers of any language consume them from a queue of their key, and no process of rouse is on that way. What
-// has no queue yet comes to the controller as an orphan, what its queue gives up as a dead letter.
+// Package amqp is the transport of pools over RabbitMQ (3.10 or later, with its management plugin): clients publish
+// requests for a key to an exchange, and workers in any language consume them from the queue of their key, without a
+// rouse process in between. Requests without a queue reach the controller as orphans, requests that their queue drops
+// as dead letters.
 //
 //	{pool}-req-xchg ──key──► {pool}-req-{key} ──► workers ──► the client's reply queue
 //	       │ no queue is bound                │ expired, delivered too often, rejected
 //	       ▼                                  ▼
 //	{pool}-orphan-xchg ─► {pool}-orphan     {pool}-dl-xchg ─► {pool}-dl
 //	       │ ▲ orphans.go: wait for the queue, forward  │ deadletters.go: an error answer, and {pool}-poison
-//	       ▼ │ there is no queue yet: after a second
+//	       ▼ │ no queue yet: after a second
 //	    {pool}-aside
 //	{pool}-activity-xchg ─► {pool}-activity    reports of workers, activity.go
-//	{pool}-lock    exclusive: who has it leads, lock.go
+//	{pool}-lock    exclusive: its owner leads, lock.go
 //
-// All that is to last is durable, and all that can be tuned is in policies, which setup.go writes before any queue is there.
+// All lasting objects are durable. All tunable parameters are in policies, which setup.go writes before it declares
+// any queue.
 //
-// What RabbitMQ does otherwise than one may think, and what follows here: a time to live is about waiting only, it never takes a
-// request from a worker; a message that is dead-lettered or returned may be one that was forged, so only what the broker itself
-// writes is read; quorum queues cannot be deleted on the condition that they are empty and unused, so pool's queue loop makes sure
-// of both before; a message that a connection or a queue does not take is that message's matter, so its session goes on; exclusive consumers are not enforced on them either, so a queue that is exclusive is the lock.
+// Properties of RabbitMQ that shape this package:
+//   - A time to live applies only while a message waits: it never takes a request away from a worker.
+//   - Dead-lettered and returned messages can be forged, so only headers that the broker writes are trusted.
+//   - Quorum queues cannot be deleted under the condition that they are empty and unused, so the queue loop of package
+//     pool verifies both before.
+//   - A connection or queue may refuse a single message. Only that message fails: the session continues.
+//   - Quorum queues do not enforce exclusive consumers, so the lock is an exclusive queue.
 package amqp
 
 import (
@@ -37,30 +42,30 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// Config is what of a pool is RabbitMQ's.
+// Config is the RabbitMQ part of a pool's configuration.
 type Config struct {
 	URL        string // amqp:// or amqps://, with user, password and virtual host
-	Management string // URL of the management plugin's HTTP API; http, the host of URL, its user, and port 15672 if empty
-	WorkerURL  string // that workers get; URL if empty
+	Management string // URL of the management plugin's HTTP API; if empty, http with host and user of URL and port 15672
+	WorkerURL  string // for workers; URL if empty
 
 	Classic         bool          // classic request queues instead of quorum queues: less to write, and no delivery limit
-	MessageTTL      time.Duration // how long a request may wait, in all, for a worker to take it; 1m if zero
+	MessageTTL      time.Duration // how long a request may wait in total for a worker; 1m if zero
 	DeliveryLimit   int           // a request that a worker gave back, or died with, so often and once more is poison; 3 if zero
 	MaxLength       int           // of a request queue; the oldest requests are given up beyond that; none if zero
-	ConsumerTimeout time.Duration // how long a worker may hold a request; RabbitMQ 3.12 or later; the broker's own if zero
-	StallTimeout    time.Duration // workers that hold requests and report nothing for so long are replaced; never if zero
+	ConsumerTimeout time.Duration // how long a worker may hold a request; RabbitMQ 3.12 or later; the broker's default if zero
+	StallTimeout    time.Duration // workers that hold requests without a report for so long are replaced; never if zero
 	PoisonLimit     int           // how many poison requests are kept; the oldest are dropped; 10000 if zero
 	Prefetch        int           // WORKER_PREFETCH, how many requests a worker holds at a time; 1 if zero
 
 	OrphanWindow int           // how many orphans are waited for at a time; 1000 if zero
-	OrphanWait   time.Duration // how long one is waited for before it is put aside for a while; 1s if zero
+	OrphanWait   time.Duration // how long to wait for the queue of an orphan before it is put aside; 1s if zero
 	Timeout      time.Duration // of each step with the broker; 10s if zero
-	LockPoll     time.Duration // how often who stands by asks for the lock; 250ms if zero
-	Refusals     time.Duration // how long it tries again what does not work by what it says, as brokers that start say so; 10s if zero
-	ReleaseAfter time.Duration // who has stood by so long lets its workers go; 30s if zero
+	LockPoll     time.Duration // how often a process that stands by tries to get the lock; 250ms if zero
+	Refusals     time.Duration // how long permanent errors are retried, as brokers return them during their start; 10s if zero
+	ReleaseAfter time.Duration // a process that stood by for so long releases its workers; 30s if zero
 }
 
-// Controller manages a pool: it leads, or stands by for the one that does.
+// Controller manages a pool: it leads, or stands by for the process that does.
 type Controller struct {
 	config  Config
 	manager *pool.Manager
@@ -75,11 +80,11 @@ type Controller struct {
 	leader string     // another process, while it leads
 	led    bool       // it has led before
 	since  time.Time  // when the broker, or what is there, began to refuse it; zero if it does not
-	poison *inventory // of the term; nil while this process does not lead
+	poison *inventory // of the term; nil if this process does not lead
 	short  int        // how many sessions in a row ended soon after they had begun to lead
 }
 
-// New returns a controller that does nothing until it runs.
+// New returns a controller, which is idle until Run.
 func New(c Config, m *pool.Manager) (*Controller, error) {
 	p := m.Config()
 	fail := func(field, value, wrong, cure string) (*Controller, error) {
@@ -137,7 +142,7 @@ func New(c Config, m *pool.Manager) (*Controller, error) {
 		host: fmt.Sprintf("%s:%d", u.Host, u.Port), state: pool.StateConnecting}, nil
 }
 
-// State reports whether it connects, stands by or leads.
+// State returns whether the controller connects, stands by or leads.
 func (c *Controller) State() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,8 +156,8 @@ func (c *Controller) enter(state string) {
 	c.led = c.led || state == pool.StateLeading
 }
 
-// fatal reports whether waiting does not help against an error: it has been there for a while, as a broker that starts refuses users
-// that it will know a moment later. Who has led before has workers to look after, and goes on trying.
+// fatal reports whether an error is permanent: it has persisted for a while. A starting broker refuses users
+// for a moment. A controller that has led before has workers to look after and keeps retrying.
 func (c *Controller) fatal(err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,14 +171,14 @@ func (c *Controller) fatal(err error) bool {
 	return !c.led && time.Since(c.since) >= c.config.Refusals
 }
 
-// How long it waits between two sessions, at first and at most.
+// The shortest and longest backoff between two sessions.
 const (
 	firstWait   = 100 * time.Millisecond
 	longestWait = 5 * time.Second
 )
 
-// Run leads the pool, or stands by, until ctx ends. Whatever breaks is set up again. An error that waiting does not mend, such as
-// a right that the user does not have, ends it with ErrSetup, unless it has led before.
+// Run leads the pool, or stands by, until ctx ends. It reconnects and sets up again after every failure. A
+// permanent error, such as a missing permission, ends it with ErrSetup, unless it has led before.
 func (c *Controller) Run(ctx context.Context) error {
 	defer c.api.client.CloseIdleConnections()
 	for b := backoff.New(firstWait, longestWait); ctx.Err() == nil; b.Pause(ctx) {
@@ -194,25 +199,26 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// carefulAfter is after how many sessions that ended alike messages are taken one by one, so that the one at which they end is given up
-// for its deliveries alone, and not with all that were in hand with it.
+// carefulAfter is how many sessions in a row must fail alike before messages are consumed one by one. The
+// message that ends the sessions then reaches its delivery limit alone, and not together with all that were
+// prefetched with it.
 const carefulAfter = 3
 
-// careful reports whether messages are taken one by one.
+// careful reports whether messages are consumed one by one.
 func (c *Controller) careful() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.short >= carefulAfter
 }
 
-// relax ends that, as it went well for a while.
+// relax ends the careful mode after a session that worked for a while.
 func (c *Controller) relax() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.short = 0
 }
 
-// judge notes how long a session led.
+// judge records how long a session led.
 func (c *Controller) judge(led time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,7 +230,7 @@ func (c *Controller) judge(led time.Duration) {
 	}
 }
 
-// session is one time of being connected: it waits for the lock, sets up, and manages the pool until something breaks.
+// session connects, waits for the lock, sets up, and manages the pool until something breaks.
 func (c *Controller) session(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -253,7 +259,8 @@ func (c *Controller) session(ctx context.Context) error {
 	return because(ctx, c.lead(ctx, cancel, in, out))
 }
 
-// because returns why a context ended, if it has, and err otherwise: what broke first is what counts.
+// because returns the cause of a context if it has ended, and err otherwise: the first failure is the
+// relevant one.
 func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// TestColdStart checks that the first request of a key starts a worker, which answers it and those that follow, and what that
-// worker finds in its environment.
+// TestColdStart checks that the first request of a key starts a worker, which answers it and later ones, and
+// the environment of the worker.
 func TestColdStart(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow).start()
+	h := newHarness(t, slow).start()
 	c := h.client()
 	first := c.call("42", "hello", "ok", "hello")
 	for range 50 {
@@ -36,11 +36,11 @@ func TestColdStart(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce checks that all of many requests for a key that is not there yet are answered, by one worker, and that keys do
-// not mix.
+// TestManyAtOnce checks that one worker answers many concurrent requests for a new key, and that keys do not
+// mix.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow).start()
+	h := newHarness(t, slow).start()
 	c := h.client()
 	const requests = 200
 	answers := map[int]<-chan amqp091.Delivery{}
@@ -69,14 +69,14 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestIdleGroupIsStopped checks the whole life of a group: unbound, stopped, gone, and there again. Requests come all the time, at
-// moments that wander through all of its windows, and each is answered once.
+// TestIdleGroupIsStopped checks the whole life of a group: unbound, stopped, deleted, and created again.
+// Requests arrive at moments that cover all of its windows, and each is answered once.
 func TestIdleGroupIsStopped(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, quick).start()
+	h := newHarness(t, quick).start()
 	c := h.client()
 	var wandering sync.WaitGroup
-	for n := range 6 { // of so many keys, each asked in other windows than the others
+	for n := range 6 { // keys with different windows
 		key := fmt.Sprint("k", n)
 		wandering.Go(func() {
 			for gap := time.Duration(n) * 60 * time.Millisecond; gap < 1500*time.Millisecond; gap += 290 * time.Millisecond {

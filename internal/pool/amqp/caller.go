@@ -15,40 +15,40 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// Caller is a client of the pool: it makes requests of the fires of timers, and the answers are their outcomes.
+// Caller is a client of the pool: it turns fires of timers into requests, and answers into outcomes.
 //
-//	fires ─► Deliver ─► {pool}-req-xchg ─► …                      fires that come: Near ─► {pool}-activity-xchg
+//	fires ─► Deliver ─► {pool}-req-xchg ─► …                      announced fires: Near ─► {pool}-activity-xchg
 //	   settle ◄─ answers ◄─ amq.rabbitmq.reply-to ◄─ workers, or the controller
 //
-// Whichever process leads the pool, each can have a caller. A request is durable at the broker once it is confirmed, its timer remains in
-// the store until it is answered: an answer that gets lost with the connection brings the request again, with the same correlation id. It
-// is safe for concurrent use.
+// Each process can have a caller, whichever process leads the pool. A confirmed request is durable at the broker, and
+// its timer remains in the store until the answer: if an answer is lost with its connection, the request is made again
+// with the same correlation id. A Caller is safe for concurrent use.
 type Caller struct {
 	c    *Controller
 	opts CallerOptions
 
-	life context.Context // ends when no more requests are made
+	life context.Context // ends when no further requests may be made
 	end  context.CancelFunc
 
 	mu    sync.Mutex
 	link  *link  // nil while there is none
-	why   string // there is none
+	why   string // why there is no connection
 	since time.Time
 	waits map[string]*wait // by fire id
 
 	ahead pool.Ahead
 }
 
-// CallerOptions say how a caller works. Zero fields have the defaults that their comments name.
+// CallerOptions configure a caller. Zero fields mean the default.
 type CallerOptions struct {
 	MaxWaiting int           // requests without an answer at a time; default 10,000
-	Prewarm    time.Duration // how long before a fire its group is started; 0 is when its time has come
+	Prewarm    time.Duration // how long before a fire its group is started; 0 means when it is due
 
-	// Answered is told of each fire that a worker has answered, before it is settled; default nobody.
+	// Answered is called for each fire that a worker has answered, before it is settled; optional.
 	Answered func(f *rouse.Fire, a *rouse.Answer)
 }
 
-// NewCaller returns a caller of a controller's pool. It puts all fires off until it runs.
+// NewCaller returns a caller for the pool of a controller. It defers all fires until it runs.
 func NewCaller(c *Controller, o CallerOptions) *Caller {
 	if o.MaxWaiting == 0 {
 		o.MaxWaiting = 10_000
@@ -61,7 +61,7 @@ func NewCaller(c *Controller, o CallerOptions) *Caller {
 	return a
 }
 
-// Drain puts off all that waits for an answer, and what comes from now on.
+// Drain defers all requests that wait for an answer, and all new fires.
 func (a *Caller) Drain() { a.end() }
 
 // Run keeps a connection to the broker until ctx ends.
@@ -79,7 +79,7 @@ func (a *Caller) Run(ctx context.Context) {
 	}
 }
 
-// Obstacle says why no requests can be made now, empty if they can.
+// Obstacle returns why no requests can be made now, or an empty string if they can.
 func (a *Caller) Obstacle() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,20 +92,20 @@ func (a *Caller) Obstacle() string {
 	return ""
 }
 
-// link is a connection on which requests are made and answers come.
+// link is a connection for requests and answers.
 type link struct {
 	conn    *amqplink.Conn
 	ch      *amqp091.Channel
 	blocked atomic.Bool
 
 	mu   sync.Mutex
-	tags map[uint64]string // fire ids of messages that are not confirmed, by delivery tag
+	tags map[uint64]string // fire ids of unconfirmed messages, by delivery tag
 }
 
-// directReply is the pseudo-queue that answers come from without a queue of one's own.
+// directReply is the pseudo-queue that delivers answers without a reply queue.
 const directReply = "amq.rabbitmq.reply-to"
 
-// session is one connection, until it breaks or ctx ends.
+// session runs one connection until it breaks or ctx ends.
 func (a *Caller) session(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -132,7 +132,7 @@ func (a *Caller) session(ctx context.Context) (err error) {
 	defer cancel(nil)
 	parts.Go(func() { a.keepWarm(ctx, l) })
 	parts.Go(func() { cancel(conn.Watch(ctx, func(reason string) { l.blocked.Store(reason != "") }, l.ch)) })
-	defer func() { // the client waits until these are taken
+	defer func() { // the client blocks until these are received
 		conn.Cut()
 		for range returns {
 		}
@@ -162,7 +162,7 @@ func (a *Caller) session(ctx context.Context) (err error) {
 	}
 }
 
-// consume has answers come on a channel with confirms.
+// consume starts to consume answers on a channel with confirms.
 func (a *Caller) consume(ctx context.Context, l *link) (<-chan amqp091.Delivery, error) {
 	defer l.conn.Limit(ctx)()
 	if err := l.ch.Confirm(false); err != nil {
@@ -175,7 +175,8 @@ func (a *Caller) consume(ctx context.Context, l *link) (<-chan amqp091.Delivery,
 	return answers, nil
 }
 
-// lost notes that there is no connection now. What waits for an answer on it has failed: the answer would not come any more.
+// lost records that the connection is gone. Requests that wait for an answer on it fail, because the answer
+// cannot arrive any more.
 func (a *Caller) lost(l *link, err error) error {
 	a.mu.Lock()
 	a.why = err.Error()

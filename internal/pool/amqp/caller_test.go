@@ -13,11 +13,11 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// callerHouse makes requests of fires, and keeps what came of them.
-type callerHouse struct {
-	*house
+// callerHarness turns fires into requests, and records their outcomes.
+type callerHarness struct {
+	*harness
 	caller *Caller
-	ctx    context.Context // of what is delivered
+	ctx    context.Context // of the deliveries
 	end    context.CancelFunc
 
 	mu       sync.Mutex
@@ -25,8 +25,9 @@ type callerHouse struct {
 	answered int
 }
 
-// newCaller runs a caller at a broker's URL until the end of the test; it shares nothing with the controller of the house.
-func (h *house) newCaller(at string, o CallerOptions) *callerHouse {
+// newCaller runs a caller at a broker's URL until the end of the test. It shares nothing with the controller
+// of the harness.
+func (h *harness) newCaller(at string, o CallerOptions) *callerHarness {
 	h.t.Helper()
 	config, managed := h.config, h.manager
 	config.URL = at
@@ -39,7 +40,7 @@ func (h *house) newCaller(at string, o CallerOptions) *callerHouse {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	c := &callerHouse{house: h, outcomes: map[string][]rouse.Outcome{}}
+	c := &callerHarness{harness: h, outcomes: map[string][]rouse.Outcome{}}
 	o.Answered = func(*rouse.Fire, *rouse.Answer) { c.mu.Lock(); defer c.mu.Unlock(); c.answered++ }
 	c.caller = NewCaller(ctl, o)
 	c.ctx, c.end = context.WithCancel(context.Background())
@@ -51,8 +52,8 @@ func (h *house) newCaller(at string, o CallerOptions) *callerHouse {
 	return c
 }
 
-// fires delivers requests of one key together; their ids are made of the key and the number.
-func (c *callerHouse) fires(key string, bodies ...string) {
+// fires delivers requests of one key together. Their ids consist of the key and a number.
+func (c *callerHarness) fires(key string, bodies ...string) {
 	list := make([]rouse.Fire, len(bodies))
 	for i, body := range bodies {
 		list[i] = rouse.Fire{ID: fmt.Sprint(key, " ", i), Namespace: "n", Name: "t", Due: 1, Attempt: 1, Token: 7,
@@ -65,8 +66,8 @@ func (c *callerHouse) fires(key string, bodies ...string) {
 	})
 }
 
-// outcome waits for what came of a fire; there is to be one outcome.
-func (c *callerHouse) outcome(id string) (o rouse.Outcome) {
+// outcome waits for the outcome of a fire, which must be the only one.
+func (c *callerHarness) outcome(id string) (o rouse.Outcome) {
 	c.t.Helper()
 	c.eventually("there is an outcome of "+id, func() bool {
 		c.mu.Lock()
@@ -81,7 +82,7 @@ func (c *callerHouse) outcome(id string) (o rouse.Outcome) {
 	return o
 }
 
-func (c *callerHouse) want(id string, verdict rouse.Verdict, code int) rouse.Outcome {
+func (c *callerHarness) want(id string, verdict rouse.Verdict, code int) rouse.Outcome {
 	c.t.Helper()
 	o := c.outcome(id)
 	if o.Verdict != verdict || o.Code != code || verdict != rouse.Done && o.Detail == "" {
@@ -90,11 +91,11 @@ func (c *callerHouse) want(id string, verdict rouse.Verdict, code int) rouse.Out
 	return o
 }
 
-// TestFiresAreRequests checks that a fire starts the worker of its key, that the answer is its outcome, and that what went wrong is told
-// apart.
+// TestFiresAreRequests checks that a fire starts the worker of its key, that the answer becomes its outcome,
+// and that failures are distinguished.
 func TestFiresAreRequests(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow)
+	h := newHarness(t, slow)
 	h.start()
 	c := h.newCaller(h.url, CallerOptions{})
 	c.fires("42", "hello", "reject", "crash", "again")
@@ -115,10 +116,10 @@ func TestFiresAreRequests(t *testing.T) {
 	}
 }
 
-// TestFiresThatNobodyTakes checks that a request whose time is over has failed, and may be tried again.
-func TestFiresThatNobodyTakes(t *testing.T) {
+// TestFiresThatNoWorkerTakes checks that an expired request is a failure that may be retried.
+func TestFiresThatNoWorkerTakes(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow)
+	h := newHarness(t, slow)
 	h.config.MessageTTL = 500 * time.Millisecond
 	h.start()
 	c := h.newCaller(h.url, CallerOptions{MaxWaiting: 2})
@@ -128,16 +129,16 @@ func TestFiresThatNobodyTakes(t *testing.T) {
 	c.want("mute 0", rouse.Failed, 504)
 	c.want("mute 1", rouse.Failed, 504)
 	c.fires("another", "x")
-	if o := c.outcome("another 0"); o.Verdict == rouse.Deferred { // whether its worker starts in time is another matter
+	if o := c.outcome("another 0"); o.Verdict == rouse.Deferred { // it is not relevant here whether its worker starts in time
 		t.Errorf("there is no room after all were answered: %s", o.Detail)
 	}
 }
 
-// TestCallersOutliveTheirBroker checks that what waits for an answer fails when the connection breaks, that nothing is tried while there
-// is none, and that requests are made again when there is one.
+// TestCallersOutliveTheirBroker checks that waiting requests fail if the connection breaks, that no request
+// is made without a connection, and that requests are made again after the reconnect.
 func TestCallersOutliveTheirBroker(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow)
+	h := newHarness(t, slow)
 	h.start()
 	u, err := url.Parse(h.url)
 	if err != nil {
@@ -165,10 +166,10 @@ func TestCallersOutliveTheirBroker(t *testing.T) {
 	c.want("later 0", rouse.Done, 0)
 }
 
-// TestCallersLetGo checks that who stops does not wait for answers.
+// TestCallersLetGo checks that shutdown does not wait for answers.
 func TestCallersLetGo(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow)
+	h := newHarness(t, slow)
 	h.start()
 	c := h.newCaller(h.url, CallerOptions{})
 	c.fires("a", "sleep 1m")
@@ -182,13 +183,14 @@ func TestCallersLetGo(t *testing.T) {
 	c.want("c 0", rouse.Deferred, 0)
 }
 
-// TestGroupsAreThereBeforeTheirFires checks that the group of a fire that is near is started before it, and stays until then.
+// TestGroupsAreThereBeforeTheirFires checks that the group of an announced fire is started before the fire
+// and stays until then.
 func TestGroupsAreThereBeforeTheirFires(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, pool.Delays{Unbind: 3 * time.Second, Stop: 100 * time.Millisecond})
+	h := newHarness(t, pool.Delays{Unbind: 3 * time.Second, Stop: 100 * time.Millisecond})
 	h.start()
 	c := h.newCaller(h.url, CallerOptions{Prewarm: time.Minute})
-	const in = 8 * time.Second // longer than a group stays by itself
+	const in = 8 * time.Second // longer than the lifetime of an idle group
 	fire := time.Now().Add(in)
 	c.caller.Near("far", time.Hour)
 	c.caller.Near("k", in)

@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// wait is a request whose answer is waited for.
+// wait is a request that waits for its answer.
 type wait struct {
 	fire   *rouse.Fire
 	batch  *calls
@@ -26,10 +26,10 @@ type calls struct {
 	settle func(i int, o rouse.Outcome)
 	mu     sync.Mutex
 	left   int         // that are not settled
-	stop   func() bool // when all are
+	stop   func() bool // called when all are settled
 }
 
-// report settles a request that was taken out of those that wait.
+// report settles a request that was removed from the waiting ones.
 func (w *wait) report(o rouse.Outcome) {
 	w.ending.Stop()
 	w.batch.settle(w.index, o)
@@ -40,7 +40,7 @@ func (w *wait) report(o rouse.Outcome) {
 	}
 }
 
-// failure is the outcome of an attempt after which another may succeed.
+// failure is the outcome of a failed attempt that may be retried.
 func failure(code int, detail string) rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Failed, Code: code, Detail: rouse.Shorten(detail, rouse.MaxDetail)}
 }
@@ -50,14 +50,14 @@ func putOff(after time.Duration, why string) rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable, After: after, Detail: rouse.Shorten("not sent: "+why, rouse.MaxDetail)}
 }
 
-// Why requests were not made, or are given up with the process.
+// Why requests are not made, or are abandoned at shutdown.
 const (
 	stopping = "the service is stopping"
 	tooMany  = "too many requests are without an answer"
 )
 
-// Deliver makes a request for a key of each fire. It returns before they are answered. A fire waits for its answer as long as requests may
-// wait for a worker, and its attempt may take beside that.
+// Deliver makes a request for each fire. It returns before they are answered. The timeout of a fire is the
+// time that requests may wait for a worker plus that of its attempt.
 func (a *Caller) Deliver(ctx context.Context, key string, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	a.mu.Lock()
 	l, why, away := a.link, a.why, time.Since(a.since)
@@ -82,7 +82,7 @@ func (a *Caller) Deliver(ctx context.Context, key string, fires []rouse.Fire, se
 		}
 		return
 	}
-	batch := &calls{settle: settle, left: len(fires) + 1, stop: func() bool { return true }} // one for the loop
+	batch := &calls{settle: settle, left: len(fires) + 1, stop: func() bool { return true }} // plus one for the loop
 	for i := range fires {
 		a.call(l, key, &fires[i], batch, i)
 	}
@@ -128,18 +128,18 @@ func (a *Caller) call(l *link, key string, f *rouse.Fire, batch *calls, i int) {
 	}
 	if err := l.publish(a.c.names.requestExchange(), key, request(f)); err != nil {
 		a.settle(f.ID, failure(0, err.Error()), batch)
-		l.conn.Cut() // the session ends, and another one follows
+		l.conn.Cut() // ends the session; the next one reconnects
 	}
 }
 
-// request is the message of a fire.
+// request returns the message of a fire.
 func request(f *rouse.Fire) amqp091.Publishing {
 	return amqp091.Publishing{ContentType: f.Spec.ContentType, DeliveryMode: amqp091.Persistent, CorrelationId: f.ID, ReplyTo: directReply, MessageId: f.ID,
 		AppId: "rouse", Body: f.Spec.Payload, Headers: amqp091.Table{"rouse-namespace": f.Namespace, "rouse-timer": f.Name,
 			"rouse-due": f.Due.String(), "rouse-attempt": int64(f.Attempt), "rouse-token": strconv.FormatUint(f.Token, 10)}}
 }
 
-// publish sends a request, and notes whose its confirm will be.
+// publish publishes a request and records which fire its confirm belongs to.
 func (l *link) publish(exchange, key string, m amqp091.Publishing) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,7 +153,7 @@ func (l *link) publish(exchange, key string, m amqp091.Publishing) error {
 	return nil
 }
 
-// confirmed takes a confirm: the broker has the request, or has refused it.
+// confirmed handles a confirm: the broker has accepted or refused the request.
 func (a *Caller) confirmed(l *link, c amqp091.Confirmation) {
 	l.mu.Lock()
 	id, ok := l.tags[c.DeliveryTag]
@@ -164,7 +164,7 @@ func (a *Caller) confirmed(l *link, c amqp091.Confirmation) {
 	}
 }
 
-// settle reports the outcome of a request, if it is waited for; with a batch, only if it is of that one.
+// settle reports the outcome of a request if it still waits; with a batch, only if it belongs to that batch.
 func (a *Caller) settle(id string, o rouse.Outcome, of ...*calls) {
 	a.mu.Lock()
 	w := a.waits[id]
@@ -180,11 +180,12 @@ func (a *Caller) settle(id string, o rouse.Outcome, of ...*calls) {
 	w.report(o)
 }
 
-// answered takes an answer, of a worker or of who gave the request up. One that nobody waits for came too late.
+// answered handles an answer of a worker, or an error answer of the controller. An answer to an unknown
+// request came too late.
 func (a *Caller) answered(d *amqp091.Delivery) {
 	status, _ := d.Headers[statusHeader].(string)
 	switch status {
-	case "ok", "": // a worker that leaves it out has answered all the same
+	case "ok", "": // the header is optional for workers
 		o := rouse.Outcome{Verdict: rouse.Done}
 		if len(d.Body) <= rouse.MaxPayload {
 			o.Answer = &rouse.Answer{ContentType: d.ContentType, Payload: d.Body}
@@ -196,7 +197,7 @@ func (a *Caller) answered(d *amqp091.Delivery) {
 		a.settle(d.CorrelationId, rouse.Outcome{Verdict: rouse.Rejected, Code: http.StatusUnprocessableEntity, Detail: "a worker has refused it for good"})
 	case reasonPoison:
 		a.settle(d.CorrelationId, rouse.Outcome{Verdict: rouse.Rejected, Code: http.StatusBadGateway,
-			Detail: "workers had it as often as delivery_limit says, and gave it back or died each time; it is in the pool's poison, too"})
+			Detail: "workers rejected it, or died with it, more often than delivery_limit allows; it is in the poison inventory of the pool"})
 	default:
 		a.settle(d.CorrelationId, failure(http.StatusGatewayTimeout, "no worker has answered: "+status))
 	}

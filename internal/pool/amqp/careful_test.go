@@ -11,8 +11,8 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver/noop"
 )
 
-// windows returns how many messages those that consume a queue may have at a time.
-func (h *house) windows(queue string) (list []int) {
+// windows returns the prefetch limits of the consumers of a queue.
+func (h *harness) windows(queue string) (list []int) {
 	h.t.Helper()
 	m, err := newManagement(h.api)
 	if err != nil {
@@ -36,11 +36,11 @@ func (h *house) windows(queue string) (list []int) {
 	return list
 }
 
-// TestSessionsThatEndAlike checks that after several sessions that ended soon messages are taken one by one, that requests are served then,
-// too, and that this ends when a session has gone on for a while.
+// TestSessionsThatEndAlike checks that messages are consumed one by one after several sessions have ended
+// early, that requests are served in this mode, and that it ends after a session has worked for a while.
 func TestSessionsThatEndAlike(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow).start()
+	h := newHarness(t, slow).start()
 	c := h.client()
 	alone := func(window int) func() bool {
 		return func() bool { return fmt.Sprint(h.windows("core-orphan")) == fmt.Sprint([]int{window}) }
@@ -74,8 +74,9 @@ func TestSessionsThatEndAlike(t *testing.T) {
 	c.call("cold9", "x", "ok", "x")
 }
 
-// giveBack takes the one message of a queue, and gives it back, until the broker gives it to nobody any more. It returns how often.
-func (h *house) giveBack(queue string) (times int) {
+// giveBack consumes and requeues the only message of a queue until the broker stops delivering it. It returns
+// the number of deliveries.
+func (h *harness) giveBack(queue string) (times int) {
 	h.t.Helper()
 	h.eventually("the broker gives it up", func() bool {
 		var ok bool
@@ -99,11 +100,12 @@ func (h *house) giveBack(queue string) (times int) {
 	return times
 }
 
-// TestDeliveriesEndInTheInventory checks that an orphan, or a dead letter, with which so many sessions have ended as the limit says is kept,
-// that the client of the orphan has an answer, and that what is kept can be replayed.
+// TestDeliveriesEndInTheInventory checks that an orphan or a dead letter that has ended as many sessions as
+// the limit allows is stored, that the client of the orphan gets an answer, and that a stored request can be
+// replayed.
 func TestDeliveriesEndInTheInventory(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow)
+	h := newHarness(t, slow)
 	h.driver = noop.Driver{}
 	h.start()
 	c := h.client()
@@ -113,7 +115,7 @@ func TestDeliveriesEndInTheInventory(t *testing.T) {
 	h.stop()
 	orphan := c.send("orphan", "x")
 	h.eventually("it is an orphan", func() bool { q, _ := h.queue("core-orphan"); return q.Messages == 1 })
-	if n := h.giveBack("core-orphan"); n < endDeliveries || n > endDeliveries+1 { // a controller that ends may have had it
+	if n := h.giveBack("core-orphan"); n < endDeliveries || n > endDeliveries+1 { // an ending controller may have received it
 		t.Errorf("an orphan was given to managers %d times", n)
 	}
 	h.eventually("it is a dead letter", func() bool { q, _ := h.queue("core-dl"); return q.Messages == 1 })

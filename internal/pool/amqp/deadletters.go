@@ -13,26 +13,27 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// statusHeader says in an answer how the request went: ok in those of workers, the reason why it was given up in error answers.
+// statusHeader is the header with the status of an answer: ok from workers, the reason in error answers.
 const statusHeader = "x-status"
 
-// The reasons why requests are given up: those of RabbitMQ, and what is none of them.
+// Why requests end without a worker's answer: the reasons of RabbitMQ, and one for all others.
 const (
-	reasonPoison   = "delivery_limit" // workers gave it back, or died with it, too often
+	reasonPoison   = "delivery_limit" // workers rejected it, or died with it, too often
 	reasonExpired  = "expired"
 	reasonRejected = "rejected"
 	reasonLength   = "maxlen"
 	reasonUnknown  = "unknown"
 )
 
-// known are the reasons that RabbitMQ has.
+// known are the reasons of RabbitMQ.
 var known = map[string]bool{reasonRejected: true, reasonExpired: true, reasonLength: true, reasonPoison: true}
 
-// letterWindow is how many dead letters are in hand at a time.
+// letterWindow is how many dead letters are processed at the same time.
 const letterWindow = 100
 
-// answerDeadLetters answers what request queues gave up, and keeps what is poison, until ctx ends. It has a connection of its own: a
-// dead letter that the broker has made too large for a frame ends that connection when it is delivered, and nothing else.
+// answerDeadLetters answers dead letters of request queues, and stores poison, until ctx ends. It uses a
+// separate connection: a dead letter whose headers the broker made too large for a frame ends only that
+// connection when it is delivered.
 func (c *Controller) answerDeadLetters(ctx context.Context, to *mailbox) error {
 	for failed := 0; ; failed++ {
 		began := time.Now()
@@ -79,7 +80,7 @@ func (c *Controller) receiveLetters(ctx context.Context, to *mailbox, one bool) 
 			if !ok {
 				return waitCause(ctx, errConsumer(c.names.deadLetters()))
 			}
-			// What else is there comes along, so that they wait for the disk together.
+			// Further available letters join the batch, so that they share one disk write.
 			batch := []letter{c.letterOf(&d)}
 			for more := true; more && len(batch) < letterWindow; {
 				select {
@@ -100,7 +101,7 @@ func (c *Controller) receiveLetters(ctx context.Context, to *mailbox, one bool) 
 	}
 }
 
-// waitCause returns why a connection ended, which is heard of a moment later than what it led to.
+// waitCause returns why a connection ended. The cause is known a moment after its effects.
 func waitCause(ctx context.Context, err error) error {
 	select {
 	case <-ctx.Done():
@@ -110,22 +111,22 @@ func waitCause(ctx context.Context, err error) error {
 	}
 }
 
-// tooLarge reports whether a connection ended because of a frame that is larger than was agreed.
+// tooLarge reports whether a connection ended because of a frame larger than negotiated.
 func tooLarge(err error) bool {
 	var e *amqp091.Error
 	return errors.As(err, &e) && e.Code == amqp091.FrameError
 }
 
-// letter is a request that was given up.
+// letter is a request that ended without a worker's answer.
 type letter struct {
 	d      *amqp091.Delivery
 	key    string
 	reason string
-	why    string // in words, for the log; may be empty
+	why    string // explanation for the log; may be empty
 	keep   bool   // in the inventory
 
-	done func() error // takes it from its queue; nil acknowledges the delivery
-	back func() error // leaves it there; nil gives the delivery back
+	done func() error // removes it from its queue; nil acknowledges the delivery
+	back func() error // leaves it in its queue; nil requeues the delivery
 
 	kept, answer *sent
 	failed       error
@@ -137,22 +138,23 @@ func (c *Controller) letterOf(d *amqp091.Delivery) letter {
 	return letter{d: d, key: d.RoutingKey, reason: reason, keep: reason == reasonPoison || replayed}
 }
 
-// mailbox answers requests that were given up, and keeps those that are poison.
+// mailbox answers such requests, and stores poison.
 type mailbox struct {
 	c     *Controller
 	out   *publisher
 	lines pool.Sparse
 }
 
-// broken reports whether no answers can be sent any more.
+// broken reports whether no further answers can be sent.
 func (b *mailbox) broken() bool { return b.out.Broken() }
 
-// directReplies begins the names of queues by which clients get answers without a queue of their own. RabbitMQ 3.10 returns each
-// mandatory message to one of them, although it delivers it.
+// directReplies is the prefix of the names of direct reply queues. RabbitMQ 3.10 returns each mandatory
+// message to one of them, although it delivers it.
 const directReplies = directReply + "."
 
-// answer answers letters, in steps that may all be taken again: first what is poison is kept, then clients are answered, and
-// then the letters are gone. What goes wrong with one letter is that one's: it is kept, or given back. An error is the session's.
+// answer answers letters in steps that can be repeated: first it stores poison, then it answers clients, then
+// it removes the letters. If one letter fails, only that letter is stored or requeued. An error is one of the
+// session.
 func (b *mailbox) answer(ctx context.Context, batch []letter) error {
 	for i := range batch {
 		if l := &batch[i]; l.keep {
@@ -178,14 +180,14 @@ func (b *mailbox) answer(ctx context.Context, batch []letter) error {
 	return nil
 }
 
-// keep puts a letter into the inventory.
+// keep publishes a letter to the inventory.
 func (b *mailbox) keep(l *letter) {
 	m := b.c.poisonMessage(l.d, l.key, l.reason)
 	cut(&m, b.out.Conn.Config.FrameSize)
 	l.kept, l.failed = b.out.send("", b.c.names.poison(), true, m)
 }
 
-// wait waits until the inventory has a letter.
+// wait waits until the inventory has stored a letter.
 func (b *mailbox) wait(ctx context.Context, l *letter, s *sent) error {
 	if s == nil {
 		return nil
@@ -202,7 +204,7 @@ func (b *mailbox) wait(ctx context.Context, l *letter, s *sent) error {
 	return nil
 }
 
-// settle waits until the client of a letter has its answer, and takes the letter from its queue.
+// settle waits until the answer of a letter is delivered, and removes the letter from its queue.
 func (b *mailbox) settle(ctx context.Context, l *letter) error {
 	outcome := "unwanted"
 	if l.answer != nil {
@@ -216,7 +218,7 @@ func (b *mailbox) settle(ctx context.Context, l *letter) error {
 		case returned:
 			outcome = "client gone"
 		}
-		if outcome == "refused" && l.kept == nil { // nobody hears of it otherwise
+		if outcome == "refused" && l.kept == nil { // the only trace of it
 			b.keep(l)
 			if err := b.wait(ctx, l, l.kept); err != nil {
 				return err
@@ -243,11 +245,11 @@ func (b *mailbox) settle(ctx context.Context, l *letter) error {
 	return l.d.Ack(false)
 }
 
-// reason is why a request was given up: the newest event that the broker wrote down of a queue of ours. What else the headers say
-// may be the client's, or about what happened elsewhere before.
+// reason returns why a request was dead-lettered: the newest event that the broker recorded for a queue of
+// this pool. Other headers may have been written by the client, or elsewhere before.
 func (c *Controller) reason(headers amqp091.Table) string {
 	events, _ := headers["x-death"].([]any)
-	for _, e := range events { // the newest is the first
+	for _, e := range events { // newest first
 		event, ok := e.(amqp091.Table)
 		if !ok {
 			continue
@@ -260,10 +262,10 @@ func (c *Controller) reason(headers amqp091.Table) string {
 	return reasonUnknown
 }
 
-// rescueMost is how many dead letters are taken by the HTTP API at a time.
+// rescueMost is how many dead letters are fetched over the HTTP API in one go.
 const rescueMost = 100
 
-// rescue takes dead letters by RabbitMQ's HTTP API, which has no frames, one after another.
+// rescue fetches dead letters over RabbitMQ's HTTP API, which has no frames, one after another.
 func (c *Controller) rescue(ctx context.Context, to *mailbox) error {
 	for range rescueMost {
 		d, ok, err := c.api.get(ctx, c.vhost, c.names.deadLetters(), true)
@@ -273,7 +275,7 @@ func (c *Controller) rescue(ctx context.Context, to *mailbox) error {
 		l := c.letterOf(&d)
 		l.keep, l.why = true, "it became too large for RabbitMQ's frames"
 		l.back = func() error { return fmt.Errorf("a dead letter cannot be kept: %w", l.failed) }
-		l.done = func() error { // what is taken is what was seen: nothing else consumes the queue now
+		l.done = func() error { // removes the message seen before: the queue has no other consumer now
 			_, _, err := c.api.get(ctx, c.vhost, c.names.deadLetters(), false)
 			return err
 		}

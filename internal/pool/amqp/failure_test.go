@@ -13,11 +13,11 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver/noop"
 )
 
-// TestPoison checks that a request that kills its worker is tried so often as the limit says and once more, is answered and kept,
-// and keeps nobody else from being served; and what can be done with the inventory.
+// TestPoison checks that a request that kills its worker is delivered once more often than the limit, is then
+// answered and stored, and does not block others; and the operations on the inventory.
 func TestPoison(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow).start()
+	h := newHarness(t, slow).start()
 	c := h.client()
 	poison := c.send("k", "crash")
 	if status, _, _ := c.answer(poison); status != "delivery_limit" {
@@ -40,7 +40,7 @@ func TestPoison(t *testing.T) {
 		t.Errorf("what is not there: %v", err)
 	}
 
-	// A second one, so that there is one to leave.
+	// A second one, which stays.
 	second := c.send("other", "crash")
 	if status, _, _ := c.answer(second); status != "delivery_limit" {
 		t.Errorf("it is answered %q", status)
@@ -71,11 +71,11 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// TestWorkersThatDoNotServe checks that requests to workers that die at once, or never consume, are answered when their time is
-// over, that workers are not started without end, and that others do not wait for them.
+// TestWorkersThatDoNotServe checks that requests to workers that crash at once, or never consume, are
+// answered when they expire, that the number of starts is bounded, and that other keys are not delayed.
 func TestWorkersThatDoNotServe(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, pool.Delays{Unbind: 2 * time.Second, Stop: time.Second})
+	h := newHarness(t, pool.Delays{Unbind: 2 * time.Second, Stop: time.Second})
 	h.config.MessageTTL = 2 * time.Second
 	h.start()
 	c := h.client()
@@ -95,10 +95,11 @@ func TestWorkersThatDoNotServe(t *testing.T) {
 	}
 }
 
-// TestWhatWorkersSay checks what becomes of requests that workers reject, give back once, or answer before they die.
-func TestWhatWorkersSay(t *testing.T) {
+// TestWhatWorkersDo checks the fate of requests that workers reject, requeue once, or answer before they
+// crash.
+func TestWhatWorkersDo(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow).start()
+	h := newHarness(t, slow).start()
 	c := h.client()
 	c.call("k", "reject", "rejected", "")
 	c.call("k", "requeue-once", "ok", "requeue-once")
@@ -111,11 +112,11 @@ func TestWhatWorkersSay(t *testing.T) {
 	c.call("k", "sleep 300ms", "ok", "sleep 300ms")
 }
 
-// TestHangingWorkers checks that a worker that hangs with a request, and does not end when it is asked to, is killed and replaced, and
-// the request served.
+// TestHangingWorkers checks that a worker that hangs with a request, and ignores the signal to end, is killed
+// and replaced, and that the request is served.
 func TestHangingWorkers(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow)
+	h := newHarness(t, slow)
 	h.config.StallTimeout = 2 * time.Second
 	h.drain = 500 * time.Millisecond
 	h.start()
@@ -129,10 +130,11 @@ func TestHangingWorkers(t *testing.T) {
 	}
 }
 
-// TestFullQueues checks that requests which a full queue gives up are answered, as those are that stay in it until their time is over.
+// TestFullQueues checks that requests dropped by a full queue are answered, as well as those that expire in
+// it.
 func TestFullQueues(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow)
+	h := newHarness(t, slow)
 	h.config.MaxLength, h.config.MessageTTL = 2, 3*time.Second
 	h.start()
 	c := h.client()
@@ -145,22 +147,23 @@ func TestFullQueues(t *testing.T) {
 		status, _, _ := c.answer(from)
 		statuses[status]++
 	}
-	// One that was forwarded twice, as when another message came back at that moment, takes the place of one more.
+	// A request that was forwarded twice, because another message was returned at that moment, takes the
+	// place of another one.
 	if m, e := statuses["maxlen"], statuses["expired"]; m < 3 || e < 1 || m+e != 5 {
 		t.Errorf("five requests to a queue for two are answered %v", statuses)
 	}
 }
 
-// TestBareRequests checks that requests which want no answer, or give it no name, are served, and end.
+// TestBareRequests checks that requests that want no answer, or have no correlation id, are served and end.
 func TestBareRequests(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow).start()
+	h := newHarness(t, slow).start()
 	err := h.try(func(ch *amqp091.Channel) error {
 		if _, err := ch.QueueDeclare("answers", true, false, false, false, nil); err != nil {
 			return err
 		}
 		for _, m := range []amqp091.Publishing{
-			{Body: []byte("nobody asks")}, {Body: []byte("reject")}, {Body: []byte("named queue"), ReplyTo: "answers"},
+			{Body: []byte("no answer")}, {Body: []byte("reject")}, {Body: []byte("named queue"), ReplyTo: "answers"},
 			{Body: []byte("reject"), ReplyTo: "answers"}, {Body: []byte("reject"), ReplyTo: "no such queue"},
 			{Body: []byte("odd"), ReplyTo: "answers", UserId: "guest", Headers: amqp091.Table{"CC": []any{"k"}}, Expiration: "50000"},
 		} {
@@ -198,10 +201,11 @@ func TestBareRequests(t *testing.T) {
 	}
 }
 
-// TestForgedDeaths checks that an error answer tells what the broker says, whatever the client has written beforehand.
+// TestForgedDeaths checks that an error answer contains the reason of the broker, whatever headers the client
+// has written.
 func TestForgedDeaths(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow).start()
+	h := newHarness(t, slow).start()
 	c := h.client()
 	forged := amqp091.Table{"x-first-death-reason": "ok", "x-death": []any{amqp091.Table{"queue": "elsewhere", "reason": "maxlen", "count": int64(1)}}}
 	if status, _, _ := c.answer(c.publish("k", amqp091.Publishing{Headers: forged, Body: []byte("reject")})); status != "rejected" {
@@ -209,10 +213,11 @@ func TestForgedDeaths(t *testing.T) {
 	}
 }
 
-// TestQueueDeletedByHand checks that the queue of a group is made anew when somebody deletes it.
+// TestQueueDeletedByHand checks that the queue of a group is created again after another client has deleted
+// it.
 func TestQueueDeletedByHand(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow).start()
+	h := newHarness(t, slow).start()
 	c := h.client()
 	c.call("k", "x", "ok", "x")
 	err := h.try(func(ch *amqp091.Channel) error {
@@ -225,11 +230,11 @@ func TestQueueDeletedByHand(t *testing.T) {
 	c.call("k", "y", "ok", "y")
 }
 
-// TestExchangeDeletedByHand checks that the exchange of requests is made again when it is deleted, although the broker closes the channel of
-// a manager that forwards a request to it.
+// TestExchangeDeletedByHand checks that the exchange for requests is created again after its deletion,
+// although the broker closes the channel of a manager that forwards a request to it.
 func TestExchangeDeletedByHand(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow).start()
+	h := newHarness(t, slow).start()
 	c := h.client()
 	c.call("k", "x", "ok", "x")
 	if err := h.try(func(ch *amqp091.Channel) error {
@@ -245,11 +250,11 @@ func TestExchangeDeletedByHand(t *testing.T) {
 	c.call("k", "z", "ok", "z")
 }
 
-// TestDeadLettersAreNotLost checks that what a request queue gave up is kept in it until the queue of dead letters has it, and that a
-// request queue is not deleted before.
+// TestDeadLettersAreNotLost checks that a request queue keeps its dead letters until the queue of dead
+// letters accepts them, and that the request queue is not deleted before.
 func TestDeadLettersAreNotLost(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow)
+	h := newHarness(t, slow)
 	h.driver = noop.Driver{}
 	h.start()
 	c := h.client()

@@ -6,19 +6,20 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
-// The properties of a message have to fit into one frame, whose size client and broker agree on. A larger one ends the connection of its
-// publisher, and, when the broker has added to it, that of the consumer that gets it.
+// The properties of a message must fit into one frame, whose size client and broker negotiate. A larger
+// message ends the connection of its publisher; if it grew in the broker, that of its consumer.
 
-// headroom is how much of a frame is left to what the broker and rouse add to a message on its way: why it was dead-lettered, by at most
-// three queues, with keys and names of up to 255 bytes each.
+// headroom is the part of a frame reserved for headers that the broker and rouse add to a message: why it was
+// dead-lettered, by up to three queues, with keys and names of up to 255 bytes each.
 const headroom = 4 << 10
 
-// fits reports whether a message can be published on a connection, and delivered after all that may be added to it.
+// fits reports whether a message can be published on a connection, and delivered with all headers that may be
+// added.
 func fits(m *amqp091.Publishing, frame int) bool {
 	return frame <= 0 || propertiesSize(m)+headroom <= frame
 }
 
-// propertiesSize is how many bytes the frame of a message's properties has, or a few less.
+// propertiesSize returns the size of the frame of a message's properties, or a few bytes less.
 func propertiesSize(m *amqp091.Publishing) int {
 	n := 64 // frame, class, size of the body, flags, numbers
 	for _, s := range []string{m.ContentType, m.ContentEncoding, m.CorrelationId, m.ReplyTo, m.Expiration, m.MessageId, m.Type, m.UserId, m.AppId} {
@@ -27,7 +28,7 @@ func propertiesSize(m *amqp091.Publishing) int {
 	return n + fieldSize(m.Headers)
 }
 
-// fieldSize is how many bytes a value of a table has, with its type.
+// fieldSize returns the size of a value in a table, including its type.
 func fieldSize(value any) int {
 	n := 5 // type and length
 	switch v := value.(type) {
@@ -46,13 +47,13 @@ func fieldSize(value any) int {
 		}
 		return n
 	}
-	return 9 // numbers and times have no more
+	return 9 // numbers and times are no larger
 }
 
-// cutHeader names in a message the headers that were left out because they did not fit.
+// cutHeader lists the headers that were removed because they did not fit.
 const cutHeader = "x-rouse-cut"
 
-// cut leaves out the largest headers until a message fits.
+// cut removes the largest headers until a message fits.
 func cut(m *amqp091.Publishing, frame int) {
 	for name := range m.Headers {
 		if slices.Contains(deathHeaders, name) && !fits(m, frame) {

@@ -12,11 +12,11 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver/noop"
 )
 
-// sessions is how often the controller of a house has begun to lead.
-func (h *house) sessions() int { return strings.Count(h.log.String(), "this process leads the pool") }
+// sessions returns how often the controller of a harness has begun to lead.
+func (h *harness) sessions() int { return strings.Count(h.log.String(), "this process leads the pool") }
 
-// parked waits until the inventory has so many requests, and returns them.
-func (h *house) parked(n int) (list []pool.Poison) {
+// parked waits until the inventory contains n requests, and returns them.
+func (h *harness) parked(n int) (list []pool.Poison) {
 	h.t.Helper()
 	h.eventually(fmt.Sprintf("the inventory has %d requests", n), func() bool {
 		var err error
@@ -26,16 +26,16 @@ func (h *house) parked(n int) (list []pool.Poison) {
 	return list
 }
 
-// TestNoMessageEndsASession sends what a manager cannot answer, forward or even receive, and holds that each is answered if it can be, is
-// kept, and that the session goes on: others are served as if nothing had happened.
+// TestNoMessageEndsASession sends messages that a manager cannot answer, forward or even receive, and checks
+// that each is answered if possible and stored, and that the session continues: others are served normally.
 func TestNoMessageEndsASession(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow).start()
+	h := newHarness(t, slow).start()
 	c := h.client()
 	c.call("k", "x", "ok", "x")
 	headers := func(bytes int) amqp091.Table { return amqp091.Table{"x-large": strings.Repeat("x", bytes)} }
 
-	// Error answers to a queue that is full, and refuses them.
+	// Error answers to a full queue that refuses them.
 	if err := h.try(func(ch *amqp091.Channel) error {
 		_, err := ch.QueueDeclare("full", true, false, false, false, amqp091.Table{"x-max-length": int32(0), "x-overflow": "reject-publish"})
 		for range 3 {
@@ -56,7 +56,8 @@ func TestNoMessageEndsASession(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Headers that fit into a frame alone, and not with what is added: of a cold key, and of one whose worker rejects it.
+	// Headers that fit into a frame, but not with added ones: for a cold key, and for one whose worker
+	// rejects the request.
 	for _, bytes := range []int{126 << 10, 127 << 10, 131_072 - 150} {
 		for _, key := range []string{"cold", "k"} {
 			status, _, _ := c.answer(c.publish(key, amqp091.Publishing{Headers: headers(bytes), Body: []byte("reject")}))
@@ -65,7 +66,7 @@ func TestNoMessageEndsASession(t *testing.T) {
 			}
 		}
 	}
-	list := h.parked(4) // of the smallest ones, and those whose dead letters fit, nothing is wrong
+	list := h.parked(4) // the smallest ones, and those whose dead letters fit, are fine
 	for _, p := range list {
 		if p.ID == "" || p.Size != len("reject") || p.Key != "k" && p.Key != "cold" {
 			t.Errorf("it is kept as %+v", p)
@@ -84,11 +85,11 @@ func TestNoMessageEndsASession(t *testing.T) {
 	}
 }
 
-// TestReturnsAreOfOneMessage checks that a request is worked on once, and its forwarding not doubted, however many error answers come
-// back or seem to at that time.
+// TestReturnsAreOfOneMessage checks that a request is processed once, and its forwarding not doubted, however
+// many error answers are returned, or seem to be, at that time.
 func TestReturnsAreOfOneMessage(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow).start()
+	h := newHarness(t, slow).start()
 	c := h.client()
 	c.call("k", "x", "ok", "x")
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -131,15 +132,15 @@ func TestReturnsAreOfOneMessage(t *testing.T) {
 	}
 }
 
-// TestKeysThatCannotBeOpenedDelayNoOthers checks that many requests for keys whose queues cannot be made wait aside, are answered when their
-// time is over, and that requests for other keys are served meanwhile.
+// TestKeysThatCannotBeOpenedDelayNoOthers checks that many requests for keys whose queues cannot be declared
+// wait aside and are answered when they expire, and that requests for other keys are served in the meantime.
 func TestKeysThatCannotBeOpenedDelayNoOthers(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow)
+	h := newHarness(t, slow)
 	h.config.MessageTTL, h.config.OrphanWindow = 8*time.Second, 100
 	h.start()
 	c := h.client()
-	if err := h.try(func(ch *amqp091.Channel) error { // a queue of the name that is another one: it cannot be declared
+	if err := h.try(func(ch *amqp091.Channel) error { // a queue of the same name and another type: it cannot be declared
 		_, err := ch.QueueDeclare("core-req-bad", true, false, false, false, nil)
 		return err
 	}); err != nil {
@@ -167,11 +168,11 @@ func TestKeysThatCannotBeOpenedDelayNoOthers(t *testing.T) {
 	}
 }
 
-// TestReplayedPoisonIsNotLost checks that a request of the inventory that is replayed, and that no worker takes in its time, is in the
-// inventory again.
+// TestReplayedPoisonIsNotLost checks that a replayed request returns to the inventory if no worker takes it
+// in time.
 func TestReplayedPoisonIsNotLost(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow)
+	h := newHarness(t, slow)
 	h.config.MessageTTL = time.Second
 	h.driver = noop.Driver{}
 	h.start()

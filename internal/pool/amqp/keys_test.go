@@ -9,15 +9,15 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// hostile are keys that names, paths, shells, patterns and lists of variables are afraid of.
+// hostile are keys that break careless names, paths, shells, patterns and lists of variables.
 var hostile = []string{"", "../../etc/passwd", "%41", "A", "a\nWORKER_ID=x", "a\x00b", "naïve 日本", "*", "#", "a.*.#", "$(exit 1)", "'; drop table k; --",
 	strings.Repeat("k", 255), strings.Repeat("k", 254) + "l", strings.Repeat("é", 127), "infra=42,timetable=24", "-rf", "xchg"}
 
-// TestHostileKeys checks that every key has its own group, whose workers see it, over a restart of the controller as well; and that
-// a key which is no text is refused.
+// TestHostileKeys checks that every key has its own group, whose workers receive the key, even after a
+// restart of the controller; and that a key which is not valid UTF-8 is refused.
 func TestHostileKeys(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow).start()
+	h := newHarness(t, slow).start()
 	c := h.client()
 	answers := map[string]<-chan amqp091.Delivery{}
 	for _, key := range hostile {
@@ -56,19 +56,19 @@ func TestHostileKeys(t *testing.T) {
 	}
 }
 
-// TestNamesOfQueues checks that the name of a queue, and the argument of one whose name has a hash, tell its key, and that those of
-// others do not.
+// TestNamesOfQueues checks that the name of a queue, with its argument if the name contains a hash, yields
+// its key, and that names of other pools do not.
 func TestNamesOfQueues(t *testing.T) {
 	n := names{"core"}
 	for _, key := range hostile {
 		name := n.requests(key)
 		if got, ok := n.key(name, pool.Encode(key, 3*pool.MaxKey)); !ok || got != key || len(name) > 255 {
-			t.Errorf("the queue of %q is %q, which is said to be of %q, %v", key, name, got, ok)
+			t.Errorf("the queue of %q is %q, which yields %q, %v", key, name, got, ok)
 		}
 	}
 	for _, other := range []string{"core-orphan", "core-req-a b", "core2-req-a", n.requests(strings.Repeat("k", 255))} {
 		if key, ok := n.key(other, nil); ok {
-			t.Errorf("%q is said to be of %q", other, key)
+			t.Errorf("%q yields %q", other, key)
 		}
 	}
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestWhatAKilledBrokerLoses checks what docs/pools.md says of a RabbitMQ that is killed: of what it has confirmed, classic queues
-// keep everything that is persistent; quorum queues keep everything too, but for those that were declared some seconds before. Nothing
-// of rouse takes part. It logs how old the queues were that lost what was in them.
+// TestWhatAKilledBrokerLoses checks the statement of docs/pools.md about a killed RabbitMQ: classic queues
+// keep all confirmed persistent messages; so do quorum queues, except for those that were declared some
+// seconds before. No rouse code takes part. It logs the age of the queues that lost messages.
 func TestWhatAKilledBrokerLoses(t *testing.T) {
 	if os.Getenv("ROUSE_SOAK_KILL") == "" {
-		t.Skip("it says something of RabbitMQ, not of rouse: ask for it by ROUSE_SOAK_KILL")
+		t.Skip("it tests RabbitMQ, not rouse: set ROUSE_SOAK_KILL to run it")
 	}
 	const queues, writers, old = 300, 4, 5 * time.Second
 	for _, kind := range []string{amqp091.QueueTypeQuorum, amqp091.QueueTypeClassic} {
 		t.Run(kind, func(t *testing.T) {
 			broker := servers.StartRabbitMQ(t)
-			h := &house{t: t, url: broker.URL()}
+			h := &harness{t: t, url: broker.URL()}
 			declared := make([]time.Time, queues)
 			confirmed := make([]time.Time, queues)
 			name := func(i int) string { return fmt.Sprint(kind, i) }

@@ -15,11 +15,11 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestWithoutAController checks that requests of a warm key are served while no controller runs, that others wait for one, and that
-// the next one takes over what is there.
+// TestWithoutAController checks that requests for a warm key are served without a controller, that others
+// wait for one, and that the next controller takes over the existing groups.
 func TestWithoutAController(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow).start()
+	h := newHarness(t, slow).start()
 	c := h.client()
 	warm := c.call("warm", "x", "ok", "x")
 	h.stop()
@@ -37,10 +37,11 @@ func TestWithoutAController(t *testing.T) {
 	}
 }
 
-// TestTwoControllers checks that of two controllers one leads, and that the other one takes over when that ends.
+// TestTwoControllers checks that one of two controllers leads, and that the other one takes over when it
+// ends.
 func TestTwoControllers(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow)
+	h := newHarness(t, slow)
 	h.config.ReleaseAfter = 300 * time.Millisecond
 	h.start()
 	c := h.client()
@@ -76,7 +77,7 @@ func TestTwoControllers(t *testing.T) {
 		t.Errorf("the other one leads: %v; it names %q as the leader", other.manager.View().Leads, other.Leader())
 	}
 
-	// The first one comes back, and lets its workers go, as those are the other one's matter now.
+	// The first one comes back and releases its workers, because the other one now leads.
 	h.start()
 	h.eventually("its workers are gone", func() bool {
 		list, err := h.driver.List(t.Context())
@@ -85,8 +86,8 @@ func TestTwoControllers(t *testing.T) {
 	c.call("a", "x", "ok", "x")
 }
 
-// cut ends all connections of the controllers to the broker.
-func (h *house) cut() {
+// cut closes all connections of the controllers to the broker.
+func (h *harness) cut() {
 	h.t.Helper()
 	m, err := newManagement(h.api)
 	if err != nil {
@@ -107,11 +108,11 @@ func (h *house) cut() {
 	}
 }
 
-// TestConnectionsAreCut cuts the connections of the controller again and again, while requests for new keys come and groups are
-// stopped: each request is answered.
+// TestConnectionsAreCut repeatedly closes the connections of the controller while requests for new keys
+// arrive and groups are stopped, and checks that each request is answered.
 func TestConnectionsAreCut(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, pool.Delays{Unbind: 1500 * time.Millisecond, Stop: time.Second}).start()
+	h := newHarness(t, pool.Delays{Unbind: 1500 * time.Millisecond, Stop: time.Second}).start()
 	c := h.client()
 	answers := map[string]<-chan amqp091.Delivery{}
 	for round := range 5 {
@@ -130,7 +131,7 @@ func TestConnectionsAreCut(t *testing.T) {
 	h.eventually("nothing is left", func() bool { v := h.ctl.manager.View(); return v.Leads && len(v.Groups) == 0 })
 }
 
-// TestBrokerOutOfReach checks that a controller that cannot reach its broker goes on when it can again.
+// TestBrokerOutOfReach checks that a controller recovers when its broker is reachable again.
 func TestBrokerOutOfReach(t *testing.T) {
 	t.Parallel()
 	address, api := servers.ManagedRabbitMQ(t)
@@ -139,7 +140,7 @@ func TestBrokerOutOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy := servers.NewProxy(t, u.Host)
-	h := houseAt(t, address, api, slow)
+	h := harnessAt(t, address, api, slow)
 	u.Host = proxy.Addr()
 	h.config.URL, h.config.WorkerURL, h.config.Timeout = u.String(), address, time.Second
 	h.start()

@@ -14,12 +14,12 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// lock waits until this process has the pool's lock, an exclusive queue, which it has for as long as the connection lives. The
-// broker gives it to another one within milliseconds of the connection's end.
+// lock waits until this process has the lock of the pool: an exclusive queue, which lives as long as the
+// connection. The broker releases it within milliseconds of the end of the connection.
 func (c *Controller) lock(ctx context.Context, conn *amqplink.Conn) error {
-	var since time.Time // when it was first seen that another process leads
+	var since time.Time // since when another process is known to lead
 	released := false
-	var asked time.Time // when it was asked which one
+	var asked time.Time // when the broker was asked for the leader
 	for {
 		ch, err := conn.OpenChannel(ctx)
 		if err != nil {
@@ -31,7 +31,7 @@ func (c *Controller) lock(ctx context.Context, conn *amqplink.Conn) error {
 			return err
 		}()
 		if err == nil {
-			return nil // the channel stays open, as nothing is gained by closing it
+			return nil // the channel stays open: closing it gains nothing
 		}
 		var answer *amqp091.Error
 		if !errors.As(err, &answer) || answer.Code != amqp091.ResourceLocked {
@@ -42,7 +42,8 @@ func (c *Controller) lock(ctx context.Context, conn *amqplink.Conn) error {
 			c.enter(pool.StateStandingBy)
 			c.log.Info("another process leads the pool; this one stands by", "broker", c.host)
 		}
-		// For a while the other one may be we ourselves, whose last connection the broker believes to live.
+		// At first the other leader may be this process, if the broker has not noticed the end of its last
+		// connection.
 		if !released && time.Since(since) > c.config.ReleaseAfter {
 			if err := c.manager.Config().Driver.Release(ctx); err != nil {
 				c.log.Warn("workers of a pool that another process leads cannot be let go", "error", err)
@@ -59,10 +60,10 @@ func (c *Controller) lock(ctx context.Context, conn *amqplink.Conn) error {
 	}
 }
 
-// leaderArgument is an argument of the lock that names the process that has it.
+// leaderArgument is the argument of the lock with the name of its owner.
 const leaderArgument = "x-rouse-leader"
 
-// self names this process.
+// self returns the name of this process.
 func self() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -71,24 +72,24 @@ func self() string {
 	return fmt.Sprintf("%s, process %d", host, os.Getpid())
 }
 
-// leaderPause is how long what is known of the leader is good for.
+// leaderPause is how long the name of the leader is cached.
 const leaderPause = 5 * time.Second
 
-// askLeader finds out which process leads the pool, for the status.
+// askLeader asks the broker which process leads the pool, for the status.
 func (c *Controller) askLeader(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	d, err := c.api.queue(ctx, c.vhost, c.names.lock())
 	name, _ := d.Arguments[leaderArgument].(string)
 	if err != nil {
-		name = "" // it may be on its way
+		name = "" // it may appear in a moment
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leader = name
 }
 
-// Leader names the process that leads the pool, as far as that is known.
+// Leader returns the process that leads the pool, if known.
 func (c *Controller) Leader() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -40,12 +40,12 @@ func newManagement(address string) (*management, error) {
 	u.User = nil
 	m.base = strings.TrimSuffix(u.String(), "/") + "/api/"
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = nil // it is asked with a password
+	transport.Proxy = nil // requests contain a password
 	m.client = &http.Client{Transport: transport, Timeout: 30 * time.Second}
 	return m, nil
 }
 
-// refusal is an answer of the API that is no success.
+// refusal is an error response of the API.
 type refusal struct {
 	status int
 	reason string
@@ -53,10 +53,10 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("status %d: %s", r.status, r.reason) }
 
-// largest is how much of an answer is read: a page of queues, or all bindings of a pool.
+// largest bounds the part of a response that is read: a page of queues, or all bindings of a pool.
 const largest = 256 << 20
 
-// call makes a call; path is what follows /api/, with its parts escaped.
+// call makes a call; path is the part after /api/, with escaped segments.
 func (m *management) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	address := m.base + path
 	if len(query) > 0 {
@@ -85,7 +85,7 @@ func (m *management) call(ctx context.Context, method, path string, query url.Va
 	}
 	defer answer.Body.Close() //nolint:errcheck // it is read
 	if answer.StatusCode >= 300 {
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // what is there of it tells enough
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // a part is enough for the message
 		told := refusal{status: answer.StatusCode, reason: strings.TrimSpace(string(text))}
 		var parsed struct{ Error, Reason string }
 		if json.Unmarshal(text, &parsed) == nil && parsed.Reason != "" {
@@ -103,7 +103,7 @@ func (m *management) call(ctx context.Context, method, path string, query url.Va
 	return nil
 }
 
-// status is that of a refusal, 0 if the error is none.
+// status returns the status of a refusal, 0 for other errors.
 func status(err error) int {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -119,7 +119,7 @@ func (v version) atLeast(major, minor int) bool {
 	return v.major > major || v.major == major && v.minor >= minor
 }
 
-// overview asks what the broker is, and so whether it lets the user in.
+// overview returns the version of the broker. It fails if the user may not log in.
 func (m *management) overview(ctx context.Context) (version, string, error) {
 	var v struct {
 		Version string `json:"rabbitmq_version"`
@@ -129,7 +129,7 @@ func (m *management) overview(ctx context.Context) (version, string, error) {
 	}
 	parts := strings.SplitN(v.Version, ".", 3)
 	if len(parts) < 2 {
-		return version{}, v.Version, fmt.Errorf("RabbitMQ says that its version is %q", v.Version)
+		return version{}, v.Version, fmt.Errorf("RabbitMQ reports the version %q", v.Version)
 	}
 	major, err := strconv.Atoi(parts[0])
 	minor, err2 := strconv.Atoi(parts[1])
@@ -157,13 +157,13 @@ func (m *management) policies(ctx context.Context, vhost string) ([]policy, erro
 	return list, err
 }
 
-// described is a queue as the API describes it. Numbers are missing until the broker has counted them.
+// described is a queue as in the API. Numbers are missing until the broker has counted them.
 type described struct {
 	Name      string         `json:"name"`
 	Arguments map[string]any `json:"arguments"`
 	Ready     *int           `json:"messages_ready"`
 	Held      *int           `json:"messages_unacknowledged"`
-	Leaving   int            `json:"messages_dlx"` // dead letters on their way
+	Leaving   int            `json:"messages_dlx"` // dead letters in transit
 }
 
 // queues lists the queues whose names match a pattern, page by page.
@@ -184,7 +184,7 @@ func (m *management) queues(ctx context.Context, vhost, pattern string, counts b
 			Pages int         `json:"page_count"`
 		}
 		if err := m.call(ctx, http.MethodGet, "queues/"+url.PathEscape(vhost), query, nil, &p); err != nil {
-			if page > 1 && status(err) == http.StatusBadRequest { // there are fewer pages than there were
+			if page > 1 && status(err) == http.StatusBadRequest { // fewer pages are left than before
 				return all, nil
 			}
 			return nil, err
@@ -218,7 +218,7 @@ func (m *management) boundTo(ctx context.Context, vhost, exchange string) (map[s
 	return bound, nil
 }
 
-// get takes the first message of a queue, and gives it back or not. It has the properties that rouse reads.
+// get fetches the first message of a queue, with the properties that rouse reads. With back, it is requeued.
 func (m *management) get(ctx context.Context, vhost, queue string, back bool) (d amqp091.Delivery, ok bool, err error) {
 	mode := "ack_requeue_false"
 	if back {
@@ -256,7 +256,7 @@ func (m *management) get(ctx context.Context, vhost, queue string, back bool) (d
 	return d, true, nil
 }
 
-// headerOf is a header as AMQP has it, of what JSON has.
+// headerOf converts a JSON value to an AMQP header.
 func headerOf(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

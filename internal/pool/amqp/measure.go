@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// measure counts the requests of the pool now and then, and looks for workers that hang, until ctx ends. What it is told of requests
-// that are held is some seconds old, which is why it takes no action within seconds.
+// measure periodically counts the requests of the pool and detects hanging workers, until ctx ends. The
+// numbers of held requests are some seconds old, so it does not act within seconds.
 func (c *Controller) measure(ctx context.Context, term *pool.Term) {
 	every := 15 * time.Second
 	if c.config.StallTimeout > 0 {
@@ -35,7 +35,7 @@ func (c *Controller) measure(ctx context.Context, term *pool.Term) {
 	}
 }
 
-// count counts the requests of the pool, and returns how many are held by workers, and what is in the queues, by key.
+// count returns how many requests the workers hold, and what the queues contain, by key.
 func (c *Controller) count(ctx context.Context) (map[string]int, map[string]pool.Load, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()

@@ -23,19 +23,19 @@ func (n names) asideExchange() string      { return n.pool + "-aside-xchg" }
 func (n names) lock() string               { return n.pool + "-lock" }
 func (n names) requestPrefix() string      { return n.pool + "-req-" }
 
-// longestName is how long the name of a queue may be.
+// longestName is the maximum length of a queue name.
 const longestName = 255
 
-// requests names the request queue of a key.
+// requests returns the name of the request queue of a key.
 func (n names) requests(key string) string {
 	prefix := n.requestPrefix()
 	return prefix + pool.Encode(key, longestName-len(prefix))
 }
 
-// keyArgument is the argument of a queue whose name has a hash of its key: the whole key, encoded.
+// keyArgument is the argument of a queue whose name contains a hash: the whole encoded key.
 const keyArgument = "x-rouse-key"
 
-// key returns whose request queue it is, by its name and, where that does not tell, its argument.
+// key returns the key of a request queue, from its name or, if that contains a hash, from its argument.
 func (n names) key(queue string, argument any) (string, bool) {
 	suffix, ok := strings.CutPrefix(queue, n.requestPrefix())
 	if !ok {
@@ -49,11 +49,11 @@ func (n names) key(queue string, argument any) (string, bool) {
 	return key, ok && n.requests(key) == queue
 }
 
-// own reports whether a queue is one whose dead letters are ours to answer.
+// own reports whether this pool answers the dead letters of a queue.
 func (n names) own(queue string) bool {
 	return queue == n.orphans() || strings.HasPrefix(queue, n.requestPrefix())
 }
 
-// pattern is a regular expression that matches a name and nothing else; prefix is one for names that begin so.
+// pattern returns a regular expression that matches exactly one name, prefix one for all names with a prefix.
 func pattern(name string) string     { return "^" + regexp.QuoteMeta(name) + "$" }
 func prefix(beginning string) string { return "^" + regexp.QuoteMeta(beginning) }

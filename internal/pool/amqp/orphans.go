@@ -17,23 +17,25 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// hopsHeader counts how often a request was forwarded. It comes back when its queue was unbound in between, which is rare. leftHeader is
-// how long a request that was put aside may still wait, in milliseconds.
+// hopsHeader counts how often a request was forwarded. A forwarded request is returned if its queue was
+// unbound in between, which is rare. leftHeader is how long a request that was put aside may still wait, in
+// milliseconds.
 const (
 	hopsHeader = "x-rouse-hops"
 	leftHeader = "x-rouse-left"
 )
 
-// mostHops is after how many it is given up: something is wrong with its binding that making it anew does not mend.
+// mostHops is the maximum number of forwards. Beyond it the binding has a problem that binding again does not
+// fix.
 const mostHops = 10
 
-// consume begins to consume a queue, on a channel of its own.
+// consume starts to consume a queue on a new channel.
 func (c *Controller) consume(ctx context.Context, conn *amqplink.Conn, queue string, prefetch int) (<-chan amqp091.Delivery, error) {
 	_, deliveries, err := c.consumeOn(ctx, conn, queue, prefetch)
 	return deliveries, err
 }
 
-// consumeOn is consume that tells its channel.
+// consumeOn is consume that also returns the channel.
 func (c *Controller) consumeOn(ctx context.Context, conn *amqplink.Conn, queue string, prefetch int) (*amqp091.Channel, <-chan amqp091.Delivery, error) {
 	ch, err := conn.OpenChannel(ctx)
 	if err != nil {
@@ -43,7 +45,7 @@ func (c *Controller) consumeOn(ctx context.Context, conn *amqplink.Conn, queue s
 	return ch, deliveries, err
 }
 
-// consumeMore begins to consume a queue on a channel, whatever else that does.
+// consumeMore starts to consume a queue on an existing channel.
 func (c *Controller) consumeMore(ctx context.Context, conn *amqplink.Conn, ch *amqp091.Channel, queue string, prefetch int) (<-chan amqp091.Delivery, error) {
 	defer conn.Limit(ctx)()
 	if err := ch.Qos(prefetch, 0, false); err != nil {
@@ -56,17 +58,19 @@ func (c *Controller) consumeMore(ctx context.Context, conn *amqplink.Conn, ch *a
 	return deliveries, nil
 }
 
-// errConsumer is that the broker ended a consumer, as it does when a queue is deleted or loses its leader.
+// errConsumer means that the broker cancelled a consumer, as it does if a queue is deleted or loses its
+// leader.
 func errConsumer(queue string) error {
 	return fmt.Errorf("the broker does not deliver from %s any more", queue)
 }
 
-// An orphan whose key has no queue after patience is put aside: it goes to a queue of its own for asideTime, and is an orphan again then.
-// So orphans of keys that cannot be opened, or that wait until there is room for another group, do not take the places of others.
+// An orphan whose key has no queue after the patience is put aside: it waits in another queue for asideTime
+// and is then an orphan again. So orphans of keys whose queues cannot be opened, or that wait for a limit, do
+// not block others.
 const asideTime = time.Second
 
-// orphans are the orphans of a session that wait for the queues of their keys. Each key is waited for by a goroutine of its own,
-// so that none waits for another.
+// orphans are the orphans of a session that wait for the queues of their keys. Each key has its own
+// goroutine, so that keys do not wait for each other.
 type orphans struct {
 	c    *Controller
 	term *pool.Term
@@ -76,17 +80,17 @@ type orphans struct {
 
 	mu      sync.Mutex
 	pending map[string][]orphan  // by key; there is an entry while there is a goroutine
-	stuck   map[string]time.Time // keys that were waited for in vain, and until when others of them are put aside at once
+	stuck   map[string]time.Time // keys whose wait timed out, and until when their other orphans are put aside immediately
 }
 
 type orphan struct {
 	amqp091.Delivery
 	came time.Time
 	hops int
-	left time.Duration // that it may still wait, of one that was put aside or says so itself; negative if it is not known
+	left time.Duration // how long it may still wait, from its headers; negative if unknown
 }
 
-// processOrphans takes orphans until ctx ends or the broker has no more.
+// processOrphans handles orphans until ctx ends or the broker ends the consumer.
 func (c *Controller) processOrphans(ctx context.Context, conn *amqplink.Conn, term *pool.Term, out *publisher, to *mailbox) error {
 	ch, deliveries, err := c.consumeOn(ctx, conn, c.names.orphans(), c.windowNow())
 	if err != nil {
@@ -94,7 +98,7 @@ func (c *Controller) processOrphans(ctx context.Context, conn *amqplink.Conn, te
 	}
 	o := &orphans{c: c, term: term, out: out, to: to, pending: map[string][]orphan{}, stuck: map[string]time.Time{}}
 	defer o.uses.Wait()
-	var more <-chan amqp091.Delivery // when one by one went well for a while
+	var more <-chan amqp091.Delivery // deliveries after one-by-one consumption worked for a while
 	widen := time.NewTimer(longestWait)
 	defer widen.Stop()
 	sweep := time.NewTicker(time.Minute)
@@ -130,7 +134,7 @@ func (c *Controller) processOrphans(ctx context.Context, conn *amqplink.Conn, te
 	}
 }
 
-// windowNow is how many orphans are in hand at a time: one, if sessions have ended alike.
+// windowNow returns how many orphans are processed at the same time: one, if sessions have failed alike.
 func (c *Controller) windowNow() int {
 	if c.careful() {
 		return 1
@@ -138,7 +142,7 @@ func (c *Controller) windowNow() int {
 	return c.config.OrphanWindow
 }
 
-// take lets an orphan wait for its queue.
+// take adds an orphan to those that wait for its queue.
 func (o *orphans) take(ctx context.Context, d amqp091.Delivery) error {
 	one := orphan{Delivery: d, came: time.Now(), hops: hops(d.Headers), left: left(&d)}
 	key := d.RoutingKey
@@ -163,7 +167,7 @@ func (o *orphans) take(ctx context.Context, d amqp091.Delivery) error {
 	return nil
 }
 
-// giveUp answers an orphan, and keeps it if something is wrong with it.
+// giveUp answers an orphan with an error, and stores it if something is wrong with it.
 func (o *orphans) giveUp(ctx context.Context, one *orphan, reason string, why error) error {
 	l := letter{d: &one.Delivery, key: one.RoutingKey, reason: reason, keep: reason == reasonRejected}
 	if why != nil {
@@ -182,7 +186,7 @@ func hops(headers amqp091.Table) int {
 	return 0
 }
 
-// left is how long a request may still wait; negative if it says nothing of it.
+// left returns how long a request may still wait; negative if its headers do not tell.
 func left(d *amqp091.Delivery) time.Duration {
 	if ms, ok := d.Headers[leftHeader].(int64); ok {
 		return time.Duration(max(0, min(ms, math.MaxInt32))) * time.Millisecond
@@ -193,7 +197,7 @@ func left(d *amqp091.Delivery) time.Duration {
 	return -1
 }
 
-// serve forwards the orphans of one key, until there are none.
+// serve forwards the orphans of one key until there are none.
 func (o *orphans) serve(ctx context.Context, key string) {
 	for {
 		o.mu.Lock()
@@ -216,7 +220,8 @@ func (o *orphans) serve(ctx context.Context, key string) {
 	}
 }
 
-// forward waits for the queue of a key, and publishes what came before it. What has no queue in time it puts aside.
+// forward waits for the queue of a key and publishes a batch of orphans to it. It puts them aside if there is
+// no queue in time.
 func (o *orphans) forward(ctx context.Context, key string, batch []orphan, patience time.Duration) error {
 	again := false
 	for i := range batch {
@@ -249,13 +254,13 @@ func (o *orphans) forward(ctx context.Context, key string, batch []orphan, patie
 	return err
 }
 
-// owner is whose request it is: the namespace of the timer that made it, empty if none did.
+// owner returns the namespace of the timer that made a request; empty if no timer did.
 func owner(one *orphan) string {
 	namespace, _ := one.Headers["rouse-namespace"].(string)
 	return namespace
 }
 
-// putAside has orphans come again later; those whose time is over are answered.
+// putAside makes orphans wait in another queue. Expired ones are answered.
 func (o *orphans) putAside(ctx context.Context, key string, batch []orphan, why error) error {
 	out := make([]*sent, len(batch))
 	over := make([]bool, len(batch))
@@ -279,7 +284,7 @@ func (o *orphans) putAside(ctx context.Context, key string, batch []orphan, why 
 	return err
 }
 
-// settle waits for the confirm of a request that was published once more, and takes it from the orphan queue then.
+// settle waits for the confirm of a forwarded request, and then removes it from the orphan queue.
 func (o *orphans) settle(ctx context.Context, one *orphan, s *sent, outcome string) error {
 	if s == nil {
 		return one.Nack(false, true)
@@ -290,13 +295,13 @@ func (o *orphans) settle(ctx context.Context, one *orphan, s *sent, outcome stri
 		err = errors.New("it came back, as there is no queue for it, and none for orphans")
 	}
 	if err != nil {
-		return errors.Join(err, one.Nack(false, true)) // the queue may have it, and get it once more
+		return errors.Join(err, one.Nack(false, true)) // the queue may have it, and then gets it twice
 	}
 	o.c.manager.Metrics().Orphan(outcome, time.Since(one.came).Seconds())
 	return one.Ack(false)
 }
 
-// message is what is forwarded: the request as it came, with the time that is left to it.
+// message returns the forwarded message: the request with its remaining time to live.
 func (one *orphan) message() amqp091.Publishing {
 	m := again(&one.Delivery)
 	m.Headers[hopsHeader] = int32(one.hops + 1)
@@ -307,11 +312,11 @@ func (one *orphan) message() amqp091.Publishing {
 	return m
 }
 
-// aside is what is put aside, with the time that is left to it then; it returns false if there is none. Of one that says nothing of its
-// time, it is that of all requests.
+// aside returns the message that waits aside, with its remaining time; false if there is none. A request
+// without a time to live gets the default of the pool.
 func (one *orphan) aside(all time.Duration) (amqp091.Publishing, bool) {
 	m := again(&one.Delivery)
-	for _, name := range deathHeaders { // or the broker would take it for one that goes in a circle
+	for _, name := range deathHeaders { // otherwise the broker detects a dead-letter cycle
 		delete(m.Headers, name)
 	}
 	left := one.left

@@ -16,8 +16,9 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// durably publishes requests whose answers come to a queue, and returns when the broker has them. Their bodies name them.
-func (h *house) durably(queue, key string, bodies ...string) {
+// durably publishes requests with a durable reply queue, and returns when they are confirmed. The bodies are
+// the ids.
+func (h *harness) durably(queue, key string, bodies ...string) {
 	h.t.Helper()
 	if err := h.try(func(ch *amqp091.Channel) error {
 		if _, err := ch.QueueDeclare(queue, true, false, false, false, nil); err != nil {
@@ -45,8 +46,8 @@ func (h *house) durably(queue, key string, bodies ...string) {
 	}
 }
 
-// answers waits until the requests of some bodies have been answered, each with ok and by its body.
-func (h *house) answers(queue string, bodies ...string) {
+// answers waits until requests have been answered, each with ok and its body.
+func (h *harness) answers(queue string, bodies ...string) {
 	h.t.Helper()
 	open := map[string]bool{}
 	for _, body := range bodies {
@@ -69,12 +70,13 @@ func (h *house) answers(queue string, bodies ...string) {
 	})
 }
 
-// TestBrokerIsRestarted checks that what a broker has confirmed is answered after it was stopped and started, that workers which waited for
-// it start as soon as it is back, however long their pauses have become, and that one session follows the one that ended with it.
+// TestBrokerIsRestarted checks that confirmed requests are answered after a restart of the broker, that
+// workers which waited for it start as soon as it is back, however long their backoff was, and that one new
+// session follows.
 func TestBrokerIsRestarted(t *testing.T) {
 	t.Parallel()
 	broker, api := servers.StartManagedRabbitMQ(t)
-	h := houseAt(t, broker.URL(), api, slow)
+	h := harnessAt(t, broker.URL(), api, slow)
 	h.pause = time.Hour // a worker that ends waits for a new session
 	h.start()
 	h.durably("answers", "warm", "first")
@@ -96,10 +98,11 @@ func TestBrokerIsRestarted(t *testing.T) {
 	}
 }
 
-// TestLeaderIsKilled checks that the process that stands by takes over from one that is killed, and that each key has one worker then.
+// TestLeaderIsKilled checks that a standby process takes over from a killed one, and that each key has one
+// worker then.
 func TestLeaderIsKilled(t *testing.T) {
 	t.Parallel()
-	s := newSoak(t, newHouse(t, slow))
+	s := newSoak(t, newHarness(t, slow))
 	for i := range s.controllers {
 		s.startController(i)
 	}
@@ -123,7 +126,7 @@ func TestLeaderIsKilled(t *testing.T) {
 		}
 	}
 	serve()
-	m, err := newManagement(s.house.api)
+	m, err := newManagement(s.harness.api)
 	if err != nil {
 		t.Fatal(err)
 	}

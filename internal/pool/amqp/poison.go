@@ -24,11 +24,11 @@ const (
 	whenHeader   = "x-rouse-when"
 	reasonHeader = "x-rouse-reason"
 
-	// replayHeader is in a request that was replayed. Whatever it is given up for, it is kept again.
+	// replayHeader marks a replayed request. It returns to the inventory, whatever ends it.
 	replayHeader = "x-rouse-replayed"
 )
 
-// poisonMessage is a request as it is kept in the inventory.
+// poisonMessage converts a request for the inventory.
 func (c *Controller) poisonMessage(d *amqp091.Delivery, key, reason string) amqp091.Publishing {
 	m := again(d)
 	m.Expiration = ""
@@ -38,28 +38,28 @@ func (c *Controller) poisonMessage(d *amqp091.Delivery, key, reason string) amqp
 	return m
 }
 
-// inventory is the queue of poison requests, of which nothing can be taken but the first: to find one, all before it are taken
-// and given back.
+// inventory is the queue of poison requests. Only its first message can be taken: to find a request, all
+// before it are taken and requeued.
 type inventory struct {
 	c         *Controller
 	publisher *publisher
-	mu        sync.Mutex // one looks at a time, as others would not see what it has taken
+	mu        sync.Mutex // one look at a time: others would not see the messages it has taken
 }
 
-// verdict is what becomes of a poison request that was looked at.
+// verdict is what to do with a poison request after looking at it.
 type verdict uint8
 
 const (
 	leave verdict = iota
 	remove
-	enough // leave it, and look no further
+	enough // leave it, and stop
 )
 
-// each shows requests of the inventory, oldest first, until there are no more.
+// each calls f with the requests of the inventory, oldest first.
 func (i *inventory) each(ctx context.Context, f func(d *amqp091.Delivery) (verdict, error)) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	conn, err := i.c.dial(ctx, "poison") // of its own: what is too large for its frames ends nothing else
+	conn, err := i.c.dial(ctx, "poison") // a separate one: a message too large for its frames ends nothing else
 	if err != nil {
 		return err
 	}
@@ -83,12 +83,13 @@ func (i *inventory) each(ctx context.Context, f func(d *amqp091.Delivery) (verdi
 			break
 		}
 	}
-	// What was not removed is given back with the end of the channel. The broker has heard of what was when it answers.
+	// The end of the channel requeues all messages that were not removed. The broker has processed the
+	// removals when it answers.
 	defer conn.Limit(context.WithoutCancel(ctx))()
 	return errors.Join(err, ctx.Err(), ch.Close())
 }
 
-// inventory returns that of the term.
+// inventory returns the inventory of the current term.
 func (c *Controller) inventory() (*inventory, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +99,7 @@ func (c *Controller) inventory() (*inventory, error) {
 	return c.poison, nil
 }
 
-// ListPoison returns poison requests without their bodies, oldest first; at most limit of them.
+// ListPoison returns at most limit poison requests, oldest first, without their bodies.
 func (c *Controller) ListPoison(ctx context.Context, limit int) ([]pool.Poison, error) {
 	i, err := c.inventory()
 	if err != nil {
@@ -116,7 +117,7 @@ func (c *Controller) ListPoison(ctx context.Context, limit int) ([]pool.Poison, 
 	return list, err
 }
 
-// InspectPoison returns a poison request, with its body.
+// InspectPoison returns a poison request with its body.
 func (c *Controller) InspectPoison(ctx context.Context, id string) (pool.Poison, error) {
 	var found *pool.Poison
 	err := c.find(ctx, id, func(d *amqp091.Delivery) (verdict, error) {
@@ -130,8 +131,8 @@ func (c *Controller) InspectPoison(ctx context.Context, id string) (pool.Poison,
 	return *found, nil
 }
 
-// ReplayPoison publishes a poison request again, as its client did, and takes it from the inventory; all of them if id is empty. A
-// request that no worker answers comes back to the inventory, for whatever reason.
+// ReplayPoison publishes a poison request again, as its client did, and removes it from the inventory; all of
+// them if id is empty. A request without an answer returns to the inventory, whatever the reason.
 func (c *Controller) ReplayPoison(ctx context.Context, id string) (int, error) {
 	return c.removePoison(ctx, id, func(i *inventory, d *amqp091.Delivery) error {
 		m := again(d)
@@ -148,12 +149,12 @@ func (c *Controller) ReplayPoison(ctx context.Context, id string) (int, error) {
 	})
 }
 
-// PurgePoison forgets a poison request; all of them if id is empty.
+// PurgePoison deletes a poison request; all of them if id is empty.
 func (c *Controller) PurgePoison(ctx context.Context, id string) (int, error) {
 	return c.removePoison(ctx, id, func(*inventory, *amqp091.Delivery) error { return nil })
 }
 
-// removePoison takes requests from the inventory for which do succeeds. What comes in meanwhile stays.
+// removePoison removes the requests for which do succeeds. Requests that arrive during the call stay.
 func (c *Controller) removePoison(ctx context.Context, id string, do func(*inventory, *amqp091.Delivery) error) (n int, err error) {
 	i, err := c.inventory()
 	if err != nil {
@@ -178,7 +179,7 @@ func (c *Controller) removePoison(ctx context.Context, id string, do func(*inven
 	return n, err
 }
 
-// find shows the request of an id, if there is one.
+// find calls f with the request of an id, if it exists.
 func (c *Controller) find(ctx context.Context, id string, f func(d *amqp091.Delivery) (verdict, error)) error {
 	i, err := c.inventory()
 	if err != nil {
@@ -207,7 +208,7 @@ func poisonOf(d *amqp091.Delivery) pool.Poison {
 	p.Key, _ = d.Headers[keyHeader].(string)
 	p.When, _ = d.Headers[whenHeader].(time.Time)
 	p.Reason, _ = d.Headers[reasonHeader].(string)
-	if p.ID == "" { // the broker has put it there, as its managers died with it
+	if p.ID == "" { // the broker put it there, as managers died with it
 		sum := sha256.Sum256(fmt.Append(nil, d.CorrelationId, "\x00", d.MessageId, "\x00", d.ReplyTo, "\x00", string(d.Body)))
 		p.ID, p.Reason = hex.EncodeToString(sum[:8]), "manager"
 		if events, _ := d.Headers["x-death"].([]any); len(events) > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// Near tells of a fire for a key that comes in a while, if nothing happens to it: its group is there so long before. It is quick, and
-// calls nobody back.
+// Near announces a fire for a key, which is due in a while unless it changes, so that its group is started in
+// time. It is quick, and calls no other code.
 func (a *Caller) Near(key string, in time.Duration) {
 	if a.opts.Prewarm == 0 {
 		return
@@ -20,8 +20,8 @@ func (a *Caller) Near(key string, in time.Duration) {
 	a.ahead.Add(pool.Coming{Key: key, Start: fire.Add(-a.opts.Prewarm), Fire: fire})
 }
 
-// keepWarm asks for the groups of fires that are near, until ctx ends. It does so by the reports that workers make, so that it reaches
-// whichever process leads the pool. A group stays for the unbind delay.
+// keepWarm requests the groups of announced fires until ctx ends. It publishes reports as workers do, which
+// reach whichever process leads the pool. A group stays for the unbind delay.
 func (a *Caller) keepWarm(ctx context.Context, l *link) {
 	if a.opts.Prewarm == 0 {
 		return
@@ -44,7 +44,8 @@ func (a *Caller) keepWarm(ctx context.Context, l *link) {
 	}
 }
 
-// due returns the keys whose groups are to be asked for now. Those whose fires come later than again from now are asked for then once more.
+// due returns the keys whose groups must be requested now. Keys with fires due later than again from now are
+// requested again then.
 func (a *Caller) due(now time.Time, again time.Duration) (keys []string) {
 	asked := map[string]bool{}
 	for _, c := range a.ahead.Due(now) {

@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse/internal/amqplink"
 )
 
-// publisher publishes messages that may be too large for a frame.
+// publisher publishes messages and handles those that are too large for a frame.
 type publisher struct {
 	*amqplink.Publisher
 	timeout time.Duration // of a confirm
@@ -25,27 +25,28 @@ func (c *Controller) newPublisher(ctx context.Context, conn *amqplink.Conn) (*pu
 	return &publisher{p, c.config.Timeout}, nil
 }
 
-// errChannel is why a session ends whose broker has closed the channel of a publisher, as it does when an exchange was deleted.
+// errChannel ends a session whose broker closed the publisher's channel, as it does if an exchange was
+// deleted.
 var errChannel = errors.New("the broker has closed the channel that messages are published on")
 
-// run takes what comes back until ctx ends, or nothing can be published any more.
+// run handles returned messages until ctx ends, or the channel is closed.
 func (p *publisher) run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, p.Conn.Cut)()
 	p.Run()
 	return errChannel
 }
 
-// sent is a message on its way to the broker.
+// sent is a message that waits for its confirm.
 type sent struct {
 	*amqplink.Sent
 	p *publisher
 }
 
-// errTooLarge is about one message: the session goes on.
+// errTooLarge concerns one message: the session continues.
 var errTooLarge = errors.New("its headers do not fit into a frame with what is added to them on the way")
 
-// send publishes a message; the broker has it when wait returns. A mandatory message comes back if there is no queue for it. It fails
-// with errTooLarge, and publishes nothing, if the message would end the connection.
+// send publishes a message; wait returns when the broker has accepted it. A mandatory message is returned if
+// it has no queue. send fails with errTooLarge, without publishing, if the message would end the connection.
 func (p *publisher) send(exchange, key string, mandatory bool, m amqp091.Publishing) (*sent, error) {
 	err := errTooLarge
 	if fits(&m, p.Conn.Config.FrameSize) {
@@ -57,8 +58,9 @@ func (p *publisher) send(exchange, key string, mandatory bool, m amqp091.Publish
 	return nil, fmt.Errorf("publish to %q: %w", exchange+"/"+key, err)
 }
 
-// wait waits for the confirm. A message for which there is no queue is confirmed as well: returned reports it, if it was mandatory. It
-// fails with amqplink.ErrRefused if the broker did not take this message, and otherwise only if the session is about to end.
+// wait waits for the confirm. The broker also confirms a message that has no queue: returned reports it, if
+// it was mandatory. wait fails with amqplink.ErrRefused if the broker refused this message. Other errors mean
+// that the session is about to end.
 func (s *sent) wait(ctx context.Context) (returned bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.p.timeout)
 	defer cancel()
@@ -68,7 +70,7 @@ func (s *sent) wait(ctx context.Context) (returned bool, err error) {
 	return len(s.p.Returned(s.Sent)) > 0, nil
 }
 
-// publish sends a mandatory message and waits for it.
+// publish publishes a mandatory message and waits for the confirm.
 func (p *publisher) publish(ctx context.Context, exchange, key string, m amqp091.Publishing) (returned bool, err error) {
 	s, err := p.send(exchange, key, true, m)
 	if err != nil {
@@ -77,17 +79,18 @@ func (p *publisher) publish(ctx context.Context, exchange, key string, m amqp091
 	return s.wait(ctx)
 }
 
-// ownError reports whether an error is about one message alone.
+// ownError reports whether an error concerns only one message.
 func ownError(err error) bool {
 	return errors.Is(err, amqplink.ErrRefused) || errors.Is(err, errTooLarge)
 }
 
-// again is a message as it came, to be published once more, without what only its publisher may say, and what the broker writes.
+// again returns a copy of a message to be published again, without the headers that only its publisher or the
+// broker may set.
 func again(d *amqp091.Delivery) amqp091.Publishing {
 	headers := amqp091.Table{}
 	for name, value := range d.Headers {
 		switch name {
-		case "CC", "BCC", "x-delivery-count", amqplink.NumberHeader: // more copies of it; the count of another queue; ours
+		case "CC", "BCC", "x-delivery-count", amqplink.NumberHeader: // more copies; the delivery count of another queue; rouse's number
 		default:
 			headers[name] = value
 		}
@@ -97,6 +100,6 @@ func again(d *amqp091.Delivery) amqp091.Publishing {
 		Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body}
 }
 
-// deathHeaders are those in which the broker writes why and where a message was dead-lettered.
+// deathHeaders are the headers in which the broker records why and where a message was dead-lettered.
 var deathHeaders = []string{"x-death", "x-first-death-reason", "x-first-death-queue", "x-first-death-exchange", "x-last-death-reason",
 	"x-last-death-queue", "x-last-death-exchange"}

@@ -7,8 +7,9 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
-// TestForwardedRequests checks what of a request is forwarded: all that its worker may want, less the time that it has waited, and
-// nothing that would make more copies of it or have the broker refuse it.
+// TestForwardedRequests checks which properties of a request are forwarded: all that its worker may use, with
+// the time to live reduced by the wait, and none that would make copies of it or cause the broker to refuse
+// it.
 func TestForwardedRequests(t *testing.T) {
 	one := orphan{Delivery: amqp091.Delivery{
 		Headers: amqp091.Table{"CC": []any{"k2"}, "BCC": []any{"k3"}, "x-delivery-count": int64(3), "traceparent": "00-1"}, UserId: "guest",

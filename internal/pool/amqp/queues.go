@@ -13,14 +13,14 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// queues are the request queues of the pool, for its queue loop.
+// queues implements pool.Queues.
 type queues struct {
 	c    *Controller
 	conn *amqplink.Conn
-	free chan *amqp091.Channel // that are open and not in use
+	free chan *amqp091.Channel // open and not in use
 }
 
-// on makes calls on a channel of their own. The broker answers what cannot be done by closing the channel.
+// on runs calls on a separate channel, because the broker reports errors by closing the channel.
 func (q *queues) on(ctx context.Context, f func(ch *amqp091.Channel) error) error {
 	var ch *amqp091.Channel
 	select {
@@ -37,22 +37,22 @@ func (q *queues) on(ctx context.Context, f func(ch *amqp091.Channel) error) erro
 	err := f(ch)
 	if err != nil {
 		if !ch.IsClosed() {
-			_ = ch.Close() // who knows what it waits for
+			_ = ch.Close() // it may be blocked
 		}
 		return err
 	}
 	select {
 	case q.free <- ch:
 	default:
-		_ = ch.Close() // there are enough
+		_ = ch.Close() // there are enough idle channels
 	}
 	return nil
 }
 
-// List returns the request queues that are there.
+// List returns the existing request queues.
 func (q *queues) List(ctx context.Context) ([]pool.Queue, error) {
-	// Bindings first: what is bound in between is bound once more, which does nothing; what is unbound in between, by whom ever,
-	// would be believed to be bound otherwise.
+	// List bindings first: a queue that is bound in between is bound once more, which is harmless. In the
+	// other order, a queue that another client unbinds in between would be taken for bound.
 	bound, err := q.c.api.boundTo(ctx, q.c.vhost, q.c.names.requestExchange())
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (q *queues) List(ctx context.Context) ([]pool.Queue, error) {
 	return list, nil
 }
 
-// Open declares the queue of a key and binds it by the key as clients write it.
+// Open declares the queue of a key and binds it by the unencoded key.
 func (q *queues) Open(ctx context.Context, key string) error {
 	name := q.c.names.requests(key)
 	args := amqp091.Table{amqp091.QueueTypeArg: amqp091.QueueTypeQuorum}
@@ -94,7 +94,7 @@ func (q *queues) Open(ctx context.Context, key string) error {
 	})
 }
 
-// Unbind takes the binding away.
+// Unbind removes the binding.
 func (q *queues) Unbind(ctx context.Context, key string) error {
 	name := q.c.names.requests(key)
 	return q.on(ctx, func(ch *amqp091.Channel) error {
@@ -105,7 +105,7 @@ func (q *queues) Unbind(ctx context.Context, key string) error {
 	})
 }
 
-// Load asks for what is ready in a queue and who consumes it.
+// Load returns the ready requests and the consumers of a queue.
 func (q *queues) Load(ctx context.Context, key string) (pool.Load, error) {
 	var load pool.Load
 	name := q.c.names.requests(key)
@@ -120,7 +120,7 @@ func (q *queues) Load(ctx context.Context, key string) (pool.Load, error) {
 	return load, err
 }
 
-// missing makes the answer that there is no queue the one that package pool knows.
+// missing converts the broker's not-found error to pool.ErrNoQueue.
 func missing(err error) error {
 	var answer *amqp091.Error
 	if errors.As(err, &answer) && answer.Code == amqp091.NotFound {
@@ -129,9 +129,10 @@ func missing(err error) error {
 	return err
 }
 
-// Delete deletes a queue in which, as the queue loop has seen for a while, nothing is ready and which nobody consumes. It makes
-// sure that no request is held either, as by a worker that has cancelled its consumer and works on the last one: deleting would
-// lose that if the worker fails. Nor may a dead letter be on its way.
+// Delete deletes a queue that, according to the queue loop, has been empty and without consumers for a while.
+// It also verifies that no worker holds a request, for example one that has cancelled its consumer and works
+// on its last request: if that worker failed, the request would be lost. Dead letters in transit prevent the
+// deletion, too.
 func (q *queues) Delete(ctx context.Context, key string) (lost int, err error) {
 	name := q.c.names.requests(key)
 	d, err := q.c.api.queue(ctx, q.c.vhost, name)
@@ -160,7 +161,7 @@ func (q *queues) Delete(ctx context.Context, key string) (lost int, err error) {
 	return lost, err
 }
 
-// Vars are what a worker needs to reach its queue.
+// Vars returns the variables that a worker needs to reach its queue.
 func (q *queues) Vars(key string) map[string]string {
 	return map[string]string{
 		"WORKER_REQUESTS_QUEUE":    q.c.names.requests(key),

@@ -13,15 +13,16 @@ import (
 	"github.com/rousehq/rouse/internal/amqplink"
 )
 
-// ErrSetup is why a pool cannot be set up, when waiting does not help: a right is missing, a version too old, or something of one
-// of its names is there and is another thing.
+// ErrSetup means that a pool cannot be set up and retrying does not help: a permission is missing, a version
+// is too old, or one of its names is already used for something else.
 var ErrSetup = errors.New("the pool cannot be set up")
 
-// policyPriority is that of the pool's policies. Of several that match a queue only the one of the highest priority counts.
+// policyPriority is the priority of the pool's policies. Of several that match a queue, only the one with the
+// highest priority applies.
 const policyPriority = 10
 
-// setUpPolicies writes the policies of the pool. It comes before the first queue: a time to live that comes later does not hold for
-// requests that are there, and those keep younger ones behind them from expiring.
+// setUpPolicies writes the policies of the pool, before the first queue is declared: a time to live that is
+// set later does not apply to existing requests, and those keep younger ones behind them from expiring.
 func (c *Controller) setUpPolicies(ctx context.Context) error {
 	v, text, err := c.api.overview(ctx)
 	switch status(err) {
@@ -57,7 +58,8 @@ func (c *Controller) setUpPolicies(ctx context.Context) error {
 	return c.checkPolicies(ctx, ours)
 }
 
-// endDeliveries is how often an orphan or a dead letter is given to managers. More than one is rare: their connections broke.
+// endDeliveries is the delivery limit of orphans and dead letters. More than one delivery is rare: it means
+// that connections broke.
 const endDeliveries = 20
 
 // policies are those of the pool.
@@ -65,14 +67,16 @@ func (c *Controller) policies(v version) []policy {
 	requests := map[string]any{"dead-letter-exchange": c.names.deadLetterExchange(), "message-ttl": c.config.MessageTTL.Milliseconds()}
 	orphans := map[string]any{"dead-letter-exchange": c.names.deadLetterExchange(), "message-ttl": c.config.MessageTTL.Milliseconds()}
 	poison := map[string]any{"max-length": c.config.PoisonLimit}
-	// Reports that nobody reads say nothing any more.
+	// Unread reports are obsolete after a while.
 	activity := map[string]any{"message-ttl": time.Minute.Milliseconds(), "max-length": 100_000}
-	// What a quorum queue gives up it keeps until the queue of dead letters has it; otherwise a dead letter would be lost that comes
-	// while that queue has no leader yet, as when the broker starts. RabbitMQ does so only where nothing is given up for its length.
+	// With at-least-once, a quorum queue keeps dead letters until the queue of dead letters has accepted
+	// them. Otherwise those that arrive while that queue has no leader yet would be lost, for example at the
+	// start of the broker. RabbitMQ allows it only if the overflow is not drop-head.
 	const strategy, certain = "dead-letter-strategy", "at-least-once"
 	orphans[strategy], orphans["overflow"] = certain, "reject-publish"
 	aside := map[string]any{"dead-letter-exchange": c.names.orphanExchange(), "message-ttl": asideTime.Milliseconds(), strategy: certain, "overflow": "reject-publish"}
-	// A message at which sessions end is in the inventory in the end, without a manager that has to take it.
+	// A message that ends sessions reaches the inventory in the end, without a manager that has to receive
+	// it.
 	orphans["delivery-limit"] = endDeliveries
 	letters := map[string]any{"delivery-limit": endDeliveries, "dead-letter-exchange": "", "dead-letter-routing-key": c.names.poison()}
 	if !c.config.Classic {
@@ -81,7 +85,7 @@ func (c *Controller) policies(v version) []policy {
 	switch {
 	case c.config.MaxLength > 0:
 		requests["max-length"] = c.config.MaxLength
-		requests["overflow"] = "drop-head" // which are dead-lettered, and so answered
+		requests["overflow"] = "drop-head" // dropped requests are dead-lettered, and so answered
 	case !c.config.Classic:
 		requests[strategy], requests["overflow"] = certain, "reject-publish"
 	}
@@ -96,7 +100,7 @@ func (c *Controller) policies(v version) []policy {
 		{Name: c.names.pool + "-dl", Pattern: pattern(c.names.deadLetters()), Definition: letters},
 		{Name: c.names.pool + "-activity", Pattern: pattern(c.names.activity()), Definition: activity},
 	}
-	if v.atLeast(4, 0) { // where quorum queues have a limit that nobody has set, and looking at poison counts as a delivery
+	if v.atLeast(4, 0) { // there quorum queues have a default limit, and reading poison counts as a delivery
 		poison["delivery-limit"], aside["delivery-limit"] = -1, -1
 	}
 	for i := range list {
@@ -105,7 +109,7 @@ func (c *Controller) policies(v version) []policy {
 	return list
 }
 
-// checkPolicies refuses policies of others that would count instead of ours.
+// checkPolicies fails if foreign policies would override those of the pool.
 func (c *Controller) checkPolicies(ctx context.Context, ours []policy) error {
 	all, err := c.api.policies(ctx, c.vhost)
 	if err != nil {
@@ -131,7 +135,7 @@ func (c *Controller) checkPolicies(ctx context.Context, ours []policy) error {
 	return nil
 }
 
-// setUp declares the exchanges and queues of the pool, and binds them. All of it may be there already.
+// setUp declares and binds the exchanges and queues of the pool, which may exist already.
 func (c *Controller) setUp(ctx context.Context, conn *amqplink.Conn) error {
 	ch, err := conn.OpenChannel(ctx)
 	if err != nil {
@@ -157,7 +161,7 @@ func (c *Controller) setUp(ctx context.Context, conn *amqplink.Conn) error {
 			return err
 		}
 	}
-	steps := []func() error{ // where requests end comes before where they begin
+	steps := []func() error{ // destinations before sources
 		exchange(c.names.deadLetterExchange(), amqp091.ExchangeFanout, nil),
 		queue(c.names.deadLetters(), quorum, c.names.deadLetterExchange()),
 		queue(c.names.poison(), quorum, ""),

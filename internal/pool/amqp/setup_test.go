@@ -38,11 +38,12 @@ func run(t *testing.T, c Config) error {
 	return ctl.Run(ctx)
 }
 
-// TestSetupRefuses checks that what cannot work ends a controller, with an error that says what is wrong and what to do.
+// TestSetupRefuses checks that a setup that cannot work ends the controller with an error that contains the
+// problem and the cure.
 func TestSetupRefuses(t *testing.T) {
 	t.Parallel()
 	address, api := servers.ManagedRabbitMQ(t)
-	h := houseAt(t, address, api, slow)
+	h := harnessAt(t, address, api, slow)
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +54,7 @@ func TestSetupRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A user without tags, and with no rights to what begins with core-.
+	// A user without tags and without permissions for names that start with core-.
 	put := func(path string, body any) {
 		t.Helper()
 		if err := m.call(t.Context(), http.MethodPut, path, nil, body, nil); err != nil {
@@ -80,8 +81,8 @@ func TestSetupRefuses(t *testing.T) {
 	wrong := strings.Replace(address, "guest:guest", "guest:wrong", 1)
 
 	for name, c := range map[string]struct {
-		config Config
-		says   string
+		config   Config
+		contains string
 	}{
 		"password":         {Config{URL: wrong, Management: api}, "does not let the user"},
 		"management tag":   {Config{URL: address, Management: poor(api)}, "policymaker"},
@@ -90,8 +91,8 @@ func TestSetupRefuses(t *testing.T) {
 		"no API":           {Config{URL: address, Management: api + "/elsewhere"}, "management plugin"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := run(t, c.config); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "wrong@") {
-				t.Errorf("it says: %v", err)
+			if err := run(t, c.config); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), c.contains) || strings.Contains(err.Error(), "wrong@") {
+				t.Errorf("the error is %v", err)
 			}
 		})
 	}
@@ -100,7 +101,7 @@ func TestSetupRefuses(t *testing.T) {
 		put("policies/"+vhost+"/theirs", map[string]any{"pattern": "^core-", "definition": map[string]any{"max-length": 1}, "priority": 99, "apply-to": "queues"})
 		err := run(t, Config{URL: address, Management: api})
 		if !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), `"theirs"`) {
-			t.Errorf("it says: %v", err)
+			t.Errorf("the error is %v", err)
 		}
 		if err := m.call(t.Context(), http.MethodDelete, "policies/"+vhost+"/theirs", nil, nil, nil); err != nil {
 			t.Fatal(err)
@@ -117,15 +118,16 @@ func TestSetupRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := run(t, Config{URL: address, Management: api}); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "core-req-xchg") {
-			t.Errorf("it says: %v", err)
+			t.Errorf("the error is %v", err)
 		}
 	})
 }
 
-// TestSetupHolds checks that the policies of a pool are in force for its queues, and those of another pool's are not touched.
+// TestSetupHolds checks that the policies of a pool apply to its queues and do not touch those of another
+// pool.
 func TestSetupHolds(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, slow)
+	h := newHarness(t, slow)
 	h.config.MaxLength = 7
 	h.start()
 	h.client().call("k", "x", "ok", "x")
@@ -154,7 +156,7 @@ func TestSetupHolds(t *testing.T) {
 	}
 }
 
-// TestConfigurationsAreChecked checks that what cannot work is refused, by the name of its setting.
+// TestConfigurationsAreChecked checks that invalid settings are refused with the name of the setting.
 func TestConfigurationsAreChecked(t *testing.T) {
 	const address = "amqp://guest:secret@127.0.0.1/x"
 	for field, c := range map[string]Config{

@@ -28,16 +28,16 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// soakPool is what a controller of the soak, a process of its own, is told.
+// soakPool is the configuration of a controller of the soak test, which is a process.
 type soakPool struct{ URL, API string }
 
-// soakController is a process that manages the pool until SIGTERM, or until it is killed.
+// soakController manages the pool until SIGTERM or SIGKILL.
 func soakController() error {
 	var p soakPool
 	if err := json.Unmarshal([]byte(os.Getenv("SOAK_POOL")), &p); err != nil {
 		return err
 	}
-	go func() { // it does not outlive the test, however that ends
+	go func() { // it ends with the test, however that ends
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
 	}()
@@ -52,7 +52,7 @@ func soakController() error {
 	defer func() {
 		closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		_ = d.Close(closing) // the test looks for what is left
+		_ = d.Close(closing) // the test checks what is left
 	}()
 	m, err := pool.NewManager(pool.Config{Name: "core", Delays: pool.Delays{Unbind: 3 * time.Second, Stop: 2 * time.Second}, Driver: d, Log: log,
 		Metrics: pool.NewRegistry(prometheus.NewRegistry()).Pool("core"), Timing: pool.Timing{Settle: 3 * time.Second}})
@@ -66,9 +66,9 @@ func soakController() error {
 	return c.Run(ctx)
 }
 
-// soak is a broker, two controllers, and a client, most of which are ended again and again.
+// soak is a broker, two controllers and a client, most of which are killed repeatedly.
 type soak struct {
-	*house
+	*harness
 	broker *servers.Server
 	logs   string
 
@@ -80,26 +80,27 @@ type soak struct {
 	restarts    []time.Time               // of the broker
 }
 
-// soakRequest is a request that the broker has confirmed.
+// soakRequest is a confirmed request.
 type soakRequest struct {
 	key       string
 	poison    bool
 	confirmed time.Time
 }
 
-func newSoak(t *testing.T, h *house) *soak {
-	return &soak{house: h, logs: t.TempDir(), sent: map[string]soakRequest{}, answers: map[string]map[string]int{}, ended: map[string]int{}}
+func newSoak(t *testing.T, h *harness) *soak {
+	return &soak{harness: h, logs: t.TempDir(), sent: map[string]soakRequest{}, answers: map[string]map[string]int{}, ended: map[string]int{}}
 }
 
-// TestSoak asks for two hundred keys for ROUSE_MINUTES, while workers, controllers, connections and the broker are ended by chance.
-// Every request that the broker has confirmed is answered as the protocol says, and nothing is left behind.
+// TestSoak sends requests for two hundred keys for ROUSE_MINUTES, while workers, controllers, connections and
+// the broker are randomly killed. Every confirmed request must be answered according to the protocol, and
+// nothing may be left behind.
 func TestSoak(t *testing.T) {
 	minutes, err := strconv.ParseFloat(os.Getenv("ROUSE_MINUTES"), 64)
 	if err != nil {
 		t.Skip("it takes long: say how long by ROUSE_MINUTES")
 	}
 	broker, api := servers.StartManagedRabbitMQ(t)
-	s := newSoak(t, houseAt(t, broker.URL(), api, slow))
+	s := newSoak(t, harnessAt(t, broker.URL(), api, slow))
 	s.broker = broker
 	defer s.tell()
 	if err := s.try(func(ch *amqp091.Channel) error {
@@ -114,7 +115,7 @@ func TestSoak(t *testing.T) {
 	defer s.killAll()
 	s.eventually("a controller has set up the pool", s.isSetUp)
 
-	// Answers are read to the end, requests and trouble made for the time that was asked for.
+	// Answers are read to the end, requests and faults end after the configured time.
 	life, end := context.WithCancel(t.Context())
 	var reading, making sync.WaitGroup
 	reading.Go(func() { s.read(life) })
@@ -162,7 +163,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// long waits for what may take some minutes.
+// long waits for a condition that may take minutes.
 func (s *soak) long(what string, holds func() bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(4 * time.Minute); !holds(); time.Sleep(200 * time.Millisecond) {
@@ -172,7 +173,7 @@ func (s *soak) long(what string, holds func() bool) {
 	}
 }
 
-// startController starts a controller; its log is in a file.
+// startController starts a controller that logs to a file.
 func (s *soak) startController(i int) {
 	s.t.Helper()
 	log, err := os.OpenFile(filepath.Join(s.logs, fmt.Sprint("controller", i)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -181,7 +182,7 @@ func (s *soak) startController(i int) {
 		return
 	}
 	defer log.Close() //nolint:errcheck // the controller writes to it
-	told, err := json.Marshal(soakPool{s.url, s.house.api})
+	told, err := json.Marshal(soakPool{s.url, s.harness.api})
 	if err != nil {
 		s.t.Error(err)
 		return
@@ -189,7 +190,7 @@ func (s *soak) startController(i int) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "SOAK_POOL="+string(told))
 	cmd.Stdout, cmd.Stderr = log, log
-	if _, err := cmd.StdinPipe(); err != nil { // which ends with us
+	if _, err := cmd.StdinPipe(); err != nil { // the controller ends with this process
 		s.t.Error(err)
 		return
 	}
@@ -213,7 +214,7 @@ func (s *soak) killAll() {
 	}
 }
 
-// processes returns the ids of the processes of this binary that have all of the texts in their environment, but for this one.
+// processes returns the ids of other processes of this binary whose environment contains all texts.
 func (s *soak) processes(texts ...string) []int {
 	var list []int
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -229,9 +230,9 @@ func (s *soak) processes(texts ...string) []int {
 	return list
 }
 
-// trouble ends things until ctx ends.
+// trouble injects faults until ctx ends.
 func (s *soak) trouble(ctx context.Context) {
-	restarts := time.NewTicker(30 * time.Second) // the broker needs a while to be itself again
+	restarts := time.NewTicker(30 * time.Second) // the broker needs a while to recover
 	defer restarts.Stop()
 	for backoff.Sleep(ctx, time.Duration(200+rand.IntN(2000))*time.Millisecond) {
 		switch n := rand.IntN(20); {
@@ -270,9 +271,9 @@ func (s *soak) trouble(ctx context.Context) {
 	}
 }
 
-// tryToCut ends all connections, if the broker can be asked.
+// tryToCut closes all connections, if the broker is reachable.
 func (s *soak) tryToCut() {
-	m, err := newManagement(s.house.api)
+	m, err := newManagement(s.harness.api)
 	if err != nil {
 		s.t.Error(err)
 		return
@@ -289,7 +290,7 @@ func (s *soak) tryToCut() {
 	}
 }
 
-// ask publishes requests until ctx ends. One whose confirm does not come is published again, under the same name.
+// ask publishes requests until ctx ends. An unconfirmed request is published again with the same id.
 func (s *soak) ask(ctx, life context.Context, n int) {
 	for i := 0; ctx.Err() == nil; {
 		_ = s.try(func(ch *amqp091.Channel) error {
@@ -356,7 +357,7 @@ func (s *soak) read(ctx context.Context) {
 	}
 }
 
-// missing says how many requests are not answered.
+// missing returns how many requests have not been answered.
 func (s *soak) missing() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -369,7 +370,7 @@ func (s *soak) missing() int {
 	return n
 }
 
-// tell says what came of it.
+// tell logs the results.
 func (s *soak) tell() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -391,7 +392,7 @@ func (s *soak) tell() {
 			_ = os.WriteFile(filepath.Join(keep, fmt.Sprint("controller", i, ".log")), log, 0o644)
 		}
 		if s.t.Failed() {
-			s.t.Logf("the last that controller %d said:\n%s", i, log[max(0, len(log)-4000):])
+			s.t.Logf("the end of the log of controller %d:\n%s", i, log[max(0, len(log)-4000):])
 		}
 	}
 	for body, r := range s.sent {

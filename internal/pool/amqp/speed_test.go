@@ -15,7 +15,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver/noop"
 )
 
-// cpu is the time that this process has had of processors.
+// cpu returns the processor time of this process.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -24,10 +24,10 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkColdKey measures from the request for a new key to its answer, with the start of a process in between; the other one
-// is a worker that is there.
+// BenchmarkColdKey measures the time from the request for a new key to its answer, including the start of a
+// process; the second case has a running worker.
 func BenchmarkColdKey(b *testing.B) {
-	h := newHouse(b, slow).start()
+	h := newHarness(b, slow).start()
 	c := h.client()
 	c.call("warm", "x", "ok", "x")
 	for _, kind := range []string{"warm", "cold"} {
@@ -49,9 +49,10 @@ func BenchmarkColdKey(b *testing.B) {
 	}
 }
 
-// BenchmarkThousandKeys measures from a thousand requests for new keys until each is in its queue, without workers.
+// BenchmarkThousandKeys measures the time from a thousand requests for new keys until each is in its queue,
+// without workers.
 func BenchmarkThousandKeys(b *testing.B) {
-	h := newHouse(b, slow)
+	h := newHarness(b, slow)
 	h.driver = noop.Driver{}
 	h.start()
 	const keys = 1000
@@ -64,7 +65,7 @@ func BenchmarkThousandKeys(b *testing.B) {
 				}
 			}
 			h.eventually("each request is in its queue", func() bool {
-				time.Sleep(100 * time.Millisecond) // to ask costs the broker something, too
+				time.Sleep(100 * time.Millisecond) // polling loads the broker, too
 				v := h.ctl.manager.View()
 				if len(v.Groups) != keys*(n+1) || slices.ContainsFunc(v.Groups, func(g pool.GroupView) bool { return g.Queue != "active" }) {
 					return false
@@ -84,13 +85,13 @@ func BenchmarkThousandKeys(b *testing.B) {
 	b.ReportMetric(float64(m.Sys)/(1<<20), "MiB")
 }
 
-// BenchmarkThousandQueues measures what of a thousand new keys is the broker's alone: a thousand queues are declared and bound, over
-// one connection with so many channels.
+// BenchmarkThousandQueues measures the part of the broker in a thousand new keys: declaring and binding a
+// thousand queues over one connection with many channels.
 func BenchmarkThousandQueues(b *testing.B) {
 	for _, kind := range []string{amqp091.QueueTypeQuorum, amqp091.QueueTypeClassic} {
 		for _, channels := range []int{1, 16, 64} {
 			b.Run(fmt.Sprint(kind, "/", channels), func(b *testing.B) {
-				h := newHouse(b, slow)
+				h := newHarness(b, slow)
 				conn, err := amqp091.Dial(h.url)
 				if err != nil {
 					b.Fatal(err)
@@ -124,9 +125,9 @@ func BenchmarkThousandQueues(b *testing.B) {
 	}
 }
 
-// BenchmarkReports measures what a report of a worker costs the controller.
+// BenchmarkReports measures the cost of a worker's report for the controller.
 func BenchmarkReports(b *testing.B) {
-	h := newHouse(b, slow)
+	h := newHarness(b, slow)
 	h.driver = noop.Driver{}
 	h.start()
 	h.stop()

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain makes the test binary a worker if it was started as one.
+// TestMain runs a worker if the test binary was started as one.
 func TestMain(m *testing.M) {
 	if os.Getenv("SOAK_POOL") != "" {
 		if err := soakController(); err != nil {
@@ -38,9 +38,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// worker is a worker as the protocol has it. Each request tells it what to do.
+// worker is a worker according to the protocol. The body of a request tells it what to do.
 func worker() error {
-	if dir := os.Getenv("TEST_BOOTS"); dir != "" { // count how often it was started
+	if dir := os.Getenv("TEST_BOOTS"); dir != "" { // count the starts
 		if err := os.WriteFile(filepath.Join(dir, os.Getenv("WORKER_ID")), nil, 0o644); err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func worker() error {
 		return ch.PublishWithContext(ctx, os.Getenv("WORKER_ACTIVITY_EXCHANGE"), key, false, false,
 			amqp091.Publishing{Headers: amqp091.Table{eventHeader: event}})
 	}
-	if strings.HasPrefix(key, "mute") { // it never takes requests
+	if strings.HasPrefix(key, "mute") { // it never consumes
 		<-ctx.Done()
 		return conn.Close()
 	}
@@ -101,7 +101,7 @@ func worker() error {
 			if err := ch.Cancel(tag, false); err != nil {
 				return err
 			}
-			for d := range requests { // that came before
+			for d := range requests { // delivered before the cancel
 				if err := d.Nack(false, true); err != nil {
 					return err
 				}
@@ -111,7 +111,7 @@ func worker() error {
 	}
 }
 
-// serve does what a request says in its first word, and answers with it.
+// serve executes the first word of a request and answers with it.
 func serve(ch *amqp091.Channel, d *amqp091.Delivery) error {
 	word, rest, _ := strings.Cut(string(d.Body), " ")
 	answer := d.Body

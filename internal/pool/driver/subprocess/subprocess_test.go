@@ -59,7 +59,8 @@ func manage(dir string) {
 	select {}
 }
 
-// TestNothingOutlivesAKill kills a process that has a driver, and holds that the worker ends, and what the worker has started.
+// TestNothingOutlivesAKill kills a process that has a driver, and checks that the worker and its child
+// processes end.
 func TestNothingOutlivesAKill(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0])

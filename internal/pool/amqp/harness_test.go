@@ -19,37 +19,37 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// house is a pool on a virtual host of its own, whose workers are this test binary.
-type house struct {
+// harness is a pool on its own virtual host, whose workers are this test binary.
+type harness struct {
 	t       testing.TB
 	url     string
 	api     string
-	boots   string // a directory with a file for each worker that was started
+	boots   string // a directory with a file for each started worker
 	config  Config
 	manager pool.Config
 	driver  driver.Driver
-	drain   time.Duration // of its workers
-	pause   time.Duration // before a worker that has ended is started again, at first
+	drain   time.Duration // grace period of its workers
+	pause   time.Duration // initial backoff before a worker is restarted
 	ctl     *Controller
-	stop    func() // ends the controller, and waits for that
+	stop    func() // stops the controller and waits for its end
 	log     *testLog
 }
 
-// quick are delays that let a test see a whole life of a group.
+// quick are delays that let a test observe the whole life of a group.
 var quick = pool.Delays{Unbind: 600 * time.Millisecond, Stop: 400 * time.Millisecond}
 
-// slow are delays within which nothing is stopped.
+// slow are delays within which no group is stopped.
 var slow = pool.Delays{Unbind: time.Hour, Stop: time.Hour}
 
-// newHouse prepares a pool; start starts it.
-func newHouse(t testing.TB, d pool.Delays) *house {
+// newHarness prepares a pool; start starts it.
+func newHarness(t testing.TB, d pool.Delays) *harness {
 	t.Helper()
 	address, api := servers.ManagedRabbitMQ(t)
-	return houseAt(t, address, api, d)
+	return harnessAt(t, address, api, d)
 }
 
-func houseAt(t testing.TB, address, api string, d pool.Delays) *house {
-	h := &house{t: t, url: address, api: api, boots: t.TempDir(), log: &testLog{}, drain: 10 * time.Second, pause: 50 * time.Millisecond}
+func harnessAt(t testing.TB, address, api string, d pool.Delays) *harness {
+	h := &harness{t: t, url: address, api: api, boots: t.TempDir(), log: &testLog{}, drain: 10 * time.Second, pause: 50 * time.Millisecond}
 	t.Cleanup(h.print)
 	h.config = Config{URL: address, Management: api, MessageTTL: time.Minute, DeliveryLimit: 2, LockPoll: 20 * time.Millisecond}
 	h.manager = pool.Config{Name: "core", Delays: d, ExtraLifetime: 50 * time.Millisecond, Log: slog.New(slog.NewTextHandler(h.log, nil)),
@@ -57,8 +57,8 @@ func houseAt(t testing.TB, address, api string, d pool.Delays) *house {
 	return h
 }
 
-// newDriver gives the house a driver of processes.
-func (h *house) newDriver() *subprocess.Driver {
+// newDriver gives the harness a driver of processes.
+func (h *harness) newDriver() *subprocess.Driver {
 	h.t.Helper()
 	d, err := subprocess.New(subprocess.Config{Pool: "core", Command: []string{os.Args[0]}, FirstPause: h.pause, LongestPause: max(h.pause, time.Minute), Drain: h.drain,
 		Env: map[string]string{"GORACE": "atexit_sleep_ms=0", "TEST_BOOTS": h.boots}, Log: h.manager.Log})
@@ -68,15 +68,15 @@ func (h *house) newDriver() *subprocess.Driver {
 	return d
 }
 
-// print shows the log of a test that failed.
-func (h *house) print() {
+// print prints the log if the test has failed.
+func (h *harness) print() {
 	if h.t.Failed() {
 		h.t.Log(h.log.String())
 	}
 }
 
-// start starts a controller; it ends with the test, if not before.
-func (h *house) start() *house {
+// start starts a controller, which ends at the latest with the test.
+func (h *harness) start() *harness {
 	h.t.Helper()
 	if h.driver == nil {
 		h.driver = h.newDriver()
@@ -92,7 +92,7 @@ func (h *house) start() *house {
 	return h
 }
 
-func (h *house) controller(d driver.Driver) (*Controller, func()) {
+func (h *harness) controller(d driver.Driver) (*Controller, func()) {
 	h.t.Helper()
 	c := h.manager
 	c.Driver, c.Metrics = d, pool.NewRegistry(prometheus.NewRegistry()).Pool(c.Name)
@@ -119,14 +119,14 @@ func (h *house) controller(d driver.Driver) (*Controller, func()) {
 }
 
 // isSetUp reports whether requests can be published.
-func (h *house) isSetUp() bool {
+func (h *harness) isSetUp() bool {
 	return h.try(func(ch *amqp091.Channel) error {
 		return ch.ExchangeDeclarePassive("core-req-xchg", "direct", true, false, false, false, nil)
 	}) == nil
 }
 
-// eventually waits until something holds.
-func (h *house) eventually(what string, holds func() bool) {
+// eventually waits until a condition holds.
+func (h *harness) eventually(what string, holds func() bool) {
 	h.t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -135,8 +135,8 @@ func (h *house) eventually(what string, holds func() bool) {
 	}
 }
 
-// try makes a call to the broker, on a connection of its own.
-func (h *house) try(f func(ch *amqp091.Channel) error) error {
+// try makes calls to the broker on a separate connection.
+func (h *harness) try(f func(ch *amqp091.Channel) error) error {
 	conn, err := amqp091.Dial(h.url)
 	if err != nil {
 		return err
@@ -149,8 +149,8 @@ func (h *house) try(f func(ch *amqp091.Channel) error) error {
 	return f(ch)
 }
 
-// queue returns what is in a queue, and whether it is there.
-func (h *house) queue(name string) (amqp091.Queue, bool) {
+// queue returns the state of a queue, and whether it exists.
+func (h *harness) queue(name string) (amqp091.Queue, bool) {
 	var q amqp091.Queue
 	err := h.try(func(ch *amqp091.Channel) (err error) {
 		q, err = ch.QueueDeclarePassive(name, true, false, false, false, nil)
@@ -159,11 +159,11 @@ func (h *house) queue(name string) (amqp091.Queue, bool) {
 	return q, err == nil
 }
 
-// vhost is the virtual host of the pool.
-func (h *house) vhost() string { return h.url[strings.LastIndexByte(h.url, '/')+1:] }
+// vhost returns the virtual host of the pool.
+func (h *harness) vhost() string { return h.url[strings.LastIndexByte(h.url, '/')+1:] }
 
-// bound reports whether requests of a key come to its queue.
-func (h *house) bound(key string) bool {
+// bound reports whether the queue of a key is bound.
+func (h *harness) bound(key string) bool {
 	h.t.Helper()
 	m, err := newManagement(h.api)
 	if err != nil {
@@ -174,8 +174,8 @@ func (h *house) bound(key string) bool {
 	return err == nil && bound[names{"core"}.requests(key)]
 }
 
-// started says how many workers were started.
-func (h *house) started() int {
+// started returns how many workers were started.
+func (h *harness) started() int {
 	h.t.Helper()
 	list, err := os.ReadDir(h.boots)
 	if err != nil {
@@ -186,18 +186,18 @@ func (h *house) started() int {
 
 // client makes requests, with direct reply-to.
 type client struct {
-	h    *house
+	h    *harness
 	conn *amqp091.Connection
 	ch   *amqp091.Channel
 
 	mu      sync.Mutex
 	next    int
 	waiting map[string]chan amqp091.Delivery
-	extra   int // answers that nobody waited for any more
+	extra   int // unexpected answers
 	reading sync.WaitGroup
 }
 
-func (h *house) client() *client {
+func (h *harness) client() *client {
 	h.t.Helper()
 	conn, err := amqp091.Dial(h.url)
 	if err != nil {
@@ -229,11 +229,11 @@ func (h *house) client() *client {
 }
 
 func (c *client) close() {
-	_ = c.conn.Close() // the broker may have ended it
+	_ = c.conn.Close() // the broker may have closed it
 	c.reading.Wait()
 }
 
-// send publishes a request; the answer comes on what it returns.
+// send publishes a request and returns a channel for the answer.
 func (c *client) send(key, body string) <-chan amqp091.Delivery {
 	c.h.t.Helper()
 	return c.publish(key, amqp091.Publishing{Body: []byte(body)})
@@ -261,7 +261,7 @@ func (c *client) answer(from <-chan amqp091.Delivery) (status, body string, d am
 		status, _ := d.Headers[statusHeader].(string)
 		return status, string(d.Body), d
 	case <-time.After(75 * time.Second):
-		if c.h.ctl == nil { // it is a process of its own
+		if c.h.ctl == nil { // it is another process
 			c.h.t.Fatal("no answer came")
 		}
 		c.h.t.Fatalf("no answer came; the pool is %+v", c.h.ctl.manager.View())
@@ -269,7 +269,7 @@ func (c *client) answer(from <-chan amqp091.Delivery) (status, body string, d am
 	}
 }
 
-// call sends a request and demands an answer.
+// call sends a request and checks the answer.
 func (c *client) call(key, body, wantStatus, wantBody string) amqp091.Delivery {
 	c.h.t.Helper()
 	status, got, d := c.answer(c.send(key, body))
@@ -279,7 +279,7 @@ func (c *client) call(key, body, wantStatus, wantBody string) amqp091.Delivery {
 	return d
 }
 
-// testLog keeps what was logged for a test that fails.
+// testLog keeps the log for failed tests.
 type testLog struct {
 	mu   sync.Mutex
 	text strings.Builder
