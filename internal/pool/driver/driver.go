@@ -1,5 +1,6 @@
-// Package driver is the contract of what starts the workers of a pool: processes of this machine, containers, units, or
-// nothing at all where people start them. pool/driver/drivertest holds each of them to it.
+// Package driver is the contract for drivers, which start the workers of a pool: processes of this machine,
+// containers, units, or nothing if workers are started by hand. Package drivertest tests each driver against
+// it.
 package driver
 
 import (
@@ -7,17 +8,17 @@ import (
 	"time"
 )
 
-// Group says what workers there should be for a key.
+// Group is the desired state of the workers of a key.
 type Group struct {
 	Key     string
 	Workers int // how many, at least 1
 
-	// Vars are the variables that its workers get in their environment, beside WORKER_ID, which the driver gives each of them. A
-	// value may hold any bytes; a driver that cannot hand one on leaves it out.
+	// Vars are environment variables of its workers, in addition to WORKER_ID, which the driver sets. A value
+	// may hold any bytes; a driver that cannot pass one on omits it.
 	Vars map[string]string
 }
 
-// State is what a worker does, as far as its driver can see.
+// State is the state of a worker as seen by its driver.
 type State string
 
 // The states of workers.
@@ -34,46 +35,52 @@ type Worker struct {
 	State    State     `json:"state"`
 	Since    time.Time `json:"since"`               // of the state
 	Starts   int       `json:"starts"`              // how often it was started
-	LastExit string    `json:"last_exit,omitempty"` // how it ended the last time, in words
+	LastExit string    `json:"last_exit,omitempty"` // how it ended the last time
 }
 
-// Pauser is a driver that pauses before it starts a worker again that ended by itself, and takes hints when it need not.
+// Pauser is a driver with a backoff before it restarts a worker that ended by itself. It takes hints to
+// shorten it.
 type Pauser interface {
-	// Proved says that a worker of the key has worked: if it ends now, that was no start that failed, and the first pause is enough.
+	// Proved reports that a worker of the key has worked: if it ends now, its start did not fail, and the
+	// backoff starts from its initial value.
 	Proved(key string)
 
-	// Retry starts workers soon that wait, as what they need may be back: their pauses begin from the first one.
+	// Retry restarts waiting workers soon, because what they need may be available again: their backoff
+	// starts from its initial value.
 	Retry()
 }
 
-// Driver starts and stops the workers of one pool. It is safe for concurrent use; of one key, only one call is made at a time.
+// Driver starts and stops the workers of one pool. It is safe for concurrent use; for each key, only one call
+// is made at a time.
 //
-// Ensure and Drain say what should be and return as soon as that is on its way: neither waits for a worker to come up or to
-// end. Both are idempotent, and neither tries again by itself: who calls does, later. What a worker of a driver needs to come
-// back after it has ended, and the pauses in between, are the driver's matter, so that a worker that cannot start is started a
-// bounded number of times.
+// Ensure and Drain start the transition to a desired state and return: they do not wait for workers to start
+// or end. Both are idempotent and do not retry: the caller calls again later. The driver restarts workers
+// that end by themselves, with a backoff, so that a worker that cannot start is started a bounded number of
+// times.
 type Driver interface {
-	// Ensure makes it so that the group has its number of workers that are not draining. Those that drain go on doing so, beside
-	// the others. More workers than that are drained. It is called once at least for each key that is to have workers, also when
-	// they are there already: a driver whose workers outlive the process replaces those that its settings want otherwise by now.
+	// Ensure makes the number of workers that are not draining equal to that of the group. Workers that drain
+	// continue to do so. Surplus workers are drained. It is called at least once for each key with workers,
+	// even if they exist already: a driver whose workers outlive the process replaces those with outdated
+	// settings.
 	Ensure(ctx context.Context, g Group) error
 
-	// Drain asks all workers of a key to end: to take no more work, finish what they have, and exit. Those that do not within the
-	// driver's own time are killed.
+	// Drain asks all workers of a key to end: to take no further requests, finish the current ones, and exit.
+	// After the driver's grace period they are killed.
 	Drain(ctx context.Context, key string) error
 
-	// List returns all workers of the pool, also those that an earlier process has started if they outlive it, and those that
-	// drain, until they have ended.
+	// List returns all workers of the pool until they have ended, including draining ones, and those that an
+	// earlier process started if they outlive it.
 	List(ctx context.Context) ([]Worker, error)
 
-	// Changed has a value whenever List may give something else than it did. It may be nil if the driver cannot tell.
+	// Changed receives a value whenever the result of List may have changed. It may be nil if the driver
+	// cannot tell.
 	Changed() <-chan struct{}
 
-	// Release is called when another controller leads the pool: workers that nobody else can look after are drained. It does not
-	// wait for them.
+	// Release is called when another controller leads the pool: it drains the workers that no other process
+	// can manage. It does not wait for them.
 	Release(ctx context.Context) error
 
-	// Close ends the driver. Workers that would end with this process are drained and waited for; ctx ends the patience with
-	// them. No other method is called after it.
+	// Close ends the driver. It drains workers that would end with this process, and waits for them until ctx
+	// ends. No other method is called after it.
 	Close(ctx context.Context) error
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/rousehq/rouse/sink/sinktest"
 )
 
-// service is the server's part of a worker's stream.
+// service is the server side of a worker's stream.
 type service struct {
 	rousev1.UnimplementedFiresServer
 	sink *Sink
@@ -41,7 +41,7 @@ func TestContract(t *testing.T) {
 	}})
 }
 
-// openPeer returns a sink with one pool and one worker, which nobody has started, over gRPC.
+// openPeer returns a sink with one pool and one running worker, over gRPC.
 func openPeer(t *testing.T) *sinktest.Peer {
 	s := New(Options{Wait: 2 * time.Second})
 	m, err := pool.NewManager(pool.Config{Name: "core", Delays: pool.Delays{Unbind: time.Hour, Stop: time.Hour}, Driver: noop.Driver{},

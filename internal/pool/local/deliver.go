@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// delivery is what one Deliver brought.
+// delivery is the content of one Deliver.
 type delivery struct {
 	ctx    context.Context
 	fires  []rouse.Fire
@@ -23,7 +23,7 @@ func (d *delivery) all(o rouse.Outcome) {
 	}
 }
 
-// Outcomes of requests that no worker was given.
+// Outcomes of requests that no worker has received.
 var (
 	stopping  = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Second, Detail: "the service is stopping"}
 	idle      = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "the pool is not managed now"}
@@ -33,8 +33,8 @@ var (
 	unknown   = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: 30 * time.Second, Detail: "this node does not have the pool"}
 )
 
-// Deliver brings the requests of one key to its workers, or has them wait until the key has a queue. It returns before they are
-// answered, but for one Deliver at a time, which looks after time.
+// Deliver passes the requests of one key to its workers, or keeps them until the key has a queue. It returns
+// before they are answered, except for one Deliver at a time, which also handles deadlines.
 func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	if len(fires) == 0 {
 		return
@@ -45,7 +45,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		d.all(rouse.Outcome{Verdict: rouse.Rejected, Code: CodeRejected, Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)})
 		return
 	}
-	key = strings.Clone(key) // it is a part of the timer's row
+	key = strings.Clone(key) // it is a substring of the timer's row
 	p := s.pool(name)
 	if p == nil {
 		d.all(unknown)
@@ -79,7 +79,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	p.take(key, d)()
 }
 
-// ended notes what became of a request that came at a time.
+// ended records the outcome of a request that arrived at a given time.
 func (p *Pool) ended(key string, f *rouse.Fire, o rouse.Outcome, came rouse.Instant) {
 	args := []any{"key", key, "namespace", f.Namespace, "timer", f.Name, "attempt", f.Attempt, "why", o.Detail}
 	switch o.Verdict {
@@ -100,8 +100,8 @@ func (p *Pool) ended(key string, f *rouse.Fire, o rouse.Outcome, came rouse.Inst
 	}
 }
 
-// expires reports whether the deadline of a request is over when the engine looks at it again, after a time. A request that came after its
-// deadline was sent although that had passed, so it does not count.
+// expires reports whether the deadline of a request passes before the engine looks at it again, after a
+// delay. A request that arrived after its deadline was sent nevertheless and does not count.
 func (p *Pool) expires(f *rouse.Fire, after time.Duration, came rouse.Instant) bool {
 	if f.Spec.Deadline == 0 || f.Manual {
 		return false

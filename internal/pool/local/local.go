@@ -1,15 +1,16 @@
-// Package local is the transport of pools without a broker: requests are fires of timers whose target is "pool:NAME/KEY", and
-// workers take them from this process, over the streams by which clients subscribe.
+// Package local is the transport of pools without a broker: requests are fires of timers whose target is
+// "pool:NAME/KEY". Workers take them from this process, over the streams by which clients subscribe.
 //
 //	engine ─► Deliver ─┬─ the key has a bound queue ─► stream.Sink ─► a worker's stream ─► answer ─► outcome   (deliver.go)
-//	                   └─ it has not: an orphan, which waits ─► Term.Await ─► Open ─► as above                 (stage.go)
+//	                   └─ otherwise it is an orphan and waits ─► Term.Await ─► Open ─► as above                 (stage.go)
 //	Manager ─► Queues: List, Open, Unbind, Load, Delete                                                      (queues.go)
 //
-// What is durable is the timer alone. The queue of a key is what is in memory of its fires: those that wait for a worker, and those
-// that workers have. A process that ends leaves the timers due, and the next one begins with no queues at all.
+// Only the timer is durable. The queue of a key is the part of its fires that is in memory: those that wait for a
+// worker, and those that workers hold. When a process ends, its timers remain due, and the next one starts without
+// queues.
 //
-// A worker subscribes to the channel that its WORKER_REQUESTS_QUEUE names. It need not report what it does: that it has come, and
-// that it is sent a request, is seen here; and a group is not idle while one of its workers has a request.
+// A worker subscribes to the channel in WORKER_REQUESTS_QUEUE. It need not report its activity: the process sees its
+// subscription and the requests sent to it. A group is not idle while one of its workers holds a request.
 package local
 
 import (
@@ -23,19 +24,20 @@ import (
 	"github.com/rousehq/rouse/sink/stream"
 )
 
-// Options tune a sink. Zero fields have the defaults that their comments name.
+// Options configure a sink. Zero fields mean the default.
 type Options struct {
-	Wait    time.Duration // how long a request waits in memory for a worker, before it is looked at anew; default 1 min
+	Wait    time.Duration // how long a request waits in memory for a worker before it is deferred; default 1 min
 	MaxHeld int           // requests in memory; default 131,072. It should be well below the rows that the engine has in memory
 	PerKey  int           // requests of one key in memory, at most; default 1024
 
 	// Now is the store's clock; default the machine's.
 	Now func() rouse.Instant
 
-	// Alive says of fires that workers have whether their timers are still there, in the generation that fired; default all are.
+	// Alive reports, for fires that workers hold, whether their timers still exist in the generation that
+	// fired; default all do.
 	Alive func(ctx context.Context, fires []rouse.Fire) ([]bool, error)
 
-	// Answered is told of each answer of a worker before it is written; default nobody is. It must not block.
+	// Answered is called with each answer of a worker before it is written. It must not block; optional.
 	Answered func(f *rouse.Fire, a *rouse.Answer)
 }
 
@@ -58,10 +60,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// maxPutOff is how long a request that no worker took in time is out of memory.
+// maxPutOff is the longest deferral of a request that no worker took in time.
 const maxPutOff = 2 * time.Second
 
-// CodeRejected is the code of the outcome of a request that a worker has refused for good.
+// CodeRejected is the code of the outcome of a request that a worker has rejected permanently.
 const CodeRejected = 422
 
 // Sink is the sink of targets "pool:NAME/KEY". It is safe for concurrent use.
@@ -71,7 +73,7 @@ type Sink struct {
 	held    atomic.Int64 // requests in memory
 	waking  sync.WaitGroup
 
-	life context.Context // ends when what waits is put off
+	life context.Context // ends when waiting requests are deferred
 	end  context.CancelFunc
 
 	mu    sync.RWMutex
@@ -87,14 +89,14 @@ func New(o Options) *Sink {
 	return s
 }
 
-// pool returns a pool by its name, nil if there is none.
+// pool returns the pool with a name, nil if there is none.
 func (s *Sink) pool(name string) *Pool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.pools[name]
 }
 
-// Check refuses what is no target of a pool that is here.
+// Check validates a target: its pool must exist here.
 func (s *Sink) Check(spec *rouse.Spec) error {
 	name, _, err := Parse(spec.Target)
 	if err != nil {
@@ -106,7 +108,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	return CheckOptions(spec)
 }
 
-// CheckOptions refuses options that mean nothing to a pool, whatever its transport.
+// CheckOptions refuses options that have no meaning for a pool, with any transport.
 func CheckOptions(spec *rouse.Spec) error {
 	w := &spec.Webhook
 	if w.Method != "" || len(w.Headers) > 0 || w.Structured || w.Batch != 0 || w.Accept != 0 {
@@ -120,10 +122,10 @@ func (s *Sink) Lane(_ string, spec *rouse.Spec) rouse.Lane {
 	return rouse.Lane{Name: clone(spec.Target), Limit: s.opts.PerKey, Batch: maxBatch, Paced: true}
 }
 
-// maxBatch is how many requests come in one Deliver.
+// maxBatch is the maximum number of requests in one Deliver.
 const maxBatch = 256
 
-// Obstacle says that there is no such pool, or that no worker of the key has come.
+// Obstacle returns that the pool does not exist, or that the key has no worker yet.
 func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 	name, key, err := Parse(spec.Target)
 	if err != nil {
@@ -138,10 +140,11 @@ func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 	return ""
 }
 
-// Drain puts off what waits to have a queue, and what comes from now on, so that an engine that stops does not wait for it.
+// Drain defers requests that wait for a queue, and all new ones, so that the shutdown of the engine does not
+// wait for them.
 func (s *Sink) Drain() { s.end() }
 
-// Close ends the workers' streams. Wait waits.
+// Close ends the workers' streams. Wait waits for their end.
 func (s *Sink) Close() {
 	s.end()
 	s.streams.Close()

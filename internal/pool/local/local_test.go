@@ -22,29 +22,30 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// world is a sink with one pool, in a bubble of virtual time. It is the pool's driver, and its workers are streams without a network.
-type world struct {
+// simulation is a sink with one pool, in a bubble of virtual time. It is the pool's driver, and its workers
+// are streams without a network.
+type simulation struct {
 	t         *testing.T
 	sink      *Sink
 	pool      *Pool
-	boot      time.Duration // from the start of a worker until it subscribes; negative is never
+	boot      time.Duration // from the start of a worker until it subscribes; negative means never
 	work      time.Duration // on a request
 	stall     time.Duration
-	hangs     int // so many requests are taken, and nothing is done with them
+	hangs     int // how many requests are taken but never answered
 	cancelled int
 	drained   int
 	namespace string
 	prewarm   time.Duration
 	owned     int  // groups that a namespace may have
-	extends   bool // workers ask for more time for what they hang with
-	kills     bool // what is drained ends at once
+	extends   bool // workers ask for more time for requests that they do not answer
+	kills     bool // drained workers end at once
 	log       text
 
 	mu      sync.Mutex
 	workers map[string]*worker // by key
 	ended   map[int]rouse.Outcome
 	at      map[int]time.Time
-	begun   map[int]int // how often a worker had a request
+	begun   map[int]int // how often each request was given to a worker
 	next    int
 	life    sync.WaitGroup
 }
@@ -54,7 +55,7 @@ const (
 	stopDelay   = 5 * time.Second
 )
 
-// text collects what is logged.
+// text collects the log.
 type text struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -66,7 +67,7 @@ func (l *text) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// lines returns how many lines have a text.
+// lines returns how many lines contain a text.
 func (l *text) lines(part string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,17 +79,17 @@ func (l *text) lines(part string) (n int) {
 	return n
 }
 
-// inWorld runs a test in a world.
-func inWorld(t *testing.T, o Options, prewarm time.Duration, test func(w *world)) {
-	inStallWorld(t, o, prewarm, 0, test)
+// simulate runs a test in a simulation.
+func simulate(t *testing.T, o Options, prewarm time.Duration, test func(w *simulation)) {
+	simulateStall(t, o, prewarm, 0, test)
 }
 
-func inStallWorld(t *testing.T, o Options, prewarm, stall time.Duration, test func(w *world)) {
-	inWorldOf(t, o, &world{prewarm: prewarm, stall: stall}, test)
+func simulateStall(t *testing.T, o Options, prewarm, stall time.Duration, test func(w *simulation)) {
+	simulateWith(t, o, &simulation{prewarm: prewarm, stall: stall}, test)
 }
 
-// inWorldOf runs a test in a world with what is set of it.
-func inWorldOf(t *testing.T, o Options, w *world, test func(w *world)) {
+// simulateWith runs a test in a prepared simulation.
+func simulateWith(t *testing.T, o Options, w *simulation, test func(w *simulation)) {
 	synctest.Test(t, func(t *testing.T) {
 		w.t, w.namespace, w.boot, w.work = t, "default", time.Second, time.Millisecond
 		w.workers, w.ended, w.at, w.begun = map[string]*worker{}, map[int]rouse.Outcome{}, map[int]time.Time{}, map[int]int{}
@@ -124,8 +125,8 @@ func inWorldOf(t *testing.T, o Options, w *world, test func(w *world)) {
 	})
 }
 
-// deliver brings requests to the sink, whose numbers it returns.
-func (w *world) deliver(key string, n int, change func(*rouse.Spec)) (numbers []int) {
+// deliver delivers requests to the sink, and returns their numbers.
+func (w *simulation) deliver(key string, n int, change func(*rouse.Spec)) (numbers []int) {
 	w.t.Helper()
 	fires := make([]rouse.Fire, n)
 	for i := range fires {
@@ -152,8 +153,8 @@ func (w *world) deliver(key string, n int, change func(*rouse.Spec)) (numbers []
 	return numbers
 }
 
-// outcome returns what was reported of a request.
-func (w *world) outcome(number int) (o rouse.Outcome, ok bool) {
+// outcome returns the reported outcome of a request.
+func (w *simulation) outcome(number int) (o rouse.Outcome, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	o, ok = w.ended[number]
@@ -161,7 +162,7 @@ func (w *world) outcome(number int) (o rouse.Outcome, ok bool) {
 }
 
 // answered fails unless the requests were answered.
-func (w *world) answered(numbers ...int) {
+func (w *simulation) answered(numbers ...int) {
 	w.t.Helper()
 	for _, n := range numbers {
 		if o, ok := w.outcome(n); !ok || o.Verdict != rouse.Done || o.Answer == nil || string(o.Answer.Payload) != fmt.Sprint("answer to ", n) {
@@ -170,10 +171,10 @@ func (w *world) answered(numbers ...int) {
 	}
 }
 
-// groups returns how many groups there are.
-func (w *world) groups() int { return len(w.pool.Manager().View().Groups) }
+// groups returns the number of groups.
+func (w *simulation) groups() int { return len(w.pool.Manager().View().Groups) }
 
-func (w *world) Ensure(_ context.Context, g driver.Group) error {
+func (w *simulation) Ensure(_ context.Context, g driver.Group) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.workers[g.Key] != nil && w.workers[g.Key].state != driver.Draining {
@@ -186,13 +187,13 @@ func (w *world) Ensure(_ context.Context, g driver.Group) error {
 	return nil
 }
 
-func (w *world) Drain(_ context.Context, key string) error {
+func (w *simulation) Drain(_ context.Context, key string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if one := w.workers[key]; one != nil && one.state != driver.Draining {
 		one.state = driver.Draining
 		w.drained++
-		if w.kills { // it does not end when it is asked to
+		if w.kills { // it ignores the signal to end
 			one.cut()
 		}
 		one.requests <- &rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Leave{Leave: &rousev1.Leave{}}}
@@ -200,7 +201,7 @@ func (w *world) Drain(_ context.Context, key string) error {
 	return nil
 }
 
-func (w *world) List(context.Context) (list []driver.Worker, err error) {
+func (w *simulation) List(context.Context) (list []driver.Worker, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, one := range w.workers {
@@ -209,14 +210,14 @@ func (w *world) List(context.Context) (list []driver.Worker, err error) {
 	return list, nil
 }
 
-func (w *world) Changed() <-chan struct{}      { return nil }
-func (w *world) Release(context.Context) error { return nil }
-func (w *world) Close(context.Context) error   { return nil }
+func (w *simulation) Changed() <-chan struct{}      { return nil }
+func (w *simulation) Release(context.Context) error { return nil }
+func (w *simulation) Close(context.Context) error   { return nil }
 
-// worker is a stream that answers what comes, one request after another.
+// worker is a stream that answers its requests one after another.
 type worker struct {
 	grpc.ServerStream
-	w          *world
+	w          *simulation
 	key, queue string
 	state      driver.State
 	requests   chan *rousev1.SubscribeRequest
@@ -243,7 +244,7 @@ func (o *worker) run() {
 	open := make(chan *rousev1.SubscribeRequest, 101)
 	open <- &rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: &rousev1.Open{Channel: o.queue, Credits: 1}}}
 	o.w.mu.Lock()
-	for len(o.requests) > 0 { // it was drained before it had come up
+	for len(o.requests) > 0 { // it was drained before it was up
 		open <- <-o.requests
 	}
 	o.requests = open
@@ -263,7 +264,7 @@ func (o *worker) Recv() (*rousev1.SubscribeRequest, error) {
 	}
 }
 
-// Send takes requests and answers them after a while.
+// Send takes requests and answers them later.
 func (o *worker) Send(m *rousev1.SubscribeResponse) error {
 	o.w.mu.Lock()
 	o.w.cancelled += len(m.Cancelled)
@@ -298,28 +299,28 @@ func (o *worker) Send(m *rousev1.SubscribeResponse) error {
 	return nil
 }
 
-// began is how often workers had a request.
-func (w *world) began(n int) int {
+// began returns how often workers received a request.
+func (w *simulation) began(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.begun[n]
 }
 
-// drains is how often workers were drained.
-func (w *world) drains() int {
+// drains returns how often workers were drained.
+func (w *simulation) drains() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.drained
 }
 
-// told is how many fires workers were told not to work on any more.
-func (w *world) told() int {
+// told returns how many fires were cancelled at workers.
+func (w *simulation) told() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.cancelled
 }
 
-// extend asks for more time for a fire, now and then.
+// extend periodically asks for more time for a fire.
 func (o *worker) extend(tag uint64) {
 	for {
 		select {
@@ -332,10 +333,10 @@ func (o *worker) extend(tag uint64) {
 	}
 }
 
-// TestColdKey: requests for a key without a group start it, wait for its worker, and are answered; afterwards it ends, and nothing of
-// it is left.
+// TestColdKey checks that requests for a key without a group start it, wait for its worker and are answered,
+// and that the group then ends without leaving anything behind.
 func TestColdKey(t *testing.T) {
-	inWorld(t, Options{}, 0, func(w *world) {
+	simulate(t, Options{}, 0, func(w *simulation) {
 		numbers := w.deliver("42", 5, nil)
 		if _, ok := w.outcome(numbers[0]); ok || w.groups() != 1 {
 			t.Errorf("reported %v, %d groups; want a group that starts", ok, w.groups())
@@ -343,7 +344,7 @@ func TestColdKey(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		w.answered(numbers...)
 		numbers = w.deliver("42", 1, nil)
-		time.Sleep(10 * time.Millisecond) // a worker is there now
+		time.Sleep(10 * time.Millisecond) // a worker is up now
 		w.answered(numbers...)
 		time.Sleep(unbindDelay + stopDelay + 10*time.Second)
 		w.mu.Lock()
@@ -355,14 +356,15 @@ func TestColdKey(t *testing.T) {
 	})
 }
 
-// TestQueuesThatAreUnbound: what comes then is not in the queue, and makes sure that it is bound again.
+// TestQueuesThatAreUnbound checks that new requests do not enter an unbound queue, and that they bind it
+// again.
 func TestQueuesThatAreUnbound(t *testing.T) {
-	inWorld(t, Options{}, 0, func(w *world) {
+	simulate(t, Options{}, 0, func(w *simulation) {
 		first := w.deliver("42", 1, nil)
 		time.Sleep(2 * time.Second)
 		w.answered(first...)
 		ctx := t.Context()
-		if err := w.pool.Unbind(ctx, "42"); err != nil { // the manager does not know of it
+		if err := w.pool.Unbind(ctx, "42"); err != nil { // behind the manager's back
 			t.Fatal(err)
 		}
 		if list, _ := w.pool.List(ctx); len(list) != 1 || list[0].Bound {
@@ -372,17 +374,17 @@ func TestQueuesThatAreUnbound(t *testing.T) {
 			t.Errorf("a queue that has a worker is deleted: %v", err)
 		}
 		w.pool.mu.Lock()
-		w.pool.term = nil // nobody can bind it
+		w.pool.term = nil // it cannot be bound
 		w.pool.mu.Unlock()
 		n := w.deliver("42", 1, nil)[0]
 		if o, _ := w.outcome(n); o != idle {
-			t.Errorf("an orphan that nobody can make a queue for: %+v", o)
+			t.Errorf("an orphan whose queue cannot be created: %+v", o)
 		}
 		if l, err := w.pool.Load(ctx, "42"); err != nil || l.Ready+l.Held != 0 {
 			t.Errorf("it is in the queue: %+v, %v", l, err)
 		}
 	})
-	inWorld(t, Options{}, 0, func(w *world) {
+	simulate(t, Options{}, 0, func(w *simulation) {
 		w.deliver("42", 1, nil)
 		time.Sleep(2 * time.Second)
 		if err := w.pool.Unbind(t.Context(), "42"); err != nil {
@@ -397,9 +399,10 @@ func TestQueuesThatAreUnbound(t *testing.T) {
 	})
 }
 
-// TestRequestsWhileAGroupEnds: whenever a request comes in the end of a group, it is given to a worker once.
+// TestRequestsWhileAGroupEnds checks that a request at any moment of the end of a group is given to exactly
+// one worker.
 func TestRequestsWhileAGroupEnds(t *testing.T) {
-	inWorld(t, Options{}, 0, func(w *world) {
+	simulate(t, Options{}, 0, func(w *simulation) {
 		end := unbindDelay + stopDelay + 4*time.Second
 		for pause := time.Duration(0); pause < end; pause += 97 * time.Millisecond {
 			numbers := w.deliver("42", 1, nil)
@@ -413,9 +416,9 @@ func TestRequestsWhileAGroupEnds(t *testing.T) {
 	})
 }
 
-// TestBusyGroups: a group whose worker works for longer than it would live without requests stays.
+// TestBusyGroups checks that a group stays while its worker works, even for longer than an idle group lives.
 func TestBusyGroups(t *testing.T) {
-	inWorld(t, Options{Wait: time.Hour}, 0, func(w *world) {
+	simulate(t, Options{Wait: time.Hour}, 0, func(w *simulation) {
 		w.work = 10 * (unbindDelay + stopDelay)
 		numbers := w.deliver("42", 2, func(s *rouse.Spec) { s.Retry.Timeout = time.Hour })
 		time.Sleep(2*w.work - time.Second)
@@ -428,9 +431,10 @@ func TestBusyGroups(t *testing.T) {
 	})
 }
 
-// TestWorkersThatNeverCome: a request is put off when its deadline has passed, for the engine to say so, and otherwise now and then.
+// TestWorkersThatNeverCome checks that a request is deferred when its deadline has passed, so that the engine
+// reports it, and otherwise periodically.
 func TestWorkersThatNeverCome(t *testing.T) {
-	inWorld(t, Options{Wait: 20 * time.Second}, 0, func(w *world) {
+	simulate(t, Options{Wait: 20 * time.Second}, 0, func(w *simulation) {
 		w.boot = -1
 		began := time.Now()
 		numbers := append(w.deliver("42", 1, nil), w.deliver("42", 1, func(s *rouse.Spec) { s.Deadline = 3 * time.Second })...)
@@ -449,14 +453,15 @@ func TestWorkersThatNeverCome(t *testing.T) {
 	})
 }
 
-// TestExpiredRequestsAreLogged: one line tells of a request whose deadline passes before a worker takes it, wherever it waits by then, and
-// none of a request that has no deadline or is put off in time.
+// TestExpiredRequestsAreLogged checks that there is one log line for a request whose deadline passes before a
+// worker takes it, wherever it waits then, and none for a request without a deadline or one that is deferred
+// in time.
 func TestExpiredRequestsAreLogged(t *testing.T) {
 	const line = "a request expires"
 	deadline := func(after time.Duration) func(*rouse.Spec) {
 		return func(s *rouse.Spec) { s.Deadline = after }
 	}
-	inWorldOf(t, Options{Wait: 20 * time.Second, MaxHeld: 5}, &world{owned: 1}, func(w *world) {
+	simulateWith(t, Options{Wait: 20 * time.Second, MaxHeld: 5}, &simulation{owned: 1}, func(w *simulation) {
 		w.boot = -1
 		expect := func(what string, n int) {
 			t.Helper()
@@ -467,7 +472,7 @@ func TestExpiredRequestsAreLogged(t *testing.T) {
 		w.deliver("42", 1, deadline(3*time.Second))
 		w.deliver("42", 1, nil)
 		w.deliver("42", 1, deadline(time.Hour))
-		w.deliver("over the limit", 1, deadline(10*time.Second)) // it is put off for a second, and expires later
+		w.deliver("over the limit", 1, deadline(10*time.Second)) // it is deferred for a second, and expires later
 		expect("at first", 0)
 		time.Sleep(30 * time.Second)
 		expect("the first one waited for a worker", 1)
@@ -489,9 +494,9 @@ func TestExpiredRequestsAreLogged(t *testing.T) {
 	})
 }
 
-// TestPutOff: what cannot be taken is put off, not failed.
+// TestPutOff checks that requests which cannot be taken are deferred and do not fail.
 func TestPutOff(t *testing.T) {
-	inWorld(t, Options{MaxHeld: 3}, 0, func(w *world) {
+	simulate(t, Options{MaxHeld: 3}, 0, func(w *simulation) {
 		w.boot = -1
 		waits := w.deliver("a", 3, nil)
 		for _, c := range []struct {
@@ -514,10 +519,10 @@ func TestPutOff(t *testing.T) {
 	})
 }
 
-// TestPrewarm: the group of a fire that is known to come is there before, and stays until then.
+// TestPrewarm checks that the group of an announced fire is started before the fire, and stays until then.
 func TestPrewarm(t *testing.T) {
-	const prewarm = 40 * time.Second // longer than a group lives without requests
-	inWorld(t, Options{}, prewarm, func(w *world) {
+	const prewarm = 40 * time.Second // longer than the lifetime of an idle group
+	simulate(t, Options{}, prewarm, func(w *simulation) {
 		at := rouse.Reached(time.Now()).Add(time.Minute)
 		w.sink.Near(Target("core", "42"), at)
 		w.sink.Near("pool:other/42", at)
@@ -541,7 +546,7 @@ func TestPrewarm(t *testing.T) {
 	})
 }
 
-// TestTargets: keys of all kinds have one form in targets, and what is no target is refused.
+// TestTargets checks that keys have one canonical form in targets, and that invalid targets are refused.
 func TestTargets(t *testing.T) {
 	for _, key := range []string{"42", "", "a/b", "../x", "a b%", "\x00", "日本", strings.Repeat("ü", 127)} {
 		name, got, err := Parse(Target("core", key))
@@ -563,10 +568,10 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestWorkersThatHang: a worker that lets the time of a request pass is told, gets nothing more, and is replaced when it does not react; its
-// key's requests go to the next one.
+// TestWorkersThatHang checks that a worker that misses the deadline of a request is told, gets no further
+// requests, and is replaced if it does not react, and that the requests of its key go to the next worker.
 func TestWorkersThatHang(t *testing.T) {
-	inWorld(t, Options{}, 0, func(w *world) {
+	simulate(t, Options{}, 0, func(w *simulation) {
 		w.hangs, w.kills = 1, true
 		numbers := w.deliver("42", 3, func(s *rouse.Spec) { s.Retry.Timeout = 2 * time.Second })
 		time.Sleep(3500 * time.Millisecond) // a second to start, two for the attempt
@@ -582,9 +587,9 @@ func TestWorkersThatHang(t *testing.T) {
 			t.Errorf("the workers of the key were drained %d times", w.drains())
 		}
 	})
-	// Extensions do not move the time that a request has, but that of one which says nothing of it.
+	// Extensions do not change the timeout of a request that has one, only the default.
 	for timeout, want := range map[time.Duration]rouse.Verdict{2 * time.Second: rouse.Failed, 0: 0} {
-		inWorld(t, Options{}, 0, func(w *world) {
+		simulate(t, Options{}, 0, func(w *simulation) {
 			w.hangs, w.extends = 1, true
 			n := w.deliver("42", 1, func(s *rouse.Spec) { s.Retry.Timeout = timeout })[0]
 			time.Sleep(40 * time.Second)
@@ -593,7 +598,7 @@ func TestWorkersThatHang(t *testing.T) {
 			}
 		})
 	}
-	inStallWorld(t, Options{}, 0, 10*time.Second, func(w *world) {
+	simulateStall(t, Options{}, 0, 10*time.Second, func(w *simulation) {
 		w.hangs, w.kills, w.extends = 1, true, true
 		n := w.deliver("42", 2, nil)[1]
 		time.Sleep(15 * time.Second)
@@ -604,7 +609,7 @@ func TestWorkersThatHang(t *testing.T) {
 	})
 }
 
-// TestDeletedRequestsAreCancelled: a worker is told of requests whose timers are not there any more.
+// TestDeletedRequestsAreCancelled checks that workers are told to cancel requests whose timers were deleted.
 func TestDeletedRequestsAreCancelled(t *testing.T) {
 	gone := map[string]bool{}
 	var mu sync.Mutex
@@ -617,7 +622,7 @@ func TestDeletedRequestsAreCancelled(t *testing.T) {
 		}
 		return is, nil
 	}
-	inWorld(t, Options{Alive: alive}, 0, func(w *world) {
+	simulate(t, Options{Alive: alive}, 0, func(w *simulation) {
 		w.hangs, w.extends = 1, true
 		numbers := w.deliver("42", 2, nil)
 		time.Sleep(10 * time.Second)
@@ -634,9 +639,10 @@ func TestDeletedRequestsAreCancelled(t *testing.T) {
 	})
 }
 
-// TestLimitsOfGroups: requests of keys that may have no group yet are put off, and say why; those of another namespace are not.
+// TestLimitsOfGroups checks that requests of keys over a limit are deferred with the reason, and that those
+// of another namespace are not.
 func TestLimitsOfGroups(t *testing.T) {
-	inWorldOf(t, Options{}, &world{owned: 1}, func(w *world) {
+	simulateWith(t, Options{}, &simulation{owned: 1}, func(w *simulation) {
 		numbers := w.deliver("a", 1, nil)
 		time.Sleep(2 * time.Second)
 		w.answered(numbers...)

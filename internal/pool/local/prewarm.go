@@ -7,11 +7,11 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// lateFire is how long after its time a fire may be on its way: its group is there until then.
+// lateFire is how late a fire may arrive: its group stays that long after the due time.
 const lateFire = time.Second
 
-// Near tells the sink of a timer that fires at a time to come, if nothing happens to it: pools that prewarm start its group before.
-// It is quick, and calls nobody back.
+// Near announces a timer that fires at a given time unless it changes: pools that prewarm start its group in
+// advance. It is quick, and calls no other code.
 func (s *Sink) Near(target string, at rouse.Instant) {
 	name, _, ok := split(target)
 	if !ok {
@@ -28,7 +28,7 @@ func (s *Sink) Near(target string, at rouse.Instant) {
 	p.ahead.Add(pool.Coming{Key: key, Start: at.Time(), Fire: at.Time()})
 }
 
-// preheat keeps the groups there whose fires are near.
+// preheat keeps the groups of announced fires.
 func (p *Pool) preheat() {
 	if p.prewarm == 0 {
 		return
@@ -39,7 +39,7 @@ func (p *Pool) preheat() {
 	}
 }
 
-// keepWarm has the group of a key there until a time.
+// keepWarm keeps the group of a key until a given time.
 func (p *Pool) keepWarm(key string, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,19 +22,19 @@ type Pool struct {
 	ahead   pool.Ahead
 
 	mu     sync.Mutex
-	term   *pool.Term // nil while it is not managed
+	term   *pool.Term // nil if the pool is not managed
 	queues map[string]*queue
-	warm   map[string]time.Time // keys whose groups are to be there, until when
+	warm   map[string]time.Time // keys whose groups are kept, until when
 }
 
-// PoolOptions say how requests of one pool come to its workers.
+// PoolOptions configure one pool of a sink.
 type PoolOptions struct {
 	Address func() string // where workers reach the API of this process
-	Prewarm time.Duration // how long before its time the group of a fire is started that Near has told of
-	Stall   time.Duration // workers that hold requests and do nothing for so long are replaced; 0 is never
+	Prewarm time.Duration // how long before an announced fire its group is started
+	Stall   time.Duration // workers that hold requests without activity for so long are replaced; 0 means never
 }
 
-// Add makes the sink that of a manager's pool, too.
+// Add adds the pool of a manager to the sink.
 func (s *Sink) Add(m *pool.Manager, o PoolOptions) (*Pool, error) {
 	name := m.Config().Name
 	s.mu.Lock()
@@ -47,7 +47,8 @@ func (s *Sink) Add(m *pool.Manager, o PoolOptions) (*Pool, error) {
 	return p, nil
 }
 
-// Begin begins to manage the pool: from its return on requests are taken. What it returns is to be called, and goes on until ctx ends.
+// Begin starts to manage the pool; after that, requests are accepted. The caller calls the returned function,
+// which runs until ctx ends.
 func (p *Pool) Begin(ctx context.Context) (run func(), err error) {
 	term, err := p.manager.Begin(ctx, p)
 	if err != nil {
@@ -70,7 +71,7 @@ func (p *Pool) Begin(ctx context.Context) (run func(), err error) {
 // Manager returns the manager of the pool.
 func (p *Pool) Manager() *pool.Manager { return p.manager }
 
-// List returns the queues that are there.
+// List returns the existing queues.
 func (p *Pool) List(context.Context) ([]pool.Queue, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +84,7 @@ func (p *Pool) List(context.Context) ([]pool.Queue, error) {
 	return list, nil
 }
 
-// Open makes the queue of a key and binds it.
+// Open creates the queue of a key and binds it.
 func (p *Pool) Open(_ context.Context, key string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +97,7 @@ func (p *Pool) Open(_ context.Context, key string) error {
 	return nil
 }
 
-// Unbind makes orphans of what comes from now on.
+// Unbind turns new requests of the key into orphans.
 func (p *Pool) Unbind(_ context.Context, key string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +109,7 @@ func (p *Pool) Unbind(_ context.Context, key string) error {
 	return nil
 }
 
-// Load looks into the queue of a key.
+// Load returns the content of the queue of a key.
 func (p *Pool) Load(_ context.Context, key string) (pool.Load, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +120,7 @@ func (p *Pool) Load(_ context.Context, key string) (pool.Load, error) {
 	return pool.Load{Ready: l.Waiting, Held: l.Held, Consumers: l.Subscribers}, nil
 }
 
-// Delete removes the queue of a key, if nothing is in it. Nothing can be lost with it.
+// Delete removes the queue of a key if it is empty, so no request can be lost.
 func (p *Pool) Delete(_ context.Context, key string) (lost int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,17 +132,17 @@ func (p *Pool) Delete(_ context.Context, key string) (lost int, err error) {
 		return 0, fmt.Errorf("%w: %d requests wait, %d are held, and %d workers are there", pool.ErrInUse, l.Waiting, l.Held, l.Subscribers)
 	}
 	q.there, q.bound = false, false
-	p.forget(key, q)
+	p.release(key, q)
 	return 0, nil
 }
 
-// Vars returns how a worker finds its requests. Nobody needs to report activity; the variable for that is there for the sake of
-// workers that want it set.
+// Vars returns the variables by which a worker finds its requests. Workers need not report activity; the
+// variable for that is set for workers that require it.
 func (p *Pool) Vars(key string) map[string]string {
 	return map[string]string{"WORKER_REQUESTS_QUEUE": Target(p.name, key), "WORKER_ACTIVITY_EXCHANGE": Scheme + p.name, "WORKER_ROUSE_ADDRESS": p.address()}
 }
 
-// require makes the group of a key Active, and does not wait for its queue.
+// require makes the group of a key Active, without waiting for its queue.
 func (p *Pool) require(term *pool.Term, key string) { _ = term.Await(ended, key, false) }
 
 // ended is a context that has ended.
@@ -151,20 +152,20 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// What recall looks at: requests that workers have had for so long, and at most so many at a time.
+// recall checks requests that workers have held for recallAge, at most recallMost at a time.
 const (
 	recallAfter = time.Second
 	recallMost  = 1000
 )
 
-// recall takes requests from workers whose timers were deleted or replaced.
+// recall cancels requests at workers if their timers were deleted or replaced.
 func (p *Pool) recall(ctx context.Context) {
 	if p.sink.opts.Alive == nil {
 		return
 	}
 	p.sink.streams.Recall(p.name, recallAfter, recallMost, func(fires []rouse.Fire) []bool {
 		alive, err := p.sink.opts.Alive(ctx, fires)
-		if err != nil { // nothing is known
+		if err != nil { // unknown: try again later
 			alive = make([]bool, len(fires))
 			for i := range alive {
 				alive[i] = true
@@ -174,11 +175,11 @@ func (p *Pool) recall(ctx context.Context) {
 	})
 }
 
-// longestLook is how old what is known of queues may be.
+// longestLook is the longest interval between two looks at the queues.
 const longestLook = 2 * time.Second
 
-// look looks after groups until ctx ends: one whose requests wait, or are with workers, is not idle, however long they take; nor is
-// one that is kept warm.
+// look keeps busy groups alive until ctx ends: a group is not idle while its requests wait or are with
+// workers, however long they take, nor while it is kept warm.
 func (p *Pool) look(ctx context.Context, term *pool.Term) {
 	every := min(p.manager.Config().Unbind/3, longestLook)
 	if p.stall > 0 {
@@ -203,7 +204,7 @@ func (p *Pool) look(ctx context.Context, term *pool.Term) {
 	}
 }
 
-// busy returns the keys whose groups are not idle, and counts what is in the queues.
+// busy returns the keys whose groups are not idle, and counts the requests in the queues.
 func (p *Pool) busy() (keys []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,17 +8,17 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// awaitTime is how long orphans wait for their queue before they are looked at anew.
+// awaitTime is how long orphans wait for their queue before they are checked again.
 const awaitTime = 30 * time.Second
 
-// queue is the request queue of a key, or the place where its orphans wait for one.
+// queue is the request queue of a key, or the place where its orphans wait.
 type queue struct {
 	there, bound bool
 	orphans      []*delivery
 	waking       bool // a goroutine waits for the queue
 }
 
-// take gives a delivery to the queue of its key. What it returns is to be called.
+// take adds a delivery to the queue of its key. The caller calls the returned function.
 func (p *Pool) take(key string, d *delivery) (stay func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,7 +32,7 @@ func (p *Pool) take(key string, d *delivery) (stay func()) {
 	}
 	term := p.term
 	if term == nil || p.sink.life.Err() != nil {
-		p.forget(key, q)
+		p.release(key, q)
 		return func() { d.all(idle) }
 	}
 	q.orphans = append(q.orphans, d)
@@ -47,7 +47,7 @@ func (p *Pool) put(key string, d *delivery) (stay func()) {
 	return p.sink.streams.Put(d.ctx, p.name, key, d.fires, d.settle)
 }
 
-// wake has the group of a key started, and gives its orphans to the queue when that is bound.
+// wake starts the group of a key, and moves its orphans to the queue when it is bound.
 func (p *Pool) wake(key string, q *queue, ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, awaitTime)
 	defer cancel()
@@ -75,14 +75,14 @@ func (p *Pool) wake(key string, q *queue, ctx context.Context) {
 			}
 			q.orphans, q.waking = nil, false
 			p.mu.Unlock()
-			for _, stay := range stays { // those of one context are one stay
+			for _, stay := range stays { // deliveries of one context wait together
 				stay()
 			}
 			return
 		case term == nil || err != nil || ctx.Err() != nil:
 			orphans := q.orphans
 			q.orphans, q.waking = nil, false
-			p.forget(key, q)
+			p.release(key, q)
 			p.mu.Unlock()
 			for _, d := range orphans {
 				p.manager.Metrics().Orphan("returned", 0)
@@ -96,12 +96,12 @@ func (p *Pool) wake(key string, q *queue, ctx context.Context) {
 			}
 			return
 		}
-		p.mu.Unlock() // it was bound and is not any more
+		p.mu.Unlock() // it was unbound again
 	}
 }
 
-// forget lets go of a queue that is not there and that nobody waits for. The mutex is held.
-func (p *Pool) forget(key string, q *queue) {
+// release deletes the entry of a queue that does not exist and has no orphans. The caller holds the mutex.
+func (p *Pool) release(key string, q *queue) {
 	if !q.there && !q.waking && len(q.orphans) == 0 {
 		delete(p.queues, key)
 	}

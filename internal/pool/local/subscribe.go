@@ -9,20 +9,20 @@ import (
 	"github.com/rousehq/rouse/sink/stream"
 )
 
-// Mine reports whether a subscription is that of a worker: its channel is what WORKER_REQUESTS_QUEUE names.
+// Mine reports whether a subscription is one of a worker: its channel is the value of WORKER_REQUESTS_QUEUE.
 func Mine(open *rousev1.Open) bool { return strings.HasPrefix(open.GetChannel(), Scheme) }
 
 // Subscribe is the body of the gRPC method for workers.
 func (s *Sink) Subscribe(to rousev1.Fires_SubscribeServer) error { return s.streams.Subscribe(to) }
 
-// channel returns the queue that a worker wants, by pool and key. Requests of all namespaces come to it.
+// channel returns the queue of a worker as pool and key. Requests of all namespaces enter it.
 func (s *Sink) channel(open *rousev1.Open) (namespace, name string, err error) {
 	name, key, err := Parse(open.Channel)
 	if err != nil {
-		return "", "", rouse.Refuse("open.channel", open.Channel, "names no queue of a pool", "give what WORKER_REQUESTS_QUEUE says")
+		return "", "", rouse.Refuse("open.channel", open.Channel, "names no queue of a pool", "use the value of WORKER_REQUESTS_QUEUE")
 	}
 	if s.pool(name) == nil {
-		return "", "", rouse.Refuse("open.channel", open.Channel, "names a pool that this node does not have", "subscribe where WORKER_ROUSE_ADDRESS says")
+		return "", "", rouse.Refuse("open.channel", open.Channel, "names a pool that this node does not have", "subscribe at the address in WORKER_ROUSE_ADDRESS")
 	}
 	if open.NamePrefix != "" || len(open.Labels) > 0 {
 		return "", "", rouse.Refuse("open", open.Channel, "chooses among the requests of a key", "leave out name_prefix and labels: workers take what comes")
@@ -30,7 +30,7 @@ func (s *Sink) channel(open *rousev1.Open) (namespace, name string, err error) {
 	return name, key, nil
 }
 
-// happened notes what a worker does.
+// happened handles an event of a worker's stream.
 func (s *Sink) happened(name, key string, e stream.Event) {
 	p := s.pool(name)
 	if p == nil {

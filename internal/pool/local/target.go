@@ -8,21 +8,22 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// Scheme begins the targets of pools.
+// Scheme is the prefix of targets of pools.
 const Scheme = "pool:"
 
-// Target returns the target of a key: the key is escaped as pool.Encode does, so that it is the same wherever it is written.
+// Target returns the target of a key. The key is escaped by pool.Encode, so each key has one canonical
+// target.
 func Target(name, key string) string { return Scheme + name + "/" + pool.Encode(key, 3*pool.MaxKey) }
 
-// split returns the parts of a target as they are written.
+// split returns the parts of a target without unescaping them.
 func split(target string) (name, escaped string, ok bool) {
 	rest, is := strings.CutPrefix(target, Scheme)
 	name, escaped, ok = strings.Cut(rest, "/")
 	return name, escaped, ok && is
 }
 
-// Parse returns the pool and the key that a target names. What is not escaped stands for itself, whatever Encode would write, and
-// slashes behind the first are the key's.
+// Parse returns the pool and the key of a target. It accepts unescaped characters, too, and slashes after the
+// first belong to the key.
 func Parse(target string) (name, key string, err error) {
 	name, escaped, ok := split(target)
 	if !ok {
@@ -40,7 +41,8 @@ func Parse(target string) (name, key string, err error) {
 	return name, key, nil
 }
 
-// Route names the key that a target is of, however it is written: its requests are fired by one node, so that the key has one group.
+// Route returns the canonical name of the key of a target: all its requests are fired by one node, so the key
+// has one group.
 func Route(target string) (name string, ok bool) {
 	if !strings.HasPrefix(target, Scheme) {
 		return "", false
@@ -49,10 +51,10 @@ func Route(target string) (name string, ok bool) {
 	return Target(pool, key), err == nil
 }
 
-// clone lets go of the timer's row, which a target may be a part of.
+// clone copies a target, which may be a substring of the timer's row, so that the row can be freed.
 func clone(target string) string { return strings.Clone(target) }
 
-// CheckedTarget is Target for what somebody else says: it refuses what is no name of a pool and what is no key.
+// CheckedTarget is Target for untrusted input: it refuses invalid names of pools and invalid keys.
 func CheckedTarget(name, key string) (string, error) {
 	if err := pool.CheckName(name); err != nil {
 		return "", rouse.Under("pool", err)

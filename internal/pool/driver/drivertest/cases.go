@@ -44,9 +44,9 @@ func callsAreIdempotent(t *testing.T, h Harness) {
 	b.until(are("k", 0, 0))
 }
 
-func nothingToDrain(t *testing.T, h Harness) { h.bench(t).drain("of nobody") }
+func nothingToDrain(t *testing.T, h Harness) { h.bench(t).drain("without workers") }
 
-// hostileKeys are such as break names, paths, shells, and lists of variables.
+// hostileKeys break careless names, paths, shells and lists of variables.
 var hostileKeys = []string{"", "../../x", "%41", "A", "a\nWORKER_ID=x", "$(touch hacked)", "'; exit 1; '", "naïve 日本", "*", "-rf", strings.Repeat("k", 255)}
 
 func keysAreKept(t *testing.T, h Harness) {
@@ -68,7 +68,7 @@ func keysAreKept(t *testing.T, h Harness) {
 			t.Errorf("there is no worker of %q", key)
 		}
 	}
-	b.ensure("a\x00b", 1) // it may start one without the key, or say that it cannot; it must not take another key for it
+	b.ensure("a\x00b", 1) // it may start one without the key, or fail; it must not use another key
 	b.drain("a\x00b")
 	b.drain("%41")
 	b.until(are("%41", 0, 0))
@@ -136,14 +136,14 @@ func stubbornAreKilled(t *testing.T, h Harness) {
 	_ = os.Remove(filepath.Join(b.dir, w.ID))
 }
 
-// crashesAreBounded holds that a worker that ends by itself comes back, after pauses that grow.
+// crashesAreBounded checks that a worker that ends by itself is restarted with a growing backoff.
 func crashesAreBounded(t *testing.T, h Harness) {
 	b := h.bench(t)
 	b.order("crash")
 	b.ensure("k", 1)
 	list := b.until("it was started three times", func(workers []driver.Worker) bool { return len(workers) == 1 && workers[0].Starts >= 3 })
 	if list[0].LastExit == "" {
-		t.Errorf("nothing says how it ended: %+v", list[0])
+		t.Errorf("there is no reason for its end: %+v", list[0])
 	}
 	b.drain("k")
 	b.until(are("k", 0, 0))
@@ -160,7 +160,7 @@ func releaseIsHarmless(t *testing.T, h Harness) {
 	if err := b.d.Release(ctx); err != nil {
 		t.Error(err)
 	}
-	b.ensure("k", 1) // as it leads again
+	b.ensure("k", 1) // as after a change of the leader
 	if !h.NoWorkers {
 		b.until(are("k", 1, 0))
 	}

@@ -1,5 +1,5 @@
-// Package drivertest is the contract of drivers: what each of them must do, whatever it starts workers with. Its own worker is a
-// program that a driver starts: the test binary itself, whose TestMain calls Main.
+// Package drivertest is the test suite for drivers: what each must do, whatever it starts workers with. Its
+// worker is a program that a driver starts: the test binary itself, whose TestMain calls Main.
 package drivertest
 
 import (
@@ -19,25 +19,25 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// Harness is a kind of drivers under test.
+// Harness describes a driver under test.
 type Harness struct {
-	// New returns a driver without workers. Those that it starts have Main as their program, with these variables beside those of
-	// their group. The suite closes it.
+	// New returns a driver without workers. Those that it starts run Main, with these variables in addition
+	// to those of their group. The suite closes it.
 	New func(t *testing.T, env map[string]string) driver.Driver
 
-	// Drain is after how long the driver kills a worker that does not end; at least a second.
+	// Drain is the grace period before the driver kills a worker; at least a second.
 	Drain time.Duration
 
-	// NoWorkers says that the driver starts none, so that only what is left of the contract is held against it.
+	// NoWorkers means that the driver starts no workers, so that only the rest of the contract is tested.
 	NoWorkers bool
 }
 
-// dirVariable names the directory in which a worker writes down that it lives, and finds its orders.
+// dirVariable names the directory in which a worker records that it is alive, and finds its orders.
 const dirVariable = "DRIVERTEST_DIR"
 
-// Main is the program of workers: if the environment says that this process is one, it does not return. It writes its
-// environment to a file of its directory, named by its id, and removes that when it ends: on SIGTERM, unless there is a file
-// named stay; at once, and without removing it, if there is one named crash.
+// Main is the program of the workers: it does not return if the environment marks this process as one. It
+// writes its environment to a file named by its id, and removes the file when it ends: on SIGTERM, unless
+// there is a file named stay; immediately and without removing it if there is one named crash.
 func Main() {
 	dir := os.Getenv(dirVariable)
 	if dir == "" {
@@ -107,7 +107,7 @@ func (b *bench) ordered(what string) bool {
 	return err == nil
 }
 
-// alive returns the ids of workers that have started and not ended in good order.
+// alive returns the ids of workers that have started and not ended gracefully.
 func (b *bench) alive() []string {
 	b.t.Helper()
 	names, err := os.ReadDir(b.dir)
@@ -166,7 +166,8 @@ func (b *bench) list() []driver.Worker {
 	return list
 }
 
-// until waits until the workers of the driver are as they should be, and all that run have written down that they live.
+// until waits until the workers of the driver match a condition, and all running ones have recorded that they
+// are alive.
 func (b *bench) until(what string, holds func(workers []driver.Worker) bool) []driver.Worker {
 	b.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -188,7 +189,7 @@ func (b *bench) until(what string, holds func(workers []driver.Worker) bool) []d
 	}
 }
 
-// running returns how many workers of a key run and how many drain.
+// running returns how many workers of a key run, and how many drain.
 func running(workers []driver.Worker, key string) (run, drain int) {
 	for _, w := range workers {
 		switch {
@@ -209,7 +210,7 @@ func are(key string, run, drain int) (string, func([]driver.Worker) bool) {
 	}
 }
 
-// Run holds a kind of drivers to the contract.
+// Run tests a driver against the contract.
 func Run(t *testing.T, h Harness) {
 	cases := map[string]func(*testing.T, Harness){
 		"CallsAreIdempotent": callsAreIdempotent, "NothingToDrain": nothingToDrain, "KeysAreKept": keysAreKept, "NumbersAreKept": numbersAreKept,

@@ -1,5 +1,6 @@
-// Package noop is the driver of pools whose workers people start and stop by themselves, as while they are developed: it does
-// nothing, and knows of no workers. The pool makes and binds queues as ever, and deletes those that nobody consumes.
+// Package noop is the driver of pools whose workers are started and stopped by hand, for example during
+// development: it does nothing, and knows no workers. The pool creates and binds queues as usual, and deletes
+// those without consumers.
 package noop
 
 import (
@@ -17,10 +18,10 @@ func (Driver) Ensure(context.Context, driver.Group) error { return nil }
 // Drain does nothing.
 func (Driver) Drain(context.Context, string) error { return nil }
 
-// List knows of no workers.
+// List returns no workers.
 func (Driver) List(context.Context) ([]driver.Worker, error) { return nil, nil }
 
-// Changed never has a value.
+// Changed never receives a value.
 func (Driver) Changed() <-chan struct{} { return nil }
 
 // Release does nothing.

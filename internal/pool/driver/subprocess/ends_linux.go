@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ends tells when processes have ended. Waiting for one takes a thread for each of them; this is one descriptor, on which the kernel
-// tells of all, and which the runtime's poller waits for.
+// ends reports the end of processes. Waiting for a process takes a thread; this takes a single epoll
+// descriptor for all of them, watched by the poller of the runtime.
 type ends struct {
 	poll *os.File
 	fd   int // of poll
@@ -38,13 +38,13 @@ func newEnds() (*ends, error) {
 	return e, nil
 }
 
-// run takes what the kernel tells until the descriptor is closed.
+// run handles events of the kernel until the descriptor is closed.
 func (e *ends) run(raw syscall.RawConn) {
 	events := make([]unix.EpollEvent, 64)
 	for {
 		n := 0
 		if err := raw.Read(func(fd uintptr) bool {
-			n, _ = unix.EpollWait(int(fd), events, 0) // whatever failed is tried again when there is something
+			n, _ = unix.EpollWait(int(fd), events, 0) // after an error, it is called again with the next event
 			return n > 0
 		}); err != nil {
 			return
@@ -60,7 +60,7 @@ func (e *ends) run(raw syscall.RawConn) {
 	}
 }
 
-// of returns what is closed when a process has ended. It returns nil if the kernel cannot tell.
+// of returns a channel that is closed when a process has ended, or nil if the kernel cannot report it.
 func (e *ends) of(p *os.Process) <-chan struct{} {
 	c := make(chan struct{})
 	e.mu.Lock()

@@ -4,7 +4,7 @@ package subprocess
 
 import "os"
 
-// ends can tell nothing here: each process is waited for by a thread.
+// ends reports nothing on this system: a thread waits for each process.
 type ends struct{}
 
 func newEnds() (*ends, error)                { return &ends{}, nil }

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// longestLine is how long a line of a worker may be; longer ones come in parts.
+// longestLine is the maximum length of a log line. Longer ones are split.
 const longestLine = 4 << 10
 
-// lines writes what a worker prints to the log, line by line.
+// lines writes the output of a worker to the log, line by line.
 type lines struct {
 	log  *slog.Logger
-	part []byte // of a line whose end has not come
+	part []byte // the unfinished line
 }
 
 // Write takes a piece of the output.
@@ -38,7 +38,7 @@ func (l *lines) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// ReadFrom reads all of the output, with a buffer smaller than the usual one, as there are many workers.
+// ReadFrom reads all output with a smaller buffer than usual, as there are many workers.
 func (l *lines) ReadFrom(r io.Reader) (int64, error) {
 	var total int64
 	buffer := make([]byte, longestLine)
@@ -55,10 +55,10 @@ func (l *lines) ReadFrom(r io.Reader) (int64, error) {
 	}
 }
 
-// flush writes the line that there is a part of.
+// flush writes the unfinished line, if any.
 func (l *lines) flush() {
 	if text := strings.ToValidUTF8(strings.TrimRight(string(l.part), "\r"), "\uFFFD"); text != "" {
-		l.log.Info("worker says", "line", text)
+		l.log.Info("worker output", "line", text)
 	}
 	l.part = l.part[:0]
 }

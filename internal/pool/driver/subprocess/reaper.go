@@ -8,9 +8,10 @@ import (
 	"sync"
 )
 
-// reaper kills the process groups of workers when this process has ended in whatever way, SIGKILL included. It is a small shell
-// that is told their numbers through a pipe, and does its work when the pipe ends. A signal to the children of a dead parent,
-// which Linux has, reaches only the workers themselves; what they have started is reached this way. Only numbers are said to it.
+// reaper kills the process groups of workers after this process has ended in any way, including SIGKILL. It
+// is a small shell that reads their ids from a pipe and does its work when the pipe is closed. The
+// parent-death signal of Linux reaches only the workers themselves; the reaper also reaches their child
+// processes. Only numbers are written to it.
 type reaper struct {
 	mu     sync.Mutex
 	cmd    *exec.Cmd
@@ -38,7 +39,7 @@ func newReaper() (*reaper, error) {
 func (r *reaper) start() error {
 	cmd := exec.Command("/bin/sh", "-c", reaperScript)
 	cmd.Dir, cmd.Env = "/", []string{}
-	cmd.SysProcAttr = ownSession() // no signal that is meant for us reaches it
+	cmd.SysProcAttr = ownSession() // signals to this process do not reach it
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -64,7 +65,7 @@ func (r *reaper) remove(group int) {
 	r.say("-", group)
 }
 
-// say tells the shell. One that was killed is replaced, and told everything.
+// say writes a command to the shell. A shell that was killed is replaced, and receives all groups.
 func (r *reaper) say(what string, group int) {
 	if _, err := fmt.Fprintln(r.in, what, group); err == nil {
 		return
@@ -80,7 +81,7 @@ func (r *reaper) say(what string, group int) {
 	}
 }
 
-// close ends the shell, which has nothing to do any more.
+// close ends the shell.
 func (r *reaper) close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// spawner starts processes, all of them from one thread, which lives as long as it. On Linux a child can ask for a signal when
-// its parent dies, but what the kernel takes for the parent is the thread that started it, and a thread ends with any goroutine
-// that has locked it and does not unlock it. This one is locked here, so that it is nobody else's.
+// spawner starts all processes from one thread, which lives as long as the spawner. On Linux a child can
+// request a signal when its parent dies, but the kernel takes the starting thread for the parent, and a
+// thread ends with any goroutine that has locked it and not unlocked it. The thread of the spawner is locked,
+// so no other goroutine uses it.
 type spawner struct {
 	starts chan start
 	life   sync.WaitGroup
@@ -23,7 +24,8 @@ func newSpawner() *spawner {
 	s := &spawner{starts: make(chan start)}
 	s.life.Go(func() {
 		runtime.LockOSThread()
-		// A goroutine that ends with its lock ends its thread, and that may have started other children before.
+		// A goroutine that ends while locked would end its thread, which may have started other children
+		// before.
 		defer runtime.UnlockOSThread()
 		for one := range s.starts {
 			one.done <- one.cmd.Start()
@@ -32,7 +34,8 @@ func newSpawner() *spawner {
 	return s
 }
 
-// start starts a process as the leader of a new process group, which dies with this process where the system can do that.
+// start starts a process as the leader of a new process group, which dies with this process if the system
+// supports that.
 func (s *spawner) start(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = ownGroup()
 	endWithParent(cmd.SysProcAttr)
@@ -41,7 +44,7 @@ func (s *spawner) start(cmd *exec.Cmd) error {
 	return <-done
 }
 
-// close gives the thread back; no process that it started may run any more.
+// close releases the thread. No process that it started may be running.
 func (s *spawner) close() {
 	close(s.starts)
 	s.life.Wait()

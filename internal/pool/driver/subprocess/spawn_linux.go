@@ -2,5 +2,5 @@ package subprocess
 
 import "syscall"
 
-// endWithParent has the kernel kill the child when the thread that starts it ends.
+// endWithParent makes the kernel kill the child when the thread that starts it ends.
 func endWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

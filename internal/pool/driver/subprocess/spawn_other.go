@@ -4,5 +4,5 @@ package subprocess
 
 import "syscall"
 
-// endWithParent can do nothing here: there is the reaper alone.
+// endWithParent does nothing on this system, which has only the reaper.
 func endWithParent(*syscall.SysProcAttr) {}

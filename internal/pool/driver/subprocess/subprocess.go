@@ -1,11 +1,12 @@
-// Package subprocess is the driver whose workers are processes of this machine, children of this process.
+// Package subprocess is the driver whose workers are child processes of this process.
 //
-// Each worker leads a process group of its own. It is asked to end by SIGTERM and, when it has not after the drain time, ended by
-// SIGKILL, both to its whole group; what is left of the group when the worker has ended is killed. A worker that ends by itself
-// is started again, after pauses that grow.
+// Each worker leads its own process group. Drain sends SIGTERM to the group, and SIGKILL after the grace
+// period; what is left of the group when the worker has ended is killed. A worker that ends by itself is
+// restarted with a growing backoff.
 //
-// Workers do not outlive this process, whatever ends it: see reaper.go and spawn.go. Each takes two descriptors, for its end and its
-// output, and no thread, but where the system cannot tell of the ends of many processes on one descriptor (ends_other.go).
+// Workers do not outlive this process, however it ends: see reaper.go and spawn.go. Each takes two
+// descriptors, for its end and its output, and no thread, except on systems that cannot report the ends of
+// many processes on one descriptor (ends_other.go).
 package subprocess
 
 import (
@@ -27,20 +28,20 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// Config says what workers are.
+// Config configures the workers.
 type Config struct {
 	Pool    string            // begins their ids
 	Command []string          // the program and its arguments, the same for all keys; no shell sees it
 	Dir     string            // where they run; the directory of this process if empty
-	Env     map[string]string // variables for all of them
-	PassEnv []string          // names of variables of this process that they get, beside those that every program needs
+	Env     map[string]string // of all workers
+	PassEnv []string          // variables of this process passed to workers, in addition to the needed ones
 
 	Drain        time.Duration // from SIGTERM to SIGKILL; 30s if zero
-	FirstPause   time.Duration // before a worker that ended by itself is started again; 200ms if zero
-	LongestPause time.Duration // the pause doubles up to this; 1m if zero
-	Stable       time.Duration // a worker that ran so long ends the doubling; 10s if zero
+	FirstPause   time.Duration // initial backoff before a worker that ended by itself is restarted; 200ms if zero
+	LongestPause time.Duration // maximum backoff; 1m if zero
+	Stable       time.Duration // a worker that ran so long resets the backoff; 10s if zero
 
-	Log *slog.Logger // also of what workers write; slog.Default if nil
+	Log *slog.Logger // also for the output of workers; slog.Default if nil
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -52,7 +53,7 @@ func (c Config) withDefaults() (Config, error) {
 	if program.Err != nil {
 		return c, rouse.Refuse("command", c.Command[0], "cannot be run: "+program.Err.Error(), "name a program that is there")
 	}
-	if path := c.Command[0]; filepath.Base(path) != path { // others were looked for
+	if path := c.Command[0]; filepath.Base(path) != path { // other paths were resolved already
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(c.Dir, path)
 		}
@@ -84,7 +85,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// absolute returns a path by which a program is not looked for elsewhere.
+// absolute returns an absolute path, so that the program is not searched for elsewhere.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
@@ -99,7 +100,7 @@ type Driver struct {
 	reaper  *reaper
 	ends    *ends
 	changed chan struct{}
-	life    sync.WaitGroup // of workers
+	life    sync.WaitGroup // ends with all workers
 	kill    chan struct{}  // closed when workers have to end at once
 
 	mu      sync.Mutex
@@ -128,10 +129,10 @@ func New(c Config) (*Driver, error) {
 		workers: map[string][]*worker{}}, nil
 }
 
-// errClosed is what calls return after Close.
+// errClosed is returned by calls after Close.
 var errClosed = errors.New("the driver is closed")
 
-// Ensure starts what workers are missing, and drains those that are too many.
+// Ensure starts missing workers and drains surplus ones.
 func (d *Driver) Ensure(_ context.Context, g driver.Group) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,7 +181,7 @@ func (d *Driver) List(context.Context) ([]driver.Worker, error) {
 	return list, nil
 }
 
-// Proved has the pauses of the workers of a key that run begin with the first one.
+// Proved resets the backoff of the running workers of a key.
 func (d *Driver) Proved(key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,7 +190,7 @@ func (d *Driver) Proved(key string) {
 	}
 }
 
-// Retry starts all workers that wait.
+// Retry starts all waiting workers.
 func (d *Driver) Retry() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -200,14 +201,14 @@ func (d *Driver) Retry() {
 	}
 }
 
-// Changed has a value when a worker has another state.
+// Changed receives a value when the state of a worker has changed.
 func (d *Driver) Changed() <-chan struct{} { return d.changed }
 
 func (d *Driver) tell() {
 	notify.Send(d.changed)
 }
 
-// Release drains all workers, as they are nobody's but this process's.
+// Release drains all workers: no other process can manage them.
 func (d *Driver) Release(context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -220,7 +221,7 @@ func (d *Driver) Release(context.Context) error {
 	return nil
 }
 
-// Close drains all workers and waits for them; those that are there when ctx ends are killed.
+// Close drains all workers and waits for them; when ctx ends, the remaining ones are killed.
 func (d *Driver) Close(ctx context.Context) error {
 	d.mu.Lock()
 	if d.closed {
@@ -237,7 +238,7 @@ func (d *Driver) Close(ctx context.Context) error {
 	return errors.Join(d.ends.close(), d.reaper.close())
 }
 
-// ended takes a worker off the list for good.
+// ended removes a worker that has ended for good.
 func (d *Driver) ended(w *worker) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -248,10 +249,11 @@ func (d *Driver) ended(w *worker) {
 	d.tell()
 }
 
-// needed are variables without which few programs work.
+// needed are variables that most programs need.
 var needed = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 
-// environment is what a worker finds in its environment. This process's own, which may have secrets in it, is not passed on.
+// environment returns the environment of a worker. That of this process may contain secrets and is not passed
+// on.
 func (d *Driver) environment(id string, vars map[string]string) []string {
 	all := map[string]string{}
 	for _, name := range slices.Concat(needed, d.config.PassEnv) {
@@ -266,7 +268,7 @@ func (d *Driver) environment(id string, vars map[string]string) []string {
 	}
 	env := make([]string, 0, len(all))
 	for name, value := range all {
-		if !strings.Contains(value, "\x00") { // which no variable can hold
+		if !strings.Contains(value, "\x00") { // variables cannot contain it
 			env = append(env, name+"="+value)
 		}
 	}
@@ -274,7 +276,7 @@ func (d *Driver) environment(id string, vars map[string]string) []string {
 	return env
 }
 
-// newID names a worker that no other is named like.
+// newID returns a unique name for a worker.
 func (d *Driver) newID() string { return d.config.Pool + "-" + strings.ToLower(rand.Text()[:12]) }
 
 var (

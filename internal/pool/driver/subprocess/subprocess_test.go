@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 
 func TestContract(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{Drain: 2 * time.Second, New: func(t *testing.T, env map[string]string) driver.Driver {
-		env["GORACE"] = "atexit_sleep_ms=0" // with the race detector, a process would wait a second before it ends
+		env["GORACE"] = "atexit_sleep_ms=0" // otherwise the race detector delays the end of a process by a second
 		d, err := New(Config{Pool: "p", Command: []string{os.Args[0]}, Env: env, Drain: 2 * time.Second, FirstPause: 20 * time.Millisecond,
 			Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
@@ -46,7 +46,8 @@ func TestContract(t *testing.T) {
 	}})
 }
 
-// manage is a process with a driver, to be killed. Its worker is a shell that has started another process, and tells both ids.
+// manage is a process with a driver, to be killed. Its worker is a shell that has started another process and
+// writes both ids.
 func manage(dir string) {
 	d, err := New(Config{Pool: "p", Command: []string{"/bin/sh", "-c", `sleep 1000 & echo $$ $! >"$0/part"; mv "$0/part" "$0/pids"; wait`, dir}})
 	if err == nil {
@@ -98,7 +99,7 @@ func ignoreExit(err error) error {
 	return err
 }
 
-// lives reports whether a process runs; one that has ended and that nobody has seen to yet does not.
+// lives reports whether a process is running. A zombie is not.
 func lives(pid int) bool {
 	out, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
 	state := strings.TrimSpace(string(out))
@@ -114,7 +115,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestReaperIsReplaced checks that the reaper comes back when somebody kills it, and knows all groups then.
+// TestReaperIsReplaced checks that a killed reaper is replaced, and knows all groups then.
 func TestReaperIsReplaced(t *testing.T) {
 	r, err := newReaper()
 	if err != nil {
@@ -130,8 +131,8 @@ func TestReaperIsReplaced(t *testing.T) {
 	if err := r.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	const nobody = 1 << 30 // no process has such an id
-	eventually(t, "there is another reaper", func() bool { r.add(nobody); r.remove(nobody); return r.cmd.Process.Pid != old })
+	const unused = 1 << 30 // no process has such an id
+	eventually(t, "there is another reaper", func() bool { r.add(unused); r.remove(unused); return r.cmd.Process.Pid != old })
 	if err := r.close(); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,8 @@ func TestReaperIsReplaced(t *testing.T) {
 	}
 }
 
-// TestOutput checks that what workers write is in the log line by line, with their key, however it comes.
+// TestOutput checks that the output of workers is logged line by line, with their key, however it is split
+// into writes.
 func TestOutput(t *testing.T) {
 	var b bytes.Buffer
 	l := &lines{log: slog.New(slog.NewTextHandler(&b, nil)).With("key", "k")}
@@ -162,7 +164,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsNotPassedOn checks that workers get of this process's environment only what was named.
+// TestEnvironmentIsNotPassedOn checks that workers get only the configured variables of this process.
 func TestEnvironmentIsNotPassedOn(t *testing.T) {
 	t.Setenv("SECRET_OF_OURS", "x")
 	t.Setenv("NAMED", "y")
@@ -180,7 +182,7 @@ func TestEnvironmentIsNotPassedOn(t *testing.T) {
 	}
 }
 
-// TestCloseKillsWhenItMust checks that Close ends with its context, whatever workers do.
+// TestCloseKillsWhenItMust checks that Close returns when its context ends, whatever the workers do.
 func TestCloseKillsWhenItMust(t *testing.T) {
 	d, err := New(Config{Pool: "p", Command: []string{"/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"}, Drain: time.Hour})
 	if err != nil {
@@ -206,7 +208,7 @@ func TestCloseKillsWhenItMust(t *testing.T) {
 	}
 }
 
-// TestBadConfigurations checks that what cannot work is refused, by the name of its setting.
+// TestBadConfigurations checks that invalid settings are refused with the name of the setting.
 func TestBadConfigurations(t *testing.T) {
 	for field, c := range map[string]Config{"command": {}, "dir": {Command: []string{"sh"}, Dir: "/no/such"}, "drain_timeout": {Command: []string{"sh"}, Drain: -1}} {
 		_, err := New(c)
@@ -220,7 +222,7 @@ func TestBadConfigurations(t *testing.T) {
 	}
 }
 
-// TestWorkersTakeNoThreads checks that waiting for the ends of many workers takes no thread for each.
+// TestWorkersTakeNoThreads checks that waiting for many workers does not take a thread for each.
 func TestWorkersTakeNoThreads(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("threads are counted on Linux")
@@ -259,8 +261,8 @@ func TestWorkersTakeNoThreads(t *testing.T) {
 	}
 }
 
-// TestPauses checks that a worker which has worked is started again after the first pause, however short its life was, and that one
-// that waits is started when it is worth another try.
+// TestPauses checks that a worker that has worked is restarted after the initial backoff, however short its
+// life was, and that Retry starts a waiting worker.
 func TestPauses(t *testing.T) {
 	start := func(t *testing.T, first time.Duration) (d *Driver, life func(n int, proved bool)) {
 		dir := t.TempDir()
@@ -293,7 +295,7 @@ func TestPauses(t *testing.T) {
 	}
 	t.Run("one that has worked", func(t *testing.T) {
 		_, life := start(t, 20*time.Millisecond)
-		for n := 1; n <= 15; n++ { // doubled each time, the pause would be minutes by then
+		for n := 1; n <= 15; n++ { // with a growing backoff it would take minutes
 			life(n, true)
 		}
 	})

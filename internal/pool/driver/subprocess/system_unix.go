@@ -4,7 +4,7 @@ package subprocess
 
 import "syscall"
 
-// supported returns why this system cannot run workers, or nil.
+// supported returns nil: this system can run workers.
 func supported() error { return nil }
 
 // ownGroup makes a process the leader of a new process group.

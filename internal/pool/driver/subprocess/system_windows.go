@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// supported returns why this system cannot run workers: a worker and the processes that it starts end together by a signal to their process
-// group, which Windows has not.
+// supported returns why this system cannot run workers: a worker and its child processes are ended by a
+// signal to their process group, which Windows does not have.
 func supported() error {
 	return errors.New("workers cannot be processes on Windows, which has no process groups: use the driver docker or kubernetes")
 }

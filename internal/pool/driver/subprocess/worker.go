@@ -14,18 +14,18 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// worker is a worker through all its lives, until it is drained.
+// worker is a worker across all its restarts, until it is drained.
 type worker struct {
 	d    *Driver
 	key  string
 	vars map[string]string
 	end  chan struct{} // closed when it is to end
 	once sync.Once
-	soon chan struct{} // has a value when a pause is over before its time
+	soon chan struct{} // receives a value if the backoff ends early
 
-	mu     sync.Mutex // guards what others see
+	mu     sync.Mutex // guards the fields below, which other goroutines read
 	is     driver.Worker
-	proved bool // it has worked since it was started
+	proved bool // it has worked since its last start
 }
 
 func newWorker(d *Driver, g driver.Group) *worker {
@@ -33,7 +33,7 @@ func newWorker(d *Driver, g driver.Group) *worker {
 		is: driver.Worker{ID: d.newID(), Key: g.Key, State: driver.Running, Since: time.Now()}}
 }
 
-// drain says that the worker is to end.
+// drain asks the worker to end.
 func (w *worker) drain() { w.once.Do(func() { close(w.end) }) }
 
 func (w *worker) draining() bool {
@@ -63,7 +63,7 @@ func (w *worker) set(change func(is *driver.Worker)) {
 	w.d.tell()
 }
 
-// run starts the worker again and again, until it is drained.
+// run restarts the worker until it is drained.
 func (w *worker) run() {
 	defer w.d.ended(w)
 	b := backoff.New(w.d.config.FirstPause, w.d.config.LongestPause)
@@ -105,14 +105,14 @@ func (w *worker) hasProved() bool {
 	return w.proved
 }
 
-// prove notes that the worker has worked, if it runs.
+// prove records that the worker has worked, if it is running.
 func (w *worker) prove() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.proved = w.proved || w.is.State == driver.Running
 }
 
-// retry ends a pause, if the worker is in one.
+// retry ends the backoff, if the worker is in one.
 func (w *worker) retry() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,13 +122,13 @@ func (w *worker) retry() {
 	notify.Send(w.soon)
 }
 
-// live is one life of the worker; it returns how that ended.
+// live runs the worker once and returns how it ended.
 func (w *worker) live(id string, log *slog.Logger) string {
 	out := &lines{log: log}
 	cmd := exec.Command(w.d.config.Command[0], w.d.config.Command[1:]...)
 	cmd.Dir, cmd.Env = w.d.config.Dir, w.d.environment(id, w.vars)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.WaitDelay = time.Second // what the worker has started may have its output, and live on
+	cmd.WaitDelay = time.Second // its child processes may keep its output open
 	if err := w.d.spawner.start(cmd); err != nil {
 		return err.Error()
 	}
@@ -144,13 +144,13 @@ func (w *worker) live(id string, log *slog.Logger) string {
 		go func() { ended <- cmd.Wait(); close(over) }()
 		err = w.wait(over, func() error { return <-ended }, group, log)
 	}
-	_ = signalGroup(group, syscall.SIGKILL) // what is left of it; mostly nothing
+	_ = signalGroup(group, syscall.SIGKILL) // its remaining child processes, if any
 	w.d.reaper.remove(group)
 	out.flush()
 	return howItEnded(err)
 }
 
-// wait waits for the end of a process, and sees to it when the worker is to end. result returns how it ended.
+// wait waits for the end of a process, and ends it if the worker is drained. result returns how it ended.
 func (w *worker) wait(ended <-chan struct{}, result func() error, group int, log *slog.Logger) error {
 	select {
 	case <-ended:
@@ -173,7 +173,7 @@ func (w *worker) wait(ended <-chan struct{}, result func() error, group int, log
 	return result()
 }
 
-// howItEnded says in words how a process ended.
+// howItEnded describes how a process ended.
 func howItEnded(err error) string {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	switch {
