@@ -8,13 +8,13 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// agenda is what the keeper has to do, and when.
+// agenda is the work queue of the reconcile loop: keys with due times.
 type agenda struct {
 	wake chan struct{}
 
 	mu    sync.Mutex
 	due   map[string]task
-	sweep bool // all keys are to be looked at
+	sweep bool // all keys must be looked at
 }
 
 type task struct {
@@ -24,7 +24,7 @@ type task struct {
 
 func newAgenda() *agenda { return &agenda{wake: make(chan struct{}, 1), due: map[string]task{}} }
 
-// add has a key seen to at a time, unless that is zero. What is more than a look replaces looks.
+// add schedules a key, unless at is zero. A mode other than look replaces look.
 func (a *agenda) add(key string, at time.Time, m mode) {
 	if at.IsZero() {
 		return
@@ -42,7 +42,7 @@ func (a *agenda) add(key string, at time.Time, m mode) {
 	a.send()
 }
 
-// addAll has all keys looked at soon.
+// addAll schedules a look at all keys.
 func (a *agenda) addAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,7 +54,7 @@ func (a *agenda) send() {
 	notify.Send(a.wake)
 }
 
-// all says once whether all keys are to be looked at.
+// all reports whether all keys must be looked at, and resets that.
 func (a *agenda) all() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -63,7 +63,7 @@ func (a *agenda) all() bool {
 	return is
 }
 
-// take takes what is due, and says when something else will be.
+// take removes and returns what is due, and when the next entry is due.
 func (a *agenda) take(now time.Time) (due map[string]mode, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,15 +79,15 @@ func (a *agenda) take(now time.Time) (due map[string]mode, next time.Time) {
 	return due, next
 }
 
-// keyLocks lets one goroutine at a time change the containers of a key.
+// keyLocks lets only one goroutine at a time change the containers of a key.
 type keyLocks struct {
 	mu   sync.Mutex
 	held map[string]*keyLock
 }
 
 type keyLock struct {
-	free  chan struct{} // has a value when nobody has the lock
-	users int           // who have it or wait for it
+	free  chan struct{} // has a value while the lock is free
+	users int           // that hold it or wait for it
 }
 
 func newKeyLocks() *keyLocks { return &keyLocks{held: map[string]*keyLock{}} }

@@ -19,7 +19,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// cases hold on any engine.
+// cases run on any engine.
 var cases = map[string]func(*testing.T, place){
 	"Contract": testContract, "WorkersOutliveTheirManager": outlive, "WhoDrainsIsStillKilled": drainsOn, "InstancesAndPoolsAreApart": apart,
 	"ChangedSpecReplaces": changedSpec, "EndedAreAdopted": endedAreAdopted, "ForsakenAreRemoved": forsakenAreRemoved, "RemovedByHand": removedByHand,
@@ -37,7 +37,7 @@ func runCases(t *testing.T, p place) {
 	}
 }
 
-// crash ends a driver as the end of its process does.
+// crash ends a driver like the end of its process.
 func crash(t *testing.T, d *Driver) {
 	t.Helper()
 	d.mu.Lock()
@@ -72,7 +72,7 @@ func ids(list []driver.Worker) []string {
 
 func none(list []driver.Worker) bool { return len(list) == 0 }
 
-// containers returns all containers of a pool, whatever they do.
+// containers returns all containers of a pool, in any state.
 func containers(t *testing.T, d *Driver) []box {
 	t.Helper()
 	boxes, err := d.boxes(t.Context(), nil)
@@ -80,7 +80,7 @@ func containers(t *testing.T, d *Driver) []box {
 	return boxes
 }
 
-// untilGone waits until a pool has no containers, not even those that have ended.
+// untilGone waits until a pool has no containers, not even stopped ones.
 func untilGone(t *testing.T, d *Driver) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -98,7 +98,7 @@ func untilGone(t *testing.T, d *Driver) {
 
 func outlive(t *testing.T, p place) {
 	c := p.config(t)
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	first := open(t, c)
 	must(t, first.Ensure(t.Context(), group("k", 2)))
 	before := until(t, first, "they run", second(runs(2, w)))
@@ -123,7 +123,7 @@ func second[A, B any](_ A, b B) B { return b }
 
 func drainsOn(t *testing.T, p place) {
 	c := p.config(t)
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	first := open(t, c)
 	must(t, first.Ensure(t.Context(), group("k", 1)))
 	one := until(t, first, "it runs", second(runs(1, w)))[0]
@@ -144,7 +144,7 @@ func drainsOn(t *testing.T, p place) {
 
 func apart(t *testing.T, p place) {
 	a := p.config(t)
-	w := newWorld(t, &a)
+	w := newRecords(t, &a)
 	b, other := a, a
 	b.Instance += ".b"
 	other.Pool = "p-k"
@@ -163,7 +163,7 @@ func apart(t *testing.T, p place) {
 
 func changedSpec(t *testing.T, p place) {
 	c := p.config(t)
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	first := open(t, c)
 	must(t, first.Ensure(t.Context(), group("k", 1)))
 	old := until(t, first, "it runs", second(runs(1, w)))[0]
@@ -189,10 +189,10 @@ func changedSpec(t *testing.T, p place) {
 	}
 }
 
-// endedAreAdopted holds that what has ended while there was no manager is started again, in the same line.
+// endedAreAdopted checks that a worker that ended while there was no manager is restarted in the same slot.
 func endedAreAdopted(t *testing.T, p place) {
 	c := p.config(t)
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	first := open(t, c)
 	must(t, first.Ensure(t.Context(), group("k", 1)))
 	old := until(t, first, "it runs", second(runs(1, w)))[0]
@@ -231,7 +231,7 @@ func endAll(t *testing.T, p place, d *Driver) {
 
 func forsakenAreRemoved(t *testing.T, p place) {
 	c := p.config(t)
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	first := open(t, c)
 	must(t, first.Ensure(t.Context(), group("k", 1)))
 	until(t, first, "it runs", second(runs(1, w)))
@@ -248,7 +248,7 @@ func forsakenAreRemoved(t *testing.T, p place) {
 
 func removedByHand(t *testing.T, p place) {
 	c := p.config(t)
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	d := open(t, c)
 	must(t, d.Ensure(t.Context(), group("k", 1)))
 	one := until(t, d, "it runs", second(runs(1, w)))[0]
@@ -257,13 +257,14 @@ func removedByHand(t *testing.T, p place) {
 		_, err := e.api.ContainerRemove(ctx, box.id, client.ContainerRemoveOptions{Force: true})
 		return err
 	})
-	// An engine tells of its end before it is removed, so it may have been started again by now.
+	// The engine reports the end of a container before it is removed, so it may have been restarted by now.
 	until(t, d, "it is gone", func(list []driver.Worker) bool { return !slices.Contains(ids(list), one.ID) })
 	must(t, d.Ensure(t.Context(), group("k", 1)))
 	until(t, d, "another one runs", second(runs(1, w)))
 }
 
-// cannotStart holds that workers that cannot be started wait for longer and longer, and leave nothing behind.
+// cannotStart checks that workers that cannot start are retried with a growing backoff, and leave nothing
+// behind.
 func cannotStart(t *testing.T, p place) {
 	c := p.config(t)
 	c.Entrypoint = []string{"/no/such/program"}
@@ -285,7 +286,7 @@ func releaseLetsGo(t *testing.T, p place) {
 	for _, shared := range []bool{false, true} {
 		c := p.config(t)
 		c.Shared = shared
-		w := newWorld(t, &c)
+		w := newRecords(t, &c)
 		first := open(t, c)
 		must(t, first.Ensure(t.Context(), group("k", 1)))
 		until(t, first, "it runs", second(runs(1, w)))
@@ -306,18 +307,18 @@ func releaseLetsGo(t *testing.T, p place) {
 			untilGone(t, d)
 			d.mu.Lock()
 			if d.letGo {
-				t.Error("it would do so again, to whoever has workers there by mistake")
+				t.Error("it would release again, in spite of another manager with workers there")
 			}
 			d.mu.Unlock()
 		}
 	}
 }
 
-// closeWaits holds that who was asked to end is waited for, as long as there is time, and killed then.
+// closeWaits checks that Close waits for drained workers until its context ends, and kills them then.
 func closeWaits(t *testing.T, p place) {
 	c := p.config(t)
 	c.Drain = time.Minute
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	d := open(t, c)
 	must(t, d.Ensure(t.Context(), group("k", 1)))
 	until(t, d, "it runs", second(runs(1, w)))
@@ -336,7 +337,7 @@ func closeWaits(t *testing.T, p place) {
 
 func settingsArrive(t *testing.T, p place) {
 	c := p.config(t)
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	c.User, c.Dir = "1:1", "/"
 	c.Memory, c.CPUs, c.PidsLimit = 256<<20, 0.5, 100
 	c.ExtraHosts, c.Labels = []string{"db:10.0.0.1"}, map[string]string{"team": "maps"}
@@ -372,21 +373,21 @@ func settingsArrive(t *testing.T, p place) {
 
 func noImage(t *testing.T, p place) {
 	c := p.config(t)
-	c.Image = "nobody-has-this:1"
+	c.Image = "no-such-image:1"
 	d := open(t, c)
-	if err := d.Ensure(t.Context(), group("k", 1)); err == nil || !strings.Contains(err.Error(), "nobody-has-this:1") {
-		t.Errorf("without its image it says %v", err)
+	if err := d.Ensure(t.Context(), group("k", 1)); err == nil || !strings.Contains(err.Error(), "no-such-image:1") {
+		t.Errorf("without its image the error is %v", err)
 	}
 	if list, err := d.List(t.Context()); err != nil || len(list) > 0 {
 		t.Errorf("it lists %+v, %v", list, err)
 	}
 }
 
-// oneReplacement holds that two managers that share an engine do not make two of one worker that ended.
+// oneReplacement checks that two managers that share an engine do not both replace a worker that ended.
 func oneReplacement(t *testing.T, p place) {
 	c := p.config(t)
 	c.FirstPause = 300 * time.Millisecond
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	drivers := []*Driver{open(t, c), open(t, c)}
 	for _, d := range drivers {
 		must(t, d.Ensure(t.Context(), group("k", 1)))
@@ -401,10 +402,10 @@ func oneReplacement(t *testing.T, p place) {
 	}
 }
 
-// halfReplaced holds that of a worker whose manager ended while it replaced it, one container is left.
+// halfReplaced checks that one container is left of a worker whose manager ended during its replacement.
 func halfReplaced(t *testing.T, p place) {
 	c := p.config(t)
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	first := open(t, c)
 	must(t, first.Ensure(t.Context(), group("k", 2)))
 	until(t, first, "they run", second(runs(2, w)))
@@ -420,13 +421,14 @@ func halfReplaced(t *testing.T, p place) {
 	})
 }
 
-// neverStarted holds that a container that was made and not started is left to who made it for a while, and replaced then.
+// neverStarted checks that a container that was created but not started is left alone for a while, and then
+// replaced.
 func neverStarted(t *testing.T, p place) {
 	for _, patience := range []time.Duration{time.Hour, time.Second} {
 		c := p.config(t)
-		w := newWorld(t, &c)
+		w := newRecords(t, &c)
 		d := open(t, c)
-		d.config.CallTimeout = patience // which its calls do not have
+		d.config.CallTimeout = patience // not the case for the calls of the test
 		s, err := d.spec(group("k", 1))
 		must(t, err)
 		p.call(t, func(ctx context.Context, e *engine) error {
@@ -437,7 +439,7 @@ func neverStarted(t *testing.T, p place) {
 		must(t, d.Ensure(t.Context(), group("k", 1)))
 		if patience == time.Hour {
 			if _, over := d.knownEnd(before.id); over || len(containers(t, d)) != 1 {
-				t.Errorf("a container that somebody may be about to start counts as one that has ended; there are %+v", containers(t, d))
+				t.Errorf("a container that another manager may be about to start counts as ended; there are %+v", containers(t, d))
 			}
 			continue
 		}
@@ -447,11 +449,12 @@ func neverStarted(t *testing.T, p place) {
 	}
 }
 
-// pausesAreReset holds that a worker that waits is started when it is worth another try, also one whose pause an earlier manager has begun.
+// pausesAreReset checks that Retry starts a waiting worker, even if its backoff began under an earlier
+// manager.
 func pausesAreReset(t *testing.T, p place) {
 	c := p.config(t)
 	c.FirstPause, c.LongestPause = time.Hour, 24*time.Hour
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	waits := func(list []driver.Worker) bool { return len(list) == 1 && list[0].State == driver.Waiting }
 	first := open(t, c)
 	must(t, first.Ensure(t.Context(), group("k", 1)))

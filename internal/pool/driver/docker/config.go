@@ -11,37 +11,38 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Config says where the engine is, what containers the workers are, and how they are treated.
+// Config configures the engine, the containers of the workers, and their supervision.
 type Config struct {
 	Pool string // the name of the pool
 
-	// Instance tells this rouse from others on the same engine, whose pools may have the same names. Managers of one pool that
-	// share an engine have the same one.
+	// Instance distinguishes this rouse from others on the same engine, whose pools may have the same names.
+	// Managers of one pool that share an engine use the same value.
 	Instance string
 
-	// Host is where the engine is, as unix:///path or tcp://host:port; DOCKER_HOST if empty, and without that
-	// unix:///var/run/docker.sock. DOCKER_CERT_PATH and DOCKER_TLS_VERIFY say how tcp is secured.
+	// Host is the address of the engine, as unix:///path or tcp://host:port; if empty DOCKER_HOST, and
+	// without that unix:///var/run/docker.sock. DOCKER_CERT_PATH and DOCKER_TLS_VERIFY configure TLS.
 	Host string
 
-	// Shared says that other managers of the pool reach the same engine, so that they look after its workers when they lead.
+	// Shared means that other managers of the pool use the same engine, and so manage its workers when they
+	// lead.
 	Shared bool
 
 	Template
-	PassEnv []string // names of variables of this process that workers get
+	PassEnv []string // variables of this process that workers get
 
 	Pull        Pull          // Missing if empty
-	PullTimeout time.Duration // how long one pull may take; 10m if zero
-	CallTimeout time.Duration // how long any other call of the engine may take; 30s if zero
+	PullTimeout time.Duration // timeout of a pull; 10m if zero
+	CallTimeout time.Duration // timeout of any other call of the engine; 30s if zero
 
 	Drain        time.Duration // from SIGTERM to SIGKILL; 30s if zero
-	FirstPause   time.Duration // before a worker that ended by itself is started again; 200ms if zero
-	LongestPause time.Duration // the pause doubles up to this; 1m if zero
-	Stable       time.Duration // a worker that ran so long ends the doubling; 10s if zero
+	FirstPause   time.Duration // initial backoff before a worker that ended by itself is restarted; 200ms if zero
+	LongestPause time.Duration // maximum backoff; 1m if zero
+	Stable       time.Duration // a worker that ran so long resets the backoff; 10s if zero
 
 	Log *slog.Logger // slog.Default if nil
 }
 
-// Template is what the containers of workers have in common. Two workers of which it differs are not alike, and one is replaced.
+// Template is the common part of the containers of workers. A worker with a different template is replaced.
 type Template struct {
 	Image      string
 	Entrypoint []string          // the image's if empty
@@ -49,18 +50,18 @@ type Template struct {
 	Dir        string            // where they run; the image's if empty
 	User       string            // the image's if empty
 	Env        map[string]string // variables
-	Labels     map[string]string // beside those of rouse
+	Labels     map[string]string // in addition to those of rouse
 
-	Networks   []string // those of the engine, or host or none alone; the engine's default if empty
+	Networks   []string // of the engine, or only host or none; the engine's default if empty
 	ExtraHosts []string // lines for their /etc/hosts, as name:address
 
 	Memory    int64   // bytes; no limit if zero
-	CPUs      float64 // how many; no limit if zero
+	CPUs      float64 // no limit if zero
 	PidsLimit int64   // processes and threads; no limit if zero
 
 	Mounts      []Mount
 	ReadOnly    bool     // whether the root file system is
-	CapDrop     []string // capabilities that they do not have
+	CapDrop     []string // capabilities that are dropped
 	SecurityOpt []string // such as no-new-privileges
 	Init        bool     // whether the engine's init is their first process, which passes on signals and collects orphans
 
@@ -68,25 +69,25 @@ type Template struct {
 	LogOptions map[string]string // of the log driver
 }
 
-// Mount is a directory, volume or memory in the file system of a container.
+// Mount is a directory, volume or tmpfs in a container.
 type Mount struct {
 	Type     string // bind, volume or tmpfs
-	Source   string // a path of the engine's machine, or the name of a volume; nothing for tmpfs
-	Target   string // an absolute path of the container
+	Source   string // a path on the engine's machine, or the name of a volume; empty for tmpfs
+	Target   string // an absolute path in the container
 	ReadOnly bool
 }
 
-// Pull says when the image is pulled from its registry, which is done without credentials.
+// Pull is when the image is pulled from its registry. Pulls use no credentials.
 type Pull string
 
-// The policies of pulling.
+// The pull policies.
 const (
 	Missing Pull = "missing" // if the engine does not have it
 	Always  Pull = "always"  // also if it does, when workers of a key are started and the last pull is more than a minute old
 	Never   Pull = "never"
 )
 
-// names are what instances may be called, as names of containers begin with them.
+// names are the valid names of instances, which are prefixes of the names of containers.
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 func (c Config) withDefaults() (Config, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// mine is what the engine is asked to tell of.
+// mine returns the filter for containers of this pool.
 func (d *Driver) mine() client.Filters {
 	return client.Filters{}.Add("label", labelInstance+"="+d.config.Instance, labelPool+"="+d.config.Pool)
 }
@@ -39,7 +39,7 @@ func (d *Driver) boxes(ctx context.Context, key *string) ([]box, error) {
 	return boxes, nil
 }
 
-// start makes a container and starts it, in the place of another one if there was one.
+// start creates and starts a container, which may replace another one.
 func (d *Driver) start(ctx context.Context, s *spec, l life, before *box) error {
 	if before == nil && d.config.Pull == Always && !d.image.fresh() {
 		return d.pull(s.key)
@@ -73,7 +73,7 @@ func (d *Driver) start(ctx context.Context, s *spec, l life, before *box) error 
 		})
 	}
 	if err != nil {
-		// It is there, and is replaced after a pause as one that has ended.
+		// It exists, and is replaced after a backoff like one that has ended.
 		d.ended(&box{id: id, key: s.key, life: l}, time.Now(), 0, "cannot be started: "+err.Error())
 		return ctx.Err()
 	}
@@ -81,7 +81,8 @@ func (d *Driver) start(ctx context.Context, s *spec, l life, before *box) error 
 	return nil
 }
 
-// connect connects a container to its networks but the first, which it was made with: engines before 25 take no more than one then.
+// connect connects a container to its networks except the first, which is given at its creation: engines
+// before version 25 accept only one there.
 func (d *Driver) connect(ctx context.Context, id, worker string) error {
 	for _, network := range d.config.Networks[min(1, len(d.config.Networks)):] {
 		err := d.engine.call(ctx, "connect worker "+worker+" to network "+network, func(ctx context.Context) error {
@@ -95,8 +96,8 @@ func (d *Driver) connect(ctx context.Context, id, worker string) error {
 	return nil
 }
 
-// ask asks a worker to end. The signal comes first: were the name changed before it, a manager that takes over in between would
-// kill the worker in the end without having asked.
+// ask asks a worker to end. The signal comes before the new name: in the other order, a manager that takes
+// over in between would kill the worker in the end without having asked it.
 func (d *Driver) ask(ctx context.Context, b *box) error {
 	now := time.Now()
 	d.mu.Lock()
@@ -107,7 +108,7 @@ func (d *Driver) ask(ctx context.Context, b *box) error {
 		_, err := d.engine.api.ContainerKill(ctx, b.id, client.ContainerKillOptions{Signal: "SIGTERM"})
 		return err
 	})
-	if err != nil && !settled(err) {
+	if err != nil && !alreadyDone(err) {
 		d.mu.Lock()
 		delete(d.draining, b.id)
 		d.mu.Unlock()
@@ -117,19 +118,19 @@ func (d *Driver) ask(ctx context.Context, b *box) error {
 		_, err := d.engine.api.ContainerRename(ctx, b.id, client.ContainerRenameOptions{NewName: drainName(b.name, now)})
 		return err
 	})
-	if err != nil && !settled(err) {
+	if err != nil && !alreadyDone(err) {
 		return err
 	}
 	return nil
 }
 
-// remove removes a container and its anonymous volumes, and kills it if it runs.
+// remove removes a container and its anonymous volumes. It kills the container if it runs.
 func (d *Driver) remove(ctx context.Context, b *box) error {
 	err := d.engine.call(ctx, "remove container "+b.id, func(ctx context.Context) error {
 		_, err := d.engine.api.ContainerRemove(ctx, b.id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		return err
 	})
-	if err != nil && !settled(err) {
+	if err != nil && !alreadyDone(err) {
 		return err
 	}
 	d.mu.Lock()
@@ -153,8 +154,8 @@ func (d *Driver) notDraining(ids ...string) {
 	notify.Send(d.gone)
 }
 
-// forget forgets containers of a key that are not there any more.
-func (d *Driver) forget(key string, there []box) {
+// prune deletes the records of containers of a key that no longer exist.
+func (d *Driver) prune(key string, there []box) {
 	is := func(id string) bool { return slices.ContainsFunc(there, func(b box) bool { return b.id == id }) }
 	d.mu.Lock()
 	var ids []string

@@ -23,16 +23,16 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// place is an engine that tests are made on.
+// place is an engine for tests.
 type place struct {
 	host  string
 	image string
 }
 
-// stop is after how long workers of tests are killed.
+// stop is the grace period of workers in tests.
 const stop = 2 * time.Second
 
-// config is that of a pool of the place, with a name of its own.
+// config returns the configuration of a pool with a unique name.
 func (p place) config(t *testing.T) Config {
 	return Config{Pool: "p", Instance: "test-" + newSlot(), Host: p.host, Drain: stop, FirstPause: 20 * time.Millisecond,
 		Template: Template{Image: p.image, Networks: []string{"none"}}, Pull: Never, Log: slog.New(slog.NewTextHandler(logWriter{t}, nil))}
@@ -89,7 +89,7 @@ func sweepUp(t *testing.T, c Config) {
 	}
 }
 
-// mortal is a driver whose workers end with it, as the contract's tests leave nothing behind.
+// mortal is a driver whose workers end with it, as the contract's tests must leave nothing behind.
 type mortal struct{ *Driver }
 
 func (m mortal) Close(ctx context.Context) error {
@@ -116,28 +116,28 @@ func testContract(t *testing.T, p place) {
 	}})
 }
 
-// noSleep has workers that are this binary end at once, where the race detector would have them wait a second.
+// noSleep lets workers that run this binary end at once: the race detector would delay them by a second.
 const noSleep = "atexit_sleep_ms=0"
 
-// world is where workers of a test write down what they do.
-type world struct {
+// records is the directory in which the workers of a test record what they do.
+type records struct {
 	dir string
 }
 
-func newWorld(t *testing.T, c *Config) world {
-	w := world{t.TempDir()}
+func newRecords(t *testing.T, c *Config) records {
+	w := records{t.TempDir()}
 	c.Env = map[string]string{"DRIVERTEST_DIR": w.dir, "GORACE": noSleep}
 	c.Mounts = []Mount{{Type: "bind", Source: w.dir, Target: w.dir}}
 	return w
 }
 
-// alive reports whether a worker has started and not ended in good order.
-func (w world) alive(id string) bool {
+// alive reports whether a worker has started and not ended gracefully.
+func (w records) alive(id string) bool {
 	_, err := os.Stat(filepath.Join(w.dir, id))
 	return err == nil
 }
 
-// until waits until the workers of a driver are as they should be.
+// until waits until the workers of a driver match a condition.
 func until(t *testing.T, d *Driver, what string, holds func([]driver.Worker) bool) []driver.Worker {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -157,14 +157,14 @@ func until(t *testing.T, d *Driver, what string, holds func([]driver.Worker) boo
 	}
 }
 
-// runs reports whether there are so many workers, all of which run.
-func runs(n int, w world) (string, func([]driver.Worker) bool) {
+// runs returns a condition: there are n workers, and all run.
+func runs(n int, w records) (string, func([]driver.Worker) bool) {
 	return "they run", func(list []driver.Worker) bool {
 		return len(list) == n && !slices.ContainsFunc(list, func(one driver.Worker) bool { return one.State != driver.Running || !w.alive(one.ID) })
 	}
 }
 
-// TestSpoken runs the cases where no engine is needed: see speaker.
+// TestSpoken runs the cases that need no real engine: see speaker.
 func TestSpoken(t *testing.T) {
 	p, _ := speak(t)
 	runCases(t, p)

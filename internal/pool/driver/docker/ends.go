@@ -12,16 +12,16 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// end is what is known of a container that ended by itself.
+// end describes how a container ended by itself.
 type end struct {
 	key      string
 	at       time.Time
-	due      time.Time // when its worker is started again
+	due      time.Time // when its worker is restarted
 	how      string    // it ended, in words
 	failures int       // how many lives in a row were short, with this one
 }
 
-// errRuns is what is returned of the end of a container that has not ended.
+// errRuns is returned for the end of a running container.
 var errRuns = errors.New("the container runs")
 
 // end returns how a container ended.
@@ -45,12 +45,13 @@ func (d *Driver) end(ctx context.Context, b *box) (end, error) {
 		return end{}, fmt.Errorf("inspect container %s: the Docker Engine at %s does not tell its state", b.id, d.engine.host)
 	}
 	if st.Running {
-		return end{}, errRuns // since it was listed
+		return end{}, errRuns // it was started since the list
 	}
-	began, _ := time.Parse(time.RFC3339Nano, st.StartedAt) // the year 1 if it never did
+	began, _ := time.Parse(time.RFC3339Nano, st.StartedAt) // the year 1 if it never started
 	at, err := time.Parse(time.RFC3339Nano, st.FinishedAt)
 	if err != nil || at.Year() < 1970 {
-		// A manager has made it and not started it: one that ended in between, or another one that is about to.
+		// It was created and not started, by a manager that ended in between, or by another one that is about
+		// to start it.
 		at, began = b.made.Add(d.config.CallTimeout), b.made.Add(d.config.CallTimeout)
 		if time.Now().Before(at) {
 			return end{key: b.key, at: b.made, due: at, how: howItEnded(st), failures: b.life.failures}, nil
@@ -59,7 +60,7 @@ func (d *Driver) end(ctx context.Context, b *box) (end, error) {
 	return d.ended(b, at, at.Sub(began), howItEnded(st)), nil
 }
 
-// ended takes note of the end of a container, and of when its worker is to be started again.
+// ended records the end of a container, and when its worker is restarted.
 func (d *Driver) ended(b *box, at time.Time, ran time.Duration, how string) end {
 	now := time.Now()
 	failures := b.life.failures
@@ -73,7 +74,7 @@ func (d *Driver) ended(b *box, at time.Time, ran time.Duration, how string) end 
 	e := end{key: b.key, at: at, how: how, failures: failures + 1}
 	pause := d.pause(e.failures)
 	if e.due = at.Add(pause); e.due.After(now.Add(pause)) {
-		e.due = now.Add(pause) // the engine's clock is another one
+		e.due = now.Add(pause) // the engine has a different clock
 	}
 	d.mu.Lock()
 	d.ends[b.id] = e
@@ -84,7 +85,7 @@ func (d *Driver) ended(b *box, at time.Time, ran time.Duration, how string) end 
 	return e
 }
 
-// Proved has the pauses of a key's workers begin with the first one.
+// Proved resets the backoff of the workers of a key.
 func (d *Driver) Proved(key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,10 +94,10 @@ func (d *Driver) Proved(key string) {
 	}
 }
 
-// maxProved bounds the keys that are known to have worked.
+// maxProved bounds the number of keys in proved.
 const maxProved = 1 << 16
 
-// Retry has workers that wait started now.
+// Retry starts waiting workers now.
 func (d *Driver) Retry() {
 	d.mu.Lock()
 	var keys []string
@@ -114,12 +115,12 @@ func (d *Driver) Retry() {
 	}
 }
 
-// pause is how long a worker waits that has failed so often in a row.
+// pause returns the backoff after a number of failures in a row.
 func (d *Driver) pause(failures int) time.Duration {
 	return backoff.After(failures, d.config.FirstPause, d.config.LongestPause)
 }
 
-// postpone has an ended worker wait for longer, as it cannot be started again.
+// postpone increases the backoff of a worker that could not be restarted.
 func (d *Driver) postpone(b *box, e end, err error) time.Time {
 	e.failures++
 	pause := d.pause(e.failures)
@@ -131,14 +132,14 @@ func (d *Driver) postpone(b *box, e end, err error) time.Time {
 	return e.due
 }
 
-// runs forgets how a container ended that runs after all.
+// runs deletes the recorded end of a container that runs after all.
 func (d *Driver) runs(b *box) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.ends, b.id)
 }
 
-// howItEnded says in words how a container ended.
+// howItEnded describes how a container ended.
 func howItEnded(st *container.State) string {
 	how := fmt.Sprintf("exit status %d", st.ExitCode)
 	switch {

@@ -10,12 +10,12 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// engine is a Docker Engine, every call of which ends in bounded time.
+// engine is a Docker Engine. Each call has a timeout.
 type engine struct {
 	api     *client.Client
 	host    string
 	timeout time.Duration
-	agreed  chan bool // has one value: whether the version of the API is agreed on
+	agreed  chan bool // has one value: whether the API version is negotiated
 }
 
 func newEngine(host string, timeout time.Duration) (*engine, error) {
@@ -28,7 +28,7 @@ func newEngine(host string, timeout time.Duration) (*engine, error) {
 	return e, nil
 }
 
-// call makes a call; what says in the error what could not be done.
+// call makes a call; what describes it in errors.
 func (e *engine) call(ctx context.Context, what string, f func(ctx context.Context) error) error {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
@@ -40,13 +40,13 @@ func (e *engine) call(ctx context.Context, what string, f func(ctx context.Conte
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(limited.Err(), context.DeadlineExceeded): // its own time, or the caller's
+	case errors.Is(limited.Err(), context.DeadlineExceeded): // the call's timeout, or the caller's
 		return fmt.Errorf("%s: the Docker Engine at %s has not answered for %v", what, e.host, time.Since(began).Round(time.Millisecond))
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// agree agrees with the engine on a version of the API. The library does so by itself, but not if calls are made at the same time.
+// agree negotiates the API version. The library does so by itself, but not safely for concurrent calls.
 func (e *engine) agree(ctx context.Context) error {
 	select {
 	case is := <-e.agreed:
@@ -63,8 +63,9 @@ func (e *engine) agree(ctx context.Context) error {
 
 func (e *engine) close() error { return e.api.Close() }
 
-// settled says of an error of what changes a container that it is as it should be: it is gone already, or about to be, or has ended.
-func settled(err error) bool { return errdefs.IsNotFound(err) || errdefs.IsConflict(err) }
+// alreadyDone reports whether the error of a change means that the container already is as it should be:
+// removed, being removed, or ended.
+func alreadyDone(err error) bool { return errdefs.IsNotFound(err) || errdefs.IsConflict(err) }
 
-// errPulling says that a container cannot be made yet.
+// errPulling means that a container cannot be created yet.
 var errPulling = errors.New("the image is being pulled")

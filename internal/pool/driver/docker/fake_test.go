@@ -25,8 +25,9 @@ import (
 	"github.com/moby/moby/api/types/events"
 )
 
-// speaker speaks as much of the Docker Engine's protocol as the driver uses, as version 20.10 does. Its containers are processes, so
-// it shows nothing of what an engine isolates; what it answers was compared with an engine by running the same tests on one.
+// speaker is a fake Docker Engine with the part of the protocol, version 20.10, that the driver uses. Its
+// containers are processes, so it does not show any isolation. Its answers were compared with an engine by
+// running the same tests on one.
 type speaker struct {
 	t      *testing.T
 	socket string
@@ -36,30 +37,30 @@ type speaker struct {
 	boxes    map[string]*spoken
 	streams  map[chan events.Message]map[string]map[string]bool
 	images   map[string]bool
-	registry map[string]error // what a pull of an image gives
+	registry map[string]error // results of pulls, by image
 	pulls    int
 	held     chan struct{} // pulls wait until it is closed
 	stop     func()        // ends its answers, as an engine that is stopped; serve begins them again
 }
 
-// spoken is one of its containers.
+// spoken is a container of the fake.
 type spoken struct {
 	id, name string
 	made     time.Time
 	request  container.CreateRequest
 	networks []string
 	state    container.State
-	listed   container.ContainerState // the state as lists have it
+	listed   container.ContainerState // the state shown in lists
 	cmd      *exec.Cmd
 	done     chan struct{} // closed when its process has ended
 }
 
 const imageOfTests = "worker"
 
-// speak returns a place with a speaker.
+// speak returns a place with a fake engine.
 func speak(t *testing.T) (place, *speaker) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "rouse-speaker-") // a socket's path has to be short
+	dir, err := os.MkdirTemp("", "rouse-speaker-") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func speak(t *testing.T) (place, *speaker) {
 	return place{host: "unix://" + s.socket, image: imageOfTests}, s
 }
 
-// serve answers until stop is called, or the test ends.
+// serve serves until stop is called, or the test ends.
 func (s *speaker) serve() {
 	l, err := net.Listen("unix", s.socket)
 	if err != nil {
@@ -136,10 +137,10 @@ func (s *speaker) handler() http.Handler {
 
 type refusal struct {
 	status int
-	says   string
+	text   string
 }
 
-func (r refusal) Error() string { return r.says }
+func (r refusal) Error() string { return r.text }
 
 func refuse(status int, format string, args ...any) error {
 	return refusal{status, fmt.Sprintf(format, args...)}
@@ -148,7 +149,7 @@ func refuse(status int, format string, args ...any) error {
 func (s *speaker) answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // who has gone away does not hear it
+	_ = json.NewEncoder(w).Encode(body) // an error means that the client has disconnected
 }
 
 var rightName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]+$`)
@@ -169,7 +170,7 @@ func (s *speaker) create(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusConflict, "Conflict. The container name %q is already in use", "/"+b.name)
 	}
 	var id [32]byte
-	_, _ = rand.Read(id[:]) // which never fails
+	_, _ = rand.Read(id[:]) // never fails
 	b.id = hex.EncodeToString(id[:])
 	b.listed = b.state.Status
 	s.boxes[b.id] = b
@@ -186,7 +187,7 @@ func (s *speaker) named(name string) bool {
 	return false
 }
 
-// of returns the container that a request is about. The caller has the lock.
+// of returns the container of a request. The caller holds the lock.
 func (s *speaker) of(r *http.Request) (*spoken, error) {
 	b := s.boxes[r.PathValue("id")]
 	if b == nil {
@@ -229,7 +230,7 @@ func (s *speaker) start(w http.ResponseWriter, r *http.Request) error {
 		}
 		s.emit(b, events.ActionDie)
 		s.mu.Unlock()
-		time.Sleep(20 * time.Millisecond) // for which an engine's lists are behind
+		time.Sleep(20 * time.Millisecond) // the lists of a real engine lag as well
 		s.mu.Lock()
 		b.listed = b.state.Status
 	})
@@ -266,7 +267,7 @@ func (s *speaker) wait(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	if err := http.NewResponseController(w).Flush(); err != nil {
-		return nil // who asked has gone away
+		return nil // the client has disconnected
 	}
 	<-b.done
 	_ = json.NewEncoder(w).Encode(container.WaitResponse{})
@@ -308,7 +309,7 @@ func (s *speaker) remove(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// fits reports whether labels are those that a filter asks for.
+// fits reports whether labels match a filter.
 func fits(filter map[string]bool, labels map[string]string) bool {
 	for pair := range filter {
 		name, value, _ := strings.Cut(pair, "=")
@@ -371,14 +372,14 @@ func (s *speaker) connect(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// emit tells of an event. The caller has the lock.
+// emit sends an event. The caller holds the lock.
 func (s *speaker) emit(b *spoken, what events.Action) {
 	for c, f := range s.streams {
 		if (f["event"] == nil || f["event"][string(what)]) && fits(f["label"], b.request.Labels) {
 			select {
 			case c <- events.Message{Type: events.ContainerEventType, Action: what, Actor: events.Actor{ID: b.id, Attributes: b.request.Labels}}:
 			default:
-				s.t.Error("nobody takes the events")
+				s.t.Error("the events are not received")
 			}
 		}
 	}
@@ -434,7 +435,7 @@ func (s *speaker) pull(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case !known:
 		return refuse(http.StatusNotFound, "pull access denied for %s", name)
-	case err != nil: // such as what comes up on the way is in the stream
+	case err != nil: // errors during a pull are in the stream
 		s.answer(w, http.StatusOK, map[string]any{"errorDetail": map[string]string{"message": err.Error()}, "error": err.Error()})
 		return nil
 	}
@@ -443,7 +444,7 @@ func (s *speaker) pull(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// call makes a call of the engine of a place, as somebody else would.
+// call makes a call to the engine of a place, like another client.
 func (p place) call(t *testing.T, f func(ctx context.Context, e *engine) error) {
 	t.Helper()
 	e, err := newEngine(p.host, 20*time.Second)

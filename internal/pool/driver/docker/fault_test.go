@@ -15,19 +15,20 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// TestEngineThatDoesNotRun checks that a driver can be made without its engine, and says what is wrong.
+// TestEngineThatDoesNotRun checks that a driver can be made without a running engine, and that calls report
+// the problem.
 func TestEngineThatDoesNotRun(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "no.sock")
 	d := unattended(t, place{host: "unix://" + socket, image: imageOfTests}.config(t))
 	for what, err := range map[string]error{"ensure": d.Ensure(t.Context(), group("k", 1)), "drain": d.Drain(t.Context(), "k"),
 		"list": second(d.List(t.Context())), "release": d.Release(t.Context())} {
 		if err == nil || !strings.Contains(err.Error(), socket) {
-			t.Errorf("%s says %v", what, err)
+			t.Errorf("%s returns %v", what, err)
 		}
 	}
 }
 
-// TestEngineThatHangs checks that calls end in bounded time when the engine takes them and does not answer, and that they say so.
+// TestEngineThatHangs checks that calls time out if the engine accepts them and does not answer.
 func TestEngineThatHangs(t *testing.T) {
 	dir, err := os.MkdirTemp("", "rouse-hangs-")
 	must(t, err)
@@ -40,12 +41,12 @@ func TestEngineThatHangs(t *testing.T) {
 	d := unattended(t, c)
 	for what, err := range map[string]error{"ensure": d.Ensure(t.Context(), group("k", 1)), "drain": d.Drain(t.Context(), "k"), "list": second(d.List(t.Context()))} {
 		if err == nil || !strings.Contains(err.Error(), l.Addr().String()+" has not answered for") {
-			t.Errorf("%s says %v", what, err)
+			t.Errorf("%s returns %v", what, err)
 		}
 	}
 }
 
-// unattended returns a driver whose containers nobody sweeps up, as there are none.
+// unattended returns a driver without cleanup, for tests without containers.
 func unattended(t *testing.T, c Config) *Driver {
 	t.Helper()
 	c.Log = slog.New(slog.DiscardHandler)
@@ -59,11 +60,12 @@ func unattended(t *testing.T, c Config) *Driver {
 	return d
 }
 
-// TestEngineComesBack checks that the driver goes on where it was when its engine was away, and hears of what changes then.
+// TestEngineComesBack checks that the driver continues after an outage of the engine, and receives events
+// again.
 func TestEngineComesBack(t *testing.T) {
 	p, s := speak(t)
 	c := p.config(t)
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	d := open(t, c)
 	must(t, d.Ensure(t.Context(), group("k", 1)))
 	one := until(t, d, "it runs", second(runs(1, w)))[0]
@@ -73,7 +75,7 @@ func TestEngineComesBack(t *testing.T) {
 	}
 	s.mu.Lock()
 	for _, b := range s.boxes {
-		_ = b.cmd.Process.Kill() // its end is in no event that anybody hears
+		_ = b.cmd.Process.Kill() // no event reports its end
 	}
 	s.mu.Unlock()
 	s.live.Wait()
@@ -81,7 +83,7 @@ func TestEngineComesBack(t *testing.T) {
 	next := strings.TrimSuffix(one.ID, "1") + "2"
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !w.alive(next); <-tick.C { // nobody asks for a list, which would help it
+	for deadline := time.Now().Add(20 * time.Second); !w.alive(next); <-tick.C { // no call of List that would help the driver
 		if time.Now().After(deadline) {
 			t.Fatal("it does not run again")
 		}
@@ -91,22 +93,22 @@ func TestEngineComesBack(t *testing.T) {
 	}
 }
 
-// TestReleaseIsMadeUpFor checks that workers that could not be let go, as the engine was away, are when it is there again, but not if
-// the manager leads again by then.
+// TestReleaseIsMadeUpFor checks that workers that could not be released during an outage of the engine are
+// released after it, but not if the manager leads again by then.
 func TestReleaseIsMadeUpFor(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		p, s := speak(t)
 		c := p.config(t)
-		w := newWorld(t, &c)
+		w := newRecords(t, &c)
 		d := open(t, c)
 		must(t, d.Ensure(t.Context(), group("k", 1)))
 		until(t, d, "it runs", second(runs(1, w)))
 		s.stop()
 		if err := d.Release(t.Context()); err == nil {
-			t.Error("without its engine, it says that workers are let go")
+			t.Error("without its engine, Release reports success")
 		}
 		if again {
-			_ = d.Ensure(t.Context(), group("k", 1)) // which cannot be done yet
+			_ = d.Ensure(t.Context(), group("k", 1)) // it cannot succeed yet
 		}
 		s.serve()
 		if !again {
@@ -118,11 +120,11 @@ func TestReleaseIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// TestRealMachineIsSwitchedOff checks that workers come back by themselves when the engine's machine does.
+// TestRealMachineIsSwitchedOff checks that workers are restarted after a restart of the engine's machine.
 func TestRealMachineIsSwitchedOff(t *testing.T) {
 	p, server := ownPlace(t)
 	c := p.config(t)
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	d := open(t, c)
 	for _, key := range []string{"a", "b"} {
 		must(t, d.Ensure(t.Context(), group(key, 1)))
@@ -141,11 +143,12 @@ func TestRealMachineIsSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestPull checks that a missing image is pulled once for all keys, beside everything else, and that workers start when it is there.
+// TestPull checks that a missing image is pulled once for all keys, in the background, and that workers start
+// after that.
 func TestPull(t *testing.T) {
 	p, s := speak(t)
 	c := p.config(t)
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	c.Image, c.Pull = "far", Missing
 	s.registry["far"], s.held = nil, make(chan struct{})
 	d := open(t, c)
@@ -166,11 +169,12 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// TestPullThatFails checks that the reason is told, that it is not tried again at once, and that workers start when it succeeds.
+// TestPullThatFails checks that the reason is reported, that the pull is retried with a backoff, and that
+// workers start when it succeeds.
 func TestPullThatFails(t *testing.T) {
 	p, s := speak(t)
 	c := p.config(t)
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	c.Image, c.Pull = "far", Missing
 	s.registry["far"] = errors.New("the registry is on fire")
 	d := open(t, c)
@@ -185,7 +189,7 @@ func TestPullThatFails(t *testing.T) {
 	}
 	for range 20 {
 		if err := fails(); !strings.Contains(err.Error(), "on fire") || !strings.Contains(err.Error(), "far") {
-			t.Errorf("it says %v", err)
+			t.Errorf("the error is %v", err)
 		}
 	}
 	s.mu.Lock()
@@ -195,17 +199,17 @@ func TestPullThatFails(t *testing.T) {
 	s.registry["far"] = nil
 	s.mu.Unlock()
 	d.image.mu.Lock()
-	d.image.retry = time.Time{} // the pause is over
+	d.image.retry = time.Time{} // ends the backoff
 	d.image.mu.Unlock()
 	must(t, d.Ensure(t.Context(), group("k", 1)))
 	until(t, d, "it runs", second(runs(1, w)))
 }
 
-// TestPullAlways checks that an image that is there is pulled too, but not for each key.
+// TestPullAlways checks that an existing image is pulled as well, but not for each key.
 func TestPullAlways(t *testing.T) {
 	p, s := speak(t)
 	c := p.config(t)
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	c.Pull = Always
 	s.registry[imageOfTests] = nil
 	d := open(t, c)
@@ -222,7 +226,7 @@ func TestPullAlways(t *testing.T) {
 func TestNetworks(t *testing.T) {
 	p, s := speak(t)
 	c := p.config(t)
-	w := newWorld(t, &c)
+	w := newRecords(t, &c)
 	c.Networks = []string{"a", "b", "c"}
 	d := open(t, c)
 	must(t, d.Ensure(t.Context(), group("k", 1)))
@@ -236,7 +240,8 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestPausesGrow checks that a worker that ends at once waits for longer each time, up to a bound, and anew after it ran for long.
+// TestPausesGrow checks that the backoff of a worker that ends at once grows to its maximum, and is reset
+// after a long run.
 func TestPausesGrow(t *testing.T) {
 	d := unattended(t, Config{Pool: "p", Instance: "i", Template: Template{Image: "w"}, Host: "unix:///nowhere", FirstPause: time.Second, LongestPause: 8 * time.Second})
 	for failures, most := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 4: 8 * time.Second, 5: 8 * time.Second, 1 << 30: 8 * time.Second} {
@@ -263,7 +268,7 @@ func TestPausesGrow(t *testing.T) {
 	}
 }
 
-// TestNames checks that names are such as engines take, and tell what is in them.
+// TestNames checks that names are valid for engines and can be decoded.
 func TestNames(t *testing.T) {
 	c := Config{Instance: "prod", Pool: "core.1"}
 	for _, key := range []string{"", "../../x", "naïve 日本", strings.Repeat("k", 255), "a\x00b\n", "-rf", "\xff"} {
@@ -276,7 +281,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q drains since %v, not %v", name, since, at)
 		}
 		if _, ok := drainedSince(name); ok {
-			t.Errorf("%q says that it drains", name)
+			t.Errorf("%q is parsed as draining", name)
 		}
 	}
 }

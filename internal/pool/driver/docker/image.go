@@ -10,33 +10,33 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// image is what is known of the pulls of the image. There is one at a time.
+// image is the state of the image and its pulls. There is one pull at a time.
 type image struct {
 	mu      sync.Mutex
 	since   time.Time       // of the pull that goes on; zero if none does
-	keys    map[string]bool // that wait for it
+	keys    map[string]bool // keys that wait for it
 	pulled  time.Time       // when one last succeeded
 	failed  error           // why the last one failed
 	retry   time.Time       // no other before
 	pausing time.Duration   // between failures; doubles
 }
 
-// fresh reports whether it was pulled so lately that it need not be again.
+// fresh reports whether the last pull is recent enough.
 func (i *image) fresh() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return !i.pulled.IsZero() && time.Since(i.pulled) < time.Minute
 }
 
-// pulling reports whether a pull goes on, and since when.
+// pulling reports whether a pull is in flight, and since when.
 func (i *image) pulling() (since time.Time, busy bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.since, !i.since.IsZero()
 }
 
-// pull has the image pulled beside everything else, after which the workers of the key are started. It returns errPulling, or why
-// the last pull failed if that is not long ago.
+// pull pulls the image in the background and then starts the workers of the key. It returns errPulling, or
+// the error of the last pull if that was recent.
 func (d *Driver) pull(key string) error {
 	i := &d.image
 	i.mu.Lock()

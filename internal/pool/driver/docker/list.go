@@ -10,8 +10,9 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// List returns the workers of the pool, whoever has started them. Left out are those that have ended and that no Ensure of this
-// process has asked for: nobody starts them again, so they are none. Workers that wait for their image count as waiting.
+// List returns the workers of the pool, whichever process started them. It omits ended containers of keys
+// that no Ensure of this process has named: nothing restarts them. Workers that wait for their image count as
+// waiting.
 func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 	if err := d.lead(func() {}); err != nil {
 		return nil, err
@@ -20,7 +21,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	newest := map[string]int{} // life of a slot
+	newest := map[string]int{} // number of the latest container of each slot
 	for _, b := range boxes {
 		if !b.draining {
 			newest[b.life.slot] = max(newest[b.life.slot], b.life.number)
@@ -41,7 +42,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 			continue
 		case b.draining:
 			w.State, w.Since = driver.Draining, b.asked
-			missing[b.key]++ // it is none of those that are wanted
+			missing[b.key]++ // it belongs to no wanted worker
 		case b.over() && (!wanted || b.life.number < newest[b.life.slot]):
 			continue
 		case b.state == container.StateCreated:
@@ -53,7 +54,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 			}
 		case b.over():
 			e, err := d.end(ctx, &b)
-			if settled(err) {
+			if alreadyDone(err) {
 				continue // it was replaced just now
 			}
 			if errors.Is(err, errRuns) {

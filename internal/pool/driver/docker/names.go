@@ -12,13 +12,13 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// The labels of workers. Those that are ours on an engine are told by the first two alone; what a container is called counts only
-// for whether it drains.
+// The labels of workers. The first two identify the containers of this pool on an engine; the name of a
+// container only marks whether it drains.
 const (
 	labelPrefix   = "rouse."
 	labelInstance = labelPrefix + "instance"
 	labelPool     = labelPrefix + "pool"
-	labelKey      = labelPrefix + "key" // as pool.Encode writes it, whole: keys may have any bytes
+	labelKey      = labelPrefix + "key" // in full, encoded by pool.Encode: keys may contain any bytes
 	labelWorker   = labelPrefix + "worker"
 	labelSlot     = labelPrefix + "slot"
 	labelStarts   = labelPrefix + "starts"
@@ -27,7 +27,7 @@ const (
 	labelSpec     = labelPrefix + "spec"
 )
 
-// keyName writes a key so that it can be read back, however long it is.
+// keyName encodes a key so that it can be decoded at any length.
 func keyName(key string) string { return pool.Encode(key, max(80, 3*len(key))) }
 
 func (d *Driver) labels(s *spec, l life) map[string]string {
@@ -38,13 +38,15 @@ func (d *Driver) labels(s *spec, l life) map[string]string {
 	return labels
 }
 
-// newSlot names a worker that no other is named like.
+// newSlot returns a unique name for a worker.
 func newSlot() string { return strings.ToLower(rand.Text()[:12]) }
 
-// longestKeyPart is how much of a key is in the name of a container, where it is only for people to read.
+// longestKeyPart is the length of the part of a key in the name of a container, which is there for readers
+// only.
 const longestKeyPart = 40
 
-// containerName is unique for its slot and number. So of two managers that replace the same container at the same time, one fails.
+// containerName returns a name that is unique for a slot and number, so that one of two managers that replace
+// the same container at the same time fails.
 func (c *Config) containerName(key string, l life) string {
 	readable := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '.' || r == '-' {
@@ -55,15 +57,16 @@ func (c *Config) containerName(key string, l life) string {
 	return c.Instance + "-" + c.Pool + "-" + readable[:min(len(readable), longestKeyPart)] + "-" + l.slot + "." + strconv.Itoa(l.number)
 }
 
-// drainMark ends the name of a container that was asked to end, before the time when it was, in milliseconds of Unix time. A name is what
-// can be changed of a container: so a manager knows what another one has asked for.
+// drainMark precedes, at the end of the name of a draining container, the time when it was asked to end, in
+// milliseconds of Unix time. The name is the part of a container that can be changed, so other managers can
+// read the mark.
 const drainMark = ".draining-"
 
 func drainName(name string, since time.Time) string {
 	return name + drainMark + strconv.FormatInt(since.UnixMilli(), 10)
 }
 
-// drainedSince returns since when a container drains by its name, if it does.
+// drainedSince returns since when a container drains according to its name.
 func drainedSince(name string) (time.Time, bool) {
 	i := strings.LastIndex(name, drainMark)
 	if i < 0 {
@@ -73,21 +76,22 @@ func drainedSince(name string) (time.Time, bool) {
 	return time.UnixMilli(at), err == nil
 }
 
-// box is a container that the engine tells of.
+// box is a container as listed by the engine.
 type box struct {
 	id    string // the engine's
 	name  string
 	key   string
 	spec  string
 	state container.ContainerState
-	made  time.Time // to the second
+	made  time.Time // with a precision of seconds
 	life  life
 
 	draining bool
-	asked    time.Time // to drain
+	asked    time.Time // when it was asked to drain
 }
 
-// box reads what the engine tells of one of our containers. Labels are written by nobody else; what is missing in them counts as zero.
+// box converts a container summary of the engine. Only this driver writes the labels; a missing number counts
+// as zero.
 func (d *Driver) box(s container.Summary) (b box, ok bool) {
 	b = box{id: s.ID, spec: s.Labels[labelSpec], state: s.State, made: time.Unix(s.Created, 0)}
 	if len(s.Names) > 0 {
@@ -108,7 +112,7 @@ func (d *Driver) box(s container.Summary) (b box, ok bool) {
 	return b, true
 }
 
-// over reports whether the container does not run, and is not about to by the engine's own doing.
+// over reports whether the container is stopped, and the engine is not going to restart it.
 func (b *box) over() bool {
 	switch b.state {
 	case container.StateRunning, container.StatePaused, container.StateRestarting:

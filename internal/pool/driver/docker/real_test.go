@@ -26,11 +26,11 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// Tests on a Docker Engine are asked for by ROUSE_DOCKER, which names one that runs, or is own: then one is started for the tests, which
-// takes root and a dockerd that is installed.
+// ROUSE_DOCKER enables the tests on a Docker Engine. It contains the address of a running one, or own: then
+// the tests start one, which requires root and an installed dockerd.
 const own = "own"
 
-// realPlace is a Docker Engine with an image of the contract's worker.
+// realPlace returns a Docker Engine with an image of the contract's worker.
 func realPlace(t *testing.T) place {
 	t.Helper()
 	var p place
@@ -46,7 +46,7 @@ func realPlace(t *testing.T) place {
 	return p
 }
 
-// ownPlace is a Docker Engine of the test's own.
+// ownPlace returns a Docker Engine started by the test.
 func ownPlace(t *testing.T) (place, *servers.Server) {
 	t.Helper()
 	if os.Getenv("ROUSE_DOCKER") != own {
@@ -58,7 +58,7 @@ func ownPlace(t *testing.T) (place, *servers.Server) {
 	return p, s
 }
 
-// layer is what the file system of the worker's image has: the worker alone.
+// layer returns the file system of the worker's image: only the worker.
 func layer(t *testing.T) []byte {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "worker")
@@ -83,7 +83,7 @@ func layer(t *testing.T) []byte {
 	return layer.Bytes()
 }
 
-// load makes an image of the worker.
+// load builds an image of the worker.
 func load(t *testing.T, p place) {
 	t.Helper()
 	e, err := newEngine(p.host, 30*time.Second)
@@ -116,14 +116,14 @@ func load(t *testing.T, p place) {
 // TestReal runs the cases on a real engine.
 func TestReal(t *testing.T) { runCases(t, realPlace(t)) }
 
-// TestRealPull has an engine of the test's own pull the image from a registry, which engines trust on this machine.
+// TestRealPull has an engine pull the image from a registry on this machine, which engines trust.
 func TestRealPull(t *testing.T) {
 	p, _ := ownPlace(t)
 	registry := httptest.NewServer(registry(t))
 	defer registry.Close()
 	c := p.config(t)
-	w := newWorld(t, &c)
-	c.Pull, c.Image = Missing, strings.TrimPrefix(registry.URL, "http://")+"/nobody:1"
+	w := newRecords(t, &c)
+	c.Pull, c.Image = Missing, strings.TrimPrefix(registry.URL, "http://")+"/missing:1"
 	d := open(t, c)
 	for {
 		err := d.Ensure(t.Context(), group("k", 1))
@@ -132,7 +132,7 @@ func TestRealPull(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(err.Error(), c.Image) || !strings.Contains(err.Error(), "not found") {
-			t.Errorf("of an image that the registry does not have it says %v", err)
+			t.Errorf("of an image that the registry does not have the error is %v", err)
 		}
 		break
 	}

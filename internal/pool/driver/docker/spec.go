@@ -17,10 +17,10 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// spec is what all workers of a key have in common.
+// spec is the common part of the workers of a key.
 type spec struct {
 	key  string
-	env  map[string]string // all but WORKER_ID
+	env  map[string]string // without WORKER_ID
 	hash string            // of all of it
 }
 
@@ -33,12 +33,13 @@ func (d *Driver) spec(g driver.Group) (*spec, error) {
 	}
 	for _, m := range []map[string]string{d.config.Env, g.Vars} {
 		for name, value := range m {
-			if !strings.Contains(value, "\x00") { // which no variable can hold
+			if !strings.Contains(value, "\x00") { // variables cannot contain it
 				env[name] = value
 			}
 		}
 	}
-	// What is hashed is ours, not the library's, so that a new version of that replaces no workers.
+	// The hash covers only types of this package, not of the library, so that a new version of the library
+	// replaces no workers.
 	all, err := json.Marshal(struct {
 		Template Template
 		Env      map[string]string
@@ -50,18 +51,19 @@ func (d *Driver) spec(g driver.Group) (*spec, error) {
 	return &spec{key: g.Key, env: env, hash: hex.EncodeToString(sum[:8])}, nil
 }
 
-// life is one container of a worker: a worker that ended is started again as another container, as it has another id then.
+// life is one container of a worker. A worker that ended is restarted as another container, because its id
+// changes.
 type life struct {
-	slot     string // of the worker, the same over all its lives
+	slot     string // identifies the worker across its containers
 	number   int    // from 1
 	failures int    // how many lives in a row before this one were short
-	lastExit string // how the one before ended
+	lastExit string // how the previous container ended
 }
 
-// id is what the worker is called in this life.
+// id returns the id of the worker in this container.
 func (l life) id(pool string) string { return pool + "-" + l.slot + "." + strconv.Itoa(l.number) }
 
-// options is what the engine makes a container from.
+// options returns the parameters for the creation of a container.
 func (d *Driver) options(s *spec, l life) client.ContainerCreateOptions {
 	t := &d.config.Template
 	id := l.id(d.config.Pool)
@@ -75,7 +77,7 @@ func (d *Driver) options(s *spec, l life) client.ContainerCreateOptions {
 	host := &container.HostConfig{
 		ExtraHosts: t.ExtraHosts, ReadonlyRootfs: t.ReadOnly, CapDrop: t.CapDrop, SecurityOpt: t.SecurityOpt,
 		LogConfig:     container.LogConfig{Type: t.LogDriver, Config: t.LogOptions},
-		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled}, // it would start the same id again
+		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled}, // the engine would restart it with the same id
 		Resources:     container.Resources{Memory: t.Memory, NanoCPUs: int64(t.CPUs * 1e9)},
 	}
 	if t.Init {

@@ -11,31 +11,31 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Places where systemd is, beside any address of D-Bus.
+// Locations of systemd, as alternatives to a D-Bus address.
 const (
-	System = "system" // the one of the machine
+	System = "system" // the system instance
 	User   = "user"   // the one of the user of this process
 )
 
-// Config says what workers are.
+// Config configures the workers.
 type Config struct {
-	Pool string // begins the names of instances
+	Pool string // prefix of the names of instances
 	Unit string // the template, such as core-worker@.service
-	Bus  string // System, User, or an address of D-Bus; System if empty
+	Bus  string // System, User, or a D-Bus address; System if empty
 
-	// Dir is where the files with the variables of workers are. It is %t/rouse/%p if empty, as systemd calls it: such as
-	// /run/rouse/core-worker.
+	// Dir is the directory for the files with the variables of workers; if empty, %t/rouse/%p in systemd's
+	// notation, such as /run/rouse/core-worker.
 	Dir string
 
-	Drain        time.Duration // from SIGTERM to SIGKILL, if the unit's TimeoutStopSec does not come first; never if zero
-	FirstPause   time.Duration // before a worker that systemd has given up is started again; 200ms if zero
-	LongestPause time.Duration // the pause doubles up to this; 1m if zero
-	Stable       time.Duration // a worker that ran so long ends the doubling; 10s if zero
+	Drain        time.Duration // from SIGTERM to SIGKILL, if the unit's TimeoutStopSec is not shorter; never if zero
+	FirstPause   time.Duration // initial backoff before a worker that systemd no longer restarts is started again; 200ms if zero
+	LongestPause time.Duration // maximum backoff; 1m if zero
+	Stable       time.Duration // a worker that ran so long resets the backoff; 10s if zero
 
 	Log *slog.Logger // slog.Default if nil
 }
 
-// names checks the names of unit and pool.
+// names validates the names of unit and pool.
 func (c Config) names() (names, error) {
 	prefix, ok := strings.CutSuffix(c.Unit, "@.service")
 	if !ok || prefix == "" || strings.ContainsFunc(prefix, func(r rune) bool {
@@ -86,7 +86,7 @@ func (c Config) withDefaults(n names) (Config, error) {
 	return c, nil
 }
 
-// address returns where the bus is: of the system, of the user, or as it is given.
+// address returns the address of the bus: of the system, of the user, or as given.
 func address(bus string) string {
 	first := func(candidates ...string) string {
 		for _, c := range candidates {
@@ -99,7 +99,7 @@ func address(bus string) string {
 				return c
 			}
 		}
-		return candidates[1] // which the error shall name
+		return candidates[1] // for the error message
 	}
 	switch bus {
 	case System:
@@ -111,7 +111,7 @@ func address(bus string) string {
 	return bus
 }
 
-// runtimeDir is what systemd calls %t.
+// runtimeDir returns systemd's %t.
 func runtimeDir(bus string) string {
 	if bus == User || bus != System && os.Geteuid() != 0 {
 		if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {

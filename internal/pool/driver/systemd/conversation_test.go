@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// talk returns a driver that speaks with a pretender.
+// talk returns a driver that is connected to a pretender.
 func talk(t *testing.T, p *pretender, change func(*Config)) *Driver {
 	t.Helper()
 	c := p.config()
@@ -29,12 +29,12 @@ func talk(t *testing.T, p *pretender, change func(*Config)) *Driver {
 	return d
 }
 
-// TestConversation checks what is said to systemd through the life of a worker, and what is made of its answers.
+// TestConversation checks the calls to systemd during the life of a worker, and the handling of its answers.
 func TestConversation(t *testing.T) {
 	p := newPretender(t)
 	d := talk(t, p, nil)
 	p.set("w@other.service", "active", "running", "", nil)
-	p.set("w@p-k-2.service", "active", "running", "", nil) // people have started it
+	p.set("w@p-k-2.service", "active", "running", "", nil) // started by hand
 	ensure(t, d, "k", 2)
 	ensure(t, d, "k", 2)
 	const first, second = "w@p-k-1.service", "w@p-k-3.service"
@@ -68,7 +68,7 @@ func TestConversation(t *testing.T) {
 	what, holds = states("running")
 	until(t, d, what, holds)
 	drain(t, d, "k")
-	p.set(first, "failed", "failed", "", nil) // it was killed in the end
+	p.set(first, "failed", "failed", "", nil) // it was killed after the grace period
 	until(t, d, "it has ended", func(list []driver.Worker) bool { return len(list) == 0 })
 	eventually(t, "it is reset", func() bool { return len(p.called("ResetFailedUnit")) == 2 })
 	for _, method := range []string{"StartUnit", "StopUnit", "ResetFailedUnit"} {
@@ -80,7 +80,8 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestKill checks that a worker that takes longer to end than it may is killed, also by a driver that has not asked it.
+// TestKill checks that a worker that exceeds its grace period is killed, also by a driver that has not
+// drained it.
 func TestKill(t *testing.T) {
 	p := newPretender(t)
 	first := open(t, p.config())
@@ -92,7 +93,7 @@ func TestKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := p.called("KillUnit"); len(got) > 0 {
-		t.Errorf("it has killed %q, though nothing says after how long", got)
+		t.Errorf("it has killed %q without a grace period", got)
 	}
 	second := talk(t, p, func(c *Config) { c.Drain = time.Millisecond })
 	until(t, second, "it has ended", func(list []driver.Worker) bool { return len(list) == 0 })
@@ -101,7 +102,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestRefusals checks what is told of answers that say no, and that nothing is left of what was refused.
+// TestRefusals checks the errors after systemd has refused a call, and that a refused worker leaves nothing
+// behind.
 func TestRefusals(t *testing.T) {
 	for name, words := range map[string][]string{
 		"org.freedesktop.DBus.Error.AccessDenied":                     {"does not let user", "polkit"},
@@ -111,18 +113,18 @@ func TestRefusals(t *testing.T) {
 		p := newPretender(t)
 		p.fail("StartUnit", name)
 		d := talk(t, p, nil)
-		says(t, d.Ensure(t.Context(), group("k", 1)), words...)
+		wantError(t, d.Ensure(t.Context(), group("k", 1)), words...)
 		if list, err := d.List(t.Context()); len(list) > 0 || err != nil {
 			t.Errorf("it lists %v, %v", list, err)
 		}
 	}
 	d := open(t, Config{Pool: "p", Unit: "w@.service", Bus: newBus(t), Dir: t.TempDir()})
-	defer d.Close(context.Background()) //nolint:errcheck // it has nothing
-	says(t, d.Ensure(t.Context(), group("k", 1)), "there is no systemd on the D-Bus")
+	defer d.Close(context.Background()) //nolint:errcheck // there is nothing to release
+	wantError(t, d.Ensure(t.Context(), group("k", 1)), "there is no systemd on the D-Bus")
 }
 
-// TestNoAnswer checks that a call ends with its context, and that a worker of which nobody knows whether it starts is not
-// forgotten, nor started twice.
+// TestNoAnswer checks that a call ends with its context, and that a worker which may have been started is
+// neither dropped nor started twice.
 func TestNoAnswer(t *testing.T) {
 	p := newPretender(t)
 	p.mu.Lock()
@@ -135,7 +137,7 @@ func TestNoAnswer(t *testing.T) {
 	eventually(t, "it starts a unit", func() bool { return len(p.called("StartUnit")) == 1 })
 	cancel()
 	if err := <-asked; !errors.Is(err, context.Canceled) {
-		t.Errorf("it says %v", err)
+		t.Errorf("the error is %v", err)
 	}
 	p.mu.Lock()
 	close(p.hangs)
@@ -155,7 +157,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// TestSystemdComesBack checks that a driver speaks with the systemd that has the name now.
+// TestSystemdComesBack checks that a driver uses the systemd that currently owns the name.
 func TestSystemdComesBack(t *testing.T) {
 	p := newPretender(t)
 	d := talk(t, p, nil)

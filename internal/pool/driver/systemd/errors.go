@@ -9,7 +9,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// explain says what is wrong and what would be right, of errors that people can do something about.
+// explain adds the cure to errors that an administrator can fix.
 func explain(err error, address string) error {
 	e, ok := errors.AsType[dbus.Error](err)
 	if !ok {
@@ -25,19 +25,19 @@ func explain(err error, address string) error {
 	return fmt.Errorf("systemd: %w", err)
 }
 
-// isNotLoaded reports whether an error says that there is no such unit now.
+// isNotLoaded reports whether an error means that the unit is not loaded.
 func isNotLoaded(err error) bool {
 	e, ok := errors.AsType[dbus.Error](err)
 	return ok && (e.Name == service+".NoSuchUnit" || e.Name == "org.freedesktop.DBus.Error.UnknownObject")
 }
 
-// isRefusal reports whether an error is systemd's answer: what was asked for was not done.
+// isRefusal reports whether an error is systemd's answer: the call had no effect.
 func isRefusal(err error) bool {
 	e, ok := errors.AsType[dbus.Error](err)
 	return ok && e.Name != "org.freedesktop.DBus.Error.NoReply" && e.Name != "org.freedesktop.DBus.Error.Timeout"
 }
 
-// me names the user of this process.
+// me returns the user of this process.
 func me() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username

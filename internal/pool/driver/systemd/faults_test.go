@@ -16,24 +16,24 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// says holds that an error says something.
-func says(t *testing.T, err error, words ...string) {
+// wantError checks that an error contains some texts.
+func wantError(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if err == nil {
-		t.Errorf("there is no error that says %q", words)
+		t.Errorf("there is no error with %q", words)
 		return
 	}
 	for _, w := range words {
 		if !strings.Contains(err.Error(), w) {
-			t.Errorf("it says %q, and not %q", err, w)
+			t.Errorf("the error is %q, without %q", err, w)
 		}
 	}
 }
 
-// TestUnitsThatCannotWork checks that it is told what is wrong with a template, that nothing is left of the attempt, and that it works
-// when the template does, without another start of the driver.
+// TestUnitsThatCannotWork checks the errors for broken templates, that an attempt leaves nothing behind, and
+// that a repaired template works without a restart of the driver.
 func TestUnitsThatCannotWork(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	right, err := os.ReadFile(filepath.Join(h.dir, "units", h.config.Unit))
 	if err != nil {
 		t.Fatal(err)
@@ -59,8 +59,8 @@ func TestUnitsThatCannotWork(t *testing.T) {
 				h.write(name, c.body)
 			}
 			d := open(t, h.instance.config(h.private(), name))
-			defer d.Close(context.Background()) //nolint:errcheck // it has nothing
-			says(t, d.Ensure(t.Context(), group("k", 1)), c.words...)
+			defer d.Close(context.Background()) //nolint:errcheck // there is nothing to release
+			wantError(t, d.Ensure(t.Context(), group("k", 1)), c.words...)
 			if list, err := d.List(t.Context()); len(list) > 0 || err != nil {
 				t.Errorf("it lists %v, %v", list, err)
 			}
@@ -78,17 +78,17 @@ func TestUnitsThatCannotWork(t *testing.T) {
 	}
 }
 
-// TestNobodyIsThere checks what is told where there is no bus, no systemd on it, or one that says no.
-func TestNobodyIsThere(t *testing.T) {
-	h := newHouse(t)
+// TestSystemdIsNotThere checks the errors if there is no bus, no systemd on it, or one that refuses calls.
+func TestSystemdIsNotThere(t *testing.T) {
+	h := newHarness(t)
 	call := func(c Config) error {
 		d := open(t, c)
-		defer d.Close(context.Background()) //nolint:errcheck // it has nothing
+		defer d.Close(context.Background()) //nolint:errcheck // there is nothing to release
 		return d.Ensure(t.Context(), group("k", 1))
 	}
 	c := h.config
 	c.Bus = "unix:path=/no/such/bus"
-	says(t, call(c), "cannot reach D-Bus at unix:path=/no/such/bus", "no such file", "is it running there")
+	wantError(t, call(c), "cannot reach D-Bus at unix:path=/no/such/bus", "no such file", "is it running there")
 
 	c.Bus = h.bus()
 	policy := filepath.Join(h.dir, "strict.conf")
@@ -101,15 +101,15 @@ func TestNobodyIsThere(t *testing.T) {
 	h.systemctl("daemon-reload")
 	h.systemctl("stop", "dbus.service", "dbus.socket")
 	h.bus()
-	says(t, call(c), "start "+h.config.Unit[:strings.Index(h.config.Unit, "@")+1]+"p-k-1.service", "does not let user root do that", "org.freedesktop.systemd1.manage-units", "polkit")
+	wantError(t, call(c), "start "+h.config.Unit[:strings.Index(h.config.Unit, "@")+1]+"p-k-1.service", "does not let user root do that", "org.freedesktop.systemd1.manage-units", "polkit")
 	if files := h.files(); len(files) > 0 {
 		t.Errorf("there still is %q", files)
 	}
 }
 
-// TestConnectionsEnd checks that a driver finds systemd again after its bus has gone and come back, and systemd itself has.
+// TestConnectionsEnd checks that a driver reconnects after its bus, or systemd itself, has restarted.
 func TestConnectionsEnd(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.config.Bus = h.bus()
 	var log lockedBuffer
 	h.config.Log = slog.New(slog.NewTextHandler(&log, nil))
@@ -137,10 +137,10 @@ func TestConnectionsEnd(t *testing.T) {
 	}
 }
 
-// TestCallsEnd checks that calls do not wait for others longer than they may.
+// TestCallsEnd checks that calls wait for other calls only until their context ends.
 func TestCallsEnd(t *testing.T) {
 	d := talk(t, newPretender(t), nil)
-	if err := d.alone(t.Context(), func() error { // somebody else has the turn
+	if err := d.alone(t.Context(), func() error { // another call has the turn
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := d.List(ctx); !errors.Is(err, context.Canceled) {

@@ -18,20 +18,19 @@ import (
 	"unicode/utf8"
 )
 
-// files is the directory in which it is written down which workers there should be. It is what outlives this process, beside
-// the units.
+// files is the directory that records the wanted workers. Together with the units it outlives this process.
 //
 //	core-42-1.env    the worker is wanted; the variables that its unit reads whenever it starts
 //	core-42-1.drain  it was asked to end, at the time in it. The other file stays until the unit has ended
-//	core.lock        is locked, for sharing, by processes that look after the workers of the pool
+//	core.lock        has a shared lock of each process that manages the workers of the pool
 type files struct {
 	dir   string
 	names names
-	keys  map[string]string // of instances whose files were read
+	keys  map[string]string // keys of instances whose files were read
 	lock  *os.File          // nil while this process does not look after the workers
 }
 
-// entry is a worker that is written down.
+// entry is the record of a worker in the directory.
 type entry struct {
 	instance string
 	key      string
@@ -39,16 +38,16 @@ type entry struct {
 	asked    time.Time // when it was asked to end; zero if it was not
 }
 
-// header begins the first line of the file of a worker, which says whose it is.
+// header is the start of the first line of a worker's file, before the key.
 const header = "# a worker of rouse: "
 
-// partial begins the names of files that are being written.
+// partial is the prefix of the names of files being written.
 const partial = ".part-"
 
 func (f *files) path(instance string) string { return filepath.Join(f.dir, instance+".env") }
 func (f *files) mark(instance string) string { return filepath.Join(f.dir, instance+".drain") }
 
-// entries returns what is written down of instances whose names begin so, in the order of names.
+// entries returns the records of the instances whose names have a prefix, sorted by name.
 func (f *files) entries(prefix string) ([]entry, error) {
 	there, err := os.ReadDir(f.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +68,7 @@ func (f *files) entries(prefix string) ([]entry, error) {
 			continue
 		}
 		if e.number, err = strconv.Atoi(instance[strings.LastIndexByte(instance, '-')+1:]); err != nil || f.names.instance(e.key, e.number) != instance {
-			continue // not ours
+			continue // not a worker's file
 		}
 		if e.asked, err = f.asked(instance); err != nil {
 			return nil, err
@@ -85,16 +84,16 @@ func (f *files) entries(prefix string) ([]entry, error) {
 	return list, nil
 }
 
-// key returns the key of an instance, if its file is a worker's. The file of an instance never changes in that.
+// key returns the key of an instance, if its file is a worker's. The key in a file never changes.
 func (f *files) key(instance string) (string, bool) {
 	if key, ok := f.keys[instance]; ok {
 		return key, true
 	}
 	file, err := os.Open(f.path(instance))
 	if err != nil {
-		return "", false // it has gone
+		return "", false // it was removed
 	}
-	defer file.Close() //nolint:errcheck // it is read
+	defer file.Close() //nolint:errcheck // it was only read
 	line, err := bufio.NewReader(io.LimitReader(file, 1<<20)).ReadString('\n')
 	name, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), header)
 	pool, name, cut := strings.Cut(name, "/")
@@ -114,46 +113,47 @@ func (f *files) asked(instance string) (time.Time, error) {
 		return time.Time{}, err
 	}
 	at, err := time.Parse(time.RFC3339Nano, strings.TrimSpace(string(body)))
-	if err != nil { // a crash of the machine in the middle of a write, if it is no memory
+	if err != nil { // the machine crashed during a write, and the directory is not in memory
 		at = time.Now()
 	}
 	return at, nil
 }
 
-// body is what the file of a worker has in it.
+// body returns the content of the file of a worker.
 func (f *files) body(instance, key string, vars map[string]string) string {
 	vars = maps.Clone(vars)
 	if vars == nil {
 		vars = map[string]string{}
 	}
-	vars["WORKER_ID"] = instance // unless the unit says that it is another one each time it starts
+	vars["WORKER_ID"] = instance // unless the unit sets another one at each start
 	return header + f.names.pool + "/" + encode(key) + "\n" + variables(vars)
 }
 
-// want writes a worker down, with its variables.
+// want records that a worker is wanted, with its variables.
 func (f *files) want(instance, key string, vars map[string]string) error {
 	if err := f.prepare(); err != nil {
 		return err
 	}
 	if err := os.Remove(f.mark(instance)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // of one before, whom a process that was killed had half forgotten
+		return err // of an earlier worker: a process was killed while it removed its files
 	}
 	return f.write(f.path(instance), f.body(instance, key, vars))
 }
 
-// like reports whether a worker has the variables that it should have.
+// like reports whether a worker has the desired variables.
 func (f *files) like(instance, key string, vars map[string]string) bool {
 	body, err := os.ReadFile(f.path(instance))
 	return err != nil || string(body) == f.body(instance, key, vars)
 }
 
-// ask writes down that a worker was asked to end.
+// ask records that a worker was asked to end.
 func (f *files) ask(instance string, at time.Time) error {
 	return f.write(f.mark(instance), at.Format(time.RFC3339Nano)+"\n")
 }
 
-// forget is for workers that have ended for good. The mark goes last, as the other file alone means that the worker is wanted.
-func (f *files) forget(instance string) error {
+// remove removes the files of a worker that has ended for good. The mark goes last, as the other file alone
+// means that the worker is wanted.
+func (f *files) remove(instance string) error {
 	for _, name := range []string{f.path(instance), f.mark(instance)} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -162,7 +162,7 @@ func (f *files) forget(instance string) error {
 	return nil
 }
 
-// write puts a file there as a whole, for this user alone.
+// write writes a file atomically, readable only for this user.
 func (f *files) write(name, body string) error {
 	file, err := os.CreateTemp(f.dir, partial+"*") // with mode 0600
 	if err != nil {
@@ -178,7 +178,7 @@ func (f *files) write(name, body string) error {
 	return err
 }
 
-// prepare makes the directory. Others must not write to it: who does could have workers run anything.
+// prepare creates the directory. It must not be writable for others: they could make workers run anything.
 func (f *files) prepare() error {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory for the variables of workers: %w; let this user have %s, or set dir to another one", err, f.dir)
@@ -194,7 +194,7 @@ func (f *files) prepare() error {
 	return nil
 }
 
-// lead says that this process looks after the workers.
+// lead marks this process as the one that manages the workers.
 func (f *files) lead() error {
 	if err := f.prepare(); err != nil {
 		return err
@@ -210,7 +210,7 @@ func (f *files) lead() error {
 	return f.sweep()
 }
 
-// sweep removes parts of files that processes have left that were killed. Nobody writes one for as long as a minute.
+// sweep removes partial files of processes that were killed. No write takes a minute.
 func (f *files) sweep() error {
 	there, err := os.ReadDir(f.dir)
 	if err != nil {
@@ -218,13 +218,13 @@ func (f *files) sweep() error {
 	}
 	for _, one := range there {
 		if info, err := one.Info(); err == nil && strings.HasPrefix(one.Name(), partial) && time.Since(info.ModTime()) > time.Minute {
-			_ = os.Remove(filepath.Join(f.dir, one.Name())) // another process may have done so
+			_ = os.Remove(filepath.Join(f.dir, one.Name())) // another process may have removed it
 		}
 	}
 	return nil
 }
 
-// locked opens the lock file, locked.
+// locked opens the lock file and locks it.
 func (f *files) locked(how int) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(f.dir, f.names.pool+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -242,19 +242,19 @@ func (f *files) locked(how int) (*os.File, error) {
 	}
 }
 
-// leave says that this process does not look after the workers any more.
+// leave removes the mark of this process.
 func (f *files) leave() {
 	if f.lock != nil {
-		_ = f.lock.Close() // which unlocks it
+		_ = f.lock.Close() // also unlocks it
 		f.lock = nil
 	}
 }
 
-// alone calls what is to be done if no other process of this machine looks after the workers.
+// alone calls do if no other process of this machine manages the workers.
 func (f *files) alone(do func() error) error {
 	file, err := f.locked(exclusive)
 	if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
-		return nil // there is one, or there never was any
+		return nil // there is one, or there have never been any workers
 	}
 	if err != nil {
 		return err
@@ -264,8 +264,8 @@ func (f *files) alone(do func() error) error {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// variables writes variables as systemd reads them. A value that is not UTF-8, or has a NUL in it, systemd refuses with the
-// whole file; it is left out.
+// variables formats variables for systemd. It omits values that are not UTF-8 or contain a NUL, because
+// systemd would refuse the whole file.
 func variables(vars map[string]string) string {
 	var b strings.Builder
 	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`)

@@ -16,7 +16,7 @@ func newFiles(t *testing.T) *files {
 	return &files{dir: filepath.Join(t.TempDir(), "core-worker"), names: names{prefix: "core-worker", pool: "p"}, keys: map[string]string{}}
 }
 
-// TestFilesAreReadAgain checks that what is written down is known to the next process, and that nobody else can read it.
+// TestFilesAreReadAgain checks that the next process reads the records, and that other users cannot.
 func TestFilesAreReadAgain(t *testing.T) {
 	f := newFiles(t)
 	if list, err := f.entries(f.names.all()); len(list) > 0 || err != nil {
@@ -54,7 +54,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 		if !ok || e.number != 7 || e.asked.IsZero() == asked || key == "42" && !e.asked.Equal(at) {
 			t.Errorf("of %q there is %+v, %v", key, e, ok)
 		}
-		if err := later.forget(e.instance); err != nil {
+		if err := later.remove(e.instance); err != nil {
 			t.Error(err)
 		}
 	}
@@ -63,14 +63,14 @@ func TestFilesAreReadAgain(t *testing.T) {
 	}
 }
 
-// TestHalfForgotten checks that what a process leaves that is killed while it writes or forgets does no harm.
-func TestHalfForgotten(t *testing.T) {
+// TestInterruptedWrites checks that a process that is killed while it writes or removes files does no harm.
+func TestInterruptedWrites(t *testing.T) {
 	f := newFiles(t)
 	if err := f.lead(); err != nil {
 		t.Fatal(err)
 	}
 	defer f.leave()
-	if err := f.ask("p-k-1", time.Now()); err != nil { // its other file went first
+	if err := f.ask("p-k-1", time.Now()); err != nil { // its other file was removed first
 		t.Fatal(err)
 	}
 	old, fresh := filepath.Join(f.dir, partial+"1"), filepath.Join(f.dir, partial+"2")
@@ -102,7 +102,7 @@ func TestHalfForgotten(t *testing.T) {
 	}
 }
 
-// TestDirectoriesOfOthers checks that variables are not put where others could change them.
+// TestDirectoriesOfOthers checks that variables are not written where other users could change them.
 func TestDirectoriesOfOthers(t *testing.T) {
 	f := newFiles(t)
 	if err := os.Mkdir(f.dir, 0o700); err != nil {
@@ -112,7 +112,7 @@ func TestDirectoriesOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := f.want("p-k-1", "k", nil)
-	says(t, err, f.dir, "may be written to by others", "0700")
+	wantError(t, err, f.dir, "may be written to by others", "0700")
 	if err := os.Chmod(f.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestDirectoriesOfOthers(t *testing.T) {
 	}
 }
 
-// TestVariables checks how variables are written, and which are left out.
+// TestVariables checks how variables are formatted, and which are omitted.
 func TestVariables(t *testing.T) {
 	got := variables(map[string]string{"B": `a "b" \n $HOME ` + "`x`\n#", "A": "", "BAD": "\xff", "NUL": "a\x00", "NO NAME": "x", "1": "x", "": "x", "É": "x"})
 	want := "A=\"\"\nB=\"a \\\"b\\\" \\\\n \\$HOME \\`x\\`\n#\"\n"

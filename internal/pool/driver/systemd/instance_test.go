@@ -19,28 +19,28 @@ import (
 	"time"
 )
 
-// instance is a systemd of a test's own: a real one, as that of a user, with no units but those of the test. It needs root, for a
-// mount namespace, in which it has a /run of its own, and for a control group.
+// instance is a private systemd: a real user instance with only the units of the test. It needs root, for a
+// mount namespace with its own /run and for a control group.
 type instance struct {
 	t     *testing.T
-	dir   string // all that it has: %t, and its units
+	dir   string // everything of it: %t, and its units
 	group string // its control group
 }
 
-// What tells this program that it is to become a systemd.
+// Environment variables by which this program becomes a systemd.
 const (
 	becomeVariable = "ROUSE_TEST_BECOME_SYSTEMD" // its directory
-	groupsVariable = "ROUSE_TEST_CONTROL_GROUPS" // where control groups of version 2 are
+	groupsVariable = "ROUSE_TEST_CONTROL_GROUPS" // where control groups of version 2 are mounted
 )
 
-// become makes this process a systemd if its environment says so. It is in a mount namespace of its own.
+// become makes this process a systemd if its environment demands it. It runs in its own mount namespace.
 func become() {
 	dir := os.Getenv(becomeVariable)
 	if dir == "" {
 		return
 	}
 	err := errors.Join(
-		syscall.Mount("tmpfs", "/run", "tmpfs", 0, "mode=755"), // so that it does not see the systemd of the machine
+		syscall.Mount("tmpfs", "/run", "tmpfs", 0, "mode=755"), // hides the systemd of the machine
 		os.MkdirAll("/run/systemd/system", 0o755))              // without which it does not start
 	if groups := os.Getenv(groupsVariable); groups != "/sys/fs/cgroup" {
 		err = errors.Join(err, syscall.Mount(groups, "/sys/fs/cgroup", "", syscall.MS_BIND, ""))
@@ -48,7 +48,7 @@ func become() {
 	if err == nil {
 		program := findSystemd()
 		err = syscall.Exec(program, []string{program, "--user", "--unit=basic.target"}, []string{"PATH=/usr/bin:/bin", "HOME=" + dir,
-			"XDG_RUNTIME_DIR=" + dir, "XDG_CONFIG_HOME=" + dir, "SYSTEMD_UNIT_PATH=" + filepath.Join(dir, "units"), // and no others
+			"XDG_RUNTIME_DIR=" + dir, "XDG_CONFIG_HOME=" + dir, "SYSTEMD_UNIT_PATH=" + filepath.Join(dir, "units"), // and no other units
 			"SYSTEMD_GENERATOR_PATH=/nonexistent", "SYSTEMD_ENVIRONMENT_GENERATOR_PATH=/nonexistent", "SYSTEMD_LOG_TARGET=null"})
 	}
 	fmt.Fprintln(os.Stderr, "cannot become a systemd:", err)
@@ -84,14 +84,14 @@ func newInstance(t *testing.T) *instance {
 	if _, err := os.Stat(filepath.Join(i.group, "cgroup.kill")); err != nil {
 		t.Skip("the kernel is older than 5.14: ", errors.Join(err, os.Remove(i.group)))
 	}
-	if i.dir, err = os.MkdirTemp("", "rouse"); err != nil { // not t.TempDir, which is too long for sockets
+	if i.dir, err = os.MkdirTemp("", "rouse"); err != nil { // t.TempDir is too long for sockets
 		t.Fatal(err)
 	}
 	t.Cleanup(i.remove)
 	if err := os.Mkdir(filepath.Join(i.dir, "units"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, target := range []string{"basic", "shutdown"} { // which every service mentions
+	for _, target := range []string{"basic", "shutdown"} { // every service refers to them
 		i.write(target+".target", "[Unit]\nDefaultDependencies=no\n")
 	}
 	i.write("dbus.socket", "[Socket]\nListenStream=%t/bus\n")
@@ -101,7 +101,7 @@ func newInstance(t *testing.T) *instance {
 	return i
 }
 
-// controlGroup returns where control groups of version 2 are mounted, and the one of this process.
+// controlGroup returns the mount point of control groups of version 2, and the group of this process.
 func controlGroup() (mounted, own string, err error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -124,7 +124,7 @@ func controlGroup() (mounted, own string, err error) {
 	return "", "", errors.New("there are no control groups of version 2")
 }
 
-// write puts a unit there.
+// write writes a unit.
 func (i *instance) write(name, body string) {
 	i.t.Helper()
 	if err := os.WriteFile(filepath.Join(i.dir, "units", name), []byte(body), 0o644); err != nil {
@@ -138,20 +138,20 @@ func (i *instance) start(mounted string) {
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	defer group.Close() //nolint:errcheck // it was read only
+	defer group.Close() //nolint:errcheck // it was only read
 	program, err := os.Executable()
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	var said bytes.Buffer
+	var printed bytes.Buffer
 	cmd := exec.Command(program)
 	cmd.Env = []string{becomeVariable + "=" + i.dir, groupsVariable + "=" + mounted}
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Stdout, cmd.Stderr = &printed, &printed
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, UseCgroupFD: true, CgroupFD: int(group.Fd()), Setsid: true,
 		Pdeathsig: syscall.SIGKILL}
 	started, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // as systemd dies with the thread that has started it
+		runtime.LockOSThread() // systemd dies with the thread that has started it
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		if started <- err; err == nil {
@@ -174,7 +174,7 @@ func (i *instance) start(mounted string) {
 		select {
 		case err := <-ended:
 			ended <- err
-			i.t.Skipf("no systemd can be started here: it ends with %v, and says %q", err, said.String())
+			i.t.Skipf("no systemd can be started here: it ends with %v, and prints %q", err, printed.String())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -191,10 +191,10 @@ func (i *instance) answers(address string) error {
 	return err
 }
 
-// private is systemd's own socket.
+// private returns the address of systemd's own socket.
 func (i *instance) private() string { return "unix:path=" + filepath.Join(i.dir, "systemd/private") }
 
-// bus is a D-Bus, which systemd starts when somebody comes.
+// bus returns the address of a D-Bus, which systemd starts at the first connection.
 func (i *instance) bus() string {
 	i.t.Helper()
 	if _, err := os.Stat("/usr/bin/dbus-daemon"); err != nil {
@@ -202,7 +202,7 @@ func (i *instance) bus() string {
 	}
 	i.systemctl("start", "dbus.service")
 	address := "unix:path=" + filepath.Join(i.dir, "bus")
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) { // it takes its name there a moment later
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) { // systemd takes its name on the bus a moment later
 		if err := i.answers(address); err == nil {
 			return address
 		} else if time.Now().After(deadline) {
@@ -211,7 +211,7 @@ func (i *instance) bus() string {
 	}
 }
 
-// systemctl does what people do.
+// systemctl runs systemctl.
 func (i *instance) systemctl(args ...string) string {
 	i.t.Helper()
 	cmd := exec.Command("systemctl", append([]string{"--user"}, args...)...)
@@ -223,14 +223,14 @@ func (i *instance) systemctl(args ...string) string {
 	return string(out)
 }
 
-// kill ends all processes of the instance.
+// kill kills all processes of the instance.
 func (i *instance) kill() {
 	if err := os.WriteFile(filepath.Join(i.group, "cgroup.kill"), []byte("1"), 0); err != nil {
 		i.t.Error(err)
 	}
 }
 
-// remove takes away what is left of it.
+// remove removes the rest of the instance.
 func (i *instance) remove() {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		var groups []string
@@ -240,7 +240,7 @@ func (i *instance) remove() {
 			}
 			return err
 		})
-		for _, g := range slices.Backward(groups) { // the inner ones first
+		for _, g := range slices.Backward(groups) { // innermost first
 			err = errors.Join(err, os.Remove(g))
 		}
 		if err == nil {
@@ -256,7 +256,7 @@ func (i *instance) remove() {
 	}
 }
 
-// lockedBuffer is a log that is read while it is written.
+// lockedBuffer is a log that can be read while it is written.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

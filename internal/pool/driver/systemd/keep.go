@@ -12,31 +12,31 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// Timing of the goroutine that keeps workers.
+// Timing of the goroutine that keeps workers running.
 const (
-	patience = 10 * time.Second // with systemd, of a pass
+	patience = 10 * time.Second // timeout of a pass
 	again    = time.Second      // from a pass that failed to the next; it doubles
 	longest  = time.Minute      // up to this
 	killing  = 5 * time.Second  // between attempts to kill a worker
 
-	// From a pass to the next, so that the many signals of systemd do not keep it busy with answers.
+	// Shortest interval of passes, so that the many signals of systemd do not keep it busy with answers.
 	rest = 50 * time.Millisecond
 )
 
-// life is what this process has seen of a worker.
+// life is the history of a worker as seen by this process.
 type life struct {
 	asked    time.Time     // when it was asked to end, if by this process
 	killed   time.Time     // when it was killed the last time
 	began    time.Time     // since when it is up; zero if it is not
 	ended    time.Time     // since when it is down; zero if it is not
-	ran      time.Duration // how long it was up the last time
+	ran      time.Duration // how long it ran the last time
 	due      time.Time     // when it is started again; zero if that is not settled
 	failures int           // times that it ended without having been up for long
 	before   int           // starts before the last one that was not systemd's own doing
 	since    int           // starts since, that one included
 	seen     int           // invocations that were seen since
 	invoked  string        // the last one
-	last     details       // what systemd said the last time that it had the unit
+	last     details       // last answer of systemd while the unit was loaded
 	lastExit string
 }
 
@@ -49,12 +49,12 @@ func (d *Driver) lifeOf(instance string) *life {
 	return l
 }
 
-// see takes down what a worker does.
+// see records the state of a worker.
 func (l *life) see(m member) {
 	now := time.Now()
 	if m.unit.Path != "" {
 		if m.more.restarts != l.last.restarts {
-			l.began = time.Time{} // it is another one by now
+			l.began = time.Time{} // the start belonged to an earlier process
 		}
 		l.count(m.more)
 		l.last = m.more
@@ -84,8 +84,9 @@ func (l *life) see(m member) {
 	}
 }
 
-// count takes down how often the worker was started. Systemd counts a restart before it has come to it, and also one that it
-// refuses, so its count is right while the worker runs, and may be one too many otherwise. A short life may not be seen at all.
+// count records how often the worker was started. Systemd counts a restart before it executes it, and also
+// restarts that it refuses. So its count is right while the worker runs, and otherwise may be one too high. A
+// short run may not be seen at all.
 func (l *life) count(d details) {
 	if d.invocation != l.invoked && d.invocation != "" {
 		l.invoked = d.invocation
@@ -97,7 +98,7 @@ func (l *life) count(d details) {
 	l.since = max(l.since, l.seen, d.restarts)
 }
 
-// view is the worker as others see it.
+// view returns the worker for List.
 func (l *life) view(m member, state driver.State) driver.Worker {
 	w := driver.Worker{ID: m.instance, Key: m.key, State: state, Since: l.last.changed, Starts: l.before + l.since, LastExit: l.lastExit}
 	if l.last.invocation != "" {
@@ -114,8 +115,8 @@ func (l *life) view(m member, state driver.State) driver.Worker {
 	return w
 }
 
-// keep looks after the workers until ctx ends: it starts those again that systemd has given up, kills those that take too long
-// to end, and forgets those that have ended.
+// keep manages the workers until ctx ends: it restarts those that systemd no longer restarts, kills those
+// that exceed their grace period, and removes the records of those that have ended.
 func (d *Driver) keep(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -150,7 +151,7 @@ func (d *Driver) keep(ctx context.Context) {
 	}
 }
 
-// pass looks at all workers. It returns when the next pass is due if nothing happens; never if that is zero.
+// pass looks at all workers. It returns when the next pass is due without further changes; zero means never.
 func (d *Driver) pass(ctx context.Context) (next time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -186,7 +187,7 @@ func (d *Driver) pass(ctx context.Context) (next time.Time, err error) {
 	return next, err
 }
 
-// finish sees to a worker that was asked to end.
+// finish handles a worker that was asked to end.
 func (d *Driver) finish(ctx context.Context, m member) (next time.Time, err error) {
 	l := d.lifeOf(m.instance)
 	log := d.config.Log.With("key", m.key, "unit", d.names.unit(m.instance))
@@ -198,14 +199,14 @@ func (d *Driver) finish(ctx context.Context, m member) (next time.Time, err erro
 		}
 		log.Info("worker ended", "how", l.lastExit)
 		delete(d.lives, m.instance)
-		return next, d.files.forget(m.instance)
+		return next, d.files.remove(m.instance)
 	}
 	if err := d.ask(ctx, m); err != nil || d.config.Drain == 0 {
 		return next, err
 	}
 	asked := m.asked
 	if !l.asked.IsZero() {
-		asked = l.asked // which no clock that is set can move
+		asked = l.asked // monotonic: independent of clock changes
 	}
 	due := asked.Add(d.config.Drain)
 	if !l.killed.IsZero() {
@@ -222,7 +223,8 @@ func (d *Driver) finish(ctx context.Context, m member) (next time.Time, err erro
 	return l.killed.Add(killing), nil
 }
 
-// revive sees to a worker that should run: if systemd does not start it any more, it is started after a pause.
+// revive handles a worker that should run: if systemd does not restart it any more, it is started after a
+// backoff.
 func (d *Driver) revive(ctx context.Context, m member) (next time.Time) {
 	l := d.lifeOf(m.instance)
 	if m.unit.phase() != down || m.unit.stopped() {
@@ -242,7 +244,7 @@ func (d *Driver) revive(ctx context.Context, m member) (next time.Time) {
 		return l.due
 	}
 	var err error
-	if m.unit.Active == "failed" { // it may have been started too often
+	if m.unit.Active == "failed" { // it may have reached systemd's limit of starts
 		if err = d.session.manager(ctx, "ResetFailedUnit", nil, m.unit.Name); isNotLoaded(err) {
 			err = nil
 		}
@@ -254,7 +256,7 @@ func (d *Driver) revive(ctx context.Context, m member) (next time.Time) {
 	if err != nil {
 		log.Warn("a worker cannot be started again", "error", err)
 		l.ended = time.Now()
-		return l.ended // to settle when it is tried again
+		return l.ended // decides when to retry
 	}
 	l.ended, l.last = time.Time{}, details{}
 	l.before, l.since, l.seen = l.before+l.since, 1, 0

@@ -15,24 +15,24 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// house is a systemd with a template of workers.
-type house struct {
+// harness is a systemd with a template of workers.
+type harness struct {
 	*instance
-	orders string // where workers say that they live, and find what they are to do
+	orders string // where workers record that they are alive, and find their orders
 	config Config
 }
 
-// newHouse starts a systemd. What more there is goes into the [Service] of its template.
-func newHouse(t *testing.T, more ...string) *house {
+// newHarness starts a systemd. Further lines are added to the [Service] section of its template.
+func newHarness(t *testing.T, more ...string) *harness {
 	t.Helper()
 	i := newInstance(t)
-	h := &house{instance: i, orders: t.TempDir()}
+	h := &harness{instance: i, orders: t.TempDir()}
 	h.config = i.config(i.private(), i.template(map[string]string{"DRIVERTEST_DIR": h.orders, "GORACE": "atexit_sleep_ms=0"}, more...))
 	return h
 }
 
-// open returns a driver, which ends with the test.
-func (h *house) open() *Driver {
+// open returns a driver, which is closed at the end of the test.
+func (h *harness) open() *Driver {
 	h.t.Helper()
 	d := open(h.t, h.config)
 	h.t.Cleanup(func() {
@@ -43,14 +43,14 @@ func (h *house) open() *Driver {
 	return d
 }
 
-func (h *house) order(what string) {
+func (h *harness) order(what string) {
 	h.t.Helper()
 	if err := os.WriteFile(filepath.Join(h.orders, what), nil, 0o644); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *house) revoke(what string) {
+func (h *harness) revoke(what string) {
 	h.t.Helper()
 	if err := os.Remove(filepath.Join(h.orders, what)); err != nil {
 		h.t.Fatal(err)
@@ -58,7 +58,7 @@ func (h *house) revoke(what string) {
 }
 
 // saw returns the environment of a worker.
-func (h *house) saw(id string) []string {
+func (h *harness) saw(id string) []string {
 	h.t.Helper()
 	var env []string
 	body, err := os.ReadFile(filepath.Join(h.orders, id))
@@ -71,8 +71,8 @@ func (h *house) saw(id string) []string {
 	return env
 }
 
-// unit is the name of the unit of a worker.
-func (h *house) unit(w driver.Worker) string {
+// unit returns the name of the unit of a worker.
+func (h *harness) unit(w driver.Worker) string {
 	instance, _, _ := strings.Cut(w.ID, ".")
 	return strings.Replace(h.config.Unit, "@", "@"+instance, 1)
 }
@@ -95,7 +95,7 @@ func drain(t *testing.T, d *Driver, key string) {
 	}
 }
 
-// until waits until the list of a driver is as it should be.
+// until waits until the list of a driver matches a condition.
 func until(t *testing.T, d *Driver, what string, holds func([]driver.Worker) bool) []driver.Worker {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -118,7 +118,7 @@ func until(t *testing.T, d *Driver, what string, holds func([]driver.Worker) boo
 	}
 }
 
-// states returns a condition: that workers are in these states, in whatever order.
+// states returns a condition: workers are in these states, in any order.
 func states(want ...driver.State) (string, func([]driver.Worker) bool) {
 	slices.Sort(want)
 	words := []string{}
@@ -142,10 +142,10 @@ func one(what string, holds func(driver.Worker) bool) (string, func([]driver.Wor
 	return what, func(list []driver.Worker) bool { return len(list) == 1 && holds(list[0]) }
 }
 
-// TestWorkersOutliveTheirManager checks that workers go on without a driver, and that the next one knows them, and what they were
-// asked for.
+// TestWorkersOutliveTheirManager checks that workers continue without a driver, and that the next driver
+// knows them and their variables.
 func TestWorkersOutliveTheirManager(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	first := open(t, h.config)
 	ensure(t, first, "stays", 2)
 	ensure(t, first, "goes", 1)
@@ -181,13 +181,13 @@ func TestWorkersOutliveTheirManager(t *testing.T) {
 	eventually(t, "nothing is written down any more", func() bool { return len(h.files()) == 0 })
 }
 
-// live reports whether all of a list have come up.
-func (h *house) live(list []driver.Worker) bool {
+// live reports whether all workers of a list have come up.
+func (h *harness) live(list []driver.Worker) bool {
 	return !slices.ContainsFunc(list, func(w driver.Worker) bool { _, err := os.Stat(filepath.Join(h.orders, w.ID)); return err != nil })
 }
 
-// files returns the names of what is written down.
-func (h *house) files() []string {
+// files returns the names of the files of workers.
+func (h *harness) files() []string {
 	h.t.Helper()
 	there, err := os.ReadDir(h.config.Dir)
 	if err != nil {
@@ -211,9 +211,10 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestWhatEndsMeanwhileComesBack checks that a worker that ended for good while there was no driver is started by the next one.
-func TestWhatEndsMeanwhileComesBack(t *testing.T) {
-	h := newHouse(t, "Restart=no")
+// TestWhatEndsInBetweenComesBack checks that a worker that ended for good while there was no driver is
+// started by the next one.
+func TestWhatEndsInBetweenComesBack(t *testing.T) {
+	h := newHarness(t, "Restart=no")
 	first := open(t, h.config)
 	ensure(t, first, "k", 1)
 	w := until(t, first, "it runs", func(list []driver.Worker) bool { _, holds := states("running"); return holds(list) && h.live(list) })[0]
@@ -229,10 +230,10 @@ func TestWhatEndsMeanwhileComesBack(t *testing.T) {
 	until(t, second, what, holds)
 }
 
-// TestPeopleStopAWorker checks that another one takes the place of a worker that people stop, at once, though it may take its time;
-// and that they may kill one.
+// TestPeopleStopAWorker checks that a worker that is stopped by hand is replaced immediately, even if it
+// takes its time to end, and that workers can be killed by hand.
 func TestPeopleStopAWorker(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	d := h.open()
 	ensure(t, d, "k", 1)
 	w := until(t, d, "it runs", func(list []driver.Worker) bool { _, holds := states("running"); return holds(list) && h.live(list) })[0]
@@ -251,13 +252,13 @@ func TestPeopleStopAWorker(t *testing.T) {
 	until(t, d, what, holds)
 }
 
-// TestPausesGrow checks that a worker that systemd has given up is started again after pauses that double, whatever the limit of
-// starts says, and also if it ends in good order.
+// TestPausesGrow checks that a worker that systemd no longer restarts is started again with a doubling
+// backoff, whatever the unit's start limit, and also if it exits with status 0.
 func TestPausesGrow(t *testing.T) {
 	for name, more := range map[string]string{"TooOften": "", "Never": "Restart=no", "InGoodOrder": "ExecStart=\nExecStart=/bin/true", "CannotStart": "ExecStart=\nExecStart=/no/such/program"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, more)
+			h := newHarness(t, more)
 			h.order("crash")
 			d := h.open()
 			ensure(t, d, "k", 1)
@@ -279,9 +280,10 @@ func TestPausesGrow(t *testing.T) {
 	}
 }
 
-// TestForeignUnits checks that units of the same template that the driver has not started are left alone, and do not stand in its way.
+// TestForeignUnits checks that units of the same template that the driver has not started are left alone, and
+// do not conflict with its own.
 func TestForeignUnits(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	prefix, _, _ := strings.Cut(h.config.Unit, "@")
 	if err := os.MkdirAll(h.config.Dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -314,9 +316,10 @@ func TestForeignUnits(t *testing.T) {
 	}
 }
 
-// TestRelease checks that workers are drained when another process leads, unless that is on this machine and looks after them.
+// TestRelease checks that workers are drained when another process leads, unless that process is on this
+// machine and manages them.
 func TestRelease(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	leader, other := h.open(), h.open()
 	ensure(t, leader, "k", 2)
 	what, holds := states("running", "running")
@@ -331,14 +334,14 @@ func TestRelease(t *testing.T) {
 		t.Error(err)
 	}
 	eventually(t, "all have ended, and nothing is left of them", func() bool { return len(h.files()) == 0 })
-	ensure(t, other, "k", 1) // as it leads now
+	ensure(t, other, "k", 1) // as the new leader
 	what, holds = states("running")
 	until(t, other, what, holds)
 }
 
-// TestOtherVariables checks that a worker whose variables are others by now is replaced, and finishes what it has.
+// TestOtherVariables checks that a worker with outdated variables is replaced, and finishes its requests.
 func TestOtherVariables(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	first := open(t, h.config)
 	ensure(t, first, "k", 1)
 	what, holds := states("running")
@@ -368,9 +371,9 @@ func TestOtherVariables(t *testing.T) {
 	until(t, second, what, holds)
 }
 
-// TestValuesArrive checks that workers see variables as they are, whatever is in them.
+// TestValuesArrive checks that workers see variables unchanged, whatever they contain.
 func TestValuesArrive(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	d := h.open()
 	var all strings.Builder
 	for c := range 0x7f {
@@ -394,7 +397,7 @@ func TestValuesArrive(t *testing.T) {
 	}
 }
 
-// TestDocumentedTemplate checks that the template of the documentation works with the defaults that it tells of.
+// TestDocumentedTemplate checks that the documented template works with the documented defaults.
 func TestDocumentedTemplate(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/pools.md")
 	if err != nil {
@@ -405,7 +408,7 @@ func TestDocumentedTemplate(t *testing.T) {
 	if !found || !strings.Contains(text, "/usr/local/bin/core-worker") {
 		t.Fatal("there is no template in the documentation")
 	}
-	h := newHouse(t)
+	h := newHarness(t)
 	h.write("core-worker@.service", strings.Replace(text, "/usr/local/bin/core-worker", os.Args[0], 1)+"Environment=DRIVERTEST_DIR="+h.orders+"\n")
 	t.Setenv("XDG_RUNTIME_DIR", h.dir)
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")

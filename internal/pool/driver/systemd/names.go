@@ -9,53 +9,53 @@ import (
 
 // Limits of names.
 const (
-	longestUnit     = 255 // bytes of a unit's name, by systemd
-	longestInstance = 200 // bytes between @ and .service, so that an id of a worker is a file name too
+	longestUnit     = 255 // maximum length of a unit's name in systemd
+	longestInstance = 200 // maximum length between @ and .service, so that the id of a worker can be a file name
 	shortestRoom    = 64  // bytes that there must be for the key: a part of it, and a hash
 )
 
-// names says how the instances of a pool are called: pool/key/number, each of them encoded, in systemd's own escaping. So it is
-// core-worker@core-42-1.service, whose %I is core/42/1.
+// names builds the names of the instances of a pool: pool/key/number, each encoded, in systemd's escaping. An
+// example is core-worker@core-42-1.service, whose %I is core/42/1.
 type names struct {
-	prefix string // of the template: what is before @
+	prefix string // of the template: the part before @
 	pool   string // encoded
 }
 
 // unit returns the name of the unit of an instance.
 func (n names) unit(instance string) string { return n.prefix + "@" + instance + ".service" }
 
-// template returns the name of the unit that instances are made from.
+// template returns the name of the template unit.
 func (n names) template() string { return n.unit("") }
 
-// room returns how many bytes an encoded key may have.
+// room returns the maximum length of an encoded key.
 func (n names) room() int {
 	return min(longestInstance, longestUnit-len(n.unit(""))) - len(n.pool) - len("//") - len(strconv.Itoa(1<<31-1))
 }
 
-// instance returns the name of an instance. Of a key that is too long it has the beginning and a hash, with what no encoded key
-// has in between.
+// instance returns the name of an instance. For a key that is too long it contains a prefix and a hash,
+// separated by a sequence that no encoded key contains.
 func (n names) instance(key string, number int) string {
 	k := encode(key)
 	if room := n.room(); len(k) > room {
 		hash := fmt.Sprintf("_h%x", sha256.Sum256([]byte(key)))[:2+32]
 		k = k[:room-len(hash)]
 		if i := strings.LastIndexByte(k, '_'); i > len(k)-3 {
-			k = k[:max(0, i)] // not in the middle of an encoded byte
+			k = k[:max(0, i)] // do not cut an encoded byte
 		}
 		k += hash
 	}
 	return escape(n.pool + "/" + k + "/" + strconv.Itoa(number))
 }
 
-// all returns how the names of all instances of the pool begin.
+// all returns the prefix of the names of all instances of the pool.
 func (n names) all() string { return escape(n.pool + "/") }
 
-// of returns how the names of all instances of a key begin.
+// of returns the prefix of the names of all instances of a key.
 func (n names) of(key string) string { return strings.TrimSuffix(n.instance(key, 0), "0") }
 
-// encode writes letters, digits and dots as they are, and all other bytes as _xx. Systemd's escaping leaves that alone, and so
-// there is no backslash in the name of an instance: systemd takes the path of an environment file for a pattern, and finds
-// no file that has one in its name.
+// encode keeps letters, digits and dots, and writes all other bytes as _xx. Systemd's escaping keeps all of
+// these, so names of instances contain no backslash: systemd interprets the path of an environment file as a
+// pattern and does not find files with a backslash in their name.
 func encode(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -69,7 +69,7 @@ func encode(s string) string {
 	return b.String()
 }
 
-// decode undoes encode.
+// decode reverses encode.
 func decode(s string) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -90,7 +90,7 @@ func decode(s string) (string, bool) {
 	return b.String(), true
 }
 
-// escape is how systemd has any text in the name of a unit.
+// escape is systemd's escaping of names of units.
 func escape(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -106,7 +106,7 @@ func escape(s string) string {
 	return b.String()
 }
 
-// objects returns how the paths of D-Bus objects begin that are units with names that begin so.
+// objects returns the prefix of the D-Bus paths of units whose names have a prefix.
 func objects(name string) string {
 	var b strings.Builder
 	b.WriteString("/org/freedesktop/systemd1/unit/")

@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// TestNamesOfInstances checks how instances are called, and that people find theirs.
+// TestNamesOfInstances checks the names of instances.
 func TestNamesOfInstances(t *testing.T) {
 	n := names{prefix: "core-worker", pool: encode("core")}
 	for key, want := range map[string]string{
@@ -33,8 +33,8 @@ func TestNamesOfInstances(t *testing.T) {
 	}
 }
 
-// TestNamesAreSafe checks that whatever key is a name that systemd takes for one and leaves as it is, short enough, of no other
-// pool, key or number, and that the key can be read from what is encoded.
+// TestNamesAreSafe checks that every key gives a valid, unescaped name that is short enough, unique among
+// pools, keys and numbers, and can be decoded.
 func TestNamesAreSafe(t *testing.T) {
 	any := rapid.OneOf(rapid.String(), rapid.StringMatching(`[-_.a-z0-9/%\\*]{0,12}`), rapid.StringMatching(`k{150,300}`),
 		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
@@ -67,7 +67,7 @@ func TestNamesAreSafe(t *testing.T) {
 	})
 }
 
-// TestEscapingIsThatOfSystemd compares escape with what systemd has for people.
+// TestEscapingIsThatOfSystemd compares escape with systemd-escape.
 func TestEscapingIsThatOfSystemd(t *testing.T) {
 	program, err := exec.LookPath("systemd-escape")
 	if err != nil {
@@ -86,7 +86,7 @@ func TestEscapingIsThatOfSystemd(t *testing.T) {
 	}
 }
 
-// TestBadConfigurations checks that what cannot work is refused, by the name of its setting.
+// TestBadConfigurations checks that invalid settings are refused with the name of the setting.
 func TestBadConfigurations(t *testing.T) {
 	const unit = "core-worker@.service"
 	for _, c := range []struct {
@@ -108,7 +108,7 @@ func TestBadConfigurations(t *testing.T) {
 	}
 }
 
-// TestPlaces checks where systemd and the files are that are not named.
+// TestPlaces checks the default locations of systemd and of the files.
 func TestPlaces(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "/run/user/7")
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")
@@ -124,7 +124,7 @@ func TestPlaces(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := d.List(t.Context()); !errors.Is(err, errClosed) {
-			t.Errorf("a closed driver says %v", err)
+			t.Errorf("a closed driver returns %v", err)
 		}
 	}
 	if got := address("tcp:host=h,port=1"); got != "tcp:host=h,port=1" {

@@ -20,8 +20,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// pretender says on a real D-Bus what systemd would say, and does what a test wants. It runs nothing, and needs neither systemd nor
-// root.
+// pretender is a fake systemd on a real D-Bus, controlled by a test. It runs nothing, and needs neither
+// systemd nor root.
 type pretender struct {
 	t       *testing.T
 	conn    *dbus.Conn
@@ -68,7 +68,7 @@ func newPretender(t *testing.T) *pretender {
 	return p
 }
 
-// appear takes systemd's name on the bus.
+// appear acquires systemd's name on the bus.
 func (p *pretender) appear() {
 	p.t.Helper()
 	conn, err := dbus.Connect(p.address)
@@ -88,13 +88,13 @@ func (p *pretender) appear() {
 	}
 }
 
-// config is that of a driver that speaks with it.
+// config returns the configuration of a driver for this fake.
 func (p *pretender) config() Config {
 	return Config{Pool: "p", Unit: "w@.service", Bus: p.address, Dir: p.dir, FirstPause: time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 }
 
-// call takes down a call, and reports whether it is to fail.
+// call records a call, and returns its error if it is to fail.
 func (p *pretender) call(method string, args ...any) *dbus.Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +102,7 @@ func (p *pretender) call(method string, args ...any) *dbus.Error {
 	return p.fails[method]
 }
 
-// fail has a method fail from now on.
+// fail makes a method fail from now on.
 func (p *pretender) fail(method, name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *pretender) called(method string) []string {
 	return list
 }
 
-// set makes a unit what it is from now on, and tells of that.
+// set sets the state of a unit and signals the change.
 func (p *pretender) set(name, active, sub, job string, change func(*details)) {
 	p.mu.Lock()
 	at := dbus.ObjectPath(objects(name))
@@ -138,7 +138,7 @@ func (p *pretender) set(name, active, sub, job string, change func(*details)) {
 	_ = conn.Emit(at, propsIface+".PropertiesChanged", service+".Unit", map[string]dbus.Variant{}, []string{})
 }
 
-// remove is what systemd does with units that have ended.
+// remove unloads a unit, as systemd does after its end.
 func (p *pretender) remove(name string) {
 	p.mu.Lock()
 	delete(p.units, name)
@@ -206,10 +206,10 @@ func (p *pretender) ResetFailedUnit(name string) *dbus.Error {
 	return err
 }
 
-// getter has the properties of units.
+// getter serves the properties of units.
 type getter struct{ p *pretender }
 
-// Get is asked for properties one by one.
+// Get returns one property.
 func (o getter) Get(msg dbus.Message, iface, name string) (dbus.Variant, *dbus.Error) {
 	p := o.p
 	p.mu.Lock()

@@ -12,13 +12,13 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// property is a property of a unit, and where its value goes.
+// property is a property of a unit, and the destination of its value.
 type property struct {
 	iface, name string
 	value       any
 }
 
-// properties asks for properties of a unit, one after the other, without waiting for each.
+// properties requests properties of a unit in a pipeline, without waiting for each answer.
 func (s *session) properties(ctx context.Context, path dbus.ObjectPath, list []property) error {
 	object := s.conn.Object(service, path)
 	calls := make([]*dbus.Call, len(list))
@@ -54,7 +54,7 @@ func (s *session) list(ctx context.Context, pattern string) (map[string]unit, er
 	return units, nil
 }
 
-// details returns what systemd says of a unit beside. It is asked only if something may have changed.
+// details returns further properties of a unit. It asks systemd only if they may have changed.
 func (s *session) details(ctx context.Context, u unit) (details, error) {
 	s.mu.Lock()
 	was, ok := s.known[u.Path]
@@ -62,7 +62,7 @@ func (s *session) details(ctx context.Context, u unit) (details, error) {
 		s.mu.Unlock()
 		return was.more, nil
 	}
-	delete(s.stale, u.Path) // before it is asked, so that what comes meanwhile counts
+	delete(s.stale, u.Path) // before the request, so that a signal during it counts
 	s.mu.Unlock()
 	var d details
 	var id, after []byte
@@ -97,7 +97,7 @@ func (s *session) touch(path dbus.ObjectPath) {
 	s.mu.Unlock()
 }
 
-// keepOnly forgets units that are not there any more.
+// keepOnly deletes the cached properties of units that no longer exist.
 func (s *session) keepOnly(units map[string]unit) {
 	there := make(map[dbus.ObjectPath]bool, len(units))
 	for _, u := range units {
@@ -117,7 +117,8 @@ func (s *session) keepOnly(units map[string]unit) {
 	}
 }
 
-// check refuses a template whose instances do not read the variables of their workers. It asks about one that is about to start.
+// check refuses a template whose instances do not read the variables of their workers. It inspects an
+// instance that is about to start.
 func (s *session) check(ctx context.Context, n names, instance, file string) error {
 	s.mu.Lock()
 	checked := s.checked

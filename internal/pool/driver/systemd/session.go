@@ -11,7 +11,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// What systemd is called on a bus.
+// The D-Bus names of systemd.
 const (
 	service      = "org.freedesktop.systemd1"
 	managerPath  = dbus.ObjectPath("/org/freedesktop/systemd1")
@@ -20,7 +20,7 @@ const (
 	busIface     = "org.freedesktop.DBus"
 )
 
-// session is a connection to systemd, over a bus or its own socket.
+// session is a connection to systemd, over a bus or its private socket.
 type session struct {
 	conn    *dbus.Conn
 	address string
@@ -30,24 +30,25 @@ type session struct {
 
 	mu      sync.Mutex
 	stale   map[dbus.ObjectPath]bool     // what is known of these is not true any more
-	known   map[dbus.ObjectPath]snapshot // what was asked
+	known   map[dbus.ObjectPath]snapshot // cached properties
 	checked bool                         // the template reads the variables of workers
 }
 
-// snapshot is what was asked of a unit, and how it was listed then.
+// snapshot is the cached properties of a unit, and how it was listed then.
 type snapshot struct {
 	unit unit
 	more details
 }
 
-// connect connects to systemd, and has it tell of changes until the session is closed. ctx is about the connecting alone.
+// connect connects to systemd and subscribes to changes until the session is closed. ctx applies only to the
+// connection attempt.
 func connect(ctx context.Context, address, units string, changed func()) (*session, error) {
 	life, end := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, end)
 	s := &session{address: address, end: end, units: units, changed: changed,
 		stale: map[dbus.ObjectPath]bool{}, known: map[dbus.ObjectPath]snapshot{}}
 	err := s.open(ctx, life)
-	if !stop() { // what open says then is that its connection was closed
+	if !stop() { // open then fails only because its connection was closed
 		err = fmt.Errorf("D-Bus at %s does not answer: %w", address, context.Cause(ctx))
 	}
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *session) open(ctx, life context.Context) error {
 	if err := s.conn.Auth(nil); err != nil {
 		return fmt.Errorf("D-Bus at %s does not let user %s in: %w", s.address, me(), err)
 	}
-	if strings.HasSuffix(s.address, "/systemd/private") { // systemd's own socket
+	if strings.HasSuffix(s.address, "/systemd/private") { // systemd's private socket
 		if err := s.ping(ctx); err != nil {
 			return fmt.Errorf("systemd at %s does not answer: %w", s.address, err)
 		}
@@ -86,8 +87,8 @@ func (s *session) open(ctx, life context.Context) error {
 	return s.manager(ctx, "Subscribe", nil)
 }
 
-// ping makes the first call on systemd's own socket. What comes to it together with the end of the authentication, systemd does
-// not look at before more comes; so it is sent again.
+// ping makes the first call on systemd's private socket. Systemd does not process data that arrives together
+// with the end of the authentication before more data arrives, so the call is repeated.
 func (s *session) ping(ctx context.Context) error {
 	for wait := 20 * time.Millisecond; ; wait *= 2 {
 		short, cancel := context.WithTimeout(ctx, wait)
@@ -104,7 +105,7 @@ func (s *session) lost() bool { return s.conn.Context().Err() != nil }
 
 func (s *session) close() { s.end(); _ = s.conn.Close() }
 
-// DeliverSignal hears what systemd tells. It is called by the connection, signal by signal.
+// DeliverSignal handles a signal of systemd. The connection calls it for one signal after another.
 func (s *session) DeliverSignal(iface, name string, sig *dbus.Signal) {
 	switch {
 	case iface == propsIface:
@@ -124,17 +125,18 @@ func (s *session) DeliverSignal(iface, name string, sig *dbus.Signal) {
 			return
 		}
 	case iface == busIface && name == "NameOwnerChanged":
-		s.end() // systemd has come back, and does not know who has subscribed
+		s.end() // systemd has restarted and lost its subscriptions
 	default:
 		return
 	}
 	s.changed()
 }
 
-// Terminate is called when the connection has ended, whoever has ended it.
+// Terminate is called when the connection has ended for any reason.
 func (s *session) Terminate() { s.changed() }
 
-// concerns reports whether a signal of the manager is about one of the units: UnitNew, UnitRemoved, JobNew, JobRemoved.
+// concerns reports whether a signal of the manager (UnitNew, UnitRemoved, JobNew, JobRemoved) is about one of
+// the units.
 func (s *session) concerns(body []any) bool {
 	for _, v := range body {
 		if name, ok := v.(string); ok && strings.HasPrefix(objects(name), s.units) {
@@ -144,7 +146,7 @@ func (s *session) concerns(body []any) bool {
 	return false
 }
 
-// manager calls systemd.
+// manager calls a method of systemd's manager.
 func (s *session) manager(ctx context.Context, method string, answer any, args ...any) error {
 	call := s.conn.Object(service, managerPath).CallWithContext(ctx, managerIface+"."+method, dbus.FlagNoAutoStart, args...)
 	if call.Err != nil || answer == nil {

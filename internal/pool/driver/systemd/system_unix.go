@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// How a file is locked, and what lockFile fails with when that is not possible now.
+// How a file is locked, and the error of lockFile if another process has locked it.
 const (
 	shared    = syscall.LOCK_SH
 	exclusive = syscall.LOCK_EX
@@ -18,7 +18,7 @@ const (
 // lockFile locks a file until it is closed.
 func lockFile(f *os.File, how int) error { return syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB) }
 
-// owner returns the user that a file belongs to.
+// owner returns the owner of a file.
 func owner(info fs.FileInfo) (user int, ok bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

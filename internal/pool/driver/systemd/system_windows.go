@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Windows has no systemd: New refuses before any of this is used.
+// Windows has no systemd: New fails before any of this is used.
 const (
 	shared    = 0
 	exclusive = 1

@@ -1,12 +1,14 @@
-// Package systemd is the driver whose workers are instances of a template unit of systemd, such as core-worker@.service, started
-// and stopped over D-Bus.
+// Package systemd is the driver whose workers are instances of a systemd template unit, such as
+// core-worker@.service, started and stopped over D-Bus.
 //
-// Systemd looks after them: it starts those again that end by themselves, as the unit says, and kills those that do not end when
-// they are asked to. They outlive this process; the next one finds them, by the files that say which workers there should be.
+// Systemd supervises them: it restarts those that end by themselves, as configured in the unit, and kills
+// those that exceed their stop timeout. They outlive this process; the next one finds them by the files that
+// record the wanted workers.
 //
-// An instance has no place for variables but its name: over D-Bus only transient units can be given an environment, and those have
-// no template in which people say how their workers run. So the variables of a worker are in a file, which the template reads. It
-// is there for as long as systemd may start the worker, this process running or not.
+// An instance can be parametrized only by its name: over D-Bus only transient units accept an environment,
+// and those have no template in which an administrator configures the workers. So the variables of a worker
+// are in a file that the template reads. It exists for as long as systemd may start the worker, with or
+// without this process.
 //
 // Units of the same template that this driver has not started have no such file, and are left alone.
 package systemd
@@ -24,25 +26,25 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// Driver has systemd start and stop units.
+// Driver starts and stops units.
 type Driver struct {
 	config  Config
 	names   names
 	changed chan struct{}
-	wake    chan struct{} // of the goroutine that keeps workers
+	wake    chan struct{} // of the goroutine that keeps workers running
 	end     context.CancelFunc
 	life    sync.WaitGroup // of that goroutine
 
-	turn chan struct{} // who has its one value may use what follows
+	turn chan struct{} // a semaphore: its value grants access to the fields below
 
 	closed  bool
-	used    bool // there may be workers to look after
+	used    bool // there may be workers to manage
 	files   files
 	session *session         // nil until there is one
 	lives   map[string]*life // by instance
 }
 
-// New returns a driver. It looks for systemd when it is first asked for something.
+// New returns a driver. It connects to systemd with the first call.
 func New(c Config) (*Driver, error) {
 	n, err := c.names()
 	if err == nil && runtime.GOOS != "linux" {
@@ -62,10 +64,10 @@ func New(c Config) (*Driver, error) {
 	return d, nil
 }
 
-// errClosed is what calls return after Close.
+// errClosed is returned by calls after Close.
 var errClosed = errors.New("the driver is closed")
 
-// alone calls f while nobody else uses what workers there are.
+// alone calls f while no other call uses the state of the workers.
 func (d *Driver) alone(ctx context.Context, f func() error) error {
 	select {
 	case <-d.turn:
@@ -79,7 +81,7 @@ func (d *Driver) alone(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// lead calls f in the process that looks after the workers, with a session.
+// lead calls f with a session, after this process has become the one that manages the workers.
 func (d *Driver) lead(ctx context.Context, f func() error) error {
 	return d.alone(ctx, func() error {
 		d.used = true
@@ -87,7 +89,7 @@ func (d *Driver) lead(ctx context.Context, f func() error) error {
 			if err := d.files.lead(); err != nil {
 				return err
 			}
-			d.look() // at what another process has left
+			d.look() // at the workers of an earlier process
 		}
 		if err := d.connect(ctx); err != nil {
 			return err
@@ -96,7 +98,7 @@ func (d *Driver) lead(ctx context.Context, f func() error) error {
 	})
 }
 
-// connect sees to it that there is a session.
+// connect connects to systemd if there is no session.
 func (d *Driver) connect(ctx context.Context) error {
 	if d.session != nil && !d.session.lost() {
 		return nil
@@ -107,13 +109,13 @@ func (d *Driver) connect(ctx context.Context) error {
 	}
 	if d.session != nil {
 		d.session.close()
-		d.tell() // who knows what was not heard
+		d.tell() // signals may have been missed
 	}
 	d.session = s
 	return nil
 }
 
-// Ensure starts what workers are missing, and drains those that are too many, or have other variables than they should have.
+// Ensure starts missing workers, and drains surplus ones and those with outdated variables.
 func (d *Driver) Ensure(ctx context.Context, g driver.Group) error {
 	return d.lead(ctx, func() error {
 		members, units, err := d.members(ctx, d.names.of(g.Key))
@@ -127,7 +129,7 @@ func (d *Driver) Ensure(ctx context.Context, g driver.Group) error {
 			state, ok := m.state()
 			switch {
 			case !ok || !m.asked.IsZero():
-			case state == driver.Draining, // by people: another one takes its place
+			case state == driver.Draining, // stopped by hand: another one takes its place
 				!d.files.like(m.instance, g.Key, g.Vars), have == g.Workers:
 				err = errors.Join(err, d.ask(ctx, m))
 			default:
@@ -140,7 +142,7 @@ func (d *Driver) Ensure(ctx context.Context, g driver.Group) error {
 		for number := 1; have < g.Workers; number++ {
 			instance := d.names.instance(g.Key, number)
 			if u, there := units[d.names.unit(instance)]; taken[number] || there && (u.Active != "inactive" || u.Job != 0) {
-				continue // it is another one's
+				continue // it belongs to another key
 			}
 			if err := d.begin(ctx, instance, g); err != nil {
 				return err
@@ -151,7 +153,7 @@ func (d *Driver) Ensure(ctx context.Context, g driver.Group) error {
 	})
 }
 
-// begin starts a worker that there was not.
+// begin starts a new worker.
 func (d *Driver) begin(ctx context.Context, instance string, g driver.Group) error {
 	if err := d.files.want(instance, g.Key, g.Vars); err != nil {
 		return err
@@ -159,17 +161,17 @@ func (d *Driver) begin(ctx context.Context, instance string, g driver.Group) err
 	err := d.session.check(ctx, d.names, instance, d.files.path(instance))
 	if err == nil {
 		if err = d.start(ctx, instance); err != nil && !isRefusal(err) {
-			return err // who knows whether it starts: it stays written down
+			return err // it may have started: its record stays
 		}
 	}
 	if err != nil {
-		return errors.Join(err, d.files.forget(instance))
+		return errors.Join(err, d.files.remove(instance))
 	}
 	d.config.Log.Info("worker started", "key", g.Key, "unit", d.names.unit(instance))
 	return nil
 }
 
-// start has systemd start the unit of an instance, and does not wait for that.
+// start starts the unit of an instance without waiting for the result.
 func (d *Driver) start(ctx context.Context, instance string) error {
 	if err := d.session.manager(ctx, "StartUnit", nil, d.names.unit(instance), "replace"); err != nil {
 		return fmt.Errorf("start %s: %w", d.names.unit(instance), err)
@@ -216,7 +218,7 @@ func (d *Driver) askAll(ctx context.Context, members []member) error {
 	return errors.Join(errs...)
 }
 
-// List returns the workers of the pool that have not ended for good, whichever process has started them.
+// List returns the workers of the pool that have not ended for good, whichever process started them.
 func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 	var list []driver.Worker
 	err := d.lead(ctx, func() error {
@@ -231,7 +233,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 	return list, err
 }
 
-// members returns the workers that are written down whose names begin so, and the units.
+// members returns the recorded workers whose names have a prefix, and the units.
 func (d *Driver) members(ctx context.Context, prefix string) ([]member, map[string]unit, error) {
 	entries, err := d.files.entries(prefix)
 	if err != nil {
@@ -246,7 +248,7 @@ func (d *Driver) members(ctx context.Context, prefix string) ([]member, map[stri
 		m := member{entry: e, unit: units[d.names.unit(e.instance)]}
 		if m.unit.Path != "" {
 			if m.more, err = d.session.details(ctx, m.unit); isNotLoaded(err) {
-				m.unit = unit{} // it has gone since
+				m.unit = unit{} // it was unloaded in the meantime
 			} else if err != nil {
 				return nil, nil, fmt.Errorf("ask about %s: %w", m.unit.Name, err)
 			}
@@ -261,21 +263,21 @@ func (d *Driver) members(ctx context.Context, prefix string) ([]member, map[stri
 	return members, units, nil
 }
 
-// Changed has a value when systemd has told of a change.
+// Changed receives a value after systemd has reported a change.
 func (d *Driver) Changed() <-chan struct{} { return d.changed }
 
-// tell says that something may be another than it was.
+// tell signals a change.
 func (d *Driver) tell() {
 	notify.Send(d.changed)
 	d.look()
 }
 
-// look has the goroutine that keeps workers look at them.
+// look wakes the goroutine that keeps workers running.
 func (d *Driver) look() {
 	notify.Send(d.wake)
 }
 
-// Release drains the workers, unless the process that leads the pool is on this machine and looks after them.
+// Release drains the workers, unless the process that leads the pool is on this machine and manages them.
 func (d *Driver) Release(ctx context.Context) error {
 	return d.alone(ctx, func() error {
 		d.files.leave()
@@ -298,7 +300,7 @@ func (d *Driver) Release(ctx context.Context) error {
 	})
 }
 
-// Close ends the driver. Workers go on.
+// Close ends the driver. The workers continue.
 func (d *Driver) Close(context.Context) error {
 	d.end()
 	d.life.Wait()

@@ -31,14 +31,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// endWithSystemd has a worker end when its systemd does, as when a test is killed.
+// endWithSystemd makes a worker end with its systemd, for example when a test is killed.
 func endWithSystemd() {
 	if os.Getenv("MANAGERPID") != "" {
 		_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0)
 	}
 }
 
-// template is a unit whose workers are this program, as docs/pools.md has it.
+// template returns the name of a unit like that in docs/pools.md, whose workers are this program.
 func (i *instance) template(env map[string]string, more ...string) string {
 	prefix := fmt.Sprintf("core-worker%d", templates.Add(1))
 	var lines strings.Builder
@@ -53,7 +53,7 @@ func (i *instance) template(env map[string]string, more ...string) string {
 
 var templates atomic.Int64
 
-// config is that of a driver for a template.
+// config returns the configuration of a driver for a template.
 func (i *instance) config(bus, template string) Config {
 	prefix, _, _ := strings.Cut(template, "@")
 	return Config{Pool: "p", Unit: template, Bus: bus, Dir: filepath.Join(i.dir, "rouse", prefix), FirstPause: 20 * time.Millisecond,
@@ -69,7 +69,7 @@ func open(t *testing.T, c Config) *Driver {
 	return d
 }
 
-// leaving is a driver that takes its workers with it when it ends, as none is to outlive a test.
+// leaving is a driver that drains its workers when it is closed, as none may outlive a test.
 type leaving struct{ *Driver }
 
 func (l leaving) Close(ctx context.Context) error {
@@ -104,7 +104,7 @@ func TestContract(t *testing.T) {
 				address = i.bus()
 			}
 			drivertest.Run(t, drivertest.Harness{Drain: 2 * time.Second, New: func(t *testing.T, env map[string]string) driver.Driver {
-				env["GORACE"] = "atexit_sleep_ms=0" // with the race detector, a process would wait a second before it ends
+				env["GORACE"] = "atexit_sleep_ms=0" // otherwise the race detector delays the end of a process by a second
 				c := i.config(address, i.template(env))
 				c.Drain = 2 * time.Second
 				return leaving{open(t, c)}

@@ -11,20 +11,20 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// unit is what systemd says of a unit in its list; the zero unit is one that it has not loaded.
+// unit is the state of a unit in systemd's list. The zero value is a unit that is not loaded.
 type unit struct {
 	Name, Description, Load, Active, Sub, Following string
 	Path                                            dbus.ObjectPath
-	Job                                             uint32 // 0 if there is none
+	Job                                             uint32 // 0 if it has no job
 	JobType                                         string
 	JobPath                                         dbus.ObjectPath
 }
 
-// phase is what a unit does, as far as it matters here.
+// phase is the part of a unit's state that matters here.
 type phase int
 
 const (
-	down   phase = iota // it does not run, and systemd leaves it like that
+	down   phase = iota // it does not run, and systemd does not start it
 	up                  // it runs, or is about to
 	pauses              // it has ended, and systemd starts it again
 	ends                // it is on its way down
@@ -43,26 +43,26 @@ func (u unit) phase() phase {
 		return ends
 	}
 	if u.JobType == "start" || u.JobType == "restart" {
-		return up // as soon as what it waits for is
+		return up // when its dependencies are up
 	}
 	return down
 }
 
-// stopped reports whether somebody wants the unit to end: this pool, or people.
+// stopped reports whether the unit is being stopped, by this pool or by hand.
 func (u unit) stopped() bool { return u.JobType == "stop" }
 
-// details is what systemd says of a unit and its process beside.
+// details are further properties of a unit and its process.
 type details struct {
 	invocation string    // of its present or last life
 	running    bool      // that one is its present life
-	changed    time.Time // when it came to its state
-	restarts   int       // by systemd itself, since somebody started it
+	changed    time.Time // when it entered its state
+	restarts   int       // by systemd itself, since its last explicit start
 	code       int32     // of waitid: how the process ended that was last; 0 if it has not
 	status     int32     // exit status, or signal
 	result     string    // why systemd holds the unit to have failed; success if it does not
 }
 
-// lastExit says in words how a worker ended; nothing if it has not.
+// lastExit describes how a worker ended; empty if it has not.
 func (d details) lastExit() string {
 	var words string
 	switch d.code {
@@ -84,14 +84,14 @@ func (d details) lastExit() string {
 	return strings.TrimSuffix(d.result+", "+words, ", ")
 }
 
-// member is a worker of the pool: what is written down of it, and its unit.
+// member is a worker of the pool: its record and its unit.
 type member struct {
 	entry
 	unit unit
 	more details
 }
 
-// state returns what the worker does, and false if it has ended for good.
+// state returns the state of the worker, and false if it has ended for good.
 func (m member) state() (driver.State, bool) {
 	p := m.unit.phase()
 	switch {

@@ -9,7 +9,8 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// TestStates checks what each state of a unit means for a worker that is wanted, and for one that was asked to end.
+// TestStates checks the meaning of each state of a unit for a wanted worker, and for one that was asked to
+// end.
 func TestStates(t *testing.T) {
 	for _, c := range []struct {
 		active, sub, job string
@@ -44,7 +45,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestLastExits checks in which words it is told how a worker ended.
+// TestLastExits checks the descriptions of the end of a worker.
 func TestLastExits(t *testing.T) {
 	for want, d := range map[string]details{
 		"":                              {result: "success"},
@@ -63,7 +64,7 @@ func TestLastExits(t *testing.T) {
 	}
 }
 
-// TestStartsAreCounted checks that starts are counted once each, whenever systemd is asked about them.
+// TestStartsAreCounted checks that each start is counted once, whenever systemd is asked.
 func TestStartsAreCounted(t *testing.T) {
 	l := &life{since: 1}
 	for i, c := range []struct {

@@ -13,17 +13,18 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// The keeper's pauses: between looks at all containers, in case an event was missed; after a failure; and the longest of these.
+// Intervals of the reconcile loop: between looks at all containers, in case an event was missed; and the
+// shortest and longest backoff.
 const (
 	sweepEvery   = time.Minute
 	retryPause   = time.Second
 	longestRetry = 10 * time.Second
 )
 
-// parallel is how many keys the keeper sees to at a time.
+// parallel is how many keys are reconciled at the same time.
 const parallel = 4
 
-// keep does what comes up between calls, until the driver is closed.
+// keep runs the reconcile loop until the driver is closed.
 func (d *Driver) keep() {
 	select {
 	case <-d.awake:
@@ -47,7 +48,7 @@ func (d *Driver) keep() {
 			}
 		}
 		due, next := d.agenda.take(time.Now())
-		d.settleAll(due)
+		d.reconcileAll(due)
 		if len(due) == 0 {
 			timer.Reset(max(0, time.Until(earlier(sweep, next))))
 			select {
@@ -60,13 +61,13 @@ func (d *Driver) keep() {
 	}
 }
 
-// settleAll sees to keys whose time has come.
-func (d *Driver) settleAll(due map[string]mode) {
+// reconcileAll reconciles keys that are due.
+func (d *Driver) reconcileAll(due map[string]mode) {
 	var seen errgroup.Group
 	seen.SetLimit(parallel)
 	for key, m := range due {
 		seen.Go(func() error {
-			next, err := d.settle(d.ctx, key, m)
+			next, err := d.reconcile(d.ctx, key, m)
 			if err != nil && d.ctx.Err() == nil {
 				d.config.Log.Warn("the workers of a key cannot be looked after", "key", key, "error", err)
 				d.agenda.add(key, time.Now().Add(retryPause), m)
@@ -75,10 +76,10 @@ func (d *Driver) settleAll(due map[string]mode) {
 			return nil
 		})
 	}
-	_ = seen.Wait() // they return none
+	_ = seen.Wait() // they return no errors
 }
 
-// sweep looks at all containers for what there is to do.
+// sweep looks at all containers for work.
 func (d *Driver) sweep(ctx context.Context) error {
 	boxes, err := d.boxes(ctx, nil)
 	if err != nil {
@@ -86,7 +87,7 @@ func (d *Driver) sweep(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	letGo := d.letGo
-	keys := map[string]bool{} // of which something may have gone
+	keys := map[string]bool{} // keys whose containers may be gone
 	for _, m := range d.draining {
 		keys[m.key] = true
 	}
@@ -111,7 +112,7 @@ func (d *Driver) sweep(ctx context.Context) error {
 	return nil
 }
 
-// watch follows the engine's events, until the driver is closed.
+// watch follows the engine's events until the driver is closed.
 func (d *Driver) watch() {
 	select {
 	case <-d.awake:
@@ -127,10 +128,10 @@ func (d *Driver) watch() {
 	}
 }
 
-// follow follows one stream of events to its end.
+// follow reads one stream of events to its end.
 func (d *Driver) follow() {
 	if d.engine.call(d.ctx, "follow events", func(context.Context) error { return nil }) != nil {
-		return // whoever needs the engine tells of it
+		return // calls report that the engine is unavailable
 	}
 	ctx, cancel := context.WithCancel(d.ctx)
 	defer cancel()
@@ -138,7 +139,7 @@ func (d *Driver) follow() {
 	filters.Add("event", string(events.ActionStart), string(events.ActionDie), string(events.ActionDestroy), string(events.ActionRename))
 	stream := d.engine.api.Events(ctx, client.EventsListOptions{Filters: filters})
 	if len(stream.Err) == 0 {
-		d.agenda.addAll() // what happened before it began
+		d.agenda.addAll() // for changes before the stream began
 	}
 	for {
 		select {
@@ -149,21 +150,21 @@ func (d *Driver) follow() {
 			d.tell()
 		case <-stream.Err:
 			cancel()
-			for range stream.Err { // it is closed when nothing of it goes on
+			for range stream.Err { // it is closed when the stream has ended
 			}
 			return
 		}
 	}
 }
 
-// An engine tells of the end of a container a moment before it lists it as ended. Until it does, the key is looked at again and
-// again, but not for ever: somebody may have started the container anew.
+// An engine reports the end of a container a moment before its lists show it. Until then the key is looked at
+// repeatedly, with a bound: the container may have been restarted by another client.
 const (
 	againAfter  = 50 * time.Millisecond
 	againAtMost = 10 * time.Second
 )
 
-// hear takes note of an event.
+// hear handles an event.
 func (d *Driver) hear(what events.Action, id, key string) {
 	d.mu.Lock()
 	switch what {
@@ -178,7 +179,8 @@ func (d *Driver) hear(what events.Action, id, key string) {
 	}
 }
 
-// lists compares a list of the containers of a key with what events have told. It returns when to look again, or a zero time.
+// lists compares a list of the containers of a key with the events. It returns when to look again, or a zero
+// time.
 func (d *Driver) lists(key string, boxes []box) (again time.Time) {
 	now := time.Now()
 	d.mu.Lock()

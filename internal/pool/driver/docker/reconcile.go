@@ -10,22 +10,23 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// mode is what the containers of a key are looked at for.
+// mode is why the containers of a key are reconciled.
 type mode int
 
 const (
-	look    mode = iota // start again what has ended, kill and remove what drains
+	look    mode = iota // restart what has ended, kill and remove what drains
 	ensure              // and make what is missing
 	release             // have all end, unless this process leads again
 	drain               // have all end
 )
 
-// forsaken is after how long ended containers of a key that nobody asks for are removed. A manager that begins to lead asks for
-// those that are to run within seconds.
+// forsaken is after how long ended containers of keys that are not requested are removed. A new leader
+// requests the keys that are to run within seconds.
 const forsaken = time.Minute
 
-// settle makes the containers of a key what they should be. It returns when that is to be looked at again, or a zero time.
-func (d *Driver) settle(ctx context.Context, key string, m mode) (next time.Time, err error) {
+// reconcile brings the containers of a key into the desired state. It returns when to look again, or a zero
+// time.
+func (d *Driver) reconcile(ctx context.Context, key string, m mode) (next time.Time, err error) {
 	unlock, err := d.locks.lock(ctx, key)
 	if err != nil {
 		return time.Time{}, err
@@ -35,7 +36,7 @@ func (d *Driver) settle(ctx context.Context, key string, m mode) (next time.Time
 	if err != nil {
 		return time.Time{}, err
 	}
-	d.forget(key, boxes)
+	d.prune(key, boxes)
 	next = d.lists(key, boxes)
 
 	var errs []error
@@ -58,7 +59,7 @@ func (d *Driver) settle(ctx context.Context, key string, m mode) (next time.Time
 			try(d.remove(ctx, &b))
 		}
 	}
-	// end has a worker end that is not wanted any more.
+	// end drains or removes an unwanted container.
 	end := func(b *box) {
 		if b.over() {
 			try(d.remove(ctx, b))
@@ -89,7 +90,7 @@ func (d *Driver) settle(ctx context.Context, key string, m mode) (next time.Time
 	return next, errors.Join(errs...)
 }
 
-// tidy removes ended containers of a key that nobody asks for, some time after this process began to lead.
+// tidy removes ended containers of a key that is not requested, some time after this process began to lead.
 func (d *Driver) tidy(ctx context.Context, boxes []box, leads time.Time) (next time.Time, err error) {
 	var errs []error
 	for _, b := range boxes {
@@ -97,8 +98,8 @@ func (d *Driver) tidy(ctx context.Context, boxes []box, leads time.Time) (next t
 			continue
 		}
 		e, err := d.end(ctx, &b)
-		if errors.Is(err, errRuns) || settled(err) {
-			continue // since it was listed; events tell of it
+		if errors.Is(err, errRuns) || alreadyDone(err) {
+			continue // it changed since the list; an event follows
 		}
 		if until := latest(leads, e.at).Add(d.forsaken); err == nil && time.Now().Before(until) {
 			next = earlier(next, until)
@@ -110,13 +111,13 @@ func (d *Driver) tidy(ctx context.Context, boxes []box, leads time.Time) (next t
 	return next, errors.Join(errs...)
 }
 
-// fill makes the containers of a group that is wanted what they should be, of those that are there and do not drain.
+// fill brings the containers of a wanted group that do not drain into the desired state.
 func (d *Driver) fill(ctx context.Context, g driver.Group, boxes []box, m mode, end func(*box)) (next time.Time, err error) {
 	s, err := d.spec(g)
 	if err != nil {
 		return time.Time{}, err
 	}
-	// Those that stay are first those that run, then those that do so for longer.
+	// Running containers are kept first, then older ones.
 	slices.SortFunc(boxes, func(a, b box) int {
 		over := func(b *box) int {
 			if b.over() {
@@ -129,7 +130,7 @@ func (d *Driver) fill(ctx context.Context, g driver.Group, boxes []box, m mode, 
 	var errs []error
 	slots := map[string]bool{}
 	for _, b := range boxes {
-		// A slot has two containers when a manager ended while it replaced one: the later one counts.
+		// A slot has two containers if a manager ended during a replacement: the later one counts.
 		superseded := slots[b.life.slot] || slices.ContainsFunc(boxes, func(o box) bool { return o.life.slot == b.life.slot && o.life.number > b.life.number })
 		if superseded || b.spec != s.hash || len(slots) == g.Workers {
 			end(&b)
@@ -142,7 +143,7 @@ func (d *Driver) fill(ctx context.Context, g driver.Group, boxes []box, m mode, 
 		}
 		e, err := d.end(ctx, &b)
 		switch {
-		case errors.Is(err, errRuns) || settled(err): // since it was listed; events tell of it
+		case errors.Is(err, errRuns) || alreadyDone(err): // it changed since the list; an event follows
 		case err != nil:
 			errs = append(errs, err)
 		case time.Now().Before(e.due):
@@ -157,7 +158,7 @@ func (d *Driver) fill(ctx context.Context, g driver.Group, boxes []box, m mode, 
 	for n := len(slots); m == ensure && n < g.Workers; n++ {
 		err := d.start(ctx, s, life{slot: newSlot(), number: 1}, nil)
 		if errors.Is(err, errPulling) {
-			break // it is on its way
+			break // it is in progress
 		}
 		if err != nil {
 			errs = append(errs, err)
