@@ -7,17 +7,17 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// storeTimeout bounds one call to the store by a caller that gives it no deadline, so that a store that hangs turns into an error. It is
-// less than the time in which the server has to answer a request.
+// storeTimeout bounds a store call whose caller set no deadline, so that a hanging store becomes an error
+// before the server has to answer the request.
 const storeTimeout = 20 * time.Second
 
-// Available returns a store whose failures are rouse.ErrUnavailable. All that serves clients from a store calls it through this, so
-// that every operation reports a store that is away in the same way.
+// Available returns a store whose errors are wrapped as rouse.ErrUnavailable. Everything that serves clients
+// uses the store through it, so that all operations report an unavailable store in the same way.
 func Available(s rouse.Store) rouse.Store { return available{s} }
 
 type available struct{ rouse.Store }
 
-// within returns a context that ends after storeTimeout, unless the caller bounded it.
+// within returns a context with storeTimeout unless ctx already has a deadline.
 func within(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, bounded := ctx.Deadline(); bounded {
 		return ctx, func() {}
@@ -44,7 +44,7 @@ func (s available) List(ctx context.Context, q rouse.Query) (rouse.Page, error) 
 	return page, rouse.Unavailable(err)
 }
 
-// Count has no bound of its own: with some filters it looks at all rows.
+// Count is not bounded by storeTimeout: with some filters it scans all rows.
 func (s available) Count(ctx context.Context, q rouse.Query) (int64, error) {
 	n, err := s.Store.Count(ctx, q)
 	return n, rouse.Unavailable(err)

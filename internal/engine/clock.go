@@ -12,38 +12,40 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// clock estimates the store's clock between looks at it, by this machine's monotonic clock. An answer tells two bounds: the store's
-// clock was read after the question was sent, and before the answer came. Bounds of several answers are taken together, so that they
-// are close however slow each answer was.
+// clock estimates the store's clock between reads by this machine's monotonic clock. Each answer gives two
+// bounds: the store read its clock after the request was sent and before the response arrived. Bounds of
+// several answers are intersected, so that the estimate is close even if every answer is slow.
 type clock struct {
 	at     atomic.Pointer[bounds]
 	direct bool
 	store  rouse.Timers
-	jumped func(from, to rouse.Instant) // told when the clock was set forward; nil tells nothing
-	last   rouse.Instant                // what the last look came to; guarded by the engine's mutex
+	jumped func(from, to rouse.Instant) // called when the clock was set forward; may be nil
+	last   rouse.Instant                // estimate at the last read; guarded by the engine's mutex
 
-	mu sync.Mutex // held by who changes at
+	mu sync.Mutex // serializes writers of at
 }
 
-// bounds are where the store's clock was at a moment of the monotonic one: at or after the first, and before the second.
+// bounds contain the store's clock at one time of the monotonic clock: at least least, and before limit.
 type bounds struct {
 	at           time.Time
 	least, limit time.Duration // since 1970
 }
 
 const (
-	// syncEvery bounds how long a jump of the store's clock goes unseen.
+	// syncEvery bounds how long a jump of the store's clock stays undetected.
 	syncEvery = 250 * time.Millisecond
-	// sharedLook is how old an answer may be on a store that is shared, before it is asked for its clock alone.
+	// sharedLook is the age of the last answer after which a shared store is asked for its clock alone.
 	sharedLook = 3 * time.Second
-	// clockDrift is by how much two clocks may run apart, in millionths: crystals by 100, and 500 where one is being set right.
+	// clockDrift is the maximum drift between two clocks in parts per million: 100 for crystals, 500 for a
+	// clock that is being slewed.
 	clockDrift = 600
-	// The first look is made up to firstLooks times, until an answer takes no longer than slowLook.
+	// The first read is repeated up to firstLooks times until an answer takes at most slowLook.
 	firstLooks = 3
 	slowLook   = 20 * time.Millisecond
 )
 
-// look asks for the store's clock. A forced one counts alone: the clock may have been moved.
+// look reads the store's clock. A forced read replaces the previous bounds, because the clock may have been
+// moved.
 func (c *clock) look(ctx context.Context, store rouse.Timers, force bool) error {
 	sent := time.Now()
 	now, err := store.Now(ctx)
@@ -54,7 +56,7 @@ func (c *clock) look(ctx context.Context, store rouse.Timers, force bool) error 
 	return nil
 }
 
-// start looks for the first time.
+// start reads the clock for the first time.
 func (c *clock) start(ctx context.Context) error {
 	for try := 1; ; try++ {
 		sent := time.Now()
@@ -64,17 +66,17 @@ func (c *clock) start(ctx context.Context) error {
 	}
 }
 
-// note takes over what an answer says of the store's clock.
+// note updates the bounds with the store's time from a response.
 func (c *clock) note(store rouse.Instant, sent, heard time.Time, force bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := time.Duration(store) * time.Millisecond
-	new := bounds{at: heard, least: at, limit: at + time.Millisecond + heard.Sub(sent)} // the store's clock is cut to milliseconds
+	new := bounds{at: heard, least: at, limit: at + time.Millisecond + heard.Sub(sent)} // the store truncates its clock to milliseconds
 	if old := c.at.Load(); old != nil && !force {
 		since := heard.Sub(old.at)
 		drift := since.Abs() * clockDrift / 1_000_000
 		least, limit := max(new.least, old.least+since-drift), min(new.limit, old.limit+since+drift)
-		if least < limit { // otherwise the clock was moved, and the answer counts alone
+		if least < limit { // otherwise the clock was moved, and only this answer counts
 			new.least, new.limit = least, limit
 		} else if was := old.least + since; new.least-was > time.Second && c.jumped != nil && !c.direct {
 			c.jumped(rouse.Instant(was/time.Millisecond), rouse.Instant(new.least/time.Millisecond))
@@ -83,10 +85,11 @@ func (c *clock) note(store rouse.Instant, sent, heard time.Time, force bool) {
 	c.at.Store(&new)
 }
 
-// age returns how long ago the store's clock was heard of.
+// age returns the time since the last answer that contained the store's clock.
 func (c *clock) age() time.Duration { return time.Since(c.at.Load().at) }
 
-// earliest is the earliest that the store's clock may show now: what is due by it is due.
+// earliest returns the earliest time that the store's clock may show now. What is due by then is certainly
+// due.
 func (c *clock) earliest() rouse.Instant {
 	b := c.at.Load()
 	if b == nil {
@@ -101,7 +104,7 @@ func (c *clock) earliest() rouse.Instant {
 	return rouse.Instant((b.least + time.Since(b.at)) / time.Millisecond)
 }
 
-// latest is the latest that it may show: what begins now begins no later.
+// latest returns the latest time that the store's clock may show now. What starts now starts at or before it.
 func (c *clock) latest() rouse.Instant {
 	b := c.at.Load()
 	if b == nil || c.direct {
@@ -110,10 +113,10 @@ func (c *clock) latest() rouse.Instant {
 	return rouse.Instant((b.limit + time.Since(b.at) + time.Millisecond - 1) / time.Millisecond)
 }
 
-// Now returns the store's clock as the engine estimates it, the earlier end of its uncertainty; 0 before Run has begun.
+// Now returns the earliest estimate of the store's clock; 0 before Run has started.
 func (e *Engine) Now() rouse.Instant { return e.clock.earliest() }
 
-// clockLoop looks at the store's clock, and puts the wheel back when the clock went back.
+// clockLoop reads the store's clock, and rewinds the wheel when the clock was set back.
 func (e *Engine) clockLoop(ctx context.Context) {
 	for backoff.Sleep(ctx, syncEvery) {
 		if err := e.lookAtClock(ctx, false); err != nil && !errors.Is(err, context.Canceled) {
@@ -128,7 +131,7 @@ func (e *Engine) lookAtClock(ctx context.Context, force bool) error {
 	e.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	// Where each question costs others something, the claims' answers do, which tell the clock too.
+	// On a shared store, claims already return the clock, so it is read separately only if none did recently.
 	if force || e.others == nil || e.clock.age() > sharedLook {
 		if err := e.clock.look(ctx, e.store, force); err != nil {
 			return err
@@ -139,7 +142,7 @@ func (e *Engine) lookAtClock(ctx context.Context, force bool) error {
 	if before.Sub(now) > 10*time.Millisecond {
 		e.window.rewind(now)
 		e.unqueue(now)
-		if e.others != nil { // what others write from now on is not found beyond the new horizon
+		if e.others != nil { // rows that others write from now on lie beyond the new horizon and would be missed
 			e.window.spill(rouse.Position{Visible: now.Add(e.opts.Ahead)})
 		}
 	}
@@ -149,7 +152,7 @@ func (e *Engine) lookAtClock(ctx context.Context, force bool) error {
 	return nil
 }
 
-// unqueue puts what is in lanes, and is not due any more, back on the wheel. The mutex is held.
+// unqueue moves rows that are in lanes but no longer due back to the wheel. The mutex is held.
 func (e *Engine) unqueue(now rouse.Instant) {
 	var early []*entry
 	for _, en := range e.window.entries {
@@ -157,7 +160,7 @@ func (e *Engine) unqueue(now rouse.Instant) {
 			early = append(early, en)
 		}
 	}
-	for _, en := range early { // its place in the lane stays, so it becomes another entry
+	for _, en := range early { // its slot in the lane's queue stays, so a new entry replaces it
 		e.window.drop(en)
 		if again := e.window.add(&en.row, now); again != nil {
 			again.held = en.held
@@ -165,8 +168,8 @@ func (e *Engine) unqueue(now rouse.Instant) {
 	}
 }
 
-// ClockMoved reads the store's clock again and brings the window up to date with it at once: for a clock that is moved on purpose,
-// which would be noticed a little later anyway.
+// ClockMoved reads the store's clock again and updates the window at once. It is for a clock that is moved on
+// purpose; the clock loop would detect it a little later.
 func (e *Engine) ClockMoved(ctx context.Context) error {
 	if err := e.Ready(ctx); err != nil {
 		return err
@@ -178,7 +181,8 @@ func (e *Engine) ClockMoved(ctx context.Context) error {
 	return nil
 }
 
-// ClockJumped is ClockMoved for a clock that has passed times at which timers were due: they are late because of that.
+// ClockJumped is ClockMoved for a clock that skipped times at which timers were due: their delay is
+// attributed to that.
 func (e *Engine) ClockJumped(ctx context.Context) error {
 	if err := e.Ready(ctx); err != nil {
 		return err
@@ -190,9 +194,9 @@ func (e *Engine) ClockJumped(ctx context.Context) error {
 	return e.ClockMoved(ctx)
 }
 
-// Idle says whether nothing is left to do by the store's clock: nothing is due, queued, out with a sink, or not settled. next is
-// then the earliest time at which a row needs attention; rouse.Never if there is none. It looks at every row in memory, so
-// it is for tests and development servers.
+// Idle reports whether no work is left at the store's current time: nothing is due, queued, being sent, or
+// unsettled. If so, next is the earliest time at which a row needs attention, or rouse.Never. Idle scans all
+// rows in memory, so it is for tests and development servers only.
 func (e *Engine) Idle() (next rouse.Instant, idle bool) {
 	select {
 	case <-e.began:

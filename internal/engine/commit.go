@@ -9,41 +9,43 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// Write is one change on its way into the store, by way of the group commit that all of them share.
+// Write is one change that goes to the store through the shared group commit.
 type Write struct {
 	Change rouse.Change
 
-	// Timer is what the row of a put contains, so that it need not be read from it; it may be nil. Once it is committed, it is not changed.
+	// Timer is the decoded row of a put, so that it need not be decoded again; it may be nil. It is not
+	// changed after the commit.
 	Timer *rouse.Timer
 
-	Plain  bool // the row is not written as held: it gives a hold back
-	Renews bool // the row is held on whatever else speaks against it, as an attempt is out
+	Plain  bool // write the row without a hold: it is given back
+	Renews bool // keep the hold although the row would otherwise not be held, because an attempt is out
 
-	// InFlight is set by Engine.Write: an attempt of the generation that the change ended is out here.
+	// InFlight is set by Engine.Write: an attempt of the generation that this change ended is out on this
+	// node.
 	InFlight bool
 
-	settles *entry        // the entry whose attempt this settles, nil for a client's change
-	spared  bool          // of the entry that it settles, the misfire policy gives up nothing
-	fence   rouse.Instant // when the occurrence comes due that this write takes over from another node; 0 if it does not
-	aside   bool          // set by flush: a fence of a row that this node is not to keep
-	late    bool          // set by committed: what it fences may have come due before it was written
+	settles *entry        // the entry whose attempt this settles; nil for a client's change
+	spared  bool          // the misfire policy gives up nothing of the entry that this settles
+	fence   rouse.Instant // due time of the occurrence that this write takes over from another node; 0 if it is no fence
+	aside   bool          // set by flush: a fence of a row that this node must not keep
+	late    bool          // set by committed: the fenced occurrence may have come due before the commit
 
-	how origin // where its row comes from, if it was not in memory
-	// Set by flush: before it was written, by both clocks.
+	how origin // source of the row, if it was not in memory
+	// Set by flush: the time before the commit, by both clocks.
 	asked time.Time
 	began rouse.Instant
-	// Set by flush: until when this node holds what it wrote, by the monotonic clock; zero if it does not.
+	// Set by flush: the end of this node's hold by the monotonic clock; zero if the row is not held.
 	held     time.Time
-	hidden   rouse.Instant // where that hold ends in the store
+	hidden   rouse.Instant // end of that hold in the store
 	alsoHeld []time.Time
 
 	result *Written // set by committed
 }
 
-// Written is what became of a write.
+// Written is the result of a Write.
 type Written struct {
 	rouse.Result
-	Err error // the store refused this one: rouse.ErrFull; or its outcome is unknown: rouse.ErrUnavailable
+	Err error // rouse.ErrFull if the store refused this write, rouse.ErrUnavailable if its outcome is unknown
 }
 
 func (w *Write) size() int {
@@ -57,10 +59,12 @@ func (w *Write) size() int {
 	return n
 }
 
-// flushTimeout bounds one commit, so that a store that hangs turns into an error before the server has to answer; settles are tried again.
+// flushTimeout bounds one commit, so that a hanging store becomes an error before the server has to answer.
+// Settles are retried.
 const flushTimeout = storeTimeout
 
-// flush applies a batch. A full store refuses what would make it grow; the rest of the batch goes through.
+// flush applies a batch. A full store refuses only the writes that add rows; the rest of the batch is
+// applied.
 func (e *Engine) flush(ctx context.Context, items []*Write) ([]Written, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
@@ -104,7 +108,7 @@ func (e *Engine) flush(ctx context.Context, items []*Write) ([]Written, error) {
 		return out, nil
 	}
 	results, err = e.store.Apply(ctx, rest)
-	e.health.commit(err) // what does not grow has to go through
+	e.health.commit(err) // writes that add no rows must succeed even in a full store
 	kept := make([]*Write, len(at))
 	for i, n := range at {
 		kept[i] = items[n]
@@ -119,8 +123,8 @@ func (e *Engine) flush(ctx context.Context, items []*Write) ([]Written, error) {
 	return out, nil
 }
 
-// outcome returns what became of each write of one Apply. When only a part of the store answered, the writes of the other parts
-// have an error of their own.
+// outcome returns the result of each write of one Apply. If only part of the store answered, the writes to
+// the other parts have their own error.
 func (e *Engine) outcome(items []*Write, results []rouse.Result, err error) ([]Written, error) {
 	var partial *rouse.Partial
 	if err != nil && !errors.As(err, &partial) {
@@ -143,19 +147,21 @@ func (e *Engine) outcome(items []*Write, results []rouse.Result, err error) ([]W
 	return out, nil
 }
 
-// grows says that a write may add a row: a client's create, or a backfill. Edits of rows that are there, and settles, are not held up.
+// grows reports whether a write may add a row: a client's create or a backfill. Edits of existing rows and
+// settles are never refused for lack of space.
 func grows(w *Write) bool {
 	c := &w.Change
 	return w.settles == nil && (c.To != nil && (c.If == rouse.NoRow || c.If == rouse.AnyRevision) || c.Keep && len(c.Also) > 0)
 }
 
-// doubt deals with a commit that failed: some of it, or all, may have been written. What is in memory of its rows may be old,
-// and rows may exist that memory does not know of; so they leave the window, and are read again from the store.
+// doubt handles a failed commit, of which any part may have been written. Rows in memory may be stale, and
+// the store may have rows that memory does not; so the affected rows leave the window and are read from the
+// store again.
 func (e *Engine) doubt(items []*Write, err error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := &e.window
-	if w.reading != 0 { // what a read under way saw may be older or newer than the commit: it begins anew
+	if w.reading != 0 { // that read's snapshot may be from before or after the commit: repeat it
 		w.spill(before(w.cursor))
 	}
 	for _, it := range items {
@@ -168,7 +174,7 @@ func (e *Engine) doubt(items []*Write, err error) error {
 		for i := range it.Change.Also {
 			w.spill(rouse.Position{Visible: it.Change.Also[i].Visible})
 		}
-		if en := w.entries[it.Change.Key]; en != nil && !en.busy() { // a busy one learns the truth when it is settled
+		if en := w.entries[it.Change.Key]; en != nil && !en.busy() { // settling updates a busy one
 			w.spill(en.row.Position())
 			w.drop(en)
 		}
@@ -177,8 +183,8 @@ func (e *Engine) doubt(items []*Write, err error) error {
 	return rouse.Unavailable(err)
 }
 
-// committed brings the window up to date with a commit. The committing goroutine calls it after each commit, in their order,
-// before any caller learns of the commit.
+// committed updates the window after a commit. The committing goroutine calls it in commit order, before any
+// caller gets its result.
 func (e *Engine) committed(items []*Write, results []Written) {
 	failpoint("after-commit")
 	var records []rouse.Record
@@ -204,7 +210,7 @@ func (e *Engine) committed(items []*Write, results []Written) {
 	}
 }
 
-// absorb brings the window up to date with one applied change.
+// absorb updates the window with one applied change.
 func (e *Engine) absorb(w *Write, r rouse.Result, now rouse.Instant) {
 	c, revision := &w.Change, r.Revision
 	if w.settles != nil {
@@ -230,7 +236,7 @@ func (e *Engine) absorb(w *Write, r rouse.Result, now rouse.Instant) {
 			en.hidden = w.hidden
 		}
 		if en.row.Revision == revision {
-			en.lookedAt(w.asked, w.began)
+			en.markChecked(w.asked, w.began)
 		}
 	}
 	for i := range c.Also {
@@ -247,7 +253,7 @@ func (e *Engine) absorb(w *Write, r rouse.Result, now rouse.Instant) {
 		}
 	}
 	if e.window.reading != 0 {
-		if !c.Keep { // memory knows nothing new of a row that stays as it is
+		if !c.Keep { // a kept row gives memory nothing new
 			e.window.touched[c.Key] = struct{}{}
 		}
 		for i := range c.Also {
@@ -256,7 +262,7 @@ func (e *Engine) absorb(w *Write, r rouse.Result, now rouse.Instant) {
 	}
 }
 
-// ends says whether a change records the occurrence that an entry is at.
+// ends reports whether a change records the occurrence that an entry is at.
 func ends(c *rouse.Change, en *entry) bool {
 	for i := range c.Log {
 		if r := &c.Log[i]; r.Due == en.occ.Due && r.Manual == en.occ.Manual {
@@ -266,10 +272,12 @@ func ends(c *rouse.Change, en *entry) bool {
 	return false
 }
 
-// soon is how long before it fires a put's timer is kept beside its row: later ones would take memory for what is cheap to read.
+// soon is how long before its fire the decoded timer of a put is kept with its row. For later ones the memory
+// would cost more than decoding.
 const soon = time.Second
 
-// knownSoon returns the timer of a put, with the versions that the store gave it, if it is about to fire; nil otherwise.
+// knownSoon returns the timer of a put with its revision and generation set if it is about to fire; nil
+// otherwise.
 func (e *Engine) knownSoon(w *Write, revision uint64, now rouse.Instant) *rouse.Timer {
 	if w.Timer == nil || w.Change.To.Visible > now.Add(soon) {
 		return nil
@@ -278,7 +286,8 @@ func (e *Engine) knownSoon(w *Write, revision uint64, now rouse.Instant) *rouse.
 	return w.Timer
 }
 
-// Stamp gives a timer the versions that the store gave it. One that has them is only read: others may read it, too.
+// Stamp sets the revision and generation that the store assigned. A timer that has them is only read, because
+// other goroutines may read it too.
 func Stamp(t *rouse.Timer, revision uint64) {
 	if t.Revision != revision {
 		t.Revision = revision
@@ -288,7 +297,7 @@ func Stamp(t *rouse.Timer, revision uint64) {
 	}
 }
 
-// stamp gives a row the versions that the store gave it.
+// stamp sets the revision and generation that the store assigned.
 func stamp(row *rouse.Row, revision uint64) {
 	row.Revision = revision
 	if row.Generation == 0 {
@@ -296,9 +305,9 @@ func stamp(row *rouse.Row, revision uint64) {
 	}
 }
 
-// changeEntry brings an entry of the map up to date with a newer version of its row, nil if the row is gone; held is until when
-// this node holds it, zero if it does not. It says whether an
-// attempt of a generation that has ended is out.
+// changeEntry updates an entry of the map to a newer version of its row; to is nil if the row is gone. held
+// is the end of this node's hold, zero if the row is not held. It reports whether an attempt of an ended
+// generation is out.
 func (e *Engine) changeEntry(en *entry, to *rouse.Row, held time.Time, now rouse.Instant) (inFlight bool) {
 	if en.busy() {
 		if to != nil && to.Generation == en.row.Generation {
@@ -321,7 +330,7 @@ func (e *Engine) changeEntry(en *entry, to *rouse.Row, held time.Time, now rouse
 	return inFlight
 }
 
-// settledEntry ends an entry's attempt: the entry waits for what comes next, or leaves.
+// settledEntry finishes an entry's attempt: the entry waits for its next occurrence or leaves memory.
 func (e *Engine) settledEntry(w *Write, revision uint64, now rouse.Instant) {
 	en, c := w.settles, &w.Change
 	if en.orphan {
@@ -330,7 +339,7 @@ func (e *Engine) settledEntry(w *Write, revision uint64, now rouse.Instant) {
 		return
 	}
 	switch {
-	case c.Keep: // the outcome came too late to matter; the row is what it was
+	case c.Keep: // the outcome came too late to matter; the row is unchanged
 		en.asked = w.spared
 	case c.To == nil:
 		e.window.drop(en)
@@ -341,11 +350,11 @@ func (e *Engine) settledEntry(w *Write, revision uint64, now rouse.Instant) {
 		en.held = w.held
 	}
 	en.logged = false
-	e.settleInPlace(en, now)
+	e.relocate(en, now)
 }
 
-// settleInPlace puts an entry of the map where its row says: out of it, if it does not belong there.
-func (e *Engine) settleInPlace(en *entry, now rouse.Instant) {
+// relocate moves an entry of the map to where its row belongs now: a lane, the wheel, or out of memory.
+func (e *Engine) relocate(en *entry, now rouse.Instant) {
 	en.lane = nil
 	if !e.belongs(&en.row, en.held) {
 		e.window.drop(en)
@@ -359,7 +368,7 @@ func (e *Engine) settleInPlace(en *entry, now rouse.Instant) {
 	}
 }
 
-// near tells whoever prepares for fires of a row that waits in memory.
+// near reports a row that waits in memory to Options.Near, so that its target can be prepared.
 func (e *Engine) near(row *rouse.Row) {
 	if e.opts.Near == nil {
 		return
@@ -369,7 +378,8 @@ func (e *Engine) near(row *rouse.Row) {
 	}
 }
 
-// belongs says whether a row belongs in memory: it is held by this node, or in a part of its buckets that was read.
+// belongs reports whether a row belongs in memory: this node holds it, or it is in a range of its buckets
+// that was read.
 func (e *Engine) belongs(row *rouse.Row, held time.Time) bool {
 	if row.Visible == rouse.Never {
 		return false
@@ -377,12 +387,12 @@ func (e *Engine) belongs(row *rouse.Row, held time.Time) bool {
 	return !held.IsZero() || e.owned(row.Bucket) && e.window.covers(row.Position())
 }
 
-// take puts a row that is in no map into memory, if it belongs there.
+// take adds a row that is in no map to memory, if it belongs there.
 func (e *Engine) take(row *rouse.Row, held time.Time, now rouse.Instant) {
 	e.takeKnown(row, nil, held, fromStore, now)
 }
 
-// takeKnown is take with what the row says, nil if that is to be read from it.
+// takeKnown is take with the decoded timer; nil if the row has to be decoded.
 func (e *Engine) takeKnown(row *rouse.Row, t *rouse.Timer, held time.Time, how origin, now rouse.Instant) {
 	if !e.belongs(row, held) {
 		return

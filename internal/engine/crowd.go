@@ -11,9 +11,9 @@ import (
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
-// crowds bound how many rows stand next to one timer: occurrences that overlap, and dead letters. What this node knows of a timer is
-// the number at the last count and what it has added since, which is never too low, but for what other nodes have added; a timer is
-// counted again when that reaches its bound.
+// crowds bound how many rows stand next to one timer: overlapping occurrences and dead letters. The node
+// keeps the last count plus what it added since. That is never too low, except for rows that other nodes
+// added; when it reaches the bound, the rows are counted again.
 type crowds struct {
 	mu    sync.Mutex
 	live  map[rouse.Key]int
@@ -21,13 +21,13 @@ type crowds struct {
 	total Crowds
 }
 
-// Crowds counts what bounds on the rows of single timers came to.
+// Crowds counts how often the bounds on rows of single timers took effect.
 type Crowds struct {
-	Overlaps uint64 // looks at a timer with as many occurrences in progress as it may have, which skipped what was due
-	Dropped  uint64 // dead letters that were dropped because their timer had too many
+	Overlaps uint64 // evaluations of a timer at its overlap limit, each of which skipped what was due
+	Dropped  uint64 // dead letters deleted because their timer had too many
 }
 
-// Crowds returns what bounds on the rows of single timers came to so far.
+// Crowds returns these counts since the start.
 func (e *Engine) Crowds() Crowds {
 	e.crowds.mu.Lock()
 	defer e.crowds.mu.Unlock()
@@ -35,15 +35,16 @@ func (e *Engine) Crowds() Crowds {
 }
 
 const (
-	// maxCrowds bounds the timers that are known; if there are more, they are counted again.
+	// maxCrowds bounds the timers whose counts are cached; beyond it the cache is cleared.
 	maxCrowds = 100_000
-	// crowdedLook is how soon a timer with as many occurrences in progress as it may have is looked at again.
+	// crowdedLook is how soon a timer at its overlap limit is evaluated again.
 	crowdedLook = 900 * time.Millisecond
-	countWait   = 5 * time.Second // for the store to count
-	dropPage    = 500             // dead letters that are read, or dropped, at a time
+	countWait   = 5 * time.Second // timeout of a count in the store
+	dropPage    = 500             // dead letters read or deleted at a time
 )
 
-// joined notes one more row of a timer, and returns how many there may be; it is false if they have not been counted.
+// joined adds one row to a timer's count and returns the count; known is false if its rows have not been
+// counted.
 func joined(m *map[rouse.Key]int, key rouse.Key) (n int, known bool) {
 	n, known = (*m)[key]
 	if known {
@@ -59,8 +60,8 @@ func counted(m *map[rouse.Key]int, key rouse.Key, n int) {
 	(*m)[key] = n
 }
 
-// detach starts the occurrence of a timer that is due next to those in progress, or skips what is due if there are too many. Where
-// that needs a count, and the meter has a limit, it is for another turn.
+// detach starts the due occurrence next to those in progress, or skips it if there are too many. If that
+// needs a count and the meter has a limit, it is left to a later evaluation.
 func (e *Engine) detach(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
 	if t.Attempts != 0 || len(t.Runs) > 0 || t.Paused || t.Due > now || s == nil {
 		return rouse.Step{Keep: true}
@@ -94,7 +95,8 @@ func (e *Engine) detach(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rou
 	return t.Detach(now, s)
 }
 
-// noteCrowds counts the rows next to timers that were written, once for each: a step may be made several times before it is.
+// noteCrowds counts the rows that were written next to timers. It runs after the write, because a step may be
+// computed several times before it is written.
 func (e *Engine) noteCrowds(items []*Write) {
 	for _, w := range items {
 		if w.result == nil || !w.result.Applied {
@@ -122,7 +124,8 @@ func (e *Engine) noteCrowd(row *rouse.Row) {
 	}
 }
 
-// crowd counts the rows of a state next to a timer; none if the store does not answer, which then refuses more anyway.
+// crowd counts the rows in a state next to a timer. It returns 0 if the store does not answer: the store then
+// accepts no new rows either.
 func (e *Engine) crowd(key rouse.Key, st rouse.State) int {
 	ctx, cancel := context.WithTimeout(context.Background(), countWait)
 	defer cancel()
@@ -134,7 +137,7 @@ func (e *Engine) crowd(key rouse.Key, st rouse.State) int {
 	return int(n)
 }
 
-// noteDead asks for a look at a timer's dead letters when there is one more, and there may be too many.
+// noteDead counts a new dead letter, and requests trimming if there may be too many.
 func (e *Engine) noteDead(key rouse.Key) {
 	if e.opts.DeadPerTimer < 0 {
 		return
@@ -147,11 +150,11 @@ func (e *Engine) noteDead(key rouse.Key) {
 	}
 	select {
 	case e.buried <- key:
-	default: // the next one asks again
+	default: // the next dead letter requests it again
 	}
 }
 
-// trimDead drops the oldest dead letters of a timer that has too many.
+// trimDead deletes the oldest dead letters of a timer that has too many.
 func (e *Engine) trimDead(ctx context.Context, key rouse.Key) error {
 	n := e.crowd(key, rouse.StateDead)
 	if n > e.opts.DeadPerTimer {

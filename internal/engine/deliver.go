@@ -7,14 +7,15 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// fireLoop moves what is due from the wheel into the lanes, and starts deliveries.
+// fireLoop moves due entries from the wheel into the lanes and starts deliveries.
 func (e *Engine) fireLoop(ctx context.Context) {
-	// A quarter of a second bounds the sleep: Go's timers stand still while a machine is suspended, the store's clock does not.
+	// Sleep at most a quarter of a second: Go's timers stop while a machine is suspended, the store's clock
+	// does not.
 	const longest = 250 * time.Millisecond
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var due []*entry
-	var last time.Time // when the loop last went round
+	var last time.Time // start of the loop's last iteration
 	for {
 		select {
 		case <-ctx.Done():
@@ -48,7 +49,7 @@ func (e *Engine) fireLoop(ctx context.Context) {
 	}
 }
 
-// enqueue takes an entry that is due, and neither on the wheel nor in a lane, to where it goes next.
+// enqueue moves a due entry that is neither on the wheel nor in a lane to its next place.
 func (e *Engine) enqueue(en *entry, now rouse.Instant) {
 	if _, ok := rouse.DraftSpec(&en.row); ok {
 		e.decide(en, reported{step: finish})
@@ -56,7 +57,7 @@ func (e *Engine) enqueue(en *entry, now rouse.Instant) {
 	}
 	t, err := e.decoded(en)
 	if err != nil {
-		// Nothing can be said of the row, so nothing is done to it; it stays in the store for people to look at.
+		// The row cannot be decoded, so it stays in the store unchanged for an operator to inspect.
 		e.window.drop(en)
 		e.opts.Events.failed("decode", err)
 		return
@@ -77,7 +78,7 @@ func (e *Engine) enqueue(en *entry, now rouse.Instant) {
 		e.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: "accepted, but no report came in time"}})
 		return
 	}
-	if most := t.Spec.Retry.Effective().Attempts; t.Attempts >= most && t.Attempts > 0 { // spent before it was sent, and never heard of again
+	if most := t.Spec.Retry.Effective().Attempts; t.Attempts >= most && t.Attempts > 0 { // the attempt was counted before it was sent, and no result arrived
 		en.occ.Attempt = t.Attempts
 		e.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: "the process ended, or stalled, during the attempt"}})
 		return
@@ -93,14 +94,14 @@ func (e *Engine) enqueue(en *entry, now rouse.Instant) {
 	e.lanes.enqueue(en, lane, t.Attempts == 0 && !occ.Manual && now.Sub(t.SentAt(occ.Due)) > rouse.CatchUpAfter)
 }
 
-// step moves a timer on where no attempt has ended.
+// step advances a timer when no attempt has ended.
 type step func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step
 
-// attend returns what a row needs that is not a fire; without a step that is nothing.
+// attend returns what a due row needs other than a fire; a result without a step means nothing.
 func (e *Engine) attend(en *entry, t *rouse.Timer, now rouse.Instant) (look reported) {
 	switch {
-	case t.Key.Fire != "" && !t.Live, t.Over(): // a dead letter, or an ended timer, that was kept long enough
-		return reported{step: e.forget}
+	case t.Key.Fire != "" && !t.Live, t.Over(): // a dead letter or an ended timer whose retention is over
+		return reported{step: e.removeExpired}
 	case t.PauseOver(now) && (t.Attempts == 0 || !t.Manual):
 		look.step = func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
 			if !t.PauseOver(now) {
@@ -122,7 +123,7 @@ func (e *Engine) attend(en *entry, t *rouse.Timer, now rouse.Instant) (look repo
 		en.asked = false
 	} else if t.CanMisfire(now.Sub(t.SentAt(t.Due))) {
 		if s, ok := e.opts.Schedules.Known(t); !ok || misfired(t, now, s) {
-			return reported{step: misfire, asks: true} // which looks again, and where it may wait for the store
+			return reported{step: misfire, asks: true} // misfire evaluates again where it may wait for the store
 		}
 	}
 	if t.Spec.Overlap == rouse.OverlapAllow && t.Key.Fire == "" && t.Spec.Recurring() {
@@ -131,10 +132,10 @@ func (e *Engine) attend(en *entry, t *rouse.Timer, now rouse.Instant) (look repo
 	return look
 }
 
-// forget removes a row that was kept long enough, if it still is such a one.
-func (e *Engine) forget(t *rouse.Timer, now rouse.Instant, _ rouse.Schedule) rouse.Step {
+// removeExpired deletes a dead letter or an ended timer if its retention is still over.
+func (e *Engine) removeExpired(t *rouse.Timer, now rouse.Instant, _ rouse.Schedule) rouse.Step {
 	if t.Key.Fire != "" && !t.Live {
-		if until := e.deadUntil(t); until > now { // dead letters are kept for longer than when this one was written
+		if until := e.deadUntil(t); until > now { // the retention was raised after this one was written
 			to := *t
 			return rouse.Step{To: &to}
 		}
@@ -146,7 +147,7 @@ func (e *Engine) forget(t *rouse.Timer, now rouse.Instant, _ rouse.Schedule) rou
 	return rouse.Step{}
 }
 
-// misfire gives up what the misfire policy and the deadline give up.
+// misfire applies the misfire policy and the deadline.
 func misfire(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
 	if !t.Misfired(now, s) {
 		return rouse.Step{Keep: true}
@@ -154,16 +155,16 @@ func misfire(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
 	return t.CatchUp(now, s)
 }
 
-// expire ends an entry that is in no queue, whose deadline has passed.
+// expire ends an entry that is in no queue and whose deadline has passed.
 func (e *Engine) expire(en *entry) {
 	if en.timer.Attempts == 0 && en.timer.Began == 0 {
 		e.decide(en, reported{step: misfire})
 		return
 	}
-	e.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Expired}}) // the misfire policy is for what has not begun
+	e.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Expired}}) // the misfire policy applies only to occurrences that have not started
 }
 
-// decoded returns the entry's timer in its readable form.
+// decoded returns the entry's decoded timer.
 func (e *Engine) decoded(en *entry) (*rouse.Timer, error) {
 	if en.timer == nil {
 		t, err := e.opts.Read(&en.row)
@@ -175,17 +176,17 @@ func (e *Engine) decoded(en *entry) (*rouse.Timer, error) {
 	return en.timer, nil
 }
 
-// delivery is what one call of Sink.Deliver brings.
+// delivery is one call of Sink.Deliver.
 type delivery struct {
 	lane  *lane
 	taken []*entry
 	fires []rouse.Fire
 	at    rouse.Instant // when it was taken from its lane
-	spend bool          // what its lane says of attempts
-	held  bool          // some of it is held for a time that may end
+	spend bool          // rouse.Lane.Spend of its lane
+	held  bool          // some of it is held until a time that may come
 }
 
-// dispatch starts as many deliveries as limits allow. The mutex is held.
+// dispatch starts as many deliveries as the limits allow. The mutex is held.
 func (e *Engine) dispatch() {
 	for {
 		d, ok := e.nextDelivery()
@@ -210,7 +211,7 @@ func (e *Engine) nextDelivery() (d delivery, ok bool) {
 		e.taken(d.lane, en, d.at)
 	}
 	d.taken = e.unexpired(d.lane, d.taken, d.at)
-	d.taken = e.unheld(d.lane, d.taken)
+	d.taken = e.unfrozen(d.lane, d.taken)
 	d.fires = make([]rouse.Fire, len(d.taken))
 	for i, en := range d.taken {
 		d.fires[i] = en.timer.Fire(en.occ)
@@ -220,7 +221,7 @@ func (e *Engine) nextDelivery() (d delivery, ok bool) {
 	return d, true
 }
 
-// unexpired takes out what waited in its lane until its deadline had passed. The mutex is held.
+// unexpired removes entries whose deadline passed while they waited in the lane. The mutex is held.
 func (e *Engine) unexpired(ln *lane, taken []*entry, now rouse.Instant) []*entry {
 	var gone int
 	live := taken[:0]
@@ -239,14 +240,14 @@ func (e *Engine) unexpired(ln *lane, taken []*entry, now rouse.Instant) []*entry
 	return live
 }
 
-// unheld puts back what an edit under way holds. The mutex is held.
-func (e *Engine) unheld(ln *lane, taken []*entry) []*entry {
-	if len(e.holding) == 0 {
+// unfrozen moves entries that a running edit has frozen back to the wheel. The mutex is held.
+func (e *Engine) unfrozen(ln *lane, taken []*entry) []*entry {
+	if len(e.frozen) == 0 {
 		return taken
 	}
 	live := taken[:0]
 	for _, en := range taken {
-		if e.holding[en.row.Key] == 0 {
+		if e.frozen[en.row.Key] == 0 {
 			live = append(live, en)
 			continue
 		}
@@ -257,8 +258,8 @@ func (e *Engine) unheld(ln *lane, taken []*entry) []*entry {
 	return live
 }
 
-// send hands a delivery to the sink, and then goes on with the next one in turn, if there is one: a goroutine whose stack has
-// grown to what a request needs is worth keeping.
+// send hands a delivery to the sink and continues with the next one in turn. Reusing the goroutine saves
+// growing a new stack.
 func (e *Engine) send(d delivery) {
 	for more := true; more; {
 		if len(d.fires) > 0 {
@@ -268,7 +269,7 @@ func (e *Engine) send(d delivery) {
 		if len(live) > 0 && (e.others != nil || d.held || e.Now() < d.at) {
 			live, fires = e.stillMine(d.lane, d.taken, d.fires)
 		}
-		if len(live) > 0 && e.others != nil && !d.spend { // what spends an attempt is a conditional write
+		if len(live) > 0 && e.others != nil && !d.spend { // spending an attempt is a conditional write, which checks the revision
 			live, fires = e.unchanged(d.lane, live, fires)
 		}
 		if len(live) > 0 && d.spend {
@@ -285,7 +286,7 @@ func (e *Engine) send(d delivery) {
 	}
 }
 
-// call is Sink.Deliver, whose reports go to the settling loop.
+// call runs Sink.Deliver and queues its reports for the settle loop.
 func (e *Engine) call(live []*entry, fires []rouse.Fire) {
 	failpoint("before-send")
 	e.sink.Deliver(e.deliver, fires, func(i int, o rouse.Outcome) {
@@ -294,18 +295,18 @@ func (e *Engine) call(live []*entry, fires []rouse.Fire) {
 	})
 }
 
-// spendMargin is how much longer than its timeout a spent attempt hides its row.
+// spendMargin is added to the timeout of a spent attempt to get the time for which its row is hidden.
 const spendMargin = 5 * time.Second
 
-// spend writes down, before they are delivered, that these attempts are spent: if the process dies of one, the next process
-// sees that it was made. It returns those for which that is durable; the others are put off.
+// spend counts attempts in the store before they are delivered: if the process crashes during one, the next
+// process sees that it was made. It returns those that were written; the others are deferred.
 func (e *Engine) spend(live []*entry, fires []rouse.Fire) ([]*entry, []rouse.Fire) {
 	now := e.clock.latest()
 	items := make([]*Write, len(live))
 	e.mu.Lock()
 	for i, en := range live {
-		items[i] = &Write{Change: rouse.Change{Key: en.row.Key, Keep: true, If: rouse.NoRow}} // a row that cannot be read is put off
-		if t, err := e.decoded(en); err == nil && (en.orphan || t.Revision == en.token) {     // and one that was changed here meanwhile
+		items[i] = &Write{Change: rouse.Change{Key: en.row.Key, Keep: true, If: rouse.NoRow}} // a row that cannot be read is deferred
+		if t, err := e.decoded(en); err == nil && (en.orphan || t.Revision == en.token) {     // as is one that was changed on this node since
 			to := *t
 			to.Attempts, to.Manual = fires[i].Attempt, fires[i].Manual
 			if to.Began == 0 {
@@ -335,8 +336,8 @@ func (e *Engine) spend(live []*entry, fires []rouse.Fire) ([]*entry, []rouse.Fir
 	return kept, left
 }
 
-// stillMine takes out what this node may not send now: a held row near the end of its hold, which ends by itself, one whose bucket
-// is not surely this node's any more, and one that is not due after all, because the store's clock went back.
+// stillMine removes what this node must not send now: a held row near the end of its hold, a row whose bucket
+// it may have lost, and a row that is no longer due because the store's clock was set back.
 func (e *Engine) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
 	now := time.Now()
 	live, left = taken[:0], fires[:0]
@@ -345,7 +346,7 @@ func (e *Engine) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 	for i, en := range taken {
 		lost := e.lost(en, now)
 		switch {
-		case lost && en.orphan: // nobody else will say how it ended
+		case lost && en.orphan: // no other node will report its end
 			e.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})
 			continue
 		case lost:
@@ -362,8 +363,9 @@ func (e *Engine) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 	return live, left
 }
 
-// finish writes the timer that was made of a draft. It is not sent before: what it says of when may lie ahead. That no timer could be made
-// of it is recorded, as the occurrence that the draft asked for has ended.
+// finish writes the timer that was made from a draft. The timer is sent only after that, because its schedule
+// may lie in the future. If the draft was invalid, that is recorded as the end of the occurrence that it
+// asked for.
 func finish(t *rouse.Timer, now rouse.Instant, _ rouse.Schedule) rouse.Step {
 	to := *t
 	step := rouse.Step{To: &to}

@@ -7,9 +7,9 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// What follows is for the operations on timers (package timers), which change rows that the loop may be sending.
+// The following methods are for package timers, whose operations change rows that the loop may be sending.
 
-// Ready waits until Run has begun and the store's clock is known.
+// Ready waits until Run has started and the store's clock is known.
 func (e *Engine) Ready(ctx context.Context) error {
 	select {
 	case <-e.began:
@@ -24,36 +24,37 @@ func (e *Engine) Ready(ctx context.Context) error {
 	}
 }
 
-// Latest returns the latest time that it may be by the store's clock: what begins now is dated by it.
+// Latest returns the latest time that the store's clock may show; operations that start now use it as their
+// time.
 func (e *Engine) Latest() rouse.Instant { return e.clock.latest() }
 
-// Write makes changes durable in one group commit, and returns what became of each. An error means that nothing is known of any of them.
-// Memory is up to date with the changes when it returns.
+// Write commits changes in one group commit and returns their results. An error means that all outcomes are
+// unknown. The window contains the changes when Write returns.
 func (e *Engine) Write(ctx context.Context, items []*Write) ([]Written, error) {
 	return e.writer.Do(ctx, items)
 }
 
-// Freeze keeps attempts of timers from starting until release is called: an edit that gives up an occurrence because no attempt of
-// it is out must be written before one is.
+// Freeze prevents attempts of timers from starting until release is called. An edit that gives up an
+// occurrence because no attempt of it is out must be committed before one starts.
 func (e *Engine) Freeze(keys ...rouse.Key) (release func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, key := range keys {
-		e.holding[key]++
+		e.frozen[key]++
 	}
 	return func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		for _, key := range keys {
-			if e.holding[key]--; e.holding[key] == 0 {
-				delete(e.holding, key)
+			if e.frozen[key]--; e.frozen[key] == 0 {
+				delete(e.frozen, key)
 			}
 		}
 		notify.Send(e.wake)
 	}
 }
 
-// Underway reports whether an attempt of the scheduled occurrence that the timer is at is out.
+// Underway reports whether an attempt of the timer's current scheduled occurrence is out.
 func (e *Engine) Underway(t *rouse.Timer) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -61,7 +62,7 @@ func (e *Engine) Underway(t *rouse.Timer) bool {
 	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due || e.dueMayBeOut(t)
 }
 
-// Sending returns the occurrence of a row of which an attempt is out, or about to be.
+// Sending returns the occurrence of a row of which an attempt is out or about to be.
 func (e *Engine) Sending(key rouse.Key) (occ rouse.Occurrence, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -71,7 +72,8 @@ func (e *Engine) Sending(key rouse.Key) (occ rouse.Occurrence, ok bool) {
 	return occ, false
 }
 
-// Busy reports whether an attempt of what a timer is at is out here, or about to be, or not settled yet.
+// Busy reports whether an attempt of the timer's current generation is out on this node, about to be, or not
+// settled yet.
 func (e *Engine) Busy(t *rouse.Timer) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -79,7 +81,7 @@ func (e *Engine) Busy(t *rouse.Timer) bool {
 	return en != nil && en.busy() && en.row.Generation == t.Generation
 }
 
-// deadUntil returns until when a dead letter is kept.
+// deadUntil returns the end of a dead letter's retention.
 func (e *Engine) deadUntil(t *rouse.Timer) rouse.Instant {
 	if e.opts.DeadAge < 0 {
 		return rouse.Never
@@ -87,12 +89,12 @@ func (e *Engine) deadUntil(t *rouse.Timer) rouse.Instant {
 	return t.Updated.Add(e.opts.DeadAge)
 }
 
-// StepChange returns the one conditional write that makes a step.
+// StepChange returns the conditional write that performs a step.
 func (e *Engine) StepChange(key rouse.Key, read uint64, step rouse.Step) rouse.Change {
 	c := rouse.Change{Key: key, If: read, Keep: step.Keep, Log: step.Log}
 	for _, t := range [...]*rouse.Timer{step.To, step.Beside} {
 		if t != nil && t.Key.Fire != "" && !t.Live {
-			t.Visible = e.deadUntil(t) // then it needs attention once more: it is deleted
+			t.Visible = e.deadUntil(t) // when it needs attention next, it is deleted
 		}
 	}
 	if step.To != nil {
@@ -105,18 +107,18 @@ func (e *Engine) StepChange(key rouse.Key, read uint64, step rouse.Step) rouse.C
 	return c
 }
 
-// Progress is how far this node has come with the occurrence that a row is at.
+// Progress is how far this node is with the current occurrence of a row.
 type Progress struct {
 	Sending bool          // an attempt is out, or about to be
-	Sent    rouse.Instant // when that attempt began
+	Sent    rouse.Instant // start of that attempt
 	Attempt uint32        // its number
-	Queued  bool          // it is due and waits in a lane
-	Waiting int           // fires in that lane
-	Limit   int           // deliveries of the lane at a time
-	Rates   string        // of the lane, as text; "" if none holds it back
+	Queued  bool          // due and waiting in a lane
+	Waiting int           // fires queued in that lane
+	Limit   int           // maximum concurrent deliveries of the lane
+	Rates   string        // rates that slow the lane, as text; "" if none does
 }
 
-// Progress returns how far this node has come with a row.
+// Progress returns how far this node is with a row.
 func (e *Engine) Progress(key rouse.Key) (p Progress) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,16 +1,17 @@
-// Package engine runs timers: it claims what comes due soon, waits on a wheel, queues fairly, hands fires to a sink, and
-// settles their outcomes.
+// Package engine runs timers: it claims what comes due soon, waits on a wheel, queues fairly, hands fires to
+// a sink, and settles their outcomes.
 //
 //	Put, Pause, Run, Report … ─► group commit ─► store.Apply ─► window        (commit.go, put.go, edit.go)
 //	strategy ─► store.Claim ────────────────────────────────► window        (read.go)
 //	window ─► wheel ─► lanes ─► sink.Deliver ─► outcomes ─► Timer.After ─► group commit   (window.go, lane.go, deliver.go, settle.go)
 //
-// The window is the part of the timers that is in memory: those visible soon. It is bounded in rows and bytes; what does not
-// fit is read later. Commits reach the window in their order, from the one goroutine that makes them, so the window never
-// holds an older version of a row than a caller was told of: that is what lets an acknowledged delete stop a fire.
+// The window is the part of the timers that is in memory: those visible soon. It is bounded in rows and
+// bytes; what does not fit is read later. Commits reach the window in order, from the one goroutine that
+// makes them, so the window never holds an older version of a row than one that was acknowledged to a caller.
+// That is why an acknowledged delete stops a fire.
 //
-// Correctness rests on revisions alone. A stalled or doubled engine fires again what it has in memory, with the same fire
-// ids, and its settles are refused.
+// Correctness rests on revisions alone. A stalled or duplicated engine fires again what it has in memory,
+// with the same fire ids, and its settles are refused.
 package engine
 
 import (
@@ -29,18 +30,18 @@ import (
 	"github.com/rousehq/rouse/internal/wheel"
 )
 
-// Options bound and tune an engine. Zero fields have the defaults that their comments name.
+// Options configure an engine. Zero fields have the defaults in their comments.
 type Options struct {
-	Schedules *schedulecache.Cache // what timers are due by; required
+	Schedules *schedulecache.Cache // compiled schedules; required
 
 	// Read decodes a row. Default is rouse.DecodeTimer, which refuses drafts (rouse.DraftRow).
 	Read func(row *rouse.Row) (rouse.Timer, error)
-	// Delete deletes a timer whose target wants no more of it. Required.
+	// Delete deletes a timer whose target answered Gone. Required.
 	Delete func(ctx context.Context, key rouse.Key) error
 
 	Buckets       uint32        // the number of buckets that namespaces and names are hashed to; the same on all nodes of a store; default 1
 	Ahead         time.Duration // how far ahead of now rows are read; default 10 s
-	Poll          time.Duration // how often rows are claimed where others write to the store too, or where rows are held; default 1 s
+	Poll          time.Duration // how often rows are claimed on a shared store, or where rows are held; default 1 s
 	MaxRows       int           // in memory; default 250,000
 	MaxBytes      int           // of rows in memory; default 256 MiB
 	MaxDeliveries int           // running calls of Sink.Deliver; default 4,096
@@ -51,62 +52,68 @@ type Options struct {
 	MaxRecords    int64         // how many records are kept; default 10 million
 	Events        Events
 
-	// RecordsPerTimer is how many records of one timer are kept; up to twice as many are there for a while. Default 200;
-	// negative is no bound.
+	// RecordsPerTimer is how many records of one timer are kept; up to twice as many may exist for a while.
+	// Default 200; negative means no bound.
 	RecordsPerTimer int
-	// DeadPerTimer is how many dead letters of one timer are kept, the newest; a tenth more may be there for a while. Default 1,000;
-	// negative is no bound.
+	// DeadPerTimer is how many dead letters of one timer are kept, the newest ones; ten percent more may
+	// exist for a while. Default 1,000; negative means no bound.
 	DeadPerTimer int
-	// MaxOverlap is how many occurrences of one timer are in progress at a time under overlap "allow"; what comes due with as many is
-	// skipped. Default 1,000; negative is no bound.
+	// MaxOverlap is how many occurrences of one timer may be in progress under overlap "allow"; further ones
+	// are skipped. Default 1,000; negative means no bound.
 	MaxOverlap int
-	// DeadAge is how long dead letters are kept; default 30 days; negative is for ever.
+	// DeadAge is how long dead letters are kept; default 30 days; negative means for ever.
 	DeadAge time.Duration
 
-	// Limit may lower or widen what a sink says of a lane, and gather several lanes in one by giving them one name. It is cheap
-	// and pure. Nil leaves lanes as they are.
+	// Limit may change the lane that a sink returns, and merge lanes by giving them one name. It must be
+	// cheap and pure. Nil leaves lanes unchanged.
 	Limit func(namespace string, spec *rouse.Spec, lane rouse.Lane) rouse.Lane
-	// Weight is the share of a namespace beside others that have something to send: so many deliveries a turn. Nil is 1 for all.
+	// Weight is the share of a namespace relative to others with queued fires: deliveries per turn. Nil means
+	// 1 for all.
 	Weight func(namespace string) int
 
-	// Direct reads the store's clock at each look, where it costs nothing, instead of estimating it between looks: for clocks
-	// that stand still, or are moved.
+	// Direct reads the store's clock each time instead of estimating it between reads. It is for clocks that
+	// cost nothing to read, and that stand still or are moved.
 	Direct bool
 
-	// Shared says that other nodes may write to the store, which is a rouse.Shared then: fires are looked at once more before
-	// they are sent, and what others write is read.
+	// Shared means that other nodes may write to the store, which must be a rouse.Shared: revisions are
+	// checked once more before fires are sent, and rows that others wrote are read.
 	Shared bool
-	// Hold is for how long a row is hidden from other nodes that this node keeps without owning its bucket: what it was asked to
-	// write and comes due soon, and what it retries. Default 10 s.
+	// Hold is for how long this node hides a row that it keeps without owning its bucket: rows that it wrote
+	// for a client and that come due soon, and retries. Default 10 s.
 	Hold time.Duration
-	// Grain is when, in each quarter of a second, this node ends the holds that it writes: 1 to Grains, not the same for two nodes of a
-	// store, so that others can tell the holds of a dead node (Inherit). 0 is any.
+	// Grain is the position within each 256 ms at which this node ends its holds, 1 to Grains. It differs
+	// between the nodes of a store, so that other nodes can find the holds of a dead node (Inherit). 0 picks
+	// one at random.
 	Grain int
-	// Scatter writes what clients ask for without keeping it, so that the nodes' claims spread it evenly; it is found a Poll later.
+	// Scatter writes client changes without holding them, so that claims spread the rows evenly over the
+	// nodes; they are found up to one Poll later.
 	Scatter bool
-	// ClaimBatch is how many rows one claim takes at most; default 4,096.
+	// ClaimBatch is the maximum number of rows of one claim; default 4,096.
 	ClaimBatch int
-	// Namespaces are those whose timers this node claims where rows are held; empty is all.
+	// Namespaces are those whose timers this node claims where rows are held; empty means all.
 	Namespaces []string
-	// Claims are the namespaces that live nodes claim. Nil is all.
+	// Claims are the namespaces that live nodes claim. Nil means all.
 	Claims Claims
-	// Leader says whether this node does what one node does for all, such as forgetting old records. Nil is yes.
+	// Leader reports whether this node does the work that only one node does, such as deleting old records.
+	// Nil means yes.
 	Leader func() bool
 
-	// Route names what the timers of a target have in common that one node is to fire: they are in the bucket of that name instead of their
-	// own, and a node that neither owns nor claims the bucket leaves what it writes of them to the one that does. It is pure, and the same
-	// on all nodes of a store. Nil, or false, leaves timers in the buckets of their names.
+	// Route returns a name for targets whose timers must be fired by one node: their timers are in the bucket
+	// of that name instead of their own, and a node that neither owns nor claims that bucket leaves timers
+	// that it writes to the node that does. It must be pure, and the same on all nodes of a store. Nil, or
+	// false, leaves timers in the buckets of their names.
 	Route func(target string) (name string, ok bool)
 
-	// Near is told of each row that begins to wait in memory: its target, and when it needs attention. The engine is locked meanwhile,
-	// so it is quick and calls nothing of the engine's. Nil is told nothing.
+	// Near is called for each row that begins to wait in memory, with its target and the time at which it
+	// needs attention. The engine is locked during the call, so it must be quick and must not call the
+	// engine. May be nil.
 	Near func(target string, visible rouse.Instant)
 
-	// Look is how often the invariants are looked at; default 1 min; negative is never.
+	// Look is the interval of the invariant checks; default 1 min; negative disables them.
 	Look time.Duration
 }
 
-// Claims are the namespaces that live nodes claim, as far as this one knows.
+// Claims are the namespaces that live nodes claim, as far as this node knows.
 type Claims interface {
 	All() bool                 // every namespace is claimed
 	Has(namespace string) bool // this one is
@@ -117,7 +124,7 @@ func (e *Engine) Unclaimed(namespace string) bool {
 	return e.opts.Claims != nil && !e.opts.Claims.Has(namespace)
 }
 
-// WarnUnclaimed reports a namespace that gets a timer and that no live node claims.
+// WarnUnclaimed reports a namespace in which a timer is created although no live node claims it.
 func (e *Engine) WarnUnclaimed(namespace string) {
 	if e.opts.Claims != nil && !e.opts.Claims.All() && e.Unclaimed(namespace) {
 		e.opts.Events.unclaimed(namespace, 0)
@@ -163,7 +170,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Engine is safe for concurrent use. Its methods that write need a running Run.
+// Engine is safe for concurrent use. Its methods that write need Run to be running.
 type Engine struct {
 	store    rouse.Store
 	strategy rouse.Strategy
@@ -176,45 +183,45 @@ type Engine struct {
 
 	mu     sync.Mutex
 	window window // rows in memory and the wheel
-	lanes  lanes  // queues of due rows, and what is out for delivery
+	lanes  lanes  // queues of due rows, and deliveries that are out
 
-	holding map[rouse.Key]int // timers that an edit keeps from being sent; guarded by mu
+	frozen map[rouse.Key]int // timers whose attempts an edit prevents from starting; guarded by mu
 
 	grain    rouse.Instant         // see ownEnd
 	others   rouse.Shared          // the store, if other nodes write to it; nil otherwise
-	presence rouse.Presence        // the store, if it can tell the other nodes something; nil otherwise
-	hints    rouse.Watcher         // the store, if it can report what others write; nil otherwise
+	presence rouse.Presence        // the store, if it can notify other nodes; nil otherwise
+	hints    rouse.Watcher         // the store, if it reports writes of others; nil otherwise
 	grant    atomic.Pointer[grant] // what the strategy granted last; never nil
-	serves   atomic.Bool           // it grants something: else this node holds nothing that it writes
-	looks    *batch.Writer[rouse.Key, uint64]
-	swept    sweeps
+	serves   atomic.Bool           // the grant has buckets; otherwise this node holds nothing that it writes
+	checks   *batch.Writer[rouse.Key, uint64]
+	rescans  rescans
 
 	hindrances hindrances
 
 	outcomes    outcomes       // reported by sinks, not settled yet
-	evaluations evaluations    // of them, those that cost more than the settle loop spends
-	crowds      crowds         // rows next to single timers
-	buried      chan rouse.Key // timers that may have more dead letters than are kept
-	gone        chan rouse.Key // timers whose target wants no more of them
-	grown       chan rouse.Key // timers that may have more records than are kept
-	watch       watch          // what the invariants came to
-	wake        chan struct{}  // the wheel has something earlier than the firing loop waits for
-	room        chan struct{}  // the window shrank, or something must be read again
+	evaluations evaluations    // outcomes whose evaluation is too expensive for the settle loop
+	crowds      crowds         // counts of rows next to single timers
+	buried      chan rouse.Key // timers that may have too many dead letters
+	gone        chan rouse.Key // timers whose target answered Gone
+	grown       chan rouse.Key // timers that may have too many records
+	watch       watch          // results of the invariant checks
+	wake        chan struct{}  // the wheel has an entry earlier than the firing loop waits for
+	room        chan struct{}  // the window shrank, or rows must be read again
 	senders     sync.WaitGroup
 	stopping    atomic.Bool
-	yielded     atomic.Bool     // others have all but the attempts that are out
-	deliver     context.Context // lives until deliveries must end
+	yielded     atomic.Bool     // the other nodes have everything except the attempts that are out
+	deliver     context.Context // ends when deliveries must end
 	began       chan struct{}   // closed when the store's clock is known
 }
 
-// New returns an engine that does nothing until Run.
+// New returns an engine that is idle until Run.
 func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) *Engine {
 	o = o.withDefaults()
 	direct := store
 	store = Available(store)
 	e := &Engine{store: store, strategy: strategy, sink: sink, opts: o,
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), began: make(chan struct{}),
-		grown: make(chan rouse.Key, 1024), gone: make(chan rouse.Key, 1024), buried: make(chan rouse.Key, 1024), holding: map[rouse.Key]int{}}
+		grown: make(chan rouse.Key, 1024), gone: make(chan rouse.Key, 1024), buried: make(chan rouse.Key, 1024), frozen: map[rouse.Key]int{}}
 	e.window.init(o.MaxRows, o.MaxBytes)
 	e.lanes.init(o.MaxDeliveries, o.Weight)
 	e.clock.direct = o.Direct
@@ -227,19 +234,19 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	e.presence, _ = direct.(rouse.Presence)
 	e.grant.Store(&grant{})
 	e.grain = rouse.Instant(cmp.Or(o.Grain, NewGrain(nil))-1) * (maxEdits + 1)
-	e.swept.leaving, e.swept.kept, e.swept.gained = map[uint32]time.Time{}, map[uint32]bool{}, map[uint32]rouse.Instant{}
+	e.rescans.leaving, e.rescans.kept, e.rescans.gained = map[uint32]time.Time{}, map[uint32]bool{}, map[uint32]rouse.Instant{}
 	if o.Shared {
 		e.others = direct.(rouse.Shared)
-		e.looks = batch.New(batch.Options{MaxItems: o.MaxCommit, MaxBytes: 8 << 20, Queue: o.Queue},
-			func(k rouse.Key) int { return len(k.Namespace) + len(k.Name) + len(k.Fire) }, e.lookAt, nil)
+		e.checks = batch.New(batch.Options{MaxItems: o.MaxCommit, MaxBytes: 8 << 20, Queue: o.Queue},
+			func(k rouse.Key) int { return len(k.Namespace) + len(k.Name) + len(k.Fire) }, e.readRevisions, nil)
 	}
 	e.writer = e.newWriters()
 	return e
 }
 
-// Run fires timers until ctx ends; then it starts no more deliveries, leaves all other timers to other nodes, waits up to Grace for the
-// deliveries that run, settles them, and returns nil. It returns an error only if it could not begin: a store that fails later is tried
-// again for as long as it takes. Run is called once.
+// Run fires timers until ctx ends. It then starts no more deliveries, leaves all other timers to other nodes,
+// waits up to Grace for running deliveries, settles them, and returns nil. It returns an error only if it
+// could not start: a store that becomes unavailable later is retried indefinitely. Run may be called once.
 func (e *Engine) Run(ctx context.Context) error {
 	if err := e.clock.start(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -251,7 +258,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.window.wheel = wheel.New(e.Now())
 	e.mu.Unlock()
 
-	// Six lives, ended one after another: reading and firing; what the strategy keeps; deliveries; evaluating; settling; commits.
+	// Six lifetimes, ended in this order: reading and firing; the strategy; deliveries; evaluation; settling;
+	// commits.
 	deliver, endDeliveries := context.WithCancel(context.WithoutCancel(ctx))
 	evaluate, endEvaluating := context.WithCancel(context.WithoutCancel(ctx))
 	settle, endSettling := context.WithCancel(context.WithoutCancel(ctx))
@@ -273,7 +281,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	settlers.Go(func() { e.settleLoop(settle) })
 	evaluators.Go(func() { e.evaluateLoop(evaluate) })
 	if e.others != nil {
-		committers.Go(func() { e.looks.Run(commit) })
+		committers.Go(func() { e.checks.Run(commit) })
 		settlers.Go(func() { e.renewLoop(settle) })
 		front.Go(func() { e.hintLoop(ctx) })
 	}
@@ -303,8 +311,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// drain waits until nothing is out for delivery; after Grace it ends the deliveries that still run. Sinks that are told to end
-// report what they have at once, so it does not wait for more than their return.
+// drain waits until no delivery is out; after Grace it cancels those that still run. A canceled sink reports
+// its results immediately, so drain waits only for it to return.
 func (e *Engine) drain(end func()) {
 	grace := time.AfterFunc(e.opts.Grace, func() {
 		e.mu.Lock()
@@ -317,14 +325,14 @@ func (e *Engine) drain(end func()) {
 	e.senders.Wait()
 }
 
-// releaseLoop gives back, until ctx ends, what came under a hold and was not sent after all.
+// releaseLoop gives back rows that were held but not sent, until ctx ends.
 func (e *Engine) releaseLoop(ctx context.Context) {
 	for e.others != nil && backoff.Sleep(ctx, leavingLook) {
 		e.release(ctx)
 	}
 }
 
-// release gives the holds of rows that were not fired back, so that another node fires them at once.
+// release gives back the holds of rows that were not sent, so that another node can fire them at once.
 func (e *Engine) release(ctx context.Context) {
 	e.mu.Lock()
 	var items []*Write
@@ -338,12 +346,12 @@ func (e *Engine) release(ctx context.Context) {
 	if len(items) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, e.opts.Grace)
 		defer cancel()
-		_, _ = e.writer.Do(ctx, items) // a hold that is not given back ends by itself
+		_, _ = e.writer.Do(ctx, items) // a hold that is not given back expires
 		e.announce(ctx)
 	}
 }
 
-// trimLoop forgets old records.
+// trimLoop deletes old records.
 func (e *Engine) trimLoop(ctx context.Context) {
 	for wait := time.Minute; ; wait = 10 * time.Minute {
 		if !backoff.Sleep(ctx, wait) {
@@ -358,8 +366,8 @@ func (e *Engine) trimLoop(ctx context.Context) {
 	}
 }
 
-// trimTimers forgets the oldest records of timers that have many, and timers of which an occurrence beside them heard that their
-// target wants no more.
+// trimTimers deletes the oldest records of timers that have too many, and deletes timers whose target
+// answered Gone to an overlapping occurrence.
 func (e *Engine) trimTimers(ctx context.Context) {
 	for {
 		select {
@@ -367,7 +375,7 @@ func (e *Engine) trimTimers(ctx context.Context) {
 			return
 		case key := <-e.gone:
 			if err := e.opts.Delete(ctx, key); err != nil && !errors.Is(err, rouse.ErrNotFound) && ctx.Err() == nil {
-				e.opts.Events.failed("settle", err) // the next occurrence will hear the same
+				e.opts.Events.failed("settle", err) // the next occurrence gets the same answer
 			}
 		case key := <-e.buried:
 			if err := e.trimDead(ctx, key); err != nil && ctx.Err() == nil {
@@ -382,13 +390,13 @@ func (e *Engine) trimTimers(ctx context.Context) {
 	}
 }
 
-// NoteGrowth asks for a look at a timer's records each time that so many were added as are kept.
+// NoteGrowth requests trimming each time a timer has got RecordsPerTimer more records.
 func (e *Engine) NoteGrowth(key rouse.Key, before, after uint64) {
 	if n := uint64(max(e.opts.RecordsPerTimer, 0)); n == 0 || before/n == after/n {
 		return
 	}
 	select {
 	case e.grown <- rouse.Key{Namespace: key.Namespace, Name: key.Name}:
-	default: // the next time will do
+	default: // the next time is soon enough
 	}
 }

@@ -11,45 +11,46 @@ import (
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
-// What evaluating schedules may cost, in steps of rouse.MaxScheduleSteps.
+// Bounds of evaluating schedules, in steps of rouse.MaxScheduleSteps.
 const (
-	// quickSteps is what the settle loop and the firing loop, which all timers share, spend on one timer. That is enough for what
-	// follows an occurrence of nearly all timers. What takes more is evaluated in turn (evaluations).
+	// quickSteps is the maximum that the settle loop and the firing loop, which all timers share, spend on
+	// one timer. It is enough for nearly all timers. More expensive ones are queued (evaluations).
 	quickSteps = 64
-	// evaluationSteps is what an evaluation counts as in addition to its steps: compiling a schedule, reading a calendar.
+	// evaluationSteps is the fixed cost of an evaluation in addition to its steps: compiling a schedule,
+	// reading a calendar.
 	evaluationSteps = 200
 )
 
-// errLater is returned for what costs more than the settle loop spends on it.
+// errLater is returned if a step is too expensive for the settle loop.
 var errLater = errors.New("to be evaluated in turn")
 
-// evaluations are outcomes whose steps cost more than the settle loop spends on one: catching up over an outage, schedules that are
-// expensive, or not compiled yet. One goroutine evaluates them; namespaces take turns by what they have cost, so that one with many or
-// expensive ones delays its own timers only.
+// evaluations are outcomes whose steps are too expensive for the settle loop: catching up after an outage,
+// and schedules that are expensive or not compiled yet. One goroutine evaluates them. Namespaces take turns
+// by the cost they have caused, so that a namespace with many or expensive ones delays only its own timers.
 type evaluations struct {
 	mu     sync.Mutex
-	shares map[string]*evaluationShare // of namespaces that have something waiting
-	floor  int                         // what the namespace that is served has cost
+	shares map[string]*evaluationShare // of namespaces with queued outcomes
+	floor  int                         // cost of the namespace that is being served
 	closed bool
 	signal chan struct{}
 	total  Evaluations
-	began  time.Time // of the evaluation under way; zero if there is none
+	began  time.Time // start of the running evaluation; zero if there is none
 }
 
-// evaluationShare is what waits of one namespace, and what it has cost.
+// evaluationShare is a namespace's queue and the cost that it has caused.
 type evaluationShare struct {
 	waiting []reported
 	cost    int
 }
 
-// Evaluations counts what was evaluated outside of the loops that all timers share.
+// Evaluations counts the evaluations outside of the shared loops.
 type Evaluations struct {
-	Count   uint64 // evaluations
-	Steps   uint64 // that they took
-	Waiting int    // those that wait for their turn
+	Count   uint64 // evaluations done
+	Steps   uint64 // steps that they took
+	Waiting int    // queued
 }
 
-// add takes an outcome, and reports whether it will be evaluated: not when the engine has stopped.
+// add queues an outcome. It returns false if the engine has stopped.
 func (ev *evaluations) add(r reported) bool {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
@@ -71,7 +72,7 @@ func (ev *evaluations) add(r reported) bool {
 	return true
 }
 
-// next takes the outcome whose turn it is: the first of the namespace that has cost least.
+// next takes the first outcome of the namespace that has caused the lowest cost.
 func (ev *evaluations) next() (r reported, sh *evaluationShare) {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
@@ -101,7 +102,7 @@ func (ev *evaluations) done(sh *evaluationShare, steps int) {
 	ev.began = time.Time{}
 }
 
-// close makes add refuse, if nothing waits.
+// close makes add return false, if the queue is empty.
 func (ev *evaluations) close() bool {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
@@ -109,21 +110,21 @@ func (ev *evaluations) close() bool {
 	return ev.closed
 }
 
-// since returns when the evaluation under way began; zero if there is none.
+// since returns the start of the running evaluation; zero if there is none.
 func (ev *evaluations) since() time.Time {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
 	return ev.began
 }
 
-// Evaluations returns what was evaluated so far.
+// Evaluations returns the counts since the start.
 func (e *Engine) Evaluations() Evaluations {
 	e.evaluations.mu.Lock()
 	defer e.evaluations.mu.Unlock()
 	return e.evaluations.total
 }
 
-// evaluateLoop evaluates until ctx ends, and then what still waits, so that it can be settled.
+// evaluateLoop evaluates until ctx ends, and then drains the queue so that everything can be settled.
 func (e *Engine) evaluateLoop(ctx context.Context) {
 	for {
 		for r, sh := e.evaluations.next(); sh != nil; r, sh = e.evaluations.next() {
@@ -139,13 +140,14 @@ func (e *Engine) evaluateLoop(ctx context.Context) {
 	}
 }
 
-// evaluate turns an outcome into a write, which goes to the settle loop, and returns how many steps that took.
+// evaluate turns an outcome into a write, passes it to the settle loop, and returns the number of steps it
+// took.
 func (e *Engine) evaluate(r reported) int {
 	e.mu.Lock()
 	row, t := r.en.row, r.en.timer
 	orphan, logged := r.en.orphan, r.en.logged
 	e.mu.Unlock()
-	if t == nil { // a draft is compiled to be read, so that is not done under the mutex
+	if t == nil { // decoding a draft compiles its schedule, which must not happen under the mutex
 		if read, err := e.opts.Read(&row); err == nil {
 			t = &read
 		} else {
@@ -164,13 +166,13 @@ func (e *Engine) evaluate(r reported) int {
 	return m.Steps
 }
 
-// unreadable stands for the timer of a row that cannot be read.
+// unreadable is the timer of a row that cannot be decoded.
 func unreadable(row *rouse.Row) *rouse.Timer {
 	return &rouse.Timer{Key: row.Key, Generation: row.Generation, Revision: row.Revision}
 }
 
-// misfired reports whether the misfire policy gives up the next occurrence of a timer, or that finding that out costs more than the
-// firing loop spends on it.
+// misfired reports whether the misfire policy gives up the next occurrence of a timer, or whether finding out
+// is too expensive for the firing loop.
 func misfired(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) bool {
 	m := &schedulecache.Meter{Limit: quickSteps}
 	return t.Misfired(now, m.On(s)) || m.Out

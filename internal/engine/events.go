@@ -12,22 +12,22 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// Events are called as things happen, from the engine's goroutines: they must be quick and may be called concurrently. A nil
-// one is skipped.
+// Events are called from the engine's goroutines as things happen. They must be quick and may be called
+// concurrently. Any of them may be nil.
 type Events struct {
 	Sent      func(fires []rouse.Fire, now rouse.Instant)               // a delivery starts
-	Reported  func(t *rouse.Timer, o rouse.Outcome, took time.Duration) // an attempt ended; t is nil if its row changed meanwhile
+	Reported  func(t *rouse.Timer, o rouse.Outcome, took time.Duration) // an attempt ended; t is nil if its row has changed
 	Recorded  func(records []rouse.Record)                              // occurrences ended, durably
 	Committed func(changes int, took time.Duration, err error)
-	Failed    func(what string, err error) // something that is tried again
-	Shed      func(rows int)               // rows put off because memory was full
+	Failed    func(what string, err error) // an operation that will be retried failed
+	Shed      func(rows int)               // rows deferred because memory is full
 	Conflict  func(writes int)             // settles that named an old revision
 
-	Paused  func(t *rouse.Timer)              // a timer paused itself, for its PauseCause
-	Limited func(limit string, key rouse.Key) // a timer has as many rows next to it as the limit, a setting, allows
+	Paused  func(t *rouse.Timer)              // a timer paused itself, because of its PauseCause
+	Limited func(limit string, key rouse.Key) // a timer has reached a limit on rows next to it; limit is the setting's name
 
-	// Unclaimed is called when a timer is created in a namespace that no live node claims, and when timers of such namespaces are found
-	// overdue: how many, at least.
+	// Unclaimed is called when a timer is created in a namespace that no live node claims, and when timers of
+	// such namespaces are overdue, with their minimum number.
 	Unclaimed func(namespace string, overdue int)
 }
 
@@ -93,20 +93,20 @@ func (ev *Events) conflicted(n int) {
 
 // health is when the engine's loops last made progress, in Unix nanoseconds.
 type health struct {
-	store      rouse.Checked // nil if it cannot tell of damage
+	store      rouse.Checked // nil if it cannot report damage
 	read, fire atomic.Int64
 	settle     atomic.Int64 // 0 while there is nothing to settle
 	commits    flights
-	failing    atomic.Int64 // since when commits have failed, 0 if the last one did not
+	failing    atomic.Int64 // start of a series of failed commits, 0 if the last commit succeeded
 }
 
-// flights are commits under way.
+// flights are running commits.
 type flights struct {
 	mu    sync.Mutex
-	began map[*int64]struct{} // in Unix nanoseconds
+	began map[*int64]struct{} // start times in Unix nanoseconds
 }
 
-// begin notes that a commit begins; its answer is called when it has ended.
+// begin records the start of a commit; the returned function ends it.
 func (f *flights) begin() (end func()) {
 	at := time.Now().UnixNano()
 	f.mu.Lock()
@@ -122,7 +122,7 @@ func (f *flights) begin() (end func()) {
 	}
 }
 
-// oldest returns when the commit began that has been under way for longest; 0 if there is none.
+// oldest returns the start of the longest running commit; 0 if there is none.
 func (f *flights) oldest() (oldest int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,9 +134,9 @@ func (f *flights) oldest() (oldest int64) {
 	return oldest
 }
 
-// commit notes how a commit went.
+// commit records the result of a commit.
 func (h *health) commit(err error) {
-	var partial *rouse.Partial // which part does not answer, claims report
+	var partial *rouse.Partial // claims report which part does not answer
 	switch {
 	case err == nil || errors.As(err, &partial):
 		h.failing.Store(0)
@@ -145,7 +145,7 @@ func (h *health) commit(err error) {
 	}
 }
 
-// Healthy returns why the engine does not make progress, or nil. It looks at the loops that fire, not at the process.
+// Healthy returns why the engine makes no progress, or nil. It checks the loops that fire, not the process.
 func (e *Engine) Healthy() error {
 	now := time.Now()
 	late := func(what string, at int64, limit time.Duration) error {
@@ -182,10 +182,12 @@ func (e *Engine) Healthy() error {
 	return err
 }
 
-// stuckAfter is how long the firing loop may make no progress before only a restart can help. The loop waits for nothing but its own mutex.
+// stuckAfter is how long the firing loop may make no progress before only a restart can help: the loop waits
+// for nothing but its own mutex.
 const stuckAfter = 30 * time.Second
 
-// Alive returns why only a restart of the process can help, or nil. A store that is away is no such reason: a restart brings it back no sooner.
+// Alive returns why only a restart of the process can help, or nil. An unavailable store is no reason: a
+// restart does not bring it back.
 func (e *Engine) Alive() error {
 	if at := e.health.fire.Load(); at != 0 {
 		if d := time.Since(time.Unix(0, at)); d > stuckAfter {
@@ -195,30 +197,30 @@ func (e *Engine) Alive() error {
 	return nil
 }
 
-// Stats is a look at what is in memory.
+// Stats counts what is in memory.
 type Stats struct {
 	Window  int // rows in memory
-	Bytes   int // of them
-	Queued  int // due, and waiting in lanes
-	Out     int // with sinks
-	Running int // running deliveries
+	Bytes   int // size of these rows
+	Queued  int // due and waiting in lanes
+	Out     int // fires with sinks
+	Running int // running calls of Sink.Deliver
 	Lanes   int
 	Missing int // parts of the store that did not answer the last claim
 }
 
-// Stats returns what is in memory now.
+// Stats returns the current counts.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := Stats{Window: len(e.window.entries) + e.window.orphans, Bytes: e.window.bytes, Out: e.lanes.out, Running: e.lanes.running,
-		Lanes: len(e.lanes.byName), Missing: len(e.swept.missing)}
+		Lanes: len(e.lanes.byName), Missing: len(e.rescans.missing)}
 	for _, ln := range e.lanes.byName {
 		s.Queued += ln.queued
 	}
 	return s
 }
 
-// hub hands records to followers.
+// hub distributes records to followers.
 type hub struct {
 	mu        sync.Mutex
 	followers map[*follower]struct{}
@@ -256,8 +258,8 @@ func (h *hub) close() {
 	}
 }
 
-// Follow calls f with records as occurrences end, until ctx or the engine ends, or f fails; dropped counts those that a slow f
-// missed before this call.
+// Follow calls f with records as occurrences end, until ctx or the engine ends or f returns an error. dropped
+// is the number of records that were lost before this call because f was too slow.
 func (e *Engine) Follow(ctx context.Context, f func(records []rouse.Record, dropped uint64) error) error {
 	fl := &follower{signal: make(chan struct{}, 1)}
 	e.hub.mu.Lock()

@@ -4,7 +4,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// What the tests of the whole see of the inside.
+// Access to unexported state for the tests of package engine_test.
 
 const (
 	QuickSteps = quickSteps
@@ -12,14 +12,14 @@ const (
 	MaxEdits   = maxEdits
 )
 
-// DropRow takes a row out of memory, as a fault would.
+// DropRow removes a row from memory, to simulate a fault.
 func (e *Engine) DropRow(key rouse.Key) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.window.drop(e.window.entries[key])
 }
 
-// WheelRows returns how many rows wait in memory for their time, and how many have a place on the wheel.
+// WheelRows returns the number of rows that wait in memory, and of those that are on the wheel.
 func (e *Engine) WheelRows() (waits, placed int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -36,7 +36,7 @@ func (e *Engine) WheelRows() (waits, placed int) {
 	return waits, placed
 }
 
-// LaneRoom returns the places and the fires of the lane with the most places.
+// LaneRoom returns the queue capacity and the queued fires of the lane with the largest queue.
 func (e *Engine) LaneRoom() (places, fires int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -48,7 +48,7 @@ func (e *Engine) LaneRoom() (places, fires int) {
 	return places, fires
 }
 
-// InProgress returns how many occurrences next to a timer are counted.
+// InProgress returns the cached number of occurrences next to a timer.
 func (e *Engine) InProgress(key rouse.Key) int {
 	e.crowds.mu.Lock()
 	defer e.crowds.mu.Unlock()

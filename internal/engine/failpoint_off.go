@@ -2,6 +2,6 @@
 
 package engine
 
-// failpoint marks a step at which a crash must lose nothing. It does nothing: only binaries that are built to be killed, with
-// the tag failpoint, can die here.
+// failpoint marks a step at which a crash must lose nothing. It does nothing unless the binary is built with
+// the tag failpoint.
 func failpoint(string) {}

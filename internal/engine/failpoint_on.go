@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// failpoint ends the process as kill -9 does, if the variable ROUSE_FAILPOINT names this step: "after-commit" at its first
-// time, "after-commit:7" at its seventh.
+// failpoint kills the process, like kill -9, if ROUSE_FAILPOINT names this step: "after-commit" the first
+// time, "after-commit:7" the seventh time.
 func failpoint(name string) {
 	if name == armed.name && armed.left.Add(-1) == 0 {
 		if p, err := os.FindProcess(os.Getpid()); err == nil {
@@ -22,7 +22,7 @@ func failpoint(name string) {
 
 var armed = arm(os.Getenv("ROUSE_FAILPOINT"))
 
-// armedPoint is the step to die at, and how many times are left until then.
+// armedPoint is the step at which to die, and the number of passes left until then.
 type armedPoint struct {
 	name string
 	left atomic.Int64

@@ -7,18 +7,19 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// An edit judges whether an attempt of a timer's occurrence may be out with another node, and is written after that. If the occurrence comes
-// due in between, the node that has it sends it by the version that the edit replaces. So what comes due soon, and another node has, is
-// fenced first: this node takes it over by a write that changes nothing else, and judges again when that is committed. If that was before the
-// occurrence came due, the other node's look finds another revision, and this node has the timer. If not, the timer goes back to the other
-// node, and the edit leaves it there, as any that comes while an attempt may be out.
+// An edit checks whether an attempt may be out with another node, and is written after that. If the
+// occurrence comes due in between, the other node sends it by the version that the edit replaces. So a timer
+// that another node has and that comes due soon is fenced first: this node takes it over by a write that
+// changes nothing else, and checks again after the commit. If the commit was before the due time, the other
+// node's revision check fails, and this node has the timer. If not, the timer goes back to the other node,
+// and the edit leaves it there like any edit during an attempt.
 
-// fenceAhead is how soon an occurrence comes due for an edit to fence it: longer than a commit takes where nothing is wrong.
+// fenceAhead is how long before the due time an edit fences a timer: longer than a commit normally takes.
 const fenceAhead = 5 * time.Second
 
-// Contested reports whether another node may begin an attempt of a timer, by the version that was read, while this one edits it. stored is its
-// Visible in the store.
-func (e *Engine) Contested(t *rouse.Timer, stored rouse.Instant, in Hands) bool {
+// Contested reports whether another node may start an attempt of this version of a timer during an edit on
+// this node. stored is the row's Visible in the store.
+func (e *Engine) Contested(t *rouse.Timer, stored rouse.Instant, in Holder) bool {
 	if e.others == nil || in.Mine || in.Until != 0 || t.Paused || t.Token != 0 || t.Key.Fire != "" && !t.Live {
 		return false
 	}
@@ -28,12 +29,13 @@ func (e *Engine) Contested(t *rouse.Timer, stored rouse.Instant, in Hands) bool 
 	}
 	due := t.SentAt(occ.Due)
 	if h := e.grant.Load(); stored <= due && (h.span != 0 || h.owns(t.Bucket) && !h.lapsed(time.Now())) {
-		return false // no node holds it: who takes it writes that, or is this one
+		return false // no node holds it: the node that takes it either writes a hold or is this one
 	}
 	return due <= e.clock.latest().Add(fenceAhead)
 }
 
-// Fence takes a timer over, as Contested asks, and returns its revision then; 0 if it has to be judged by what the store has now.
+// Fence takes over a contested timer and returns its new revision; 0 if the timer has to be read and checked
+// again.
 func (e *Engine) Fence(ctx context.Context, t *rouse.Timer, stored rouse.Instant) (revision uint64, err error) {
 	occ, _ := t.Current()
 	row := t.Row()
@@ -51,12 +53,13 @@ func (e *Engine) Fence(ctx context.Context, t *rouse.Timer, stored rouse.Instant
 	return 0, err
 }
 
-// Fenced returns the Hands of a timer that this node has taken over by a fence: nothing of it was sent by the version before.
-func (e *Engine) Fenced(t *rouse.Timer, in Hands) Hands {
+// Fenced returns the Holder of a timer that this node took over with Fence: no attempt of the previous
+// version was sent.
+func (e *Engine) Fenced(t *rouse.Timer, in Holder) Holder {
 	if occ, ok := t.Current(); ok {
 		t.Visible = t.SentAt(occ.Due)
 	}
-	return Hands{Mine: true, Known: true, Out: in.Out}
+	return Holder{Mine: true, Known: true, Out: in.Out}
 }
 
 // WriteOne makes one write.
@@ -68,7 +71,8 @@ func (e *Engine) WriteOne(ctx context.Context, w *Write) (Written, error) {
 	return out[0], out[0].Err
 }
 
-// tooLate says whether a fence was committed only when its occurrence may have come due. The mutex is held.
+// tooLate reports whether a fence was committed only after its occurrence may have come due. The mutex is
+// held.
 func (e *Engine) tooLate(w *Write) bool {
 	w.late = w.fence != 0 && w.fence <= e.clock.latest()
 	return w.late

@@ -10,28 +10,28 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// grant is what the strategy granted: buckets that this node owns, or from which it may take rows by holding them. It does not
-// change once it is made.
+// grant is what the strategy granted: buckets that this node owns, or from which it may claim rows with
+// holds. It is immutable.
 type grant struct {
 	buckets []uint32
-	of      []bool        // by bucket: it is among them
+	of      []bool        // by bucket: it is granted
 	span    time.Duration // 0: the buckets are owned
 	until   time.Time     // monotonic end of ownership; zero: none
 }
 
-// owns says whether this node owns a bucket, by what it knew last.
+// owns reports whether this node owns a bucket, as of the last grant.
 func (h *grant) owns(bucket uint32) bool { return h.span == 0 && h.has(bucket) }
 
-// has says whether a bucket is owned, or may be claimed.
+// has reports whether a bucket is owned or may be claimed from.
 func (h *grant) has(bucket uint32) bool { return int(bucket) < len(h.of) && h.of[bucket] }
 
-// lapsed says whether ownership has ended unless it was renewed.
+// lapsed reports whether ownership has ended, unless it was renewed.
 func (h *grant) lapsed(now time.Time) bool { return !h.until.IsZero() && !now.Before(h.until) }
 
-// owned says whether this node owns a bucket. On a store of its own it owns all.
+// owned reports whether this node owns a bucket. With a store of its own it owns all.
 func (e *Engine) owned(bucket uint32) bool { return e.others == nil || e.grant.Load().owns(bucket) }
 
-// granted notes what the strategy grants now. Rows of buckets that are lost leave memory, but for those whose attempts are out. It
+// granted stores a new grant. Rows of lost buckets leave memory, except those whose attempts are out. It
 // returns the buckets that were not owned before.
 func (e *Engine) granted(g rouse.Grant) (gained []uint32) {
 	was := e.grant.Load()
@@ -51,27 +51,27 @@ func (e *Engine) granted(g rouse.Grant) (gained []uint32) {
 	if e.others == nil {
 		return nil
 	}
-	e.serves.Store(len(g.Buckets) > 0) // else others fire what this node writes
+	e.serves.Store(len(g.Buckets) > 0) // otherwise other nodes fire what this node writes
 	now := e.Now()
-	maps.DeleteFunc(e.swept.gained, func(b uint32, _ rouse.Instant) bool { return !is.has(b) })
+	maps.DeleteFunc(e.rescans.gained, func(b uint32, _ rouse.Instant) bool { return !is.has(b) })
 	for _, b := range g.Buckets {
-		if _, had := e.swept.gained[b]; !had {
-			e.swept.gained[b] = now
+		if _, had := e.rescans.gained[b]; !had {
+			e.rescans.gained[b] = now
 		}
 	}
 	lost := false
 	for _, b := range was.buckets {
 		if was.span == 0 && !is.owns(b) { // also one that could not be read
-			e.swept.leaving[b], lost = time.Now(), true
+			e.rescans.leaving[b], lost = time.Now(), true
 		}
 	}
 	for _, b := range g.Buckets {
-		delete(e.swept.leaving, b)
-		delete(e.swept.kept, b)
+		delete(e.rescans.leaving, b)
+		delete(e.rescans.kept, b)
 	}
 	if lost {
 		for _, en := range e.window.entries {
-			if _, leaving := e.swept.leaving[en.row.Bucket]; leaving && en.held.IsZero() && !en.busy() {
+			if _, leaving := e.rescans.leaving[en.row.Bucket]; leaving && en.held.IsZero() && !en.busy() {
 				e.window.drop(en)
 			}
 		}
@@ -79,16 +79,16 @@ func (e *Engine) granted(g rouse.Grant) (gained []uint32) {
 	return gained
 }
 
-// left tells the strategy which of the buckets that were lost have nothing in progress any more but under holds of this node's. What is in
-// progress for longer than a moment comes under such a hold: it stays here, and all else of its bucket need not wait for it. It says
-// whether some buckets still wait.
+// left tells the strategy which of the lost buckets have nothing in progress except under holds of this node.
+// An attempt that takes longer than leavingLook is put under such a hold: it stays here, and the rest of its
+// bucket need not wait for it. It reports whether some buckets still wait.
 func (e *Engine) left(ctx context.Context) (waiting bool) {
 	r, ok := e.strategy.(rouse.Runner)
 	if !ok {
 		return false
 	}
 	e.mu.Lock()
-	if len(e.swept.leaving) == 0 {
+	if len(e.rescans.leaving) == 0 {
 		e.mu.Unlock()
 		return false
 	}
@@ -96,7 +96,7 @@ func (e *Engine) left(ctx context.Context) (waiting bool) {
 	busy := map[uint32]bool{}
 	var out []*entry
 	for _, en := range e.window.entries {
-		since, leaving := e.swept.leaving[en.row.Bucket]
+		since, leaving := e.rescans.leaving[en.row.Bucket]
 		if !leaving || !en.busy() || !en.held.IsZero() {
 			continue
 		}
@@ -106,13 +106,13 @@ func (e *Engine) left(ctx context.Context) (waiting bool) {
 		}
 	}
 	var over []uint32
-	for b := range e.swept.leaving {
+	for b := range e.rescans.leaving {
 		if !busy[b] {
 			over = append(over, b)
-			delete(e.swept.leaving, b)
+			delete(e.rescans.leaving, b)
 		}
 	}
-	waiting = len(e.swept.leaving) > 0
+	waiting = len(e.rescans.leaving) > 0
 	items := e.keeps(out)
 	e.mu.Unlock()
 	if len(over) > 0 {
@@ -122,21 +122,21 @@ func (e *Engine) left(ctx context.Context) (waiting bool) {
 	return waiting
 }
 
-// keeps returns the writes that bring attempts that are out under holds. What is settling is not out, and is over in a moment. The mutex is
-// held.
+// keeps returns the writes that put attempts under holds. Entries that are settling are not out and will be
+// done shortly. The mutex is held.
 func (e *Engine) keeps(list []*entry) (items []*Write) {
 	for _, en := range list {
 		if en.state == sending && !en.orphan {
 			row := en.row
 			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Renews: true})
-			e.swept.kept[row.Bucket] = true
+			e.rescans.kept[row.Bucket] = true
 		}
 	}
 	return items
 }
 
-// keep makes these writes. One that is refused is of an attempt that was settled meanwhile, or of a timer that was changed: the next
-// look sees which.
+// keep makes these writes. A refused write means that the attempt was settled or the timer changed; the next
+// iteration finds out which.
 func (e *Engine) keep(ctx context.Context, items []*Write) {
 	if len(items) == 0 {
 		return
@@ -149,14 +149,17 @@ func (e *Engine) keep(ctx context.Context, items []*Write) {
 }
 
 const (
-	// yieldQuick is how long a node that stops waits for attempts that end soon, before it brings those that are out under holds.
+	// yieldQuick is how long a stopping node waits for short attempts before it puts the running ones under
+	// holds.
 	yieldQuick = 50 * time.Millisecond
-	// yieldMost bounds how long that takes with a store that answers slowly, before the others have to find it out by the leases.
+	// yieldMost bounds the yield if the store is slow. After that, other nodes take over when the leases
+	// expire.
 	yieldMost = 5 * time.Second
 )
 
-// yield gives all that this node has to the others but for the attempts that are out, which it keeps under holds: they start at once with what
-// a node leaves that stops, however long its last attempts take. Nothing is sent any more.
+// yield gives everything that this node has to the other nodes, except attempts that are out, which it keeps
+// under holds. So the others start at once, however long the last attempts of a stopping node take. After it,
+// this node sends nothing.
 func (e *Engine) yield(ctx context.Context) {
 	if e.others == nil {
 		return
@@ -187,8 +190,8 @@ func (e *Engine) yield(ctx context.Context) {
 	e.yielded.Store(true)
 }
 
-// announce tells the other nodes to look at once for what this one gave back, if it has given them all it had: what they would find a Poll
-// later.
+// announce makes the other nodes look at once for what this node gave back, if it has yielded; otherwise they
+// would find it up to one Poll later.
 func (e *Engine) announce(ctx context.Context) {
 	if e.presence == nil || !e.yielded.Load() {
 		return
@@ -198,25 +201,26 @@ func (e *Engine) announce(ctx context.Context) {
 	_ = e.presence.Announce(ctx)
 }
 
-// Leaving returns which timers are in buckets that this node has lost while attempts were out, which it goes on with under holds. It returns
-// nil if there are none. A sink whose attempts may be out for long should give back those that it can.
+// Leaving returns which timers are in buckets that this node lost while attempts were out, and which it
+// continues under holds; nil if there are none. A sink with long attempts should give back those that it can.
 func (e *Engine) Leaving() func(rouse.Key) bool {
 	if e.others == nil {
 		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.swept.leaving)+len(e.swept.kept) == 0 {
+	if len(e.rescans.leaving)+len(e.rescans.kept) == 0 {
 		return nil
 	}
-	leaving := maps.Clone(e.swept.kept)
-	for b := range e.swept.leaving {
+	leaving := maps.Clone(e.rescans.kept)
+	for b := range e.rescans.leaving {
 		leaving[b] = true
 	}
 	return func(k rouse.Key) bool { return leaving[e.bucket(k)] }
 }
 
-// ungain forgets that buckets were granted, so that they count as gained again: they could not be read.
+// ungain marks buckets as not granted, because they could not be read, so that the next grant counts them as
+// gained.
 func (e *Engine) ungain(buckets []uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -228,7 +232,7 @@ func (e *Engine) ungain(buckets []uint32) {
 	e.grant.Store(&is)
 }
 
-// routed says whether a row is a timer whose target is routed.
+// routed reports whether a row is a timer whose target has a route.
 func (e *Engine) routed(row *rouse.Row) bool {
 	if e.opts.Route == nil || row.State == rouse.StateNote {
 		return false

@@ -9,12 +9,13 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// A row that this node writes, that comes due soon, and whose bucket it does not own, is written as already held: in the store its
-// visible time is the end of the hold, in memory it is when to fire. So it needs no notice and no claim, whatever the strategy.
-// When this node dies, the hold ends, and whoever owns or claims the bucket then finds the row.
+// If a row that this node writes comes due soon and this node does not own its bucket, the row is written as
+// already held: its visible time in the store is the end of the hold, and in memory it is the time to fire.
+// So it needs no notification and no claim, whatever the strategy. If this node dies, the hold expires, and
+// the node that owns or claims the bucket finds the row.
 
-// reach is how far ahead of now this node holds what it writes: as far as others read ahead, and as far again, as a commit may take
-// its time.
+// reach is how far ahead of now this node holds the rows that it writes: twice as far as others read ahead,
+// because a commit takes time.
 func (e *Engine) reach(h *grant) time.Duration {
 	if h.span != 0 {
 		return e.claimAhead(h.span)
@@ -22,12 +23,13 @@ func (e *Engine) reach(h *grant) time.Duration {
 	return 2 * e.opts.Ahead
 }
 
-// claimAhead is how far ahead of their time rows are taken by claims that hold them so long.
+// claimAhead is how far ahead of their time claims with this hold take rows.
 func (e *Engine) claimAhead(span time.Duration) time.Duration { return min(e.opts.Ahead, span/4) }
 
-// trusted is how long a hold is relied upon. To a claim of another node, which takes rows ahead of their time, a hold is a row that is
-// visible when it ends: it ends so much earlier, as that claim's write refuses the settle. A margin is for what lies between the last
-// look at the clock and the send. An owner that reads ahead writes nothing, so that a hold in its bucket lasts to its end.
+// trusted is how long this node relies on a hold. For a claim of another node, which takes rows ahead of
+// their time, a held row is visible at the end of the hold; so the hold counts as ended that much earlier,
+// because the claim's write makes the settle fail. A margin covers the time between the last clock read and
+// the send. An owner that reads ahead writes nothing, so a hold in its bucket lasts to its end.
 func (e *Engine) trusted(h *grant, span time.Duration) time.Duration {
 	if h.span != 0 {
 		return span - e.claimAhead(h.span) - span/holdMargin
@@ -35,11 +37,11 @@ func (e *Engine) trusted(h *grant, span time.Duration) time.Duration {
 	return span - span/holdMargin
 }
 
-// enough is how much of a hold has to be left when an attempt starts, so that renewLoop comes in time.
+// enough is how much of a hold must be left when an attempt starts, so that renewLoop can renew it in time.
 func (e *Engine) enough() time.Duration { return e.opts.Hold * 3 / 10 }
 
-// holdWrites returns the change of a write as the store is to see it, with its rows held where that is this node's to do, and
-// notes until when by the monotonic clock.
+// holdWrites returns the change as it is written to the store, with its rows held where this node should hold
+// them, and records the ends of the holds by the monotonic clock.
 func (e *Engine) holdWrites(w *Write, h *grant, asked time.Time, full bool) rouse.Change {
 	c := w.Change
 	w.held, w.alsoHeld = time.Time{}, nil
@@ -47,12 +49,12 @@ func (e *Engine) holdWrites(w *Write, h *grant, asked time.Time, full bool) rous
 	if w.Plain || c.To == nil && len(c.Also) == 0 || !keeps && !w.Renews && w.fence == 0 {
 		return c
 	}
-	if c.To != nil && !e.handsBack(w, h) {
+	if c.To != nil && !e.leavesToOwner(w, h) {
 		to, until, ok := e.holdRow(c.To, w.Renews, h, asked)
 		switch {
 		case ok && (keeps || w.Renews):
 			c.To, w.held, w.hidden = to, until, to.Visible
-		case w.fence != 0: // it is hidden until the edit is written, and not kept
+		case w.fence != 0: // hidden until the edit is written, and not kept in memory
 			c.To, _, w.aside = e.holdRow(c.To, true, h, asked)
 		}
 	}
@@ -73,13 +75,14 @@ func (e *Engine) holdWrites(w *Write, h *grant, asked time.Time, full bool) rous
 	return c
 }
 
-// handsBack says whether what comes after an attempt is left to the owner of the bucket, who has time to find it. So a timer that recurs
-// does not stay with the node that took the call, and its load is where its bucket is.
-func (e *Engine) handsBack(w *Write, h *grant) bool {
+// leavesToOwner reports whether the next occurrence after an attempt is left to the owner of the bucket, because
+// the owner has time to find it. So a recurring timer does not stay with the node that took the call, and its
+// load is where its bucket is.
+func (e *Engine) leavesToOwner(w *Write, h *grant) bool {
 	return w.settles != nil && !w.Renews && h.span == 0 && w.Change.To.Visible >= e.clock.latest().Add(e.opts.Poll*9/10)
 }
 
-// holdRow returns a row as it is held, and until when.
+// holdRow returns the row with its hold, and the end of the hold.
 func (e *Engine) holdRow(row *rouse.Row, forced bool, h *grant, asked time.Time) (*rouse.Row, time.Time, bool) {
 	if row.Visible == rouse.Never || !forced && (h.owns(row.Bucket) && !h.lapsed(asked) || e.stopping.Load() || !e.serves.Load()) {
 		return nil, time.Time{}, false
@@ -88,7 +91,7 @@ func (e *Engine) holdRow(row *rouse.Row, forced bool, h *grant, asked time.Time)
 		return nil, time.Time{}, false
 	}
 	if !forced && !h.has(row.Bucket) && e.routed(row) {
-		return nil, time.Time{}, false // all of its route are fired by one node, which is not this one
+		return nil, time.Time{}, false // all timers of its route are fired by one node, which is not this one
 	}
 	span := h.span
 	if span == 0 {
@@ -103,7 +106,7 @@ func (e *Engine) holdRow(row *rouse.Row, forced bool, h *grant, asked time.Time)
 	return &held, asked.Add(held.Visible.Sub(now) - span + e.trusted(h, span)), true
 }
 
-// renewLoop moves the ends of holds on while their attempts are out.
+// renewLoop extends the holds of attempts that are out.
 func (e *Engine) renewLoop(ctx context.Context) {
 	for backoff.Sleep(ctx, e.opts.Hold/4) {
 		items := e.renewals(time.Now())
@@ -116,8 +119,8 @@ func (e *Engine) renewLoop(ctx context.Context) {
 	}
 }
 
-// renew writes renewals. A row that another node has changed meanwhile is read, so that the next renewal in its time is of the new
-// version: as long as its attempt is out, it goes on being held.
+// renew writes renewals. If another node has changed a row, the row is read, so that the next renewal uses
+// the new revision: it stays held as long as its attempt is out.
 func (e *Engine) renew(ctx context.Context, items []*Write) error {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.Hold)
 	defer cancel()
@@ -143,7 +146,7 @@ func (e *Engine) renew(ctx context.Context, items []*Write) error {
 	now := e.Now()
 	for i := range rows {
 		en, row := e.window.entries[keys[i]], &rows[i]
-		if en != nil && en.state == sending && row.Revision > en.row.Revision && row.Generation == en.row.Generation { // what has ended, its settle tells
+		if en != nil && en.state == sending && row.Revision > en.row.Revision && row.Generation == en.row.Generation { // otherwise settling finds out
 			e.changeEntry(en, row, en.held, now)
 		}
 	}
@@ -162,50 +165,52 @@ func (e *Engine) renewals(now time.Time) (items []*Write) {
 	return items
 }
 
-// Hands reports in whose hands a row is that an edit has read.
-type Hands struct {
-	Mine  bool          // in this node's: no other may be sending it
-	Out   bool          // an attempt is out here, under a hold, which has to go on
+// Holder reports which node has a row that an edit has read.
+type Holder struct {
+	Mine  bool          // this node has it: no other node may be sending it
+	Out   bool          // an attempt is out on this node under a hold, which must be kept
 	Known bool          // its timer's Visible is when it needs attention, not the end of another node's hold
-	Until rouse.Instant // until just before then another node may hold it, and send what it is at; 0 if none does
+	Until rouse.Instant // end of the time, exclusive, in which another node may hold and send it; 0 if none does
 }
 
-// The end of a hold tells whose it is: a node ends those that it writes at times of its own, its grain, and an edit that leaves another's
-// hold alone puts its end off by a millisecond. So the holder, who finds that the row was changed, sees whether it still holds it.
-// maxEdits is how many such edits a hold outlives.
+// The end of a hold identifies the node that wrote it: each node ends its holds at its own position within
+// holdGrain (its grain), and an edit that leaves another node's hold alone moves the end by one millisecond.
+// So the holder sees that the row was changed and that it still holds it. maxEdits is how many such edits
+// keep the holder identifiable.
 const (
 	holdGrain = 256 // milliseconds
 	maxEdits  = 3
 )
 
-// ownEnd returns the end of a hold of this node's that is to last until at least then.
+// ownEnd returns the first end of a hold of this node that is not before at.
 func (e *Engine) ownEnd(at rouse.Instant) rouse.Instant {
 	return (at-e.grain+holdGrain-1)/holdGrain*holdGrain + e.grain
 }
 
-// Hands finds out in whose hands a timer is that was read from the store, and gives it the Visible that it really has, as far as that
-// can be known: in the store it may be the end of a hold.
-func (e *Engine) Hands(t *rouse.Timer) (h Hands) {
+// HolderOf determines which node has a timer that was read from the store, and sets the timer's Visible to
+// its real value where that is known: in the store it may be the end of a hold.
+func (e *Engine) HolderOf(t *rouse.Timer) (h Holder) {
 	e.mu.Lock()
 	if en := e.window.entries[t.Key]; en != nil && en.row.Revision == t.Revision {
 		t.Visible, h.Known = en.row.Visible, !en.held.IsZero()
 		h.Mine = !e.lost(en, time.Now()) && (h.Known || en.row.Visible <= e.Now())
 	}
-	// One that is out here by an older version is this node's; one that is only looked at is not, as the look may find it changed.
+	// An older version that is out here is this node's. One whose revision is just being checked is not: the
+	// check may fail.
 	if en := e.window.entries[t.Key]; en != nil && en.busy() && en.row.Generation == t.Generation && (en.passed || en.row.Revision == t.Revision) {
 		h.Mine, h.Out = true, !en.held.IsZero()
 	}
 	e.mu.Unlock()
 	if h.Mine || e.others == nil {
-		return Hands{Mine: true, Known: true, Out: h.Out}
+		return Holder{Mine: true, Known: true, Out: h.Out}
 	}
 	occ, ok := t.Current()
 	switch {
-	case t.Token != 0: // no attempt is out: its receiver reports
+	case t.Token != 0: // no attempt is out: the receiver will report
 	case e.MayBeOut(t):
 		h.Until = e.outUntil(t)
 		if !t.Paused || len(t.Runs) > 0 {
-			longest := e.clock.latest().Add(e.opts.Hold) + holdGrain // what is later was put off by more than a hold
+			longest := e.clock.latest().Add(e.opts.Hold) + holdGrain // a later time is a deferral, not a hold
 			h.Until = max(h.Until, min(t.Visible+1, longest))
 		}
 	case t.Paused && t.Until != 0:
@@ -216,9 +221,9 @@ func (e *Engine) Hands(t *rouse.Timer) (h Hands) {
 	return h
 }
 
-// Fit lets a change of a row leave alone what is in another node's hands: an attempt may be out there, which none is to begin beside.
-// It says whether this node may not keep the row.
-func (e *Engine) Fit(was, to *rouse.Timer, in Hands) (plain bool) {
+// Fit adapts a change of a row that another node has: no attempt may start while one may be out there. It
+// reports whether this node must not keep the row.
+func (e *Engine) Fit(was, to *rouse.Timer, in Holder) (plain bool) {
 	switch {
 	case in.Mine || to.Visible == rouse.Never:
 		return false

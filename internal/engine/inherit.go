@@ -9,10 +9,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Grains is how many nodes can be told apart by the ends of the holds that they write: see Options.Grain.
+// Grains is the number of nodes that the ends of their holds can distinguish: see Options.Grain.
 const Grains = holdGrain / (maxEdits + 1)
 
-// NewGrain returns a grain that is not among those that other nodes have, if one is left.
+// NewGrain returns a grain that is not in taken, if there is one.
 func NewGrain(taken []int) int {
 	first := rand.IntN(Grains)
 	for i := range Grains {
@@ -23,18 +23,18 @@ func NewGrain(taken []int) int {
 	return first + 1
 }
 
-// grainOf returns whose hold may end at a time.
+// grainOf returns the grain of the node whose hold may end at a time.
 func grainOf(at rouse.Instant) int { return int(at%holdGrain)/(maxEdits+1) + 1 }
 
-// Inherit ends the holds that a dead node has written, by the grain that it had, of rows in the buckets that this node owns, or, where nodes
-// own none, in those that among tells are its part of the dead node's: they are fired now instead of when the holds end. Holds are told from
-// other times by what their rows say is due, so that nothing is written for them while their node lives. Those of retries at times that
-// receivers asked for end by themselves.
+// Inherit ends the holds of a dead node, identified by its grain, so that their rows fire now instead of when
+// the holds expire. It covers the buckets that this node owns, or, where nodes own none, those for which
+// among returns true. A hold is distinguished from other visible times by the row's due time, so nothing
+// extra is written while nodes live. Holds of retries at times that receivers asked for expire by themselves.
 //
-// Of a node that had this one's own grain, only this one can tell the holds from those of its own, which it has in memory: it ends them in all
-// buckets.
+// If the dead node had this node's own grain, only this node can distinguish the holds from its own, which it
+// has in memory: it ends them in all buckets.
 //
-// If the node lives after all, it finds the revisions changed.
+// If the node is alive after all, its writes fail because the revisions have changed.
 func (e *Engine) Inherit(ctx context.Context, grain int, among func(bucket uint32) bool) error {
 	if e.others == nil || grain == 0 {
 		return nil
@@ -51,8 +51,8 @@ func (e *Engine) Inherit(ctx context.Context, grain int, among func(bucket uint3
 	}
 	now := time.Now()
 	e.mu.Lock()
-	e.swept.dead = slices.DeleteFunc(e.swept.dead, func(d deadNode) bool { return !now.Before(d.until) })
-	e.swept.dead = append(e.swept.dead, deadNode{grain, now.Add(e.opts.Hold)})
+	e.rescans.dead = slices.DeleteFunc(e.rescans.dead, func(d deadNode) bool { return !now.Before(d.until) })
+	e.rescans.dead = append(e.rescans.dead, deadNode{grain, now.Add(e.opts.Hold)})
 	e.mu.Unlock()
 	h := e.grant.Load()
 	var buckets []uint32
@@ -64,16 +64,16 @@ func (e *Engine) Inherit(ctx context.Context, grain int, among func(bucket uint3
 	return e.uncoverAll(ctx, grain, buckets)
 }
 
-// deadNode is a node whose holds are ended in buckets that this one gains until then, too.
+// deadNode is a dead node whose holds are also ended in buckets that this node gains until the given time.
 type deadNode struct {
 	grain int
 	until time.Time
 }
 
-// inheritGained ends the holds of nodes that died a moment ago in buckets that were theirs.
+// inheritGained ends the holds of recently dead nodes in buckets that this node has just gained.
 func (e *Engine) inheritGained(ctx context.Context, gained []uint32) error {
 	e.mu.Lock()
-	dead := slices.Clone(e.swept.dead)
+	dead := slices.Clone(e.rescans.dead)
 	e.mu.Unlock()
 	for _, d := range dead {
 		if time.Now().Before(d.until) {
@@ -119,7 +119,7 @@ func (e *Engine) uncoverAll(ctx context.Context, grain int, buckets []uint32) er
 	}
 }
 
-// holds says whether this node has a row in memory under a hold.
+// holds reports whether this node has a row in memory under a hold.
 func (e *Engine) holds(row *rouse.Row) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -127,10 +127,11 @@ func (e *Engine) holds(row *rouse.Row) bool {
 	return en != nil && !en.held.IsZero()
 }
 
-// grainNumber returns this node's grain as Options has it.
+// grainNumber returns this node's grain in the form of Options.Grain.
 func (e *Engine) grainNumber() int { return int(e.grain)/(maxEdits+1) + 1 }
 
-// uncover gives a row the Visible that it had without its hold. It is false if the row is not held, or that cannot be known.
+// uncover sets a row's Visible to the time without its hold. It returns false if the row is not held or that
+// time is unknown.
 func (e *Engine) uncover(row *rouse.Row, span time.Duration) bool {
 	if row.Key.Fire != "" && row.State == rouse.StateDead {
 		return false
@@ -145,7 +146,7 @@ func (e *Engine) uncover(row *rouse.Row, span time.Duration) bool {
 	}
 	is, most := t.SentAt(occ.Due), rouse.Never
 	switch {
-	case t.Attempts != 0: // a retry that its receiver put off lies elsewhere
+	case t.Attempts != 0: // unless its receiver chose the time of the retry
 		if is, ok = t.RetryDue(); !ok {
 			return false
 		}
@@ -160,7 +161,7 @@ func (e *Engine) uncover(row *rouse.Row, span time.Duration) bool {
 	return true
 }
 
-// ahead is how long before its time a row may have been claimed: that much earlier its hold ends.
+// ahead is how long before its time a row may be claimed: its hold ends that much earlier.
 func (e *Engine) ahead() time.Duration {
 	if span := e.grant.Load().span; span != 0 {
 		return e.claimAhead(span)

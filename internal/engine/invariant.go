@@ -11,26 +11,26 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// Violations counts what must be zero, as the last look found it and in all.
+// Violations counts broken invariants, of the last check and in total. All must be zero.
 type Violations struct {
-	Looks     uint64 // how many looks there were
-	Unclaimed int    // rows long overdue that are not in memory, though there is room
-	Stuck     int    // rows long overdue that wait in memory for their time, which has passed
-	HeldOver  int    // rows in memory whose hold has ended long ago, and which nobody gave up
-	Total     uint64 // of all kinds, over all looks
-	Homeless  int    // overdue rows in namespaces that no live node claims, up to a thousand; no fault of this node's, and not in Total
+	Looks     uint64 // checks made
+	Unclaimed int    // rows long overdue that are not in memory although there is room
+	Stuck     int    // rows long overdue that still wait in memory
+	HeldOver  int    // rows in memory whose hold expired long ago but that were not given up
+	Total     uint64 // of all kinds, over all checks
+	Homeless  int    // overdue rows in namespaces that no live node claims, at most a thousand; not this node's fault and not in Total
 }
 
-// watch is what the looks came to.
+// watch is the result of the checks.
 type watch struct {
 	mu   sync.Mutex
 	last Violations
 }
 
-// overdue is how late a row must be to be looked at: what is less late may be on its way.
+// overdue is how late a row must be to be checked: a row that is less late may be on its way.
 const overdue = 30 * time.Second
 
-// watchLoop looks at the invariants: a row that is due is in memory and moves, or memory is full.
+// watchLoop checks the invariants: a due row is in memory and makes progress, or memory is full.
 func (e *Engine) watchLoop(ctx context.Context) {
 	if e.opts.Look < 0 {
 		return
@@ -42,21 +42,21 @@ func (e *Engine) watchLoop(ctx context.Context) {
 	}
 }
 
-// Violations returns what the last look at the invariants found.
+// Violations returns the result of the last check.
 func (e *Engine) Violations() Violations {
 	e.watch.mu.Lock()
 	defer e.watch.mu.Unlock()
 	return e.watch.last
 }
 
-// suspect is a row that breaks an invariant, unless it has changed a moment later.
+// suspect is a row that breaks an invariant unless it changes shortly.
 type suspect struct {
 	key      rouse.Key
 	revision uint64
 	what     func(*Violations) *int
 }
 
-// inspect looks at the oldest rows that are long overdue, waits, and counts those that are still as they were.
+// inspect finds the oldest long overdue rows, waits, and counts those that have not changed.
 func (e *Engine) inspect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -100,7 +100,7 @@ func (e *Engine) inspect(ctx context.Context) error {
 	e.watch.last = v
 	e.watch.mu.Unlock()
 	if v.Unclaimed > 0 {
-		e.sweepAll()
+		e.rescanAll()
 	}
 	if n := v.Unclaimed + v.Stuck + v.HeldOver; n > 0 {
 		e.opts.Events.failed("invariants", fmt.Errorf("%d rows are overdue and do not move (%d unclaimed, %d stuck, %d held over), such as %s/%s: please report this",
@@ -135,21 +135,21 @@ func (e *Engine) homeless(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// suspects returns which of the overdue rows are not where they should be.
+// suspects returns the overdue rows that are not where they should be.
 func (e *Engine) suspects(rows []rouse.Row) (found []suspect) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i := range rows {
 		row := &rows[i]
-		if what := e.amiss(row.Key, row.Visible); what != nil {
+		if what := e.violation(row.Key, row.Visible); what != nil {
 			found = append(found, suspect{row.Key, row.Revision, what})
 		}
 	}
 	return found
 }
 
-// amiss says what is wrong with an overdue row, or nil. The mutex is held.
-func (e *Engine) amiss(key rouse.Key, visible rouse.Instant) func(*Violations) *int {
+// violation returns the invariant that an overdue row breaks, or nil. The mutex is held.
+func (e *Engine) violation(key rouse.Key, visible rouse.Instant) func(*Violations) *int {
 	en := e.window.entries[key]
 	switch {
 	case en == nil && !e.window.filled() && e.window.spilled == never && e.window.cursor.Visible > visible:

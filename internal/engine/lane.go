@@ -10,18 +10,18 @@ import (
 	"github.com/rousehq/rouse/internal/throttle"
 )
 
-// lanes are the queues of due rows. Namespaces take turns, and within one its lanes, so that a target with a million due
-// fires delays nobody else's; a slow lane holds its own limit of fires, and never the last free delivery. The engine's mutex
-// guards it.
+// lanes are the queues of due rows. Namespaces take turns, and within a namespace its lanes do, so that a
+// target with a million due fires delays no other target. A slow lane occupies at most its own limit of fires
+// and never the last free delivery. The engine's mutex guards it.
 type lanes struct {
 	byName     map[laneKey]*lane
 	namespaces map[string]*share
-	ring       []*share           // namespaces with lanes that may send, each once
-	waiting    map[*lane]struct{} // those that wait for their rate to allow more, and for nothing else
+	ring       []*share           // namespaces with lanes that may send, each at most once
+	waiting    map[*lane]struct{} // lanes that wait only for their rate limit
 	weight     func(namespace string) int
 	max        int // running deliveries
 	running    int
-	out        int // fires handed to the sink and not reported
+	out        int // fires handed to the sink and not reported yet
 	quiet      *sync.Cond
 	abandoned  bool
 }
@@ -33,10 +33,10 @@ type share struct {
 	name   string
 	ring   []*lane
 	inRing bool
-	turns  int // deliveries that it may still have before it is the next one's turn
+	turns  int // deliveries left before the next namespace's turn
 }
 
-// The queues of a lane. Those that catch up have one of their own, so that the rate which holds them back holds nothing else.
+// The queues of a lane. Fires that catch up have their own queue, so that their rate limit delays only them.
 const (
 	high = iota
 	normal
@@ -45,10 +45,10 @@ const (
 	kinds
 )
 
-// shares are how many fires each kind may send in a round, while there are of all of them.
+// shares are how many fires of each kind may be sent per round while all kinds are queued.
 var shares = [kinds]int{high: 16, normal: 4, low: 1, late: 4}
 
-// lane is the queues of due entries for one target.
+// lane is the set of queues of due entries for one target.
 type lane struct {
 	key     laneKey
 	share   *share
@@ -56,21 +56,21 @@ type lane struct {
 	batch   int
 	spend   bool
 	queues  [kinds]queue
-	round   [kinds]int           // what each kind may still send in this round
-	all     throttle.TokenBucket // what the lane's rate allows
-	catchUp throttle.TokenBucket // what the rate of catching up allows
-	slowed  bool                 // its rates have held up what is queued
-	queued  int                  // entries that are queued
-	out     int                  // fires outstanding
-	running int                  // deliveries running
+	round   [kinds]int           // fires that each kind may still send in this round
+	all     throttle.TokenBucket // the lane's rate limit
+	catchUp throttle.TokenBucket // the rate limit of catching up
+	slowed  bool                 // a rate limit has delayed queued fires
+	queued  int                  // entries in its queues
+	out     int                  // fires with the sink
+	running int                  // running deliveries
 	inRing  bool
 	speed   throttle.Speed
-	busy    time.Time // since when there is something queued
+	busy    time.Time // since when something has been queued
 }
 
-// queue is first in, first out.
+// queue is a FIFO queue.
 type queue struct {
-	fifo   []*entry // from head on; entries that are not queued any more are skipped
+	fifo   []*entry // from head on; entries that have left the queue are skipped
 	head   int
 	queued int
 }
@@ -80,7 +80,7 @@ func (l *lanes) init(max int, weight func(namespace string) int) {
 	l.waiting, l.weight = map[*lane]struct{}{}, weight
 }
 
-// enqueue puts a due entry at the end of its queue. behind says that it catches up: that it is long overdue.
+// enqueue appends a due entry to its queue. behind means that it is long overdue, and so catches up.
 func (l *lanes) enqueue(en *entry, want rouse.Lane, behind bool) {
 	key := laneKey{en.row.Key.Namespace, want.Name}
 	ln := l.byName[key]
@@ -120,7 +120,7 @@ func (l *lanes) enqueue(en *entry, want rouse.Lane, behind bool) {
 	l.ready(ln)
 }
 
-// leave counts an entry out of its queue, where its place stays and is skipped.
+// leave removes an entry from the counts of its queue; its slot stays and is skipped.
 func (ln *lane) leave(en *entry) {
 	ln.queues[en.kind].queued--
 	ln.queued--
@@ -131,7 +131,7 @@ func (l *lanes) maySend(ln *lane) bool {
 	return ln.queued > 0 && ln.out < ln.limit && throttle.MayTake(ln.running, l.running, l.max)
 }
 
-// ready puts a lane with something to send into its ring.
+// ready puts a lane with queued fires into its ring.
 func (l *lanes) ready(ln *lane) {
 	if ln.inRing || ln.queued == 0 || ln.out >= ln.limit {
 		return
@@ -144,7 +144,8 @@ func (l *lanes) ready(ln *lane) {
 	}
 }
 
-// next takes the next delivery in turn: up to a batch of entries of one lane. It returns nothing when no lane may send.
+// next takes the next delivery in turn: up to a batch of entries of one lane. It returns nil if no lane may
+// send.
 func (l *lanes) next(take []*entry) (*lane, []*entry) {
 	for turns := len(l.ring); turns > 0 && l.running < l.max; turns-- {
 		sh := l.ring[0]
@@ -160,7 +161,7 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 					ln.running++
 					l.running++
 					l.out += len(take)
-				} else if ln.queued > 0 { // its rates do not allow more now
+				} else if ln.queued > 0 { // its rate limits allow no more now
 					l.waiting[ln], ln.slowed = struct{}{}, true
 					continue
 				}
@@ -168,9 +169,9 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 			} else if ln.queued > 0 && ln.out < ln.limit {
 				l.ready(ln) // it waits for its share of the deliveries
 			}
-			l.forget(ln)
+			l.dropIdle(ln)
 		}
-		// A namespace of a greater weight stays in front for more than one delivery.
+		// A namespace with a higher weight stays in front for several deliveries.
 		if sh.turns--; got != nil && sh.turns > 0 && len(sh.ring) > 0 {
 			return got, take
 		}
@@ -194,14 +195,14 @@ func (l *lanes) weightOf(namespace string) int {
 	return max(1, l.weight(namespace))
 }
 
-// refill lets lanes send again whose rates allow more by now, and returns how long it is until the next one may.
+// refill lets lanes send again whose rate limits allow it now, and returns the time until the next one may.
 func (l *lanes) refill(now time.Time) (wait time.Duration, any bool) {
 	for ln := range l.waiting {
 		d := ln.sendableIn(now)
 		if d <= 0 || ln.queued == 0 {
 			delete(l.waiting, ln)
 			l.ready(ln)
-			l.forget(ln)
+			l.dropIdle(ln)
 			continue
 		}
 		if !any || d < wait {
@@ -211,7 +212,7 @@ func (l *lanes) refill(now time.Time) (wait time.Duration, any bool) {
 	return wait, any
 }
 
-// sendableIn returns how long it is until the lane's rates allow one of its fires.
+// sendableIn returns the time until the lane's rate limits allow one of its fires.
 func (ln *lane) sendableIn(now time.Time) time.Duration {
 	ln.all.Allows(1, now)
 	ln.catchUp.Allows(1, now)
@@ -222,7 +223,7 @@ func (ln *lane) sendableIn(now time.Time) time.Duration {
 	return wait
 }
 
-// rates describes, as the end of a sentence, the rates that bound fires of a kind.
+// rates describes the rate limits of a kind of fires, as the end of a sentence.
 func (ln *lane) rates(kind uint8) (text string) {
 	if ln.all.Rate() != 0 {
 		text = fmt.Sprintf(", and %g may go in a second (limits)", ln.all.Rate())
@@ -249,7 +250,7 @@ func (ln *lane) pop(take []*entry, n int) []*entry {
 				continue
 			}
 			want := n - (len(take) - had)
-			if q.queued != ln.queued { // there are others
+			if q.queued != ln.queued { // other kinds are queued
 				want = min(want, ln.round[k])
 			}
 			if k == late {
@@ -264,7 +265,7 @@ func (ln *lane) pop(take []*entry, n int) []*entry {
 			}
 		}
 		if fresh && len(take) == began {
-			break // what is left may not go yet
+			break // the rest may not be sent yet
 		}
 		if fresh = len(take) == began; fresh {
 			ln.round = shares
@@ -296,7 +297,8 @@ func (ln *lane) popQueue(q *queue, take []*entry, n int) []*entry {
 	return take
 }
 
-// popTail takes up to n queued entries from the ends of its queues, those that catch up first and the high ones last.
+// popTail takes up to n queued entries from the ends of the queues, catch-up fires first and high priority
+// last.
 func (ln *lane) popTail(n int) (take []*entry) {
 	for _, k := range [...]int{late, low, normal, high} {
 		q := &ln.queues[k]
@@ -315,27 +317,27 @@ func (ln *lane) popTail(n int) (take []*entry) {
 	return take
 }
 
-// returned notes that a call of Deliver has returned.
+// returned records that a call of Deliver has returned.
 func (l *lanes) returned(ln *lane) {
 	ln.running--
 	l.running--
 	l.ready(ln)
-	l.forget(ln)
+	l.dropIdle(ln)
 	l.wakeQuiet()
 }
 
-// reported notes that n fires of a lane have outcomes.
+// reported records that n fires of a lane have outcomes.
 func (l *lanes) reported(ln *lane, n int, now time.Time) {
 	ln.out -= n
 	l.out -= n
 	ln.speed.Add(n, now)
 	l.ready(ln)
-	l.forget(ln)
+	l.dropIdle(ln)
 	l.wakeQuiet()
 }
 
-// forget drops a lane that has nothing left, so that lanes of past targets cost nothing.
-func (l *lanes) forget(ln *lane) {
+// dropIdle removes an empty lane, so that lanes of past targets use no memory.
+func (l *lanes) dropIdle(ln *lane) {
 	if ln.queued > 0 || ln.out > 0 || ln.running > 0 || ln.inRing {
 		return
 	}
@@ -353,15 +355,15 @@ func (l *lanes) forget(ln *lane) {
 	}
 }
 
-// patience is how long a lane may need for what it has queued until it counts as slow, when memory is full; and trial is how
-// long it may take to show how fast it is.
+// patience is the time to drain its queue beyond which a lane counts as slow when memory is full; trial is
+// how long a lane is measured first.
 const (
 	patience = 10 * time.Second
 	trial    = 2 * time.Second
 )
 
-// slowest returns the lane that would take longest to send what it has queued, and how many of its entries it will not get
-// rid of within patience.
+// slowest returns the lane with the longest time to drain its queue, and how many of its entries it cannot
+// send within patience.
 func (l *lanes) slowest(now time.Time) (worst *lane, excess int, drain time.Duration) {
 	for _, ln := range l.byName {
 		if now.Sub(ln.busy) < trial {
@@ -377,7 +379,8 @@ func (l *lanes) slowest(now time.Time) (worst *lane, excess int, drain time.Dura
 	return worst, excess, drain
 }
 
-// wait blocks until no fire is out and no delivery runs, or until abandon. mu is the engine's mutex, not held.
+// wait blocks until no fire is out and no delivery runs, or until abandon. mu is the engine's mutex; it is
+// not held.
 func (l *lanes) wait(mu *sync.Mutex) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -387,7 +390,7 @@ func (l *lanes) wait(mu *sync.Mutex) {
 	}
 }
 
-// abandon ends a wait, whatever is out.
+// abandon ends wait, even if fires are out.
 func (l *lanes) abandon() {
 	l.abandoned = true
 	if l.quiet != nil {

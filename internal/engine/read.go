@@ -34,7 +34,7 @@ func (e *Engine) readLoop(ctx context.Context) {
 			case <-changed:
 				t.Stop()
 				e.mu.Lock()
-				e.swept.hinted = true // another node may have given back what it held
+				e.rescans.hinted = true // another node may have given back what it held
 				e.mu.Unlock()
 			case <-t.C:
 			}
@@ -45,7 +45,7 @@ func (e *Engine) readLoop(ctx context.Context) {
 		asked := e.Now()
 		if wait, err = e.readOnce(ctx); ctx.Err() == nil {
 			e.mu.Lock()
-			whole := len(e.swept.missing) == 0
+			whole := len(e.rescans.missing) == 0
 			e.mu.Unlock()
 			e.answered(err == nil && whole, asked)
 		}
@@ -62,20 +62,20 @@ func (e *Engine) readLoop(ctx context.Context) {
 }
 
 const (
-	// grantWait is how long a strategy may keep a node waiting before it is asked anew.
+	// grantWait is how long a strategy may block before it is asked again.
 	grantWait = 5 * time.Second
-	// leavingLook is how often the attempts are looked at that keep a bucket from being handed over.
+	// leavingLook is how often a lost bucket is checked for attempts that delay its handover.
 	leavingLook = 20 * time.Millisecond
 )
 
-// readOnce claims one page, and says how long to wait before the next.
+// readOnce claims one page and returns how long to wait before the next.
 func (e *Engine) readOnce(ctx context.Context) (time.Duration, error) {
 	asking, stopAsking := context.WithTimeout(ctx, grantWait)
 	granted, done, err := e.strategy.Grant(asking)
 	stopAsking()
 	if err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			return 0, nil // it was the others' turn
+			return 0, nil // other nodes had their turn
 		}
 		return 0, err
 	}
@@ -105,15 +105,15 @@ func (e *Engine) readOnce(ctx context.Context) (time.Duration, error) {
 				return 0, err
 			}
 			if err := e.inheritGained(ctx, gained); err != nil {
-				e.opts.Events.failed("inherit", err) // those holds end by themselves
+				e.opts.Events.failed("inherit", err) // those holds expire
 			}
 		}
-		if e.sweepDue(time.Now()) == 0 {
-			if err := e.sweepWindow(ctx, granted.Buckets); err != nil {
+		if e.rescanDue(time.Now()) == 0 {
+			if err := e.rescanWindow(ctx, granted.Buckets); err != nil {
 				return 0, err
 			}
 		}
-		wait = min(wait, max(e.sweepDue(time.Now()), time.Millisecond))
+		wait = min(wait, max(e.rescanDue(time.Now()), time.Millisecond))
 	}
 	if next, err = e.readOwned(ctx, granted); e.others != nil {
 		next = min(next, wait)
@@ -121,13 +121,14 @@ func (e *Engine) readOnce(ctx context.Context) (time.Duration, error) {
 	return next, err
 }
 
-// readOwned reads the next page after the cursor. Nobody else writes to an owned bucket of an embedded store, so what the
-// cursor has passed is in memory, or settled, or comes by a commit; where others write, sweeps find the rest.
+// readOwned reads the next page after the cursor. With an embedded store only this node writes to an owned
+// bucket, so every row up to the cursor is in memory, settled, or arrives with a commit. With a shared store,
+// rescans find the rest.
 func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duration, error) {
 	e.mu.Lock()
 	w := &e.window
 	if w.filled() && w.spilled != never {
-		w.evict(w.spilled.Visible, e.Now()) // what did not fit may be due before what did
+		w.evict(w.spilled.Visible, e.Now()) // a row that did not fit may be due before rows that did
 	}
 	if w.filled() {
 		w.crowded = e.Now()
@@ -144,8 +145,9 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 		e.mu.Unlock()
 		return min(left-e.opts.Ahead/2, time.Second), nil
 	}
-	// What commits bring while this read is under way goes into memory up to here, and the cursor goes no further: so no row
-	// falls between a commit that left it to the read and a read that was too early to see it.
+	// Rows of commits during this read go into memory up to this time, and the cursor does not pass it. So no
+	// row is missed between a commit that leaves it to the read and a read whose snapshot is older than the
+	// commit.
 	reading := now.Add(e.opts.Ahead)
 	w.reading = reading
 	after := w.cursor
@@ -176,23 +178,23 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 	for i := range batch.Rows {
 		row := &batch.Rows[i]
 		if _, ok := w.touched[row.Key]; ok {
-			continue // a commit has said what is newer
+			continue // a commit had a newer version
 		}
 		if en := w.entries[row.Key]; en != nil {
-			if row.Revision > en.row.Revision { // a commit in doubt was made after all
+			if row.Revision > en.row.Revision { // the outcome of a commit was unknown, and it was made
 				e.changeEntry(en, row, time.Time{}, now)
 			}
 			continue
 		}
 		if !e.owned(row.Bucket) {
-			continue // it was lost meanwhile
+			continue // lost during the read
 		}
 		if w.filled() {
 			w.cursor = before(row.Position())
 			break
 		}
 		if en := w.add(row, now); en != nil {
-			en.lookedAt(asked, batch.Now)
+			en.markChecked(asked, batch.Now)
 			if row.Visible <= now {
 				w.lift(en)
 				e.arrived(en, fromStore, now)
@@ -206,13 +208,14 @@ func (e *Engine) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 	return 0, nil
 }
 
-// before returns a position that the given one comes after, and that no row of an earlier time comes after.
+// before returns the position before all rows with the same visible time.
 func before(p rouse.Position) rouse.Position { return rouse.Position{Visible: p.Visible} }
 
-// holdMargin is the part of a hold that is kept for what lies between the last look at the clock and the send.
+// holdMargin is the divisor of the part of a hold that covers the time between the last clock read and the
+// send.
 const holdMargin = 10
 
-// claimHeld takes rows that no other node has, for as long as the grant says.
+// claimHeld claims rows that no other node has, with the grant's hold.
 func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duration, error) {
 	e.mu.Lock()
 	limit := e.window.maxRows - len(e.window.entries) - e.window.orphans
@@ -224,7 +227,7 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 	if limit <= 0 {
 		return e.opts.Poll, nil
 	}
-	asked := time.Now() // a hold is trusted from when it was asked for, not from when the answer came
+	asked := time.Now() // a hold counts from the request, not from the response
 	win := rouse.Window{Buckets: grant.Buckets, Ahead: e.claimAhead(grant.Hold), Hold: grant.Hold, Until: e.ownEnd(e.clock.latest().Add(grant.Hold)),
 		Limit: min(limit, e.opts.ClaimBatch), Bytes: pageBytes, Namespaces: e.opts.Namespaces}
 	batch, err := e.store.Claim(ctx, win)
@@ -240,16 +243,16 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 		row := &batch.Rows[i]
 		held := asked.Add(e.trusted(e.grant.Load(), grant.Hold))
 		if en := e.window.entries[row.Key]; en != nil {
-			e.changeEntry(en, row, held, now) // if it is out, its hold has ended meanwhile, and goes on now
+			e.changeEntry(en, row, held, now) // if it is out, its hold had expired and is extended now
 		} else {
-			e.take(row, held, now) // what does not fit comes back when its hold has ended
+			e.take(row, held, now) // rows that do not fit come back when their hold expires
 		}
 		if en := e.window.entries[row.Key]; en != nil {
 			en.hidden = win.HoldEnd(batch.Now)
-			en.lookedAt(asked, batch.Now)
+			en.markChecked(asked, batch.Now)
 		}
 	}
-	e.window.spilled = never // claims always begin at the beginning
+	e.window.spilled = never // each claim starts at the earliest row
 	e.dispatch()
 	notify.Send(e.wake)
 	if batch.More {
@@ -258,12 +261,12 @@ func (e *Engine) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 	return e.opts.Poll, nil
 }
 
-// shed makes room when the window is full: the lane that is furthest behind puts off what it cannot send soon. The rows are
-// written with a later visible time, spread over what the lane needs, and come back then.
+// shed makes room in a full window: the lane that is furthest behind defers what it cannot send soon. The
+// rows are written with later visible times, spread over the time that the lane needs.
 func (e *Engine) shed() {
 	ln, excess, drain := e.lanes.slowest(time.Now())
 	if ln == nil {
-		return // all lanes are moving
+		return // all lanes make progress
 	}
 	taken := ln.popTail(min(excess, 4096))
 	least := min(max(drain, 2*time.Second), 30*time.Second)

@@ -7,25 +7,25 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Peer is a node of the store, this one or another, as its leases describe it.
+// Peer describes a node of the store, this one or another, from its leases.
 type Peer struct {
-	Grain   int      // of the holds that it writes: see Options; 0 is not known
-	Buckets []uint32 // that it owns
-	Claims  bool     // it takes rows by claims, whose holds do not tell whose they are
+	Grain   int      // of the holds that it writes (Options.Grain); 0 if unknown
+	Buckets []uint32 // buckets that it owns
+	Claims  bool     // it claims rows, and its holds do not identify it
 }
 
-// MaySend reports whether a node may be sending an occurrence of a timer, or begin to within a time. The timer, or row beside one, is as the
-// store has it (Get, List). The answer is true in doubt, and false only if it is certain as long as the row keeps its revision and the
-// bucket its owner.
+// MaySend reports whether a node may be sending an occurrence of a timer, or may start to within a given
+// time. t is the timer, or a row next to one, as read from the store (Get, List). The answer is true if in
+// doubt. It is false only if that is certain as long as the row keeps its revision and the bucket its owner.
 //
-// Of nodes that share the buckets a row is with its owner when it is visible, and until then with the node whose hold ends at its Visible.
-// Edits by other nodes move that end on, so it is not trusted for a while after one.
+// If nodes own buckets, a visible row belongs to the owner, and a hidden one to the node whose hold ends at
+// its Visible. Edits by other nodes move that end, so it is not trusted for a while after an edit.
 func (e *Engine) MaySend(t *rouse.Timer, p *Peer, within time.Duration) bool {
 	latest := e.clock.latest()
 	at, known := e.restsUntil(t)
 	switch {
 	case known && at > latest.Add(within):
-		return e.others == nil && e.Busy(t) // a pause of a store's only node does not note that an attempt is out
+		return e.others == nil && e.Busy(t) // if only one node uses the store, a pause does not record that an attempt is out
 	case e.others == nil, p.Claims, p.Grain == 0, !e.holdTells(t):
 		return true
 	case slices.Contains(p.Buckets, t.Bucket) && t.Visible <= latest.Add(within):
@@ -36,7 +36,8 @@ func (e *Engine) MaySend(t *rouse.Timer, p *Peer, within time.Duration) bool {
 	return grainOf(t.Visible) == p.Grain
 }
 
-// restsUntil returns before which time nothing of a timer is sent, unless it is changed; known is false if something may be out.
+// restsUntil returns the time before which no attempt starts unless the timer is changed; known is false if
+// an attempt may be out.
 func (e *Engine) restsUntil(t *rouse.Timer) (at rouse.Instant, known bool) {
 	switch {
 	case t.Key.Fire != "":
@@ -51,8 +52,9 @@ func (e *Engine) restsUntil(t *rouse.Timer) (at rouse.Instant, known bool) {
 	return rouse.Never, true
 }
 
-// holdTells reports whether the end of a row's hold, if it has one, tells which node wrote it. A pause ends a hold and leaves the attempt out, and each
-// edit takes the end nearer to those of another node. A hold is written again before it has lasted for as long as it is meant to.
+// holdTells reports whether the end of a row's hold identifies the node that wrote it. It does not after a
+// pause, which ends a hold and leaves the attempt out, nor after recent edits, each of which moves the end. A
+// hold is renewed before Hold has passed.
 func (e *Engine) holdTells(t *rouse.Timer) bool {
 	return !t.Paused && (t.Updated == t.Created || t.Updated.Add(e.opts.Hold) < e.Now())
 }

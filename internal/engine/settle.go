@@ -13,25 +13,25 @@ import (
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
-// reported is an outcome on its way to the store.
+// reported is an outcome that is to be written to the store.
 type reported struct {
 	en   *entry
 	o    rouse.Outcome
-	fire bool   // it comes from a sink: the fire was out
-	step step   // not nil: no outcome, but this moves the timer on
-	of   uint64 // if no fire was out: the revision of the row that was looked at
-	asks bool   // the step asks the misfire policy,
-	kept bool   // which gives up nothing
+	fire bool   // a sink reported it: the fire was out
+	step step   // not nil: advances the timer without an outcome
+	of   uint64 // if no fire was out: the revision of the row that was evaluated
+	asks bool   // step applies the misfire policy
+	kept bool   // and that policy gives up nothing
 
-	ready *rouse.Change // not nil: the write that it comes to, from the version of its row that is in it
+	ready *rouse.Change // not nil: the resulting write, valid for the revision in it
 
-	away rouse.Instant // since when the store does not take it; 0 if that was not tried
+	away rouse.Instant // since when the store has not accepted it; 0 if not tried
 
-	counted bool // its place in its lane is free already
-	doubt   bool // a write of it may have been made, though it failed
+	counted bool // its place in the lane is already free
+	doubt   bool // an earlier write of it failed but may have been made
 }
 
-// outcomes are what sinks have reported and nobody has settled. Their number is bounded by what is in memory.
+// outcomes are reported by sinks and not settled yet. Their number is bounded by the rows in memory.
 type outcomes struct {
 	mu     sync.Mutex
 	list   []reported
@@ -48,14 +48,14 @@ func (o *outcomes) add(r reported) {
 	}
 }
 
-// decide takes an entry that is in no queue to what a look at its row came to: no fire is out.
+// decide queues the result of evaluating a row whose entry is in no queue and not out.
 func (e *Engine) decide(en *entry, r reported) {
 	en.state, en.lane, en.sent = settling, nil, 0
 	r.en, r.of = en, en.row.Revision
 	e.outcomes.add(r)
 }
 
-// swap returns what was reported since the last call; spare is used for what comes next.
+// swap returns the outcomes reported since the last call; spare becomes the new list.
 func (o *outcomes) swap(spare []reported) []reported {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -64,8 +64,8 @@ func (o *outcomes) swap(spare []reported) []reported {
 	return list
 }
 
-// settleLoop settles what sinks report: whatever came while a commit was under way makes the next one. When ctx ends it
-// settles what is left, and returns.
+// settleLoop settles what sinks report: everything that arrives during a commit goes into the next one. When
+// ctx ends it settles the rest and returns.
 func (e *Engine) settleLoop(ctx context.Context) {
 	var spare []reported
 	for {
@@ -84,16 +84,16 @@ func (e *Engine) settleLoop(ctx context.Context) {
 	}
 }
 
-// settleAgain is the longest pause after which outcomes that could not be written are written again: what is held meanwhile is not for
-// long.
+// settleAgain is the maximum pause between writes of outcomes that failed: holds do not last longer.
 const settleAgain = 500 * time.Millisecond
 
-// settleLast is for how long the last outcomes of a node that stops are written again when that fails: what is not written is sent again by
-// the node that has the timer next.
+// settleLast is for how long a stopping node retries the write of its last outcomes. What is not written is
+// sent again by the next node.
 const settleLast = 500 * time.Millisecond
 
-// settle writes outcomes until each is written, or is seen to be about a generation that has ended. The end of ctx does not
-// stop a write, as what was delivered should not come again after an orderly end; it stops only the trying again.
+// settle writes outcomes until each is written or belongs to an ended generation. The end of ctx does not
+// cancel a write, because delivered fires should not be sent again after an orderly shutdown; it only stops
+// the retries.
 func (e *Engine) settle(ctx context.Context, list []reported) {
 	defer e.health.settle.Store(0)
 	e.health.settle.Store(time.Now().UnixNano())
@@ -118,14 +118,14 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 			e.later(unknown)
 			continue
 		}
-		// The fires are done, only the word of it is not written: try for as long as the engine lives. What stays
-		// unwritten fires again after a restart, with the same ids.
+		// The fires were delivered and only their outcomes are not written: retry as long as the engine runs.
+		// What stays unwritten fires again after a restart, with the same ids.
 		e.opts.Events.failed("settle", err)
 		if errors.Is(err, rouse.ErrClosed) {
 			return
 		}
 		wait := b.Next()
-		if !backoff.Sleep(ctx, wait) { // the node stops
+		if !backoff.Sleep(ctx, wait) { // the node is stopping
 			if last.IsZero() {
 				last = time.Now().Add(settleLast)
 			}
@@ -137,7 +137,8 @@ func (e *Engine) settle(ctx context.Context, list []reported) {
 	}
 }
 
-// later settles outcomes again after a while: those of a part of the store that does not answer, which does not delay the others'.
+// later settles outcomes again after a pause. They belong to a part of the store that does not answer, and
+// must not delay the others.
 func (e *Engine) later(list []reported) {
 	for _, r := range list {
 		r.counted = true
@@ -151,7 +152,8 @@ type refusal struct {
 	key rouse.Key
 }
 
-// parted returns the outcomes whose writes were refused, and those of whose writes nothing is known: not all go through one commit.
+// parted returns the outcomes whose writes were refused, and those whose writes have an unknown result. Not
+// all are in one commit.
 func parted(list []reported, items []*Write, asked rouse.Instant) (refused []refusal, unknown []reported) {
 	for i, w := range items {
 		switch r := list[i]; {
@@ -168,7 +170,7 @@ func parted(list []reported, items []*Write, asked rouse.Instant) (refused []ref
 	return refused, unknown
 }
 
-// countReported frees the places of reported fires in their lanes, so that the next ones start while these are settled.
+// countReported frees the lane places of reported fires, so that the next fires start during settling.
 func (e *Engine) countReported(list []reported) {
 	now, store := time.Now(), e.Now()
 	e.mu.Lock()
@@ -188,13 +190,13 @@ func (e *Engine) countReported(list []reported) {
 	e.dispatch()
 }
 
-// postponed is how long an outcome waits whose step needs what cannot be read now, such as a calendar.
+// postponed is the delay of an outcome whose step needs data that cannot be read now, such as a calendar.
 const postponed = time.Second
 
-// steps turns outcomes into writes, each from the latest version of its row. It returns them with their outcomes; those that
-// cannot be turned into writes now come again after a while.
+// steps turns outcomes into writes based on the latest versions of their rows, and returns both. Outcomes
+// that cannot be turned into writes now are queued again after a pause.
 func (e *Engine) steps(list []reported) ([]reported, []*Write) {
-	now := e.clock.latest() // a wait counted from an earlier moment would end early
+	now := e.clock.latest() // a delay counted from an earlier time would end too early
 	items := make([]*Write, 0, len(list))
 	backing := make([]Write, len(list))
 	type base struct {
@@ -236,7 +238,8 @@ func (e *Engine) steps(list []reported) ([]reported, []*Write) {
 	return left, items
 }
 
-// settled returns the timer of an entry to settle, nil of a draft: that is compiled to be read, which takes too long here.
+// settled returns the timer of an entry to settle. It returns nil for a draft, whose decoding compiles a
+// schedule and takes too long here.
 func (e *Engine) settled(en *entry) *rouse.Timer {
 	if _, draft := rouse.DraftSpec(&en.row); draft && en.timer == nil {
 		return nil
@@ -248,7 +251,7 @@ func (e *Engine) settled(en *entry) *rouse.Timer {
 	return t
 }
 
-// quickChange is change for what costs little; the rest is evaluated in turn, and errLater returned.
+// quickChange is change for cheap steps; expensive ones are queued for evaluation, and it returns errLater.
 func (e *Engine) quickChange(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant, m *schedulecache.Meter) (c rouse.Change, err error) {
 	if t != nil {
 		c, err = e.change(r, t, orphan, logged, now, m)
@@ -259,26 +262,26 @@ func (e *Engine) quickChange(r *reported, t *rouse.Timer, orphan, logged bool, n
 	if e.evaluations.add(*r) {
 		return c, errLater
 	}
-	if t == nil { // the engine stops: what was delivered is settled all the same
+	if t == nil { // the engine is stopping: delivered fires are still settled
 		t = unreadable(&r.en.row)
 	}
 	*m = schedulecache.Meter{}
 	return e.change(r, t, orphan, logged, now, m)
 }
 
-// change is the one conditional write that an outcome leads to. logged says that a record of its occurrence was written while it
-// was out. With a limit of the meter, a schedule that is not at hand is errLater.
+// change returns the conditional write for an outcome. logged means that its occurrence was recorded while it
+// was out. If the meter has a limit and the schedule is not cached, it returns errLater.
 func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant, m *schedulecache.Meter) (rouse.Change, error) {
-	if orphan { // its timer was deleted or replaced: only the record of the fire is left to write
+	if orphan { // its timer was deleted or replaced: only the record of the fire remains to be written
 		var log []rouse.Record
 		if r.fire && !logged {
 			log = []rouse.Record{t.Ending(r.en.occ, r.o, r.en.sent, now, r.en.cut, "deleted or replaced meanwhile")}
 		}
-		r.doubt = r.doubt || e.others != nil // who deleted it may have recorded it, with another node
+		r.doubt = r.doubt || e.others != nil // a delete through another node may have recorded it
 		log, err := e.unrecorded(r, log)
 		return rouse.Change{Key: t.Key, If: rouse.AnyRevision, Keep: true, Log: log}, err
 	}
-	if !r.fire && t.Revision != r.of { // the row has changed since it was looked at: it will be looked at anew
+	if !r.fire && t.Revision != r.of { // the row has changed since it was evaluated: it will be evaluated again
 		return rouse.Change{Key: t.Key, If: t.Revision, Keep: true}, nil
 	}
 	s, known := e.opts.Schedules.Known(t)
@@ -288,7 +291,7 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 		}
 		var err error
 		if s, err = e.opts.Schedules.Metered(t); err != nil {
-			return rouse.Change{}, err // a step without it would end the timer
+			return rouse.Change{}, err // without the schedule, the step would end the timer
 		}
 	}
 	if r.away != 0 {
@@ -314,7 +317,7 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 	if step.Keep && logged {
 		step.Log = nil
 	} else if step.Keep {
-		r.doubt = r.doubt || e.others != nil // another node may have brought the timer past it
+		r.doubt = r.doubt || e.others != nil // another node may have advanced the timer
 		if step.Log, err = e.unrecorded(r, step.Log); err != nil {
 			return rouse.Change{}, err
 		}
@@ -322,7 +325,7 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 	if r.o.Verdict == rouse.Gone && t.Key.Fire != "" {
 		select {
 		case e.gone <- rouse.Key{Namespace: t.Key.Namespace, Name: t.Key.Name}:
-		default: // the next occurrence will hear the same
+		default: // the next occurrence gets the same answer
 		}
 	}
 	if step.To != nil && step.To.Key.Fire == "" {
@@ -331,8 +334,8 @@ func (e *Engine) change(r *reported, t *rouse.Timer, orphan, logged bool, now ro
 	return e.StepChange(t.Key, t.Revision, step), nil
 }
 
-// unrecorded returns the record of an occurrence that its timer is past, or nothing if an earlier write of it, whose answer was
-// lost, was made after all.
+// unrecorded returns the record of an occurrence that the timer has passed, or nil if an earlier write whose
+// response was lost has already recorded it.
 func (e *Engine) unrecorded(r *reported, log []rouse.Record) ([]rouse.Record, error) {
 	if !r.doubt || len(log) == 0 {
 		return log, nil
@@ -351,7 +354,7 @@ func (e *Engine) unrecorded(r *reported, log []rouse.Record) ([]rouse.Record, er
 	return log, nil
 }
 
-// conflicts returns the outcomes whose write named an old revision, after bringing their entries up to date.
+// conflicts returns the outcomes whose writes had an old revision, after updating their entries.
 func (e *Engine) conflicts(ctx context.Context, list []refusal) []reported {
 	if len(list) == 0 {
 		return nil
@@ -385,7 +388,7 @@ func (e *Engine) conflicts(ctx context.Context, list []refusal) []reported {
 		if r.fire || r.en.orphan || r.en.row.Revision == r.of {
 			return false
 		}
-		e.settleInPlace(r.en, now) // what was decided was decided of another version: who has the row now looks at it anew
+		e.relocate(r.en, now) // the decision was about another version: evaluate the current one
 		return true
 	})
 }

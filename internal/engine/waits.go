@@ -7,26 +7,27 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Why an occurrence is late is known where it waits, and is noted on its timer there: in a sink that defers it, in its lane, in a store
-// that does not answer, or, for what reaches this node late, here. Timer.Waits has it when the misfire policy gives the occurrence up.
+// The cause of a delay is known where the occurrence waits, and is recorded in its timer there: by a sink
+// that defers it, by its lane, by a store that does not answer, or here if it reaches this node late.
+// Timer.Waits contains it when the misfire policy gives up the occurrence.
 
 const (
-	// noticeable is how long a wait is that is noted.
+	// noticeable is the minimum length of a wait that is recorded.
 	noticeable = 100 * time.Millisecond
-	// standstill is how long the firing loop has to make no progress to count as a process that stood still.
+	// standstill is how long the firing loop must make no progress before the process counts as suspended.
 	standstill = 5 * time.Second
-	// maxHindrances bounds the hindrances of the node that are kept: the latest ones.
+	// maxHindrances bounds the recorded hindrances of the node; the latest are kept.
 	maxHindrances = 8
 )
 
-// hindrances are the times in which this node could not do its work, whatever the timer.
+// hindrances are the times in which this node could not work, whatever the timer.
 type hindrances struct {
 	mu   sync.Mutex
 	list []rouse.Wait
-	away rouse.Instant // since when the store does not answer; 0 if it does
+	away rouse.Instant // since when the store has not answered; 0 if it answers
 }
 
-// note adds a hindrance. One that goes on from the last one for the same cause extends that one. The mutex is held.
+// note adds a hindrance, or extends the last one if it has the same cause and no gap. The mutex is held.
 func (h *hindrances) note(c rouse.Cause, from, to rouse.Instant) {
 	if to.Sub(from) < noticeable {
 		return
@@ -41,14 +42,14 @@ func (h *hindrances) note(c rouse.Cause, from, to rouse.Instant) {
 	h.list = append(h.list, rouse.Wait{Cause: c, From: from, To: to})
 }
 
-// hindered notes that this node could not do its work between two times.
+// hindered records that this node could not work between two times.
 func (e *Engine) hindered(c rouse.Cause, from, to rouse.Instant) {
 	e.hindrances.mu.Lock()
 	defer e.hindrances.mu.Unlock()
 	e.hindrances.note(c, from, to)
 }
 
-// answered notes whether the store answered a call that was made at a time.
+// answered records whether the store answered a call that was made at a given time.
 func (e *Engine) answered(ok bool, asked rouse.Instant) {
 	h := &e.hindrances
 	h.mu.Lock()
@@ -62,7 +63,7 @@ func (e *Engine) answered(ok bool, asked rouse.Instant) {
 	}
 }
 
-// hindrance returns what hindered this node for most of the time between two times.
+// hindrance returns what prevented this node from working for most of the time between two times.
 func (e *Engine) hindrance(from, to rouse.Instant) (c rouse.Cause, ok bool) {
 	h := &e.hindrances
 	h.mu.Lock()
@@ -79,16 +80,16 @@ func (e *Engine) hindrance(from, to rouse.Instant) (c rouse.Cause, ok bool) {
 	return c, ok
 }
 
-// origin is how a row comes into memory.
+// origin is how a row came into memory.
 type origin uint8
 
 const (
 	fromClient origin = iota // a client wrote it just now
-	fromStore                // it was in the store
-	fromDead                 // it was in the store, held by a node that is dead
+	fromStore                // it was already in the store
+	fromDead                 // it was in the store, held by a dead node
 )
 
-// arrived enqueues an entry that needs attention as soon as it comes into memory. The mutex is held.
+// arrived enqueues an entry that is already due when it comes into memory. The mutex is held.
 func (e *Engine) arrived(en *entry, how origin, now rouse.Instant) {
 	e.noteLate(en, now, func(t *rouse.Timer, from rouse.Instant) rouse.Cause {
 		switch c, ok := e.hindrance(from, now); {
@@ -104,10 +105,10 @@ func (e *Engine) arrived(en *entry, how origin, now rouse.Instant) {
 	e.enqueue(en, now)
 }
 
-// hadSince says whether this node could read or claim the rows of a bucket all the time since then: what it finds there only now has waited
-// for its turn. The mutex is held.
+// hadSince reports whether this node could read or claim the rows of a bucket during all the time since then:
+// a row that it finds only now has waited for its turn. The mutex is held.
 func (e *Engine) hadSince(bucket uint32, from rouse.Instant) bool {
-	at, ok := e.swept.gained[bucket]
+	at, ok := e.rescans.gained[bucket]
 	return ok && at <= from && e.grant.Load().has(bucket)
 }
 
@@ -124,7 +125,7 @@ func (e *Engine) woken(en *entry, now rouse.Instant) {
 	e.enqueue(en, now)
 }
 
-// taken notes that an entry has waited in its lane. The mutex is held.
+// taken records that an entry has waited in its lane. The mutex is held.
 func (e *Engine) taken(ln *lane, en *entry, now rouse.Instant) {
 	if now.Sub(en.row.Visible) < noticeable {
 		return
@@ -137,8 +138,8 @@ func (e *Engine) taken(ln *lane, en *entry, now rouse.Instant) {
 	})
 }
 
-// noteLate notes why a timer has not got any further since it needed attention, if an occurrence may be given up for that. The timer
-// that the entry had may be known to others: it is left as it is.
+// noteLate records why a timer has made no progress since it needed attention, if an occurrence may be given
+// up for that. Other goroutines may use the entry's timer, so it is copied.
 func (e *Engine) noteLate(en *entry, now rouse.Instant, why func(t *rouse.Timer, from rouse.Instant) rouse.Cause) {
 	t, err := e.decoded(en)
 	if err != nil || t.Over() || t.Key.Fire != "" && !t.Live || !t.Spec.Recurring() && t.Spec.Misfire < rouse.MisfireSkip && t.Spec.Deadline == 0 {
@@ -146,7 +147,7 @@ func (e *Engine) noteLate(en *entry, now rouse.Instant, why func(t *rouse.Timer,
 	}
 	from := en.row.Visible
 	if t.Attempts == 0 && !t.Paused && len(t.Runs) == 0 {
-		from = min(from, t.SentAt(t.Due)) // where others write, it may be the end of a hold of a node that is gone
+		from = min(from, t.SentAt(t.Due)) // on a shared store, Visible may be the end of a dead node's hold
 	}
 	if n := len(t.Waits); n > 0 {
 		from = max(from, t.Waits[n-1].To)

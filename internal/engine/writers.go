@@ -10,15 +10,15 @@ import (
 	"github.com/rousehq/rouse/internal/batch"
 )
 
-// writers are the group commits. There is one on a store of its own, where it keeps the disk busy; on one at the other end of a wire
-// there are two, so that the store works on a commit while this node prepares another. A timer and the rows beside it always go through
-// the same one, in their order.
+// writers are the group commits. With an embedded store there is one, which keeps the disk busy; with a
+// remote store there are two, so that the store works on one commit while this node prepares another. A timer
+// and the rows next to it always use the same one, in order.
 type writers struct {
 	list []*batch.Writer[*Write, Written]
 }
 
-// sharedWriters and sharedCommit are for stores that others share: how many commits are under way at a time, and how many changes
-// each has at most. More would make each longer, and no more of them.
+// sharedWriters and sharedCommit are for shared stores: the number of concurrent commits, and the maximum
+// number of changes of each. Higher values make each commit longer without increasing throughput.
 const (
 	sharedWriters = 2
 	sharedCommit  = 2048
@@ -45,7 +45,7 @@ func (w *writers) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// Do makes changes durable, and returns what became of each. An error says that nothing is known of any of them.
+// Do commits changes and returns the result of each. An error means that all outcomes are unknown.
 func (w *writers) Do(ctx context.Context, items []*Write) ([]Written, error) {
 	if len(w.list) == 1 {
 		return w.list[0].Do(ctx, items)
@@ -79,7 +79,7 @@ func (w *writers) Do(ctx context.Context, items []*Write) ([]Written, error) {
 	return out, errors.Join(errs...)
 }
 
-// of returns which of them a key's changes go through.
+// of returns the index of the writer for a key's changes.
 func (w *writers) of(k rouse.Key) int {
 	h := fnv.New32a()
 	h.Write([]byte(k.Namespace))

@@ -45,7 +45,7 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 		}
 		busy, mayBeOut := old != nil && ts.Engine.Busy(old), old != nil && ts.Engine.MayBeOut(old)
 		if mayBeOut && !busy {
-			busy = !ts.Engine.Hands(old).Mine // with another node
+			busy = !ts.Engine.HolderOf(old).Mine // with another node
 		}
 		t := c.Merge(key, spec, old, busy, ts.Engine.Latest())
 		t.Bucket = ts.placed(key, spec.Target)

@@ -381,7 +381,7 @@ func (ts *Timers) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn
 			return edited{}, conflicting(key, t.Revision)
 		}
 		read, ended, stored := t.Revision, t.Ended, t.Visible
-		in := ts.Engine.Hands(&t)
+		in := ts.Engine.HolderOf(&t)
 		if fenced == read {
 			in = ts.Engine.Fenced(&t, in)
 		}

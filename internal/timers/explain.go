@@ -134,7 +134,7 @@ func (ts *Timers) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant
 	most := t.Spec.Retry.Effective().Attempts
 	occ, current := t.Current()
 	look := *t
-	in := ts.Engine.Hands(&look) // in the store a visible time may be the end of a hold
+	in := ts.Engine.HolderOf(&look) // in the store a visible time may be the end of a hold
 	visible := look.Visible
 	p := ts.Engine.Progress(t.Key)
 	obstacle := ""

@@ -12,18 +12,18 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// sweeps are how an owner finds what others write into the part of its buckets that it has read already: timers that were created
-// in users' own transactions, or changed by other nodes, or whose holds were given back. What others have made later, or removed,
-// needs no finding: the look before each send sees it. The engine's mutex guards it.
-type sweeps struct {
-	since   uint64                   // token of the last sweep; 0: the next one reads everything
+// rescans find what others write into the part of an owner's buckets that it has already read: timers that
+// were created in users' transactions, changed by other nodes, or given back. Rows that others postponed or
+// deleted need no rescan: the revision check before each send detects them. The engine's mutex guards it.
+type rescans struct {
+	since   uint64                   // token of the last rescan; 0: the next one reads everything
 	next    time.Time                // when the next one is due
-	hinted  bool                     // somebody said that there is something to find
-	again   bool                     // somebody asked for a sweep of everything since the last one began
-	leaving map[uint32]time.Time     // buckets that were lost, and when, with attempts that may still be out
-	kept    map[uint32]bool          // buckets that were lost, of which attempts were out that went on under holds
-	gained  map[uint32]rouse.Instant // buckets of the grant, and since when they are in it
-	dead    []deadNode               // that died a moment ago
+	hinted  bool                     // the store reported that there is something to find
+	again   bool                     // a full rescan was requested after the last one started
+	leaving map[uint32]time.Time     // lost buckets, with the time of the loss, in which attempts may still be out
+	kept    map[uint32]bool          // lost buckets of which attempts continue under holds
+	gained  map[uint32]rouse.Instant // granted buckets, and since when
+	dead    []deadNode               // that died recently
 	missing []rouse.Missing          // parts of the store that did not answer the last claim
 }
 
@@ -31,30 +31,30 @@ type sweeps struct {
 func (e *Engine) missingParts() []rouse.Missing {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.swept.missing
+	return e.rescans.missing
 }
 
-// missed notes which parts of the store a claim is without. When one of them answers again, the next sweep reads everything, because
-// no cursor and no token covers what that part has. The mutex is held.
+// missed records which parts of the store a claim lacks. When one of them answers again, the next rescan
+// reads everything, because neither the cursor nor the token covers that part. The mutex is held.
 func (e *Engine) missed(now []rouse.Missing) {
 	among := func(p rouse.Missing, list []rouse.Missing) bool {
 		return slices.ContainsFunc(list, func(o rouse.Missing) bool { return o.Part == p.Part })
 	}
-	for _, p := range e.swept.missing {
+	for _, p := range e.rescans.missing {
 		if !among(p, now) {
-			e.swept.since, e.swept.again, e.swept.hinted = 0, true, true
+			e.rescans.since, e.rescans.again, e.rescans.hinted = 0, true, true
 			notify.Send(e.room)
 		}
 	}
 	for _, p := range now {
-		if !among(p, e.swept.missing) {
+		if !among(p, e.rescans.missing) {
 			e.opts.Events.failed("claim", fmt.Errorf("%s does not answer: %w", p.Part, p.Err))
 		}
 	}
-	e.swept.missing = now
+	e.rescans.missing = now
 }
 
-// hintLoop lets the store say when there is something to find.
+// hintLoop subscribes to the store's reports of writes by others.
 func (e *Engine) hintLoop(ctx context.Context) {
 	w := e.hints
 	if w == nil {
@@ -63,7 +63,7 @@ func (e *Engine) hintLoop(ctx context.Context) {
 	for {
 		err := w.Watch(ctx, func() {
 			e.mu.Lock()
-			e.swept.hinted = true
+			e.rescans.hinted = true
 			e.mu.Unlock()
 			notify.Send(e.room)
 		})
@@ -79,45 +79,45 @@ func (e *Engine) hintLoop(ctx context.Context) {
 	}
 }
 
-// sweepAll makes the next sweep read everything.
-func (e *Engine) sweepAll() {
+// rescanAll makes the next rescan read everything.
+func (e *Engine) rescanAll() {
 	e.mu.Lock()
-	e.swept.since, e.swept.again = 0, true
+	e.rescans.since, e.rescans.again = 0, true
 	e.mu.Unlock()
 }
 
-// sweepDue says how long it is until the next sweep.
-func (e *Engine) sweepDue(now time.Time) time.Duration {
+// rescanDue returns the time until the next rescan.
+func (e *Engine) rescanDue(now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.swept.hinted {
+	if e.rescans.hinted {
 		return 0
 	}
-	return max(0, e.swept.next.Sub(now))
+	return max(0, e.rescans.next.Sub(now))
 }
 
-// sweepWindow reads what was written since the last sweep into the part of the window that was read before.
-func (e *Engine) sweepWindow(ctx context.Context, buckets []uint32) error {
+// rescanWindow reads what was written since the last rescan into the part of the window that was read before.
+func (e *Engine) rescanWindow(ctx context.Context, buckets []uint32) error {
 	e.mu.Lock()
-	since := e.swept.since
-	e.swept.hinted, e.swept.again = false, false
-	e.swept.next = time.Now().Add(e.opts.Poll)
+	since := e.rescans.since
+	e.rescans.hinted, e.rescans.again = false, false
+	e.rescans.next = time.Now().Add(e.opts.Poll)
 	e.mu.Unlock()
 	token, err := e.reread(ctx, buckets, since)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err != nil {
-		e.swept.hinted = true // what the hint told of is still to be found
+		e.rescans.hinted = true // the reported writes have not been found yet
 		return err
 	}
-	if !e.swept.again {
-		e.swept.since = token
+	if !e.rescans.again {
+		e.rescans.since = token
 	}
 	return nil
 }
 
-// reread reads the rows of buckets up to the cursor that were written since a token, all of them if it is 0. It returns the
-// token for the next time.
+// reread reads the rows of buckets up to the cursor that were written since a token, all of them if it is 0.
+// It returns the token for the next call.
 func (e *Engine) reread(ctx context.Context, buckets []uint32, since uint64) (token uint64, err error) {
 	var after rouse.Position
 	for {
@@ -141,7 +141,7 @@ func (e *Engine) reread(ctx context.Context, buckets []uint32, since uint64) (to
 	}
 }
 
-// found takes what a read of the window's past found into memory. It says whether another page follows.
+// found takes the rows of a rescan into memory. It reports whether another page follows.
 func (e *Engine) found(batch *rouse.Batch, err error, asked time.Time) (more bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -160,10 +160,10 @@ func (e *Engine) found(batch *rouse.Batch, err error, asked time.Time) (more boo
 	for i := range batch.Rows {
 		row := &batch.Rows[i]
 		if _, ok := w.touched[row.Key]; ok {
-			continue // a commit has said what is newer
+			continue // a commit had a newer version
 		}
 		if !w.covers(row.Position()) {
-			more = false // what follows will be read in its time
+			more = false // the following rows are read when their time comes
 			break
 		}
 		if en := w.entries[row.Key]; en != nil {
@@ -179,7 +179,7 @@ func (e *Engine) found(batch *rouse.Batch, err error, asked time.Time) (more boo
 		}
 		e.take(row, time.Time{}, now)
 		if en := w.entries[row.Key]; en != nil {
-			en.lookedAt(asked, batch.Now)
+			en.markChecked(asked, batch.Now)
 		}
 	}
 	e.dispatch()
@@ -187,7 +187,7 @@ func (e *Engine) found(batch *rouse.Batch, err error, asked time.Time) (more boo
 	return more
 }
 
-// heard notes what an answer says of the store's clock.
+// heard updates the estimate of the store's clock from a response.
 func (e *Engine) heard(asked time.Time, now rouse.Instant) {
 	if e.others != nil {
 		e.clock.note(now, asked, time.Now(), false)

@@ -9,23 +9,24 @@ import (
 )
 
 const (
-	// lookTimeout bounds a look at revisions, with the wait for others' looks before it.
+	// lookTimeout bounds a revision check, including the wait for other checks before it.
 	lookTimeout = 5 * time.Second
-	// lookAgain is when a row is tried again whose revision could not be looked at.
+	// lookAgain is when a row is retried whose revision could not be checked.
 	lookAgain = 500 * time.Millisecond
 )
 
-// lookedAt notes that an answer of the store showed the entry's row, or wrote it, no earlier than a moment by this process' clock and
-// the store's: if it was due by then, that was a look after it came due.
-func (en *entry) lookedAt(asked time.Time, store rouse.Instant) {
+// markChecked records that the store confirmed this revision at the given time. If the row was already due
+// then, no further revision check is needed before it is sent.
+func (en *entry) markChecked(asked time.Time, store rouse.Instant) {
 	if store >= en.row.Visible {
-		en.looked = asked
+		en.checked = asked
 	}
 }
 
-// unchanged takes out what another node changed, or may fire by now: it looks at the rows' revisions once more after they came due
-// and just before they are sent. What was deleted or replaced before it came due is seen by that look, and what is deleted
-// later is told that an attempt may be out (MayBeOut): so no attempt starts after a delete that said that none was.
+// unchanged removes entries that another node changed or may fire by now. It checks their revisions once
+// more, after they came due and just before they are sent. This check detects rows that were deleted or
+// replaced before they came due; a later delete is told that an attempt may be out (MayBeOut). So no attempt
+// starts after a delete that reported none.
 func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
 	revisions, err := e.revisionsOf(taken)
 	if err != nil {
@@ -45,9 +46,9 @@ func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 		case revisions[i] == notSeen || revisions[i] == 0 && err != nil:
 			en.lane = nil
 			e.window.placeAt(en, e.Now().Add(lookAgain))
-		case en.row.Revision != en.token: // it was changed here meanwhile
+		case en.row.Revision != en.token: // changed on this node since
 			en.lane = nil
-			e.settleInPlace(en, e.Now())
+			e.relocate(en, e.Now())
 		case revisions[i] != en.token:
 			en.lane = nil
 			e.window.drop(en)
@@ -68,11 +69,11 @@ func (e *Engine) unchanged(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 	return live, left
 }
 
-// recently is how old a look may be that came by itself, with a commit or a claim, before the row is looked at again.
+// recently is the maximum age of a revision known from a commit or a claim that needs no further check.
 const recently = 500 * time.Millisecond
 
-// revisionsOf returns the revisions that entries' rows have now, those of entries that were looked at just now as they were. With an
-// error, those are 0 that could not be looked at.
+// revisionsOf returns the current revisions of the entries' rows; for recently checked entries, the known
+// one. On an error, revisions that could not be read are 0.
 func (e *Engine) revisionsOf(taken []*entry) (revisions []uint64, err error) {
 	revisions = make([]uint64, len(taken))
 	var keys []rouse.Key
@@ -80,7 +81,7 @@ func (e *Engine) revisionsOf(taken []*entry) (revisions []uint64, err error) {
 	now := time.Now()
 	e.mu.Lock()
 	for i, en := range taken {
-		if !en.looked.IsZero() && now.Sub(en.looked) < recently && en.row.Revision == en.token {
+		if !en.checked.IsZero() && now.Sub(en.checked) < recently && en.row.Revision == en.token {
 			revisions[i] = en.token
 			continue
 		}
@@ -92,7 +93,7 @@ func (e *Engine) revisionsOf(taken []*entry) (revisions []uint64, err error) {
 	}
 	ctx, cancel := context.WithTimeout(e.deliver, lookTimeout)
 	defer cancel()
-	seen, err := e.looks.Do(ctx, keys)
+	seen, err := e.checks.Do(ctx, keys)
 	if err != nil {
 		return revisions, err
 	}
@@ -102,11 +103,11 @@ func (e *Engine) revisionsOf(taken []*entry) (revisions []uint64, err error) {
 	return revisions, nil
 }
 
-// notSeen is the revision of a row whose part of the store did not answer.
+// notSeen is the revision of a row in a part of the store that did not answer.
 const notSeen = rouse.AnyRevision
 
-// lookAt asks the store for the revisions that several deliveries want to know of.
-func (e *Engine) lookAt(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
+// readRevisions reads the revisions that several deliveries need in one call.
+func (e *Engine) readRevisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	revisions, err := e.others.Revisions(ctx, keys)
@@ -120,8 +121,8 @@ func (e *Engine) lookAt(ctx context.Context, keys []rouse.Key) ([]uint64, error)
 	return revisions, err
 }
 
-// lost says whether this node may not send an entry any more: too little of its hold is left, or the node's ownership may have ended. The
-// mutex is held.
+// lost reports whether this node must no longer send an entry: too little of its hold is left, or its
+// ownership may have ended. The mutex is held.
 func (e *Engine) lost(en *entry, now time.Time) bool {
 	if held := !en.held.IsZero(); held && en.held.Sub(now) >= e.enough() || !held && e.others == nil {
 		return false
@@ -130,8 +131,9 @@ func (e *Engine) lost(en *entry, now time.Time) bool {
 	return !h.owns(en.row.Bucket) || h.lapsed(now)
 }
 
-// giveUp takes an entry that is lost, and neither on the wheel nor in a lane, out of memory. One of a bucket that may still be this
-// node's stays: no sweep would find its row again if the ownership is renewed before anybody else had the bucket. The mutex is held.
+// giveUp removes a lost entry that is neither on the wheel nor in a lane from memory. An entry of a bucket
+// that this node may still own stays: if the ownership is renewed before another node had the bucket, no
+// rescan would find the row again. The mutex is held.
 func (e *Engine) giveUp(en *entry) {
 	en.lane = nil
 	if e.grant.Load().owns(en.row.Bucket) {
@@ -141,8 +143,8 @@ func (e *Engine) giveUp(en *entry) {
 	e.window.drop(en)
 }
 
-// refresh reads rows that others have changed, and keeps those that are this node's: of its buckets, or under its hold still. What
-// cannot be read now is found by a sweep, or when the hold has ended.
+// refresh reads rows that others changed and keeps those that are still this node's: in its buckets or under
+// its hold. Rows that cannot be read now are found by a rescan or when the hold expires.
 func (e *Engine) refresh(stale []*entry) {
 	e.opts.Events.conflicted(len(stale))
 	keys := make([]rouse.Key, len(stale))
@@ -154,7 +156,7 @@ func (e *Engine) refresh(stale []*entry) {
 	rows, err := e.store.Get(ctx, keys)
 	if err != nil {
 		e.opts.Events.failed("get", err)
-		e.sweepAll() // the change may lie before what the next sweep would read
+		e.rescanAll() // the change may be older than what the next rescan reads
 		return
 	}
 	e.mu.Lock()
@@ -170,12 +172,13 @@ func (e *Engine) refresh(stale []*entry) {
 		if en := e.window.entries[row.Key]; en != nil {
 			en.hidden = hidden
 		} else if e.mayReturn(stale[i], &row) {
-			e.lookLater(stale[i], now)
+			e.recheckLater(stale[i], now)
 		}
 	}
 }
 
-// mayReturn says whether a row that this node held, and another one has fenced, may come back under that hold: at what it was at, hidden.
+// mayReturn reports whether a row that this node held and another node fenced may come back under that hold:
+// hidden, at the same occurrence.
 func (e *Engine) mayReturn(was *entry, row *rouse.Row) bool {
 	if !time.Now().Before(was.held) || row.Visible <= e.Now() || row.Generation != was.row.Generation {
 		return false
@@ -188,8 +191,9 @@ func (e *Engine) mayReturn(was *entry, row *rouse.Row) bool {
 	return ok && occ == was.occ
 }
 
-// lookLater keeps a row in memory as this node held it, to look in a moment whether it is back. The mutex is held.
-func (e *Engine) lookLater(was *entry, now rouse.Instant) {
+// recheckLater keeps a row in memory as this node held it, to check shortly whether it is back. The mutex is
+// held.
+func (e *Engine) recheckLater(was *entry, now rouse.Instant) {
 	en := e.window.add(&was.row, now)
 	if en == nil {
 		return
@@ -199,8 +203,9 @@ func (e *Engine) lookLater(was *entry, now rouse.Instant) {
 	e.window.placeAt(en, now.Add(lookAgain))
 }
 
-// heldOn returns until when this node holds a row that another node has changed, and gives it the Visible that it really has: an edit
-// leaves the hold of an occurrence alone that may be out (Fit). It is zero if this node's hold is over.
+// heldOn returns the end of this node's hold on a row that another node has changed, and sets the row's
+// Visible to its real value: an edit leaves the hold of an occurrence that may be out (Fit). It returns zero
+// if the hold is over.
 func (e *Engine) heldOn(was *entry, row *rouse.Row) (held time.Time) {
 	if was.held.IsZero() || row.Visible <= was.hidden || row.Visible > was.hidden+maxEdits || row.Generation != was.row.Generation {
 		return held
@@ -213,7 +218,7 @@ func (e *Engine) heldOn(was *entry, row *rouse.Row) (held time.Time) {
 	switch {
 	case !ok || occ != was.occ:
 		return held
-	case t.Attempts != 0: // its retry: no edit moves that
+	case t.Attempts != 0: // a retry: no edit moves it
 		row.Visible = was.row.Visible
 	case occ.Manual:
 		row.Visible = occ.Due
@@ -223,7 +228,8 @@ func (e *Engine) heldOn(was *entry, row *rouse.Row) (held time.Time) {
 	return was.held
 }
 
-// MayBeOut reports whether an attempt of the occurrence that a timer is at may be out with another node: one that has come due may.
+// MayBeOut reports whether an attempt of the timer's current occurrence may be out with another node, which
+// is so once it has come due.
 func (e *Engine) MayBeOut(t *rouse.Timer) bool {
 	if e.others == nil {
 		return false
@@ -234,7 +240,7 @@ func (e *Engine) MayBeOut(t *rouse.Timer) bool {
 	return t.Attempts != 0 || len(t.Runs) > 0 || e.dueMayBeOut(t)
 }
 
-// dueMayBeOut says the same of the scheduled occurrence that a timer is at, be there a run beside it or not.
+// dueMayBeOut is MayBeOut for the timer's scheduled occurrence alone, whether or not a manual run is waiting.
 func (e *Engine) dueMayBeOut(t *rouse.Timer) bool {
 	switch {
 	case e.others == nil:
@@ -247,8 +253,8 @@ func (e *Engine) dueMayBeOut(t *rouse.Timer) bool {
 	return t.SentAt(t.Due) <= e.clock.latest()
 }
 
-// outUntil returns until when an attempt may be out with another node of the scheduled occurrence that a paused timer is at: the pause
-// has ended the hold that it had there. It is 0 if there is none.
+// outUntil returns until when another node may be sending the scheduled occurrence of a paused timer: the
+// pause has ended its hold in the store. It returns 0 if no attempt may be out.
 func (e *Engine) outUntil(t *rouse.Timer) rouse.Instant {
 	switch {
 	case !t.Paused || !e.dueMayBeOut(t):
