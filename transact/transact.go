@@ -59,7 +59,7 @@ func New(o Options) (*Timers, error) {
 		o.Schema = "rouse"
 	}
 	if !schemaName.MatchString(o.Schema) {
-		return nil, rouse.Refuse("schema", o.Schema, "is no name of a schema", "use 1 to 48 of a to z, 0 to 9 and _, no digit first")
+		return nil, rouse.Refuse("schema", o.Schema, "is not a valid name of a schema", "use 1 to 48 of a to z, 0 to 9 and _, no digit first")
 	}
 	// The types are said, so that every driver sends texts, whatever it makes of JSON.
 	return &Timers{

@@ -10,14 +10,15 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Apply makes the changes, mostly in one transaction and one round trip.
+// Apply makes the changes, usually in one transaction and one round trip.
 //
-// A transaction has each key once, in one statement whose rows are in the order of their keys, so that calls that run at a time wait
-// for each other in one direction only. Changes that meet a key again, as a change or as a row beside, are a next transaction, which
-// sees what the one before it did: in the same one they would wait for rows while holding others that come later in the order.
+// A transaction has each key once, in one statement whose rows are in the order of their keys, so that
+// concurrent calls wait for each other in one direction only. Changes with a key that occurred before, as a
+// change or as an additional row, go into a following transaction, which sees the effect of the previous one:
+// in the same transaction they would wait for rows while holding others that come later in the order.
 func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
 	all := make([]rouse.Result, len(changes))
-	results := all // what is still to be filled in
+	results := all // results that are not filled in yet
 	parts, err := split(changes)
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", s.name, err)
@@ -40,9 +41,10 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 				to = make([]rouse.Result, len(at[k]))
 			}
 			if err := s.applyPart(ctx, kinds[k], writer, to); err != nil {
-				// It may be made yet, or some of it may have been. Claims are to show that: it is no longer this store's.
+				// Some or all of it may be written, or may be written later. Claims must return that, so it
+				// no longer counts as this store's.
 				s.writer.CompareAndSwap(writer, 0)
-				if wrote && errors.Is(err, rouse.ErrFull) { // which would say that nothing was written
+				if wrote && errors.Is(err, rouse.ErrFull) { // which would mean that nothing was written
 					err = fmt.Errorf("store %s: some of the changes were written, then: %v", s.name, err)
 				}
 				return nil, err
@@ -70,31 +72,32 @@ func (s *Store) drawWriter(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	if !s.writer.CompareAndSwap(0, n) {
-		n = s.writer.Load() // another call was first; if that has failed since, 0 is nobody's number
+		n = s.writer.Load() // another call was first; if that has failed since, no writer has 0
 	}
 	return n, nil
 }
 
-// carefulFor is how many statements look whether rows are there before they create them, after one has met one.
+// carefulFor is how many statements check for existing rows before they create them, after a create has met
+// one.
 const carefulFor = 256
 
-// A transaction that met another one is tried again, after pauses that double on average: triesBeside times beside others, and then
-// alone, so that it gets through.
+// A transaction that conflicted with another one is retried, after pauses that double on average:
+// concurrentTries times concurrently with others, and then exclusively, so that it succeeds.
 const (
-	triesBeside = 4
-	maxTries    = 8
+	concurrentTries = 4
+	maxTries        = 8
 )
 
 func (s *Store) applyPart(ctx context.Context, p *part, writer int64, results []rouse.Result) error {
 	bold := p.plain && s.careful.Add(-1) < 0
 	for try := 0; ; try++ {
-		err := s.tryPart(ctx, p, writer, bold, results, try >= triesBeside)
-		if bold && state(err) == "23505" { // a row is there
+		err := s.tryPart(ctx, p, writer, bold, results, try >= concurrentTries)
+		if bold && state(err) == "23505" { // a row exists already
 			s.careful.Store(carefulFor)
 			bold = false
 			continue
 		}
-		// What the server has refused so, it has undone: it is known that nothing was written.
+		// The server has rolled back what it refused with these codes: nothing was written.
 		if err == nil || !undone(err) || try == maxTries {
 			return err
 		}
@@ -132,7 +135,7 @@ func (s *Store) tryPart(ctx context.Context, p *part, writer int64, bold bool, r
 	return err
 }
 
-// usable says whether a call could be made.
+// usable reports whether a call could be made.
 func (s *Store) usable(ctx context.Context) error {
 	err := s.begin(ctx)
 	if err == nil {

@@ -13,9 +13,10 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// The benchmarks write rows of about 200 bytes in batches, and the same rows with one bare statement beside them (raw): an unnest
-// into a table with the same columns and indexes. What this package adds is the difference. Each iteration is one row. The server
-// syncs; it is started for the benchmarks, or named by ROUSE_BENCH_POSTGRES.
+// The benchmarks write rows of about 200 bytes in batches, and for comparison the same rows with a plain
+// statement (raw): an unnest into a table with the same columns and indexes. The difference is the overhead
+// of this package. Each iteration is one row. The server syncs; it is started for the benchmarks, or given by
+// ROUSE_BENCH_POSTGRES.
 //
 //	go test -run '^$' -bench . -benchtime 200000x ./store/postgres
 
@@ -23,7 +24,7 @@ const benchBatch = 1000
 
 var benchClock rouse.Instant = 1_750_000_000_000
 
-// benchRows makes rows that are due one after another.
+// benchRows creates rows that are due one after another.
 func benchRows() []rouse.Row {
 	rows := make([]rouse.Row, benchBatch)
 	for i := range rows {
@@ -38,7 +39,7 @@ func benchRows() []rouse.Row {
 	return rows
 }
 
-// inBatches measures what do does with batches.
+// inBatches measures do, called with batches.
 func inBatches(b *testing.B, do func(rows []rouse.Row)) {
 	n := 0
 	b.ResetTimer()
@@ -114,8 +115,8 @@ func BenchmarkCreate(b *testing.B) {
 	})
 }
 
-// BenchmarkOwned creates rows that are due, reads them behind a cursor, and deletes them, without and with a record for each: one node
-// that does one after the other, and two that own half of the buckets each.
+// BenchmarkOwned creates due rows, reads them behind a cursor, and deletes them, with and without a record
+// for each: one node that does one step after the other, and two nodes that own half of the buckets each.
 func BenchmarkOwned(b *testing.B) {
 	for _, nodes := range []int{1, 2} {
 		for _, log := range []bool{false, true} {
@@ -165,7 +166,7 @@ func BenchmarkHeld(b *testing.B) {
 	})
 }
 
-// BenchmarkRead reads due rows: of all buckets, and of a third of them.
+// BenchmarkRead reads due rows of all buckets, and of a third of them.
 func BenchmarkRead(b *testing.B) {
 	s := openBench(b)
 	for range 100 {
@@ -194,7 +195,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// raw is PostgreSQL with this package's table and connection, and nothing else.
+// raw is PostgreSQL with the table and connection of this package, and nothing else.
 type raw struct {
 	b *testing.B
 	s *Store

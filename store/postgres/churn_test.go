@@ -13,18 +13,18 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestPlansDoNotFollowStatistics: what the statistics say of an empty table must not make anybody read all of a full one. It counts what
-// the server has looked at, not how long that took.
+// TestPlansDoNotFollowStatistics: statistics of an empty table must not lead to a scan of a full one. The
+// test counts the rows that the server has read, not the time.
 func TestPlansDoNotFollowStatistics(t *testing.T) {
 	url := servers.Postgres(t)
 	s := openTest(t, url, unsafe)
 	admin(t, url, `ALTER TABLE rouse.timers SET (autovacuum_enabled = off)`)
 	first := timers("first", 100)
-	for i, r := range create(t, s, first) { // plans are made and kept
+	for i, r := range create(t, s, first) { // plans are made and cached
 		first[i].If, first[i].To = r.Revision, nil
 	}
 	create(t, s, first)
-	admin(t, url, `VACUUM ANALYZE rouse.timers`) // from now on the table is said to be empty
+	admin(t, url, `VACUUM ANALYZE rouse.timers`) // from now on the statistics describe an empty table
 	const batches, size = 40, 500
 	var after rouse.Position
 	for batch := range batches {
@@ -62,7 +62,7 @@ func TestPlansDoNotFollowStatistics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Close(); err != nil { // sessions that end tell what they have counted
+	if err := s.Close(); err != nil { // sessions report their counters when they end
 		t.Fatal(err)
 	}
 	const writes = batches * size
@@ -79,7 +79,8 @@ func TestPlansDoNotFollowStatistics(t *testing.T) {
 	}
 }
 
-// TestBatchesDoNotDeadlock: batches that meet in many rows, in any order, wait for each other in one direction.
+// TestBatchesDoNotDeadlock: batches that share many rows, in any order, wait for each other in one direction
+// only.
 func TestBatchesDoNotDeadlock(t *testing.T) {
 	url := servers.Postgres(t)
 	s := openTest(t, url, unsafe)
@@ -101,7 +102,7 @@ func TestBatchesDoNotDeadlock(t *testing.T) {
 					}
 					changes = append(changes, c)
 				}
-				if rnd.IntN(2) == 0 { // names revisions only: the other way
+				if rnd.IntN(2) == 0 { // conditions on revisions only: in reverse order
 					var keys []rouse.Key
 					for i := range changes {
 						keys = append(keys, changes[i].Key)
@@ -117,7 +118,7 @@ func TestBatchesDoNotDeadlock(t *testing.T) {
 						}
 					}
 				}
-				if rnd.IntN(2) == 0 { // a key is met again, and others come after it
+				if rnd.IntN(2) == 0 { // a key is repeated, and others come after it
 					changes = slices.Insert(changes, 15, changes[0])
 				}
 				if _, err := s.Apply(t.Context(), changes); err != nil {
@@ -143,8 +144,8 @@ func TestBatchesDoNotDeadlock(t *testing.T) {
 	}
 }
 
-// TestChurn fires timers over and over, and shows what is left of that in the tables. It fires 50,000 times; a million times with
-// ROUSE_LONG=1.
+// TestChurn fires timers over and over, and checks what remains in the tables. It fires 50,000 times; a
+// million times with ROUSE_LONG=1.
 func TestChurn(t *testing.T) {
 	fires := 50_000
 	if os.Getenv("ROUSE_LONG") != "" {
@@ -167,7 +168,7 @@ func TestChurn(t *testing.T) {
 			t.Fatal(len(b.Rows), err)
 		}
 		changes := make([]rouse.Change, batch)
-		for i := range b.Rows { // half of them recur, half are replaced by others, as those that fire once
+		for i := range b.Rows { // half of them recur, half are replaced by others, like timers that fire once
 			to := b.Rows[i]
 			to.Visible, to.Due = to.Visible+3_600_000, to.Due+3_600_000
 			changes[i] = rouse.Change{Key: to.Key, If: to.Revision, To: &to}

@@ -10,7 +10,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Claim returns the rows of the window. The functions claim and claim_hold of the schema say how, and what the token is.
+// Claim returns the rows of the window. The comments of the functions claim and claim_hold in the schema
+// describe how, and what the token is.
 func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
 	limit := min(max(1, w.Limit), math.MaxInt32)
 	text := s.sql.claim
@@ -64,11 +65,12 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 	return b, nil
 }
 
-// bitSpan is how far apart buckets may lie that are asked for by bits.
+// bitSpan is the largest distance of buckets that are passed as bits.
 const bitSpan = 1 << 16
 
-// addBuckets adds the four parameters that say which buckets are meant: the lowest and the highest, and, where not all between them
-// are, a bit for each, or a list where they lie far apart. To look at a list costs as much as the rest of reading a row.
+// addBuckets adds the four parameters that select the buckets: the lowest and the highest, and unless all
+// between them are selected, a bit for each, or a list if they are too far apart. Comparing with a list costs
+// as much as all other work for a row.
 func addBuckets(c *call, buckets []uint32) {
 	low, high := int64(0), int64(-1)
 	n := int64(0)

@@ -10,13 +10,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// minVersion is the oldest server that rouse knows: 13 has the 64-bit transaction numbers that claims go by.
+// minVersion is the oldest supported server: 13 has the 64-bit transaction numbers that claims need.
 const minVersion = 130000
 
-// connectTimeout bounds the making of a connection, if the URL does not.
+// connectTimeout is the limit for a new connection, unless the URL has one.
 const connectTimeout = 10 * time.Second
 
-// newPool makes a pool; it connects when it is used.
+// newPool makes a pool, which connects on first use.
 func newPool(ctx context.Context, url string, o *Options, conns int) (*pgxpool.Pool, error) {
 	c, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -26,7 +26,7 @@ func newPool(ctx context.Context, url string, o *Options, conns int) (*pgxpool.P
 	c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	c.MaxConns = int32(conns)
 	c.MaxConnIdleTime = 5 * time.Minute
-	c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // a dead connection shows itself in the call
+	c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // a call detects a dead connection
 	c.MaxConnLifetimeJitter = c.MaxConnLifetime / 10
 	c.PingTimeout = o.LeaseTimeout
 	return pgxpool.NewWithConfig(ctx, c)
@@ -47,7 +47,8 @@ func configure(c *pgconn.Config, o *Options) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = connectTimeout
 	}
-	// Where the URL names several hosts, the first that passes is taken: each new connection finds the one that is written to now.
+	// If the URL has several hosts, the first valid one is used: each new connection finds the current
+	// primary.
 	asked := c.ValidateConnect
 	c.ValidateConnect = func(ctx context.Context, on *pgconn.PgConn) error {
 		if asked != nil {
@@ -59,7 +60,7 @@ func configure(c *pgconn.Config, o *Options) {
 	}
 }
 
-// inspect refuses a server that rouse cannot use, or that would lose what it acknowledges.
+// inspect refuses a server that rouse cannot use, or that would lose acknowledged writes.
 func inspect(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 	r := on.ExecParams(ctx, `SELECT current_setting('server_version_num'), current_setting('server_version'), pg_is_in_recovery()::text, current_setting('server_encoding'),
 		current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')`, nil, nil, nil, nil).Read()
@@ -78,16 +79,16 @@ func inspect(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 	case version < minVersion:
 		return fmt.Errorf("the server is PostgreSQL %s; rouse needs version 13 or later", v[1])
 	case string(v[2]) != "false":
-		return fmt.Errorf("the server is a standby, which cannot be written; name the primary, or name all servers in the URL, separated by commas")
+		return fmt.Errorf("the server is a standby, which accepts no writes; use the primary, or list all servers in the URL, separated by commas")
 	case string(v[3]) != "UTF8":
-		return fmt.Errorf("the database is encoded in %s; make one with ENCODING 'UTF8'", v[3])
+		return fmt.Errorf("the database is encoded in %s; create one with ENCODING 'UTF8'", v[3])
 	}
 	if o.AllowUnsafe {
 		return nil
 	}
 	for i, setting := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
 		if string(v[4+i]) == "off" {
-			return fmt.Errorf("the server has %s off: in a crash it loses timers that were acknowledged; turn it on, or allow the loss of timers (AllowUnsafe)", setting)
+			return fmt.Errorf("the server has %s off: a crash would lose acknowledged timers; turn it on, or allow the loss of timers (AllowUnsafe)", setting)
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// state returns the SQLSTATE of an error that the server sent; "" if it did not.
+// state returns the SQLSTATE of an error from the server, "" for other errors.
 func state(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -19,7 +19,7 @@ func state(err error) string {
 	return ""
 }
 
-// undone says that the server has undone a transaction because of another one that ran at the same time.
+// undone reports whether the server rolled back a transaction because of a concurrent one.
 func undone(err error) bool {
 	switch state(err) {
 	case "40001", "40P01": // serialization failure, deadlock
@@ -28,26 +28,26 @@ func undone(err error) bool {
 	return false
 }
 
-// demoted says that a server takes no writes any more: another one does, after a failover.
+// demoted reports whether the error means that a server no longer accepts writes, as after a failover.
 func demoted(err error) bool { return state(err) == "25006" }
 
-// explain adds the cure to the errors that people can do something about, and calls a full disk by its name.
+// explain adds the cure to errors that an operator can fix, and identifies a full disk.
 func explain(err error) error {
 	switch state(err) {
-	case "53100": // the transaction is undone; if the log had no room, the server is down instead, and there is no answer
+	case "53100": // the transaction is rolled back; if the log has no space, the server goes down instead, and does not answer
 		return fmt.Errorf("%w: %w", rouse.ErrFull, err)
 	case "53300":
-		return fmt.Errorf("%w; the server has too few connections: lower the number that each node may have, or raise max_connections, or put a pooler in between", err)
+		return fmt.Errorf("%w; the server has too few connections: use fewer for each node, raise max_connections, or use a pooler", err)
 	case "25006":
-		return fmt.Errorf("%w; the server is a standby, or was made read-only: name the one that is written to", err)
+		return fmt.Errorf("%w; the server is a standby or read-only: use the address of the primary", err)
 	case "42501":
 		return fmt.Errorf("%w; give the role its rights (see Roles), or migrate as the schema's owner", err)
 	case "3F000", "42P01", "42883":
-		return fmt.Errorf("%w; the schema is not there or is of another version: migrate it", err)
+		return fmt.Errorf("%w; the schema is missing or has another version: migrate it", err)
 	case "57014":
-		return fmt.Errorf("%w; the call took longer than it may: the server is slow, or the query looks at very many rows", err)
+		return fmt.Errorf("%w; the call exceeded its timeout: the server is slow, or the query reads very many rows", err)
 	case "55P03":
-		return fmt.Errorf("%w; somebody else keeps rows or tables locked: see pg_locks", err)
+		return fmt.Errorf("%w; another session has locked rows or tables: see pg_locks", err)
 	}
 	return err
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestFullDisk lays the table on a disk of 8 MiB. What has no room is refused whole; what is there can be read and settled; and when there
-// is room again, all is well.
+// TestFullDisk puts the table on a disk of 8 MiB. A call without space is refused completely; existing rows
+// can be read and settled; and when there is space again, everything works.
 func TestFullDisk(t *testing.T) {
 	server := servers.StartPostgres(t)
 	s := openTest(t, server.URL(), Options{})

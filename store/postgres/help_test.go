@@ -13,10 +13,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// admin makes statements on a connection of its own, as the superuser.
+// admin runs statements on a separate connection as the superuser.
 func admin(t testing.TB, url, text string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // clean-ups call it, too
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // cleanups call it, too
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -28,10 +28,10 @@ func admin(t testing.TB, url, text string) {
 	}
 }
 
-// ask reads one number.
+// ask reads a single number.
 func ask(t testing.TB, url, text string) (n int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // clean-ups call it, too
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // cleanups call it, too
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -78,7 +78,7 @@ func refused(t *testing.T, err error, words ...string) {
 	}
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition holds.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
@@ -88,7 +88,7 @@ func eventually(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// timers returns creates of n timers that are due.
+// timers returns changes that create n due timers.
 func timers(prefix string, n int) []rouse.Change {
 	changes := make([]rouse.Change, n)
 	for i := range changes {

@@ -11,14 +11,15 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Lock takes or renews leases, in one statement and by the server's clock. A name that is wanted twice gets a next statement.
+// Lock takes or renews leases, in one statement and by the server's clock. A name that is wanted twice goes
+// into a following statement.
 func (s *Store) Lock(ctx context.Context, owner string, ttl time.Duration, wants []rouse.Want) ([]rouse.Lease, error) {
 	out := make([]rouse.Lease, len(wants))
 	if len(wants) == 0 {
 		return out, s.usable(ctx)
 	}
 	var calls []*call
-	var places [][]int // of the wants of a call, in the order of names
+	var places [][]int // indexes of the wants in each call, in the order of names
 	for _, at := range rounds(len(wants), func(i int) string { return wants[i].Name }) {
 		slices.SortFunc(at, func(a, b int) int { return strings.Compare(wants[a].Name, wants[b].Name) })
 		names, ifs, datas := strs(len(at), 32), int8s(len(at)), byteas(len(at), 64)
@@ -49,7 +50,8 @@ func (s *Store) Lock(ctx context.Context, owner string, ttl time.Duration, wants
 	return out, nil
 }
 
-// rounds parts the numbers below n, so that none has a name twice, and those of one name stay in their order.
+// rounds divides the numbers below n into groups without duplicate names; numbers of the same name keep their
+// order.
 func rounds(n int, name func(i int) string) [][]int {
 	var out [][]int
 	seen := make(map[string]int, n)
@@ -75,7 +77,7 @@ func scanLease(row [][]byte, to *rouse.Lease) error {
 	return nil
 }
 
-// Unlock ends leases that the owner has.
+// Unlock ends the given leases if they belong to the owner.
 func (s *Store) Unlock(ctx context.Context, owner string, names []string) error {
 	if len(names) == 0 {
 		return s.usable(ctx)
@@ -87,7 +89,8 @@ func (s *Store) Unlock(ctx context.Context, owner string, names []string) error 
 	return s.lease(ctx, []*call{newCall(s.sql.unlock).text_(owner).array(list)}, nil)
 }
 
-// Leases returns the leases whose names begin with the prefix. None is ever forgotten: each is a row, and its epoch is in it.
+// Leases returns the leases whose names begin with the prefix. Leases are never deleted, because their rows
+// contain the epochs.
 func (s *Store) Leases(ctx context.Context, prefix string) (out []rouse.Lease, now rouse.Instant, err error) {
 	text := `SELECT name, owner, epoch, until, data FROM ` + s.sql.schema + `.leases WHERE name >= $1 AND ($2::text IS NULL OR name < $2) AND epoch > 0 ORDER BY name`
 	c := newCall(text).text_(prefix)

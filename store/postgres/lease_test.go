@@ -11,7 +11,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestWaitingMakesNoLeaseShorter: a lease counts from when its row was had, not from when it was asked for.
+// TestWaitingMakesNoLeaseShorter: the time of a lease begins when its row is locked, not when the lease was
+// requested.
 func TestWaitingMakesNoLeaseShorter(t *testing.T) {
 	url := servers.Postgres(t)
 	s := openTest(t, url, unsafe)

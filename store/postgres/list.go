@@ -13,11 +13,11 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// maxLooks bounds the rows that one page of a list looks at in each of its sources.
+// maxLooks limits the rows that one page of a list examines in each of its sources.
 const maxLooks = 16384
 
-// List returns the rows that match, in the order of keys. What the sources of the query give is put together up to where all of
-// them have been read.
+// List returns the matching rows in the order of keys. It merges the sources of the query up to the last key
+// that all of them have read.
 func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err error) {
 	q.Limit = max(1, q.Limit)
 	sources := sourcesOf(&q)
@@ -59,7 +59,8 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err e
 	return page, nil
 }
 
-// Count returns how many rows match. What is asked for by namespace and states is in the tallies; the rest is counted one by one.
+// Count returns how many rows match. Counts by namespace and states come from the tallies; with other
+// conditions it counts the rows.
 func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 	calls := []*call{newCall(s.sql.plans)}
 	if q.Prefix == "" && q.Name == "" && len(q.Labels) == 0 && q.DueFrom == 0 && q.DueUntil == 0 {
@@ -91,14 +92,16 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 	return n, nil
 }
 
-// source is an index in the order of keys: that of all rows, or that of the rows of one state. No row is in two sources of a query.
+// source is an index in the order of keys: of all rows, or of the rows in one state. No row is in two sources
+// of a query.
 type source struct {
 	state rouse.State // 0: all
 	rows  []rouse.Row
 	next  *rouse.Key
 }
 
-// sourcesOf chooses the sources of a query: those of its states if scheduled rows are not among them, or all rows.
+// sourcesOf chooses the sources of a query: those of its states if the query excludes scheduled rows, or all
+// rows.
 func sourcesOf(q *rouse.Query) []source {
 	if q.Name != "" && q.Namespace != "" || len(q.States) == 0 || slices.Contains(q.States, rouse.StateScheduled) {
 		return []source{{}}
@@ -112,11 +115,11 @@ func sourcesOf(q *rouse.Query) []source {
 	return out
 }
 
-// conditions are those on the index, in whose order the rows are looked at.
+// conditions returns the conditions on the index, in whose order the rows are read.
 func (src *source) conditions(q *rouse.Query) (w where) {
 	if src.state != 0 {
 		w.int("t.state = ?", int64(src.state))
-		w.add("t.state <> 1") // what the index holds
+		w.add("t.state <> 1") // the condition of the index
 	}
 	if q.Namespace != "" {
 		w.text("t.namespace = ?", q.Namespace)
@@ -132,7 +135,7 @@ func (src *source) conditions(q *rouse.Query) (w where) {
 	return w
 }
 
-// named are the conditions on the name: on the index below a namespace, on the rows without one.
+// named adds the conditions on the name: on the index below a namespace, on the rows without one.
 func named(w *where, q *rouse.Query) {
 	if q.Name != "" {
 		w.text("t.name = ?", q.Name)
@@ -145,7 +148,7 @@ func named(w *where, q *rouse.Query) {
 	}
 }
 
-// filters are the conditions on the rows.
+// filters adds the conditions on the rows.
 func (src *source) filters(q *rouse.Query, w *where) error {
 	w.states(q, "t.state")
 	if q.Namespace == "" {
@@ -167,8 +170,8 @@ func (src *source) filters(q *rouse.Query, w *where) error {
 	return nil
 }
 
-// page asks for up to q.Limit rows and one more, and looks at no more than maxLooks: the row where it ended comes too, marked as no
-// hit if it is none.
+// page requests up to q.Limit rows and one more, and examines at most maxLooks. The last examined row is
+// always in the answer, marked if it does not match.
 func (src *source) page(sql *texts, q *rouse.Query) (*call, error) {
 	index := src.conditions(q)
 	rows := where{c: index.c}
@@ -185,7 +188,7 @@ func (src *source) page(sql *texts, q *rouse.Query) (*call, error) {
 		columns, maxLooks, rows.String(), sql.schema, index.String(), order, maxLooks, maxLooks, q.Limit+1)), nil
 }
 
-// add takes a row of the source's page.
+// add adds a row to the source's page.
 func (src *source) add(v [][]byte, limit int) error {
 	if len(v) != columnCount+2 {
 		return errShort
@@ -208,8 +211,8 @@ func (src *source) add(v [][]byte, limit int) error {
 	return nil
 }
 
-// behind returns the first text behind all that begin with the prefix, "" if there is none. It is UTF-8 as the prefix is: the server
-// takes no other.
+// behind returns the first text after all texts with the prefix, "" if there is none. It is valid UTF-8 like
+// the prefix, as the server requires.
 func behind(prefix string) string {
 	for prefix != "" {
 		r, n := utf8.DecodeLastRuneInString(prefix)
@@ -217,7 +220,7 @@ func behind(prefix string) string {
 		switch {
 		case r == utf8.RuneError && n == 1 || r == utf8.MaxRune:
 			continue
-		case r == 0xD7FF: // what follows are no characters
+		case r == 0xD7FF: // surrogates follow, which are not characters
 			r = 0xE000
 		default:
 			r++
@@ -227,7 +230,7 @@ func behind(prefix string) string {
 	return ""
 }
 
-// where is a WHERE clause, with its parameters.
+// where is a WHERE clause with its parameters.
 type where struct {
 	parts []string
 	c     call
@@ -243,7 +246,7 @@ func (w *where) call(text string) *call {
 
 func (w *where) add(part string) { w.parts = append(w.parts, part) }
 
-// text and int add a condition with one parameter, which the ? stands for.
+// text and int add a condition with one parameter, which replaces the ?.
 func (w *where) text(part, v string) { w.add(strings.Replace(part, "?", w.textArg(v), 1)) }
 
 func (w *where) int(part string, v int64) {
@@ -258,7 +261,7 @@ func (w *where) textArg(v string) string {
 
 func (w *where) last() string { return fmt.Sprintf("$%d", len(w.c.args)) }
 
-// states asks for the states of a query.
+// states adds the condition on the states of a query.
 func (w *where) states(q *rouse.Query, column string) {
 	states := q.States
 	if len(states) == 0 {

@@ -16,17 +16,18 @@ import (
 //go:embed migrations
 var migrationFiles embed.FS
 
-// migration is a step from one version of the schema to the next. In its text, {schema} stands for the schema's quoted name, {channel}
-// for the same as a literal, {revisions} for the sequence.
+// migration is a step from one version of the schema to the next. In its text, {schema} is replaced with the
+// quoted name of the schema, {channel} with the name as a literal, {revisions} with the sequence.
 type migration struct {
 	version int
-	// compatible is the oldest version of which a node goes on with this one: the head of the file says it ("-- compatible: 1"). A
-	// migration that older nodes can live with adds only: then nodes of both versions may run while one is deployed.
+	// compatible is the oldest version whose nodes work with this one: the head of the file contains it ("--
+	// compatible: 1"). A migration that older nodes support only adds to the schema: then nodes of both
+	// versions can run during a deployment.
 	compatible int
 	up, down   string
 }
 
-// embedded are the migrations of this version of rouse, in order.
+// embedded contains the migrations of this version of rouse, in order.
 var embedded = func() []migration {
 	files, err := fs.Sub(migrationFiles, "migrations")
 	if err != nil {
@@ -43,7 +44,7 @@ var compatibleLine = regexp.MustCompile(`(?m)\A-- compatible: (\d+)$`)
 
 // readMigrations reads files named 0001_what.up.sql and 0001_what.down.sql.
 func readMigrations(files fs.FS) (list []migration, err error) {
-	names, err := fs.Glob(files, "*.up.sql") // in the order of their names
+	names, err := fs.Glob(files, "*.up.sql") // sorted by name
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +91,9 @@ func SchemaVersion(ctx context.Context, url string, o Options) (int, error) {
 	return have.version, err
 }
 
-// Migrate brings the schema to a version, up or down; 0 takes everything away, with all timers. Each step is one transaction, and
-// nodes that do it at the same time do each step once. Going down, no node of a newer version may run.
+// Migrate changes the schema to a version, up or down; 0 removes everything, with all timers. Each step is
+// one transaction, and nodes that migrate at the same time do each step once. Before going down, stop all
+// nodes of newer versions.
 func Migrate(ctx context.Context, url string, o Options, to int) error {
 	return migrate(ctx, url, o, to, embedded)
 }
@@ -121,7 +123,7 @@ func withConn(ctx context.Context, url string, o *Options, do func(on *pgconn.Pg
 	return nil
 }
 
-// ready sees to it that the schema is one that this version of rouse works with.
+// ready ensures that the schema is one that this version of rouse supports.
 func ready(ctx context.Context, url string, o *Options, steps []migration) error {
 	on, err := connect(ctx, url, o)
 	if err != nil {
@@ -148,21 +150,22 @@ func ready(ctx context.Context, url string, o *Options, steps []migration) error
 	case have.version < len(steps):
 		return fmt.Errorf("the schema %s has version %d, this rouse needs %d; migrate it", o.Schema, have.version, len(steps))
 	case have.compatible > len(steps):
-		return fmt.Errorf("the schema %s has version %d, which needs a rouse that knows version %d or later; this one knows %d: run a newer one",
+		return fmt.Errorf("the schema %s has version %d, which requires a rouse that supports version %d or later; this one supports %d: run a newer one",
 			o.Schema, have.version, have.compatible, len(steps))
 	}
 	return nil
 }
 
-// schemaState is what a schema is at.
+// schemaState is the version of a schema.
 type schemaState struct {
 	version    int
-	compatible int // the oldest version that may work with it
+	compatible int // the oldest version that may use it
 }
 
-// look reads what the schema is at, without changing anything.
+// look reads the version of the schema without changing anything.
 func look(ctx context.Context, on *pgconn.PgConn, o *Options) (s schemaState, err error) {
-	// Not to_regclass: it goes by the session's cache, which does not hear of what others commit while step waits for its lock.
+	// Not to_regclass: it uses the session's cache, which misses what other sessions commit while step waits
+	// for its lock.
 	r := on.ExecParams(ctx, `SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'migrations'`,
 		[][]byte{[]byte(o.Schema)}, nil, nil, nil).Read()
 	if r.Err != nil || len(r.Rows) == 0 {
@@ -177,7 +180,8 @@ func look(ctx context.Context, on *pgconn.PgConn, o *Options) (s schemaState, er
 	return s, err
 }
 
-// walk goes to a version step by step. Not down, unless it may: a node that starts leaves a schema that is newer than it.
+// walk changes the schema to a version step by step. It goes down only if that is allowed: a node that starts
+// leaves a newer schema unchanged.
 func walk(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []migration, down bool) error {
 	for {
 		more, err := step(ctx, on, o, to, steps, down)
@@ -187,8 +191,8 @@ func walk(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []mi
 	}
 }
 
-// step makes one step under a lock that ends with its transaction, so that it works through a pooler, and a node that is killed leaves
-// neither the lock nor half a step.
+// step makes one step under a lock that ends with its transaction. So it works through a pooler, and a node
+// that is killed leaves neither the lock nor half a step behind.
 func step(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []migration, down bool) (more bool, err error) {
 	run := func(text string) error { return on.Exec(ctx, text).Close() }
 	if err := run(`BEGIN; SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = '1min';
@@ -208,7 +212,7 @@ func step(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []mi
 	case have.version == to || have.version > to && !down:
 		return false, run(`COMMIT`)
 	case have.version > len(steps):
-		return false, fmt.Errorf("it has version %d, and this rouse knows steps up to %d only; use the newer one", have.version, len(steps))
+		return false, fmt.Errorf("it has version %d, but this rouse has steps only up to %d; use the newer one", have.version, len(steps))
 	}
 	var text, mark string
 	at := quote(o.Schema) + `.migrations`
@@ -232,8 +236,8 @@ func step(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []mi
 	return true, run(`COMMIT`)
 }
 
-// makeSchema makes the schema if it is not there. It asks first, because the right to make schemas is asked for even if there is
-// nothing to make.
+// makeSchema creates the schema if it does not exist. It checks first, because CREATE SCHEMA IF NOT EXISTS
+// requires the right to create schemas even if the schema exists.
 func makeSchema(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 	r := on.ExecParams(ctx, `SELECT 1 FROM pg_namespace WHERE nspname = $1`, [][]byte{[]byte(o.Schema)}, nil, nil, nil).Read()
 	if r.Err != nil || len(r.Rows) > 0 {
@@ -242,7 +246,7 @@ func makeSchema(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 	return on.Exec(ctx, `CREATE SCHEMA `+quote(o.Schema)).Close()
 }
 
-// fill puts names into the text of a migration.
+// fill replaces the names in the text of a migration.
 func fill(text string, o *Options) string {
 	return strings.NewReplacer("{schema}", quote(o.Schema), "{channel}", literal(o.Schema), "{revisions}", literal(quote(o.Schema)+".revisions")).Replace(text)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// later are migrations that this version does not know: one that this version can live with, and one that it cannot.
+// later contains migrations that this version does not know: one that it supports, and one that it does not.
 var later = append(append([]migration{}, embedded...),
 	migration{version: last + 1, compatible: last, up: `ALTER TABLE {schema}.timers ADD note text`, down: `ALTER TABLE {schema}.timers DROP note`},
 	migration{version: last + 2, compatible: last + 2, up: `CREATE TABLE {schema}.third ()`, down: `DROP TABLE {schema}.third`},
@@ -60,7 +60,7 @@ func TestMigrateUpAndDown(t *testing.T) {
 	refused(t, migrate(t.Context(), url, unsafe, last+3, later), fmt.Sprintf("no version %d", last+3), fmt.Sprintf("0 to %d", last+2))
 }
 
-// TestMixedVersions: while a new version is deployed, old nodes go on, if the step says that they can.
+// TestMixedVersions: while a new version is deployed, old nodes continue if the step allows it.
 func TestMixedVersions(t *testing.T) {
 	url := servers.Postgres(t)
 	s := openTest(t, url, unsafe)
@@ -69,7 +69,7 @@ func TestMixedVersions(t *testing.T) {
 	if err := migrate(t.Context(), url, unsafe, last+1, later); err != nil {
 		t.Fatal(err)
 	}
-	create(t, s, timers("running", 10)) // on the connections that it has
+	create(t, s, timers("running", 10)) // on its existing connections
 	again := openTest(t, url, unsafe)
 	defer again.Close()
 	create(t, again, timers("started", 10))
@@ -84,7 +84,8 @@ func TestMixedVersions(t *testing.T) {
 	refused(t, Migrate(t.Context(), url, unsafe, 0), fmt.Sprintf("has version %d", last+2), "newer")
 }
 
-// TestAStepIsWholeOrNot: what fails in its middle leaves nothing, and the next try goes on from where the schema is.
+// TestAStepIsWholeOrNot: a step that fails halfway leaves nothing behind, and the next attempt continues from
+// the version of the schema.
 func TestAStepIsWholeOrNot(t *testing.T) {
 	url := servers.Postgres(t)
 	broken := append([]migration{}, later...)
@@ -115,7 +116,7 @@ func TestNoMigrate(t *testing.T) {
 
 func TestSchemasAreApart(t *testing.T) {
 	url := servers.Postgres(t)
-	a, b := openTest(t, url, unsafe), openTest(t, url, Options{AllowUnsafe: true, Schema: "select"}) // a word of SQL
+	a, b := openTest(t, url, unsafe), openTest(t, url, Options{AllowUnsafe: true, Schema: "select"}) // an SQL keyword
 	defer a.Close()
 	defer b.Close()
 	create(t, a, timers("t", 3))

@@ -16,17 +16,17 @@ const (
 	actKeep   = 4
 )
 
-// entry is one key of a statement: of a change, or of a row beside one.
+// entry is one key of a statement: of a change, or of an additional row.
 type entry struct {
 	key   rouse.Key
 	row   *rouse.Row // nil if it is removed or kept
 	act   int
 	cond  int64
-	off   int // its number in the statement: of its revision, and of its place in the answer
-	owner int // of a row beside: the off of its change; -1 of a change
+	off   int // its number in the statement: for its revision, and in the answer
+	owner int // of an additional row: the off of its change; -1 of a change
 }
 
-// part is a statement: changes that follow each other, with no key twice.
+// part is a statement: consecutive changes without a duplicate key.
 type part struct {
 	changes []rouse.Change
 	offs    []int // of the changes' entries
@@ -35,13 +35,13 @@ type part struct {
 	logs    int
 }
 
-// The bounds of a statement. A block of revisions is what the sequence gives at a time.
+// The limits of a statement. blockSize is the size of the sequence's blocks of revisions.
 const (
 	blockSize = 65536
 	partBytes = 32 << 20
 )
 
-// split makes the fewest statements of changes, in their order.
+// split makes the smallest number of statements, in the order of the changes.
 func split(changes []rouse.Change) ([]*part, error) {
 	whole, err := newPart(changes)
 	if err != nil || len(changes) == 0 {
@@ -83,10 +83,10 @@ func split(changes []rouse.Change) ([]*part, error) {
 	return parts, end(len(changes))
 }
 
-// kinds parts a plain statement by what its changes do, if it is large and they do several things: creates, then removals, then updates,
-// each with the places of its changes. What does one thing need not lock its rows before it writes them (see apply_plain), which pays for
-// another commit. Creates come first: a full disk refuses them while nothing else is written. Otherwise it is the statement itself,
-// and no places.
+// kinds divides a large plain statement with several kinds of changes: creates, then removals, then updates,
+// each with the indexes of its changes. A statement of one kind need not lock its rows before it writes them
+// (see apply_plain), which outweighs another commit. Creates come first: a full disk refuses them before
+// anything else is written. Other statements are returned unchanged, without indexes.
 func (p *part) kinds() (kinds []*part, at [][]int) {
 	acts := [...]int{actPut, actDelete, actUpdate}
 	if p.plain && len(p.changes) >= worthKinds {
@@ -104,12 +104,12 @@ func (p *part) kinds() (kinds []*part, at [][]int) {
 	return kinds, at
 }
 
-// only returns the changes of a plain statement that do one thing as a statement of their own, and their places. The entries stay in their
+// only returns the changes of one kind as a separate statement, and their indexes. The entries keep their
 // order.
 func (p *part) only(act int) (*part, []int) {
 	k := &part{plain: true}
 	var places []int
-	offs := make([]int, len(p.changes)) // new ones, by places
+	offs := make([]int, len(p.changes)) // new offs, by index
 	mine := make([]bool, len(p.changes))
 	for i := range p.entries {
 		if e := &p.entries[i]; e.act == act {
@@ -137,16 +137,16 @@ func (p *part) only(act int) (*part, []int) {
 	return k, places
 }
 
-// placeOf returns the place of the change of a plain statement whose entry has an off. They ascend.
+// placeOf returns the index of the change whose entry has an off. In a plain statement, offs ascend.
 func (p *part) placeOf(off int) int {
 	place, _ := slices.BinarySearch(p.offs, off)
 	return place
 }
 
-// worthKinds is how many changes a statement has at least that is parted by kinds.
+// worthKinds is the minimal number of changes in a statement that is divided by kinds.
 const worthKinds = 128
 
-// weight returns how many revisions a change takes, and about how many bytes.
+// weight returns how many revisions a change takes, and an estimate of its bytes.
 func weight(c *rouse.Change) (revisions, bytes int) {
 	revisions = 1 + len(c.Also) + len(c.Log)
 	if c.To != nil {
@@ -191,7 +191,7 @@ func newPart(changes []rouse.Change) (*part, error) {
 		own := len(p.entries)
 		p.entries = append(p.entries, e)
 		for j := range c.Also {
-			p.beside(own, &c.Also[j], off+1+j)
+			p.addRow(own, &c.Also[j], off+1+j)
 		}
 		p.offs[i] = p.entries[own].off
 		for j := own + 1; j < len(p.entries); j++ {
@@ -216,9 +216,9 @@ func newPart(changes []rouse.Change) (*part, error) {
 	return p, nil
 }
 
-// beside adds a row beside the change whose entry is at own. Where it meets a key of the same change, it is the one that stays: the other
-// has its number, and is never seen.
-func (p *part) beside(own int, row *rouse.Row, off int) {
+// addRow adds an additional row of the change whose entry is at own. If it has a key of the same change, it
+// replaces the earlier row, which still uses its number, but is never visible.
+func (p *part) addRow(own int, row *rouse.Row, off int) {
 	for i := own; i < len(p.entries); i++ {
 		if e := &p.entries[i]; e.key == row.Key {
 			e.row, e.act, e.off = row, actPut, off
@@ -228,7 +228,7 @@ func (p *part) beside(own int, row *rouse.Row, off int) {
 	p.entries = append(p.entries, entry{key: row.Key, row: row, act: actPut, off: off})
 }
 
-// call writes the statement. A bold one fails where a row that it creates is there.
+// call builds the statement. A bold one fails if a row that it creates exists.
 func (p *part) call(sql *texts, writer int64, bold bool) (*call, error) {
 	n, rows, size := len(p.entries), 0, 0
 	for i := range p.entries {
@@ -319,7 +319,7 @@ func (p *part) addLogs(c *call) {
 	}
 }
 
-// owners returns for each entry the position of its change, which SQL counts from 1; 0 for changes.
+// owners returns for each entry the position of its change, counting from 1 as SQL does; 0 for changes.
 func (p *part) owners() *array {
 	at := make(map[int]int, len(p.changes))
 	for i := range p.entries {
@@ -334,7 +334,7 @@ func (p *part) owners() *array {
 	return out
 }
 
-// results reads the answer to the statement.
+// results parses the answer to the statement.
 func (p *part) results(row [][]byte, to []rouse.Result) error {
 	if len(row) < 3 || !p.plain && len(row) < 5 {
 		return errShort
@@ -365,8 +365,8 @@ func (p *part) results(row [][]byte, to []rouse.Result) error {
 	return nil
 }
 
-// applied is the result of a change that was made, where revision is that of a row that it wrote, and had that of the row that was
-// there, if its condition does not say.
+// applied returns the result of a change that was made. revision is the revision of the row that it wrote,
+// and had the previous one, if the condition does not contain it.
 func (p *part) applied(c *rouse.Change, revision, had uint64) rouse.Result {
 	if c.If != rouse.AnyRevision {
 		had = c.If

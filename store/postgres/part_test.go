@@ -8,8 +8,9 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestLargeCallsArePartedByKind: a call with creates, removals and updates, which are written in transactions of their own, has the results
-// at their places, as the model has them, and writes the same rows and records.
+// TestLargeCallsArePartedByKind: a call with creates, removals and updates, which are written in separate
+// transactions, returns the results in the order of its changes, and writes the same rows and records as the
+// model.
 func TestLargeCallsArePartedByKind(t *testing.T) {
 	s := openTest(t, servers.Postgres(t), unsafe)
 	defer s.Close()
@@ -25,7 +26,7 @@ func TestLargeCallsArePartedByKind(t *testing.T) {
 		for i := range old {
 			c := rouse.Change{Key: old[i].Key, If: made[i].Revision, Log: []rouse.Record{{Namespace: "ns", Name: old[i].Key.Name, Ending: rouse.EndFired, Ended: rouse.Instant(1_750_000_000_000 + i)}}}
 			if i%5 == 0 {
-				c.If++ // which it does not have
+				c.If++ // a revision that it does not have
 			}
 			if i%2 == 0 {
 				to := *old[i].To
@@ -37,7 +38,7 @@ func TestLargeCallsArePartedByKind(t *testing.T) {
 				changes = append(changes, fresh[i])
 			}
 		}
-		taken := timers("old", 1)[0] // is there, or was removed: another call of its key, so that the first statement ends before it
+		taken := timers("old", 1)[0] // exists, or was removed: a second change of its key, which ends the first statement
 		results, err := s.Apply(t.Context(), append(changes, taken))
 		if err != nil {
 			t.Fatal(err)

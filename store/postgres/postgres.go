@@ -1,13 +1,16 @@
-// Package postgres keeps timers in PostgreSQL 13 or later, for any number of nodes.
+// Package postgres stores timers in PostgreSQL 13 or later, for any number of nodes.
 //
-// It is a rouse.Shared, a rouse.Watcher and a rouse.Raiser over pgx. Everything lies in one schema; migrations/ has its tables and the
-// functions that do the work, so that each call is one transaction in one round trip. roles.go says which rights which role needs.
+// It is a rouse.Shared, a rouse.Watcher and a rouse.Raiser, and uses pgx. Everything is in one schema;
+// migrations/ contains its tables and the functions that do the work, so that each call is one transaction in
+// one round trip. roles.go describes which role needs which rights.
 //
-// No call leaves anything behind in its session: settings are those of the transaction, locks end with it, and nothing is prepared.
-// So a PgBouncer in transaction mode may stand in between. Only Watch needs a session of its own (Options.ListenURL).
+// No call leaves anything behind in its session: settings belong to the transaction, locks end with it, and
+// nothing is prepared. So a PgBouncer in transaction mode can be used. Only Watch and Attend need sessions of
+// their own (Options.ListenURL).
 //
-// What is acknowledged is as safe as the server's settings make it. Open refuses a server that would lose it in a crash (fsync,
-// full_page_writes or synchronous_commit off). With asynchronous replication, a failover loses what had not reached the standby.
+// Acknowledged writes are as safe as the server's settings make them. Open refuses a server that would lose
+// them in a crash (fsync, full_page_writes or synchronous_commit off). With asynchronous replication, a
+// failover loses what had not reached the standby.
 package postgres
 
 import (
@@ -24,29 +27,30 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Options tune a store. Zero fields have the defaults that their comments name.
+// Options configure a store. Zero fields mean the defaults named in their comments.
 type Options struct {
-	Schema   string // that everything lies in: 1 to 48 of a to z, 0 to 9 and _, no digit first; default "rouse"
-	Name     string // what the server shows of the connections (application_name); default "rouse"
-	MaxConns int    // for timers and history; two more are kept for leases and the clock, and Watch and Attend have one each; default 8
+	Schema   string // name of the schema: 1 to 48 of a to z, 0 to 9 and _, no digit first; default "rouse"
+	Name     string // name of the connections on the server (application_name); default "rouse"
+	MaxConns int    // for timers and history, plus two for leases and the clock, and one each for Watch and Attend; default 8
 
-	// ListenURL is where Watch and Attend connect. It leads to the server itself, where the store's URL leads to a pooler in transaction mode,
-	// which passes on no notifications. Default: the store's URL.
+	// ListenURL is the address for Watch and Attend. It must lead to the server itself if the store's URL
+	// leads to a pooler in transaction mode, which does not forward notifications. Default: the store's URL.
 	ListenURL string
 
-	Timeout      time.Duration // of a call, here and at the server; default 30 s
+	Timeout      time.Duration // of a call, both here and on the server; default 30 s
 	LeaseTimeout time.Duration // of a call about leases or the clock; default 5 s
-	LockTimeout  time.Duration // how long a statement waits for a lock that somebody has; default 10 s
+	LockTimeout  time.Duration // how long a statement waits for a lock; default 10 s
 
-	// NoMigrate leaves the schema as it is: Open fails where it is missing or too old. It is for those who migrate in a step of its own,
-	// as another role.
+	// NoMigrate leaves the schema unchanged: Open fails if it is missing or too old. Use it if migration is a
+	// separate step, as another role.
 	NoMigrate bool
 
-	// ShowOwn lets claims with Since hand out what this store wrote itself, too.
+	// ShowOwn makes claims with Since also return what this store wrote itself.
 	ShowOwn bool
 
-	// AllowUnsafe opens a server that does not write what it acknowledges to its disk, or not so that it survives a crash. Timers that
-	// were acknowledged may be lost then. It is for tests, and for file systems that make full_page_writes needless.
+	// AllowUnsafe opens a server that does not sync acknowledged writes to its disk, or not in a way that
+	// survives a crash, so acknowledged timers may be lost. Use it for tests, and for file systems that make
+	// full_page_writes unnecessary.
 	AllowUnsafe bool
 }
 
@@ -75,7 +79,7 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
 
 func (o *Options) check() error {
 	if !schemaName.MatchString(o.Schema) {
-		return rouse.Refuse("schema", o.Schema, "is no name of a schema", "use 1 to 48 of a to z, 0 to 9 and _, no digit first")
+		return rouse.Refuse("schema", o.Schema, "is not a valid name of a schema", "use 1 to 48 of a to z, 0 to 9 and _, no digit first")
 	}
 	return nil
 }
@@ -87,14 +91,14 @@ type Store struct {
 	name    string // the URL without its password, for errors
 	sql     texts
 	timers  *pgxpool.Pool
-	leases  *pgxpool.Pool // small and apart, so that no lease waits behind a large claim
-	careful atomic.Int64  // how many statements from now on look before they create; below 1, none does
+	leases  *pgxpool.Pool // small and separate, so that no lease waits behind a large claim
+	careful atomic.Int64  // how many of the next statements check for existing rows before they create; none below 1
 	writer  atomic.Int64  // the number under which this store writes; 0: the next write draws one
 
-	life    sync.RWMutex // held for reading by every call, for writing by Close
+	life    sync.RWMutex // calls hold it for reading, Close for writing
 	closed  bool
 	closing chan struct{}  // closed when Close begins
-	watches sync.WaitGroup // the calls of Watch
+	watches sync.WaitGroup // running calls of Watch
 }
 
 var (
@@ -104,8 +108,8 @@ var (
 	_ rouse.Raiser   = (*Store)(nil)
 )
 
-// Open opens the store that a postgres:// URL leads to. It brings the schema to this version if it is missing or older, unless
-// o.NoMigrate is set.
+// Open opens the store at a postgres:// URL. It migrates the schema to this version if it is missing or
+// older, unless o.NoMigrate is set.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	return open(ctx, url, o, embedded)
 }
@@ -134,10 +138,10 @@ func open(ctx context.Context, url string, o Options, steps []migration) (_ *Sto
 	return s, nil
 }
 
-// leaseConns are kept for leases and the clock.
+// leaseConns is the number of connections for leases and the clock.
 const leaseConns = 2
 
-// Close waits for the calls that run, and closes the store.
+// Close waits for running calls and closes the store.
 func (s *Store) Close() error {
 	s.life.Lock()
 	if s.closed {
@@ -160,7 +164,7 @@ func (s *Store) closePools() {
 	}
 }
 
-// begin starts a call; each one that succeeds is ended with s.life.RUnlock.
+// begin starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
 func (s *Store) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -173,7 +177,8 @@ func (s *Store) begin(ctx context.Context) error {
 	return nil
 }
 
-// timer makes calls on the connections for timers, in one transaction and one round trip; lease on those for leases.
+// timer makes calls on the connections for timers, in one transaction and one round trip; lease on those for
+// leases.
 func (s *Store) timer(ctx context.Context, calls []*call, read func(i int, row [][]byte) error) error {
 	return s.do(ctx, s.timers, s.o.Timeout, s.sql.settings, calls, read)
 }

@@ -29,7 +29,7 @@ func TestShared(t *testing.T) {
 	storetest.RunShared(t, func(t *testing.T) (rouse.Shared, func() rouse.Shared) { return twice(t, servers.Postgres(t)) })
 }
 
-// twice opens a store, and returns how to open it again.
+// twice opens a store, and returns a function that opens it again.
 func twice(t *testing.T, url string) (rouse.Shared, func() rouse.Shared) {
 	open := func() rouse.Shared { return openTest(t, url, unsafe) }
 	return open(), open

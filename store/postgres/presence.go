@@ -14,9 +14,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// attendance is a session of its own that holds an advisory lock named after the member: the server frees the lock when the session
-// ends, and sessions end when their client's process does. Other members try that lock. It is taken last, when it is known that this is a
-// session: one of a pooler would keep the lock after the node had gone.
+// attendance is a separate session that holds an advisory lock named after the member: the server frees the
+// lock when the session ends, and sessions end when their client's process does. Other members try that lock.
+// It is taken last, after the check that this is a direct session: a pooler's session would keep the lock
+// after the node has died.
 type attendance struct {
 	on       *pgconn.PgConn
 	member   string
@@ -31,7 +32,7 @@ type attendance struct {
 	ended    sync.WaitGroup
 }
 
-// request is a statement for the goroutine that has the connection.
+// request is a statement for the goroutine that owns the connection.
 type request struct {
 	sql  string
 	rows [][][]byte
@@ -39,7 +40,7 @@ type request struct {
 	done chan struct{}
 }
 
-// Attend keeps a session for the member. See Options.ListenURL: it has to lead to the server itself.
+// Attend keeps a session for the member. It must lead to the server itself: see Options.ListenURL.
 func (s *Store) Attend(ctx context.Context, member string) (rouse.Attendance, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func (s *Store) Attend(ctx context.Context, member string) (rouse.Attendance, er
 	return a, nil
 }
 
-// enter listens, makes sure that this is a session, and takes the lock.
+// enter listens, checks that the session is direct, and takes the lock.
 func (a *attendance) enter(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, watchProof)
 	defer cancel()
@@ -79,9 +80,9 @@ func (a *attendance) enter(ctx context.Context) error {
 	if len(rows) != 1 || len(rows[0]) != 2 {
 		return errShort
 	}
-	// A pooler gives its clients process numbers of its own.
+	// A pooler gives its clients its own process numbers.
 	if string(rows[0][0]) != strconv.FormatUint(uint64(a.on.PID()), 10) {
-		return fmt.Errorf("the store's address leads to a pooler, whose sessions are not a node's: give the server's own address as store-direct: %w", errors.ErrUnsupported)
+		return fmt.Errorf("the address of the store leads to a pooler, which shares sessions between nodes: set store-direct to the address of the server itself: %w", errors.ErrUnsupported)
 	}
 	a.server = string(rows[0][1])
 	if _, err = a.query(ctx, `LISTEN `+quote(a.channel)); err != nil {
@@ -91,7 +92,7 @@ func (a *attendance) enter(ctx context.Context) error {
 	return err
 }
 
-// key returns the number of the lock that stands for a member.
+// key returns the number of a member's lock.
 func (a *attendance) key(member string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("rouse member\x00" + a.schema + "\x00" + member))
@@ -106,14 +107,14 @@ func (a *attendance) query(ctx context.Context, sql string) ([][][]byte, error) 
 	return results[0].Rows, nil
 }
 
-// run has the connection: it makes requests, and waits for notifications in between.
+// run owns the connection: it executes requests, and waits for notifications in between.
 func (a *attendance) run(ctx context.Context) {
 	defer close(a.done)
 	defer closeSession(a.on)
 	for {
 		waiting, stop := context.WithCancel(ctx)
 		next := make(chan *request, 1)
-		go func() { // is waited for by the receive from next
+		go func() { // the receive from next waits for it
 			select {
 			case r := <-a.requests:
 				stop()
@@ -122,7 +123,7 @@ func (a *attendance) run(ctx context.Context) {
 				next <- nil
 			}
 		}()
-		err := a.on.WaitForNotification(waiting) // OnNotification has signalled what came
+		err := a.on.WaitForNotification(waiting) // OnNotification has signalled notifications
 		stop()
 		r := <-next
 		if r != nil {
@@ -141,7 +142,7 @@ func (a *attendance) make(ctx context.Context, r *request) {
 	close(r.done)
 }
 
-// do has a request made.
+// do sends a request to run and returns its result.
 func (a *attendance) do(ctx context.Context, sql string) ([][][]byte, error) {
 	r := &request{sql: sql, done: make(chan struct{})}
 	select {
@@ -154,12 +155,12 @@ func (a *attendance) do(ctx context.Context, sql string) ([][][]byte, error) {
 	select {
 	case <-r.done:
 		return r.rows, r.err
-	case <-ctx.Done(): // it ends by its own timeout
+	case <-ctx.Done(): // its own timeout ends it
 		return nil, ctx.Err()
 	}
 }
 
-var errDetached = errors.New("the connection by which the node is known to the store is closed")
+var errDetached = errors.New("the connection that marks the node as present in the store is closed")
 
 // Absent tries the members' locks.
 func (a *attendance) Absent(ctx context.Context, members []string) (out []string, err error) {
@@ -189,12 +190,13 @@ func (a *attendance) Absent(ctx context.Context, members []string) (out []string
 	return out, nil
 }
 
-// Announce notifies all members. A transaction that notifies commits alone: nodes do so when they come and go, not for what they fire.
+// Announce notifies all members. Transactions that notify commit one at a time: nodes use them when they
+// start and stop, not for fires.
 func (s *Store) Announce(ctx context.Context) error {
 	return s.lease(ctx, []*call{newCall(`SELECT pg_notify($1, '')`).text_(nodesChannel(&s.o))}, nil)
 }
 
-// nodesChannel is where members hear of each other.
+// nodesChannel is the channel on which members notify each other.
 func nodesChannel(o *Options) string { return o.Schema + " nodes" }
 
 func (a *attendance) Server() string         { return a.server }

@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// absent is what one member finds of others.
+// absent returns a function that returns the members which one member finds absent.
 func absent(t *testing.T, s *Store, member string, of ...string) func() []string {
 	t.Helper()
 	a, err := s.Attend(t.Context(), member)

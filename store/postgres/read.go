@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Now returns the server's clock. It has connections of its own, with the leases.
+// Now returns the server's clock. It uses the connections for leases.
 func (s *Store) Now(ctx context.Context) (now rouse.Instant, err error) {
 	err = s.lease(ctx, []*call{newCall(s.sql.now)}, func(_ int, row [][]byte) error {
 		now = rouse.Instant(readInt(row[0]))
@@ -16,7 +16,7 @@ func (s *Store) Now(ctx context.Context) (now rouse.Instant, err error) {
 	return now, err
 }
 
-// Get returns the rows of the keys, as of one moment.
+// Get returns the rows of the keys at one moment.
 func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) {
 	out := make([]rouse.Row, len(keys))
 	if len(keys) == 0 {
@@ -40,8 +40,8 @@ func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) 
 	return out, nil
 }
 
-// Revisions returns the revisions of the rows of the keys. It asks the server that is written to, so it sees every change that was
-// acknowledged before.
+// Revisions returns the revisions of the rows of the keys. It asks the primary, so it sees every change that
+// was acknowledged before.
 func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
 	out := make([]uint64, len(keys))
 	if len(keys) == 0 {
@@ -65,11 +65,11 @@ func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, erro
 	return out, nil
 }
 
-// Raise makes revisions go on above the given one.
+// Raise makes revisions continue above the given one.
 func (s *Store) Raise(ctx context.Context, revision uint64) error {
 	const most = 1 << 62
 	if revision > most {
-		return fmt.Errorf("store %s: revisions cannot go on above %d; the largest is %d", s.name, revision, uint64(most))
+		return fmt.Errorf("store %s: revisions cannot continue above %d; the maximum is %d", s.name, revision, uint64(most))
 	}
 	return s.timer(ctx, []*call{newCall(s.sql.raise).int8(int64(revision))}, nil)
 }

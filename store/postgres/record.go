@@ -37,7 +37,7 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 			page.Next = &last
 			return nil
 		}
-		r, err := rouse.DecodeRecord(bytes.Clone(row[3])) // the record shares its bytes, and the driver uses them again
+		r, err := rouse.DecodeRecord(bytes.Clone(row[3])) // the record shares its bytes, and the driver reuses them
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 	return page, nil
 }
 
-// RecordNamespaces returns the namespaces that have records, in their order. It costs a look into the index for each.
+// RecordNamespaces returns the namespaces that have records, sorted. It costs one index lookup for each.
 func (s *Store) RecordNamespaces(ctx context.Context) (names []string, err error) {
 	text := strings.ReplaceAll(`WITH RECURSIVE spaces AS (
 			(SELECT r.namespace FROM {schema}.records r ORDER BY r.namespace LIMIT 1)

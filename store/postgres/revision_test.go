@@ -9,8 +9,9 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestRevisionsGrowOverADelete lets a create take its revision, and then wait for another that creates the same name later, and removes
-// it again: the version that stays is later than the one that went.
+// TestRevisionsGrowOverADelete: a create takes its revision, and then waits for another transaction that
+// creates the same name later, and removes it again. The revision of the row that stays must be later than
+// that of the removed one.
 func TestRevisionsGrowOverADelete(t *testing.T) {
 	for _, kind := range []struct {
 		name string

@@ -5,17 +5,18 @@ import (
 	"strings"
 )
 
-// Roles returns the SQL that gives roles the rights that they need on the schema, and nobody else any. Three roles are enough, and those
-// of programs that make timers in their own transactions:
+// Roles returns the SQL that gives roles the rights that they need on the schema, and all other roles none.
+// Three roles are enough, plus those of applications that create timers in their own transactions:
 //
-//   - the owner makes and migrates the schema (Migrate, or Open without NoMigrate). Run the SQL as this role, once, after the first
-//     migration: it holds for what later migrations make, too.
-//   - app is what nodes run as, with NoMigrate set or not: it reads and writes rows, and calls the schema's functions. It can make, change
-//     and remove nothing else, in this schema or elsewhere.
-//   - reader sees all and changes nothing, for people and their tools; empty for none.
-//   - callers may execute create_timer and delete_timer, and nothing else: see CallerRole.
+//   - The owner creates and migrates the schema (Migrate, or Open without NoMigrate). Run the SQL as this role, once,
+//     after the first migration: it includes what later migrations create.
+//   - Nodes run as app, with NoMigrate set or not: it reads and writes rows, and calls the schema's functions. It
+//     cannot create, change or remove anything else, in this schema or elsewhere.
+//   - reader can read everything and change nothing, for people and their tools; empty for none.
+//   - Callers may execute create_timer and delete_timer, and nothing else: see CallerRole.
 //
-// None of them is a superuser, and none needs a right on anything outside the schema but to connect. The names are quoted here.
+// None of them is a superuser, and outside the schema they need only the right to connect. The result quotes
+// the names.
 func Roles(schema, app, reader string) string {
 	text, readers, _ := strings.Cut(rolesText, "-- reader\n")
 	if reader != "" {
@@ -24,12 +25,12 @@ func Roles(schema, app, reader string) string {
 	return strings.NewReplacer("{schema}", quote(schema), "{app}", quote(app), "{reader}", quote(reader)).Replace(text)
 }
 
-// CallerRole returns the SQL that lets a role make and delete timers in its own transactions, with the functions create_timer and
-// delete_timer, in any namespace. It can read and write nothing of the schema otherwise. Run it as the schema's owner, after that of
-// Roles, for each such role.
+// CallerRole returns the SQL that lets a role create and delete timers in its own transactions, with the
+// functions create_timer and delete_timer, in any namespace. The role can read and write nothing else in the
+// schema. Run it as the schema's owner, after that of Roles, for each such role.
 //
-// To let a role have timers of one namespace only, grant it a function of your own instead, which is SECURITY DEFINER, belongs to a
-// caller's role, and calls these with that namespace.
+// To limit a role to one namespace, grant it a function of your own instead, which is SECURITY DEFINER,
+// belongs to a caller's role, and calls these with that namespace.
 func CallerRole(schema, caller string) string {
 	return strings.NewReplacer("{schema}", quote(schema), "{caller}", quote(caller)).Replace(callerText)
 }

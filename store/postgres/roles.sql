@@ -1,4 +1,4 @@
--- {schema}: the schema; {app}: the role that nodes run as; {reader}: the role that only looks.
+-- {schema}: the schema; {app}: the role of nodes; {reader}: the role that can only read.
 REVOKE ALL ON SCHEMA {schema} FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC;

@@ -8,7 +8,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// asRoles makes a schema by its owner, and returns URLs of the app's role and the reader's. Roles are of the whole server, and stay.
+// asRoles creates a schema as its owner, and returns URLs for the roles app and reader. Roles belong to the
+// whole server, and stay.
 func asRoles(t *testing.T) (url, app, reader string) {
 	t.Helper()
 	url = servers.Postgres(t)
@@ -24,7 +25,7 @@ func asRoles(t *testing.T) (url, app, reader string) {
 	return url, as(t, url, "rouse_app"), as(t, url, "rouse_reader")
 }
 
-// TestContractAsTheAppRole: a node needs no right but to rows, and to the functions.
+// TestContractAsTheAppRole: a node needs only rights on rows and functions.
 func TestContractAsTheAppRole(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) rouse.Store {
 		_, app, _ := asRoles(t)
@@ -64,7 +65,8 @@ func TestRolesCanDoNothingElse(t *testing.T) {
 	refused(t, err, "permission denied", "owner")
 }
 
-// TestFunctionsForCallersAreGranted: those that act with their owner's rights are nobody's before, whether or not there are roles.
+// TestFunctionsForCallersAreGranted: no role may execute functions that run with their owner's rights before
+// they are granted, with or without roles.
 func TestFunctionsForCallersAreGranted(t *testing.T) {
 	url := servers.Postgres(t)
 	if err := Migrate(t.Context(), url, unsafe, Latest()); err != nil {

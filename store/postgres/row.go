@@ -7,13 +7,13 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// columns are those of a row, in the order of scanRow.
+// columns are the columns of a row, in the order of scanRow.
 const columns = `t.bucket, t.visible, t.namespace, t.name, t.fire, t.revision, t.generation, t.state, t.due, t.criticality, t.labels, t.body`
 
 // columnCount is their number.
 const columnCount = 12
 
-// scanRow reads a row. It copies what it keeps.
+// scanRow parses a row. It copies what it keeps.
 func scanRow(v [][]byte, to *rouse.Row) error {
 	if len(v) < columnCount {
 		return errShort
@@ -28,7 +28,7 @@ func scanRow(v [][]byte, to *rouse.Row) error {
 		Due:         rouse.Instant(readInt(v[8])),
 		Criticality: uint8(readInt(v[9])),
 	}
-	if b := v[10]; len(b) > 1 { // jsonb is sent as text behind a version
+	if b := v[10]; len(b) > 1 { // jsonb is sent as text with a version in front
 		if err := json.Unmarshal(b[1:], &to.Labels); err != nil {
 			return fmt.Errorf("the labels of %v: %w", to.Key, err)
 		}

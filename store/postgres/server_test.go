@@ -16,7 +16,7 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestContractThroughPgBouncer: nothing is left in a session, so it does not matter that each transaction has another one.
+// TestContractThroughPgBouncer: nothing is left in a session, so each transaction may use another one.
 func TestContractThroughPgBouncer(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) rouse.Store { return openTest(t, servers.PgBouncer(t, servers.Postgres(t)), unsafe) })
 }
@@ -27,7 +27,7 @@ func TestSharedThroughPgBouncer(t *testing.T) {
 	})
 }
 
-// TestUnsafeServersAreRefused: what a server acknowledges must be on its disk.
+// TestUnsafeServersAreRefused: acknowledged writes must be on disk.
 func TestUnsafeServersAreRefused(t *testing.T) {
 	url := servers.Postgres(t) // syncs nothing
 	_, err := Open(t.Context(), url, Options{})
@@ -53,8 +53,8 @@ func TestOtherEncodingsAreRefused(t *testing.T) {
 	refused(t, err, "LATIN1", "UTF8")
 }
 
-// TestARestartLosesNothing kills a server while several write, and starts it again: the store goes on by itself, and has all that it
-// acknowledged.
+// TestARestartLosesNothing kills a server during concurrent writes, and restarts it: the store continues by
+// itself, and has everything that it acknowledged.
 func TestARestartLosesNothing(t *testing.T) {
 	server := servers.StartPostgres(t)
 	s := openTest(t, server.URL(), Options{Timeout: 5 * time.Second})
@@ -69,7 +69,7 @@ func TestARestartLosesNothing(t *testing.T) {
 				changes := timers(fmt.Sprintf("w%d-%05d-", w, i), 20)
 				results, err := s.Apply(ctx, changes)
 				if err != nil {
-					continue // unknown: it may be there or not
+					continue // unknown: it may exist or not
 				}
 				for j := range results {
 					written.Store(changes[j].Key, results[j].Revision)
@@ -102,8 +102,8 @@ func TestARestartLosesNothing(t *testing.T) {
 	}
 }
 
-// TestTokensOfAnotherServerMeanNothing: transaction numbers are a server's own. After a restart, as after a failover, a claim since an old
-// token returns all.
+// TestTokensOfAnotherServerMeanNothing: transaction numbers belong to one server. After a restart, as after a
+// failover, a claim since an old token returns everything.
 func TestTokensOfAnotherServerMeanNothing(t *testing.T) {
 	server := servers.StartPostgres(t)
 	s := openTest(t, server.URL(), Options{})
@@ -126,7 +126,7 @@ func TestTokensOfAnotherServerMeanNothing(t *testing.T) {
 	})
 }
 
-// TestTooManyConnections: the error says what to do.
+// TestTooManyConnections: the error names the cure.
 func TestTooManyConnections(t *testing.T) {
 	url := servers.Postgres(t)
 	name := fmt.Sprintf("few%d", time.Now().UnixNano())
@@ -135,7 +135,7 @@ func TestTooManyConnections(t *testing.T) {
 	refused(t, err, "too many connections", "max_connections")
 }
 
-// TestLeasesDoNotWaitForClaims: when all connections for timers are taken, leases are renewed all the same.
+// TestLeasesDoNotWaitForClaims: leases are renewed even when all connections for timers are in use.
 func TestLeasesDoNotWaitForClaims(t *testing.T) {
 	url := servers.Postgres(t)
 	o := unsafe
@@ -167,7 +167,7 @@ func TestLeasesDoNotWaitForClaims(t *testing.T) {
 	})
 }
 
-// TestStandbysAreRefused: a server that takes no writes would let a node start that can do nothing.
+// TestStandbysAreRefused: otherwise a node would start that cannot write.
 func TestStandbysAreRefused(t *testing.T) {
 	server := servers.StartPostgres(t)
 	server.Stop()
@@ -179,14 +179,15 @@ func TestStandbysAreRefused(t *testing.T) {
 	refused(t, err, "standby", "name the primary")
 }
 
-// TestAPausedServerHoldsNobodyForEver: calls end at their time limit, and the store goes on when the server does.
-func TestAPausedServerHoldsNobodyForEver(t *testing.T) {
+// TestAPausedServerDoesNotBlockForever: calls end at their timeout, and the store continues when the server
+// does.
+func TestAPausedServerDoesNotBlockForever(t *testing.T) {
 	server := servers.StartPostgres(t)
 	s := openTest(t, server.URL(), Options{Timeout: time.Second, LeaseTimeout: time.Second})
 	defer s.Close()
 	create(t, s, timers("before", 3))
 	server.Pause()
-	if _, err := s.Apply(t.Context(), timers("meanwhile", 3)); err == nil {
+	if _, err := s.Apply(t.Context(), timers("during", 3)); err == nil {
 		t.Error("a server that stands still has answered")
 	}
 	if _, err := s.Now(t.Context()); err == nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Entry says where a row is in its bucket's order of attention: what an index that somebody keeps in front of this store knows of it.
+// Entry is the position of a row in its bucket's order of attention: what an index in front of this store
+// knows of the row.
 type Entry struct {
 	Key      rouse.Key
 	Bucket   uint32
@@ -19,11 +20,12 @@ type Entry struct {
 	Revision uint64 // 0: there is no such row
 }
 
-// Position returns where the entry stands in its bucket's order.
+// Position returns the entry's position in its bucket's order.
 func (e *Entry) Position() rouse.Position { return rouse.Position{Visible: e.Visible, Key: e.Key} }
 
-// Look returns the rows of keys, in their order and without those that are missing, until their bodies have so many bytes (0: no bound),
-// with the clock and the token that Claim returns with its rows. looked is how many of the keys it came to.
+// Look returns the rows of keys, in their order and without missing ones, until the size of their bodies
+// reaches bytes (0: no limit), with the clock and the token that Claim returns. looked is the number of keys
+// that it read.
 func (s *Store) Look(ctx context.Context, keys []rouse.Key, bytes int) (b rouse.Batch, looked int, err error) {
 	namespaces, names, fires := keyArrays(keys)
 	c := newCall(`SELECT * FROM ` + s.sql.schema + `.index_fetch($1, $2, $3, $4)`).array(namespaces).array(names).array(fires).int8(int64(bytes))
@@ -49,12 +51,13 @@ func (s *Store) Look(ctx context.Context, keys []rouse.Key, bytes int) (b rouse.
 	return b, len(keys), nil
 }
 
-// HoldRows holds rows that are as the entries say and visible within the window's Ahead, as Claim does with a hold: until the window's
-// Bytes, without waiting for those that others are about to write. elsewhere is where those are that are not as the entries say. Of the
-// window, only Ahead, Hold and Bytes count; there may be as many entries as Claim may hold rows.
+// HoldRows holds rows that match the entries and are visible within the window's Ahead, as Claim does with a
+// hold: up to the window's Bytes, skipping rows that others are about to write. elsewhere has the positions
+// of rows that do not match. It uses only Ahead, Bytes and the hold of the window; the limit of entries is
+// the limit of rows that Claim may hold.
 func (s *Store) HoldRows(ctx context.Context, entries []Entry, w rouse.Window) (b rouse.Batch, elsewhere []Entry, err error) {
 	if len(entries) >= blockSize {
-		return b, nil, errors.New("so many rows cannot be held at a time")
+		return b, nil, errors.New("too many rows to hold at a time")
 	}
 	keys, revisions := make([]rouse.Key, len(entries)), int8s(len(entries))
 	for i := range entries {
@@ -100,8 +103,8 @@ func (s *Store) clocked(ctx context.Context, c *call, b *rouse.Batch, read func(
 	})
 }
 
-// Critical returns where the rows of a window are that have at least a criticality, which is 1 or more. Bytes, Since and Hold do not
-// count.
+// Critical returns the positions of the rows in a window with at least a criticality, which is 1 or more. It
+// ignores Bytes, Since and Hold.
 func (s *Store) Critical(ctx context.Context, least uint8, w rouse.Window) (entries []Entry, now rouse.Instant, err error) {
 	c := newCall(`SELECT * FROM ` + s.sql.schema + `.index_critical($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`).int2(int(least))
 	addBuckets(c, w.Buckets)
@@ -111,7 +114,8 @@ func (s *Store) Critical(ctx context.Context, least uint8, w rouse.Window) (entr
 	return entries, b.Now, err
 }
 
-// Overdue returns where rows after a position are that became visible at least so many milliseconds ago, the first of them.
+// Overdue returns the positions of the first rows behind a position that have been visible for at least ago
+// milliseconds.
 func (s *Store) Overdue(ctx context.Context, ago int64, after rouse.Position, limit int) (entries []Entry, err error) {
 	c := newCall(`SELECT * FROM ` + s.sql.schema + `.index_overdue($1, $2, $3, $4, $5, $6)`).int8(ago).position(after).int4(limit)
 	read := entriesTo(&entries)
@@ -119,17 +123,17 @@ func (s *Store) Overdue(ctx context.Context, ago int64, after rouse.Position, li
 	return entries, err
 }
 
-// SyncPage is what SyncNext did.
+// SyncPage is the result of SyncNext.
 type SyncPage struct {
-	Won   []Entry        // rows that are marked as the owner's now
-	Left  int            // rows that it saw and did not get: others were about to write them, or to mark them
-	After rouse.Position // how far it looked
-	Ended bool           // nothing comes after that
+	Won   []Entry        // rows that are now marked as the owner's
+	Left  int            // rows that it could not mark: others were about to write or mark them
+	After rouse.Position // the position that it reached
+	Ended bool           // there are no more rows
 }
 
-// SyncNext marks rows of a criticality that the index of that id does not know of yet as the owner's, up to limit of them among the scan
-// rows after a position: their last_sync_id is the optimistic lock, and sync_owner says who got it. No row is marked twice for an
-// id. Rows that need no attention are not looked at.
+// SyncNext marks up to limit rows of a criticality that are missing from the index with that id as the
+// owner's, among the scan rows after a position: their last_sync_id is the optimistic lock, and sync_owner is
+// the owner. No row is marked twice for an id. It skips rows that need no attention.
 func (s *Store) SyncNext(ctx context.Context, id int64, owner string, level uint8, after rouse.Position, scan, limit int) (p SyncPage, err error) {
 	c := newCall(`SELECT * FROM ` + s.sql.schema + `.sync_next($1, $2, $3, $4, $5, $6, $7, $8, $9)`).int8(id).text_(owner).int2(int(level)).position(after).
 		int4(scan).int4(limit)
@@ -146,8 +150,9 @@ func (s *Store) SyncNext(ctx context.Context, id int64, owner string, level uint
 	return p, err
 }
 
-// SyncKeys marks the rows of keys as the owner's, whatever the index knows of them, and returns where they are, in the order of keys. It
-// does not wait for those that others are about to write; these it returns as they were.
+// SyncKeys marks the rows of keys as the owner's, whether the index has them or not, and returns their
+// positions, in the order of keys. It does not wait for rows that others are about to write; it returns their
+// previous positions.
 func (s *Store) SyncKeys(ctx context.Context, id int64, owner string, keys []rouse.Key) ([]Entry, error) {
 	out := make([]Entry, len(keys))
 	for i := range keys {
@@ -173,8 +178,8 @@ func (s *Store) SyncKeys(ctx context.Context, id int64, owner string, keys []rou
 	return out, nil
 }
 
-// SyncOf returns where the rows are that owners have marked for an id, among the scan rows after a key, and the key to go on after; nil at
-// the end.
+// SyncOf returns the positions of rows that owners have marked for an id, among the scan rows after a key,
+// and the key to continue after; nil at the end.
 func (s *Store) SyncOf(ctx context.Context, id int64, owners []string, after rouse.Key, scan int) (entries []Entry, next *rouse.Key, err error) {
 	list := strs(len(owners), 16)
 	for _, o := range owners {
@@ -197,10 +202,10 @@ func (s *Store) SyncOf(ctx context.Context, id int64, owners []string, after rou
 	return entries, next, err
 }
 
-// IndexBeat is what was last known of an index: its id, and when it was last known to be alive.
+// IndexBeat is the last known state of an index: its id and its last sign of life.
 type IndexBeat struct{ ID, Beat int64 }
 
-// IndexBeat returns what was last known of an index; the zero IndexBeat of one that nobody knows.
+// IndexBeat returns the last known state of an index; the zero IndexBeat if it is unknown.
 func (s *Store) IndexBeat(ctx context.Context, name string) (b IndexBeat, err error) {
 	c := newCall(`SELECT sync_id, beat FROM ` + s.sql.schema + `.indexes WHERE name = $1`).text_(name)
 	err = s.lease(ctx, []*call{c}, func(_ int, row [][]byte) error {
@@ -210,7 +215,7 @@ func (s *Store) IndexBeat(ctx context.Context, name string) (b IndexBeat, err er
 	return b, err
 }
 
-// SetIndexBeat notes what is known of an index, unless somebody else has done so since it was read as old.
+// SetIndexBeat stores the state of an index, unless it was changed since it was read as old.
 func (s *Store) SetIndexBeat(ctx context.Context, name string, b, old IndexBeat) (set bool, err error) {
 	c := newCall(`INSERT INTO ` + s.sql.schema + `.indexes AS i VALUES ($1, $2, $3) ON CONFLICT (name) DO UPDATE
 		SET sync_id = excluded.sync_id, beat = excluded.beat WHERE i.sync_id = $4 AND i.beat = $5 RETURNING 1`).
@@ -222,7 +227,7 @@ func (s *Store) SetIndexBeat(ctx context.Context, name string, b, old IndexBeat)
 	return set, err
 }
 
-// entriesTo reads rows as entries.
+// entriesTo parses rows as entries.
 func entriesTo(to *[]Entry) func(row [][]byte) error {
 	return func(row [][]byte) error {
 		e, err := scanEntry(row)
@@ -247,7 +252,7 @@ func (c *call) position(p rouse.Position) *call {
 	return c.int8(int64(p.Visible)).text_(p.Key.Namespace).text_(p.Key.Name).text_(p.Key.Fire)
 }
 
-// namespaces adds the namespaces of a window; none are all.
+// namespaces adds the namespaces of a window; none means all.
 func (c *call) namespaces(names []string) *call {
 	if len(names) == 0 {
 		return c.add(pgtype.TextArrayOID, nil)

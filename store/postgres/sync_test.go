@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// leveled creates n timers, due one after another, whose criticality goes round from 0 to 9.
+// leveled creates n timers, due one after another, with criticalities from 0 to 9 in turn.
 func leveled(t testing.TB, s *Store, n int) []rouse.Row {
 	t.Helper()
 	changes := timers("t", n)
@@ -86,9 +86,9 @@ func TestHoldRows(t *testing.T) {
 	if held, elsewhere, _ = hold(rows[4].Visible.Sub(now)-time.Minute, entryOf(&rows[4])); len(held) != 0 || len(elsewhere) != 0 {
 		t.Errorf("before its time: %v, %v", held, elsewhere)
 	}
-	lock := lockRows(t, url, rows[1].Key.Name) // somebody is about to write it
+	lock := lockRows(t, url, rows[1].Key.Name) // as if it were about to be written
 	if held, elsewhere, _ = hold(0, entryOf(&rows[1]), entryOf(&rows[2])); len(held) != 1 || held[0].Key != rows[2].Key || len(elsewhere) != 0 {
-		t.Errorf("beside a lock: %v, %v", held, elsewhere)
+		t.Errorf("with a locked row: %v, %v", held, elsewhere)
 	}
 	lock()
 }
@@ -207,7 +207,8 @@ func TestSyncNextSharesRows(t *testing.T) {
 	}
 }
 
-// TestSyncedRowsCountAsWritten: who has read past a row, which the index did not know of, finds it by its token.
+// TestSyncedRowsCountAsWritten: a reader that passed a row, when it was missing from the index, finds it with
+// its token.
 func TestSyncedRowsCountAsWritten(t *testing.T) {
 	s := openTest(t, servers.Postgres(t), unsafe)
 	defer s.Close()
@@ -240,7 +241,7 @@ func TestSyncedRowsCountAsWritten(t *testing.T) {
 	}
 }
 
-// TestMarksRefuseNothing: a row that is marked while it is written is written all the same.
+// TestMarksRefuseNothing: a row that is marked during a write is written nevertheless.
 func TestMarksRefuseNothing(t *testing.T) {
 	s := openTest(t, servers.Postgres(t), unsafe)
 	defer s.Close()
@@ -301,7 +302,7 @@ func TestIndexBeat(t *testing.T) {
 	}
 }
 
-// lockRows keeps a timer's row locked, as who is about to write it does, until the function that it returns is called.
+// lockRows locks a timer's row, as a write does, until the returned function is called.
 func lockRows(t *testing.T, url, name string) (release func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// texts are the statements of a store, with the name of its schema in them.
+// texts contains the statements of a store, with the name of its schema.
 type texts struct {
 	schema                         string // quoted
 	settings, leaseSettings, plans string // of a transaction
@@ -28,7 +28,7 @@ func newTexts(o *Options) texts {
 		schema:        quote(o.Schema),
 		settings:      settings(o.Timeout),
 		leaseSettings: settings(o.LeaseTimeout),
-		// Lists and counts are planned anew each time, and go by an index whatever the statistics say.
+		// Lists and counts are planned each time, and use an index whatever the statistics are.
 		plans: `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
 			set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)`,
 		now:       q(`SELECT {schema}.now_ms()`),
@@ -50,13 +50,14 @@ func newTexts(o *Options) texts {
 	}
 }
 
-// heldFor returns for how long rows are held: by the parameter n, or until the time that is the parameter after it, as rouse.Window has it.
+// heldFor returns the SQL for the duration of a hold: the parameter n, or until the time in the next
+// parameter, as in rouse.Window.
 func heldFor(n int) string {
 	return fmt.Sprintf(`COALESCE(NULLIF(GREATEST($%[2]d - {schema}.now_ms(), $%[1]d / 2), $%[1]d / 2), $%[1]d)`, n, n+1)
 }
 
-// quote returns a name as SQL writes it.
+// quote returns a name in SQL syntax.
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// literal returns a text as SQL writes it.
+// literal returns a text in SQL syntax.
 func literal(s string) string { return `'` + strings.ReplaceAll(s, `'`, `''`) + `'` }

@@ -19,7 +19,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// callers opens a connection to a schema as somebody has who makes timers in transactions of his own.
+// callers opens a connection to a schema as the role of an application that creates timers in its own
+// transactions.
 func callers(t *testing.T) *pgx.Conn {
 	t.Helper()
 	url := servers.Postgres(t)
@@ -34,7 +35,7 @@ func callers(t *testing.T) *pgx.Conn {
 	return conn
 }
 
-// TestBucketsInSQL: SQL puts a timer where nodes look for it.
+// TestBucketsInSQL: SQL and nodes compute the same bucket.
 func TestBucketsInSQL(t *testing.T) {
 	conn := callers(t)
 	rnd := rand.New(rand.NewPCG(1, 1))
@@ -54,13 +55,13 @@ func TestBucketsInSQL(t *testing.T) {
 		}
 		for i, name := range names {
 			if want := rouse.BucketOf(rouse.Key{Namespace: "shop.eu-1", Name: name}, buckets); got[i] != int64(want) {
-				t.Fatalf("%q is in bucket %d of %d, SQL says %d", name, want, buckets, got[i])
+				t.Fatalf("%q is in bucket %d of %d, SQL returns %d", name, want, buckets, got[i])
 			}
 		}
 	}
 }
 
-// TestKeysInSQL: SQL takes the namespaces and names that rouse takes.
+// TestKeysInSQL: SQL accepts the same namespaces and names as rouse.
 func TestKeysInSQL(t *testing.T) {
 	conn := callers(t)
 	if err := exec(t, conn, `CREATE FUNCTION takes(namespace text, name text) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -87,7 +88,7 @@ func TestKeysInSQL(t *testing.T) {
 	}
 	for i, name := range names {
 		if err := rouse.CheckName(name); (err == nil) != got[i] {
-			t.Errorf("name %q: %v, and SQL says %v", name, err, got[i])
+			t.Errorf("name %q: %v, and SQL returns %v", name, err, got[i])
 		}
 	}
 	if err := conn.QueryRow(t.Context(), `SELECT array_agg(takes(n, 'a') ORDER BY i) FROM unnest($1::text[]) WITH ORDINALITY u(n, i)`, namespaces).Scan(&got); err != nil {
@@ -95,7 +96,7 @@ func TestKeysInSQL(t *testing.T) {
 	}
 	for i, ns := range namespaces {
 		if err := rouse.CheckNamespace(ns); (err == nil) != got[i] {
-			t.Errorf("namespace %q: %v, and SQL says %v", ns, err, got[i])
+			t.Errorf("namespace %q: %v, and SQL returns %v", ns, err, got[i])
 		}
 	}
 }
@@ -106,7 +107,7 @@ func exec(t *testing.T, conn *pgx.Conn, text string) error {
 	return err
 }
 
-// TestSpecsInSQL: SQL knows the members that the API knows, and of which kind they are.
+// TestSpecsInSQL: SQL knows the members of the API and their types.
 func TestSpecsInSQL(t *testing.T) {
 	conn := callers(t)
 	kinds := api.SpecMembers()
@@ -146,7 +147,7 @@ func TestSpecsInSQL(t *testing.T) {
 			t.Errorf("%.100s: it is taken", spec)
 		}
 	}
-	const novel = `{"schedule": "a", "target": "a", "novel": {"a": 1}}` // as a later version of rouse may have it
+	const novel = `{"schedule": "a", "target": "a", "novel": {"a": 1}}` // as in a later version of rouse
 	if check(novel) == "" {
 		t.Error("a member that no node knows is taken")
 	}
@@ -167,7 +168,7 @@ func TestSpecsInSQL(t *testing.T) {
 	}
 }
 
-// someTimer returns a timer with anything in it that may lie before or behind what SQL reads of its body.
+// someTimer returns a timer with random content in all fields around those that SQL reads from its body.
 func someTimer(rnd *rand.Rand) rouse.Timer {
 	text := func(n int) string { return strings.Repeat("ä", rnd.IntN(n)) + strings.Repeat("x", rnd.IntN(n)) }
 	t := rouse.Timer{
@@ -193,8 +194,8 @@ func someTimer(rnd *rand.Rand) rouse.Timer {
 	return t
 }
 
-// TestProgressInSQL: SQL reads of a body what it must know to end what is in progress. It knows the body's versions 1 and 2: whoever makes a
-// third teaches it that one, in a migration.
+// TestProgressInSQL: SQL reads from a body what it needs to end what is in progress. It supports versions 1
+// and 2 of the body: a third version needs a migration that teaches SQL to read it.
 func TestProgressInSQL(t *testing.T) {
 	conn := callers(t)
 	rnd := rand.New(rand.NewPCG(2, 1))
@@ -223,8 +224,8 @@ func TestProgressInSQL(t *testing.T) {
 	}
 }
 
-// TestWhatIsCutOffIsRecorded: a timer that is deleted or replaced takes with it what it was at, and what was on its way beside it; each of
-// that has a record. Dead letters stay.
+// TestWhatIsCutOffIsRecorded: deleting or replacing a timer ends its current occurrence and those in progress
+// next to it; each of them has a record. Dead letters stay.
 func TestWhatIsCutOffIsRecorded(t *testing.T) {
 	conn := callers(t)
 	s := openTest(t, conn.Config().ConnString(), unsafe)
@@ -311,7 +312,8 @@ func TestWhatIsCutOffIsRecorded(t *testing.T) {
 	}
 }
 
-// TestANodeOfTheVersionBeforeGoesOn beside the functions for callers, which came with version 2.
+// TestANodeOfTheVersionBeforeGoesOn: nodes of version 1 work with the functions for callers, which came with
+// version 2.
 func TestANodeOfTheVersionBeforeGoesOn(t *testing.T) {
 	conn := callers(t)
 	s, err := open(t.Context(), conn.Config().ConnString(), unsafe, embedded[:1])

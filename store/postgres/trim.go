@@ -7,18 +7,18 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// trimChunk bounds the records that one transaction forgets, so that it is short.
+// trimChunk limits the records that one transaction deletes, so that it is short.
 const trimChunk = 5000
 
-// Trim forgets records by whole hours.
+// Trim deletes records by whole hours.
 func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n int64, err error) {
 	gone, err := s.doomed(ctx, int64(before)/hourMillis, most)
 	if err != nil {
 		return 0, err
 	}
 	for _, hour := range gone {
-		forgot, err := s.forget(ctx, newCall(s.sql.trimHour).int8(hour).int4(trimChunk))
-		n += forgot
+		deleted, err := s.deleteRecords(ctx, newCall(s.sql.trimHour).int8(hour).int4(trimChunk))
+		n += deleted
 		if err != nil {
 			return n, err
 		}
@@ -30,7 +30,7 @@ const hourMillis = 3_600_000
 
 // doomed returns the hours that are too old, or too many, oldest first.
 func (s *Store) doomed(ctx context.Context, before, most int64) (gone []int64, err error) {
-	left := int64(0) // the records of an hour and of all after it
+	left := int64(0) // the records of an hour and of all later ones
 	err = s.timer(ctx, []*call{newCall(s.sql.hours)}, func(_ int, row [][]byte) error {
 		if len(row) != 2 {
 			return errShort
@@ -48,25 +48,25 @@ func (s *Store) doomed(ctx context.Context, before, most int64) (gone []int64, e
 	return gone, err
 }
 
-// TrimTimer forgets the records of a timer beyond its newest keep.
+// TrimTimer deletes the records of a timer except its newest keep ones.
 func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int) (n int64, err error) {
 	keep = min(max(0, keep), math.MaxInt32)
-	return s.forget(ctx, newCall(s.sql.trimTimer).text_(namespace).text_(name).int4(keep).int4(trimChunk))
+	return s.deleteRecords(ctx, newCall(s.sql.trimTimer).text_(namespace).text_(name).int4(keep).int4(trimChunk))
 }
 
-// forget makes a call until it forgets less than a chunk.
-func (s *Store) forget(ctx context.Context, c *call) (n int64, err error) {
+// deleteRecords repeats a call until it deletes less than a chunk.
+func (s *Store) deleteRecords(ctx context.Context, c *call) (n int64, err error) {
 	for {
-		forgot := int64(0)
+		deleted := int64(0)
 		err := s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
-			forgot = readInt(row[0])
+			deleted = readInt(row[0])
 			return nil
 		})
 		if err != nil {
 			return n, err
 		}
-		n += forgot
-		if forgot < trimChunk {
+		n += deleted
+		if deleted < trimChunk {
 			return n, nil
 		}
 	}

@@ -12,20 +12,22 @@ import (
 )
 
 const (
-	// watchPause is how far apart two calls are that Watch makes.
+	// watchPause is the minimal interval of two calls of f by Watch.
 	watchPause = 100 * time.Millisecond
-	// watchAgain is how long Watch waits before it connects again, at first and at most.
+	// watchAgain is the pause before Watch connects again, initially and at most.
 	watchAgain, watchAgainMost = 200 * time.Millisecond, 30 * time.Second
-	// watchProof is how long a notification may take that Watch sends to itself.
+	// watchProof is the timeout for a notification that Watch sends to itself.
 	watchProof = 5 * time.Second
 )
 
-// Watch calls f when somebody has called the schema's function hint in a transaction that is now committed, at most ten times a second,
-// until ctx ends or the store is closed. Nodes do not call hint for what they write: it would make their commits wait for each other.
+// Watch calls f after the commit of a transaction that called the schema's function hint, at most ten times a
+// second, until ctx ends or the store is closed. Nodes do not call hint for their own writes: it would make
+// their commits wait for each other.
 //
-// It listens on a connection of its own, and makes it again when it breaks; then f is called too, as what was said meanwhile is lost.
-// Through a pooler in transaction mode nothing is heard: Watch finds out, and goes on asking now and then whether that has changed.
-// Those who poll lose nothing by it but time. See Options.ListenURL.
+// It listens on a separate connection, and reconnects when that breaks; then it calls f as well, as
+// notifications may have been lost. Through a pooler in transaction mode it receives no notifications: Watch
+// detects that, and tries again now and then. Nodes that poll then only find such timers later. See
+// Options.ListenURL.
 func (s *Store) Watch(ctx context.Context, f func()) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -61,7 +63,7 @@ func (s *Store) Watch(ctx context.Context, f func()) error {
 	return nil
 }
 
-// listen listens on one connection until it breaks. heard says whether anything came.
+// listen listens on one connection until it breaks. heard reports whether any notification came.
 func (s *Store) listen(ctx context.Context, f func()) (heard bool, err error) {
 	on, hints, err := s.session(ctx, " watch")
 	if err != nil {
@@ -75,7 +77,7 @@ func (s *Store) listen(ctx context.Context, f func()) (heard bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	broken := make(chan error, 1)
-	go func() { // reads until the connection breaks or ctx ends, and is waited for
+	go func() { // reads until the connection breaks or ctx ends; listen waits for it
 		for {
 			if err := on.WaitForNotification(ctx); err != nil {
 				broken <- err
@@ -101,7 +103,8 @@ func (s *Store) listen(ctx context.Context, f func()) (heard bool, err error) {
 	}
 }
 
-// prove listens, and notifies itself. What comes of that is in hints, for the call of f that follows every new connection.
+// prove listens, and notifies itself. The notification stays in hints, for the call of f that follows every
+// new connection.
 func prove(ctx context.Context, on *pgconn.PgConn, channel, schema string, hints <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, watchProof)
 	defer cancel()
@@ -115,12 +118,13 @@ func prove(ctx context.Context, on *pgconn.PgConn, channel, schema string, hints
 		return nil
 	}
 	if err := on.WaitForNotification(ctx); err != nil {
-		return fmt.Errorf("no notifications come through this address, as through a pooler in transaction mode; give the server's own: %w", err)
+		return fmt.Errorf("no notifications arrive through this address, as with a pooler in transaction mode; use the address of the server itself: %w", err)
 	}
 	return nil
 }
 
-// session makes a connection that hears notifications, past a pooler if the store knows a way.
+// session makes a connection that receives notifications, bypassing a pooler if the store has another
+// address.
 func (s *Store) session(ctx context.Context, name string) (on *pgconn.PgConn, hints chan struct{}, err error) {
 	url := s.o.ListenURL
 	if url == "" {

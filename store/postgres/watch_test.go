@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// watching starts a watch; end ends it and waits for it.
+// watching starts a watch; end stops it and waits for it.
 func watching(t *testing.T, s *Store) (calls *atomic.Int64, end func()) {
 	t.Helper()
 	calls = new(atomic.Int64)
@@ -38,7 +38,8 @@ func TestWatch(t *testing.T) {
 	if n := calls.Load() - before; n > 250 {
 		t.Errorf("500 hints made %d calls", n)
 	}
-	// When the connection breaks, the watch makes another one, and calls for what it may have missed.
+	// When the connection breaks, the watch reconnects, and calls f for notifications that it may have
+	// missed.
 	before = calls.Load()
 	admin(t, url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rouse watch' AND datname = current_database()`)
 	eventually(t, "a call of the new connection", func() bool { return calls.Load() > before })
@@ -46,7 +47,7 @@ func TestWatch(t *testing.T) {
 	if n := ask(t, url, `SELECT count(*) FROM rouse.timers`); n != 0 {
 		t.Error(n)
 	}
-	// Another one ends with the store.
+	// A second watch ends with the store.
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := s.Watch(t.Context(), func() {}); err != nil {
@@ -62,8 +63,8 @@ func TestWatch(t *testing.T) {
 	wg.Wait()
 }
 
-// TestWatchBesideAPooler: calls go through it, and Watch goes around it.
-func TestWatchBesideAPooler(t *testing.T) {
+// TestWatchBypassesAPooler: calls go through the pooler, and Watch bypasses it.
+func TestWatchBypassesAPooler(t *testing.T) {
 	url := servers.Postgres(t)
 	o := unsafe
 	o.ListenURL = url

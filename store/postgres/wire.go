@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// call is a statement with its parameters in binary form. Their types go with it, so the server need not be asked for them, and there
-// is nothing to keep about a statement between two calls.
+// call is a statement with its parameters in binary format. It contains their types, so the server need not
+// be asked for them, and nothing about a statement has to be kept between two calls.
 type call struct {
 	text string
 	args [][]byte
@@ -46,7 +46,7 @@ func (c *call) text_(v string) *call { return c.add(pgtype.TextOID, []byte(v)) }
 
 func (c *call) array(a *array) *call { return c.add(a.oid, a.value()) }
 
-// array is an array that is being written in binary form. Only its elements' form matters to the server.
+// array is an array that is being written in binary format.
 type array struct {
 	oid, element uint32
 	n            uint32
@@ -54,7 +54,8 @@ type array struct {
 	buf          []byte
 }
 
-// arrayHeader: dimensions, whether there are nulls, the type of the elements, their number, and the first index.
+// arrayHeader: dimensions, whether there are nulls, the type of the elements, their number, and the first
+// index.
 const arrayHeader = 20
 
 func newArray(oid, element uint32, n, size int) *array {
@@ -98,7 +99,7 @@ func (a *array) value() []byte {
 	return a.buf
 }
 
-// readInts reads an array of int4 or int8 without nulls; NULL is empty.
+// readInts parses an array of int4 or int8 without nulls; NULL is empty.
 func readInts(b []byte) ([]int64, error) {
 	if len(b) < arrayHeader {
 		return nil, nil
@@ -119,9 +120,9 @@ func readInts(b []byte) ([]int64, error) {
 	return out, nil
 }
 
-var errShort = fmt.Errorf("the server's answer is cut short, or of another type")
+var errShort = fmt.Errorf("the answer of the server is truncated or has an unexpected type")
 
-// readInt reads an int2, int4 or int8; NULL is 0.
+// readInt parses an int2, int4 or int8; NULL is 0.
 func readInt(b []byte) int64 {
 	switch len(b) {
 	case 2:
@@ -136,9 +137,9 @@ func readInt(b []byte) int64 {
 
 var binaryResults = []int16{1}
 
-// exchange sends calls after the settings of their transaction, in one round trip, and hands the rows of call i to read, which may not
-// keep them. They are one transaction, because the server commits at the one Sync at their end. When it returns without an error,
-// the transaction is committed.
+// exchange sends calls after the settings of their transaction, in one round trip, and passes the rows of
+// call i to read, which must not keep them. They are one transaction, because the server commits at the one
+// Sync at their end. When it returns without an error, the transaction is committed.
 func exchange(ctx context.Context, pool *pgxpool.Pool, settings string, calls []*call, read func(i int, row [][]byte) error) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -167,7 +168,7 @@ func send(ctx context.Context, on *pgconn.PgConn, settings string, calls []*call
 	if err == nil {
 		return bad
 	}
-	if demoted(err) { // a new connection finds the server that is written to now
+	if demoted(err) { // a new connection finds the current primary
 		_ = on.Close(context.WithoutCancel(ctx))
 	}
 	return err

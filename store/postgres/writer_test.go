@@ -8,7 +8,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestSinceLeavesOutWhatTheStoreKnows: a claim since a token has what others wrote, and what this store wrote without learning that it did.
+// TestSinceLeavesOutWhatTheStoreKnows: a claim since a token returns the writes of others, and this store's
+// own writes with an unknown outcome.
 func TestSinceLeavesOutWhatTheStoreKnows(t *testing.T) {
 	url := servers.Postgres(t)
 	mine, other := openTest(t, url, unsafe), openTest(t, url, unsafe)

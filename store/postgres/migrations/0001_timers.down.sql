@@ -1,4 +1,4 @@
--- Takes everything away, with all timers and records.
+-- Removes everything, with all timers and records.
 DROP FUNCTION {schema}.end_hour(bigint);
 DROP FUNCTION {schema}.forget(tid[]);
 DROP FUNCTION {schema}.trim_timer(text, text, integer, integer);

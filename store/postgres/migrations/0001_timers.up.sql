@@ -1,27 +1,30 @@
 -- compatible: 1
 --
--- The first schema. {schema} is the name of the schema, quoted; {channel} the same as a literal.
+-- The first schema. {schema} is the quoted name of the schema, {channel} the name as a literal.
 --
--- Times are milliseconds since 1970; 9223372036854775807 is never. States: 1 scheduled, 2 retrying, 3 accepted, 4 paused,
--- 5 dead, 6 firing, 7 ended, 8 note. Conditions: a revision, 0 for no row, -1 for any.
+-- Times are milliseconds since 1970; 9223372036854775807 is never. States: 1 scheduled, 2 retrying, 3
+-- accepted, 4 paused, 5 dead, 6 firing, 7 ended, 8 note. Conditions: a revision, 0 for no row, -1 for any.
 --
--- How the functions keep their plans. The table grows from nothing to millions of rows and back within minutes, and the
--- statistics that the planner goes by are of another minute. A plan that is right for an empty table (read all of it) is a
--- catastrophe for a full one, and it stays, as plans are kept. So no plan here is left to estimates. What is not wanted is
--- switched off for each function; a lookup by keys is LATERAL, so that the keys come first; a write goes by ctid in a function
--- that has nothing but ctid scans to choose from. jit is off because a plan with something switched off counts as expensive,
--- and would be compiled each time.
+-- Why the functions do not depend on statistics: the table grows from nothing to millions of rows and back
+-- within minutes, and the planner's statistics are minutes old. A plan that is right for an empty table (read
+-- all of it) is a catastrophe for a full one, and it stays, as plans are cached. So no plan here depends on
+-- estimates. Each function switches off the plan types that it does not want; a lookup by keys is LATERAL, so
+-- that the keys come first; a write uses ctids in a function where only ctid scans are possible. jit is off
+-- because a plan with something switched off counts as expensive, and would be compiled each time.
 
--- One sequence gives all revisions, in blocks: a statement takes one and counts within it, so that what it writes has
--- consecutive numbers and nobody waits for anybody. 2^47 blocks last for four centuries at ten thousand statements a second.
+-- One sequence gives all revisions, in blocks: a statement takes a block and counts within it, so that its
+-- writes have consecutive numbers and no statement waits for another. 2^47 blocks last for four centuries at
+-- ten thousand statements a second.
 CREATE SEQUENCE {schema}.revisions AS bigint INCREMENT BY 65536 START WITH 65536 CACHE 1;
 
--- Who writes has a number, and a new one after each write of which he does not know what became. By it he leaves out what he knows when
--- he asks what was written. 0 is nobody in particular. Numbers come again after two thousand million.
+-- Each writer has a number, and takes a new one after each write with an unknown outcome. A claim for recent
+-- writes uses the number to leave out the caller's own. 0 is no particular writer. Numbers repeat after two
+-- thousand million.
 CREATE SEQUENCE {schema}.writers AS integer CYCLE;
 
--- xid is the transaction that wrote the row, and writer who did: see claim. last_sync_id and sync_owner are for a store that puts an index in front
--- of this one. The columns lie by size, so that no space is lost between them.
+-- xid is the transaction that wrote the row, and writer is the writer's number: see claim. last_sync_id and
+-- sync_owner are for a store that puts an index in front of this one. Columns are sorted by size to avoid
+-- padding.
 CREATE TABLE {schema}.timers (
     bucket       bigint   NOT NULL,
     visible      bigint   NOT NULL,
@@ -41,18 +44,20 @@ CREATE TABLE {schema}.timers (
     sync_owner   text,
     CONSTRAINT timers_by_key PRIMARY KEY (namespace, name, fire)
 ) WITH (
-    -- Every write moves an entry of timers_by_visible, so room for updates in place would lie idle: pages are filled. Dead rows
-    -- are taken away early and without pauses. A table that was large is not cut, as that locks everybody out for a moment.
+    -- Every write moves an entry of timers_by_visible, so space reserved for updates in place would be
+    -- unused: pages are filled. Dead rows are vacuumed early and without pauses. A table that was large is
+    -- not truncated, as that would lock out all others for a moment.
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
     autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.1, vacuum_truncate = off
 );
 
--- The order of attention. The bucket is not in front: one ordered read serves any set of buckets, and rows of other buckets
--- are left out at a fraction of a microsecond each, where an index by bucket would be entered once per bucket and page, and what
--- comes out of it be sorted. xid is in it so that a claim with Since passes over what is older without a look at the table.
+-- The order of attention. The bucket does not come first: one ordered read serves any set of buckets, and
+-- skips a row of another bucket in a fraction of a microsecond. An index by bucket would need one scan per
+-- bucket and page, and a sort of the results. xid is included so that a claim with Since skips older rows
+-- without reading the table.
 CREATE INDEX timers_by_visible ON {schema}.timers (visible, namespace, name, fire, xid) WHERE visible < 9223372036854775807;
 
--- Few rows are anything but scheduled; lists of them find them here.
+-- Lists of rows that are not scheduled, which are few.
 CREATE INDEX timers_by_state ON {schema}.timers (state, namespace, name, fire) WHERE state <> 1;
 
 CREATE TABLE {schema}.records (
@@ -65,7 +70,8 @@ CREATE TABLE {schema}.records (
 CREATE INDEX records_by_time ON {schema}.records (namespace, ended, seq);
 CREATE INDEX records_by_timer ON {schema}.records (namespace, name, ended, seq);
 
--- How many rows there are of a namespace and state, and how many records of an hour: the sums over the slots. See slot.
+-- The number of rows of each namespace and state, and of records of each hour, as sums over the slots. See
+-- slot.
 CREATE TABLE {schema}.tallies (
     namespace text COLLATE "C" NOT NULL, state smallint NOT NULL, slot smallint NOT NULL, rows bigint NOT NULL,
     PRIMARY KEY (namespace, state, slot)
@@ -83,17 +89,18 @@ CREATE TABLE {schema}.leases (
     data  bytea
 ) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 
--- The greatest revisions of rows that were removed: the maximum over the slots. See bury.
+-- The greatest revisions of removed rows, as the maximum over the slots. See bury.
 CREATE TABLE {schema}.graves (
     slot smallint PRIMARY KEY, revision bigint NOT NULL
 ) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 
--- now_ms is the store's clock: the wall clock of the server, cut down to a millisecond.
+-- now_ms is the store's clock: the wall clock of the server, truncated to a millisecond.
 CREATE FUNCTION {schema}.now_ms() RETURNS bigint LANGUAGE sql VOLATILE
     AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
 
--- slot returns the lowest number that no other transaction has, and keeps it until this one ends. Each writer counts in rows of its
--- own, so none waits for another's commit, and there are as many as ever wrote at a time.
+-- slot returns the lowest number that no other transaction uses, and reserves it until this transaction ends.
+-- Each writer counts in rows of its own, so none waits for another's commit, and there are as many rows as
+-- there ever were concurrent writers.
 CREATE FUNCTION {schema}.slot() RETURNS smallint LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     FOR i IN 0..63 LOOP
@@ -146,11 +153,13 @@ BEGIN
     END IF;
 END $$;
 
--- The versions of a name grow, over deletes too: a receiver remembers the greatest token that it has seen. Who changes a row takes his
--- revision when the row is locked, or names the revision before. Who creates one takes it before the row is there, and then may wait:
--- for somebody who created the same key with a later revision, and for another who removes that again. So who removes a row first
--- writes down its revision (bury), and who has created one looks whether a later revision than his was removed meanwhile (outlived);
--- that is rare, and then he takes a new one, which is the greatest, as from now on nobody gets past his row.
+-- Revisions of a name increase, also over deletes: a receiver remembers the greatest token that it has seen.
+-- A change of a row takes its revision when the row is locked, or has the previous revision as its condition.
+-- A create takes its revision before the row exists, and then may wait: for a transaction that creates the
+-- same key with a later revision, and for another that removes it again. So a remove first records the
+-- revision of its row (bury), and a create checks whether a later revision than its own was removed in
+-- between (outlived). In this rare case it takes a new revision, which is the greatest, as no other
+-- transaction can get past its row now.
 CREATE FUNCTION {schema}.bury(v_revision bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     IF v_revision IS NULL THEN
@@ -165,7 +174,8 @@ BEGIN
     RETURN COALESCE((SELECT max(g.revision) FROM {schema}.graves g), 0) > v_base;
 END $$;
 
--- renew_rows gives rows that this transaction has just added, at those of the offsets that are done, revisions of another block.
+-- renew_rows gives rows that this transaction has just added, those whose offsets are in done, revisions of
+-- another block.
 CREATE FUNCTION {schema}.renew_rows(v_old bigint, v_new bigint, v_done integer[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[])
     RETURNS void LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off SET jit = off AS $$
 BEGIN
@@ -175,9 +185,9 @@ BEGIN
             AND t.revision = v_old + u.off;
 END $$;
 
--- insert_rows adds the rows whose act is 1, where there are none, and returns the offsets of those that it added, and the block of
--- revisions that is to be used from then on. With v_bold it does not look before, which saves a third, and a row that is there is a
--- unique_violation that ends the transaction.
+-- insert_rows adds the rows whose act is 1 if they do not exist, and returns the offsets of those that it
+-- added, and the block of revisions to use from then on. With v_bold it does not check first, which saves a
+-- third of the time, and an existing row is a unique_violation that ends the transaction.
 CREATE FUNCTION {schema}.insert_rows(v_bold boolean, INOUT v_base bigint, v_xid bigint, v_writer integer, v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[],
     v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
     v_labels text[], v_bodies bytea[], OUT v_done integer[]) LANGUAGE plpgsql VOLATILE AS $$
@@ -212,8 +222,8 @@ BEGIN
     END IF;
 END $$;
 
--- update_rows writes the rows whose act is 2 over those at the tids that still have the revisions, and returns the offsets of those
--- that it wrote.
+-- update_rows overwrites the rows at the tids that still have the revisions with the rows whose act is 2, and
+-- returns the offsets of those that it wrote.
 CREATE FUNCTION {schema}.update_rows(v_base bigint, v_xid bigint, v_writer integer, v_acts smallint[], v_offs integer[], v_tids tid[], v_revisions bigint[],
     v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
     v_labels text[], v_bodies bytea[]) RETURNS integer[] LANGUAGE plpgsql VOLATILE
@@ -235,8 +245,8 @@ BEGIN
     RETURN v_done;
 END $$;
 
--- delete_rows removes the rows whose act is 3 at the tids that still have the revisions, and returns the offsets of those that
--- it removed.
+-- delete_rows removes the rows at the tids that still have the revisions and whose act is 3, and returns the
+-- offsets of those that it removed.
 CREATE FUNCTION {schema}.delete_rows(v_acts smallint[], v_offs integer[], v_tids tid[], v_revisions bigint[]) RETURNS integer[] LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
     SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
@@ -253,13 +263,14 @@ BEGIN
     RETURN v_done;
 END $$;
 
--- apply_plain makes creates (act 1), updates (2) and deletes (3) that name a revision, each of another key, in the order of keys. It is
--- what nearly all calls need. off is a change's place in the block of revisions, and its name in the answer: those that were refused,
--- with the revisions that are there.
+-- apply_plain makes creates (act 1), updates (2) and deletes (3) with the condition of a revision, each of
+-- another key, in the order of keys. Nearly all calls need only this. off is a change's index in the block of
+-- revisions, and identifies it in the answer: the refused changes, with the existing revisions.
 --
--- Deadlocks. Who waits for a row has none that comes after it. A call of one kind goes through its rows in the order of keys. A call of
--- several kinds first locks the rows that there are, in that order; then it creates, and waits at most for another that has created the
--- same key, or is about to end; then it updates and deletes what it has locked, and waits for nobody.
+-- Deadlocks. A transaction that waits for a row holds no later one. A call of one kind processes its rows in
+-- the order of keys. A call of several kinds first locks the existing rows, in that order. Then it creates
+-- rows, and may wait only for a transaction that has created the same key or is about to end. Then it updates
+-- and deletes the rows that it has locked, without waiting.
 CREATE FUNCTION {schema}.apply_plain(v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[], v_conditions bigint[],
     v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
     v_labels text[], v_bodies bytea[], v_log_of integer[], v_log_offs integer[], v_log_namespaces text[], v_log_names text[],
@@ -309,8 +320,9 @@ BEGIN
             LEFT JOIN LATERAL (SELECT r.revision FROM {schema}.timers r
                 WHERE r.namespace = u.namespace AND r.name = u.name AND r.fire = u.fire OFFSET 0) t ON true
             WHERE u.off NOT IN (SELECT d FROM unnest(v_done) d);
-        -- A create that was refused for a row that is gone again would make no sense to anybody. And a row that was found by its key, but
-        -- was not where it had been, has been moved under the same revision: an index has marked it (see last_sync_id).
+        -- A create that was refused because of a row that has disappeared since would confuse its caller. And
+        -- a row that was found by its key, but is not at its tid, has moved with the same revision: an index
+        -- has marked it (see last_sync_id).
         PERFORM 1 FROM unnest(refused, refused_revisions) x(off, revision), unnest(v_offs, v_acts, v_conditions) u(off, act, condition)
             WHERE u.off = x.off AND (u.act = 1 AND x.revision = 0 OR u.act <> 1 AND x.revision = u.condition);
         IF FOUND THEN
@@ -337,10 +349,11 @@ BEGIN
     END IF;
 END $$;
 
--- apply_full makes all other changes too: whatever there is (condition -1), keep (act 4), and rows beside, which are entries of
--- their own with the position of their change as owner (0 for a change). All rows are locked first, in the order of keys. What was
--- not there then and is when it is to be written is a conflict that ends the transaction, unless it is a create, which is refused.
--- had are the changes of condition -1 that met a row, with its revision.
+-- apply_full makes all other changes, too: any revision (condition -1), keep (act 4), and additional rows,
+-- which are entries of their own with the position of their change as owner (0 for a change). It locks all
+-- rows first, in the order of keys. A row that did not exist then, but exists when it is to be written, is a
+-- conflict that ends the transaction, unless the change is a create, which is refused. had contains the
+-- changes of condition -1 that found a row, with its revision.
 CREATE FUNCTION {schema}.apply_full(v_acts smallint[], v_offs integer[], v_namespaces text[], v_names text[], v_fires text[], v_conditions bigint[],
     v_buckets bigint[], v_visibles bigint[], v_generations bigint[], v_states smallint[], v_dues bigint[], v_criticalities smallint[],
     v_labels text[], v_bodies bytea[], v_log_of integer[], v_log_offs integer[], v_log_namespaces text[], v_log_names text[],
@@ -430,7 +443,7 @@ BEGIN
     IF 1 = ANY(v_beside) THEN
         SELECT i.v_base, i.v_done INTO v_block, v_done FROM {schema}.insert_rows(false, base, v_xid, v_writer, v_beside, v_offs, v_namespaces, v_names, v_fires, v_buckets,
             v_visibles, v_generations, v_states, v_dues, v_criticalities, v_labels, v_bodies) i;
-        IF v_block <> base THEN -- what was created above has told its revision
+        IF v_block <> base THEN -- the creates above have returned their revisions
             RAISE EXCEPTION 'a row was created and removed meanwhile' USING ERRCODE = 'serialization_failure';
         END IF;
         IF cardinality(v_done) <> (SELECT count(*) FROM unnest(v_beside) b WHERE b = 1) THEN
@@ -451,28 +464,32 @@ BEGIN
     END IF;
 END $$;
 
--- alone lets nobody else write rows until the transaction ends. It is for a call that has met others again and again.
+-- alone keeps all other transactions from writing rows until this one ends. It is for a call that had
+-- repeated conflicts.
 CREATE FUNCTION {schema}.alone() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    LOCK TABLE {schema}.timers IN EXCLUSIVE MODE; -- not SHARE ROW EXCLUSIVE: those who have rows locked must get on before
+    LOCK TABLE {schema}.timers IN EXCLUSIVE MODE; -- not SHARE ROW EXCLUSIVE: transactions that have locked rows must finish first
 END $$;
 
--- The buckets of a claim are those from v_low to v_high: all of them, or those whose bit is set in v_bits (of v_low first), or those
--- in v_some, where they lie too far apart for bits. The namespaces are all of them if v_namespaces is null.
+-- The buckets of a claim are those from v_low to v_high: all of them, or those whose bit is set in v_bits
+-- (v_low is the first), or those in v_some, if they are too far apart for bits. If v_namespaces is null, all
+-- namespaces are included.
 CREATE FUNCTION {schema}.era() RETURNS bigint LANGUAGE sql STABLE
     AS $$ SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint % 32749 $$;
 
--- claim reads a window. Its first row says the clock (visible) and the token (revision), with an empty bucket.
+-- claim reads a window. Its first row contains the clock (visible) and the token (revision), with an empty
+-- bucket.
 --
--- The clock is read before the rows, by a statement of its own: every statement of a volatile function has a snapshot of its own.
--- So what is visible by that clock and was committed before it is in the answer.
+-- The clock is read before the rows, by a separate statement: every statement of a volatile function has its
+-- own snapshot. So the answer contains every row that is visible by that clock and was committed before.
 --
--- The token. Revisions are given before commits, so a transaction may commit revisions that are smaller than some that a claim has
--- seen; "all revisions since" would miss them. What a snapshot has not seen was written by transactions that were running (not
--- below its xmin) or had not begun. So the token is the xmin of a snapshot that is taken no later than that of the rows, and every row
--- keeps the number of the transaction that wrote it. A claim with a token also leaves out what v_writer wrote. In the token's upper bits
--- is a mark of the server's start: a server that took over after a failover counts transactions on its own, and tokens that another one
--- gave mean nothing to it.
+-- The token. Revisions are given before commits, so a transaction may commit revisions that are smaller than
+-- some that a claim has seen; "all revisions since" would miss them. What a snapshot does not contain was
+-- written by transactions that were running (not below its xmin) or had not begun. So the token is the xmin
+-- of a snapshot taken no later than that of the rows, and every row contains the number of the transaction
+-- that wrote it. A claim with a token also leaves out the writes of v_writer. The upper bits of the token
+-- identify the start of the server: a server that took over after a failover has its own transaction numbers,
+-- so tokens of another server are invalid.
 CREATE FUNCTION {schema}.claim(v_low bigint, v_high bigint, v_bits bytea, v_some bigint[], v_after bigint, v_namespace text, v_name text, v_fire text,
     v_ahead bigint, v_since bigint, v_writer integer, v_limit integer, v_bytes bigint, v_namespaces text[])
     RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint, generation bigint, state smallint, due bigint,
@@ -526,8 +543,9 @@ BEGIN
         RETURNING t.bucket, u.was, t.namespace, t.name, t.fire, t.revision, t.generation, t.state, t.due, t.criticality, t.labels, t.body;
 END $$;
 
--- claim_hold takes the rows of a window: locks them, passing over those that others have locked, and then moves them to the end of
--- the hold under new revisions. What it returns is as claim does it; visible is what it was, and the order is not said.
+-- claim_hold takes the rows of a window: it locks them, skipping those that others have locked, and then
+-- moves them to the end of the hold under new revisions. It returns the same as claim, in any order; visible
+-- is the previous one.
 CREATE FUNCTION {schema}.claim_hold(v_low bigint, v_high bigint, v_bits bytea, v_some bigint[], v_after bigint, v_namespace text, v_name text, v_fire text,
     v_ahead bigint, v_since bigint, v_writer integer, v_limit integer, v_bytes bigint, v_namespaces text[], v_hold bigint)
     RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint, generation bigint, state smallint, due bigint,
@@ -560,7 +578,7 @@ BEGIN
     END IF;
 END $$;
 
--- fetch returns the rows of keys, with their positions among them.
+-- fetch returns the rows of keys, with their positions in the parameters.
 CREATE FUNCTION {schema}.fetch(v_namespaces text[], v_names text[], v_fires text[])
     RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint, generation bigint, state smallint, due bigint,
         criticality smallint, labels jsonb, body bytea, pos bigint) LANGUAGE plpgsql VOLATILE
@@ -572,7 +590,7 @@ BEGIN
             FROM {schema}.timers r WHERE r.namespace = u.namespace AND r.name = u.name AND r.fire = u.fire OFFSET 0) t;
 END $$;
 
--- revisions_of returns the revisions of keys, in their order; 0 where there is no row.
+-- revisions_of returns the revisions of keys, in their order; 0 if there is no row.
 CREATE FUNCTION {schema}.revisions_of(v_namespaces text[], v_names text[], v_fires text[]) RETURNS bigint[] LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
@@ -581,8 +599,8 @@ BEGIN
             WHERE r.namespace = u.namespace AND r.name = u.name AND r.fire = u.fire OFFSET 0) t ON true);
 END $$;
 
--- raise lets revisions go on above one. Sequences know no locks: the advisory lock keeps two raises apart, and the distance keeps
--- those away who take revisions meanwhile.
+-- raise makes revisions continue above a given one. Sequences have no locks: the advisory lock serializes
+-- raises, and the distance leaves room for revisions that others take during the call.
 CREATE FUNCTION {schema}.raise(v_revision bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext({channel} || ' raise'), 0);
@@ -591,8 +609,8 @@ BEGIN
     END IF;
 END $$;
 
--- lock takes or renews leases. The names are in order, and each is there once. The clock is read when all rows are locked, so that
--- waiting for them makes no lease shorter.
+-- lock takes or renews leases. The names are sorted and unique. The clock is read when all rows are locked,
+-- so that waiting for them shortens no lease.
 CREATE FUNCTION {schema}.lock(v_owner text, v_ttl bigint, v_names text[], v_ifs bigint[], v_datas bytea[])
     RETURNS TABLE (name text, owner text, epoch bigint, until bigint, data bytea) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -635,11 +653,13 @@ BEGIN
     END LOOP;
 END $$;
 
--- hint says that a row has come that nodes should look at at once. Whoever writes timers in a transaction of his own calls it there.
--- A transaction that notifies commits alone, under a lock of the whole server: rouse itself does not, and a bulk load should not.
+-- hint notifies nodes of a row that needs attention immediately. An application that writes timers in its own
+-- transaction calls it there. Transactions that notify commit one at a time, under a lock of the whole
+-- server: rouse itself does not use it, and a bulk load should not.
 CREATE FUNCTION {schema}.hint() RETURNS void LANGUAGE sql VOLATILE AS $$ SELECT pg_notify({channel}, '') $$;
 
--- trim_hour forgets up to v_limit records of an hour. Trims run one at a time, so that what one finds is there when it forgets it.
+-- trim_hour deletes up to v_limit records of an hour. Trims run one at a time, so that a record that one
+-- finds still exists when it is deleted.
 CREATE FUNCTION {schema}.trim_hour(v_hour bigint, v_limit integer) RETURNS bigint LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
     SET plan_cache_mode = force_generic_plan AS $$
@@ -667,7 +687,7 @@ BEGIN
     RETURN v_gone;
 END $$;
 
--- trim_timer forgets up to v_limit records of a timer beyond its newest v_keep.
+-- trim_timer deletes up to v_limit records of a timer except its newest v_keep.
 CREATE FUNCTION {schema}.trim_timer(v_namespace text, v_name text, v_keep integer, v_limit integer) RETURNS bigint LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -706,7 +726,8 @@ BEGIN
     RETURN v_gone;
 END $$;
 
--- end_hour removes the counters of an hour if they make nothing. One that somebody else writes is left to another time.
+-- end_hour removes the counters of an hour if their sum is zero. It skips a counter that another transaction
+-- is writing.
 CREATE FUNCTION {schema}.end_hour(v_hour bigint) RETURNS void LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
     v_slots smallint[];

@@ -1,4 +1,4 @@
--- Takes the functions for callers' own transactions away; the timers that were made by them stay.
+-- Removes the functions for callers' own transactions; the timers that they created stay.
 DROP FUNCTION {schema}.delete_timer(text, text);
 DROP FUNCTION {schema}.create_timer(text, text, jsonb, text, boolean);
 DROP FUNCTION {schema}.wanted(text, text);

@@ -1,15 +1,18 @@
 -- compatible: 1
 --
--- Timers in the caller's own transaction: create_timer and delete_timer are for everybody who may write SQL, and need no right but to
--- be executed. What they are asked for is done when the caller commits, and never if he does not. What is here adds to what there was, so
--- nodes of the version before go on beside it.
+-- Timers in the caller's own transaction: create_timer and delete_timer are for every role that writes SQL,
+-- and require only the right to execute them. Their effect happens when the caller commits, and never if it
+-- does not. This migration only adds to the schema, so nodes of the previous version continue to work.
 --
--- At commit, and not before, because a row that a transaction has written is locked until its end. A node commits what many timers came to
--- in one transaction: a caller that replaces a timer, and then waits for something else, would keep the node from writing anything at all. So
--- a call writes down what is wanted, in a table that nobody waits for, and a deferred trigger does it as the last thing before the commit.
+-- The work is done at commit, and not before, because a row that a transaction has written is locked until
+-- the transaction ends. A node settles many timers in one transaction: a caller that replaces a timer, and
+-- then waits for something else, would keep the node from writing anything at all. So a call records the
+-- request in a table on which no node waits, and a deferred trigger executes it immediately before the
+-- commit.
 
--- pending is what open transactions want, each row seen by its own transaction only: it is written and removed by it. So nothing of it has
--- to survive a crash, or to be read by a standby. mode is that of create_timer, or delete.
+-- pending contains the requests of open transactions. Only its own transaction sees, writes and removes a
+-- row, so the table need not survive a crash or be readable on a standby. mode is the mode of create_timer,
+-- or delete.
 CREATE UNLOGGED TABLE {schema}.pending (
     xid         bigint   NOT NULL,
     generation  bigint   NOT NULL,
@@ -23,7 +26,8 @@ CREATE UNLOGGED TABLE {schema}.pending (
     PRIMARY KEY (xid, namespace, name, generation)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 
--- bucket_of says in which of so many buckets a timer is: the FNV-1a hash of namespace, a zero byte and name, as every node has it.
+-- bucket_of returns the bucket of a timer, of v_buckets: the FNV-1a hash of namespace, a zero byte and name,
+-- as nodes compute it.
 CREATE FUNCTION {schema}.bucket_of(v_namespace text, v_name text, v_buckets bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     v_bytes bytea := convert_to(v_namespace, 'UTF8') || '\x00'::bytea || convert_to(v_name, 'UTF8');
@@ -38,7 +42,8 @@ BEGIN
     RETURN v_hash % v_buckets;
 END $$;
 
--- buckets returns how many there are: the first node has written it down. Before that it is 1: the first bucket is there in any case.
+-- buckets returns the number of buckets, which the first node records. Before that it is 1: the first bucket
+-- always exists.
 CREATE FUNCTION {schema}.buckets() RETURNS bigint LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
     v_data bytea;
@@ -50,7 +55,7 @@ BEGIN
     RETURN convert_from(v_data, 'UTF8')::bigint;
 END $$;
 
--- check_key refuses what rouse takes for no namespace, and for no name of a timer.
+-- check_key refuses what rouse does not accept as a namespace or as the name of a timer.
 CREATE FUNCTION {schema}.check_key(v_namespace text, v_name text) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     v_wrong text;
@@ -74,8 +79,9 @@ BEGIN
     END IF;
 END $$;
 
--- check_spec refuses what is not even in form the spec of a timer, and returns its criticality. What its texts mean only rouse knows:
--- a timer whose schedule, say, cannot be read is made, and paused with the reason when a node looks at it.
+-- check_spec refuses what does not have the form of a spec, and returns its criticality. Only rouse can
+-- interpret the texts: a timer with, for example, an invalid schedule is created, and a node pauses it with
+-- the reason when it reads it.
 CREATE FUNCTION {schema}.check_spec(v_spec jsonb) RETURNS smallint LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     v_kinds CONSTANT jsonb := '{"schedule": "string", "also": "array", "except": "array", "timezone": "string", "dst": "string", "calendar": "object",
@@ -126,9 +132,9 @@ BEGIN
     RETURN COALESCE((v_spec ->> 'criticality')::numeric, 0)::smallint;
 END $$;
 
--- progress reads as much of a row's body as says what ends with the row, if it is removed or replaced: the runs that were asked for, and
--- of the occurrence that is in progress (attempts is not 0), whether it is one of them, and why it failed last. In a body of another form
--- than versions 1 and 2 of it, there is nothing: all is NULL.
+-- progress reads from a row's body what ends with the row if it is removed or replaced: the requested runs,
+-- and of the occurrence that is in progress (attempts is not 0), whether it is one of them, and why it last
+-- failed. For a body of a format other than versions 1 and 2, all results are NULL.
 CREATE FUNCTION {schema}.progress(v_body bytea, OUT manual boolean, OUT runs bigint[], OUT attempts bigint, OUT last_error text) LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     v_at integer := 1;
@@ -141,7 +147,8 @@ BEGIN
     IF octet_length(v_body) < 2 OR get_byte(v_body, 0) NOT IN (1, 2) THEN
         RETURN;
     END IF;
-    -- What lies there, in order: n a number, t a text, b a byte, h pairs of texts, f flags, r the runs, a the attempts, e the error.
+    -- The fields of a body in order: n a number, t a text, b a byte, h pairs of texts, f flags, r the runs, a
+    -- the attempts, e the error.
     FOREACH v_kind IN ARRAY string_to_array('f t t t t t n n n n n n b t n h t n n n r a n e', ' ') LOOP
         IF v_kind = 'b' THEN
             v_at := v_at + 1;
@@ -173,7 +180,7 @@ BEGIN
                     runs := '{}';
                     v_left := v_n;
                     v_kind := 'R';
-                WHEN 'R' THEN -- its sign is in the lowest bit
+                WHEN 'R' THEN -- its lowest bit is the sign
                     runs := runs || (((v_n >> 1) & 9223372036854775807) # -(v_n & 1));
                     v_left := v_left - 1;
                 ELSE NULL;
@@ -183,7 +190,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- number writes a number that is not negative as records have it.
+-- number encodes a number that is not negative in the format of records.
 CREATE FUNCTION {schema}.number(v_n bigint) RETURNS bytea LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     v_out bytea := '';
@@ -195,7 +202,8 @@ BEGIN
     RETURN v_out || set_byte('\x00', 0, v_n::integer);
 END $$;
 
--- skipped writes the record of an occurrence that was given up: ending 3, with a reason, and nothing of its attempts but their number.
+-- skipped encodes the record of an occurrence that was given up: ending 3, with a reason, and the number of
+-- its attempts.
 CREATE FUNCTION {schema}.skipped(v_generation bigint, v_due bigint, v_manual boolean, v_attempts bigint, v_ended bigint, v_why text) RETURNS bytea LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     v_reason bytea;
@@ -209,10 +217,10 @@ BEGIN
         || {schema}.number(octet_length(v_reason)) || v_reason || '\x0000'::bytea;
 END $$;
 
--- cut_off ends what is in progress of a timer that is about to be removed or replaced: its occurrences that are on their way beside it
--- are removed, and records say what became of those and of the one that it is at itself, as nothing ends silently. An attempt that is out
--- with a node is that node's to record. It locks the timer's row, and returns its state, NULL if there is none, and how many rows it has
--- removed.
+-- cut_off ends what is in progress of a timer that is about to be removed or replaced: it removes the rows of
+-- its occurrences in progress, and writes a record for each of them and for the one in the timer's own row,
+-- so that nothing ends silently. An attempt that a node is making is recorded by that node. cut_off locks the
+-- timer's row, and returns its state, NULL if there is none, and the number of rows that it has removed.
 CREATE FUNCTION {schema}.cut_off(v_namespace text, v_name text, v_why text, OUT was smallint, OUT beside integer) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off SET enable_hashjoin = off SET jit = off
     SET plan_cache_mode = force_generic_plan AS $$
@@ -263,8 +271,8 @@ BEGIN
     END IF;
 END $$;
 
--- settle_pending does what its transaction wants, all of it the first time that it is called, in the order of keys, as nodes do: so
--- transactions that commit at a time wait for each other in one direction only.
+-- settle_pending executes all requests of its transaction the first time that it is called. It uses the order
+-- of keys, as nodes do, so that concurrent commits wait for each other in one direction only.
 CREATE FUNCTION {schema}.settle_pending() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off SET enable_hashjoin = off SET enable_sort = off SET jit = off
     SET plan_cache_mode = force_generic_plan AS $$
@@ -279,7 +287,7 @@ DECLARE
 BEGIN
     PERFORM 1 FROM {schema}.pending p WHERE p.xid = NEW.xid AND p.namespace = NEW.namespace AND p.name = NEW.name AND p.generation = NEW.generation;
     IF NOT FOUND THEN
-        RETURN NULL; -- it is done
+        RETURN NULL; -- already done
     END IF;
     FOR v_want IN SELECT * FROM {schema}.pending p WHERE p.xid = NEW.xid ORDER BY p.xid, p.namespace, p.name, p.generation LOOP
         v_done := false;
@@ -323,7 +331,7 @@ BEGIN
                         RETURNING t.revision INTO v_revision;
                     PERFORM {schema}.bury(v_revision);
                 ELSE
-                    v_revision := nextval({revisions}); -- now that the row is locked: it grows from version to version
+                    v_revision := nextval({revisions}); -- taken after the row is locked, so that revisions increase
                     UPDATE {schema}.timers t SET bucket = v_want.bucket, visible = v_want.due, revision = v_revision, generation = v_want.generation,
                             due = v_want.due, xid = v_want.xid, writer = 0, last_sync_id = 0, state = 1, criticality = v_want.criticality, labels = NULL,
                             body = v_want.body, sync_owner = NULL
@@ -345,7 +353,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- taken refuses to create a timer.
+-- taken raises the error that the name of a new timer is taken.
 CREATE FUNCTION {schema}.taken(v_namespace text, v_name text) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     RAISE EXCEPTION USING ERRCODE = 'unique_violation', SCHEMA = {channel}, TABLE = 'timers', CONSTRAINT = 'timers_by_key',
@@ -353,11 +361,12 @@ BEGIN
         HINT = 'use another name, or mode => ''replace'', or mode => ''ensure'' to leave it as it is';
 END $$;
 
--- Nothing may leave a row of pending behind, so the trigger fires in sessions, too, that have triggers switched off.
+-- No row of pending may stay behind, so the trigger also fires in sessions with triggers switched off.
 CREATE CONSTRAINT TRIGGER settle AFTER INSERT ON {schema}.pending DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {schema}.settle_pending();
 ALTER TABLE {schema}.pending ENABLE ALWAYS TRIGGER settle;
 
--- wanted says what a name is to the caller: what his transaction has wanted of it last, or what there is. NULL is nothing.
+-- wanted returns the state of a name for the caller: the last request of its transaction, else the existing
+-- timer. NULL is none.
 CREATE FUNCTION {schema}.wanted(v_namespace text, v_name text) RETURNS bigint LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -372,18 +381,19 @@ BEGIN
     RETURN v_generation;
 END $$;
 
--- create_timer makes a timer in the caller's transaction, and returns its generation: the timer is there, and fires, if the transaction
--- commits, and has never been if it does not. The spec is that of the HTTP API. @after and intervals count from this call.
+-- create_timer creates a timer in the caller's transaction, and returns its generation: the timer exists and
+-- fires only if the transaction commits. The spec is the one of the HTTP API. @after and intervals count from
+-- this call.
 --
---   mode    what to do when the name is taken: 'create' fails with unique_violation, 'replace' begins a new generation, and nothing of
---           the old one fires any more, 'ensure' leaves the timer as it is and returns its generation
---   hint    whether nodes are told at commit, so that they look at once; if not, they find the timer within their poll interval (a second).
---           Transactions that tell commit one at a time, in the whole server: a bulk load should not
+--   mode    what to do if the name is taken: 'create' fails with unique_violation; 'replace' begins a new generation, and the
+--           old one does not fire any more; 'ensure' leaves the timer unchanged and returns its generation
+--   hint    whether nodes are notified at commit, so that they read the timer immediately; if not, they find it within their
+--           poll interval (a second). Transactions that notify commit one at a time, in the whole server: a bulk load should not
 --
--- Where another transaction takes the name between the call and the commit, the commit decides: under 'create' it fails with
--- unique_violation, under 'ensure' that other timer stays.
+-- If another transaction takes the name between the call and the commit, the commit decides: under 'create'
+-- it fails with unique_violation, under 'ensure' the other timer stays.
 --
--- The row that is written is a draft: a byte, and the spec, due now. A node makes the timer of it.
+-- The row that is written is a draft: a byte, and the spec, due now. A node turns it into a timer.
 CREATE FUNCTION {schema}.create_timer(namespace text, name text, spec jsonb, mode text DEFAULT 'create', hint boolean DEFAULT true) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -410,7 +420,7 @@ BEGIN
     END IF;
     v_generation := nextval({revisions});
     INSERT INTO {schema}.pending (xid, generation, due, bucket, criticality, namespace, name, mode, body)
-        -- The clock was cut down: a delay that is counted from there would end early.
+        -- The clock is truncated: a delay that is counted from there would end early.
         VALUES (pg_current_xact_id()::text::bigint, v_generation, {schema}.now_ms() + 1, {schema}.bucket_of(v_namespace, v_name, {schema}.buckets()),
             v_criticality, v_namespace, v_name, v_mode, '\x4a'::bytea || convert_to($3::text, 'UTF8'));
     IF COALESCE($5, true) THEN
@@ -419,8 +429,9 @@ BEGIN
     RETURN v_generation;
 END $$;
 
--- delete_timer removes a timer in the caller's transaction, with its occurrences that are on their way, and says whether there was one. Dead
--- letters stay. After the commit no attempt starts; one that has started may still arrive.
+-- delete_timer removes a timer in the caller's transaction, with its occurrences in progress, and returns
+-- whether there was one. Dead letters stay. After the commit no attempt starts; one that has started may
+-- still arrive.
 CREATE FUNCTION {schema}.delete_timer(namespace text, name text) RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -437,7 +448,8 @@ BEGIN
     RETURN true;
 END $$;
 
--- Functions are everybody's by default. These act with their owner's rights: whoever is to call them is granted it.
+-- By default, every role may execute functions. These run with their owner's rights, so execution is granted
+-- explicitly.
 REVOKE ALL ON FUNCTION {schema}.create_timer(text, text, jsonb, text, boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION {schema}.delete_timer(text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION {schema}.settle_pending() FROM PUBLIC;

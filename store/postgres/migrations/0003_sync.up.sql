@@ -1,22 +1,24 @@
 -- compatible: 1
 --
--- What a store needs that keeps an index of due times elsewhere, in front of this one: rows by keys that the index names, rows by
--- criticality while there is no index, and the marks of a row that say which index knows of it. It adds only, so nodes of the versions
--- before go on beside it. 0001 says how functions keep their plans.
+-- For a store with an index of due times in front of this one: rows by keys that the index returns, rows by
+-- criticality while there is no index, and the marks of a row that identify the index which contains it. This
+-- migration only adds to the schema, so nodes of previous versions continue to work. 0001 explains the plans
+-- of the functions.
 
 -- Rows that are served while others wait. Ordinary rows, of criticality 0, are not in it and cost nothing.
 CREATE INDEX timers_by_criticality ON {schema}.timers (criticality, visible, namespace, name, fire)
     WHERE criticality > 0 AND visible < 9223372036854775807;
 
--- What was last known of an index: its id, and when it was last known to be alive, by its own clock. One that says less has lost something.
+-- The last known state of an index: its id, and its last sign of life by its own clock. An index that reports
+-- an earlier time has lost something.
 CREATE TABLE {schema}.indexes (
     name    text COLLATE "C" PRIMARY KEY,
     sync_id bigint NOT NULL,
     beat    bigint NOT NULL
 ) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 
--- index_fetch returns the rows of keys, with their positions among them, until their bodies have v_bytes (0: no bound). Its first row is
--- that of claim: the clock and the token.
+-- index_fetch returns the rows of keys, with their positions in the parameters, until the size of their
+-- bodies reaches v_bytes (0: no limit). Its first row is the same as claim's: the clock and the token.
 CREATE FUNCTION {schema}.index_fetch(v_namespaces text[], v_names text[], v_fires text[], v_bytes bigint)
     RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint, generation bigint, state smallint, due bigint,
         criticality smallint, labels jsonb, body bytea, pos bigint) LANGUAGE plpgsql VOLATILE
@@ -34,9 +36,10 @@ BEGIN
         WHERE v_bytes = 0 OR d.before < v_bytes;
 END $$;
 
--- index_hold holds the rows of keys that still have the revisions and are visible in time, as claim_hold does, and passes over those that
--- others have locked. Its first row is that of claim. Rows that it holds follow, with their positions, and then, without a generation,
--- where the others are now whose revision is another one (0: there is no row).
+-- index_hold holds the rows of keys that still have the revisions and are visible in time, as claim_hold
+-- does, skipping those that others have locked. Its first row is the same as claim's. Then follow the held
+-- rows, with their positions, and then, without a generation, the current positions of rows with another
+-- revision (0: there is no row).
 CREATE FUNCTION {schema}.index_hold(v_namespaces text[], v_names text[], v_fires text[], v_revisions bigint[], v_ahead bigint, v_bytes bigint,
     v_hold bigint)
     RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint, generation bigint, state smallint, due bigint,
@@ -70,12 +73,12 @@ BEGIN
             FROM unnest(v_namespaces, v_names, v_fires, v_revisions) u(namespace, name, fire, revision)
             LEFT JOIN LATERAL (SELECT r.bucket, r.visible, r.revision, r.xid FROM {schema}.timers r
                 WHERE r.namespace = u.namespace AND r.name = u.name AND r.fire = u.fire OFFSET 0) t ON true
-            WHERE COALESCE(t.revision, 0) <> u.revision AND COALESCE(t.xid, 0) <> v_xid; -- not those that are held now
+            WHERE COALESCE(t.revision, 0) <> u.revision AND COALESCE(t.xid, 0) <> v_xid; -- not the rows that are held now
     END IF;
 END $$;
 
--- index_critical returns where the rows of a window are that have at least a criticality, from 1. The parameters are those of claim. Its
--- first row has the clock.
+-- index_critical returns the positions of the rows in a window with at least a criticality, from 1. The
+-- parameters are those of claim. Its first row has the clock.
 CREATE FUNCTION {schema}.index_critical(v_least smallint, v_low bigint, v_high bigint, v_bits bytea, v_some bigint[], v_after bigint, v_namespace text,
     v_name text, v_fire text, v_ahead bigint, v_limit integer, v_namespaces text[])
     RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint) LANGUAGE plpgsql VOLATILE
@@ -97,7 +100,8 @@ BEGIN
         ORDER BY t.visible, t.namespace, t.name, t.fire LIMIT v_limit;
 END $$;
 
--- index_overdue returns where rows after a position are that became visible longer ago than so many milliseconds.
+-- index_overdue returns the positions of rows behind a given one that have been visible for more than v_ago
+-- milliseconds.
 CREATE FUNCTION {schema}.index_overdue(v_ago bigint, v_after bigint, v_namespace text, v_name text, v_fire text, v_limit integer)
     RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
@@ -111,8 +115,9 @@ BEGIN
         ORDER BY r.visible, r.namespace, r.name, r.fire LIMIT v_limit;
 END $$;
 
--- sync_rows marks the rows at the tids, which are locked, as those that an owner puts into an index now. They count as written by it:
--- who has read past them, when the index did not know of them, finds them by a claim with Since.
+-- sync_rows marks the rows at the tids, which are locked, as those that an owner adds to an index now. They
+-- count as written by the owner: a reader that passed them, when they were missing from the index, finds them
+-- by a claim with Since.
 CREATE FUNCTION {schema}.sync_rows(v_current bigint, v_owner text, v_tids tid[])
     RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
@@ -126,8 +131,9 @@ BEGIN
         RETURNING t.bucket, t.visible, t.namespace, t.name, t.fire, t.revision;
 END $$;
 
--- sync_lock locks those rows at the tids that an index does not know of yet, passes over those that others have locked, and returns their
--- tids. last_sync_id is the optimistic lock: whoever sets it first has the row.
+-- sync_lock locks those rows at the tids that are missing from an index, skipping those that others have
+-- locked, and returns their tids. last_sync_id is the optimistic lock: the owner that sets it first has the
+-- row.
 CREATE FUNCTION {schema}.sync_lock(v_current bigint, v_tids tid[]) RETURNS tid[] LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
     SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
@@ -140,9 +146,9 @@ BEGIN
     RETURN v_won;
 END $$;
 
--- sync_next marks up to v_limit rows of a criticality that the index does not know of yet, among the v_scan rows after a position, and
--- returns them. Its first row says how far it looked (visible and key), how many it saw that it did not get (bucket), and whether it
--- came to the end (revision 1).
+-- sync_next marks up to v_limit rows of a criticality that are missing from the index, among the v_scan rows
+-- after a position, and returns them. Its first row contains the position that it reached (visible and key),
+-- the number of rows that it could not mark (bucket), and whether it reached the end (revision 1).
 CREATE FUNCTION {schema}.sync_next(v_current bigint, v_owner text, v_level smallint, v_after bigint, v_namespace text, v_name text, v_fire text,
     v_scan integer, v_limit integer)
     RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint) LANGUAGE plpgsql VOLATILE
@@ -190,8 +196,8 @@ BEGIN
     END IF;
 END $$;
 
--- sync_keys marks the rows of keys, whatever the index knows of them, passes over those that others have locked, and returns where all of
--- them are, with their positions among the keys.
+-- sync_keys marks the rows of keys, whether the index has them or not, skipping those that others have
+-- locked, and returns the positions of all of them, with their indexes in the parameters.
 CREATE FUNCTION {schema}.sync_keys(v_current bigint, v_owner text, v_namespaces text[], v_names text[], v_fires text[])
     RETURNS TABLE (bucket bigint, visible bigint, revision bigint, pos bigint) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
@@ -210,8 +216,8 @@ BEGIN
             WHERE r.namespace = u.namespace AND r.name = u.name AND r.fire = u.fire OFFSET 0) t;
 END $$;
 
--- sync_of returns where the rows are that owners have marked, among the v_scan rows after a key. Its first row has the last key that it
--- looked at; revision 1 if that was the end.
+-- sync_of returns the positions of the rows that owners have marked, among the v_scan rows after a key. Its
+-- first row has the last key that it read; revision 1 if that was the end.
 CREATE FUNCTION {schema}.sync_of(v_current bigint, v_owners text[], v_namespace text, v_name text, v_fire text, v_scan integer)
     RETURNS TABLE (bucket bigint, visible bigint, namespace text, name text, fire text, revision bigint) LANGUAGE plpgsql VOLATILE
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$

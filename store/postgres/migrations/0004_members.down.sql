@@ -1,5 +1,5 @@
--- The functions are those of 0002 again, with the members that a spec had then.
--- check_key refuses what rouse takes for no namespace, and for no name of a timer.
+-- The functions are those of 0002, with the members that a spec had then. check_key refuses what rouse does
+-- not accept as a namespace or as the name of a timer.
 CREATE OR REPLACE FUNCTION {schema}.check_key(v_namespace text, v_name text) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     v_wrong text;
@@ -23,8 +23,9 @@ BEGIN
     END IF;
 END $$;
 
--- check_spec refuses what is not even in form the spec of a timer, and returns its criticality. What its texts mean only rouse knows:
--- a timer whose schedule, say, cannot be read is made, and paused with the reason when a node looks at it.
+-- check_spec refuses what does not have the form of a spec, and returns its criticality. Only rouse can
+-- interpret the texts: a timer with, for example, an invalid schedule is created, and a node pauses it with
+-- the reason when it reads it.
 CREATE OR REPLACE FUNCTION {schema}.check_spec(v_spec jsonb) RETURNS smallint LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     v_kinds CONSTANT jsonb := '{"schedule": "string", "also": "array", "except": "array", "timezone": "string", "dst": "string", "calendar": "object",

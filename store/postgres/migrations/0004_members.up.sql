@@ -1,15 +1,15 @@
 -- compatible: 1
 --
--- What check_spec takes is no longer written here: nodes, which know what a spec can have, write it down as a setting, so that a new
--- version of rouse needs no migration for a new member. check_key takes the names that nodes take. It replaces functions only, and nodes of
--- the versions before go on beside it.
+-- The members that check_spec accepts are no longer listed here: nodes write them to a setting, so that a new
+-- member requires no migration. check_key accepts the same names as nodes. This migration only replaces
+-- functions, and nodes of previous versions continue to work.
 
--- character writes a character as U+0041.
+-- character returns the code of a character, such as U+0041.
 CREATE FUNCTION {schema}.character(v_text text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT 'U+' || upper(lpad(to_hex(ascii(v_text)), greatest(4, length(to_hex(ascii(v_text)))), '0'))
 $$;
 
--- check_key refuses what rouse takes for no namespace, and for no name of a new timer.
+-- check_key refuses what rouse does not accept as a namespace or as the name of a new timer.
 CREATE OR REPLACE FUNCTION {schema}.check_key(v_namespace text, v_name text) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     v_controls CONSTANT text := '\u0001-\u001f\u007f-\u009f\u061c\u200e-\u200f\u2028-\u202e\u2066-\u2069\ufffd';
@@ -61,9 +61,10 @@ BEGIN
     END IF;
 END $$;
 
--- check_spec refuses what is not even in form the spec of a timer, and returns its criticality. The members that a spec can have, and of
--- which kind they are, it takes from the nodes: before the first one has run, any are taken. What the values mean only a node knows: a timer
--- whose schedule, say, cannot be read is made, and paused with the reason when a node looks at it.
+-- check_spec refuses what does not have the form of a spec, and returns its criticality. Nodes provide the
+-- members of a spec and their types: before the first node has run, all members are accepted. Only a node can
+-- interpret the values: a timer with, for example, an invalid schedule is created, and a node pauses it with
+-- the reason when it reads it.
 CREATE OR REPLACE FUNCTION {schema}.check_spec(v_spec jsonb) RETURNS smallint LANGUAGE plpgsql STABLE
     SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
