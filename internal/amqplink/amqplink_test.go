@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// dial opens a connection that ends with the test.
+// dial opens a connection that is closed at the end of the test.
 func dial(t *testing.T, o Options) *Conn {
 	t.Helper()
 	o.Name = "test"
@@ -31,9 +31,10 @@ func dial(t *testing.T, o Options) *Conn {
 	return c
 }
 
-// TestDialEnds checks that connecting to what does not answer ends with the timeout, and with the caller's context.
+// TestDialEnds checks that Dial to an address that does not answer ends with the timeout, and with the
+// caller's context.
 func TestDialEnds(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // the system takes connections for it, and nothing reads them
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts connections, and nothing reads them
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,8 @@ func TestDialEnds(t *testing.T) {
 	}
 }
 
-// TestCallsEnd checks that a call on a connection whose broker is silent ends with the timeout, and that Watch returns then.
+// TestCallsEnd checks that a call on a connection with a silent broker ends with the timeout, and that Watch
+// then returns.
 func TestCallsEnd(t *testing.T) {
 	u, err := url.Parse(servers.RabbitMQ(t))
 	if err != nil {
@@ -72,13 +74,14 @@ func TestCallsEnd(t *testing.T) {
 	stop()
 }
 
-// TestWatch checks that a connection ends with its channels and with the context of its watch, and that Watch returns why.
+// TestWatch checks that a watched connection ends with its channels and with the context, and that Watch
+// returns the reason.
 func TestWatch(t *testing.T) {
 	address := servers.RabbitMQ(t)
 	mine := errors.New("mine")
 	for name, c := range map[string]struct {
 		end  func(c *Conn, ch *amqp091.Channel, cancel context.CancelCauseFunc)
-		says string
+		text string
 	}{
 		"context": {func(_ *Conn, _ *amqp091.Channel, cancel context.CancelCauseFunc) { cancel(mine) }, "mine"},
 		"cut":     {func(c *Conn, _ *amqp091.Channel, _ context.CancelCauseFunc) { c.Cut() }, "the connection"},
@@ -98,7 +101,7 @@ func TestWatch(t *testing.T) {
 			why := make(chan error, 1)
 			go func() { why <- conn.Watch(ctx, nil, ch) }()
 			c.end(conn, ch, cancel)
-			if err := <-why; err == nil || !strings.Contains(err.Error(), c.says) {
+			if err := <-why; err == nil || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("it ended because %v", err)
 			}
 			if !conn.IsClosed() {
@@ -108,7 +111,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestPublisher checks that the fate of each message is told apart: confirmed, returned, refused, and lost with the connection.
+// TestPublisher checks the result for each message: confirmed, returned, refused, or lost with the
+// connection.
 func TestPublisher(t *testing.T) {
 	conn := dial(t, Options{URL: servers.RabbitMQ(t), Timeout: 10 * time.Second})
 	p, err := conn.NewPublisher(t.Context())
@@ -156,7 +160,7 @@ func TestPublisher(t *testing.T) {
 	}
 }
 
-// TestHost checks that the address of a URL can be shown, whatever is wrong with it.
+// TestHost checks that Host never reveals a password, even for invalid URLs.
 func TestHost(t *testing.T) {
 	if host, err := Host("amqp://user:secret@example.org/x"); host != "example.org:5672" || err != nil {
 		t.Errorf("%q, %v", host, err)

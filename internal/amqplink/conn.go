@@ -1,10 +1,10 @@
-// Package amqplink is a connection to RabbitMQ on which nothing waits without bound. Dialing, calls and writes have a time limit, and a
-// broker that does not keep it is cut off: the caller connects again, with pauses of package backoff.
+// Package amqplink connects to RabbitMQ with bounded waits: dialing, calls and writes have a timeout. If the broker
+// exceeds one, the connection is cut and the caller reconnects, with the delays of package backoff.
 //
 //	Dial ─► Conn ─► OpenChannel, Limit around each call ─► Watch returns why it ended
 //	          └───► NewPublisher: messages with confirms and returns
 //
-// The AMQP client's own calls take no context and have no end of their own, which is why this package is under every use of it.
+// All uses of RabbitMQ go through this package, because the calls of the AMQP client take no context and no timeout.
 package amqplink
 
 import (
@@ -20,18 +20,18 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
-// heartbeat is how often each side shows that it lives; twice that without a sign ends a connection.
+// heartbeat is the interval of heartbeats. A connection ends after twice that without one.
 const heartbeat = 10 * time.Second
 
-// Options say how to connect.
+// Options configure a connection.
 type Options struct {
 	URL     string        // amqp:// or amqps://, with user, password and virtual host
 	Name    string        // of the connection, as RabbitMQ shows it
-	Timeout time.Duration // of the handshake, of each write, and of each call under Limit
+	Timeout time.Duration // of the handshake, of each write, and of each call between Limit and done
 	TLS     *tls.Config   // of an amqps:// URL; default the client's own
 }
 
-// Host returns where a URL leads, without its user and password. Its error does not repeat the URL.
+// Host returns the host of a URL, without user and password. Its error does not contain the URL.
 func Host(address string) (string, error) {
 	u, err := amqp091.ParseURI(address)
 	if err != nil {
@@ -40,7 +40,7 @@ func Host(address string) (string, error) {
 	return net.JoinHostPort(u.Host, fmt.Sprint(u.Port)), nil
 }
 
-// WithoutURL returns the text of an error about a URL without the URL, which may hold a password.
+// WithoutURL returns the text of an error about a URL without the URL, which may contain a password.
 func WithoutURL(err error) string {
 	text := err.Error()
 	if i := strings.LastIndex(text, ": "); i >= 0 {
@@ -49,14 +49,15 @@ func WithoutURL(err error) string {
 	return text
 }
 
-// Conn is a connection. Consuming and publishing need one each: a broker that is short of memory stops reading from those that publish.
+// Conn is a connection. Use separate ones for consuming and publishing: a broker short of memory stops
+// reading from publishers.
 type Conn struct {
 	*amqp091.Connection
 	wire    net.Conn
 	timeout time.Duration
 }
 
-// wire gives up writing to a broker that does not read.
+// wire limits the time of writes to a broker that does not read.
 type wire struct {
 	net.Conn
 	timeout time.Duration
@@ -69,7 +70,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	return w.Conn.Write(b)
 }
 
-// Dial connects. It returns when the handshake is done, the timeout is over, or ctx ends.
+// Dial connects. It returns when the handshake is done, after the timeout, or when ctx ends.
 func Dial(ctx context.Context, o Options) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
@@ -84,7 +85,7 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 		}
 		c.wire = &wire{raw, o.Timeout}
 		deadline, _ := ctx.Deadline()
-		return c.wire, raw.SetReadDeadline(deadline) // of the handshake; the client takes it away afterwards
+		return c.wire, raw.SetReadDeadline(deadline) // of the handshake; the client resets it after that
 	}
 	conn, err := amqp091.DialConfig(o.URL, config)
 	if err != nil {
@@ -97,7 +98,8 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// Limit cuts the connection if a call takes longer than the timeout, or ctx ends before it. What it returns is called after the call.
+// Limit cuts the connection if the following call exceeds the timeout or ctx ends: amqp091 calls take no
+// context. The caller calls done after the call.
 func (c *Conn) Limit(ctx context.Context) (done func()) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	stop := context.AfterFunc(ctx, c.Cut)
@@ -114,14 +116,15 @@ func (c *Conn) OpenChannel(ctx context.Context) (*amqp091.Channel, error) {
 	return ch, nil
 }
 
-// Cut ends the connection without a word, as nothing may wait for a broker that does not listen.
+// Cut closes the connection without the closing handshake, because an unresponsive broker would delay it.
 func (c *Conn) Cut() {
 	_ = c.wire.Close()
 	_ = c.CloseDeadline(time.Now()) // ends the client's goroutines
 }
 
-// Watch waits until the connection, one of the channels, or ctx ends, cuts the connection, and returns why. While the broker takes no
-// messages, as it is short of memory or disk, blocked was last called with the reason, and otherwise with an empty one; it may be nil.
+// Watch waits until the connection, one of the channels, or ctx ends. It then cuts the connection and returns
+// the reason. It calls blocked with a reason when the broker stops accepting messages because of low memory
+// or disk space, and with an empty one when that ends; blocked may be nil.
 func (c *Conn) Watch(ctx context.Context, blocked func(reason string), channels ...*amqp091.Channel) error {
 	ends := []<-chan *amqp091.Error{c.NotifyClose(make(chan *amqp091.Error, 1))}
 	for _, ch := range channels {
@@ -129,11 +132,11 @@ func (c *Conn) Watch(ctx context.Context, blocked func(reason string), channels 
 	}
 	closed := make(chan *amqp091.Error, len(ends))
 	for _, end := range ends {
-		go func() { closed <- <-end }() // each of them ends with the connection, which is cut below
+		go func() { closed <- <-end }() // ends with the connection, which is cut below
 	}
 	blocking := c.NotifyBlocked(make(chan amqp091.Blocking, 1))
 	open := len(ends)
-	defer func() { // the client waits until all that it tells is taken
+	defer func() { // the client blocks until its notifications are received
 		var reading sync.WaitGroup
 		if blocking != nil {
 			reading.Go(func() {
@@ -171,7 +174,8 @@ func (c *Conn) Watch(ctx context.Context, blocked func(reason string), channels 
 	}
 }
 
-// Guard calls cancel with the reason when the connection ends. What it returns cuts the connection, and waits until cancel was called.
+// Guard calls cancel with the reason when the connection ends. stop cuts the connection, and waits until
+// cancel has been called.
 func (c *Conn) Guard(cancel context.CancelCauseFunc) (stop func()) {
 	done := make(chan struct{})
 	go func() {

@@ -9,12 +9,12 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
-// Publisher publishes with confirms, many messages at a time, on a channel of its own. Run has to be running.
+// Publisher publishes concurrently with confirms, on a channel of its own. It requires a running Run.
 type Publisher struct {
 	Conn *Conn
 	ch   *amqp091.Channel
 
-	mu   sync.Mutex // one publishes at a time
+	mu   sync.Mutex // publishing is serialized
 	last int64      // the number of the last message
 
 	returns chan amqp091.Return
@@ -22,13 +22,14 @@ type Publisher struct {
 	ended   chan struct{} // closed when Run has ended
 }
 
-// question asks Run which of some messages came back.
+// question asks Run which of some messages were returned.
 type question struct {
 	sent   []*Sent
 	answer chan map[*Sent]string
 }
 
-// NumberHeader numbers the messages of a publisher, so that one that comes back is recognized: returns have no tag.
+// NumberHeader numbers the messages of a publisher, so that returned messages can be recognized: returns have
+// no tag.
 const NumberHeader = "x-rouse-number"
 
 // NewPublisher opens a channel with confirms.
@@ -38,7 +39,7 @@ func (c *Conn) NewPublisher(ctx context.Context) (*Publisher, error) {
 		return nil, err
 	}
 	p := &Publisher{Conn: c, ch: ch, ask: make(chan question), ended: make(chan struct{})}
-	// Without room in the channel, a return has been taken before the confirm that follows it is looked at.
+	// The channel is unbuffered, so that a return has been received before the confirm that follows it.
 	p.returns = ch.NotifyReturn(make(chan amqp091.Return))
 	defer c.Limit(ctx)()
 	if err := ch.Confirm(false); err != nil {
@@ -47,8 +48,8 @@ func (c *Conn) NewPublisher(ctx context.Context) (*Publisher, error) {
 	return p, nil
 }
 
-// Run takes what comes back until the channel ends, as it does with its connection, or when the broker does not accept a message's
-// exchange. The client waits for it.
+// Run handles returned messages until the channel ends: with its connection, or because an exchange does not
+// exist. The client blocks until Run receives them.
 func (p *Publisher) Run() {
 	defer close(p.ended)
 	back := map[int64]string{}
@@ -80,17 +81,18 @@ func (p *Publisher) Run() {
 // Broken reports whether the channel has ended: nothing can be published on it.
 func (p *Publisher) Broken() bool { return p.ch.IsClosed() }
 
-// Channel returns the channel, for what has to be set up on it, or to see it end.
+// Channel returns the channel, for its setup or to watch it.
 func (p *Publisher) Channel() *amqp091.Channel { return p.ch }
 
-// Sent is a message on its way to the broker.
+// Sent is a message that waits for its confirm.
 type Sent struct {
 	p       *Publisher
 	confirm *amqp091.DeferredConfirmation
 	number  int64 // 0 if it is not mandatory
 }
 
-// Send publishes a message; the broker has it when Confirmed returns. A mandatory message comes back if there is no queue for it.
+// Send publishes a message; the broker has accepted it when Confirmed returns. A mandatory message is
+// returned if it has no queue.
 func (p *Publisher) Send(exchange, key string, mandatory bool, m amqp091.Publishing) (*Sent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,14 +112,15 @@ func (p *Publisher) Send(exchange, key string, mandatory bool, m amqp091.Publish
 	return s, nil
 }
 
-// What Confirmed fails with, beside the end of its context.
+// Errors of Confirmed, in addition to the end of its context.
 var (
 	ErrRefused = errors.New("the queue of the broker refused the message, as full ones do")
 	ErrBroken  = errors.New("the connection broke before the broker confirmed a message")
 )
 
-// Confirmed waits until the broker has the message. One for which there is no queue is confirmed as well: Returned reports it, if it was
-// mandatory. It fails with ErrRefused if the broker did not take this message, with ErrBroken if it may have it, or when ctx ends.
+// Confirmed waits until the broker has accepted the message. The broker also confirms a message that has no
+// queue: Returned reports it, if it was mandatory. Confirmed fails with ErrRefused if the broker refused the
+// message, with ErrBroken if the outcome is unknown, and when ctx ends.
 func (s *Sent) Confirmed(ctx context.Context) error {
 	acked, err := s.confirm.WaitContext(ctx)
 	switch {
@@ -125,13 +128,14 @@ func (s *Sent) Confirmed(ctx context.Context) error {
 		return fmt.Errorf("wait for the broker's confirm: %w", err)
 	case acked:
 		return nil
-	case s.p.ch.IsClosed() || s.p.Conn.IsClosed(): // the client ends what is open as if it were refused
+	case s.p.ch.IsClosed() || s.p.Conn.IsClosed(): // at its end the client reports open confirms as refused
 		return ErrBroken
 	}
 	return ErrRefused
 }
 
-// Returned reports which of some messages came back, and why; nil ones did not. It is asked once for each, after it was confirmed.
+// Returned reports which of some messages were returned, and why; nil messages were not. Call it once for
+// each message, after its confirm.
 func (p *Publisher) Returned(sent ...*Sent) map[*Sent]string {
 	q := question{sent, make(chan map[*Sent]string, 1)}
 	select {

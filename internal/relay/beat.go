@@ -8,10 +8,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// tick is how often an executor looks after what it has.
+// tick is the interval of the executor's maintenance.
 const tick = 100 * time.Millisecond
 
-// tickLoop lets lanes go on whose rates allow more by now, makes room, and keeps the scheduler waiting for what is here.
+// tickLoop resumes lanes whose rates allow more, frees room, and extends the deadlines of fires.
 func (x *Executor) tickLoop(ctx context.Context) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -26,14 +26,14 @@ func (x *Executor) tickLoop(ctx context.Context) {
 		for _, ln := range x.lanes {
 			x.pump(ln, now)
 			x.relieve(ln, now)
-			x.forget(ln)
+			x.dropIdle(ln)
 		}
 		x.beat(now)
 		x.mu.Unlock()
 	}
 }
 
-// beat extends the deadlines of what is here and has used up half of its time. The mutex is held.
+// beat extends the deadlines of fires that have used half of their time. The caller holds the mutex.
 func (x *Executor) beat(now time.Time) {
 	for _, j := range x.jobs {
 		if j.beating || j.state != waiting && j.state != running || j.until.Sub(now) > j.Allowance/2 {
@@ -54,8 +54,8 @@ func (x *Executor) heartbeat(j *job) {
 	case err == nil:
 		j.until = time.Now().Add(j.Allowance)
 	case !errors.Is(err, rouse.ErrConflict) && !errors.Is(err, rouse.ErrNotFound):
-		x.opts.Events.Failed("heartbeat", err) // the next tick tries again
+		x.opts.Events.Failed("heartbeat", err) // the next tick retries
 	default:
-		j.until = time.Now().Add(j.Allowance) // enough of that: what is begun goes on, and its report finds out
+		j.until = time.Now().Add(j.Allowance) // give up: a fire that has begun continues, and its report is refused if it is outdated
 	}
 }

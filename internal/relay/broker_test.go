@@ -13,7 +13,7 @@ import (
 )
 
 func TestFiresGoThroughNATS(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	broker := servers.NATS(t)
 	w.open = func(ctx context.Context) (queue.Queue, error) {
 		return jetstream.Open(ctx, broker, jetstream.Options{Options: queueOptions})
@@ -25,9 +25,10 @@ func TestFiresGoThroughNATS(t *testing.T) {
 	w.drained(x.q)
 }
 
-// A connection that breaks makes RabbitMQ deliver all again that is out. What is here already is not called again.
+// After a lost connection, RabbitMQ delivers all unacknowledged messages again. Fires that are still here
+// must not be called twice.
 func TestABrokenConnectionDoublesNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	broker := servers.RabbitMQ(t)
 	proxy := servers.NewProxy(t, hostOf(t, broker))
 	w.open = func(ctx context.Context) (queue.Queue, error) {
@@ -50,7 +51,7 @@ func TestABrokenConnectionDoublesNothing(t *testing.T) {
 	}
 	w.until("it is called", func() bool { return len(w.target.got()) > 0 })
 	proxy.Reset()
-	for range names { // they come again
+	for range names { // they are delivered again
 		<-taken
 	}
 	close(hold)

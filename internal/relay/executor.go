@@ -10,65 +10,69 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// Reporter takes the outcomes of accepted fires.
+// Reporter accepts the outcomes of accepted fires.
 type Reporter interface {
-	// Report settles an accepted fire, or with Verdict 0 moves its deadline to Outcome.After from now. rouse.ErrConflict and
-	// rouse.ErrNotFound say that the attempt with this token is not the one that is waited for (any more, or yet).
+	// Report settles an accepted fire. With Verdict 0 it moves its deadline to Outcome.After from now.
+	// rouse.ErrConflict and rouse.ErrNotFound mean that the store does not wait for the attempt with this
+	// token: not any more, or not yet.
 	Report(ctx context.Context, key rouse.Key, fireID string, token uint64, o rouse.Outcome) error
 }
 
 // Rows reads rows of the store.
 type Rows interface {
-	// Get returns the rows of the keys, in their order; a key without a row gets a zero Row.
+	// Get returns the rows of the keys in the same order, with a zero Row for each key without a row.
 	Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error)
 }
 
-// ExecutorOptions tune an Executor. Zero fields have the defaults that their comments name.
+// ExecutorOptions configure an Executor. Zero fields mean the default.
 type ExecutorOptions struct {
-	// Rows is where an executor looks before it calls: at the timers that the fires are of. Without it, it calls for timers that were
-	// deleted while their fires were in the queue, and calls twice where a report was made and its message comes again.
+	// Rows is where an executor looks up the timer of a fire before it calls the target. Without it, it calls
+	// targets of timers that were deleted while their fires were in the queue, and calls twice if a message
+	// is delivered again after its report.
 	Rows Rows
 
-	// Limit may lower or widen what a sink says of a lane, and gather several lanes in one by giving them one name. It is cheap
-	// and pure. Nil leaves lanes as they are.
+	// Limit may lower or raise the limits of a sink's lane, and merge several lanes by giving them one name.
+	// It must be cheap and pure. Nil keeps lanes unchanged.
 	Limit func(namespace string, spec *rouse.Spec, lane rouse.Lane) rouse.Lane
 
-	// Prefetch is how many messages this executor has at a time, those included that it is delivering. Default 1,024.
+	// Prefetch is the maximum number of messages in this executor, including those being delivered. Default
+	// 1,024.
 	Prefetch int
 
-	// MaxDeliveries is how often a message is handed to executors that end without a word, until its attempt is reported as failed.
-	// All that an executor had counts, not only what ended it. Default 5.
+	// MaxDeliveries is how often a message is delivered to executors that crash before its attempt is
+	// reported as failed. All messages of a crashed executor count, not only the one that caused the crash.
+	// Default 5.
 	MaxDeliveries int
 
-	// Patience is how long a fire is waited for whose message is here before the scheduler has written that it is accepted. It has
-	// to be longer than a scheduler's commit and its patience with the queue. Default 30 s.
+	// Patience is how long an executor waits for the scheduler to store that a fire was accepted. It must
+	// exceed the scheduler's commit time and its patience with the queue. Default 30 s.
 	Patience time.Duration
 
-	// Grace is how long deliveries may take to end when the executor stops. Default 10 s.
+	// Grace is how long deliveries may take during shutdown. Default 10 s.
 	Grace time.Duration
 
-	// Timeout is how long one look or report may take. Default 10 s.
+	// Timeout is the timeout of one look or report. Default 10 s.
 	Timeout time.Duration
 
-	// Now is the store's clock. Default is the machine's.
+	// Now is the store's clock; default the machine's.
 	Now func() rouse.Instant
 
 	Events ExecutorEvents
 }
 
-// ExecutorEvents are told what happens, for logs and metrics. They are called from any goroutine, and do not block. Nil functions are
-// told nothing.
+// ExecutorEvents are callbacks for logs and metrics. They are called concurrently, and must not block. Nil
+// functions are not called.
 type ExecutorEvents struct {
-	// Sent: these fires are handed to their sink.
+	// Sent: these fires were handed to their sink.
 	Sent func(fires []rouse.Fire)
-	// Reported: a fire's outcome is written.
+	// Reported: the outcome of a fire was stored.
 	Reported func(f *rouse.Fire, o rouse.Outcome)
-	// Outdated: a message was dropped, as its attempt is not waited for any more.
+	// Outdated: a message was dropped, because the store does not wait for its attempt any more.
 	Outdated func(fireID string, token uint64)
-	// Poisoned: a message cannot be read, or was delivered too often. It was dropped, and its attempt reported as failed if its head
-	// could be read.
+	// Poisoned: a message cannot be read, or was delivered too often. It was dropped, and its attempt
+	// reported as failed if its head could be read.
 	Poisoned func(messageID string, err error)
-	// Failed: something went wrong and is tried again.
+	// Failed: an operation failed and will be retried.
 	Failed func(what string, err error)
 }
 
@@ -113,26 +117,26 @@ func (o ExecutorOptions) withDefaults() ExecutorOptions {
 	return o
 }
 
-// Executor is the other end of the queue: it delivers fires to their targets, and reports how that ended.
+// Executor is the consuming end of the queue: it delivers fires to their targets, and reports the outcomes.
 type Executor struct {
 	queue    queue.Consumer
 	sink     rouse.Sink
 	reporter Reporter
 	opts     ExecutorOptions
 
-	life    context.Context // until all that was begun has been reported, or may not be any more
-	deliver context.Context // until deliveries must end
+	life    context.Context // ends when everything begun has been reported, or the time for that is over
+	deliver context.Context // ends when deliveries must end
 	work    sync.WaitGroup
 
 	mu       sync.Mutex
-	jobs     map[jobKey]*job // every message that is here
-	intake   []*job          // came, and nobody has looked yet
+	jobs     map[jobKey]*job // all messages in this executor
+	intake   []*job          // received, not looked up yet
 	arrived  chan struct{}   // the intake is not empty
 	lanes    map[laneKey]*lane
-	blocked  []*lane // lanes that wait for their share, in the order in which they get it
+	blocked  []*lane // lanes that wait for their share of the room, first come, first served
 	out      int     // fires handed to the sink and not settled by it
 	stopping bool
-	empty    chan struct{} // closed when it is stopping and jobs are no more
+	empty    chan struct{} // closed when it is stopping and no jobs are left
 	emptied  sync.Once
 }
 
@@ -141,37 +145,39 @@ type jobKey struct {
 	token uint64
 }
 
-// job is a message that is here. The executor's mutex guards it, but for what is set before it is shared.
+// job is a message in this executor. It is guarded by the executor's mutex, except for fields that are set
+// before it is shared.
 type job struct {
 	parcel
 	key      rouse.Key        // of the fire's row, as far as it is known
-	receipts []queue.Delivery // usually one; more if the message came again while it was here
+	receipts []queue.Delivery // usually one; more if the message was delivered again
 	came     time.Time
-	looked   time.Time // when its row was looked at last
+	looked   time.Time // when its row was last read
 	state    state
-	until    time.Time // when the scheduler gives the attempt up, as far as it is known
+	until    time.Time // when the scheduler gives up the attempt, if known
 	beating  bool      // a heartbeat is under way
 }
 
-// state is where a job is.
+// state is the state of a job.
 type state uint8
 
 const (
-	looking   state = iota // nobody has found out yet whether it is wanted
+	looking   state = iota // it is not known yet whether it is wanted
 	waiting                // in its lane
 	running                // with the sink
 	finishing              // its outcome is being reported
 )
 
-// NewExecutor returns an executor that does nothing until Run. The sink delivers the fires; it is what the scheduler's Sink has to
-// check specs with.
+// NewExecutor returns an executor, which is idle until Run. The sink delivers the fires; it must be the one
+// that the scheduler's Sink uses to check specs.
 func NewExecutor(q queue.Consumer, sink rouse.Sink, r Reporter, o ExecutorOptions) *Executor {
 	return &Executor{queue: q, sink: sink, reporter: r, opts: o.withDefaults(), jobs: map[jobKey]*job{}, lanes: map[laneKey]*lane{},
 		arrived: make(chan struct{}, 1), empty: make(chan struct{})}
 }
 
-// Run delivers fires until ctx ends; then it takes no more, hands back what is not begun, waits up to Grace for what is, reports
-// it, and returns nil. It returns an error if the queue can give no more messages. Run is called once.
+// Run delivers fires until ctx ends. Then it takes no further messages, returns those that have not begun to
+// the queue, waits up to Grace for the others, reports them, and returns nil. It returns an error if the
+// queue fails permanently. Run is called once.
 func (x *Executor) Run(ctx context.Context) error {
 	life, endLife := context.WithCancel(context.WithoutCancel(ctx))
 	deliver, endDeliveries := context.WithCancel(life)
@@ -179,7 +185,7 @@ func (x *Executor) Run(ctx context.Context) error {
 	defer endDeliveries()
 	x.life, x.deliver = life, deliver
 
-	// The loops end with ctx, or with the queue; what they have started is waited for afterwards.
+	// The loops end with ctx, or with the queue. The work that they have started is awaited after that.
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var loops, consumer sync.WaitGroup
@@ -194,7 +200,7 @@ func (x *Executor) Run(ctx context.Context) error {
 	loops.Wait()
 	x.handBack()
 	x.work.Go(func() { x.windDown(endDeliveries, endLife) })
-	consumer.Wait() // until all is settled, or the queue is gone
+	consumer.Wait() // until all messages are settled, or the queue is gone
 	x.work.Wait()
 	if err != nil {
 		return fmt.Errorf("take fires from the queue: %w", err)
@@ -202,7 +208,7 @@ func (x *Executor) Run(ctx context.Context) error {
 	return nil
 }
 
-// take is handed every message that comes.
+// take accepts a message from the queue.
 func (x *Executor) take(d queue.Delivery) {
 	h, p, err := decode(d.Body)
 	if err != nil {
@@ -213,7 +219,7 @@ func (x *Executor) take(d queue.Delivery) {
 	j.until = j.came.Add(p.Allowance)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if have := x.jobs[j.id()]; have != nil { // its receipt may be of a connection that broke: the message is done with when both are
+	if have := x.jobs[j.id()]; have != nil { // the other receipt may belong to a broken connection, so both are acknowledged
 		have.receipts = append(have.receipts, d)
 		return
 	}
@@ -227,7 +233,7 @@ func (x *Executor) take(d queue.Delivery) {
 
 func (j *job) id() jobKey { return jobKey{j.Fire.ID, j.Fire.Token} }
 
-// deliveries is how often the job's message was handed out.
+// deliveries returns how often the message of a job was delivered.
 func (j *job) deliveries() int {
 	n := 0
 	for _, d := range j.receipts {
@@ -236,7 +242,7 @@ func (j *job) deliveries() int {
 	return n
 }
 
-// handBack gives back all that is not begun. What is begun is not taken anything from.
+// handBack returns all jobs that have not begun to the queue. The others are not affected.
 func (x *Executor) handBack() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -253,8 +259,8 @@ func (x *Executor) handBack() {
 	x.noteEmpty()
 }
 
-// windDown ends deliveries that take longer than the grace, and reports that take longer than that; then it gives back what the sink
-// says nothing of, though its time is over.
+// windDown ends deliveries that exceed the grace period, and then reports that do. After that it returns the
+// messages whose sink has not reported in time to the queue.
 func (x *Executor) windDown(endDeliveries, endLife func()) {
 	x.waitEmpty(x.opts.Grace)
 	endDeliveries()
@@ -269,7 +275,7 @@ func (x *Executor) windDown(endDeliveries, endLife func()) {
 	}
 }
 
-// waitEmpty waits until nothing is here, or d has passed.
+// waitEmpty waits until no jobs are left, or d has passed.
 func (x *Executor) waitEmpty(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -279,14 +285,14 @@ func (x *Executor) waitEmpty(d time.Duration) {
 	}
 }
 
-// noteEmpty lets those know that wait for it that nothing is here. The mutex is held.
+// noteEmpty wakes waiters if no jobs are left. The caller holds the mutex.
 func (x *Executor) noteEmpty() {
 	if x.stopping && len(x.jobs) == 0 {
 		x.emptied.Do(func() { close(x.empty) })
 	}
 }
 
-// giveBack lets the queue deliver a job's message again, to anybody. The mutex is held.
+// giveBack returns a job's message to the queue. The caller holds the mutex.
 func (x *Executor) giveBack(j *job) {
 	j.state = finishing
 	x.work.Go(func() {
@@ -294,7 +300,7 @@ func (x *Executor) giveBack(j *job) {
 	})
 }
 
-// settle ends a job: the queue is told of each of its messages.
+// settle ends a job: it settles each of its messages with the queue.
 func (x *Executor) settle(j *job, say func(context.Context, queue.Delivery) error) {
 	x.mu.Lock()
 	delete(x.jobs, j.id())
@@ -305,7 +311,7 @@ func (x *Executor) settle(j *job, say func(context.Context, queue.Delivery) erro
 	defer cancel()
 	for _, d := range receipts {
 		if err := say(ctx, d); err != nil {
-			x.opts.Events.Failed("settle a message", err) // it comes again
+			x.opts.Events.Failed("settle a message", err) // it will be delivered again
 		}
 	}
 }

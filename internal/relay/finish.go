@@ -9,15 +9,16 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// conclude has an outcome reported. The mutex is held.
+// conclude starts the report of an outcome. The caller holds the mutex.
 func (x *Executor) conclude(j *job, o rouse.Outcome) {
 	j.state = finishing
 	x.work.Go(func() { x.finish(j, o) })
 }
 
-// finish reports an outcome until the report is written or is seen to be out of date, and only then lets the message go.
+// finish reports an outcome until it is stored or known to be outdated, and only then acknowledges the
+// message.
 func (x *Executor) finish(j *job, o rouse.Outcome) {
-	if o.Verdict == rouse.Accepted { // the target has it and reports by itself, with the token that it was given
+	if o.Verdict == rouse.Accepted { // the target reports the outcome itself, with the token that it received
 		o = rouse.Outcome{After: o.After}
 	}
 	for b := backoff.New(5*time.Millisecond, 2*time.Second); ; {
@@ -32,7 +33,7 @@ func (x *Executor) finish(j *job, o rouse.Outcome) {
 			again = x.early(j)
 		} else {
 			x.opts.Events.Failed("report", err)
-			again = x.hasTime(j) // later the scheduler has given it up, and it is sent again
+			again = x.hasTime(j) // later the scheduler has given it up and sends it again
 		}
 		if !again {
 			x.drop(j)
@@ -52,14 +53,15 @@ func (x *Executor) hasTime(j *job) bool {
 	return time.Now().Before(j.until)
 }
 
-// settleUnreported gives back the message of a fire whose outcome could not be reported before the executor had to stop.
+// settleUnreported returns the message of a fire whose outcome could not be reported before the shutdown.
 func (x *Executor) settleUnreported(j *job) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.giveBack(j)
 }
 
-// report is one report. Without a look, it finds out here whether the fire is of its timer or of a row beside it.
+// report makes one report. Without Rows, it finds out here whether the fire belongs to its timer's row or to
+// a row of its own.
 func (x *Executor) report(j *job, o rouse.Outcome) error {
 	ctx, cancel := context.WithTimeout(x.life, x.opts.Timeout)
 	defer cancel()
@@ -71,15 +73,16 @@ func (x *Executor) report(j *job, o rouse.Outcome) error {
 		return err
 	}
 	key.Fire = j.Fire.ID
-	beside := x.reporter.Report(ctx, key, j.Fire.ID, j.Fire.Token, o)
-	if errors.Is(beside, rouse.ErrNotFound) {
+	own := x.reporter.Report(ctx, key, j.Fire.ID, j.Fire.Token, o)
+	if errors.Is(own, rouse.ErrNotFound) {
 		return err
 	}
-	return beside
+	return own
 }
 
-// early reports whether a report that was refused came before the scheduler had written that the fire is accepted, so that it is
-// worth another try. A scheduler that died in between never writes it: then the fire is sent again, with a new token.
+// early reports whether a refused report came before the scheduler had stored that the fire was accepted, so
+// that a retry makes sense. If the scheduler crashed in between, it never stores that: the fire is then sent
+// again with a new token.
 func (x *Executor) early(j *job) bool {
 	if time.Since(j.came) > x.opts.Patience {
 		return false

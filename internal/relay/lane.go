@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse/internal/throttle"
 )
 
-// lane is a queue of fires that share a sink's limits. The executor's mutex guards it.
+// lane is a queue of fires that share the limits of a sink. It is guarded by the executor's mutex.
 type lane struct {
 	key     laneKey
 	limit   rouse.Lane
@@ -18,22 +18,22 @@ type lane struct {
 	out     int
 	blocked bool // it is in Executor.blocked
 
-	busy   time.Time // since when it has more than it gets rid of at once; zero if it has not
+	busy   time.Time // since when it has more fires than it can send at once; zero if it has not
 	speed  throttle.Speed
 	tokens throttle.TokenBucket
-	next   time.Time // when the next one that is put off would have its turn
+	next   time.Time // when the next deferred fire would have its turn
 }
 
 type laneKey struct{ namespace, name string }
 
-// What a lane may have waiting here while room is short: what it gets rid of in backlog, once it has shown for trial how fast it is,
-// or a few as long as there is room at all.
+// How many fires a lane may hold while room is short: as many as it delivers within backlog, once its speed
+// has been measured for trial, and at least a few if there is any room.
 const (
 	backlog = 2 * time.Second
 	trial   = time.Second
 )
 
-// enqueue puts a job into its lane. The mutex is held.
+// enqueue adds a job to its lane. The caller holds the mutex.
 func (x *Executor) enqueue(j *job) {
 	f := &j.Fire
 	limit := x.opts.Limit(f.Namespace, f.Spec, x.sink.Lane(f.Namespace, f.Spec))
@@ -55,7 +55,7 @@ func (x *Executor) enqueue(j *job) {
 	x.relieve(ln, now)
 }
 
-// pump hands what waits in a lane to its sink, as far as limits allow. The mutex is held.
+// pump passes waiting fires of a lane to its sink, as far as the limits allow. The caller holds the mutex.
 func (x *Executor) pump(ln *lane, now time.Time) {
 	for len(ln.waiting) > 0 && ln.out < ln.limit.Limit && !x.stopping {
 		if !throttle.MayTake(ln.out, x.out, x.opts.Prefetch) {
@@ -67,7 +67,7 @@ func (x *Executor) pump(ln *lane, now time.Time) {
 		}
 		n := ln.tokens.Allows(min(len(ln.waiting), max(1, ln.limit.Batch), ln.limit.Limit-ln.out), now)
 		if n == 0 {
-			return // the next tick looks again
+			return // the next tick retries
 		}
 		jobs := slices.Clone(ln.waiting[:n])
 		clear(ln.waiting[:n])
@@ -84,7 +84,7 @@ func (x *Executor) pump(ln *lane, now time.Time) {
 	}
 }
 
-// send is one delivery.
+// send makes one delivery.
 func (x *Executor) send(ln *lane, jobs []*job) {
 	jobs = x.recheck(ln, jobs)
 	if len(jobs) == 0 {
@@ -96,7 +96,7 @@ func (x *Executor) send(ln *lane, jobs []*job) {
 	}
 	x.opts.Events.Sent(fires)
 	defer func() {
-		// A sink that panics has failed; it is one fire's target that does it, and others are out here as well.
+		// A panic of a sink is a failure of these fires only, because others are being delivered as well.
 		if p := recover(); p != nil {
 			x.opts.Events.Failed("deliver", fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 			o := rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten(fmt.Sprintf("the sink panicked: %v", p), rouse.MaxDetail)}
@@ -108,12 +108,13 @@ func (x *Executor) send(ln *lane, jobs []*job) {
 	x.sink.Deliver(x.deliver, fires, func(i int, o rouse.Outcome) { x.settled(ln, jobs[i], o) })
 }
 
-// settled takes an outcome from the sink, which does not wait for what follows.
+// settled accepts an outcome from the sink without blocking it.
 func (x *Executor) settled(ln *lane, j *job, o rouse.Outcome) {
 	x.ended(ln, j, func() { x.conclude(j, o) })
 }
 
-// ended frees the place of a job that was with the sink, and lets it go on as next says. What has ended already stays as it is.
+// ended frees the sink's capacity used by a job, and continues with next. A job that has ended before is
+// ignored.
 func (x *Executor) ended(ln *lane, j *job, next func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -132,21 +133,21 @@ func (x *Executor) ended(ln *lane, j *job, next func()) {
 		other.blocked = false
 		before := other.out
 		if x.pump(other, now); other.out == before {
-			break // no room after all
+			break // the room is used up
 		}
 	}
-	x.forget(ln)
+	x.dropIdle(ln)
 }
 
-// forget drops a lane that has nothing left, when there are many.
-func (x *Executor) forget(ln *lane) {
+// dropIdle deletes an idle lane if there are many lanes.
+func (x *Executor) dropIdle(ln *lane) {
 	if len(x.lanes) > x.opts.Prefetch && ln.out == 0 && len(ln.waiting) == 0 && !ln.blocked {
 		delete(x.lanes, ln.key)
 	}
 }
 
-// relieve puts off what a slow lane will not get rid of soon, while room is short: it goes back to the store, and comes again when
-// it may have its turn. The mutex is held.
+// relieve defers fires of a slow lane while room is short: they return to the store, and come again when they
+// may have their turn. The caller holds the mutex.
 func (x *Executor) relieve(ln *lane, now time.Time) {
 	if len(x.jobs) < x.opts.Prefetch/2 || ln.busy.IsZero() || now.Sub(ln.busy) < trial {
 		return

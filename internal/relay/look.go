@@ -13,34 +13,34 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// standing is what the store says of an attempt.
+// standing is the state of an attempt in the store.
 type standing uint8
 
 const (
-	unknown  standing = iota // nobody can tell
-	wanted                   // it is accepted, and its report is waited for
-	pending                  // it is out, and not accepted yet: the scheduler is about to write that
-	doubtful                 // as pending, but the row has changed since: held for longer, or put off and to be sent again
-	outdated                 // its report is not waited for
+	unknown  standing = iota // unknown
+	wanted                   // accepted; the scheduler waits for its report
+	pending                  // sent, not accepted yet: the scheduler is about to store that
+	doubtful                 // as pending, but the row has changed since: its hold was extended, or it was deferred
+	outdated                 // the scheduler does not wait for its report
 )
 
-// maxLook is how many fires are looked at in one call.
+// maxLook is the maximum number of fires in one look.
 const maxLook = 256
 
-// queueLook lets a job be looked at. The mutex is held.
+// queueLook queues a job for a look. The caller holds the mutex.
 func (x *Executor) queueLook(j *job) {
 	j.state = looking
 	x.intake = append(x.intake, j)
 	notify.Send(x.arrived)
 }
 
-// How long it waits after a look that failed, at first and at most.
+// The shortest and longest backoff after a failed look.
 const (
 	firstLook   = 10 * time.Millisecond
 	longestLook = time.Second
 )
 
-// lookLoop finds out of what comes whether it is wanted, many at a time.
+// lookLoop looks up in batches whether received fires are still wanted.
 func (x *Executor) lookLoop(ctx context.Context) {
 	for {
 		select {
@@ -57,7 +57,7 @@ func (x *Executor) lookLoop(ctx context.Context) {
 			if n == 0 {
 				break
 			}
-			// Without it no part knows whether they may be called, and nothing could be reported.
+			// Without the look no fire can be called, and no outcome reported.
 			for b := backoff.New(firstLook, longestLook); !x.look(ctx, jobs); {
 				if !b.Pause(ctx) {
 					return
@@ -67,7 +67,7 @@ func (x *Executor) lookLoop(ctx context.Context) {
 	}
 }
 
-// look finds out how the jobs stand, and takes each where it goes from there.
+// look looks up the standing of jobs, and acts on each.
 func (x *Executor) look(ctx context.Context, jobs []*job) bool {
 	stands, err := x.stand(ctx, jobs)
 	if err != nil {
@@ -85,7 +85,7 @@ func (x *Executor) look(ctx context.Context, jobs []*job) bool {
 	return true
 }
 
-// place takes a job where it goes. The mutex is held.
+// place acts on the standing of a job. The caller holds the mutex.
 func (x *Executor) place(j *job, s stood, now rouse.Instant) {
 	if s.standing == wanted || s.standing == pending {
 		j.key = s.key
@@ -98,7 +98,7 @@ func (x *Executor) place(j *job, s stood, now rouse.Instant) {
 	case s.standing == outdated || s.standing == doubtful && time.Since(j.came) > x.opts.Patience:
 		j.state = finishing
 		x.work.Go(func() { x.drop(j) })
-	case s.standing == doubtful: // it is called for once it is known to be wanted; in the other case another message comes
+	case s.standing == doubtful: // it is called once it is known to be wanted; otherwise another message follows
 		x.work.Go(func() { x.lookAgain(j) })
 	case s.standing == unknown && !j.Asked && j.late(now), s.expired:
 		x.conclude(j, j.expired())
@@ -111,22 +111,22 @@ func (x *Executor) place(j *job, s stood, now rouse.Instant) {
 	}
 }
 
-// expired is the outcome of a fire that comes too late to be sent.
+// expired returns the outcome of a fire that is too late to be sent.
 func (j *job) expired() rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Rejected, Detail: fmt.Sprintf("the deadline of %v has passed while it was in the queue", j.Fire.Spec.Deadline)}
 }
 
-// late reports whether a fire may not be sent any more, as far as the fire itself tells.
+// late reports whether a fire is too late to be sent, according to the fire itself.
 func (j *job) late(now rouse.Instant) bool {
 	f := &j.Fire
 	return f.Spec.Deadline != 0 && !f.Manual && now.Sub(f.At) > f.Spec.Deadline
 }
 
-// fresh is how long a look holds good.
+// fresh is how long the result of a look is valid.
 const fresh = 500 * time.Millisecond
 
-// recheck looks again at jobs that have waited since they were looked at: the timer may have been deleted meanwhile. It returns
-// those that are to be sent, and ends the others.
+// recheck looks again at jobs that have waited since their last look: their timers may have been deleted in
+// the meantime. It returns the jobs to send, and ends the others.
 func (x *Executor) recheck(ln *lane, jobs []*job) []*job {
 	if x.opts.Rows == nil || !slices.ContainsFunc(jobs, func(j *job) bool { return time.Since(j.looked) > fresh }) {
 		return jobs
@@ -158,13 +158,13 @@ func (x *Executor) recheck(ln *lane, jobs []*job) []*job {
 	return live
 }
 
-// lookAgain lets a job be looked at after a while.
+// lookAgain schedules another look at a job.
 func (x *Executor) lookAgain(j *job) {
 	backoff.Sleep(x.deliver, 100*time.Millisecond)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch {
-	case j.state != looking: // handed back meanwhile
+	case j.state != looking: // returned to the queue in the meantime
 	case x.stopping:
 		x.giveBack(j)
 	default:
@@ -172,16 +172,16 @@ func (x *Executor) lookAgain(j *job) {
 	}
 }
 
-// drop acknowledges a message that nobody waits for.
+// drop acknowledges an unwanted message.
 func (x *Executor) drop(j *job) {
 	x.opts.Events.Outdated(j.Fire.ID, j.Fire.Token)
 	x.done(j)
 }
 
-// unreadable ends a message that cannot be read: it is reported, as far as its head says of what.
+// unreadable ends a message that cannot be read, and reports it if its head can be.
 func (x *Executor) unreadable(d queue.Delivery, h head, err error) {
 	x.opts.Events.Poisoned(d.ID, err)
-	if h.ID == "" { // the attempt fails when nobody has reported in time
+	if h.ID == "" { // the attempt fails when its deadline passes without a report
 		x.acknowledge(d)
 		return
 	}
@@ -200,7 +200,7 @@ func (x *Executor) acknowledge(d queue.Delivery) {
 	}
 }
 
-// stood is how an attempt stands.
+// stood is the standing of an attempt with its deadline.
 type stood struct {
 	standing standing
 	key      rouse.Key     // of its row
@@ -208,7 +208,8 @@ type stood struct {
 	expired  bool          // its deadline has passed
 }
 
-// stand reads the rows of fires. A fire belongs to its timer, or to a row beside it that has the fire's id.
+// stand reads the rows of fires. A fire belongs to its timer's row, or to a row of its own with the fire's
+// id.
 func (x *Executor) stand(ctx context.Context, jobs []*job) ([]stood, error) {
 	stands := make([]stood, len(jobs))
 	if x.opts.Rows == nil {
@@ -221,20 +222,20 @@ func (x *Executor) stand(ctx context.Context, jobs []*job) ([]stood, error) {
 	if err := x.standAt(ctx, jobs, keys, stands); err != nil {
 		return nil, err
 	}
-	var beside []*job
+	var others []*job
 	var index []int
 	keys = keys[:0]
 	for i, j := range jobs {
 		if stands[i].standing == outdated {
-			beside, index = append(beside, j), append(index, i)
+			others, index = append(others, j), append(index, i)
 			keys = append(keys, rouse.Key{Namespace: j.Fire.Namespace, Name: j.Fire.Name, Fire: j.Fire.ID})
 		}
 	}
-	if len(beside) == 0 {
+	if len(others) == 0 {
 		return stands, nil
 	}
-	found := make([]stood, len(beside))
-	if err := x.standAt(ctx, beside, keys, found); err != nil {
+	found := make([]stood, len(others))
+	if err := x.standAt(ctx, others, keys, found); err != nil {
 		return nil, err
 	}
 	for n, i := range index {
@@ -243,7 +244,7 @@ func (x *Executor) stand(ctx context.Context, jobs []*job) ([]stood, error) {
 	return stands, nil
 }
 
-// standAt finds out how the jobs stand by the rows of the keys.
+// standAt derives the standing of jobs from the rows of the keys.
 func (x *Executor) standAt(ctx context.Context, jobs []*job, keys []rouse.Key, stands []stood) error {
 	ctx, cancel := context.WithTimeout(ctx, x.opts.Timeout)
 	defer cancel()
@@ -259,13 +260,13 @@ func (x *Executor) standAt(ctx context.Context, jobs []*job, keys []rouse.Key, s
 	return nil
 }
 
-// standOf says how an attempt stands by the row of its timer.
+// standOf derives the standing of an attempt from the row of its timer.
 func standOf(row *rouse.Row, f *rouse.Fire, now rouse.Instant) stood {
 	if row.Revision == 0 {
 		return stood{standing: outdated}
 	}
 	t, err := rouse.DecodeTimer(row)
-	if err != nil { // nobody can do anything about it here; the scheduler says what is wrong with it
+	if err != nil { // the executor cannot repair it; the scheduler reports what is wrong
 		return stood{standing: outdated}
 	}
 	occ, ok := t.Current()

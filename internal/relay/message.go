@@ -13,11 +13,11 @@ import (
 	"github.com/rousehq/rouse/internal/codec"
 )
 
-// version is the first byte of a message. What follows up to the end of the head is the same in all versions, so that an executor
-// can report on a message that it cannot read.
+// version is the first byte of a message. The head after it is the same in all versions, so that an executor
+// can report a message that it cannot read otherwise.
 const version = 1
 
-// head names the attempt that a message is about.
+// head identifies the attempt of a message.
 type head struct {
 	Namespace string
 	Name      string
@@ -26,16 +26,16 @@ type head struct {
 	Attempt   uint32
 }
 
-// fire is as much of a fire as a head tells.
+// fire returns the part of a fire that a head contains.
 func (h *head) fire() rouse.Fire {
 	return rouse.Fire{Namespace: h.Namespace, Name: h.Name, ID: h.ID, Token: h.Token, Attempt: h.Attempt}
 }
 
-// parcel is what a message carries: a fire, and what the scheduler said of it.
+// parcel is the content of a message: a fire, with parameters from the scheduler.
 type parcel struct {
 	Fire      rouse.Fire
-	Allowance time.Duration // how long after its publishing a report is waited for
-	Asked     bool          // its deadline had passed when it was sent, as somebody asked for it: no deadline holds for it
+	Allowance time.Duration // how long after publishing the scheduler waits for a report
+	Asked     bool          // it was sent on request after its deadline, which does not apply
 }
 
 // The flags of a message.
@@ -48,18 +48,18 @@ const (
 
 var errMessage = errors.New("the message is damaged")
 
-// errVersion is an error about a message of another version, whose head could be read.
+// errVersion means that a message has another version, and a readable head.
 type errVersion struct{ version byte }
 
 func (e errVersion) Error() string {
 	return fmt.Sprintf("the message has version %d, this executor reads %d", e.version, version)
 }
 
-// messageID is the id of a fire's message: it differs from attempt to attempt.
+// messageID returns the id of a fire's message, which differs for each attempt.
 func messageID(f *rouse.Fire) string { return f.ID + "." + strconv.FormatUint(f.Token, 10) }
 
-// encode returns the message of a parcel. The spec goes as the body of a timer's row, which all versions of rouse read that can
-// read the rows.
+// encode encodes a parcel. The spec is encoded as in the row of a timer, so each version of rouse that can
+// read the rows can read it.
 func (p *parcel) encode() []byte {
 	f := &p.Fire
 	t := rouse.Timer{Key: rouse.Key{Namespace: f.Namespace, Name: f.Name}, Spec: *f.Spec}
@@ -69,7 +69,7 @@ func (p *parcel) encode() []byte {
 	b = codec.AppendText(codec.AppendText(codec.AppendText(b, f.Namespace), f.Name), f.ID)
 	b = binary.AppendUvarint(b, f.Token)
 	b = binary.AppendUvarint(b, uint64(f.Attempt))
-	// Here ends the head.
+	// End of the head.
 	b = binary.AppendUvarint(b, f.Generation)
 	for _, v := range [...]int64{int64(f.Due), int64(f.At), int64(p.Allowance)} {
 		b = binary.AppendVarint(b, v)
@@ -88,10 +88,9 @@ func (p *parcel) encode() []byte {
 	return codec.AppendText(b, body)
 }
 
-// decode reads a message. If the rest of it cannot be read, the head still may be: it is then returned with the error, and has an
-// ID.
+// decode decodes a message. If only the head can be read, it returns the head, with an ID, and an error.
 func decode(b []byte) (head, *parcel, error) {
-	d := codec.Read(slices.Clone(b)) // all texts share the copy
+	d := codec.Read(slices.Clone(b)) // all strings share the copy
 	v := d.Byte()
 	h := head{Namespace: d.Text(), Name: d.Text(), ID: d.Text(), Token: d.Uvarint(), Attempt: uint32(d.Uvarint())}
 	if d.Bad() || h.ID == "" || h.Token == 0 {
@@ -106,7 +105,7 @@ func decode(b []byte) (head, *parcel, error) {
 	f.Due, f.At, p.Allowance = rouse.Instant(d.Varint()), rouse.Instant(d.Varint()), time.Duration(d.Varint())
 	flags := d.Uvarint()
 	if flags&^flagsAll != 0 {
-		d.Fail() // written by a later version: nothing of it may be lost
+		d.Fail() // written by a later version: refuse it rather than lose parts of it
 	}
 	f.Manual, f.Last, p.Asked = flags&flagManual != 0, flags&flagLast != 0, flags&flagAsked != 0
 	var labels map[string]string

@@ -34,7 +34,8 @@ func TestAMessageIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// TestTheHeadOutlivesTheVersion cuts and changes a message: what it is about stays known as long as the head is whole.
+// TestTheHeadOutlivesTheVersion cuts and changes a message: it can be identified as long as its head is
+// complete.
 func TestTheHeadOutlivesTheVersion(t *testing.T) {
 	p := fullParcel()
 	whole := p.encode()

@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestFiresGoThroughTheQueue(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.startScheduler()
 	hold := make(chan struct{})
 	w.target.answer = func(context.Context, rouse.Fire) rouse.Outcome {
@@ -47,8 +47,8 @@ func TestFiresGoThroughTheQueue(t *testing.T) {
 	w.drained(x.q)
 }
 
-// once demands that no fire came twice.
-func (w *world) once() {
+// once checks that no fire was delivered twice.
+func (w *simulation) once() {
 	w.t.Helper()
 	for id, n := range w.target.counts() {
 		if n != 1 {
@@ -64,37 +64,37 @@ func TestADeathBetweenAnyTwoStepsLosesNothing(t *testing.T) {
 	}{
 		{beforePublish, false}, {afterPublish, true}, {whenTaken, false}, {beforeCall, false}, {afterCall, true}, {beforeReport, true}, {afterReport, false},
 	} {
-		for _, n := range []int{1, 20} { // with others, each at a step of its own, and alone
+		for _, n := range []int{1, 20} { // among others, each at a different step, and alone
 			t.Run(fmt.Sprintf("%s, of %d", c.at, n), func(t *testing.T) { death(t, c.at, n, c.twice || n > 1) })
 		}
 	}
 }
 
-// death lets the first one die that comes to a step.
+// death kills the first process that reaches a step.
 func death(t *testing.T, deadly step, n int, twice bool) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.startScheduler()
 	died := make(chan mortal, 1)
 	var once sync.Once
-	w.step = func(who mortal, at step) {
+	w.step = func(process mortal, at step) {
 		if at == deadly {
 			once.Do(func() {
-				who.die()
-				died <- who
+				process.die()
+				died <- process
 			})
 		}
 	}
 	w.startExecutor()
 	names := w.put("t", n, rouse.Spec{})
 	select {
-	case who := <-died:
-		if _, ok := who.(*scheduler); ok {
+	case process := <-died:
+		if _, ok := process.(*scheduler); ok {
 			w.startScheduler()
 		} else {
 			w.startExecutor()
 		}
 	case <-time.After(patience):
-		t.Fatal("nobody died")
+		t.Fatal("no process was killed")
 	}
 	w.fired(names)
 	w.drained(w.scheduler.q)
@@ -109,14 +109,14 @@ func death(t *testing.T, deadly step, n int, twice bool) {
 }
 
 func TestWhatEndsEachExecutorEndsAsADeadLetter(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.exec.MaxDeliveries = 2
 	w.startScheduler()
 	var deaths atomic.Int64
-	w.step = func(who mortal, at step) {
+	w.step = func(process mortal, at step) {
 		if at == beforeCall { // there is no other fire
 			deaths.Add(1)
-			who.die()
+			process.die()
 		}
 	}
 	names := w.put("poison", 1, rouse.Spec{Target: "test:deadly", Retry: rouse.Retry{Attempts: 2, Interval: 10 * time.Millisecond}})
@@ -142,7 +142,7 @@ func TestWhatEndsEachExecutorEndsAsADeadLetter(t *testing.T) {
 }
 
 func TestASinkThatPanicsFails(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.startScheduler()
 	w.startExecutor()
 	w.target.answer = func(_ context.Context, f rouse.Fire) rouse.Outcome {
@@ -161,13 +161,13 @@ func TestASinkThatPanicsFails(t *testing.T) {
 }
 
 func TestFiresWaitForABrokerThatIsDown(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.startScheduler()
 	w.startExecutor()
 	w.fired(w.put("before", 10, rouse.Spec{}))
 	w.broker.Kill()
 	names := w.put("during", 50, rouse.Spec{})
-	for _, name := range names { // it was put off, and no attempt is spent
+	for _, name := range names { // it was deferred, without spending an attempt
 		w.until(name+" was put off", func() bool {
 			timer, err := w.scheduler.Get(t.Context(), key(name))
 			return err == nil && timer.Attempts == 0 && timer.Visible > timer.Due.Add(time.Hour)
@@ -183,9 +183,9 @@ func TestFiresWaitForABrokerThatIsDown(t *testing.T) {
 }
 
 func TestASlowTargetDoesNotDelayOthers(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.exec.Prefetch = 64
-	w.sink.Allowance = 2 * time.Second // what is put off comes again by then
+	w.sink.Allowance = 2 * time.Second // deferred fires come again by then
 	w.target.lane = func(spec *rouse.Spec) rouse.Lane {
 		if strings.HasPrefix(spec.Target, "test:slow") {
 			return rouse.Lane{Name: spec.Target, Limit: 4, Batch: 1}
@@ -223,9 +223,9 @@ func TestASlowTargetDoesNotDelayOthers(t *testing.T) {
 	w.once()
 }
 
-// Some room stays for others, however much the sinks of slow targets would take at a time.
+// Some room remains for others, however many fires the sinks of slow targets accept at a time.
 func TestManySlowTargetsLeaveRoom(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.exec.Prefetch = 64
 	w.sink.Allowance = 2 * time.Second
 	w.target.lane = func(spec *rouse.Spec) rouse.Lane { return rouse.Lane{Name: spec.Target, Limit: 32, Batch: 1} }
@@ -260,7 +260,7 @@ func TestManySlowTargetsLeaveRoom(t *testing.T) {
 }
 
 func TestHeartbeatsKeepWhatTakesLong(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.sink.Allowance = 3 * time.Second
 	w.target.lane = func(spec *rouse.Spec) rouse.Lane { return rouse.Lane{Name: spec.Target, Limit: 1, Batch: 1} }
 	w.target.answer = func(ctx context.Context, _ rouse.Fire) rouse.Outcome {
@@ -279,7 +279,7 @@ func TestHeartbeatsKeepWhatTakesLong(t *testing.T) {
 }
 
 func TestWithoutAnExecutorTheAttemptFails(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.sink.Allowance = 300 * time.Millisecond
 	w.startScheduler()
 	names := w.put("t", 1, rouse.Spec{Retry: rouse.Retry{Attempts: 2, Interval: 10 * time.Millisecond, Timeout: 100 * time.Millisecond}})
@@ -287,7 +287,7 @@ func TestWithoutAnExecutorTheAttemptFails(t *testing.T) {
 	if r.Ending != rouse.EndDead || r.Attempts != 2 || !strings.Contains(r.Reason, "no report came") {
 		t.Errorf("recorded as %+v", r)
 	}
-	w.startExecutor() // what is in the queue is of attempts that were given up
+	w.startExecutor() // the queue contains only attempts that were given up
 	w.drained(w.scheduler.q)
 	if n := len(w.target.got()); n != 0 {
 		t.Errorf("the target was called %d times for attempts that were given up", n)
@@ -295,7 +295,7 @@ func TestWithoutAnExecutorTheAttemptFails(t *testing.T) {
 }
 
 func TestWhatWasDeletedIsNotCalled(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.startScheduler()
 	names := w.put("t", 20, rouse.Spec{})
 	for _, name := range names {
@@ -314,9 +314,9 @@ func TestWhatWasDeletedIsNotCalled(t *testing.T) {
 	}
 }
 
-// What waits here for its turn when its timer is deleted is not called either.
+// A fire that waits for its turn while its timer is deleted is not called either.
 func TestWhatIsDeletedWhileItWaitsIsNotCalled(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.target.lane = func(spec *rouse.Spec) rouse.Lane { return rouse.Lane{Name: spec.Target, Limit: 1, Batch: 1} }
 	release := make(chan struct{})
 	w.target.answer = func(context.Context, rouse.Fire) rouse.Outcome { <-release; return rouse.Outcome{Verdict: rouse.Done} }
@@ -325,7 +325,7 @@ func TestWhatIsDeletedWhileItWaitsIsNotCalled(t *testing.T) {
 	names := w.put("t", 10, rouse.Spec{})
 	w.until("one is called", func() bool { return len(w.target.got()) == 1 })
 	mine := w.target.got()[0].Name
-	time.Sleep(time.Second) // looks are stale now
+	time.Sleep(time.Second) // the looks are outdated now
 	for _, name := range names {
 		if name != mine {
 			if _, err := w.scheduler.Delete(t.Context(), key(name), 0); err != nil {
@@ -341,7 +341,7 @@ func TestWhatIsDeletedWhileItWaitsIsNotCalled(t *testing.T) {
 }
 
 func TestADeadlineThatPassesInTheQueue(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.startScheduler()
 	names := w.put("t", 1, rouse.Spec{Schedule: "@after 10ms", Deadline: 200 * time.Millisecond, Retry: rouse.Retry{Attempts: 5}})
 	w.until("it is in the queue", func() bool { return w.state(names[0]) == rouse.StateAccepted })
@@ -354,7 +354,7 @@ func TestADeadlineThatPassesInTheQueue(t *testing.T) {
 }
 
 func TestATargetThatReportsLater(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.target.answer = func(context.Context, rouse.Fire) rouse.Outcome {
 		return rouse.Outcome{Verdict: rouse.Accepted, After: time.Hour}
 	}
@@ -375,7 +375,7 @@ func TestATargetThatReportsLater(t *testing.T) {
 }
 
 func TestOutcomes(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	var deferred atomic.Int64
 	w.target.answer = func(_ context.Context, f rouse.Fire) rouse.Outcome {
 		switch f.Spec.Target {
@@ -407,9 +407,9 @@ func TestOutcomes(t *testing.T) {
 	w.drained(x.q)
 }
 
-// Occurrences that overlap are rows of their own beside the timer.
+// Overlapping occurrences have rows of their own.
 func TestOverlappingOccurrences(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	hold := make(chan struct{})
 	w.target.answer = func(context.Context, rouse.Fire) rouse.Outcome { <-hold; return rouse.Outcome{Verdict: rouse.Done} }
 	w.startScheduler()
@@ -423,11 +423,11 @@ func TestOverlappingOccurrences(t *testing.T) {
 }
 
 func TestWhatCannotBeReadIsReported(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.startScheduler()
 	names := w.put("t", 1, rouse.Spec{Retry: rouse.Retry{Attempts: 1}})
 	w.until("it is in the queue", func() bool { return w.state(names[0]) == rouse.StateAccepted })
-	// A consumer replaces the message by one of a later version, and adds rubbish.
+	// A consumer replaces the message by one of a later version, and adds garbage.
 	q := w.openQueue()
 	defer q.Close() //nolint:errcheck // of a test
 	ctx, cancel := context.WithCancel(t.Context())
@@ -457,9 +457,9 @@ func TestWhatCannotBeReadIsReported(t *testing.T) {
 	}
 }
 
-// An executor that ends in good order hands back what it has not begun, and finishes what it has.
+// An executor that shuts down returns fires that have not begun, and finishes the others.
 func TestAnExecutorThatEnds(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.exec.Grace = patience
 	w.target.lane = func(spec *rouse.Spec) rouse.Lane { return rouse.Lane{Name: spec.Target, Limit: 3, Batch: 1} }
 	release := make(chan struct{})

@@ -13,21 +13,21 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// SinkOptions tune a Sink. Zero fields have the defaults that their comments name.
+// SinkOptions configure a Sink. Zero fields mean the default.
 type SinkOptions struct {
-	// Allowance is how long a fire may be in the queue and with executors, beside its attempt's timeout, until it is given up: the
-	// attempt has failed then. It has to be longer than executors may all be away. Default 5 min.
+	// Allowance is how long a fire may be in the queue and with executors, in addition to its attempt's
+	// timeout, before the attempt fails. It must exceed the longest outage of all executors. Default 5 min.
 	Allowance time.Duration
 
-	// Limit is how many fires may be on their way into the queue at a time. Default 16,384.
+	// Limit is the maximum number of fires being published. Default 16,384.
 	Limit int
-	// Batch is how many fires are published at a time, at most. Default 512.
+	// Batch is the maximum number of fires published together. Default 512.
 	Batch int
 
-	// Patience is how long fires wait for a queue that is full, or away, until they are put off. Default 10 s.
+	// Patience is how long fires wait for a full or unavailable queue before they are deferred. Default 10 s.
 	Patience time.Duration
 
-	// Now is the store's clock. Default is the machine's.
+	// Now is the store's clock; default the machine's.
 	Now func() rouse.Instant
 }
 
@@ -52,25 +52,26 @@ func (o SinkOptions) withDefaults() SinkOptions {
 
 func machineClock() rouse.Instant { return rouse.Reached(time.Now()) }
 
-// Sink is the scheduler's end of a queue: it publishes fires, and reports those that are confirmed as accepted. What is published
-// is delivered by the executors' sinks, of which it has one to check specs with. It is safe for concurrent use.
+// Sink is the scheduler's end of a queue: it publishes fires, and reports the confirmed ones as accepted. The
+// executors' sinks deliver them; the Sink uses one only to check specs. It is safe for concurrent use.
 type Sink struct {
 	checks rouse.Sink
 	queue  queue.Publisher
 	opts   SinkOptions
-	wrong  atomic.Pointer[string] // why the last publishing failed; nil if it did not
+	wrong  atomic.Pointer[string] // why the last publishing failed; nil if it succeeded
 }
 
-// NewSink returns a sink that hands the fires of another one to a queue.
+// NewSink returns a sink that publishes fires to a queue, and checks specs with another sink.
 func NewSink(checks rouse.Sink, q queue.Publisher, o SinkOptions) *Sink {
 	return &Sink{checks: checks, queue: q, opts: o.withDefaults()}
 }
 
-// Check is the other sink's.
+// Check validates a spec with the executors' sink.
 func (s *Sink) Check(spec *rouse.Spec) error { return s.checks.Check(spec) }
 
-// Lane is one for all fires whose rate of catching up is bounded, and one for those that receivers pace: how many a target takes at a time is for the executors to heed. No attempt is spent before it is
-// published, as publishing ends no process.
+// Lane returns one lane for all fires with a bounded catch-up rate, and one for fires paced by receivers: the
+// limits of targets are enforced by the executors. No attempt is spent before the fire is published, as
+// publishing crashes no process.
 func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	if s.checks.Lane(namespace, spec).Paced {
 		return rouse.Lane{Name: "queue paced", Limit: s.opts.Limit, Batch: s.opts.Batch, Paced: true}
@@ -78,7 +79,7 @@ func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	return rouse.Lane{Name: "queue", Limit: s.opts.Limit, Batch: s.opts.Batch}
 }
 
-// Obstacle says why the queue does not take fires; if it does, what the other sink says.
+// Obstacle returns why the queue does not accept fires; if it does, the obstacle of the other sink.
 func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 	if why := s.wrong.Load(); why != nil {
 		return *why
@@ -89,8 +90,9 @@ func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 	return ""
 }
 
-// Deliver publishes the fires. Those that the queue refuses are published again for as long as its patience lasts, and then put
-// off; so are those that it did not confirm, which may be in the queue all the same: they will have a newer token.
+// Deliver publishes the fires. Fires that the queue refuses are retried until the patience is over, and then
+// deferred. So are unconfirmed fires, which may be in the queue nevertheless: when sent again, they have a
+// newer token.
 func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	messages := make([]queue.Message, 0, len(fires))
 	index := make([]int, 0, len(fires)) // of each message's fire
@@ -99,7 +101,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		p := s.parcel(&fires[i])
 		allowances[i] = p.Allowance
 		m := queue.Message{ID: messageID(&fires[i]), Body: p.encode()}
-		if err := m.Check(); err != nil { // it will be too large the next time as well
+		if err := m.Check(); err != nil { // it would be too large the next time as well
 			settle(i, rouse.Outcome{Verdict: rouse.Rejected, Detail: rouse.Shorten("cannot be queued: "+err.Error(), rouse.MaxDetail)})
 			continue
 		}
@@ -136,7 +138,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	}
 }
 
-// parcel is what the executors get of a fire.
+// parcel returns the content of a fire's message.
 func (s *Sink) parcel(f *rouse.Fire) parcel {
 	p := parcel{Fire: *f, Allowance: f.Spec.Retry.Effective().Timeout + s.opts.Allowance}
 	late := s.opts.Now().Sub(f.At)
@@ -144,7 +146,7 @@ func (s *Sink) parcel(f *rouse.Fire) parcel {
 	return p
 }
 
-// putOff is the outcome of a fire that is not known to be in the queue. No attempt is spent.
+// putOff returns the outcome of a fire that may not be in the queue. No attempt is spent.
 func putOff(err error) rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable, After: time.Second + rand.N(time.Second), Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// post is a queue that answers as it is told.
+// post is a queue with programmed answers.
 type post struct {
 	mu     sync.Mutex
 	answer func(m queue.Message) error
@@ -56,7 +56,7 @@ func fires(n int) []rouse.Fire {
 	return list
 }
 
-// deliver returns the outcome of each fire, and demands that there is exactly one.
+// deliver returns the outcome of each fire, and checks that there is exactly one.
 func deliver(t *testing.T, s *Sink, ctx context.Context, list []rouse.Fire) []rouse.Outcome {
 	t.Helper()
 	out := make([]rouse.Outcome, len(list))

@@ -18,8 +18,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// The few requests that the driver needs are made over client-go's connection, which knows who asks and how to say so, and of objects
-// only the fields are read that count here. The typed clients would bring all kinds of Kubernetes into the binary.
+// The few requests of the driver use client-go's transport, which handles authentication and TLS. Objects are
+// decoded only with the fields used here: the typed clients would add all kinds of Kubernetes to the binary.
 
 // resource is a kind of objects.
 type resource struct {
@@ -43,7 +43,7 @@ func workloadsOf(kind string) resource {
 	return resource{"apps", "v1", kind, strings.ToLower(kind) + "s"}
 }
 
-// connect says where the API server is, who asks, and in which namespace that one lives. It speaks to nobody.
+// connect returns the configured API server and the namespace of the client. It makes no request.
 func connect(kubeconfig string) (*api, string, error) {
 	var rules *clientcmd.ClientConfigLoadingRules
 	if kubeconfig != "" {
@@ -52,16 +52,16 @@ func connect(kubeconfig string) (*api, string, error) {
 		if _, err := rest.InClusterConfig(); err != nil {
 			return nil, "", rouse.Refuse("kubeconfig", "", "is missing, and this is no pod: "+err.Error(), "name a kubeconfig, or run in a pod with a service account")
 		}
-		rules = &clientcmd.ClientConfigLoadingRules{} // which falls back to the pod
+		rules = &clientcmd.ClientConfigLoadingRules{} // falls back to the service account of the pod
 	}
 	from := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)
 	config, err := from.ClientConfig()
 	if err != nil {
-		return nil, "", rouse.Refuse("kubeconfig", kubeconfig, "cannot be used: "+err.Error(), "name one that says where the API server is")
+		return nil, "", rouse.Refuse("kubeconfig", kubeconfig, "cannot be used: "+err.Error(), "use one with the address of the API server")
 	}
 	namespace, _, err := from.Namespace()
 	if err != nil {
-		return nil, "", rouse.Refuse("kubeconfig", kubeconfig, "cannot be used: "+err.Error(), "name one that says where the API server is")
+		return nil, "", rouse.Refuse("kubeconfig", kubeconfig, "cannot be used: "+err.Error(), "use one with the address of the API server")
 	}
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -74,7 +74,7 @@ func connect(kubeconfig string) (*api, string, error) {
 	return &api{client: client, base: base}, namespace, nil
 }
 
-// api speaks to an API server.
+// api is a client of an API server.
 type api struct {
 	client *http.Client
 	base   *url.URL
@@ -82,7 +82,7 @@ type api struct {
 
 func (a *api) close() { a.client.CloseIdleConnections() }
 
-// collection returns the address of the objects of a kind in a namespace.
+// collection returns the URL of the objects of a kind in a namespace.
 func (a *api) collection(r resource, namespace string) string {
 	in := "apis"
 	if r.group == "" {
@@ -91,7 +91,7 @@ func (a *api) collection(r resource, namespace string) string {
 	return a.base.JoinPath(in, r.group, r.version, "namespaces", url.PathEscape(namespace), r.plural).String()
 }
 
-// statusError is an answer that is no success.
+// statusError is a response that reports an error.
 type statusError struct {
 	code    int
 	message string
@@ -100,7 +100,7 @@ type statusError struct {
 func (e *statusError) Error() string {
 	text := fmt.Sprintf("the API server answers %d %s: %s", e.code, http.StatusText(e.code), rouse.Shorten(e.message, 1000))
 	if e.code == http.StatusForbidden {
-		text += ": give who asks the rights that docs/pools.md lists"
+		text += ": grant the client the rights that docs/pools.md lists"
 	}
 	return text
 }
@@ -110,10 +110,10 @@ func isStatus(err error, code int) bool {
 	return ok && told.code == code
 }
 
-// longestAnswer bounds what is read of an answer, and of an event of a watch.
+// longestAnswer bounds the size of a response, and of an event of a watch.
 const longestAnswer = 64 << 20
 
-// open makes a request, and returns an answer that is a success.
+// open makes a request, and returns a successful response.
 func (a *api) open(ctx context.Context, method, at, contentType string, body any) (*http.Response, error) {
 	var reader io.Reader
 	if body != nil {
@@ -143,12 +143,12 @@ func (a *api) open(ctx context.Context, method, at, contentType string, body any
 	var told struct{ Message string }
 	text, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	if json.Unmarshal(text, &told) != nil || told.Message == "" {
-		told.Message = strings.TrimSpace(string(text)) // of something that stands before the API server
+		told.Message = strings.TrimSpace(string(text)) // not from the API server, but from a proxy in front of it
 	}
 	return nil, &statusError{res.StatusCode, told.Message}
 }
 
-// do makes a request, and reads its answer.
+// do makes a request, and decodes the response.
 func (a *api) do(ctx context.Context, method, at, contentType string, body, into any) error {
 	res, err := a.open(ctx, method, at, contentType, body)
 	if err != nil {
@@ -170,15 +170,15 @@ func (a *api) get(ctx context.Context, at, name string) (*object, error) {
 	return o, a.do(ctx, http.MethodGet, at+"/"+name, "", nil, o)
 }
 
-// apply makes an object, or gives the one that is there the fields that the given one has, and takes from it those that this program
-// gave it before and that are not in it any more. Unknown fields are refused.
+// apply creates an object, or updates its fields by server-side apply: fields that this program applied
+// before and that are missing now are removed. Unknown fields are refused.
 func (a *api) apply(ctx context.Context, at, name string, body map[string]any) (*object, error) {
 	o := &object{}
 	return o, a.do(ctx, http.MethodPatch, at+"/"+name+"?fieldManager="+managedBy+"&force=true&fieldValidation=Strict", "application/apply-patch+yaml", body, o)
 }
 
-// delete deletes an object, the one with a uid if there is one, and has what belongs to it deleted after it. It returns the object if
-// something holds it, and nil if it is gone.
+// delete deletes an object, and its dependents after it. A uid restricts it to that object. It returns the
+// object if a finalizer keeps it, and nil if it is gone.
 func (a *api) delete(ctx context.Context, at, name, uid string) (*object, error) {
 	how := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
 	if uid != "" {
@@ -199,10 +199,10 @@ func (a *api) delete(ctx context.Context, at, name, uid string) (*object, error)
 	return left, nil
 }
 
-// pageSize is how many objects are asked for at a time.
+// pageSize is the number of objects per page of a list.
 const pageSize = 500
 
-// list returns a page of objects, the version of the list, and where the next page begins.
+// list returns a page of objects, the version of the list, and the token of the next page.
 func (a *api) list(ctx context.Context, at, selector, after string) (page []*object, version, next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -15,19 +15,20 @@ import (
 	"testing"
 )
 
-// cluster is as much of a Kubernetes as the driver speaks to: an API server that keeps objects, their versions and a history of events,
-// and below it what makes pods of workloads and deletes those whose workload is gone (controllers_test.go). It shows how the driver deals with
-// the protocol; what a Kubernetes does, only a real one shows: see real_linux_test.go.
+// cluster is a fake of the parts of Kubernetes that the driver uses: an API server with objects, versions and
+// an event history, and controllers that create pods for workloads and delete those of deleted workloads
+// (controllers_test.go). It tests how the driver uses the protocol; real_linux_test.go tests with a real
+// Kubernetes.
 type cluster struct {
 	url string
 
 	mu      sync.Mutex
 	version int
 	objects map[string]entry // by path
-	history []event          // since forgotten
-	oldest  int              // versions before this are forgotten
-	moved   chan struct{}    // closed and made anew with each event
-	end     chan struct{}    // closed to end watches, and made anew
+	history []event          // since oldest
+	oldest  int              // earlier events were dropped
+	moved   chan struct{}    // closed and replaced at each event
+	end     chan struct{}    // closed to end watches, and replaced
 	refuse  func(r *http.Request) (status int, message string)
 	calls   map[string]int // by method
 	idle    bool           // controllers do nothing
@@ -66,8 +67,8 @@ func (c *cluster) cut() {
 	c.end = make(chan struct{})
 }
 
-// forget forgets what has happened, and ends all watches.
-func (c *cluster) forget() {
+// compact drops the event history and ends all watches.
+func (c *cluster) compact() {
 	c.mu.Lock()
 	c.version++
 	c.history, c.oldest = nil, c.version
@@ -75,14 +76,14 @@ func (c *cluster) forget() {
 	c.cut()
 }
 
-// refusing has requests refused by what f says; nil ends that.
+// refusing sets a function that refuses requests; nil ends that.
 func (c *cluster) refusing(f func(r *http.Request) (int, string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refuse = f
 }
 
-// rest has controllers do nothing, until they go on.
+// rest pauses and resumes the controllers.
 func (c *cluster) rest(idle bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,7 +164,7 @@ func fail(w http.ResponseWriter, status int, message string) {
 	_ = json.NewEncoder(w).Encode(obj{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": status})
 }
 
-// at returns what is under a path of members.
+// at returns the value at a path of fields.
 func at(o obj, path ...string) any {
 	var v any = o
 	for _, p := range path {
@@ -190,7 +191,7 @@ func clone(o obj) obj {
 	return copied
 }
 
-// write makes an object what it is now, and tells watches.
+// write stores a new state of an object and notifies watches.
 func (c *cluster) write(path string, e entry) obj {
 	_, there := c.objects[path]
 	c.version++
@@ -228,7 +229,7 @@ func (c *cluster) get(path string) (int, any) {
 	return http.StatusOK, e.body
 }
 
-// selects reports whether a selector, which is a number of equations, selects an object.
+// selects reports whether a selector, a list of equations, matches an object.
 func selects(selector string, o obj) bool {
 	for term := range strings.SplitSeq(selector, ",") {
 		name, value, _ := strings.Cut(term, "=")
@@ -239,7 +240,7 @@ func selects(selector string, o obj) bool {
 	return true
 }
 
-// list serves a page. All of one list are of the version of the first, as far as that is known still.
+// list serves a page. All pages of a list have the version of the first, as long as the history contains it.
 func (c *cluster) list(r *http.Request) (int, any) {
 	query := r.URL.Query()
 	limit, _ := strconv.Atoi(query.Get("limit"))

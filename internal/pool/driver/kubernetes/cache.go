@@ -19,22 +19,22 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// cache has what there is of a kind in a namespace, as far as a watch tells. What this process itself writes is in it at once: see
-// put and drop.
+// cache contains the objects of a kind in a namespace, updated by a watch. The writes of this process are
+// added immediately: see put and drop.
 type cache struct {
 	api      *api
 	name     string // of the kind, for messages
-	at       string // address of the objects
+	at       string // URL of the objects
 	selector string
-	tell     func() // something may have changed
+	tell     func() // called when something may have changed
 	log      *slog.Logger
 
 	mu      sync.Mutex
-	objects map[string]*object // by uid; they are not changed
+	objects map[string]*object // by uid; never modified
 	dropped map[string]bool    // uids of objects that are gone, though a watch that is behind may still tell of them
 	synced  bool               // there was a list
 	err     error              // why what is here may be of long ago; nil while a watch goes on
-	moved   chan struct{}      // closed and made anew when synced or err changes
+	moved   chan struct{}      // closed and replaced when synced or err changes
 }
 
 func newCache(a *api, r resource, namespace, selector string, tell func(), log *slog.Logger) *cache {
@@ -42,13 +42,13 @@ func newCache(a *api, r resource, namespace, selector string, tell func(), log *
 		moved: make(chan struct{})}
 }
 
-// Pauses before what failed is tried again double from the first to the last.
+// The shortest and longest backoff after a failure.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 10 * time.Second
 )
 
-// errExpired says that the API server does not know any more what has happened since a version: everything is to be listed.
+// errExpired means that the API server has no event history since a version, so that a new list is needed.
 var errExpired = errors.New("the version is too old")
 
 // run lists and watches until ctx ends.
@@ -89,7 +89,7 @@ func (c *cache) failed(err error) {
 	}
 }
 
-// set changes what callers of wait look at.
+// set changes the state that callers of wait look at.
 func (c *cache) set(synced bool, err error) {
 	if synced == c.synced && err == c.err {
 		return
@@ -99,7 +99,7 @@ func (c *cache) set(synced bool, err error) {
 	c.moved = make(chan struct{})
 }
 
-// wait returns when what is here is as new as a watch makes it, or with the reason why it is not.
+// wait returns when the cache is up to date, or the reason why it is not.
 func (c *cache) wait(ctx context.Context) error {
 	for {
 		c.mu.Lock()
@@ -119,14 +119,14 @@ func (c *cache) wait(ctx context.Context) error {
 	}
 }
 
-// follows reports whether what is here is as new as a watch makes it.
+// follows reports whether the cache is up to date.
 func (c *cache) follows() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.synced && c.err == nil
 }
 
-// list makes what is listed what there is.
+// list replaces the content of the cache by a list.
 func (c *cache) list(ctx context.Context) (version string, err error) {
 	listed := map[string]*object{}
 	for next := ""; ; {
@@ -148,7 +148,7 @@ func (c *cache) list(ctx context.Context) (version string, err error) {
 	c.mu.Lock()
 	var at object
 	at.Metadata.ResourceVersion = version
-	for uid, o := range c.objects { // what this process has written since the list was made
+	for uid, o := range c.objects { // written by this process after the list was made
 		if at.olderThan(o) && (listed[uid] == nil || listed[uid].olderThan(o)) {
 			listed[uid] = o
 		}
@@ -166,16 +166,16 @@ func (c *cache) list(ctx context.Context) (version string, err error) {
 	return version, nil
 }
 
-// longestWatch is how long one request watches; the API server ends it after a time near that.
+// longestWatch is the duration of one watch request; the API server ends it at about that time.
 const longestWatch = 5 * time.Minute
 
-// watch takes what changes from a version on, and returns the last version that it has heard of. It ends without an error when the API
-// server ends it.
+// watch handles events after a version, and returns the last version it has received. It returns no error if
+// the API server ends the watch.
 func (c *cache) watch(ctx context.Context, version string) (string, error) {
 	lasts := longestWatch - rand.N(longestWatch/4)
 	ctx, cancel := context.WithTimeout(ctx, lasts+callTimeout)
 	defer cancel()
-	impatient := time.AfterFunc(callTimeout, cancel) // with an answer that does not begin
+	impatient := time.AfterFunc(callTimeout, cancel) // timeout of the start of the response
 	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "labelSelector": {c.selector}, "resourceVersion": {version},
 		"timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))}}
 	res, err := c.api.open(ctx, http.MethodGet, c.at+"?"+query.Encode(), "", nil)
@@ -202,7 +202,7 @@ func (c *cache) watch(ctx context.Context, version string) (string, error) {
 		}
 		if err := decoder.Decode(&event); err != nil {
 			if errors.Is(err, io.EOF) || ctx.Err() != nil {
-				err = nil // it has had its time
+				err = nil // the watch has reached its duration
 			}
 			return version, err
 		}
@@ -214,7 +214,7 @@ func (c *cache) watch(ctx context.Context, version string) (string, error) {
 	}
 }
 
-// take takes an event of a watch, and returns its version.
+// take handles an event of a watch, and returns its version.
 func (c *cache) take(what string, text []byte) (version string, err error) {
 	if what == "ERROR" {
 		var status struct {
@@ -246,7 +246,7 @@ func (c *cache) take(what string, text []byte) (version string, err error) {
 	return o.Metadata.ResourceVersion, nil
 }
 
-// put takes a state of an object, unless a later one is known.
+// put stores a state of an object, unless a later one is known.
 func (c *cache) put(o *object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -258,26 +258,26 @@ func (c *cache) put(o *object) {
 	c.tell()
 }
 
-// drop takes an object out that this process has deleted. No event that is late brings it back.
+// drop removes an object that this process has deleted. Late events do not restore it.
 func (c *cache) drop(uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.objects[uid] != nil { // if not, its end was heard of already
+	if c.objects[uid] != nil { // otherwise the watch has already reported its end
 		c.dropped[uid] = true
 		delete(c.objects, uid)
 	}
 	c.tell()
 }
 
-// forget takes an object out that seems to be another one by now.
-func (c *cache) forget(uid string) {
+// evict removes an object that has probably been replaced.
+func (c *cache) evict(uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.objects, uid)
 	c.tell()
 }
 
-// all returns what there is, in no order.
+// all returns the objects in no particular order.
 func (c *cache) all() []*object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -288,7 +288,7 @@ func (c *cache) all() []*object {
 	return list
 }
 
-// named returns the object of a name, nil if there is none.
+// named returns the object with a name, nil if there is none.
 func (c *cache) named(name string) *object {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,35 +13,36 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// TestWatchGoesOn checks that the driver learns of all that happens while watches end, also of what an API server has forgotten to tell.
+// TestWatchGoesOn checks that the driver learns of all changes while watches end, including those that have
+// been dropped from the event history.
 func TestWatchGoesOn(t *testing.T) {
 	t.Parallel()
-	w, server := newWorld(t)
+	w, server := newHarness(t)
 	d := newDriver(t, w.config())
 	ensure(t, d, group("a", 1))
 	until(t, d, "a runs", run("a", 1, 0))
 
-	server.cut() // it goes on where it was
+	server.cut() // it resumes
 	ensure(t, d, group("b", 1))
 	until(t, d, "b runs", run("b", 1, 0))
 	lists := server.count("list")
 
-	server.forget() // it lists again
+	server.compact() // it lists again
 	ensure(t, d, group("c", 1))
 	until(t, d, "c runs", run("c", 1, 0))
 	if now := server.count("list"); now == lists {
-		t.Error("nothing was listed again, though the API server has forgotten what happened")
+		t.Error("nothing was listed again, although the event history was dropped")
 	}
 	for _, key := range []string{"a", "b", "c"} {
 		until(t, d, "all run", run(key, 1, 0))
 		drain(t, d, key)
 	}
-	server.forget()
+	server.compact()
 	until(t, d, "all are gone", none)
 }
 
-// TestLists checks that a list of many pages has everything in it, that one which takes too long begins anew, and that Changed tells of
-// what comes after it.
+// TestLists checks that a list with many pages is complete, that a list which takes too long is restarted,
+// and that Changed reports later changes.
 func TestLists(t *testing.T) {
 	t.Parallel()
 	server := newCluster(t)
@@ -49,7 +50,7 @@ func TestLists(t *testing.T) {
 	first := newDriver(t, c)
 	ensure(t, first, group("0", 1))
 	const groups = 2*pageSize + 7
-	list(t, first) // its watches go on
+	list(t, first) // its watches continue
 	server.copies(first.workloads.at[len(server.url):]+"/"+nameOf(c.Instance, c.Pool, "0"), groups-1)
 	var expired atomic.Bool
 	server.refusing(func(r *http.Request) (int, string) {
@@ -67,7 +68,7 @@ func TestLists(t *testing.T) {
 	if len(seen) != groups || !expired.Load() {
 		t.Errorf("there are workers of %d keys, not of %d", len(seen), groups)
 	}
-	if n := server.count("list") - before; n != 2+3+1 { // workloads: a page, and the second one in vain; three pages; pods
+	if n := server.count("list") - before; n != 2+3+1 { // workloads: a page, and the second one fails; three pages; pods
 		t.Errorf("it took %d requests", n)
 	}
 	eventually(t, "it tells of the list", func() bool {
@@ -87,21 +88,22 @@ func TestLists(t *testing.T) {
 	until(t, d, "it is seen", func(workers []driver.Worker) bool { return len(workers) == groups+1 })
 }
 
-// TestRefusals checks that what the API server refuses is said by each call, with its reason, and that all goes on when it does not any more.
+// TestRefusals checks that each call reports the error of the API server, and that calls succeed again after
+// it.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	w, server := newWorld(t)
+	w, server := newHarness(t)
 	d := newDriver(t, w.config())
 	ensure(t, d, group("k", 1))
 	until(t, d, "it runs", run("k", 1, 0))
 	for _, answer := range []struct {
 		status  int
 		message string
-		says    []string
+		texts   []string
 	}{
-		{status: http.StatusForbidden, message: `deployments.apps is forbidden: User "x" cannot list`, says: []string{"403 Forbidden", "cannot list", "docs/pools.md"}},
-		{status: http.StatusTooManyRequests, message: "slow down", says: []string{"429", "slow down"}},
-		{status: http.StatusInternalServerError, message: "etcd is away", says: []string{"500", "etcd is away"}},
+		{status: http.StatusForbidden, message: `deployments.apps is forbidden: User "x" cannot list`, texts: []string{"403 Forbidden", "cannot list", "docs/pools.md"}},
+		{status: http.StatusTooManyRequests, message: "slow down", texts: []string{"429", "slow down"}},
+		{status: http.StatusInternalServerError, message: "etcd is away", texts: []string{"500", "etcd is away"}},
 	} {
 		server.refusing(func(r *http.Request) (int, string) {
 			if strings.Contains(r.URL.Path, "deployments") {
@@ -113,9 +115,9 @@ func TestRefusals(t *testing.T) {
 		var err error
 		eventually(t, "lists fail", func() bool { _, err = d.List(t.Context()); return err != nil })
 		for what, err := range map[string]error{"list": err, "ensure": d.Ensure(t.Context(), group("k", 2)), "drain": d.Drain(t.Context(), "k")} {
-			for _, says := range answer.says {
-				if err == nil || !strings.Contains(err.Error(), says) {
-					t.Errorf("%s says %v, and not %q", what, err, says)
+			for _, text := range answer.texts {
+				if err == nil || !strings.Contains(err.Error(), text) {
+					t.Errorf("%s returns %v, without %q", what, err, text)
 				}
 			}
 		}
@@ -127,8 +129,8 @@ func TestRefusals(t *testing.T) {
 	until(t, d, "it is gone", none)
 }
 
-// TestNobodyAnswers checks that calls end with their context while an API server says nothing.
-func TestNobodyAnswers(t *testing.T) {
+// TestNoAnswer checks that calls end with their context while the API server does not answer.
+func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	server := newCluster(t)
 	hang := make(chan struct{})
@@ -145,10 +147,11 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-// TestHeldByFinalizers checks that a workload which something holds is seen to drain, and no other is made until it is gone.
+// TestHeldByFinalizers checks that a workload that a finalizer keeps counts as draining, and that no other
+// one is created before it is gone.
 func TestHeldByFinalizers(t *testing.T) {
 	t.Parallel()
-	w, _ := newWorld(t)
+	w, _ := newHarness(t)
 	c := w.config()
 	d := newDriver(t, c)
 	ensure(t, d, group("k", 1))
@@ -162,18 +165,18 @@ func TestHeldByFinalizers(t *testing.T) {
 	until(t, d, "it drains", func(workers []driver.Worker) bool { return len(workers) == 1 && workers[0].State == driver.Draining })
 	drain(t, d, "k")
 	if err := d.Ensure(t.Context(), group("k", 1)); err == nil || !strings.Contains(err.Error(), "finalizers") {
-		t.Errorf("it says %v", err)
+		t.Errorf("the error is %v", err)
 	}
 	w.merge(t, at, obj{"metadata": obj{"finalizers": []any{}}})
 	until(t, d, "it is gone", none)
 }
 
-// TestOwnWritesAreSeen checks that a list has in it what a call before it has done, though no watch has told of it yet.
+// TestOwnWritesAreSeen checks that a list contains the effect of earlier calls before a watch reports it.
 func TestOwnWritesAreSeen(t *testing.T) {
 	t.Parallel()
-	w, server := newWorld(t)
+	w, server := newHarness(t)
 	d := newDriver(t, w.config())
-	list(t, d) // watches go on
+	list(t, d) // the watches have started
 	var hold atomic.Bool
 	held := make(chan struct{})
 	t.Cleanup(func() { close(held) })
@@ -197,11 +200,11 @@ func TestOwnWritesAreSeen(t *testing.T) {
 	}
 }
 
-// TestScaledGroupsCostNothing checks that a scaled group that is asked for again and again, as its number of workers is another one than
-// its pool's, makes no requests as long as it is as it should be.
+// TestScaledGroupsCostNothing checks that repeated calls of Ensure for a scaled group, whose number of
+// workers differs from the pool's, make no requests while nothing changes.
 func TestScaledGroupsCostNothing(t *testing.T) {
 	t.Parallel()
-	w, server := newWorld(t)
+	w, server := newHarness(t)
 	c := w.config()
 	c.Scaling.HPA = &HPA{Max: 3}
 	d := newDriver(t, c)
@@ -211,7 +214,7 @@ func TestScaledGroupsCostNothing(t *testing.T) {
 	for range 3 {
 		ensure(t, d, group("k", 1))
 	}
-	// The kubelet of the test asks too, but not any more.
+	// The kubelet of the test makes requests as well, but none at this point.
 	if now := server.count("get") + server.count("patch"); now != calls {
 		t.Errorf("it took %d requests", now-calls)
 	}
@@ -225,11 +228,11 @@ func TestScaledGroupsCostNothing(t *testing.T) {
 	until(t, d, "it is gone", none)
 }
 
-// TestSlowControllers checks that pods of a workload that is gone drain for who asks, though nobody has deleted them yet, and do not count
-// for the workload that is made next.
+// TestSlowControllers checks that the pods of a deleted workload count as draining although they have not
+// been deleted yet, and do not count for the next workload.
 func TestSlowControllers(t *testing.T) {
 	t.Parallel()
-	w, server := newWorld(t)
+	w, server := newHarness(t)
 	d := newDriver(t, w.config())
 	ensure(t, d, group("k", 1))
 	old := until(t, d, "it runs", run("k", 1, 0))[0]
@@ -250,7 +253,7 @@ func TestSlowControllers(t *testing.T) {
 	until(t, d, "it is gone", none)
 }
 
-// TestLateEvents checks that no event that is late undoes what is known already.
+// TestLateEvents checks that late events do not overwrite newer states.
 func TestLateEvents(t *testing.T) {
 	c := newCache(&api{base: &url.URL{}}, podResource, "n", "", func() {}, nil)
 	text := func(uid, version, name string) []byte {

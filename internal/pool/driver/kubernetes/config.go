@@ -19,54 +19,55 @@ import (
 // The kinds of workloads.
 const (
 	Deployment  = "Deployment"
-	StatefulSet = "StatefulSet" // its pods keep their names, and there are never two of one name: a fresh one waits for the end of the last
+	StatefulSet = "StatefulSet" // its pods keep their names, which are unique: a new one waits for the end of the old one
 )
 
-// Config says what workers are, and where.
+// Config configures the workers and their location.
 type Config struct {
 	Pool string
 
-	Kubeconfig string // where the API server is and who asks; the service account of this pod if empty
-	Namespace  string // of all that is made; that of the kubeconfig, or of this pod, if empty
+	Kubeconfig string // API server and credentials; the service account of this pod if empty
+	Namespace  string // of all objects; that of the kubeconfig, or of this pod, if empty
 
-	// Instance tells this rouse from others whose pools in the namespace may have the same names; a label of DNS. Managers of one pool
-	// have the same one.
+	// Instance distinguishes this rouse from others in the namespace, whose pools may have the same names; a
+	// DNS label. Managers of one pool use the same value.
 	Instance string
 
 	Kind string // Deployment if empty
 
-	// Template is a PodTemplateSpec of Kubernetes, as its JSON would be decoded. Container is the name of the container that is the
-	// worker; the first if empty.
+	// Template is a PodTemplateSpec of Kubernetes, as decoded JSON. Container is the name of the worker's
+	// container; the first if empty.
 	Template  map[string]any
 	Container string
 
-	Labels      map[string]string // of workloads and their pods, beside the driver's own
+	Labels      map[string]string // of workloads and their pods, in addition to the driver's own
 	Annotations map[string]string
 
-	// The worker gets WORKER_ID, which is the name of its pod, the variables of its group, and these. What the template itself gives
-	// the container under the same name counts instead.
+	// The worker gets WORKER_ID, which is the name of its pod, the variables of its group, and these. A
+	// variable in the template takes precedence.
 	Env     map[string]string
-	PassEnv []string // names of variables of this process
-	OmitEnv []string // names of variables of the group that it does not get, as the template has them from a Secret by envFrom
+	PassEnv []string // variables of this process that workers get
+	OmitEnv []string // variables of the group that workers do not get, because the template takes them from a Secret by envFrom
 
-	Scaling Scaling // by nothing if zero: a group has as many workers as it is to have
+	Scaling Scaling // zero means that a group has its configured number of workers
 
 	Log *slog.Logger // slog.Default if nil
 }
 
-// Scaling says what scales workloads; at most one of its members is there.
+// Scaling is the autoscaling of workloads; at most one field is set.
 type Scaling struct {
 	HPA  *HPA
 	KEDA *KEDA
 }
 
-// HPA has a HorizontalPodAutoscaler scale each workload by the processor time of its pods, of which their template must request some.
+// HPA scales each workload with a HorizontalPodAutoscaler by the CPU usage of its pods. Their template must
+// request CPU.
 type HPA struct {
 	Min, Max  int // workers; Min is 1 if zero
-	TargetCPU int // percent of what is requested; 80 if zero
+	TargetCPU int // percent of the request; 80 if zero
 }
 
-// KEDA has KEDA scale each workload by the length of the group's queue in RabbitMQ.
+// KEDA scales each workload by the length of the group's queue in RabbitMQ.
 type KEDA struct {
 	Min, Max int // workers; Min may be zero
 
@@ -74,12 +75,12 @@ type KEDA struct {
 	ActivationValue float64       // more than so many wake the first worker, if Min is zero
 	Mode            string        // QueueLength if empty, or MessageRate, which needs the protocol http
 	Protocol        string        // amqp, http or auto; auto if empty. With amqp, requests that workers hold are not counted
-	PollingInterval time.Duration // in whole seconds; KEDA's own, 30 s, if zero
-	Cooldown        time.Duration // from the last request to zero workers, in whole seconds; KEDA's own, 5 min, if zero
+	PollingInterval time.Duration // in whole seconds; KEDA's default, 30 s, if zero
+	Cooldown        time.Duration // from the last request to zero workers, in whole seconds; KEDA's default, 5 min, if zero
 
-	// Authentication is the name of a TriggerAuthentication that has the address of RabbitMQ as its parameter host; a
-	// ClusterTriggerAuthentication if Cluster is set. Without one, it is the variable of the worker that HostFromEnv names;
-	// WORKER_AMQP_URI if empty.
+	// Authentication is the name of a TriggerAuthentication with the address of RabbitMQ as its parameter
+	// host; a ClusterTriggerAuthentication if Cluster is set. Without it, the address is in the variable of
+	// the worker that HostFromEnv names; WORKER_AMQP_URI if empty.
 	Authentication string
 	Cluster        bool
 	HostFromEnv    string
@@ -90,7 +91,7 @@ const (
 	modeRate   = "MessageRate"
 )
 
-// mostWorkers bounds how many workers a group can be scaled to.
+// mostWorkers is the maximum number of workers of a scaled group.
 const mostWorkers = 10_000
 
 func (c Config) withDefaults() (Config, error) {
@@ -137,7 +138,7 @@ func or[T comparable](v, def T) T {
 	return v
 }
 
-// decodeTemplate reads the template as Kubernetes would, and refuses what it does not know.
+// decodeTemplate decodes the template as Kubernetes would, and refuses unknown fields.
 func (c Config) decodeTemplate() (*corev1.PodTemplateSpec, error) {
 	const cure = "write the template of a pod as in a Deployment: metadata, and a spec with containers"
 	if len(c.Template) == 0 {
@@ -168,7 +169,7 @@ func (c Config) decodeTemplate() (*corev1.PodTemplateSpec, error) {
 	return t, nil
 }
 
-// notOurs refuses labels or annotations that the driver gives itself.
+// notOurs refuses labels or annotations that the driver sets itself.
 func notOurs(field string, m map[string]string) error {
 	for name := range m {
 		if strings.HasPrefix(name, ownPrefix) || name == labelManagedBy {
@@ -178,7 +179,7 @@ func notOurs(field string, m map[string]string) error {
 	return nil
 }
 
-// check refuses what cannot be; c has its defaults.
+// check validates the configuration, which has its defaults.
 func (c Config) check() error {
 	if wrong := validation.IsDNS1123Label(c.Namespace); len(wrong) > 0 {
 		return rouse.Refuse("namespace", c.Namespace, "is no name of a namespace: "+wrong[0], "write one such as workers")
@@ -239,7 +240,7 @@ func (s Scaling) check() error {
 	case k.Mode == modeRate && k.Protocol == "amqp":
 		return rouse.Refuse("protocol", k.Protocol, "does not tell rates", "write http, with an address of the management plugin")
 	case k.Authentication != "" && k.HostFromEnv != "":
-		return rouse.Refuse("host_from_env", k.HostFromEnv, "is there beside an authentication, which has the address", "leave one of them out")
+		return rouse.Refuse("host_from_env", k.HostFromEnv, "conflicts with authentication, which has the address", "leave one of them out")
 	case k.Cluster && k.Authentication == "":
 		return rouse.Refuse("authentication_cluster", "true", "is there without an authentication", "name the ClusterTriggerAuthentication")
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// TestNames checks that any key of any pool has a name that Kubernetes takes, and that two of them never have the same.
+// TestNames checks that each key of each pool has a valid and unique name.
 func TestNames(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		word := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.Rune(), 0, 300, -1), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
@@ -54,8 +54,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestEnvironment checks what workers get: values byte for byte, nothing of this process that was not named, and what the template has
-// itself in place of the rest.
+// TestEnvironment checks the variables of workers: values are unchanged, those of this process are passed
+// only if configured, and the template takes precedence.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("SECRET_OF_OURS", "x")
 	t.Setenv("NAMED", "y")
@@ -85,7 +85,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestBadConfigurations checks that what cannot work is refused, by the name of its setting.
+// TestBadConfigurations checks that invalid settings are refused with the name of the setting.
 func TestBadConfigurations(t *testing.T) {
 	good := testConfig(kubeconfig(t, "http://127.0.0.1:1", ""))
 	in := func(change func(spec, container map[string]any)) map[string]any {
@@ -99,7 +99,7 @@ func TestBadConfigurations(t *testing.T) {
 	}
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for _, bad := range []struct {
-		field, says string
+		field, text string
 		change      func(c *Config)
 	}{
 		{"kubeconfig", "no pod", func(c *Config) { c.Kubeconfig = "" }},
@@ -140,7 +140,7 @@ func TestBadConfigurations(t *testing.T) {
 		{"mode", "no mode", func(c *Config) { c.Scaling.KEDA = &KEDA{Max: 1, Mode: "x"} }},
 		{"protocol", "no protocol", func(c *Config) { c.Scaling.KEDA = &KEDA{Max: 1, Protocol: "x"} }},
 		{"protocol", "rates", func(c *Config) { c.Scaling.KEDA = &KEDA{Max: 1, Mode: modeRate, Protocol: "amqp"} }},
-		{"host_from_env", "beside", func(c *Config) { c.Scaling.KEDA = &KEDA{Max: 1, Authentication: "a", HostFromEnv: "B"} }},
+		{"host_from_env", "conflicts", func(c *Config) { c.Scaling.KEDA = &KEDA{Max: 1, Authentication: "a", HostFromEnv: "B"} }},
 		{"authentication", "no name", func(c *Config) { c.Scaling.KEDA = &KEDA{Max: 1, Authentication: "A B"} }},
 		{"authentication_cluster", "without", func(c *Config) { c.Scaling.KEDA = &KEDA{Max: 1, Cluster: true} }},
 		{"polling_interval", "whole seconds", func(c *Config) { c.Scaling.KEDA = &KEDA{Max: 1, PollingInterval: time.Millisecond} }},
@@ -154,8 +154,8 @@ func TestBadConfigurations(t *testing.T) {
 			_ = d.Close(t.Context())
 		}
 		inv, ok := errors.AsType[*rouse.Invalid](err)
-		if !ok || inv.Problems[0].Field != bad.field || !strings.Contains(err.Error(), bad.says) {
-			t.Errorf("%s: %v, and not %q", bad.field, err, bad.says)
+		if !ok || inv.Problems[0].Field != bad.field || !strings.Contains(err.Error(), bad.text) {
+			t.Errorf("%s: %v, without %q", bad.field, err, bad.text)
 		}
 	}
 	if d, err := New(good); err != nil {
@@ -165,7 +165,7 @@ func TestBadConfigurations(t *testing.T) {
 	}
 }
 
-// TestRightsAreDocumented checks that docs/pools.md names the rights that TestWithAKubernetes has.
+// TestRightsAreDocumented checks that docs/pools.md lists the rights that TestWithAKubernetes uses.
 func TestRightsAreDocumented(t *testing.T) {
 	rights, err := os.ReadFile("testdata/rights.yaml")
 	if err != nil {

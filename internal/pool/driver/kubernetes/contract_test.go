@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience bounds what a test waits for. Nothing is judged by it.
+// patience is the timeout of tests. No result depends on it.
 const patience = 30 * time.Second
 
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -34,7 +34,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// kubeconfig writes a file that leads to an API server.
+// kubeconfig writes a kubeconfig for an API server.
 func kubeconfig(t *testing.T, url, token string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "kubeconfig")
@@ -47,13 +47,13 @@ func kubeconfig(t *testing.T, url, token string) string {
 	return name
 }
 
-// template is that of a worker which is the contract's.
+// template returns a pod template with the contract's worker.
 func template() map[string]any {
 	return map[string]any{"spec": map[string]any{"terminationGracePeriodSeconds": 2,
 		"containers": []any{map[string]any{"name": "worker", "image": "test", "command": []any{os.Args[0]}}}}}
 }
 
-// instances makes tests of one namespace not see each other.
+// instances separates the tests of one namespace.
 var instances atomic.Int64
 
 func testConfig(kubeconfig string) Config {
@@ -61,7 +61,7 @@ func testConfig(kubeconfig string) Config {
 		Log: slog.New(slog.DiscardHandler)}
 }
 
-// newDriver returns a driver that the test ends.
+// newDriver returns a driver, which is closed at the end of the test.
 func newDriver(t *testing.T, c Config) *Driver {
 	t.Helper()
 	d, err := New(c)
@@ -76,7 +76,8 @@ func newDriver(t *testing.T, c Config) *Driver {
 	return d
 }
 
-// mortal is a driver that takes its workers with it, as the contract has it of those that nobody looks after.
+// mortal is a driver that deletes its workers at its end, as the contract demands of workers that no other
+// process manages.
 type mortal struct {
 	*Driver
 	t *testing.T
@@ -103,7 +104,8 @@ func (m mortal) Close(ctx context.Context) error {
 	return m.Driver.Close(ctx)
 }
 
-// holdToContract runs the contract of drivers. not names cases that do not hold for a kind of workloads, with the reason.
+// holdToContract runs the contract of drivers. not contains cases that do not apply to a kind of workloads,
+// with the reason.
 func holdToContract(t *testing.T, kubeconfig, kind string, not map[string]string) {
 	drivertest.Run(t, drivertest.Harness{Drain: 2 * time.Second, New: func(t *testing.T, env map[string]string) driver.Driver {
 		for name, reason := range not {
@@ -111,7 +113,7 @@ func holdToContract(t *testing.T, kubeconfig, kind string, not map[string]string
 				t.Skip(reason)
 			}
 		}
-		env["GORACE"] = "atexit_sleep_ms=0" // with the race detector, a process would wait a second before it ends
+		env["GORACE"] = "atexit_sleep_ms=0" // otherwise the race detector delays the end of a process by a second
 		c := testConfig(kubeconfig)
 		c.Kind, c.Env = kind, env
 		d, err := New(c)
@@ -122,7 +124,7 @@ func holdToContract(t *testing.T, kubeconfig, kind string, not map[string]string
 	}})
 }
 
-// What of the contract is another matter here.
+// Parts of the contract that do not apply here.
 var (
 	notOfPods = map[string]string{"CrashesAreBounded": "a pod has one name in all its lives, so its worker has one id: see the scenario Crashes"}
 	notOfSets = map[string]string{"CrashesAreBounded": notOfPods["CrashesAreBounded"], "FreshBesideDraining": "there are no two pods of one name: see the scenario StatefulSetsWait"}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// control makes pods of workloads, and deletes those that are too many or of an old template, and whatever belongs to what is gone. It
-// does at once what the controllers of Kubernetes do in a while.
+// control creates pods of workloads, and deletes surplus and outdated ones and dependents of deleted objects.
+// It does immediately what the controllers of Kubernetes do after a while.
 func (c *cluster) control() {
 	for again := !c.idle; again; {
 		again = false
@@ -41,7 +41,7 @@ func (c *cluster) control() {
 
 func anys(v any) []any { list, _ := v.([]any); return list }
 
-// deleteQuietly deletes without another round.
+// deleteQuietly deletes an object without running the controllers.
 func (c *cluster) deleteQuietly(path string) {
 	e := c.objects[path]
 	if len(finalizers(e.body)) == 0 && at(e.body, "spec", "nodeName") == nil {
@@ -51,7 +51,7 @@ func (c *cluster) deleteQuietly(path string) {
 	c.delete(path, nil)
 }
 
-// makePods brings the pods of a workload a step nearer to what they should be, and reports whether there was one to take.
+// makePods makes one change to the pods of a workload, and reports whether one was necessary.
 func (c *cluster) makePods(path string, e entry, owned []string) bool {
 	want := number(at(e.body, "spec", "replicas"))
 	if want == 0 && len(owned) == 0 {

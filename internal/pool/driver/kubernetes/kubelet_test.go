@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// kubelet runs the pods of a namespace that belong to rouse as processes of this machine: it gives each a node, starts its first container's
-// command with the variables that its spec says, tells its status, starts it again when it ends, and asks it to end when it is deleted. It speaks
-// to whatever API server there is as a kubelet does.
+// kubelet runs the pods of rouse in a namespace as processes of this machine: it assigns a node to each,
+// starts the command of its first container with the variables in its spec, reports its status, restarts it
+// when it ends, and stops it when it is deleted. It works with any API server.
 type kubelet struct {
 	api  *api
 	pods *cache
 	life sync.WaitGroup
 	wake chan struct{}
-	runs map[string]chan struct{} // by uid; closed when the pod is to end; the loop's
+	runs map[string]chan struct{} // by uid; closed when the pod is to end; owned by the loop
 }
 
 const nodeName = "rouse-test"
@@ -82,7 +82,7 @@ func closed(c chan struct{}) bool {
 	}
 }
 
-// call makes a request that may be in vain, as the pod may be gone.
+// call makes a request that may fail, because the pod may be gone.
 func (k *kubelet) call(ctx context.Context, method, at, contentType string, body any) (obj, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -94,7 +94,7 @@ func (k *kubelet) call(ctx context.Context, method, at, contentType string, body
 func (k *kubelet) run(ctx context.Context, name, uid string, end chan struct{}) {
 	if _, err := k.call(ctx, http.MethodPost, name+"/binding", "application/json", obj{"apiVersion": "v1", "kind": "Binding", "metadata": obj{"name": name},
 		"target": obj{"kind": "Node", "name": nodeName}}); err != nil {
-		return // it is gone, or else it is never run
+		return // it is gone, or will never run
 	}
 	pod, err := k.read(ctx, name)
 	if err != nil {
@@ -137,7 +137,7 @@ func (k *kubelet) read(ctx context.Context, name string) (pod obj, err error) {
 	return pod, err
 }
 
-// wait waits for the end of a process, and sees to it when the pod is to end.
+// wait waits for the end of a process, and stops it when the pod is to end.
 func (k *kubelet) wait(ctx context.Context, cmd *exec.Cmd, end chan struct{}, grace time.Duration) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = cmd.Wait() }()
@@ -172,7 +172,7 @@ func (k *kubelet) status(ctx context.Context, pod, state, last obj, restarts int
 			"status": map[bool]string{true: "True", false: "False"}[state["running"] != nil], "lastTransitionTime": now()}}}})
 }
 
-// command is the process of a pod's first container.
+// command returns the process of a pod's first container.
 func command(pod obj) *exec.Cmd {
 	container := asObj(anys(at(pod, "spec", "containers"))[0])
 	var words []string
@@ -193,5 +193,5 @@ func command(pod obj) *exec.Cmd {
 	return cmd
 }
 
-// expand reads $$ as $. There is nothing that $(NAME) refers to here.
+// expand replaces $$ by $. References $(NAME) do not occur here.
 func expand(value string) string { return strings.ReplaceAll(value, "$$", "$") }

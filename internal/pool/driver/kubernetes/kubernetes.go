@@ -1,17 +1,17 @@
-// Package kubernetes is the driver whose workers are pods: the group of a key is a Deployment or a StatefulSet of a namespace.
+// Package kubernetes is the driver whose workers are pods: each group is a Deployment or a StatefulSet.
 //
-//	Ensure ──► one workload for the key, applied server-side ──► pods     scaled by nothing, by a HorizontalPodAutoscaler of its
+//	Ensure ──► one workload for the key, applied server-side ──► pods     not scaled, or by a HorizontalPodAutoscaler of its
 //	Drain  ──► it is deleted; its pods have their grace period            own, or by a ScaledObject of KEDA on the group's queue
-//	List   ◄── caches of workloads, pods and scalers, kept by watches, which tell Changed too
+//	List   ◄── caches of workloads, pods and scalers, updated by watches, which also feed Changed
 //
-// Workloads outlive this process: nothing of them is drained by Release or Close, and who leads the pool next finds them by their
-// labels. Names are made from a hash of the instance, the pool and the key, and lists select by one of the instance and the pool, so
-// neither two pools nor two instances of one namespace touch each other's.
+// Workloads outlive this process: Release and Close do not drain them, and the next leader finds them by their labels.
+// Names contain a hash of the instance, the pool and the key, and lists select by a hash of the instance and the pool,
+// so that pools and instances in one namespace do not touch each other's objects.
 //
-// A workload has a turn, a random word that its pods and its selector have too. The one that is made for a key after a Drain has
-// another turn than the one that is gone, so the pods that still finish their work are told from the fresh ones.
+// A workload has a turn, a random word that is also in its pods and its selector. The workload created for a key after
+// a Drain has another turn than the deleted one, which distinguishes pods that still finish their work from new ones.
 //
-// What ends by itself is started again by the kubelet, whose pauses grow to five minutes.
+// The kubelet restarts workers that end by themselves, with a backoff of up to five minutes.
 package kubernetes
 
 import (
@@ -31,26 +31,26 @@ import (
 // callTimeout bounds each call to the API server.
 const callTimeout = 10 * time.Second
 
-// Driver makes workloads.
+// Driver manages workloads.
 type Driver struct {
 	config    Config
 	api       *api
-	set       string // what the labels of all that is this pool's have
+	set       string // value of the label that all objects of this pool share
 	changed   chan struct{}
 	workloads *cache
 	pods      *cache
-	scalers   *cache // nil if nothing scales them
+	scalers   *cache // nil without autoscaling
 
 	end     context.CancelFunc
 	watches sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
-	asked  map[string]bool // workloads of which there is none of another kind
+	asked  map[string]bool // workloads without a counterpart of another kind
 }
 
-// New returns a driver that begins to watch what there is. Its errors are about the configuration: an API server that is away, or that
-// refuses what is asked of it, is told by the other methods.
+// New returns a driver and starts its watches. Errors are about the configuration: an unavailable API server,
+// or missing rights, are reported by the other methods.
 func New(c Config) (*Driver, error) {
 	fail := func(err error) (*Driver, error) {
 		return nil, fmt.Errorf("kubernetes driver of pool %q: %w", c.Pool, err)
@@ -80,14 +80,14 @@ func New(c Config) (*Driver, error) {
 	return d, nil
 }
 
-// watch begins to keep a cache of what there is of a kind.
+// watch starts a cache of a kind of objects.
 func (d *Driver) watch(ctx context.Context, r resource) *cache {
 	c := newCache(d.api, r, d.config.Namespace, labelSet+"="+d.set, d.tell, d.config.Log.With("pool", d.config.Pool, "namespace", d.config.Namespace))
 	d.watches.Go(func() { c.run(ctx) })
 	return c
 }
 
-// errClosed is what calls return after Close.
+// errClosed is returned by calls after Close.
 var errClosed = errors.New("the driver is closed")
 
 func (d *Driver) check() error {
@@ -99,8 +99,8 @@ func (d *Driver) check() error {
 	return nil
 }
 
-// Ensure makes the workload of a key, or changes the one that is there: the pods of one whose template changes are replaced as its kind
-// does that. With an autoscaler, the number of workers is its matter, and g.Workers means nothing.
+// Ensure creates or updates the workload of a key. If its template changes, its pods are replaced by a
+// rollout. An autoscaler controls the number of workers and ignores g.Workers.
 func (d *Driver) Ensure(ctx context.Context, g driver.Group) error {
 	if err := d.check(); err != nil {
 		return err
@@ -140,7 +140,8 @@ func (d *Driver) Ensure(ctx context.Context, g driver.Group) error {
 
 func newTurn() string { return strings.ToLower(rand.Text()[:turnLength]) }
 
-// find returns the workload of a key as it is now, nil if there is none. The cache may be behind.
+// find returns the current workload of a key, nil if there is none. It asks the API server, because the cache
+// may lag.
 func (d *Driver) find(ctx context.Context, key, name string) (*object, error) {
 	is, err := d.api.get(ctx, d.workloads.at, name)
 	if isStatus(err, http.StatusNotFound) {
@@ -156,8 +157,8 @@ func (d *Driver) find(ctx context.Context, key, name string) (*object, error) {
 	return is, nil
 }
 
-// apply has the API server make a workload, or change the one with a uid. Others may have fields of it as theirs, such as the number
-// of replicas of one that is scaled.
+// apply creates a workload, or updates the one with a uid. Other clients may own fields of it, such as the
+// number of replicas of a scaled workload.
 func (d *Driver) apply(ctx context.Context, want *rendered, turn, uid string) (*object, error) {
 	got, err := d.api.apply(ctx, d.workloads.at, want.name, want.object(turn, uid))
 	switch {
@@ -165,12 +166,12 @@ func (d *Driver) apply(ctx context.Context, want *rendered, turn, uid string) (*
 		d.workloads.put(got)
 		return got, nil
 	case uid != "" && (isStatus(err, http.StatusConflict) || isStatus(err, http.StatusNotFound)):
-		d.workloads.forget(uid) // somebody has deleted it
+		d.workloads.evict(uid) // it was deleted by another client
 	}
 	return nil, fmt.Errorf("apply %s %s: %w", d.config.Kind, want.name, err)
 }
 
-// Drain deletes the workload of a key. Its pods get SIGTERM, and their grace period.
+// Drain deletes the workload of a key. Its pods get SIGTERM and their grace period.
 func (d *Driver) Drain(ctx context.Context, key string) error {
 	if err := d.check(); err != nil {
 		return err
@@ -188,7 +189,7 @@ func (d *Driver) Drain(ctx context.Context, key string) error {
 	left, err := d.api.delete(ctx, d.workloads.at, name, is.Metadata.UID)
 	switch {
 	case isStatus(err, http.StatusNotFound), isStatus(err, http.StatusConflict): // it is gone, or another one has its name
-		d.workloads.forget(is.Metadata.UID)
+		d.workloads.evict(is.Metadata.UID)
 		return nil
 	case err != nil:
 		return fmt.Errorf("delete %s %s: %w", d.config.Kind, name, err)
@@ -200,8 +201,8 @@ func (d *Driver) Drain(ctx context.Context, key string) error {
 	return nil
 }
 
-// dropOtherKind deletes the workload of a key that an earlier configuration has made as another kind. Pods tell of it; one that is scaled
-// to none has no pods, so it is asked for once.
+// dropOtherKind deletes the workload of a key that an earlier configuration created as another kind. It is
+// recognized by its pods. A workload scaled to zero has none, so the API server is asked once.
 func (d *Driver) dropOtherKind(ctx context.Context, name string) error {
 	kind := ""
 	for _, p := range d.pods.all() {
@@ -237,7 +238,7 @@ func (d *Driver) dropOtherKind(ctx context.Context, name string) error {
 	return nil
 }
 
-// note notes that there is no workload of another kind.
+// note records that there is no workload of another kind.
 func (d *Driver) note(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -247,23 +248,23 @@ func (d *Driver) note(name string) {
 	d.asked[name] = true
 }
 
-// maxAsked bounds what is known of other kinds.
+// maxAsked bounds the number of such records.
 const maxAsked = 1 << 16
 
-// otherKinds are the kinds that a workload may have been of before.
+// otherKinds maps a kind of workload to the kind that it may have had before.
 var otherKinds = map[string]string{Deployment: StatefulSet, StatefulSet: Deployment}
 
-// Changed has a value when a watch has told of something.
+// Changed receives a value after a watch has reported a change.
 func (d *Driver) Changed() <-chan struct{} { return d.changed }
 
 func (d *Driver) tell() {
 	notify.Send(d.changed)
 }
 
-// Release does nothing: who leads next finds the workloads.
+// Release does nothing: the next leader finds the workloads.
 func (d *Driver) Release(context.Context) error { return nil }
 
-// Close ends the watches. Workloads go on.
+// Close ends the watches. The workloads continue.
 func (d *Driver) Close(context.Context) error {
 	d.mu.Lock()
 	d.closed = true

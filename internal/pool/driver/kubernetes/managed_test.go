@@ -15,9 +15,9 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// managed holds the driver to a whole manager of pools: a request brings a group up, another manager that leads next takes it over and
-// rolls out what its configuration has other than it is, and an idle group goes, its queue only after its last pod.
-func managed(t *testing.T, w *world) {
+// managed tests the driver under a manager of pools: a request starts a group, the next leader takes it over
+// and rolls out its changed configuration, and an idle group is deleted, its queue only after its last pod.
+func managed(t *testing.T, w *harness) {
 	c := w.config()
 	queues := &memory{queues: map[string]bool{}}
 	first := manage(t, c, queues, pool.Delays{Unbind: time.Hour, Stop: time.Hour})
@@ -51,7 +51,7 @@ func managed(t *testing.T, w *world) {
 	}
 }
 
-// term is one in which a manager leads, with its driver.
+// term is a term of a manager with its driver.
 type term struct {
 	driver *Driver
 	term   *pool.Term
@@ -85,7 +85,7 @@ func manage(t *testing.T, c Config, queues pool.Queues, delays pool.Delays) *ter
 	return &term{d, leads, end}
 }
 
-// memory has request queues that nothing is ever in.
+// memory is a transport whose request queues are always empty.
 type memory struct {
 	mu     sync.Mutex
 	queues map[string]bool // whether they are bound

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Labels and annotations of what this driver makes. Those of workloads are on their pods, too.
+// Labels and annotations of the driver's objects. Those of workloads are also on their pods.
 const (
 	labelManagedBy = "app.kubernetes.io/managed-by" // rouse
 	labelInstance  = "rouse/instance"
@@ -19,17 +19,17 @@ const (
 	labelGroup     = "rouse/group" // the name of the workload
 	labelTurn      = "rouse/turn"  // of the workload
 	annotationPool = "rouse/pool"
-	annotationKey  = "rouse/key" // percent-encoded, so that any bytes fit
+	annotationKey  = "rouse/key" // percent-encoded, as it may contain any bytes
 	annotationHash = "rouse/spec-hash"
-	annotationMode = "rouse/scaling" // by what the workload is scaled: none, hpa or keda
+	annotationMode = "rouse/scaling" // how the workload is scaled: none, hpa or keda
 
-	ownPrefix = "rouse/" // of the above
+	ownPrefix = "rouse/" // prefix of the above
 	managedBy = "rouse"
 )
 
-// A name is a label of DNS: letters, digits and -, at most 63. What controllers derive from it must fit as well: a StatefulSet puts its
-// name, a dash and ten characters into a label of its pods, and KEDA puts keda-hpa- before the name of a scaler, which has a turn at
-// its end, in one of a HorizontalPodAutoscaler.
+// A name is a DNS label: letters, digits and -, at most 63. Names that controllers derive from it must fit as
+// well: a StatefulSet adds a dash and ten characters in a label of its pods, and KEDA adds keda-hpa- to the
+// name of a scaler, which ends with a turn, for its HorizontalPodAutoscaler.
 const (
 	longestName = 44
 	hashLength  = 26 // of base32: 130 bits
@@ -37,8 +37,8 @@ const (
 	turnLength  = 6
 )
 
-// nameOf returns the name of the workload of a key: the beginnings of pool and key, for people, and a hash of all, which tells any two
-// from each other.
+// nameOf returns the name of the workload of a key: prefixes of pool and key for readers, and a hash of all,
+// which makes it unique.
 func nameOf(instance, pool, key string) string {
 	var parts []string
 	for _, text := range []string{pool, key} {
@@ -49,10 +49,10 @@ func nameOf(instance, pool, key string) string {
 	return strings.Join(append(parts, hash(instance, pool, key)), "-")
 }
 
-// setOf returns what the labels of all that belongs to a pool of an instance have.
+// setOf returns the value of the label that all objects of a pool of an instance share.
 func setOf(instance, pool string) string { return hash(instance, pool) }
 
-// hash returns letters and digits that no other texts have.
+// hash returns a hash of texts in letters and digits.
 func hash(texts ...string) string {
 	h := sha256.New()
 	for _, t := range texts {
@@ -61,7 +61,7 @@ func hash(texts ...string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(h.Sum(nil)))[:hashLength]
 }
 
-// slug returns what of the beginning of a text may be in a name.
+// slug returns a prefix of a text with only the characters that a name may contain.
 func slug(text string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -79,7 +79,7 @@ func slug(text string) string {
 	return strings.Trim(b.String(), "-")
 }
 
-// labelOr returns a text if it can be the value of a label, and else a hash of it.
+// labelOr returns a text if it is a valid value of a label, and otherwise a hash of it.
 func labelOr(text string) string {
 	if len(validation.IsValidLabelValue(text)) == 0 {
 		return text
@@ -87,7 +87,7 @@ func labelOr(text string) string {
 	return hash(text)
 }
 
-// encodeKey writes a key in the characters that it may have everywhere; decodeKey reads it.
+// encodeKey encodes a key for an annotation; decodeKey decodes it.
 func encodeKey(key string) string { return url.PathEscape(key) }
 
 func decodeKey(text string) (string, bool) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// object is what counts here of a workload, a pod or a scaler.
+// object is the part of a workload, a pod or a scaler that is used here.
 type object struct {
 	Kind     string
 	Metadata struct {
@@ -25,7 +25,7 @@ type object struct {
 		}
 	}
 	Spec struct {
-		Replicas *int // of a workload; the API server always has a number
+		Replicas *int // of a workload; the API server always sets it
 	}
 	Status struct {
 		Phase             string // of a pod
@@ -43,7 +43,7 @@ type containerStatus struct {
 	LastState    containerState
 }
 
-// containerState has one member at most.
+// containerState has at most one field set.
 type containerState struct {
 	Waiting    *struct{ Reason, Message string }
 	Running    *struct{ StartedAt time.Time }
@@ -57,7 +57,7 @@ type terminated struct {
 	FinishedAt time.Time
 }
 
-// key returns the key that an object is for.
+// key returns the key of an object.
 func (o *object) key() (string, bool) {
 	text, ok := o.Metadata.Annotations[annotationKey]
 	if !ok {
@@ -66,7 +66,7 @@ func (o *object) key() (string, bool) {
 	return decodeKey(text)
 }
 
-// replicas is how many pods a workload is to have.
+// replicas returns how many pods a workload should have.
 func (o *object) replicas() int {
 	if o.Spec.Replicas == nil {
 		return 1
@@ -74,20 +74,21 @@ func (o *object) replicas() int {
 	return *o.Spec.Replicas
 }
 
-// version is where in the history of the API server an object belongs; ok says that it can be compared.
+// version returns the position of an object in the history of the API server; ok reports that it can be
+// compared.
 func (o *object) version() (v uint64, ok bool) {
 	v, err := strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64)
 	return v, err == nil
 }
 
-// olderThan says that an object is certainly an earlier state than another.
+// olderThan reports whether an object is certainly an earlier state than another.
 func (o *object) olderThan(other *object) bool {
 	a, ok := o.version()
 	b, too := other.version()
 	return ok && too && a < b
 }
 
-// otherKind returns the kind of workload that a pod belongs to, if it is another one than kind.
+// otherKind returns the kind of the workload of a pod, if it differs from kind.
 func (o *object) otherKind(kind string) string {
 	for _, owner := range o.Metadata.OwnerReferences {
 		of := map[string]string{"ReplicaSet": Deployment, "StatefulSet": StatefulSet}[owner.Kind]
@@ -98,7 +99,7 @@ func (o *object) otherKind(kind string) string {
 	return ""
 }
 
-// words says how a container ended.
+// words describes how a container ended.
 func (t *terminated) words() string {
 	text := fmt.Sprintf("exit status %d", t.ExitCode)
 	if t.Signal != 0 {

@@ -23,19 +23,20 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// TestWithAKubernetes checks the driver to its contract, and to all scenarios, in a real Kubernetes as far as that goes without machines: with
-// its API server, its etcd, and its controllers of Deployments, StatefulSets, HorizontalPodAutoscalers and of what belongs to what; a kubelet
-// of this test runs the pods. The driver has the rights that docs/pools.md names, and no other. Of KEDA there is the definition of its
-// ScaledObject: what is written is checked and kept, and nobody acts on it.
+// TestWithAKubernetes runs the contract and all scenarios with a real Kubernetes without machines: API
+// server, etcd, and the controllers of Deployments, StatefulSets, HorizontalPodAutoscalers and garbage
+// collection; a kubelet of this test runs the pods. The driver has exactly the rights listed in
+// docs/pools.md. Only KEDA's definition of the ScaledObject is installed: objects are validated and stored,
+// but not acted on.
 //
-// The programs are too large to be built by each run of the tests: "make test-kubernetes" builds them, and ROUSE_KUBE_APISERVER,
-// ROUSE_KUBE_CONTROLLERS and ROUSE_ETCD say where they are.
+// The programs are too large to be built by each test run: "make test-kubernetes" builds them, and
+// ROUSE_KUBE_APISERVER, ROUSE_KUBE_CONTROLLERS and ROUSE_ETCD contain their paths.
 func TestWithAKubernetes(t *testing.T) {
 	k := startKubernetes(t)
-	w := &world{kubeconfig: kubeconfig(t, k.url, driverToken)}
+	w := &harness{kubeconfig: kubeconfig(t, k.url, driverToken)}
 	w.connect(t, k.adminConfig)
 
-	// Without the rights each call says so, and with them it goes on.
+	// Without the rights each call reports that; with them it succeeds.
 	d := newDriver(t, w.config())
 	if _, err := d.List(t.Context()); err == nil || !strings.Contains(err.Error(), "forbidden") || !strings.Contains(err.Error(), "docs/pools.md") {
 		t.Errorf("a list without rights: %v", err)
@@ -55,8 +56,8 @@ func TestWithAKubernetes(t *testing.T) {
 	t.Run("Away", func(t *testing.T) { k.away(t, w) })
 }
 
-// minimumHolds holds that an autoscaler has the number of workers, and that a rollout leaves it alone.
-func minimumHolds(t *testing.T, w *world) {
+// minimumHolds checks that an autoscaler controls the number of workers, and that a rollout keeps it.
+func minimumHolds(t *testing.T, w *harness) {
 	c := w.config()
 	c.Scaling.HPA = &HPA{Min: 2, Max: 5}
 	d := newDriver(t, c)
@@ -70,21 +71,21 @@ func minimumHolds(t *testing.T, w *world) {
 	until(t, d, "they are gone", none)
 }
 
-// refusalIsTold holds that a workload whose pods are refused is listed, with the reason.
-func refusalIsTold(t *testing.T, w *world) {
+// refusalIsTold checks that a workload whose pods are refused is listed with the reason.
+func refusalIsTold(t *testing.T, w *harness) {
 	c := w.config()
-	c.Template["spec"].(map[string]any)["hostNetwork"] = true // which the namespace does not allow
+	c.Template["spec"].(map[string]any)["hostNetwork"] = true // not allowed by the namespace
 	d := newDriver(t, c)
 	ensure(t, d, group("k", 2))
-	until(t, d, "it is said why there are no pods", func(workers []driver.Worker) bool {
+	until(t, d, "the reason why there are no pods", func(workers []driver.Worker) bool {
 		return len(workers) == 2 && workers[0].State == driver.Waiting && strings.Contains(workers[0].LastExit, "host namespaces")
 	})
 	drain(t, d, "k")
 	until(t, d, "they are gone", none)
 }
 
-// away holds that while the API server is away calls say so, and that the driver finds it when it is back.
-func (k *kubernetes) away(t *testing.T, w *world) {
+// away checks that calls fail while the API server is unavailable, and that the driver reconnects.
+func (k *kubernetes) away(t *testing.T, w *harness) {
 	c := w.config()
 	d := newDriver(t, c)
 	ensure(t, d, group("k", 1))
@@ -94,7 +95,7 @@ func (k *kubernetes) away(t *testing.T, w *world) {
 	}
 	eventually(t, "lists fail", func() bool { _, err := d.List(t.Context()); return err != nil })
 	if err := d.Ensure(t.Context(), group("k", 2)); err == nil {
-		t.Error("something was made by nobody")
+		t.Error("an object was created without an API server")
 	}
 	k.startServer(t)
 	eventually(t, "lists succeed", func() bool { _, err := d.List(t.Context()); return err == nil })
@@ -104,7 +105,7 @@ func (k *kubernetes) away(t *testing.T, w *world) {
 	until(t, d, "they are gone", none)
 }
 
-// Tokens of the users that the API server knows: one may do everything, the other what it is granted.
+// Tokens of the users of the API server: an administrator, and the driver with its granted rights.
 const (
 	adminToken  = "admin-token"
 	driverToken = "driver-token"
@@ -125,7 +126,7 @@ type kubernetes struct {
 	server      *program
 }
 
-// program is a process that ends with the test, and with its process.
+// program is a process that ends with the test and with the test binary.
 type program struct {
 	cmd *exec.Cmd
 	log *bytes.Buffer
@@ -144,7 +145,7 @@ func startProgram(t *testing.T, variable string, args ...string) *program {
 		_ = p.end() // it may have ended before
 		if t.Failed() {
 			log := p.log.String()
-			t.Logf("the last that %s said:\n%s", variable, log[max(0, len(log)-2000):])
+			t.Logf("the end of the log of %s:\n%s", variable, log[max(0, len(log)-2000):])
 		}
 	})
 	return p
@@ -161,7 +162,7 @@ func (p *program) end() error {
 	return nil
 }
 
-// free is an address at which nobody listens.
+// free returns an unused address.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -218,11 +219,11 @@ func (k *kubernetes) startServer(t *testing.T) {
 		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--cert-dir="+k.in("certs"), "--token-auth-file="+k.in("users"), "--authorization-mode=RBAC",
 		"--service-account-issuer=https://rouse.test", "--service-account-key-file="+k.in("key"), "--service-account-signing-key-file="+k.in("key"),
 		"--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount")
-	// The rights of the admin are there a moment after the server, and so is the namespace.
+	// The rights of the administrator and the namespace exist a moment after the start of the server.
 	eventually(t, "the API server", func() bool { return k.call(t, http.MethodGet, "api/v1/namespaces/default", "", "") == nil })
 }
 
-// call speaks to the API server as the admin.
+// call makes a request as the administrator.
 func (k *kubernetes) call(t *testing.T, method, path, contentType, body string) error {
 	t.Helper()
 	a, _, err := connect(k.adminConfig)
@@ -249,7 +250,7 @@ func (k *kubernetes) call(t *testing.T, method, path, contentType, body string) 
 	return nil
 }
 
-// apply makes an object of a text, which is YAML.
+// apply creates an object from YAML.
 func (k *kubernetes) apply(t *testing.T, path, text string) {
 	t.Helper()
 	eventually(t, path+" is made", func() bool {
@@ -261,7 +262,7 @@ func (k *kubernetes) apply(t *testing.T, path, text string) {
 	})
 }
 
-// grant gives the driver the rights that the documentation names.
+// grant grants the driver the documented rights.
 func (k *kubernetes) grant(t *testing.T) {
 	t.Helper()
 	const base = "apis/rbac.authorization.k8s.io/v1/namespaces/workers/"

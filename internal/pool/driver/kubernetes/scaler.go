@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// What scales a workload, as an annotation of it says.
+// The kinds of autoscaling, as in the annotation of a workload.
 const (
 	scaledByNothing = "none"
 	scaledByHPA     = "hpa"
@@ -27,7 +27,7 @@ func (s Scaling) mode() string {
 	return scaledByNothing
 }
 
-// resource is the kind of what scales, if anything does.
+// resource returns the kind of the scaler, if there is one.
 func (s Scaling) resource() (resource, bool) { return scalersOf(s.mode()) }
 
 func scalersOf(mode string) (resource, bool) {
@@ -40,18 +40,18 @@ func scalersOf(mode string) (resource, bool) {
 	return resource{}, false
 }
 
-// scalerName is the name of what scales a workload. It has the workload's turn in it, as the one of the last turn may take a while to
-// go: KEDA's are held by a finalizer.
+// scalerName returns the name of the scaler of a workload. It contains the workload's turn, because the
+// scaler of the last turn may exist for a while: KEDA's have a finalizer.
 func scalerName(w *object) string { return w.Metadata.Name + "-" + w.Metadata.Labels[labelTurn] }
 
-// scaler is what scales a workload, as it should be.
+// scaler is the desired scaler of a workload.
 type scaler struct {
 	name string
 	spec map[string]any
 	hash string // of the above, and of the workload
 }
 
-// scalerOf makes what scales a workload; there is something that does.
+// scalerOf returns the scaler of a workload; scaling must be configured.
 func (d *Driver) scalerOf(w *object, g driver.Group) (*scaler, error) {
 	spec, err := d.config.Scaling.spec(&d.config, w.Metadata.Name, g)
 	if err != nil {
@@ -64,7 +64,7 @@ func (d *Driver) scalerOf(w *object, g driver.Group) (*scaler, error) {
 	return &scaler{name: scalerName(w), spec: spec, hash: hash(string(text), w.Metadata.UID)}, nil
 }
 
-// ensureScaler makes what scales a workload, or changes it.
+// ensureScaler creates or updates the scaler of a workload.
 func (d *Driver) ensureScaler(ctx context.Context, g driver.Group, w *object) error {
 	r, ok := d.config.Scaling.resource()
 	if !ok {
@@ -86,7 +86,7 @@ func (d *Driver) ensureScaler(ctx context.Context, g driver.Group, w *object) er
 		"name": want.name, "namespace": d.config.Namespace,
 		"labels":      merge(d.labels(w.Metadata.Name), map[string]string{labelTurn: w.Metadata.Labels[labelTurn]}),
 		"annotations": map[string]string{annotationPool: d.config.Pool, annotationKey: encodeKey(g.Key), annotationHash: want.hash},
-		// It goes with the workload.
+		// It is deleted with the workload.
 		"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": d.config.Kind, "name": w.Metadata.Name, "uid": w.Metadata.UID}},
 	}, "spec": want.spec})
 	if err != nil {
@@ -96,8 +96,9 @@ func (d *Driver) ensureScaler(ctx context.Context, g driver.Group, w *object) er
 	return nil
 }
 
-// asWanted says that a workload which is scaled is as it should be, as far as watches tell. Who manages the pool asks for it again and
-// again, as it has another number of workers than the pool; what differs later is told by the watches.
+// asWanted reports whether a scaled workload and its scaler match the desired state according to the watches.
+// The pool calls Ensure repeatedly for it, because its number of workers differs from the configured one;
+// watches report later changes.
 func (d *Driver) asWanted(want *rendered, g driver.Group) bool {
 	if d.scalers == nil || !d.workloads.follows() || !d.scalers.follows() {
 		return false
@@ -114,7 +115,7 @@ func (d *Driver) asWanted(want *rendered, g driver.Group) bool {
 	return is != nil && is.Metadata.Annotations[annotationHash] == s.hash
 }
 
-// dropScaler deletes what scales a workload by an earlier configuration, if that is of another kind than what is to scale it.
+// dropScaler deletes the scaler that an earlier configuration created for a workload, if its kind differs.
 func (d *Driver) dropScaler(ctx context.Context, w *object) error {
 	was := w.Metadata.Annotations[annotationMode]
 	r, ok := scalersOf(was)
@@ -128,10 +129,10 @@ func (d *Driver) dropScaler(ctx context.Context, w *object) error {
 	return nil
 }
 
-// queueVariable is the variable of a group that has the name of its queue.
+// queueVariable is the variable with the name of a group's queue.
 const queueVariable = "WORKER_REQUESTS_QUEUE"
 
-// spec is how a workload is scaled.
+// spec returns the spec of the scaler.
 func (s Scaling) spec(c *Config, workload string, g driver.Group) (map[string]any, error) {
 	target := map[string]any{"apiVersion": "apps/v1", "kind": c.Kind, "name": workload}
 	if h := s.HPA; h != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// scaled holds that a group has its number of workers again if somebody else changes it.
-func scaled(t *testing.T, w *world) {
+// scaled checks that the number of workers of a group is restored if another client changes it.
+func scaled(t *testing.T, w *harness) {
 	c := w.config()
 	d := newDriver(t, c)
 	ensure(t, d, group("k", 1))
@@ -24,8 +24,8 @@ func scaled(t *testing.T, w *world) {
 	until(t, d, "it is gone", none)
 }
 
-// autoscaled holds that a group has a HorizontalPodAutoscaler, which goes with it.
-func autoscaled(t *testing.T, w *world) {
+// autoscaled checks that a group has a HorizontalPodAutoscaler, which is deleted with it.
+func autoscaled(t *testing.T, w *harness) {
 	c := w.config()
 	c.Scaling.HPA = &HPA{Min: 2, Max: 5, TargetCPU: 70}
 	d := newDriver(t, c)
@@ -43,7 +43,7 @@ func autoscaled(t *testing.T, w *world) {
 	if meta(w.one(t, hpaResource, c))["uid"] != version {
 		t.Error("it is another one")
 	}
-	// Others change the number, and nobody changes it back; a changed template is rolled out beside that.
+	// Another client changes the number, and it is kept; a changed template is still rolled out.
 	name := meta(h)["name"].(string)
 	until(t, d, "it runs", func(workers []driver.Worker) bool { return run("k", 1, 0)(workers) || run("k", 2, 0)(workers) })
 	w.merge(t, d.workloads.at+"/"+meta(w.one(t, workloadsOf(Deployment), c))["name"].(string), obj{"spec": obj{"replicas": 3}})
@@ -65,8 +65,9 @@ func autoscaled(t *testing.T, w *world) {
 	eventually(t, "its autoscaler is gone", func() bool { return len(w.of(t, hpaResource, c)) == 0 })
 }
 
-// scaledByQueue holds that a group has a ScaledObject on its queue, another one in each turn, and that one scaled to zero is seen.
-func scaledByQueue(t *testing.T, w *world) {
+// scaledByQueue checks that a group has a ScaledObject on its queue, a new one in each turn, and that a group
+// scaled to zero is listed.
+func scaledByQueue(t *testing.T, w *harness) {
 	c := w.config()
 	c.Scaling.KEDA = &KEDA{Max: 3, Value: 5, ActivationValue: 0.5, Protocol: "http", Authentication: "broker", PollingInterval: 10e9, Cooldown: 60e9}
 	d := newDriver(t, c)
@@ -83,7 +84,7 @@ func scaledByQueue(t *testing.T, w *world) {
 	})
 	ensure(t, d, group("k", 1))
 	if n := at(w.one(t, workloadsOf(Deployment), c), "spec", "replicas"); n != 0.0 {
-		t.Errorf("who asks for a group that is scaled to zero makes it %v", n)
+		t.Errorf("Ensure of a group that is scaled to zero makes it %v", n)
 	}
 	drain(t, d, "k")
 	ensure(t, d, group("k", 1))
@@ -100,8 +101,8 @@ func scaledByQueue(t *testing.T, w *world) {
 	until(t, d, "all are gone", none)
 }
 
-// scalerMissing holds that a group whose autoscaler somebody deletes is seen to, and has one again.
-func scalerMissing(t *testing.T, w *world) {
+// scalerMissing checks that the deleted autoscaler of a group is created again.
+func scalerMissing(t *testing.T, w *harness) {
 	c := w.config()
 	c.Scaling.HPA = &HPA{Max: 2}
 	d := newDriver(t, c)
@@ -120,8 +121,8 @@ func scalerMissing(t *testing.T, w *world) {
 	until(t, d, "it is gone", none)
 }
 
-// scalingChanges holds that what scaled a group by an earlier configuration does not go on.
-func scalingChanges(t *testing.T, w *world) {
+// scalingChanges checks that the scaler of an earlier configuration is removed.
+func scalingChanges(t *testing.T, w *harness) {
 	c := w.config()
 	c.Scaling.HPA = &HPA{Max: 5}
 	ensure(t, newDriver(t, c), group("k", 1))

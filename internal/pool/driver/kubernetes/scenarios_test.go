@@ -9,20 +9,20 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// scenarios are what the driver does in any world.
-var scenarios = map[string]func(t *testing.T, w *world){
+// scenarios run with a fake and a real Kubernetes.
+var scenarios = map[string]func(t *testing.T, w *harness){
 	"Adopted": adopted, "Apart": apart, "Crashes": crashes, "StatefulSetsWait": statefulSetsWait, "Autoscaled": autoscaled, "ScaledByQueue": scaledByQueue,
 	"ScalerMissing": scalerMissing, "ScalingChanges": scalingChanges, "KindChanges": kindChanges, "OthersDelete": othersDelete, "Labels": labels, "Managed": managed,
-	"NoPodsYet": noPodsYet, "SomebodyElses": somebodyElses, "Scaled": scaled,
+	"NoPodsYet": noPodsYet, "ForeignWorkload": foreignWorkload, "Scaled": scaled,
 }
 
 func TestScenarios(t *testing.T) {
 	t.Parallel()
-	w, _ := newWorld(t)
+	w, _ := newHarness(t)
 	runScenarios(t, w)
 }
 
-func runScenarios(t *testing.T, w *world) {
+func runScenarios(t *testing.T, w *harness) {
 	t.Run("all", func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(scenarios)) {
 			t.Run(name, func(t *testing.T) { t.Parallel(); scenarios[name](t, w) })
@@ -30,16 +30,16 @@ func runScenarios(t *testing.T, w *world) {
 	})
 }
 
-// config is one whose workers sleep.
-func (w *world) config() Config {
+// config returns a configuration whose workers sleep.
+func (w *harness) config() Config {
 	c := testConfig(w.kubeconfig)
 	c.Template = sleeper()
 	return c
 }
 
-// adopted holds that workers outlive their driver, that another one finds them, changes nothing if there is nothing to change, and
-// replaces them if their template is another one.
-func adopted(t *testing.T, w *world) {
+// adopted checks that workers outlive their driver, that the next driver finds them, changes nothing without
+// need, and replaces them if their template has changed.
+func adopted(t *testing.T, w *harness) {
 	c := w.config()
 	first, err := New(c)
 	if err != nil {
@@ -102,8 +102,8 @@ func sameIDs(a, b []driver.Worker) bool {
 	return slices.Equal(ids(a), ids(b))
 }
 
-// apart holds that pools and instances of one namespace do not see each other, whatever they are called.
-func apart(t *testing.T, w *world) {
+// apart checks that pools and instances of one namespace do not see each other, whatever their names.
+func apart(t *testing.T, w *harness) {
 	base := w.config()
 	var all []*Driver
 	for _, pool := range []string{"p", "p-k", "P"} {
@@ -128,8 +128,8 @@ func apart(t *testing.T, w *world) {
 	}
 }
 
-// crashes holds that a worker that ends by itself is seen to do so.
-func crashes(t *testing.T, w *world) {
+// crashes checks that the end of a worker by itself is reported.
+func crashes(t *testing.T, w *harness) {
 	c := w.config()
 	worker(c.Template)["command"] = []any{"sh", "-c", "exit 3"}
 	d := newDriver(t, c)
@@ -143,18 +143,19 @@ func crashes(t *testing.T, w *world) {
 	worker(c.Template)["command"] = []any{"/no/such/program"}
 	d = newDriver(t, c)
 	ensure(t, d, group("k", 1))
-	until(t, d, "it is said why it does not start", func(workers []driver.Worker) bool {
+	until(t, d, "the reason why it does not start", func(workers []driver.Worker) bool {
 		return len(workers) == 1 && workers[0].State == driver.Waiting && workers[0].Starts == 0 && strings.Contains(workers[0].LastExit, "no such file")
 	})
 	drain(t, d, "k")
 	until(t, d, "it is gone", none)
 }
 
-// statefulSetsWait holds that the fresh worker of a StatefulSet begins when the last one of its name has ended, and not before.
-func statefulSetsWait(t *testing.T, w *world) {
+// statefulSetsWait checks that the new worker of a StatefulSet does not start before the last one of its name
+// has ended.
+func statefulSetsWait(t *testing.T, w *harness) {
 	c := w.config()
 	c.Kind = StatefulSet
-	worker(c.Template)["command"] = []any{"sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"} // it is killed in the end
+	worker(c.Template)["command"] = []any{"sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"} // it is killed after its grace period
 	d := newDriver(t, c)
 	ensure(t, d, group("k", 1))
 	old := until(t, d, "it runs", run("k", 1, 0))[0]
@@ -177,8 +178,8 @@ func statefulSetsWait(t *testing.T, w *world) {
 	until(t, d, "it is gone", none)
 }
 
-// kindChanges holds that workloads of an earlier configuration's kind are seen, and end.
-func kindChanges(t *testing.T, w *world) {
+// kindChanges checks that workloads of the kind of an earlier configuration are recognized and deleted.
+func kindChanges(t *testing.T, w *harness) {
 	c := w.config()
 	first := newDriver(t, c)
 	for _, key := range []string{"wanted", "not wanted"} {
@@ -201,7 +202,7 @@ func kindChanges(t *testing.T, w *world) {
 	drain(t, d, "wanted")
 	until(t, d, "it is gone", none)
 
-	// One that is scaled to none has no pods that tell of it.
+	// A workload scaled to zero has no pods by which it could be recognized.
 	c.Kind = Deployment
 	idle := newDriver(t, c)
 	ensure(t, idle, group("idle", 1))
@@ -226,8 +227,9 @@ func kindChanges(t *testing.T, w *world) {
 	until(t, d, "it is gone", none)
 }
 
-// othersDelete holds that a workload that somebody deletes is missed and made anew, with pods of another turn.
-func othersDelete(t *testing.T, w *world) {
+// othersDelete checks that a workload that another client has deleted is created again, with pods of another
+// turn.
+func othersDelete(t *testing.T, w *harness) {
 	c := w.config()
 	d := newDriver(t, c)
 	ensure(t, d, group("k", 1))
@@ -248,8 +250,8 @@ func othersDelete(t *testing.T, w *world) {
 	until(t, d, "it is gone", none)
 }
 
-// labels holds that all that is made says whose it is.
-func labels(t *testing.T, w *world) {
+// labels checks that all created objects carry the labels of their owner.
+func labels(t *testing.T, w *harness) {
 	c := w.config()
 	c.Pool = strings.Repeat("p", 63) + "."
 	c.Labels, c.Annotations = map[string]string{"team": "maps"}, map[string]string{"example.com/note": "a note"}
@@ -274,8 +276,8 @@ func labels(t *testing.T, w *world) {
 	until(t, d, "it is gone", none)
 }
 
-// noPodsYet holds that a workload is seen before it has pods, and in its number.
-func noPodsYet(t *testing.T, w *world) {
+// noPodsYet checks that a workload is listed before it has pods, with one entry per worker.
+func noPodsYet(t *testing.T, w *harness) {
 	c := w.config()
 	d := newDriver(t, c)
 	ensure(t, d, group("k", 3))
@@ -291,8 +293,8 @@ func noPodsYet(t *testing.T, w *world) {
 	until(t, d, "they are gone", none)
 }
 
-// somebodyElses holds that a workload of somebody else that has the name of one is left alone.
-func somebodyElses(t *testing.T, w *world) {
+// foreignWorkload checks that another client's workload with the same name is left alone.
+func foreignWorkload(t *testing.T, w *harness) {
 	c := w.config()
 	d := newDriver(t, c)
 	name := nameOf(c.Instance, c.Pool, "k")

@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// rendered is a workload as it should be, but for its turn.
+// rendered is the desired workload without its turn.
 type rendered struct {
 	name     string
 	kind     resource
@@ -24,7 +24,7 @@ type rendered struct {
 	hash     string // of all but the replicas
 }
 
-// render makes the workload of a group.
+// render returns the desired workload of a group.
 func (d *Driver) render(g driver.Group) (*rendered, error) {
 	c := d.config
 	r := &rendered{name: nameOf(c.Instance, c.Pool, g.Key), kind: workloadsOf(c.Kind), ns: c.Namespace, replicas: g.Workers}
@@ -59,12 +59,13 @@ func (d *Driver) render(g driver.Group) (*rendered, error) {
 	return r, nil
 }
 
-// labels are those of all that belongs to the workload of a name, beside its turn.
+// labels returns the labels of all objects of a workload, without its turn.
 func (d *Driver) labels(name string) map[string]string {
 	return map[string]string{labelManagedBy: managedBy, labelInstance: d.config.Instance, labelPool: labelOr(d.config.Pool), labelSet: d.set, labelGroup: name}
 }
 
-// giveEnvironment gives the worker's container its variables. Those of the template come last, so that they can refer to the others.
+// giveEnvironment sets the variables of the worker's container. Those of the template come last, so that they
+// can refer to the others.
 func (d *Driver) giveEnvironment(template map[string]any, g driver.Group) error {
 	spec, _ := template["spec"].(map[string]any)
 	containers, _ := spec["containers"].([]any)
@@ -92,7 +93,8 @@ func (d *Driver) giveEnvironment(template map[string]any, g driver.Group) error 
 	return fmt.Errorf("the template has no container %q", d.config.Container)
 }
 
-// environment returns the variables of a group's workers. JSON holds only UTF-8, and no environment a NUL.
+// environment returns the variables of a group's workers. It omits values that are not UTF-8, which JSON
+// requires, or contain a NUL.
 func (d *Driver) environment(vars map[string]string) map[string]string {
 	all := map[string]string{}
 	for _, name := range d.config.PassEnv {
@@ -112,12 +114,12 @@ func (d *Driver) environment(vars map[string]string) map[string]string {
 	return all
 }
 
-// differs reports whether the workload that is there is another one.
+// differs reports whether the existing workload differs from the desired one.
 func (r *rendered) differs(is *object) bool {
 	return is.Metadata.Annotations[annotationHash] != r.hash || r.replicas >= 0 && is.replicas() != r.replicas
 }
 
-// object returns what the API server is to apply: to the object of a uid, or to a new one if that is empty.
+// object returns the object to apply, with the uid of an existing object or without one for a new object.
 func (r *rendered) object(turn, uid string) map[string]any {
 	meta := map[string]any{"name": r.name, "namespace": r.ns, "labels": merge(r.labels, map[string]string{labelTurn: turn}),
 		"annotations": merge(r.notes, map[string]string{annotationHash: r.hash})}
@@ -134,13 +136,13 @@ func (r *rendered) object(turn, uid string) map[string]any {
 		spec["replicas"] = r.replicas
 	}
 	if r.kind.kind == StatefulSet {
-		spec["serviceName"] = r.name // which there need not be
+		spec["serviceName"] = r.name // required, but it need not exist
 		spec["podManagementPolicy"] = "Parallel"
 	}
 	return map[string]any{"apiVersion": r.kind.apiVersion(), "kind": r.kind.kind, "metadata": meta, "spec": spec}
 }
 
-// merge returns what is in any of the maps; later ones count more.
+// merge merges maps; later ones take precedence.
 func merge(list ...map[string]string) map[string]string {
 	all := map[string]string{}
 	for _, m := range list {
@@ -149,7 +151,7 @@ func merge(list ...map[string]string) map[string]string {
 	return all
 }
 
-// strs returns the texts of a decoded map.
+// strs returns the strings of a decoded map.
 func strs(v any) map[string]string {
 	all := map[string]string{}
 	m, _ := v.(map[string]any)

@@ -8,9 +8,9 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// List returns the pods of the pool that have not ended. A workload that has fewer than it is to have is in it with one entry for each
-// that is missing, and one that is to have none, or that has nothing that scales it, with one that waits: so it is seen as long as it
-// is there, and seen to as long as it is not what it should be.
+// List returns the pods of the pool that have not ended. It adds an entry for each missing pod of a workload.
+// A workload that should have no pods, or lacks its scaler, is listed with one waiting entry: so it stays
+// visible as long as it exists, and is handled as long as it differs from its desired state.
 func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -25,14 +25,14 @@ func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 			return nil, fmt.Errorf("list %s of the namespace %s: %w", c.name, d.config.Namespace, err)
 		}
 	}
-	// Pods first: one whose workload is made in between would count as left over.
+	// List pods first: a pod whose workload is created in between would count as left over.
 	pods := d.pods.all()
 	workloads := map[string]*object{} // by turn
 	for _, w := range d.workloads.all() {
 		workloads[w.Metadata.Labels[labelTurn]] = w
 	}
 	var list []driver.Worker
-	there := map[string]int{} // pods of a turn that do not drain
+	there := map[string]int{} // number of pods of a turn that do not drain
 	any := map[string]bool{}
 	for _, p := range pods {
 		key, ok := p.key()
@@ -68,7 +68,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 	return list, nil
 }
 
-// missing returns entries for pods that a workload does not have.
+// missing returns entries for the missing pods of a workload.
 func missing(w *object, key string, there int, any bool) []driver.Worker {
 	e := driver.Worker{ID: w.Metadata.Name, Key: key, State: driver.Running, Since: w.Metadata.CreationTimestamp}
 	switch {
@@ -95,12 +95,12 @@ func missing(w *object, key string, there int, any bool) []driver.Worker {
 	return list
 }
 
-// worker says what a pod does.
+// worker returns the state of a pod.
 func (d *Driver) worker(p *object, key string) driver.Worker {
 	w := driver.Worker{ID: p.Metadata.Name, Key: key, State: driver.Running, Since: p.Metadata.CreationTimestamp}
 	for _, c := range p.Status.Conditions {
 		if c.Type == "PodScheduled" && c.Status == "False" {
-			w.State, w.LastExit = driver.Waiting, c.Message // for room on a machine, mostly
+			w.State, w.LastExit = driver.Waiting, c.Message // usually it waits for resources
 		}
 	}
 	for _, s := range p.Status.ContainerStatuses {
@@ -110,12 +110,12 @@ func (d *Driver) worker(p *object, key string) driver.Worker {
 	}
 	if end := p.Metadata.DeletionTimestamp; end != nil {
 		w.State = driver.Draining
-		w.Since = end.Add(-time.Duration(p.Metadata.DeletionGracePeriodSeconds) * time.Second) // it says when it is killed
+		w.Since = end.Add(-time.Duration(p.Metadata.DeletionGracePeriodSeconds) * time.Second) // the timestamp is the end of the grace period
 	}
 	return w
 }
 
-// tell says of a worker what its container does.
+// tell sets the state of a worker from its container.
 func (s *containerStatus) tell(w *driver.Worker) {
 	last := s.LastState.Terminated
 	if s.State.Terminated != nil {
@@ -137,7 +137,7 @@ func (s *containerStatus) tell(w *driver.Worker) {
 		if last != nil {
 			w.Since = last.FinishedAt
 		} else {
-			w.LastExit = s.State.Waiting.Reason + ": " + s.State.Waiting.Message // such as an image that is not there
+			w.LastExit = s.State.Waiting.Reason + ": " + s.State.Waiting.Message // such as a missing image
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// TestStates checks what is said of a pod, by what its status says.
+// TestStates checks the state of a worker for each status of a pod.
 func TestStates(t *testing.T) {
 	d := &Driver{config: Config{Container: "worker"}}
 	for name, c := range map[string]struct {
@@ -20,7 +20,7 @@ func TestStates(t *testing.T) {
 		starts  int
 		exit    string
 	}{
-		"nobody has seen it":  {status: `{}`, state: driver.Running, since: "09:00"},
+		"not scheduled":       {status: `{}`, state: driver.Running, since: "09:00"},
 		"no room":             {status: `{"conditions":[{"type":"PodScheduled","status":"False","message":"0/3 nodes are available"}]}`, state: driver.Waiting, since: "09:00", exit: "0/3 nodes"},
 		"its image is pulled": {status: `{"containerStatuses":[{"name":"worker","state":{"waiting":{"reason":"ContainerCreating"}}}]}`, state: driver.Running, since: "09:00"},
 		"no image": {status: `{"containerStatuses":[{"name":"worker","state":{"waiting":{"reason":"ImagePullBackOff","message":"no such image"}}}]}`, state: driver.Waiting,
@@ -51,7 +51,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestMissing checks what is said of a workload that has fewer pods than it is to have.
+// TestMissing checks the entries for a workload with too few pods.
 func TestMissing(t *testing.T) {
 	deleted := time.Now()
 	three, zero := 3, 0

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// patch applies an object, or merges something into one.
+// patch applies an object, or merges a change into one.
 func (c *cluster) patch(r *http.Request, path string, body obj) (int, any) {
 	if r.Header.Get("Content-Type") == "application/merge-patch+json" {
 		path = strings.TrimSuffix(path, "/status")
@@ -56,7 +56,7 @@ func (c *cluster) patch(r *http.Request, path string, body obj) (int, any) {
 	return status, e.body
 }
 
-// unknownField returns a field that no object has; there is one word for it here.
+// unknownField returns a field that no object has; the fake knows only one.
 func unknownField(o obj) string {
 	if at(o, "spec", "template", "spec", "unknownHere") != nil {
 		return `"spec.template.spec.unknownHere"`
@@ -64,7 +64,7 @@ func unknownField(o obj) string {
 	return ""
 }
 
-// overlay gives an object the fields of another, and takes from it those that were given to it before and are not any more.
+// overlay sets fields of an object, and removes those that were set before and are missing now.
 func overlay(o, given, before obj) obj {
 	if o == nil {
 		o = obj{}
@@ -84,7 +84,7 @@ func overlay(o, given, before obj) obj {
 	return o
 }
 
-// bind gives a pod a node.
+// bind assigns a node to a pod.
 func (c *cluster) bind(path string, body obj) (int, any) {
 	path, ok := strings.CutSuffix(path, "/binding")
 	e, there := c.objects[path]
@@ -100,7 +100,7 @@ func (c *cluster) bind(path string, body obj) (int, any) {
 	return http.StatusCreated, obj{"kind": "Status", "status": "Success"}
 }
 
-// delete deletes an object: pods with a node when that says so, or with a grace of zero.
+// delete deletes an object. A pod with a node is deleted only with a grace period of zero.
 func (c *cluster) delete(path string, how obj) (int, any) {
 	e, there := c.objects[path]
 	uid := at(how, "preconditions", "uid")
@@ -131,7 +131,7 @@ func (c *cluster) delete(path string, how obj) (int, any) {
 	return http.StatusOK, e.body
 }
 
-// copies writes so many objects that are like one but for their key, turn and name, and that have no pods.
+// copies writes n objects that differ only in key, turn and name, and have no pods.
 func (c *cluster) copies(path string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

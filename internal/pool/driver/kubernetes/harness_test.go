@@ -11,23 +11,23 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// world is an API server, with what makes pods and what runs them, that a test knows more of than the driver: the one of this package's
-// tests, or a real one.
-type world struct {
+// harness is an API server with controllers and a kubelet, of which a test knows more than the driver: the
+// fake of this package, or a real one.
+type harness struct {
 	kubeconfig string // of the driver
 	admin      *api
 }
 
-func newWorld(t *testing.T) (*world, *cluster) {
+func newHarness(t *testing.T) (*harness, *cluster) {
 	t.Helper()
 	c := newCluster(t)
-	w := &world{kubeconfig: kubeconfig(t, c.url, "")}
+	w := &harness{kubeconfig: kubeconfig(t, c.url, "")}
 	w.connect(t, w.kubeconfig)
 	startKubelet(t, w.kubeconfig, "workers")
 	return w, c
 }
 
-func (w *world) connect(t *testing.T, kubeconfig string) {
+func (w *harness) connect(t *testing.T, kubeconfig string) {
 	t.Helper()
 	var err error
 	if w.admin, _, err = connect(kubeconfig); err != nil {
@@ -36,8 +36,8 @@ func (w *world) connect(t *testing.T, kubeconfig string) {
 	t.Cleanup(w.admin.close)
 }
 
-// of returns what there is of a kind of an instance, by name.
-func (w *world) of(t *testing.T, r resource, c Config) []obj {
+// of returns the objects of a kind of an instance, by name.
+func (w *harness) of(t *testing.T, r resource, c Config) []obj {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
@@ -49,8 +49,8 @@ func (w *world) of(t *testing.T, r resource, c Config) []obj {
 	return list.Items
 }
 
-// one returns the only one there is of a kind.
-func (w *world) one(t *testing.T, r resource, c Config) obj {
+// one returns the only object of a kind.
+func (w *harness) one(t *testing.T, r resource, c Config) obj {
 	t.Helper()
 	list := w.of(t, r, c)
 	if len(list) != 1 {
@@ -60,7 +60,7 @@ func (w *world) one(t *testing.T, r resource, c Config) obj {
 }
 
 // merge changes an object, as kubectl does.
-func (w *world) merge(t *testing.T, at string, change obj) {
+func (w *harness) merge(t *testing.T, at string, change obj) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
@@ -97,7 +97,7 @@ func list(t *testing.T, d driver.Driver) []driver.Worker {
 	return workers
 }
 
-// until waits until the list of a driver is as it should be, and returns it.
+// until waits until the list of a driver matches a condition, and returns the list.
 func until(t *testing.T, d driver.Driver, what string, holds func(workers []driver.Worker) bool) []driver.Worker {
 	t.Helper()
 	var last []driver.Worker
@@ -110,7 +110,7 @@ func until(t *testing.T, d driver.Driver, what string, holds func(workers []driv
 	return last
 }
 
-// run says that so many pods of a key run, and so many drain.
+// run returns a condition: so many pods of a key run, and so many drain.
 func run(key string, running, draining int) func([]driver.Worker) bool {
 	return func(workers []driver.Worker) bool {
 		r, d := 0, 0
@@ -136,14 +136,14 @@ func worker(template map[string]any) map[string]any {
 	return template["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
 }
 
-// sleeper is the template of a worker that ends when it is told to.
+// sleeper returns the template of a worker that ends when asked to.
 func sleeper() map[string]any {
 	t := template()
 	worker(t)["command"] = []any{"sleep", "1000"}
 	return t
 }
 
-// variable returns what a pod's worker has under a name.
+// variable returns a variable of a pod's worker.
 func variable(o obj, name string) obj {
 	for _, v := range anys(worker(o)["env"]) {
 		if asObj(v)["name"] == name {
@@ -153,7 +153,7 @@ func variable(o obj, name string) obj {
 	return nil
 }
 
-func TestWorldSelects(t *testing.T) {
+func TestFakeSelects(t *testing.T) {
 	if !selects("a=b,c=d", obj{"metadata": obj{"labels": obj{"a": "b", "c": "d"}}}) || selects("a=b,c=d", obj{"metadata": obj{"labels": obj{"a": "b"}}}) {
 		t.Error("selectors do not select")
 	}

@@ -22,11 +22,11 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// patience is how long anything may take that should happen soon.
+// patience is the timeout of waits in tests.
 const patience = 60 * time.Second
 
-// world is schedulers and executors on one store and one queue.
-type world struct {
+// simulation is schedulers and executors on one store and one queue.
+type simulation struct {
 	t      *testing.T
 	store  *mem.Store
 	broker *servers.Server
@@ -37,15 +37,15 @@ type world struct {
 	target *target
 
 	mu        sync.Mutex
-	scheduler *scheduler                // the one that lives
-	step      func(who mortal, at step) // called by everybody at each step; may kill
+	scheduler *scheduler                    // the one that lives
+	step      func(process mortal, at step) // called at each step; may kill the process
 	poisoned  []string
 	outdated  []string
 }
 
 var queueOptions = queue.Options{Name: "fires", MaxMessages: 100_000, Timeout: time.Second}
 
-// step is a place between two things that a fire goes through.
+// step is a point on the way of a fire.
 type step string
 
 const (
@@ -60,10 +60,10 @@ const (
 
 type mortal interface{ die() }
 
-// newWorld has a queue in Redis.
-func newWorld(t *testing.T) *world {
+// newSimulation has a queue in Redis.
+func newSimulation(t *testing.T) *simulation {
 	t.Parallel()
-	w := &world{t: t, store: mem.New(), broker: servers.StartRedis(t), target: &target{calls: map[string]int{}}}
+	w := &simulation{t: t, store: mem.New(), broker: servers.StartRedis(t), target: &target{calls: map[string]int{}}}
 	w.open = func(ctx context.Context) (queue.Queue, error) {
 		return redisstream.Open(ctx, w.broker.URL(), redisstream.Options{Options: queueOptions, Visibility: time.Second})
 	}
@@ -72,16 +72,16 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) at(who mortal, at step) {
+func (w *simulation) at(process mortal, at step) {
 	w.mu.Lock()
 	f := w.step
 	w.mu.Unlock()
 	if f != nil {
-		f(who, at)
+		f(process, at)
 	}
 }
 
-func (w *world) openQueue() queue.Queue {
+func (w *simulation) openQueue() queue.Queue {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
@@ -97,15 +97,15 @@ var errDead = errors.New("the process is dead")
 // scheduler is an engine whose sink is a queue.
 type scheduler struct {
 	*timers.Timers
-	w    *world
+	w    *simulation
 	q    queue.Queue
 	dead atomic.Bool
 	stop context.CancelFunc
 	done chan struct{}
 }
 
-// startScheduler starts the one scheduler of the world.
-func (w *world) startScheduler() *scheduler {
+// startScheduler starts the only scheduler of the simulation.
+func (w *simulation) startScheduler() *scheduler {
 	w.t.Helper()
 	s := &scheduler{w: w, q: w.openQueue(), done: make(chan struct{})}
 	sink := relay.NewSink(w.target, publisher{s}, w.sink)
@@ -129,13 +129,13 @@ func (w *world) startScheduler() *scheduler {
 	return s
 }
 
-// die ends the scheduler as a kill would: nothing of it reaches the store any more.
+// die ends the scheduler like SIGKILL: it does not reach the store any more.
 func (s *scheduler) die() {
 	s.dead.Store(true)
 	s.stop()
 }
 
-// cord is the connection of a scheduler to the store.
+// cord is a scheduler's connection to the store.
 type cord struct {
 	rouse.Store
 	s *scheduler
@@ -148,7 +148,7 @@ func (c cord) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result
 	return c.Store.Apply(ctx, changes)
 }
 
-// publisher is a scheduler's queue.
+// publisher is a scheduler's connection to the queue.
 type publisher struct{ s *scheduler }
 
 func (p publisher) Publish(ctx context.Context, messages []queue.Message) []error {
@@ -165,9 +165,9 @@ func (p publisher) Publish(ctx context.Context, messages []queue.Message) []erro
 	return errs
 }
 
-// executor is an executor in a process of its own, as far as the rest can tell.
+// executor is an executor like one in a separate process.
 type executor struct {
-	w    *world
+	w    *simulation
 	q    queue.Queue
 	dead atomic.Bool
 	stop context.CancelFunc
@@ -175,7 +175,7 @@ type executor struct {
 	shut sync.WaitGroup
 }
 
-func (w *world) startExecutor() *executor {
+func (w *simulation) startExecutor() *executor {
 	w.t.Helper()
 	x := &executor{w: w, q: w.openQueue(), done: make(chan struct{})}
 	o := w.exec
@@ -197,19 +197,19 @@ func (w *world) startExecutor() *executor {
 	return x
 }
 
-func (w *world) note(list *[]string, what string) {
+func (w *simulation) note(list *[]string, what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	*list = append(*list, what)
 }
 
-func (w *world) noted(list *[]string) int {
+func (w *simulation) noted(list *[]string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(*list)
 }
 
-// end stops the executor in good order.
+// end shuts the executor down.
 func (x *executor) end() {
 	x.stop()
 	<-x.done
@@ -217,7 +217,7 @@ func (x *executor) end() {
 	_ = x.q.Close()
 }
 
-// die ends the executor as a kill would: it says nothing to anybody any more.
+// die ends the executor like SIGKILL: it reaches nothing any more.
 func (x *executor) die() {
 	if x.dead.Swap(true) {
 		return
@@ -226,7 +226,7 @@ func (x *executor) die() {
 	x.shut.Go(func() { _ = x.q.Close() })
 }
 
-// consumer is an executor's queue.
+// consumer is an executor's connection to the queue.
 type consumer struct{ x *executor }
 
 func (c consumer) Consume(ctx context.Context, prefetch int, handle func(queue.Delivery)) error {
@@ -257,7 +257,7 @@ func (r receipt) Nack(ctx context.Context) error {
 	return r.Receipt.Nack(ctx)
 }
 
-// reporter reports to the scheduler that lives.
+// reporter reports to the running scheduler.
 type reporter struct{ x *executor }
 
 func (r reporter) Report(ctx context.Context, key rouse.Key, fireID string, token uint64, o rouse.Outcome) error {
@@ -274,7 +274,7 @@ func (r reporter) Report(ctx context.Context, key rouse.Key, fireID string, toke
 	return err
 }
 
-// called is the target as an executor calls it.
+// called is the target as called by an executor.
 type called struct{ x *executor }
 
 func (c called) Check(*rouse.Spec) error                     { return nil }
@@ -282,7 +282,7 @@ func (c called) Lane(ns string, spec *rouse.Spec) rouse.Lane { return c.x.w.targ
 func (c called) Deliver(ctx context.Context, fires []rouse.Fire, settle func(int, rouse.Outcome)) {
 	c.x.w.at(c.x, beforeCall)
 	if c.x.dead.Load() {
-		return // the process ended here
+		return // the process was killed here
 	}
 	c.x.w.target.Deliver(ctx, fires, func(i int, o rouse.Outcome) {
 		c.x.w.at(c.x, afterCall)
@@ -290,12 +290,12 @@ func (c called) Deliver(ctx context.Context, fires []rouse.Fire, settle func(int
 	})
 }
 
-// target is what fires are for.
+// target is the target of all fires.
 type target struct {
 	mu     sync.Mutex
 	calls  map[string]int // by fire id
 	fires  []rouse.Fire
-	answer func(ctx context.Context, f rouse.Fire) rouse.Outcome // nil is Done
+	answer func(ctx context.Context, f rouse.Fire) rouse.Outcome // nil means Done
 	lane   func(spec *rouse.Spec) rouse.Lane
 }
 
@@ -334,7 +334,7 @@ func (g *target) got() []rouse.Fire {
 	return append([]rouse.Fire(nil), g.fires...)
 }
 
-// counts returns how often each fire came.
+// counts returns how often each fire was delivered.
 func (g *target) counts() map[string]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -343,8 +343,8 @@ func (g *target) counts() map[string]int {
 
 func key(name string) rouse.Key { return rouse.Key{Namespace: "n", Name: name} }
 
-// put makes timers of one spec, and returns their names.
-func (w *world) put(prefix string, n int, spec rouse.Spec) []string {
+// put creates timers with the same spec, and returns their names.
+func (w *simulation) put(prefix string, n int, spec rouse.Spec) []string {
 	w.t.Helper()
 	if spec.Schedule == "" {
 		spec.Schedule = "2020-01-01T00:00:00Z"
@@ -371,7 +371,7 @@ func (w *world) put(prefix string, n int, spec rouse.Spec) []string {
 }
 
 // records returns the records of a timer, newest first.
-func (w *world) records(name string) []rouse.Record {
+func (w *simulation) records(name string) []rouse.Record {
 	w.t.Helper()
 	page, err := w.store.Records(w.t.Context(), rouse.RecordQuery{Namespace: "n", Name: name, Limit: 100})
 	if err != nil {
@@ -381,7 +381,7 @@ func (w *world) records(name string) []rouse.Record {
 }
 
 // until waits for a condition.
-func (w *world) until(what string, ok func() bool) {
+func (w *simulation) until(what string, ok func() bool) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -390,8 +390,8 @@ func (w *world) until(what string, ok func() bool) {
 	}
 }
 
-// ended waits until each timer has one record, and returns them.
-func (w *world) ended(names []string) []rouse.Record {
+// ended waits until each timer has one record, and returns the records.
+func (w *simulation) ended(names []string) []rouse.Record {
 	w.t.Helper()
 	var list []rouse.Record
 	for _, name := range names {
@@ -404,7 +404,7 @@ func (w *world) ended(names []string) []rouse.Record {
 	return list
 }
 
-func (w *world) fired(names []string) {
+func (w *simulation) fired(names []string) {
 	w.t.Helper()
 	for _, r := range w.ended(names) {
 		if r.Ending != rouse.EndFired {
@@ -413,7 +413,7 @@ func (w *world) fired(names []string) {
 	}
 }
 
-func (w *world) state(name string) rouse.State {
+func (w *simulation) state(name string) rouse.State {
 	w.t.Helper()
 	rows, err := w.store.Get(w.t.Context(), []rouse.Key{key(name)})
 	if err != nil {
@@ -422,8 +422,8 @@ func (w *world) state(name string) rouse.State {
 	return rows[0].State
 }
 
-// drained waits until nothing is in the queue.
-func (w *world) drained(q queue.Queue) {
+// drained waits until the queue is empty.
+func (w *simulation) drained(q queue.Queue) {
 	w.t.Helper()
 	w.until("the queue is empty", func() bool {
 		n, err := q.Depth(w.t.Context())
