@@ -30,6 +30,7 @@ var rules = []struct {
 	{"schedule", "pure: text to times", []string{"."}},
 	{"internal/claim", "strategies are gates over any store", []string{floor, "."}},
 	{"internal/claim/kubelease", "elects by a Lease of Kubernetes, and knows nothing of ours", []string{floor}},
+	{"internal/setting", "reads and prints the fields of a structure by their tags", []string{"."}},
 	{"internal/schedulecache", "keeps compiled schedules and the days of calendars; knows a store's rows only", []string{"."}},
 	{"internal/timers", "the operations on timers with all their checks, over the engine that fires them", []string{floor, ".", "internal/engine", "internal/schedulecache"}},
 	{"internal/engine", "drives whatever store, strategy and sink it is given; the wheel and the group commit are its own tools", []string{floor, ".", "internal/wheel", "internal/batch", "internal/schedulecache"}},
@@ -76,14 +77,14 @@ var rules = []struct {
 	{"rousetest", "a whole rouse for tests: a node on a clock of its own, its client and a receiver", []string{".", "client", "node", "rousetest", "sink"}},
 	{"examples", "what users write: they have the front doors only", []string{".", "client", "node"}},
 	{"internal/backup", "takes the copies of stores out and in: knows the kinds that have files, and what a checkpoint of each looks like", []string{".", "store"}},
-	{"node", "puts the parts together", []string{floor, ".", "api", "api/reminder/v1", "api/rouse/v1", "internal/reminder", "internal/pool", "internal/backup", "internal/batch", "internal/claim", "internal/engine", "internal/timers", "schedule", "store", "sink", "internal/server", "internal/queue", "internal/relay", "internal/migrate", "internal/dapr", "internal/private"}},
+	{"node", "puts the parts together", []string{floor, ".", "api", "api/reminder/v1", "api/rouse/v1", "internal/reminder", "internal/pool", "internal/backup", "internal/batch", "internal/claim", "internal/engine", "internal/setting", "internal/timers", "schedule", "store", "sink", "internal/server", "internal/queue", "internal/relay", "internal/migrate", "internal/dapr", "internal/private"}},
 	{"bench", "measures a node through its client, and the raw limits beneath it", []string{".", "api/rouse/v1", "api/dapr", "api/reminder/v1", "client", "node", "store", "rousetest", "internal/wheel", "schedule"}},
 	{"docs", "runs the commands of the documentation with the real binary and real servers", []string{".", "api", "test/servers"}},
 	{"test/matrix", "tests only: sends all combinations of requests to a whole rouse, and checks the results", []string{"."}},
 	{"test/harness", "what tests of the real binary have in common; knows no server but rouse's", []string{".", "client", "rousetest"}},
 	{"test/crash", "kills the real binary", []string{".", "client", "rousetest", "test/harness", "test/servers"}},
 	{"test/cluster", "runs nodes of the real binary on one store, and fails what can fail", []string{".", "client", "rousetest", "test/harness", "test/servers"}},
-	{"cmd/rouse", "the only place that knows everything", []string{".", "api", "api/rouse/v1", "api/dapr", "api/reminder/v1", "internal/dapr", "internal/pool", "internal/backup", "bench", "client", "internal/engine", "internal/timers", "node", "rousetest", "schedule", "internal/server", "sink", "store", "internal/migrate"}},
+	{"cmd/rouse", "the only place that knows everything", []string{".", "api", "api/rouse/v1", "api/dapr", "api/reminder/v1", "internal/dapr", "internal/pool", "internal/backup", "bench", "client", "internal/engine", "internal/setting", "internal/timers", "node", "rousetest", "schedule", "internal/server", "sink", "store", "internal/migrate"}},
 }
 
 const module = "github.com/rousehq/rouse"

@@ -30,14 +30,13 @@ var (
 )
 
 // checkCluster looks at what concerns nodes that share a store.
-func (c *Config) checkCluster() (errs []error) {
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+func (c *Config) checkCluster() (bad problems) {
 	if !slices.Contains(Strategies, c.Strategy) {
-		bad("strategy %q is not offered: give one of %s", c.Strategy, strings.Join(Strategies, ", "))
+		bad.add("strategy", "%q is not offered: give one of %s", c.Strategy, strings.Join(Strategies, ", "))
 	}
 	for _, r := range c.Roles {
 		if !slices.Contains(Roles, r) {
-			bad("roles has %q, which is none: give some of %s", r, strings.Join(Roles, ", "))
+			bad.add("roles", "has %q, which is none: give some of %s", r, strings.Join(Roles, ", "))
 		}
 	}
 	for _, d := range []struct {
@@ -47,35 +46,35 @@ func (c *Config) checkCluster() (errs []error) {
 	}{{"lease", c.Lease, time.Second, 10 * time.Minute}, {"hold", c.Hold, time.Second, time.Hour}, {"poll", c.Poll, 10 * time.Millisecond, time.Minute},
 		{"tick", c.Tick, 10 * time.Millisecond, time.Minute}, {"tick-delay", c.TickDelay, time.Second, 24 * time.Hour}} {
 		if d.value < d.least || d.value > d.most {
-			bad("%s is %v: give %v to %v", d.name, d.value, d.least, d.most)
+			bad.add(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
 		}
 	}
 	if c.Hold < 2*c.Poll {
-		bad("hold is %v, not twice the poll of %v: what is taken would be given up before it is due; give a longer hold or a shorter poll", c.Hold, c.Poll)
+		bad.add("hold", "is %v, not twice the poll of %v: what is taken would be given up before it is due; give a longer hold or a shorter poll", c.Hold, c.Poll)
 	}
 	if c.Buckets < 1 || c.Buckets > 4096 {
-		bad("buckets is %d: give 1 to 4096", c.Buckets)
+		bad.add("buckets", "is %d: give 1 to 4096", c.Buckets)
 	}
 	if c.ClaimBatch < 1 || c.ClaimBatch > 10_000 {
-		bad("claim-batch is %d: give 1 to 10000", c.ClaimBatch)
+		bad.add("claim-batch", "is %d: give 1 to 10000", c.ClaimBatch)
 	}
 	if len(c.Claims) > 0 && c.Strategy == "bucket" {
-		bad("claims names namespaces, but with the strategy bucket a node owns whole buckets: use lease or tick")
+		bad.add("claims", "names namespaces, but with the strategy bucket a node owns whole buckets: use lease or tick")
 	}
 	for _, ns := range c.Claims {
 		if err := rouse.CheckNamespace(ns); err != nil {
-			bad("claims has %q, which is no namespace", ns)
+			bad.add("claims", "has %q, which is no namespace", ns)
 		}
 	}
 	if c.Advertise != "" {
 		if _, _, err := net.SplitHostPort(c.Advertise); err != nil {
-			bad("advertise %q is no address: give HOST:PORT as clients reach this node, or nothing", c.Advertise)
+			bad.add("advertise", "%q is no address: give HOST:PORT as clients reach this node, or nothing", c.Advertise)
 		}
 	}
 	if strings.ContainsAny(c.Node, "#/ ") || len(c.Node) > 100 {
-		bad("node %q is no name: give up to 100 letters, digits and signs but '#', '/' and spaces", c.Node)
+		bad.add("node", "%q is no name: give up to 100 letters, digits and signs but '#', '/' and spaces", c.Node)
 	}
-	return errs
+	return bad
 }
 
 // has says whether the node has a role.

@@ -12,167 +12,149 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/dapr/scheduler"
 	"github.com/rousehq/rouse/internal/server"
+	"github.com/rousehq/rouse/internal/setting"
 	"github.com/rousehq/rouse/sink/broker"
 )
 
-// Config is what a node is made of: plain values, checked by Check. The command line fills it; docs/configuration.md says what
-// each setting means. Defaults has the values that a node has when nobody says otherwise.
+// Config is what a node is made of, checked by Check. The tags have the name, the default and the meaning of each setting: flags, variables,
+// the file, "rouse config" and its page of the docs are made from them, and Defaults. docs/configuration.md tells more of each.
 type Config struct {
-	Listen     string // address of the API; "" for none, which only Open takes
-	Admin      string // address of metrics, health and profiles; "" for none
-	Data       string // directory of everything that the node keeps
-	Store      string // "" is pebble in Data; pebble:DIR, sqlite:FILE, mem:, or the URL of a PostgreSQL or Redis
-	Direct     string // URL of the PostgreSQL itself, where Store leads to a pooler in transaction mode: notifications come from there
-	Force      bool   // serve a store whose timers were moved to another
-	AcceptLoss bool   // open a store of files that has lost something that it had acknowledged, without what is lost
-	Unsafe     bool   // take a store whose settings can lose what it acknowledged
-	Index      string // URL of a Redis that has an index of the due times of a store in PostgreSQL; "" is none
-	Insecure   bool   // serve anybody who reaches a Listen or an Admin that is not on loopback
+	Listen                string        `name:"listen" default:"127.0.0.1:7411" placeholder:"HOST:PORT" help:"Address of the API, gRPC and HTTP on one port."`
+	Admin                 string        `name:"admin" default:"127.0.0.1:7412" placeholder:"HOST:PORT" help:"Address of metrics, health and profiles; empty for none."`
+	DaprListen            string        `name:"dapr-listen" default:"" placeholder:"HOST:PORT" help:"Address for Dapr's sidecars, whose scheduler service this server then is; empty for none."`
+	DaprAdvertise         string        `name:"dapr-advertise" default:"" placeholder:"HOST:PORT" help:"Where Dapr's sidecars reach this node; empty is where it listens for them."`
+	DaprSentry            string        `name:"dapr-sentry" default:"" placeholder:"HOST:PORT" help:"Dapr's Sentry, which signs the certificate by which sidecars know this node; empty is none."`
+	DaprSentryToken       string        `name:"dapr-sentry-token" default:"" placeholder:"FILE" help:"Token that proves to Sentry who this node is; empty is that of the pod with dapr-sentry-kubernetes, else none."`
+	DaprSentryKubernetes  bool          `name:"dapr-sentry-kubernetes" default:"false" help:"The token for Sentry is that of a service account of Kubernetes."`
+	DaprTrustDomain       string        `name:"dapr-trust-domain" default:"localhost" placeholder:"NAME" help:"Trust domain of Dapr's control plane."`
+	DaprNamespace         string        `name:"dapr-namespace" default:"default" placeholder:"NAME" help:"Namespace of Dapr's control plane."`
+	DaprTrustAnchors      string        `name:"dapr-trust-anchors" default:"" placeholder:"FILE" help:"Trust anchors by which sidecars, and Sentry, are believed, in PEM."`
+	DaprCert              string        `name:"dapr-cert" default:"" placeholder:"FILE" help:"Certificate by which sidecars know this node, in PEM, in place of one from Sentry."`
+	DaprKey               string        `name:"dapr-key" default:"" placeholder:"FILE" help:"Key of that certificate."`
+	DaprWorkloadAPI       string        `name:"dapr-workload-api" default:"" placeholder:"ADDRESS" help:"SPIFFE's Workload API, such as unix:/run/spire/agent.sock, which gives certificate, key and trust anchors."`
+	DaprConnections       int           `name:"dapr-connections" default:"65536" placeholder:"N" help:"Connections of Dapr's sidecars at a time, and watches, at most; a sidecar has five."`
+	Reminders             bool          `name:"reminders" default:"false" help:"Serve the reminder service, for sidecars, with the API."`
+	ReminderBucketSize    int           `name:"reminder-bucket-size" default:"100000" placeholder:"N" help:"Tokens of a bucket of the reminder service."`
+	ReminderHeartbeat     time.Duration `name:"reminder-heartbeat" default:"2s" placeholder:"DURATION" help:"How often sidecars of the reminder service, and its instances, say something at least."`
+	ReminderTimeout       time.Duration `name:"reminder-timeout" default:"30s" placeholder:"DURATION" help:"How long a sidecar may take to answer an execution before it is tried again."`
+	ReminderMetadata      int           `name:"reminder-metadata" default:"128" placeholder:"BYTES" help:"Metadata of a reminder, at most."`
+	ReminderCapacity      float64       `name:"reminder-capacity" default:"10000" placeholder:"N" help:"Executions a second that are a load factor of 1."`
+	Data                  string        `name:"data" default:"./rouse-data" placeholder:"DIR" help:"Directory of everything that the server keeps."`
+	Store                 string        `name:"store" default:"" placeholder:"URL" help:"Where timers are kept: pebble:DIR, sqlite:FILE or mem:; or the URL of a PostgreSQL or Redis that nodes share; empty is pebble in the data directory."`
+	Direct                string        `name:"store-direct" default:"" placeholder:"URL" help:"URL of the PostgreSQL itself, where the store's leads to a pooler in transaction mode: notifications come from there."`
+	Unsafe                bool          `name:"unsafe-store" default:"false" help:"Take a store whose settings can lose timers that were acknowledged, such as a Redis without an append-only file."`
+	Insecure              bool          `name:"insecure" default:"false" help:"Serve anybody who can reach an address that is not on loopback, of the API or of the admin port."`
+	Hosts                 Names         `name:"hosts" default:"" placeholder:"NAMES" help:"Names by which clients reach the HTTP listeners, in addition to localhost and addresses of loopback; empty, where others reach a listener, is any."`
+	MaxConnections        int           `name:"max-connections" default:"2048" placeholder:"N" help:"Connections to the API at a time, at most."`
+	MaxConnectionsAddress int           `name:"max-connections-per-address" default:"512" placeholder:"N" help:"Connections to the API from one address at a time, at most."`
+	RequestMemory         Bytes         `name:"request-memory" default:"256MiB" placeholder:"SIZE" help:"Bytes of requests to the API that are being received, decoded and handled, at most."`
+	AllowPrivate          bool          `name:"allow-private-targets" default:"false" help:"Deliver callbacks to loopback and private addresses."`
+	SecretFile            string        `name:"webhook-secret-file" default:"" placeholder:"FILE" help:"Secrets that sign callbacks, one a line, newest first; empty is webhook.secret in the data directory."`
+	Grace                 time.Duration `name:"grace" default:"10s" placeholder:"DURATION" help:"How long deliveries in progress may take to end when the server stops."`
+	Ahead                 time.Duration `name:"ahead" default:"10s" placeholder:"DURATION" help:"How far ahead of their time timers are read into memory."`
+	Window                int           `name:"window" default:"250000" placeholder:"N" help:"Timers in memory, at most."`
+	WindowBytes           Bytes         `name:"window-bytes" default:"256MiB" placeholder:"SIZE" help:"Bytes of timers in memory, at most."`
+	MaxDeliveries         int           `name:"max-deliveries" default:"4096" placeholder:"N" help:"Deliveries at a time, at most."`
+	HostConcurrency       int           `name:"host-concurrency" default:"64" placeholder:"N" help:"Callbacks at a time to one host, at most."`
+	CatchUpRate           float64       `name:"catch-up-rate" default:"200" placeholder:"N" help:"Fires a second to one target that are more than a minute late; 0 is no limit."`
+	Limits                Limits        `name:"limits" default:"" placeholder:"LIMITS" help:"Limits of targets, such as 'https://api.example.com/ rate=10 concurrency=4; stream:mail rate=100'."`
+	Shares                Shares        `name:"shares" default:"" placeholder:"SHARES" help:"Shares of namespaces, such as 'acme=4, batch=1'; those that are not named have 1."`
+	HistoryAge            time.Duration `name:"history-age" default:"72h" placeholder:"DURATION" help:"How long records of ended occurrences are kept."`
+	HistoryMax            int64         `name:"history-max" default:"10000000" placeholder:"N" help:"Records that are kept, at most."`
+	HistoryPerTimer       int           `name:"history-per-timer" default:"200" placeholder:"N" help:"Records of one timer that are kept, at most; 0 is no bound."`
+	DeadPerTimer          int           `name:"dead-per-timer" default:"1000" placeholder:"N" help:"Dead letters of one timer that are kept, the newest; 0 is no bound."`
+	MaxOverlap            int           `name:"max-overlap" default:"1000" placeholder:"N" help:"Occurrences of one timer in progress at a time under overlap allow; 0 is no bound."`
+	MinInterval           time.Duration `name:"min-interval" default:"0s" placeholder:"DURATION" help:"Timers that come due more often are refused; 0 is 1s where listen can be reached from other machines, else 1ms."`
+	DeadAge               time.Duration `name:"dead-age" default:"720h" placeholder:"DURATION" help:"How long dead letters are kept; 0 is for ever."`
+	Node                  string        `name:"node" default:"" placeholder:"NAME" help:"Name of this node among those of its store; empty is made of the machine's name and the API's port."`
+	Advertise             string        `name:"advertise" default:"" placeholder:"HOST:PORT" help:"Where clients that know another node reach this one's API; empty is where it listens."`
+	Strategy              string        `name:"strategy" default:"bucket" placeholder:"NAME" help:"How nodes share the timers: bucket, lease or tick."`
+	Buckets               int           `name:"buckets" default:"64" placeholder:"N" help:"How many buckets the timers of a shared store are in; its first node decides."`
+	Lease                 time.Duration `name:"lease" default:"10s" placeholder:"DURATION" help:"How long a node's buckets are its own without a renewal; then others take over."`
+	Hold                  time.Duration `name:"hold" default:"10s" placeholder:"DURATION" help:"How long a timer is hidden from other nodes that a node has taken without owning its bucket."`
+	Poll                  time.Duration `name:"poll" default:"1s" placeholder:"DURATION" help:"How often a node looks for what others wrote, or for timers to take."`
+	Tick                  time.Duration `name:"tick" default:"1s" placeholder:"DURATION" help:"How often the clock of the strategy tick is advanced."`
+	TickDelay             time.Duration `name:"tick-delay" default:"10m" placeholder:"DURATION" help:"How far the second clock of the strategy tick is behind, which counts what was missed."`
+	ClaimBatch            int           `name:"claim-batch" default:"4096" placeholder:"N" help:"Timers in one claim, at most."`
+	Scatter               bool          `name:"scatter" default:"false" help:"Leave timers that come due soon to whichever node claims them, instead of the one that wrote them."`
+	Claims                Names         `name:"claims" default:"" placeholder:"NAMESPACES" help:"Namespaces whose timers this node takes, under lease and tick; empty is all."`
+	Roles                 Names         `name:"roles" default:"" placeholder:"ROLES" help:"What this node does, of api, scheduler and executor; empty is everything. Without api no client reaches it."`
+	Leader                string        `name:"leader" default:"store" placeholder:"NAME" help:"Who elects the node that does the bookkeeping for all: store or kubernetes."`
+	LeaderLease           string        `name:"leader-lease" default:"" placeholder:"NAMESPACE/NAME" help:"Lease of Kubernetes by which the leader is elected."`
+	LeaderKubeconfig      string        `name:"leader-kubeconfig" default:"" placeholder:"FILE" help:"File that leads to that Kubernetes; empty is the service account of the pod."`
+	Index                 string        `name:"index" default:"" placeholder:"URL" help:"Redis with an index of the due times of a store in PostgreSQL; empty is none."`
+	IndexCriticality      int           `name:"index-criticality" default:"5" placeholder:"N" help:"While that index is away, only timers of at least this criticality fire, 0 to 9."`
+	Queue                 string        `name:"queue" default:"" placeholder:"URL" help:"Broker of a queue between schedulers and executors: amqp://, nats:// or redis://; empty is none."`
+	QueueName             string        `name:"queue-name" default:"rouse" placeholder:"NAME" help:"Name of that queue at its broker."`
 
-	Hosts                 []string // names in the Host headers of clients, in addition to localhost and addresses of loopback; where others reach a listener, none is any
-	MaxConnections        int      // to the API at a time
-	MaxConnectionsAddress int      // of them from one address
-	RequestMemory         int64    // bytes of requests to the API that are being received, decoded and handled
+	// What follows is no setting of the command line: it is given by the program.
 
-	DaprListen    string // address for Dapr's sidecars; "" for none
-	DaprAdvertise string // where sidecars reach this node; "" is where it listens, or an address of the machine if that is every one
+	Pools      []Pool              `kong:"-"` // of workers, whose requests are timers
+	Brokers    []broker.Connection `kong:"-"` // that targets name
+	Force      bool                `kong:"-"` // serve a store whose timers were moved to another
+	AcceptLoss bool                `kong:"-"` // open a store of files that has lost something that it had acknowledged, without what is lost
+	Version    string              `kong:"-"` // shown by the API and in metrics
 
-	// Who the node is to Dapr's sidecars, and whom it believes: a certificate in files, one that Dapr's Sentry signs, or one of an
-	// agent with SPIFFE's Workload API, which has its trust anchors too; without any, anybody may be anybody, in plain text. The files are
-	// in PEM, and read again when they change.
-	DaprCert             string
-	DaprKey              string
-	DaprTrustAnchors     string
-	DaprSentry           string // HOST:PORT of Sentry
-	DaprSentryToken      string // file of the token for Sentry; "" is the pod's with DaprSentryKubernetes, and otherwise none
-	DaprSentryKubernetes bool   // that token is one of a service account
-	DaprTrustDomain      string // of Dapr's control plane
-	DaprNamespace        string // of Dapr's control plane
-	DaprWorkloadAPI      string // unix:PATH or tcp://IP:PORT
-
-	DaprConnections int // connections of sidecars at a time, and watches; others are refused
-
-	Reminders          bool          // serve the reminder service with the API
-	ReminderBucketSize int           // tokens of a bucket; the first node that makes one decides for that one
-	ReminderHeartbeat  time.Duration // how often sidecars and instances say something at least
-	ReminderTimeout    time.Duration // for the answer to an execution
-	ReminderMetadata   int           // bytes of a reminder's metadata
-	ReminderCapacity   float64       // executions a second that are a load factor of 1
-
-	Pools []Pool // of workers, whose requests are timers
-
-	Brokers []broker.Connection // that targets name
-
-	AllowPrivate bool   // callbacks to loopback and private addresses
-	SecretFile   string // webhook secrets, one a line, newest first; "" is webhook.secret in Data, and with Open none at all
-
-	Grace           time.Duration  // for deliveries in progress, and for requests, when the node stops
-	Ahead           time.Duration  // how far ahead timers are read into memory
-	Window          int            // timers in memory
-	WindowBytes     int64          // of timers in memory
-	MaxDeliveries   int            // deliveries at a time
-	HostConcurrency int            // requests at a time to one host
-	CatchUpRate     float64        // fires a second to one target that are more than rouse.CatchUpAfter late; 0 is no limit
-	Limits          []Limit        // of targets
-	Shares          map[string]int // of namespaces, 1 for those that are not named
-	HistoryAge      time.Duration  // records are kept so long
-	HistoryMax      int64          // and so many of them
-	HistoryPerTimer int            // and so many of one timer; 0 is no bound
-	DeadPerTimer    int            // and so many of one timer; 0 is no bound
-	MaxOverlap      int            // occurrences of one timer that are in progress at a time under overlap "allow"; 0 is no bound
-	MinInterval     time.Duration  // timers that come due more often are refused; 0 is a second where Listen can be reached from other machines, else a millisecond
-	DeadAge         time.Duration  // dead letters are kept so long; 0 is for ever
-
-	// Of nodes that share a store:
-	Node       string        // the node's name, which no other has; "" is made of the machine's name and the API's port
-	Advertise  string        // where clients of other nodes reach the API; "" is where it listens, unless that is every address
-	Strategy   string        // bucket, lease or tick
-	Buckets    int           // that the timers are shared by; every node of a store has the same
-	Lease      time.Duration // how long a bucket is a node's that does not renew; others take over then
-	Hold       time.Duration // how long a row is hidden from others that a node has taken without owning its bucket
-	Poll       time.Duration // how often a node looks for what others wrote, or for rows to hold
-	Tick       time.Duration // of the strategy tick
-	TickDelay  time.Duration // how far its second clock is behind, which counts what was missed
-	ClaimBatch int           // rows in one claim, at most
-	Scatter    bool          // timers that come due soon are left to whoever claims them, instead of kept by the node that wrote them
-	Claims     []string      // namespaces whose timers this node claims, under lease and tick; none is all
-	Roles      []string      // api, scheduler, executor; none is all of them. Without api nobody reaches the node but operators, by Admin
-
-	Leader           string // who elects the node that does the bookkeeping for all: store or kubernetes
-	LeaderLease      string // namespace/name of the Lease of Kubernetes
-	LeaderKubeconfig string // file that leads to the Kubernetes; "" is the pod's service account
-
-	IndexCriticality int // while the index is away, only timers of at least this criticality fire
-
-	Queue     string // URL of the broker of the queue between schedulers and executors; "" is none: schedulers deliver
-	QueueName string
-
-	Version string // shown by the API and in metrics
-
-	Namespace string       // of Open only: that of the node's methods; default "default"
-	Log       *slog.Logger // of Open only; default none
-	Clock     *Clock       // the store's clock; nil is the machine's
+	Namespace string       `kong:"-"` // of Open only: that of the node's methods; default "default"
+	Log       *slog.Logger `kong:"-"` // of Open only; default none
+	Clock     *Clock       `kong:"-"` // the store's clock; nil is the machine's
 
 	embedded bool // the node was made by Open
 }
 
-// Defaults returns the configuration of a node of which nobody says anything, without addresses and places.
+// Defaults returns the configuration of a node to which nothing else is given, without addresses and places.
 func Defaults() Config {
-	return Config{
-		Grace: 10 * time.Second, Ahead: 10 * time.Second, Window: 250_000, WindowBytes: 256 << 20, MaxDeliveries: 4096,
-		HostConcurrency: 64, CatchUpRate: 200, HistoryAge: 72 * time.Hour, HistoryMax: 10_000_000, HistoryPerTimer: 200,
-		DeadPerTimer: 1000, MaxOverlap: 1000,
-		DeadAge: 30 * 24 * time.Hour, Namespace: "default", MaxConnections: 2048, MaxConnectionsAddress: 512, RequestMemory: 256 << 20,
-		Strategy: "bucket", Buckets: 64, Lease: 10 * time.Second, Hold: 10 * time.Second, Poll: time.Second, Tick: time.Second,
-		TickDelay: 10 * time.Minute, ClaimBatch: 4096, Leader: "store", IndexCriticality: 5, QueueName: "rouse",
-		ReminderBucketSize: 100_000, ReminderHeartbeat: 2 * time.Second, ReminderTimeout: 30 * time.Second, ReminderMetadata: 128, ReminderCapacity: 10_000,
-		DaprTrustDomain: "localhost", DaprNamespace: "default", DaprConnections: scheduler.MaxConns,
+	c := Config{Namespace: "default"}
+	for _, s := range setting.Of(&c) {
+		if err := s.Parse(s.Default); err != nil {
+			panic(err) // a tag above is wrong
+		}
 	}
+	c.Listen, c.Admin, c.Data = "", "", ""
+	return c
 }
 
 // Check returns everything that is wrong with the configuration.
 func (c *Config) Check() error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	var bad problems
 	switch {
 	case c.Listen == "" && (c.embedded || !c.has("api")):
 		if c.Admin != "" && c.embedded {
-			bad("admin %q has no API beside it: give listen too, or neither", c.Admin)
+			bad.add("admin", "%q has no API beside it: give listen too, or neither", c.Admin)
 		}
 	case c.embedded && !c.has("api"):
-		bad("listen %q is the address of an API, and roles leaves out api: give both, or neither", c.Listen)
+		bad.add("listen", "%q is the address of an API, and roles leaves out api: give both, or neither", c.Listen)
 	default:
 		if err := server.CheckListener("listen", c.Listen, "127.0.0.1:7411", c.Insecure || !c.has("api")); err != nil {
-			errs = append(errs, err)
+			bad.of(err)
 		}
 	}
 	if c.Admin != "" {
 		if err := server.CheckListener("admin", c.Admin, "127.0.0.1:7412, or nothing", c.Insecure); err != nil {
-			errs = append(errs, err)
+			bad.of(err)
 		}
 	}
-	errs = append(errs, c.checkRequests()...)
+	bad = append(bad, c.checkRequests()...)
 	if c.Data == "" && !c.embedded {
-		bad("data is empty: name a directory")
+		bad.add("data", "is empty: name a directory")
 	}
 	if _, _, err := c.store(); err != nil {
-		errs = append(errs, err)
+		bad.of(err)
 	}
 	for _, n := range []struct {
 		name  string
 		value int64
 		least int64
-	}{{"window", int64(c.Window), 1000}, {"window-bytes", c.WindowBytes, 1 << 20}, {"max-deliveries", int64(c.MaxDeliveries), 1},
+	}{{"window", int64(c.Window), 1000}, {"window-bytes", int64(c.WindowBytes), 1 << 20}, {"max-deliveries", int64(c.MaxDeliveries), 1},
 		{"host-concurrency", int64(c.HostConcurrency), 1}, {"history-max", c.HistoryMax, 0}, {"history-per-timer", int64(c.HistoryPerTimer), 0},
 		{"dead-per-timer", int64(c.DeadPerTimer), 0}, {"max-overlap", int64(c.MaxOverlap), 0}, {"min-interval", int64(c.MinInterval), 0}} {
 		if n.value < n.least {
-			bad("%s is %d: give at least %d", n.name, n.value, n.least)
+			bad.add(n.name, "is %d: give at least %d", n.value, n.least)
 		}
 	}
 	if !(c.CatchUpRate >= 0 && c.CatchUpRate <= 1e9) {
-		bad("catch-up-rate is %v: give fires a second, or 0 for no limit", c.CatchUpRate)
+		bad.add("catch-up-rate", "is %v: give fires a second, or 0 for no limit", c.CatchUpRate)
 	}
 	const years = 10 * 365 * 24 * time.Hour
 	for _, d := range []struct {
@@ -181,38 +163,38 @@ func (c *Config) Check() error {
 		least, most time.Duration
 	}{{"grace", c.Grace, 0, time.Hour}, {"ahead", c.Ahead, time.Second, time.Hour}, {"history-age", c.HistoryAge, time.Hour, years}} {
 		if d.value < d.least || d.value > d.most {
-			bad("%s is %v: give %v to %v", d.name, d.value, d.least, d.most)
+			bad.add(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
 		}
 	}
 	if c.DeadAge != 0 && (c.DeadAge < time.Hour || c.DeadAge > years) {
-		bad("dead-age is %v: give %v to %v, or 0 for ever", c.DeadAge, time.Hour, years)
+		bad.add("dead-age", "is %v: give %v to %v, or 0 for ever", c.DeadAge, time.Hour, years)
 	}
-	errs = append(errs, c.checkCluster()...)
-	errs = append(errs, c.checkLeader()...)
-	errs = append(errs, c.checkIndex()...)
-	errs = append(errs, c.checkDapr()...)
-	errs = append(errs, c.checkQueue()...)
-	errs = append(errs, c.checkReminders()...)
-	errs = append(errs, c.checkPools()...)
+	bad = append(bad, c.checkCluster()...)
+	bad = append(bad, c.checkLeader()...)
+	bad = append(bad, c.checkIndex()...)
+	bad = append(bad, c.checkDapr()...)
+	bad = append(bad, c.checkQueue()...)
+	bad = append(bad, c.checkReminders()...)
+	bad = append(bad, c.checkPools()...)
 	if err := c.checkBrokers(); err != nil {
-		errs = append(errs, err)
+		bad.of(err)
 	}
-	return errors.Join(append(errs, c.checkShares()...)...)
+	return append(bad, c.checkShares()...).err()
 }
 
 // checkRequests looks at what bounds requests.
-func (c *Config) checkRequests() (errs []error) {
+func (c *Config) checkRequests() (bad problems) {
 	for _, n := range []struct {
 		name        string
 		value       int64
 		least, most int64
 	}{{"max-connections", int64(c.MaxConnections), 1, 1 << 20}, {"max-connections-per-address", int64(c.MaxConnectionsAddress), 1, 1 << 20},
-		{"request-memory", c.RequestMemory, 16 << 20, 1 << 40}} {
+		{"request-memory", int64(c.RequestMemory), 16 << 20, 1 << 40}} {
 		if n.value < n.least || n.value > n.most {
-			errs = append(errs, fmt.Errorf("%s is %d: give %d to %d", n.name, n.value, n.least, n.most))
+			bad.add(n.name, "is %d: give %d to %d", n.value, n.least, n.most)
 		}
 	}
-	return errs
+	return bad
 }
 
 // minInterval is the shortest interval of timers, and the beginnings of targets that may have shorter ones: what is not set does not bind
@@ -228,29 +210,25 @@ func (c *Config) minInterval() (least time.Duration, but []string) {
 const sharedInterval = time.Second
 
 // checkShares looks at what limits and weighs.
-func (c *Config) checkShares() (errs []error) {
-	var problems []rouse.Problem
+func (c *Config) checkShares() (bad problems) {
 	for i := range c.Limits {
-		problems = append(problems, c.Limits[i].check(fmt.Sprintf("limits[%d]", i))...)
+		bad = append(bad, c.Limits[i].check(fmt.Sprintf("limits[%d]", i))...)
 	}
 	for _, ns := range slices.Sorted(maps.Keys(c.Shares)) {
 		if inv, ok := rouse.CheckNamespace(ns).(*rouse.Invalid); ok {
 			inv.Problems[0].Field = "shares"
-			problems = append(problems, inv.Problems...)
+			bad = append(bad, inv.Problems...)
 		}
 		if n := c.Shares[ns]; n < 1 || n > 1000 {
-			problems = append(problems, rouse.Problem{Field: "shares." + ns, Value: strconv.Itoa(n), Wrong: "is out of bounds", Cure: "give 1 to 1000"})
+			bad = append(bad, rouse.Problem{Field: "shares." + ns, Value: strconv.Itoa(n), Wrong: "is out of bounds", Cure: "give 1 to 1000"})
 		}
 	}
 	if c.embedded {
 		if inv, ok := rouse.CheckNamespace(c.Namespace).(*rouse.Invalid); ok {
-			problems = append(problems, inv.Problems...)
+			bad = append(bad, inv.Problems...)
 		}
 	}
-	if len(problems) > 0 {
-		errs = append(errs, &rouse.Invalid{Problems: problems})
-	}
-	return errs
+	return bad
 }
 
 // secretFile is where the webhook secrets are; "" if nothing is to be signed.

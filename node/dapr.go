@@ -25,29 +25,29 @@ type dapr struct {
 }
 
 // checkDapr looks at what concerns Dapr's sidecars.
-func (c *Config) checkDapr() (errs []error) {
+func (c *Config) checkDapr() (bad problems) {
 	if c.DaprListen == "" {
 		return nil
 	}
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if err := server.CheckListener("dapr-listen", c.DaprListen, "127.0.0.1:50006, or nothing", c.Insecure || c.daprIdentified()); err != nil {
-		errs = append(errs, fmt.Errorf("%w; or give the node an identity with dapr-sentry or dapr-cert", err))
+		bad.of(err)
+		bad[len(bad)-1].Wrong += "; or give the node an identity with dapr-sentry or dapr-cert"
 	}
 	if !c.has("executor") {
-		bad("dapr-listen is for nodes that deliver, and roles leaves out executor: give both, or neither")
+		bad.add("dapr-listen", "is for nodes that deliver, and roles leaves out executor: give both, or neither")
 	}
 	if c.DaprAdvertise != "" {
 		if _, _, err := net.SplitHostPort(c.DaprAdvertise); err != nil {
-			bad("dapr-advertise %q is no address: give HOST:PORT as sidecars reach this node, or nothing", c.DaprAdvertise)
+			bad.add("dapr-advertise", "%q is no address: give HOST:PORT as sidecars reach this node, or nothing", c.DaprAdvertise)
 		}
 	}
 	if c.DaprConnections < 1 {
-		bad("dapr-connections is %d: give 1 or more", c.DaprConnections)
+		bad.add("dapr-connections", "is %d: give 1 or more", c.DaprConnections)
 	}
 	if c.Queue != "" {
-		bad("dapr-listen does not go with a queue: a trigger waits for its answer as long as that takes, and brokers do not; leave one of them out")
+		bad.add("dapr-listen", "does not go with a queue: a trigger waits for its answer as long as that takes, and brokers do not; leave one of them out")
 	}
-	return append(errs, c.checkDaprIdentity()...)
+	return append(bad, c.checkDaprIdentity()...)
 }
 
 // listenDapr opens the listener, if there is to be one.

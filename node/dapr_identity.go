@@ -18,33 +18,32 @@ func (c *Config) daprIdentified() bool {
 }
 
 // checkDaprIdentity looks at what says who this node is to Dapr's sidecars.
-func (c *Config) checkDaprIdentity() (errs []error) {
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+func (c *Config) checkDaprIdentity() (bad problems) {
 	switch {
 	case (c.DaprCert == "") != (c.DaprKey == ""):
-		bad("dapr-cert and dapr-key go together: give both, or neither")
+		bad.add("dapr-cert", "and dapr-key go together: give both, or neither")
 	case c.DaprWorkloadAPI != "" && (c.DaprCert != "" || c.DaprSentry != "" || c.DaprTrustAnchors != ""):
-		bad("dapr-workload-api gives certificate, key and trust anchors: leave out dapr-cert, dapr-sentry and dapr-trust-anchors")
+		bad.add("dapr-workload-api", "gives certificate, key and trust anchors: leave out dapr-cert, dapr-sentry and dapr-trust-anchors")
 	case c.DaprCert != "" && c.DaprSentry != "":
-		bad("dapr-sentry is asked for a certificate, and dapr-cert is one: give one of them")
+		bad.add("dapr-sentry", "is asked for a certificate, and dapr-cert is one: give one of them")
 	case (c.DaprCert != "" || c.DaprSentry != "") && c.DaprTrustAnchors == "":
-		bad("dapr-trust-anchors is empty: name the file of trust anchors by which sidecars are believed")
+		bad.add("dapr-trust-anchors", "is empty: name the file of trust anchors by which sidecars are believed")
 	case !c.daprIdentified() && c.DaprTrustAnchors != "":
-		bad("dapr-trust-anchors is for a node with a certificate: give dapr-cert and dapr-key, or dapr-sentry")
+		bad.add("dapr-trust-anchors", "is for a node with a certificate: give dapr-cert and dapr-key, or dapr-sentry")
 	}
 	if c.DaprSentry == "" {
-		return errs
+		return bad
 	}
 	if _, _, err := net.SplitHostPort(c.DaprSentry); err != nil {
-		bad("dapr-sentry %q is no address: give HOST:PORT, such as dapr-sentry.dapr-system.svc:443", c.DaprSentry)
+		bad.add("dapr-sentry", "%q is no address: give HOST:PORT, such as dapr-sentry.dapr-system.svc:443", c.DaprSentry)
 	}
 	if c.DaprTrustDomain == "" {
-		bad("dapr-trust-domain is empty: give that of Dapr's control plane")
+		bad.add("dapr-trust-domain", "is empty: give that of Dapr's control plane")
 	}
 	if c.DaprNamespace == "" {
-		bad("dapr-namespace is empty: give that of Dapr's control plane")
+		bad.add("dapr-namespace", "is empty: give that of Dapr's control plane")
 	}
-	return errs
+	return bad
 }
 
 // daprIdentity returns who this node is to sidecars, nil if nobody asks.

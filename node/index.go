@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -14,21 +13,20 @@ import (
 )
 
 // checkIndex looks at what concerns an index in front of the store.
-func (c *Config) checkIndex() (errs []error) {
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+func (c *Config) checkIndex() (bad problems) {
 	if c.IndexCriticality < 0 || c.IndexCriticality > rouse.MaxCriticality {
-		bad("index-criticality is %d: give 0 to %d", c.IndexCriticality, rouse.MaxCriticality)
+		bad.add("index-criticality", "is %d: give 0 to %d", c.IndexCriticality, rouse.MaxCriticality)
 	}
 	if c.Index == "" {
-		return errs
+		return bad
 	}
 	if scheme, _, ok := strings.Cut(c.Index, "://"); !ok || !slices.Contains(redisSchemes, scheme) {
-		bad("index is not the URL of a Redis: give redis://HOST:PORT/DATABASE, or nothing")
+		bad.add("index", "is not the URL of a Redis: give redis://HOST:PORT/DATABASE, or nothing")
 	}
 	if scheme, _, err := c.store(); err == nil && scheme != "postgres" {
-		bad("index is for a store in PostgreSQL: leave it out, or name one as the store")
+		bad.add("index", "is for a store in PostgreSQL: leave it out, or name one as the store")
 	}
-	return errs
+	return bad
 }
 
 // openIndexed opens a store in PostgreSQL that has an index in front of it.

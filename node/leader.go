@@ -16,29 +16,28 @@ import (
 var Leaders = []string{"store", "kubernetes"}
 
 // checkLeader looks at what concerns the election.
-func (c *Config) checkLeader() (errs []error) {
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+func (c *Config) checkLeader() (bad problems) {
 	switch c.Leader {
 	case "store":
 		if c.LeaderLease != "" {
-			bad("leader-lease names a lease of Kubernetes, and leader is not kubernetes: give that, or leave it out")
+			bad.add("leader-lease", "names a lease of Kubernetes, and leader is not kubernetes: give that, or leave it out")
 		}
 		if c.LeaderKubeconfig != "" {
-			bad("leader-kubeconfig leads to a Kubernetes, and leader is not kubernetes: give that, or leave it out")
+			bad.add("leader-kubeconfig", "leads to a Kubernetes, and leader is not kubernetes: give that, or leave it out")
 		}
 	case "kubernetes":
 		if c.LeaderLease == "" {
-			bad("leader-lease is empty: give the namespace and the name of a lease, such as rouse/leader")
+			bad.add("leader-lease", "is empty: give the namespace and the name of a lease, such as rouse/leader")
 		} else if _, _, err := kubelease.Split(c.LeaderLease); err != nil {
-			bad("leader-lease %w: give the namespace and the name of a lease, such as rouse/leader", err)
+			bad.add("leader-lease", "%v: give the namespace and the name of a lease, such as rouse/leader", err)
 		}
 		if !c.shared() {
-			bad("leader kubernetes is for nodes that share a store, and this store is one node's: leave it out, or name a PostgreSQL or Redis")
+			bad.add("leader", "kubernetes is for nodes that share a store, and this store is one node's: leave it out, or name a PostgreSQL or Redis")
 		}
 	default:
-		bad("leader %q is not offered: give one of %s", c.Leader, strings.Join(Leaders, ", "))
+		bad.add("leader", "%q is not offered: give one of %s", c.Leader, strings.Join(Leaders, ", "))
 	}
-	return errs
+	return bad
 }
 
 // election returns this node's part in an election by Kubernetes, nil if the nodes elect by leases of their store. It asks nobody.

@@ -278,7 +278,7 @@ func (n *Node) serves() server.Options {
 	o := server.Options{Timers: n.timers, Subscriber: subscribers{n.streams, n.pools.sink}, Calls: n.pools.calls, Pools: n.pools.handler(), Metrics: n.metrics.handler(), Live: n.timers.Alive,
 		Ready: n.timers.Healthy, Version: n.cfg.Version, Log: n.cfg.Log, Grace: n.cfg.Grace,
 		ParseCalendar: schedule.ParseICalendar, Hosts: n.cfg.Hosts, MaxConns: n.cfg.MaxConnections, MaxConnsAddress: n.cfg.MaxConnectionsAddress,
-		RequestMemory: n.cfg.RequestMemory, Refused: n.metrics.limited}
+		RequestMemory: int64(n.cfg.RequestMemory), Refused: n.metrics.limited}
 	o.Tables = n.tables()
 	if n.cfg.Clock != nil {
 		o.Clock = movable{n}

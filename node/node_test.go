@@ -89,7 +89,7 @@ func TestConfigsThatAreRefused(t *testing.T) {
 		"admin":            func(c *Config) { c.Admin = "here" },
 		"store":            func(c *Config) { c.Store = "oracle:x" },
 		"data":             func(c *Config) { c.Data = "" },
-		"window is":        func(c *Config) { c.Window = 1 },
+		"window: is":       func(c *Config) { c.Window = 1 },
 		"window-bytes":     func(c *Config) { c.WindowBytes = 1 },
 		"max-deliveries":   func(c *Config) { c.MaxDeliveries = 0 },
 		"host-concurrency": func(c *Config) { c.HostConcurrency = 0 },

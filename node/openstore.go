@@ -33,7 +33,7 @@ func errNoStore(url string) error {
 	if cut {
 		shown += ":…"
 	}
-	return fmt.Errorf("store %q is not offered: give pebble:DIR, sqlite:FILE, mem:, postgres://HOST/DATABASE or redis://HOST:PORT, or nothing for pebble in the data directory", shown)
+	return &rouse.Invalid{Problems: []rouse.Problem{{Field: "store", Wrong: fmt.Sprintf("%q is not offered: give pebble:DIR, sqlite:FILE, mem:, postgres://HOST/DATABASE or redis://HOST:PORT, or nothing for pebble in the data directory", shown)}}}
 }
 
 var (

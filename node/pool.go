@@ -58,27 +58,26 @@ type pools struct {
 }
 
 // checkPools looks at what concerns pools.
-func (c *Config) checkPools() (errs []error) {
+func (c *Config) checkPools() (bad problems) {
 	if len(c.Pools) == 0 {
 		return nil
 	}
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	switch {
 	case slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.AMQP == nil }) && (c.Listen == "" || !c.has("api")):
-		bad("pools are set, and there is no API at which their workers could connect: give listen and the role api, or leave them out")
+		bad.add("pools", "are set, and there is no API at which their workers could connect: give listen and the role api, or leave them out")
 	case c.Strategy == "tick" && slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.AMQP == nil }):
-		bad("pools are set, and with the strategy tick any node fires any timer, so that a key would have workers on each: set the strategy bucket or lease")
+		bad.add("pools", "are set, and with the strategy tick any node fires any timer, so that a key would have workers on each: set the strategy bucket or lease")
 	case !c.has("executor"):
-		bad("pools are for nodes that deliver, and roles leaves out executor: give both, or neither")
+		bad.add("pools", "are for nodes that deliver, and roles leaves out executor: give both, or neither")
 	case c.Queue != "":
-		bad("pools do not go with a queue: a request waits for its answer as long as that takes, and brokers do not; leave one of them out")
+		bad.add("pools", "do not go with a queue: a request waits for its answer as long as that takes, and brokers do not; leave one of them out")
 	}
 	for i := range c.Pools {
 		if c.Pools[i].Open == nil {
-			bad("pool %q has nothing that starts its workers: name a driver", c.Pools[i].Name)
+			bad.add("pools", "%q has nothing that starts its workers: name a driver", c.Pools[i].Name)
 		}
 	}
-	return errs
+	return bad
 }
 
 // Of queues in memory nothing is learned late, so they need not be watched for long before they go, and their names not be spared.

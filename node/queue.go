@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -20,20 +19,20 @@ import (
 var queueSchemes = []string{"amqp", "amqps", "nats", "tls", "redis", "rediss"}
 
 // checkQueue looks at what concerns the queue between schedulers and executors.
-func (c *Config) checkQueue() (errs []error) {
+func (c *Config) checkQueue() (bad problems) {
 	if c.Queue == "" {
 		if len(c.Roles) > 0 && c.has("scheduler") != c.has("executor") {
-			errs = append(errs, fmt.Errorf("roles has only one of scheduler and executor, and there is no queue between them: give queue, or both roles"))
+			bad.add("roles", "has only one of scheduler and executor, and there is no queue between them: give queue, or both roles")
 		}
-		return errs
+		return bad
 	}
 	if scheme, _, ok := strings.Cut(c.Queue, "://"); !ok || !slices.Contains(queueSchemes, scheme) {
-		errs = append(errs, fmt.Errorf("queue is not the URL of a broker: give amqp://…, nats://… or redis://…"))
+		bad.add("queue", "is not the URL of a broker: give amqp://…, nats://… or redis://…")
 	}
 	if c.embedded {
-		errs = append(errs, fmt.Errorf("queue is for servers: functions cannot be called from a queue; leave it out"))
+		bad.add("queue", "is for servers: functions cannot be called from a queue; leave it out")
 	}
-	return errs
+	return bad
 }
 
 // openQueue opens the queue between schedulers and executors, nil if there is none for this node.

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -32,16 +31,15 @@ type reminders struct {
 }
 
 // checkReminders looks at what concerns the reminder service.
-func (c *Config) checkReminders() (errs []error) {
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+func (c *Config) checkReminders() (bad problems) {
 	if c.ReminderBucketSize < 20 || c.ReminderBucketSize > 100_000_000 {
-		bad("reminder-bucket-size is %d: give 20 to 100000000", c.ReminderBucketSize)
+		bad.add("reminder-bucket-size", "is %d: give 20 to 100000000", c.ReminderBucketSize)
 	}
 	if c.ReminderMetadata < 0 || c.ReminderMetadata > 64<<10 {
-		bad("reminder-metadata is %d: give 0 to %d bytes", c.ReminderMetadata, 64<<10)
+		bad.add("reminder-metadata", "is %d: give 0 to %d bytes", c.ReminderMetadata, 64<<10)
 	}
 	if !(c.ReminderCapacity >= 1 && c.ReminderCapacity <= 1e9) {
-		bad("reminder-capacity is %v: give executions a second, 1 or more", c.ReminderCapacity)
+		bad.add("reminder-capacity", "is %v: give executions a second, 1 or more", c.ReminderCapacity)
 	}
 	for _, d := range []struct {
 		name        string
@@ -49,21 +47,21 @@ func (c *Config) checkReminders() (errs []error) {
 		least, most time.Duration
 	}{{"reminder-heartbeat", c.ReminderHeartbeat, 100 * time.Millisecond, time.Minute}, {"reminder-timeout", c.ReminderTimeout, 100 * time.Millisecond, time.Hour}} {
 		if d.value < d.least || d.value > d.most {
-			bad("%s is %v: give %v to %v", d.name, d.value, d.least, d.most)
+			bad.add(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
 		}
 	}
 	if !c.Reminders {
-		return errs
+		return bad
 	}
 	switch {
 	case c.Listen == "" || !c.has("api"):
-		bad("reminders is on, and there is no API at which sidecars could connect: give listen and the role api, or turn it off")
+		bad.add("reminders", "is on, and there is no API at which sidecars could connect: give listen and the role api, or turn it off")
 	case !c.has("executor"):
-		bad("reminders is for nodes that deliver, and roles leaves out executor: give both, or neither")
+		bad.add("reminders", "is for nodes that deliver, and roles leaves out executor: give both, or neither")
 	case c.Queue != "":
-		bad("reminders does not go with a queue: the sidecar that has a reminder is found by the node that fires it; leave one of them out")
+		bad.add("reminders", "does not go with a queue: the sidecar that has a reminder is found by the node that fires it; leave one of them out")
 	}
-	return errs
+	return bad
 }
 
 // reminderSink makes the sink of reminders. It holds up to half of what the engine has in memory.

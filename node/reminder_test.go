@@ -264,11 +264,11 @@ func TestReminderConfig(t *testing.T) {
 		"there is no API":            func(c *Config) { c.Listen = "" },
 		"roles leaves out executor":  func(c *Config) { c.Roles = []string{"api", "scheduler"} },
 		"does not go with a queue":   func(c *Config) { c.Queue = "nats://127.0.0.1" },
-		"reminder-bucket-size is 5":  func(c *Config) { c.ReminderBucketSize = 5 },
-		"reminder-heartbeat is 1ms":  func(c *Config) { c.ReminderHeartbeat = time.Millisecond },
-		"reminder-timeout is 2h0m0s": func(c *Config) { c.ReminderTimeout = 2 * time.Hour },
-		"reminder-metadata is -1":    func(c *Config) { c.ReminderMetadata = -1 },
-		"reminder-capacity is 0":     func(c *Config) { c.ReminderCapacity = 0 },
+		"reminder-bucket-size: is 5":  func(c *Config) { c.ReminderBucketSize = 5 },
+		"reminder-heartbeat: is 1ms":  func(c *Config) { c.ReminderHeartbeat = time.Millisecond },
+		"reminder-timeout: is 2h0m0s": func(c *Config) { c.ReminderTimeout = 2 * time.Hour },
+		"reminder-metadata: is -1":    func(c *Config) { c.ReminderMetadata = -1 },
+		"reminder-capacity: is 0":     func(c *Config) { c.ReminderCapacity = 0 },
 	} {
 		c := Defaults()
 		c.Store, c.Listen, c.Reminders, c.Data = "mem:", "127.0.0.1:7411", true, t.TempDir()

@@ -38,12 +38,12 @@ type brokerEntry struct {
 
 // brokers returns the connections that the setting names, in the order of their names. What is wrong is told with the file.
 func (c *Config) brokers() ([]broker.Connection, error) {
-	if c.Brokers == "" {
+	if c.BrokersFile == "" {
 		return nil, nil
 	}
-	body, err := os.ReadFile(c.Brokers)
+	body, err := os.ReadFile(c.BrokersFile)
 	if err != nil {
-		return nil, rouse.Refuse("brokers", c.Brokers, "cannot be read: "+reason(err), "name the YAML file that describes the connections to brokers")
+		return nil, rouse.Refuse("brokers", c.BrokersFile, "cannot be read: "+reason(err), "name the YAML file that describes the connections to brokers")
 	}
 	var f brokersFile
 	decoder := yaml.NewDecoder(bytes.NewReader(body), yaml.Strict())
@@ -55,10 +55,10 @@ func (c *Config) brokers() ([]broker.Connection, error) {
 				line = token.Position.Line
 			}
 		}
-		return nil, rouse.Refuse(fmt.Sprintf("brokers: %s:%d", c.Brokers, line), "", what, "see docs/brokers.md for what there is")
+		return nil, rouse.Refuse(fmt.Sprintf("brokers: %s:%d", c.BrokersFile, line), "", what, "see docs/brokers.md for what there is")
 	}
 	if len(f.Brokers) == 0 {
-		return nil, rouse.Refuse("brokers: "+c.Brokers, "", "describes no connection", "write brokers: with at least one name below it")
+		return nil, rouse.Refuse("brokers: "+c.BrokersFile, "", "describes no connection", "write brokers: with at least one name below it")
 	}
 	var list []broker.Connection
 	for _, name := range slices.Sorted(maps.Keys(f.Brokers)) {

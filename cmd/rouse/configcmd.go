@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rousehq/rouse/internal/setting"
+	"github.com/rousehq/rouse/node"
 )
 
 // configCmd prints the configuration that serve would use.
@@ -36,7 +39,7 @@ func (c *configCmd) Run(a *app) error {
 	all := map[string]shown{}
 	for _, s := range in.settings() {
 		v, source := in.shown(s)
-		all[s.name] = shown{v, source}
+		all[s.Name] = shown{v, source}
 	}
 	return a.show(all, func() error {
 		file := in.file
@@ -46,35 +49,35 @@ func (c *configCmd) Run(a *app) error {
 		fmt.Fprintln(a.out, a.style.faint("# the configuration in force; file: "+clean(file)))
 		width := 0
 		for _, s := range in.settings() {
-			width = max(width, len(s.name)+2+len(yamlOf(all[s.name].Value)))
+			width = max(width, len(s.Name)+2+len(yamlOf(all[s.Name].Value)))
 		}
 		for _, s := range in.settings() {
-			line := s.name + ": " + yamlOf(all[s.name].Value)
-			fmt.Fprintln(a.out, line+strings.Repeat(" ", width-len(line))+a.style.faint("  # "+clean(all[s.name].Source)))
+			line := s.Name + ": " + yamlOf(all[s.Name].Value)
+			fmt.Fprintln(a.out, line+strings.Repeat(" ", width-len(line))+a.style.faint("  # "+clean(all[s.Name].Source)))
 		}
 		return nil
 	})
 }
 
 // shown returns a setting's value, redacted and with what an unset one amounts to, and its source.
-func (c *inForce) shown(s setting) (value any, source string) {
-	source = c.source[s.name]
-	switch s.name {
+func (c *inForce) shown(s setting.Setting) (value any, source string) {
+	source = c.source[s.Name]
+	switch s.Name {
 	case "store":
 		if c.Store == "" {
 			source += ": pebble in the data directory"
 		}
 		return redact(c.Store), source
 	case "store-direct", "index", "queue":
-		return redact(s.text()), source
+		return redact(s.Text()), source
 	case "webhook-secret-file":
-		if c.WebhookSecretFile == "" {
+		if c.SecretFile == "" {
 			source += ": " + c.secretFile()
 		}
 	}
-	switch v := s.value.Interface().(type) {
-	case time.Duration, byteSize, limitList, shareList, nameList:
-		return s.text(), source
+	switch v := s.Value().(type) {
+	case time.Duration, node.Bytes, node.Limits, node.Shares, node.Names:
+		return s.Text(), source
 	default:
 		return v, source
 	}

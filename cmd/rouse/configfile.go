@@ -11,6 +11,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/setting"
+	"github.com/rousehq/rouse/node"
 )
 
 // fileEntry is a key of the configuration file.
@@ -50,16 +52,16 @@ func readFile(name string, body []byte) (map[string]fileEntry, []rouse.Problem) 
 		case double:
 			problems = append(problems, at(line, key, "", fmt.Sprintf("is given twice, first in line %d", before.line), "give it once"))
 		default:
-			text, fits := s.scalar(p.Value)
+			text, fits := scalar(s, p.Value)
 			if fits {
-				fits = s.parse(text) == nil
+				fits = s.Parse(text) == nil
 			}
 			entries[key] = fileEntry{text, line}
 			switch {
 			case p.Value.Type() == ast.NullType:
-				problems = append(problems, at(line, key, "", "has no value", "give "+s.kind()))
+				problems = append(problems, at(line, key, "", "has no value", "give "+s.Kind()))
 			case !fits:
-				problems = append(problems, at(line, key, rouse.Shorten(text, 128), "is not "+s.kind(), "give "+s.kind()))
+				problems = append(problems, at(line, key, rouse.Shorten(text, 128), "is not "+s.Kind(), "give "+s.Kind()))
 			}
 		}
 	}
@@ -86,25 +88,25 @@ func pairsOf(file *ast.File) (pairs []*ast.MappingValueNode, fault ast.Node) {
 	return pairs, nil
 }
 
-// scalar reads a value, and says whether it is a plain one of the setting's type: no mapping, no list, no anchor.
-func (s setting) scalar(value ast.Node) (text string, fits bool) {
-	kind := s.value.Interface()
+// scalar reads a value, and reports whether it is a plain one of the setting's type: no mapping, no list, no anchor.
+func scalar(s *setting.Setting, value ast.Node) (text string, fits bool) {
+	kind := s.Value()
 	switch v := value.(type) {
 	case *ast.StringNode:
 		switch kind.(type) {
-		case string, time.Duration, byteSize, limitList, shareList, nameList:
+		case string, time.Duration, node.Bytes, node.Limits, node.Shares, node.Names:
 			fits = true
 		}
 		return v.Value, fits
 	case *ast.LiteralNode:
 		switch kind.(type) {
-		case string, limitList, shareList, nameList:
+		case string, node.Limits, node.Shares, node.Names:
 			fits = true
 		}
 		return strings.TrimRight(v.Value.Value, "\n"), fits
 	case *ast.IntegerNode:
 		switch kind.(type) {
-		case int, int64, float64, byteSize:
+		case int, int64, float64, node.Bytes:
 			fits = true
 		}
 		return v.GetToken().Value, fits
@@ -118,19 +120,19 @@ func (s setting) scalar(value ast.Node) (text string, fits bool) {
 	return strings.TrimSpace(value.String()), false
 }
 
-func find(settings []setting, name string) *setting {
+func find(settings []setting.Setting, name string) *setting.Setting {
 	for i := range settings {
-		if settings[i].name == name {
+		if settings[i].Name == name {
 			return &settings[i]
 		}
 	}
 	return nil
 }
 
-func names(settings []setting) []string {
+func names(settings []setting.Setting) []string {
 	list := make([]string, len(settings))
 	for i, s := range settings {
-		list[i] = s.name
+		list[i] = s.Name
 	}
 	return list
 }

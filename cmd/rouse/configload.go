@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"reflect"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rousehq/rouse"
 )
@@ -40,22 +38,22 @@ func (f *configFlags) loadAs(given map[string]bool, adapt func(*inForce)) (*inFo
 	c := &inForce{Config: f.Config, source: map[string]string{}}
 	file, problems := c.open(f.File)
 	for _, s := range c.settings() {
-		env, inEnv := os.LookupEnv(envName(s.name))
-		entry, inFile := file[s.name]
+		env, inEnv := os.LookupEnv(envName(s.Name))
+		entry, inFile := file[s.Name]
 		switch {
-		case given[s.name]:
-			c.source[s.name] = "flag"
+		case given[s.Name]:
+			c.source[s.Name] = "flag"
 		case inEnv:
-			c.source[s.name] = envName(s.name)
-			if s.set(env) != nil {
-				problems = append(problems, rouse.Problem{Field: envName(s.name) + ": " + s.name, Value: rouse.Shorten(env, 128),
-					Wrong: "is not " + s.kind(), Cure: "give " + s.kind()})
+			c.source[s.Name] = envName(s.Name)
+			if s.Parse(env) != nil {
+				problems = append(problems, rouse.Problem{Field: envName(s.Name) + ": " + s.Name, Value: rouse.Shorten(env, 128),
+					Wrong: "is not " + s.Kind(), Cure: "give " + s.Kind()})
 			}
 		case inFile:
-			c.source[s.name] = fmt.Sprintf("%s:%d", c.file, entry.line)
-			_ = s.set(entry.text) // readFile has told what is wrong with it
+			c.source[s.Name] = fmt.Sprintf("%s:%d", c.file, entry.line)
+			_ = s.Parse(entry.text) // readFile has told what is wrong with it
 		default:
-			c.source[s.name] = "default"
+			c.source[s.Name] = "default"
 		}
 	}
 	problems = append(problems, c.usePreset()...)
@@ -96,41 +94,4 @@ func reason(err error) string {
 		return p.Err.Error()
 	}
 	return err.Error()
-}
-
-// set parses a text, and leaves the value as it was if that fails.
-func (s setting) set(text string) error {
-	before := reflect.ValueOf(s.value.Interface())
-	err := s.parse(text)
-	if err != nil {
-		s.value.Set(before)
-	}
-	return err
-}
-
-// parseScalar sets a value that is no text.
-func (s setting) parseScalar(text string) error {
-	switch p := s.value.Addr().Interface().(type) {
-	case *time.Duration:
-		d, err := rouse.ParseDuration(text)
-		*p = d
-		return err
-	case *int:
-		n, err := strconv.Atoi(text)
-		*p = n
-		return err
-	case *int64:
-		n, err := strconv.ParseInt(text, 10, 64)
-		*p = n
-		return err
-	case *float64:
-		f, err := strconv.ParseFloat(text, 64)
-		*p = f
-		return err
-	case *bool:
-		b, err := strconv.ParseBool(text)
-		*p = b
-		return err
-	}
-	return fmt.Errorf("setting %s has the type %s, which cannot be read", s.name, s.value.Type())
 }

@@ -89,7 +89,7 @@ func ignored(given map[string]bool) (list []string) {
 func (f *daprFlags) adapt(in *inForce, given map[string]bool) {
 	set := func(name, text string) {
 		if in.source[name] == "default" {
-			_ = find(in.settings(), name).parse(text) // they are settings, and such values
+			_ = find(in.settings(), name).Parse(text) // they are settings, and such values
 			in.source[name] = daprScheduler
 		}
 	}

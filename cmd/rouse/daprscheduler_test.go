@@ -354,8 +354,8 @@ func TestStandInSettings(t *testing.T) {
 			t.Fatalf("%s: %v", args, err)
 		}
 		for _, s := range in.settings() {
-			if text, ok := want[s.name]; ok && s.text() != text {
-				t.Errorf("%s: %s is %q, want %q", args, s.name, s.text(), text)
+			if text, ok := want[s.Name]; ok && s.Text() != text {
+				t.Errorf("%s: %s is %q, want %q", args, s.Name, s.Text(), text)
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/node"
 )
 
@@ -48,7 +47,7 @@ func (c *devCmd) Run(a *app) error {
 		}
 	}
 	if err := cfg.Check(); err != nil {
-		return &rouse.Invalid{Problems: problemsOf(err)}
+		return err
 	}
 	var tellErr error
 	log := a.logger(&Config{LogLevel: "warn", LogFormat: "text"})

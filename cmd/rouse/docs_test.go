@@ -101,7 +101,7 @@ func reference(t *testing.T) string {
 func flagTable(b *bytes.Buffer, n *kong.Node) {
 	settings := map[string]bool{}
 	for _, s := range new(Config).settings() {
-		settings[s.name] = true
+		settings[s.Name] = true
 	}
 	b.WriteString("| flag | meaning |\n|---|---|\n")
 	for _, f := range n.Flags {
@@ -134,21 +134,21 @@ func TestSettingsAreDocumented(t *testing.T) {
 		sections[name] = text
 	}
 	for _, s := range new(Config).settings() {
-		text, ok := sections[s.name]
+		text, ok := sections[s.Name]
 		if !ok {
-			t.Errorf("setting %s has no section in %s", s.name, configDoc)
+			t.Errorf("setting %s has no section in %s", s.Name, configDoc)
 			continue
 		}
-		delete(sections, s.name)
-		def := "`" + s.def + "`"
-		if s.def == "" {
+		delete(sections, s.Name)
+		def := "`" + s.Default + "`"
+		if s.Default == "" {
 			def = "nothing"
 		}
-		if want := fmt.Sprintf("\nDefault %s · `--%s` · `%s`\n", def, s.name, envName(s.name)); !strings.HasPrefix(text, want) {
-			t.Errorf("the section of %s begins with %q, not with %q", s.name, strings.SplitN(text, "\n", 3)[1], strings.Trim(want, "\n"))
+		if want := fmt.Sprintf("\nDefault %s · `--%s` · `%s`\n", def, s.Name, envName(s.Name)); !strings.HasPrefix(text, want) {
+			t.Errorf("the section of %s begins with %q, not with %q", s.Name, strings.SplitN(text, "\n", 3)[1], strings.Trim(want, "\n"))
 		}
 		if len(strings.TrimSpace(text)) < 120 {
-			t.Errorf("the section of %s says too little", s.name)
+			t.Errorf("the section of %s says too little", s.Name)
 		}
 	}
 	for name := range sections {
@@ -160,11 +160,11 @@ func TestSettingsAreDocumented(t *testing.T) {
 func TestDefaultsAreWhatTheirTextsSay(t *testing.T) {
 	var c Config
 	for _, s := range c.settings() {
-		if err := s.parse(s.def); err != nil {
-			t.Errorf("default of %s: %v", s.name, err)
+		if err := s.Parse(s.Default); err != nil {
+			t.Errorf("default of %s: %v", s.Name, err)
 		}
-		if got := s.text(); got != s.def {
-			t.Errorf("default of %s is %q and prints as %q", s.name, s.def, got)
+		if got := s.Text(); got != s.Default {
+			t.Errorf("default of %s is %q and prints as %q", s.Name, s.Default, got)
 		}
 	}
 	if problems := c.validate(); len(problems) > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/setting"
 )
 
 // getCmd shows a timer.
@@ -127,16 +128,16 @@ func policyFacts(s *rouse.Spec) []string {
 }
 
 func retryText(r rouse.Retry) string {
-	grows := fmt.Sprintf("times %g to %s", r.Factor, short(r.Max))
+	grows := fmt.Sprintf("times %g to %s", r.Factor, setting.Short(r.Max))
 	switch r.Factor {
 	case 1:
 		grows = "each"
 	case 2:
-		grows = "doubling to " + short(r.Max)
+		grows = "doubling to " + setting.Short(r.Max)
 	}
-	text := fmt.Sprintf("%d attempts, %s %s, timeout %s", r.Attempts, short(r.Interval), grows, short(r.Timeout))
+	text := fmt.Sprintf("%d attempts, %s %s, timeout %s", r.Attempts, setting.Short(r.Interval), grows, setting.Short(r.Timeout))
 	if r.GiveUp > 0 {
-		text += ", none after " + short(r.GiveUp)
+		text += ", none after " + setting.Short(r.GiveUp)
 	}
 	return text
 }
@@ -147,7 +148,7 @@ func spanText(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	return short(d)
+	return setting.Short(d)
 }
 
 func countText(n uint64) string {

@@ -10,16 +10,16 @@ import (
 )
 
 func TestLimitsAreReadAndPrinted(t *testing.T) {
-	var l limitList
+	var l node.Limits
 	text := "https://api.example.com/ rate=2.5 burst=20 concurrency=4; stream:mail namespace=acme rate=100"
 	if err := l.UnmarshalText([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	want := limitList{{Target: "https://api.example.com/", Rate: 2.5, Burst: 20, Concurrency: 4}, {Target: "stream:mail", Namespace: "acme", Rate: 100}}
+	want := node.Limits{{Target: "https://api.example.com/", Rate: 2.5, Burst: 20, Concurrency: 4}, {Target: "stream:mail", Namespace: "acme", Rate: 100}}
 	if !reflect.DeepEqual(l, want) || l.String() != text {
 		t.Errorf("%+v, %q", l, l)
 	}
-	if err := l.UnmarshalText([]byte(" \n a: rate=1;;\n\tb: concurrency=2\n")); err != nil || !reflect.DeepEqual(l, limitList{{Target: "a:", Rate: 1}, {Target: "b:", Concurrency: 2}}) {
+	if err := l.UnmarshalText([]byte(" \n a: rate=1;;\n\tb: concurrency=2\n")); err != nil || !reflect.DeepEqual(l, node.Limits{{Target: "a:", Rate: 1}, {Target: "b:", Concurrency: 2}}) {
 		t.Errorf("over lines: %+v, %v", l, err)
 	}
 	for _, wrong := range []string{"a: rate", "a: rate=fast", "a: burst=1.5", "a: b:", "a: speed=1"} {
@@ -31,8 +31,8 @@ func TestLimitsAreReadAndPrinted(t *testing.T) {
 }
 
 func TestSharesAreReadAndPrinted(t *testing.T) {
-	var l shareList
-	if err := l.UnmarshalText([]byte(" b=1,acme=4\n")); err != nil || !reflect.DeepEqual(l, shareList{"acme": 4, "b": 1}) || l.String() != "acme=4, b=1" {
+	var l node.Shares
+	if err := l.UnmarshalText([]byte(" b=1,acme=4\n")); err != nil || !reflect.DeepEqual(l, node.Shares{"acme": 4, "b": 1}) || l.String() != "acme=4, b=1" {
 		t.Errorf("%v, %v", l, err)
 	}
 	if err := l.UnmarshalText(nil); err != nil || l != nil || l.String() != "" {

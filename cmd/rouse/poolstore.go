@@ -55,10 +55,10 @@ func (f *poolsFile) withoutTimers() error {
 
 // pools returns the pools that the setting names.
 func (c *Config) pools() ([]node.Pool, error) {
-	if c.Pools == "" {
+	if c.PoolsFile == "" {
 		return nil, nil
 	}
-	file, err := readPools(c.Pools)
+	file, err := readPools(c.PoolsFile)
 	if err != nil {
 		return nil, err
 	}

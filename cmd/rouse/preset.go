@@ -28,7 +28,7 @@ func (c *inForce) usePreset() []rouse.Problem {
 	settings := c.settings()
 	for name, text := range values {
 		if c.source[name] == "default" {
-			_ = find(settings, name).parse(text) // a test parses them all
+			_ = find(settings, name).Parse(text) // a test parses them all
 			c.source[name] = "preset " + c.Preset
 		}
 	}

@@ -11,7 +11,7 @@ func TestPresetsAreValid(t *testing.T) {
 		var f configFlags
 		settings := f.settings()
 		for _, s := range settings {
-			if err := s.parse(s.def); err != nil {
+			if err := s.Parse(s.Default); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -25,7 +25,7 @@ func TestPresetsAreValid(t *testing.T) {
 			s := find(in.settings(), setting)
 			if s == nil {
 				t.Errorf("%s: %s is no setting", name, setting)
-			} else if got := s.text(); got != text || in.source[setting] != "preset "+name {
+			} else if got := s.Text(); got != text || in.source[setting] != "preset "+name {
 				t.Errorf("%s: %s is %q from %s, not %q", name, setting, got, in.source[setting], text)
 			}
 		}
@@ -36,7 +36,7 @@ func TestPresetsAreValid(t *testing.T) {
 func TestTheLeasePreset(t *testing.T) {
 	f := configFlags{}
 	for _, s := range f.settings() {
-		_ = s.parse(s.def) // TestDefaultsAreWhatTheirTextsSay
+		_ = s.Parse(s.Default) // TestDefaultsAreWhatTheirTextsSay
 	}
 	f.Preset, f.Hold = "demo-lease", time.Minute
 	in, err := f.load(map[string]bool{"preset": true, "hold": true})

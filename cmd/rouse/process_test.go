@@ -233,7 +233,7 @@ func exitCommand(ts *testscript.TestScript, _ bool, args []string) {
 func variables() []string {
 	list := []string{"ROUSE_SERVER", "ROUSE_NAMESPACE", "ROUSE_CONFIG"}
 	for _, s := range new(Config).settings() {
-		list = append(list, envName(s.name))
+		list = append(list, envName(s.Name))
 	}
 	return list
 }

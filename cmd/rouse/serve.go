@@ -149,8 +149,8 @@ func (a *app) warnOfVariables(log *slog.Logger) {
 	known := map[string]bool{"ROUSE_CONFIG": true, "ROUSE_SERVER": true, "ROUSE_NAMESPACE": true}
 	var envs []string
 	for _, s := range new(Config).settings() {
-		known[envName(s.name)] = true
-		envs = append(envs, envName(s.name))
+		known[envName(s.Name)] = true
+		envs = append(envs, envName(s.Name))
 	}
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")

@@ -77,18 +77,6 @@ func cleaned(args []any) []any {
 	return out
 }
 
-// short prints a duration without the zero units that time.Duration prints: "72h", "1h30m".
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = s[:len(s)-2]
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = s[:len(s)-2]
-	}
-	return s
-}
-
 // roughly says how long: one unit, rounded down, as people do.
 func roughly(d time.Duration) string {
 	if d < 0 {

@@ -8,20 +8,21 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/node"
 )
 
 func TestByteSizes(t *testing.T) {
-	for text, want := range map[string]byteSize{
+	for text, want := range map[string]node.Bytes{
 		"0": 0, "1048576": 1 << 20, "64MiB": 64 << 20, "64mib": 64 << 20, "1 GiB": 1 << 30, "500KB": 500_000, "2TB": 2e12, "7B": 7, "8191PiB": -1,
 		"": -1, "MiB": -1, "-1": -1, "1.5GiB": -1, "9999999999999999999": -1, "9999999TiB": -1, "64 M": -1, "0x10": -1,
 	} {
-		b := byteSize(-1)
+		b := node.Bytes(-1)
 		err := b.UnmarshalText([]byte(text))
 		if b != want || (err == nil) != (want >= 0) {
 			t.Errorf("%q is %d, %v; want %d", text, b, err, want)
 		}
 	}
-	for b, want := range map[byteSize]string{0: "0", 1: "1", 1 << 20: "1MiB", 1536 << 10: "1536KiB", 1e9: "1000000000", 3 << 30: "3GiB"} {
+	for b, want := range map[node.Bytes]string{0: "0", 1: "1", 1 << 20: "1MiB", 1536 << 10: "1536KiB", 1e9: "1000000000", 3 << 30: "3GiB"} {
 		if got := b.String(); got != want {
 			t.Errorf("%d prints as %s, want %s", b, got, want)
 		}

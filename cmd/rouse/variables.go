@@ -18,7 +18,7 @@ var foreign = regexp.MustCompile(`^ROUSE_(([A-Z0-9_]+_)?SERVICE_(HOST|PORT.*)|PO
 func checkVariables(environ []string) error {
 	known := []string{"ROUSE_SERVER", "ROUSE_NAMESPACE", "ROUSE_CONFIG"}
 	for _, s := range new(Config).settings() {
-		known = append(known, envName(s.name))
+		known = append(known, envName(s.Name))
 	}
 	var problems []rouse.Problem
 	for _, entry := range environ {

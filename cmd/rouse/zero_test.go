@@ -19,23 +19,23 @@ func TestWhatZeroMeans(t *testing.T) {
 	for i := range (&Config{}).settings() {
 		var c Config
 		for _, s := range c.settings() {
-			if err := s.parse(s.def); s.def != "" && err != nil {
-				t.Fatal(s.name, err)
+			if err := s.Parse(s.Default); s.Default != "" && err != nil {
+				t.Fatal(s.Name, err)
 			}
 		}
 		c.DaprListen, c.Reminders = "127.0.0.1:0", true // their settings are looked at then
 		s := c.settings()[i]
-		if k := s.kind(); k != "a whole number" && k != "a number" && !strings.HasPrefix(k, "a duration") && !strings.HasPrefix(k, "a size") {
+		if k := s.Kind(); k != "a whole number" && k != "a number" && !strings.HasPrefix(k, "a duration") && !strings.HasPrefix(k, "a size") {
 			continue
 		}
 		count++
 		before := len(c.validate())
-		if err := s.parse("0"); err != nil {
-			t.Fatal(s.name, err)
+		if err := s.Parse("0"); err != nil {
+			t.Fatal(s.Name, err)
 		}
-		taken, documented := len(c.validate()) <= before, strings.Contains(table, "`"+s.name+"`")
+		taken, documented := len(c.validate()) <= before, strings.Contains(table, "`"+s.Name+"`")
 		if taken != documented {
-			t.Errorf("%s: 0 is taken: %v, and in the table: %v", s.name, taken, documented)
+			t.Errorf("%s: 0 is taken: %v, and in the table: %v", s.Name, taken, documented)
 		}
 	}
 	if count < 20 {

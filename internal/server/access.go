@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 )
 
@@ -74,11 +75,14 @@ func OnLoopback(address string) bool {
 // authenticated, so an address that other machines can reach has to be allowed by insecure. example is a
 // valid address for the error text.
 func CheckListener(setting, address, example string, insecure bool) error {
+	wrong := func(format string, args ...any) error {
+		return &rouse.Invalid{Problems: []rouse.Problem{{Field: setting, Wrong: fmt.Sprintf(format, args...)}}}
+	}
 	if _, _, err := net.SplitHostPort(address); err != nil {
-		return fmt.Errorf("%s %q is no address: give HOST:PORT, such as %s", setting, address, example)
+		return wrong("%q is no address: give HOST:PORT, such as %s", address, example)
 	}
 	if !insecure && !OnLoopback(address) {
-		return fmt.Errorf("%s %q can be reached from other machines, and every client that reaches it may use it: listen on 127.0.0.1, or allow it with insecure", setting, address)
+		return wrong("%q can be reached from other machines, and every client that reaches it may use it: listen on 127.0.0.1, or allow it with insecure", address)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// byteSize is a number of bytes: "64MiB", "1GiB", "500KB" or "1048576".
-type byteSize int64
+// Bytes is a number of bytes: "64MiB", "1GiB", "500KB" or "1048576".
+type Bytes int64
 
 // byteUnits are tried in this order: a suffix that ends like another comes first.
 var byteUnits = []struct {
@@ -22,7 +22,7 @@ var byteUnits = []struct {
 var errByteSize = errors.New("give a size such as 64MiB, 1GiB or 1048576")
 
 // UnmarshalText reads a whole number and a unit; capitals do not matter.
-func (b *byteSize) UnmarshalText(text []byte) error {
+func (b *Bytes) UnmarshalText(text []byte) error {
 	lower := strings.ToLower(strings.TrimSpace(string(text)))
 	for _, u := range byteUnits {
 		digits, ok := strings.CutSuffix(lower, strings.ToLower(u.name))
@@ -33,14 +33,14 @@ func (b *byteSize) UnmarshalText(text []byte) error {
 		if err != nil || int64(n) > math.MaxInt64/u.size {
 			return errByteSize
 		}
-		*b = byteSize(int64(n) * u.size)
+		*b = Bytes(int64(n) * u.size)
 		return nil
 	}
 	return errByteSize
 }
 
 // String prints the largest binary unit that leaves a whole number.
-func (b byteSize) String() string {
+func (b Bytes) String() string {
 	for _, u := range byteUnits[:4] {
 		if n := int64(b); n != 0 && n%u.size == 0 {
 			return strconv.FormatInt(n/u.size, 10) + u.name
@@ -48,3 +48,6 @@ func (b byteSize) String() string {
 	}
 	return strconv.FormatInt(int64(b), 10)
 }
+
+// Kind describes a value for errors.
+func (Bytes) Kind() string { return "a size such as 64MiB" }

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"fmt"
@@ -6,25 +6,23 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/rousehq/rouse/node"
 )
 
-// limitList are limits of targets as a setting has them: the beginning of a target and what bounds it, one after another, with
+// Limits are limits of targets as a setting is written: the beginning of a target and what bounds it, one after another, with
 // semicolons or line ends between.
 //
 //	https://api.example.com/ rate=10 burst=20; stream:mail namespace=acme concurrency=5
-type limitList []node.Limit
+type Limits []Limit
 
 // UnmarshalText reads limits. Whether they make sense is for the node to say.
-func (l *limitList) UnmarshalText(text []byte) error {
+func (l *Limits) UnmarshalText(text []byte) error {
 	*l = nil
 	for part := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return r == ';' || r == '\n' }) {
 		words := strings.Fields(part)
 		if len(words) == 0 {
 			continue
 		}
-		limit := node.Limit{Target: words[0]}
+		limit := Limit{Target: words[0]}
 		for _, word := range words[1:] {
 			name, value, _ := strings.Cut(word, "=")
 			var err error
@@ -50,7 +48,7 @@ func (l *limitList) UnmarshalText(text []byte) error {
 }
 
 // String returns limits as UnmarshalText reads them.
-func (l limitList) String() string {
+func (l Limits) String() string {
 	parts := make([]string, len(l))
 	for i, limit := range l {
 		parts[i] = limit.Target
@@ -70,11 +68,11 @@ func (l limitList) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// shareList are the shares of namespaces as a setting has them: "acme=4, batch=1".
-type shareList map[string]int
+// Shares are the shares of namespaces as a setting is written: "acme=4, batch=1".
+type Shares map[string]int
 
 // UnmarshalText reads shares.
-func (l *shareList) UnmarshalText(text []byte) error {
+func (l *Shares) UnmarshalText(text []byte) error {
 	*l = nil
 	for word := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return strings.ContainsRune(", \n\t", r) }) {
 		name, value, _ := strings.Cut(word, "=")
@@ -86,7 +84,7 @@ func (l *shareList) UnmarshalText(text []byte) error {
 			return fmt.Errorf("the namespace %q is given twice", name)
 		}
 		if *l == nil {
-			*l = shareList{}
+			*l = Shares{}
 		}
 		(*l)[name] = n
 	}
@@ -94,7 +92,7 @@ func (l *shareList) UnmarshalText(text []byte) error {
 }
 
 // String returns shares as UnmarshalText reads them.
-func (l shareList) String() string {
+func (l Shares) String() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(l)) {
 		parts = append(parts, name+"="+strconv.Itoa(l[name]))
@@ -102,11 +100,11 @@ func (l shareList) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// nameList is a list of names with commas between.
-type nameList []string
+// Names is a list of names with commas between.
+type Names []string
 
 // UnmarshalText reads names. Whether they are offered is for the node to say.
-func (l *nameList) UnmarshalText(text []byte) error {
+func (l *Names) UnmarshalText(text []byte) error {
 	*l = nil
 	for part := range strings.SplitSeq(string(text), ",") {
 		if name := strings.TrimSpace(part); name != "" {
@@ -117,4 +115,13 @@ func (l *nameList) UnmarshalText(text []byte) error {
 }
 
 // String returns names as UnmarshalText reads them.
-func (l nameList) String() string { return strings.Join(l, ",") }
+func (l Names) String() string { return strings.Join(l, ",") }
+
+// Kind describes a value for errors.
+func (Limits) Kind() string { return "limits such as 'https://api.example.com/ rate=10 concurrency=4'" }
+
+// Kind describes a value for errors.
+func (Shares) Kind() string { return "shares such as 'acme=4, batch=1'" }
+
+// Kind describes a value for errors.
+func (Names) Kind() string { return "names with commas between" }
