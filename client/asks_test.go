@@ -260,10 +260,10 @@ func TestBulk(t *testing.T) {
 // What was done before a bulk request broke is told, and that it broke.
 func TestBulkThatDoesNotEnd(t *testing.T) {
 	c, f := start(t, Options{})
-	for what, end := range map[string]struct{ says, is error }{"breaks": {errDown, rouse.ErrUnavailable}, "just ends": {nil, io.ErrUnexpectedEOF}} {
+	for what, end := range map[string]struct{ returned, is error }{"breaks": {errDown, rouse.ErrUnavailable}, "just ends": {nil, io.ErrUnexpectedEOF}} {
 		f.bulk = func(_ *rousev1.BulkRequest, stream grpc.ServerStreamingServer[rousev1.BulkProgress]) error {
 			_ = stream.Send(&rousev1.BulkProgress{Matched: 2, Changed: 2})
-			return end.says
+			return end.returned
 		}
 		if sum, err := c.Bulk(t.Context(), BulkRequest{Action: BulkDelete}, nil); !errors.Is(err, end.is) || sum.Changed != 2 {
 			t.Errorf("a stream that %s: %+v, %v", what, sum, err)

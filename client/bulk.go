@@ -51,9 +51,9 @@ type BulkFailure struct {
 	Err       error
 }
 
-// Bulk does what r says, and calls progress, if it is not nil, with the counts so far and with the failures and names that are
-// new. It returns them all. An error of progress, or the end of ctx, ends it: what is changed then stays changed, and what was
-// on its way may still be. So it is after any error; the counts say what is known to be done.
+// Bulk executes r. It calls progress, unless that is nil, with the counts so far and the new failures and
+// names, and returns them all. An error of progress, or the end of ctx, ends it. After any error, changes
+// that were made stay, and changes in flight may still be made; the counts are what is known to be done.
 //
 // It is not tried again. Most actions can be asked for once more, and find then what is left to do; a skip would skip more.
 func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProgress) error) (BulkProgress, error) {

@@ -4,16 +4,16 @@
 //	t, err := c.Create(ctx, "default", "", rouse.Spec{Schedule: "@after 90s", Target: "stream:mail", Payload: body})
 //	err = c.Subscribe(ctx, client.SubscribeOptions{Channel: "mail"}, func(ctx context.Context, f client.Fire) error { … })
 //
-// Its errors are those of package rouse: errors.Is finds rouse.ErrNotFound, ErrExists, ErrConflict and their like in them,
-// errors.As finds a *rouse.Invalid with each problem of an input, and a *rouse.RetryAfter where the service said when to try
-// again. status.FromError of gRPC finds the status that came.
+// Its errors are those of package rouse: errors.Is finds rouse.ErrNotFound, ErrExists, ErrConflict and their
+// like in them, errors.As finds a *rouse.Invalid with each problem of an input, and a *rouse.RetryAfter where
+// the service gave a delay for a retry. status.FromError of gRPC finds the status that came.
 //
 // Of a service of several nodes, Subscribe needs one address only: it learns of the other nodes and gets the fires of all. Calls
 // go to the addresses that Dial was given, in turn, and past those that cannot be reached.
 //
-// A call that can be made twice without harm is tried again, with a growing pause, while the service is unavailable or
-// overloaded: until ctx ends, and for at most Options.Patience. That is said of each method; the others leave the choice
-// to their caller, who alone knows what it means when an outcome is unknown.
+// A call that is safe to repeat is retried with backoff while the service is unavailable or overloaded, until
+// ctx ends, and for at most Options.Patience. The comments name these methods. For the others the caller
+// decides, because only it knows what an unknown outcome means.
 package client
 
 import (
@@ -40,8 +40,8 @@ import (
 
 // Options tune a client. Zero fields have the defaults that their comments name.
 type Options struct {
-	TLS      *tls.Config   // set: TLS with this configuration, whatever the target says
-	Insecure bool          // no TLS to hosts that are not this one; an http:// target says the same
+	TLS      *tls.Config   // set: TLS with this configuration, for any form of target
+	Insecure bool          // no TLS to other hosts; an http:// target means the same
 	Token    string        // sent with every call as a bearer token; to another host only under TLS
 	Patience time.Duration // how long a call is tried again; default 30 s
 	Timeout  time.Duration // how long one try of a call that is no stream may take if its ctx has no deadline; default no bound
@@ -87,7 +87,7 @@ func Dial(target string, o Options) (*Client, error) {
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
-		c.nodes.members = append(c.nodes.members, member{address: address, plain: plain, said: plain && (o.Insecure || strings.HasPrefix(one, "http://")), conn: conn})
+		c.nodes.members = append(c.nodes.members, member{address: address, plain: plain, explicit: plain && (o.Insecure || strings.HasPrefix(one, "http://")), conn: conn})
 	}
 	c.timers, c.calendars = rousev1.NewTimersClient(&c.nodes), rousev1.NewCalendarsClient(&c.nodes)
 	c.fires, c.admin = rousev1.NewFiresClient(&c.nodes), rousev1.NewAdminClient(&c.nodes)

@@ -118,23 +118,23 @@ func TestCreateWithNameIsNotTriedAgain(t *testing.T) {
 	c, f := start(t, Options{})
 	f.fail = []failing{{err: errDown, after: true}}
 	if _, err := c.Create(t.Context(), "ns", "a", spec); !errors.Is(err, rouse.ErrUnavailable) {
-		t.Errorf("the answer was lost, and Create says %v", err)
+		t.Errorf("the answer was lost, and Create returned %v", err)
 	}
 	f.fail = []failing{{err: errDown, after: true}}
 	if _, err := c.CreateOrReplace(t.Context(), "ns", "a", spec, IfRevision(1)); !errors.Is(err, rouse.ErrUnavailable) {
-		t.Errorf("the answer was lost, and CreateOrReplace says %v", err)
+		t.Errorf("the answer was lost, and CreateOrReplace returned %v", err)
 	}
 	f.fail = []failing{{err: errDown}}
 	if _, err := c.BatchCreate(t.Context(), "ns", CreateOnly, []NewTimer{{"b", spec}}); !errors.Is(err, rouse.ErrUnavailable) {
-		t.Errorf("BatchCreate says %v", err)
+		t.Errorf("BatchCreate returned %v", err)
 	}
 	f.fail = []failing{{err: errDown}}
 	if _, err := c.BatchCreate(t.Context(), "ns", CreateOrReplace, []NewTimer{{"", spec}}); !errors.Is(err, rouse.ErrUnavailable) {
-		t.Errorf("BatchCreate without names says %v", err)
+		t.Errorf("BatchCreate without names returned %v", err)
 	}
 	f.fail = []failing{{err: errDown}}
 	if _, _, err := c.Run(t.Context(), "ns", "a"); !errors.Is(err, rouse.ErrUnavailable) {
-		t.Errorf("Run says %v", err)
+		t.Errorf("Run returned %v", err)
 	}
 	if f.count("Create") != 2 || f.count("BatchCreate") != 2 || f.count("Run") != 1 {
 		t.Errorf("calls: %v", f.calls)

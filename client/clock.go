@@ -16,7 +16,7 @@ type Clock struct {
 	Fired   uint64        // of an Advance: fires while it moved
 }
 
-// Advance says where a clock is moved: By or To, not both.
+// Advance is where a clock is moved: By or To, not both.
 type Advance struct {
 	By   time.Duration
 	To   rouse.Instant

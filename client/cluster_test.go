@@ -43,8 +43,8 @@ type node struct {
 	store   *wire
 	engine  *timers.Timers
 	fired   atomic.Int64 // fires that were acknowledged here
-	putOff  atomic.Int64 // fires that nobody took here
-	kill    func()       // ends it like a crash: it says nothing any more, to nobody
+	putOff  atomic.Int64 // fires without a subscriber here
+	kill    func()       // ends it like a crash: it sends nothing any more
 }
 
 // wire is a node's way to the store, which can be cut.
@@ -346,7 +346,8 @@ func TestKillTheNodeThatTheClientWasToldOf(t *testing.T) {
 	}
 }
 
-// A node that nobody has subscribed to yet puts fires off for moments only, however late they are, and that spends no attempt.
+// A node without subscribers postpones fires only briefly, regardless of how late they are, and without
+// spending attempts.
 func TestFiresWaitForTheClientOnItsWay(t *testing.T) {
 	c := newCluster(t, 1, holding)
 	a := c.start("a")

@@ -10,7 +10,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Condition says what has to hold for a change to be made.
+// Condition is what has to hold for a change to be made.
 type Condition func(*condition)
 
 type condition struct {
@@ -46,7 +46,7 @@ func (c *Client) Create(ctx context.Context, namespace, name string, spec rouse.
 	request.Name = strings.ToLower(rand.Text())
 	return timer(again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.Timer, error) {
 		t, err := c.timers.Create(ctx, request)
-		if unsure && errors.Is(translate(err), rouse.ErrExists) { // nobody else makes this name
+		if unsure && errors.Is(translate(err), rouse.ErrExists) { // no other client makes this name
 			return c.timers.Get(ctx, &rousev1.GetRequest{Namespace: namespace, Name: request.Name})
 		}
 		return t, err
@@ -68,8 +68,8 @@ type Replaced struct {
 	InFlight bool
 }
 
-// Replace makes a timer, or begins a new generation of one that has the name. It is tried again, unless it has an IfRevision:
-// that cannot tell its own first try from somebody else's change.
+// Replace makes a timer, or begins a new generation of one that has the name. It is tried again, unless it
+// has an IfRevision: that cannot tell its own first try from another client's change.
 func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse.Spec, cs ...Condition) (Replaced, error) {
 	cond := conditionOf(cs)
 	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec),
@@ -86,7 +86,7 @@ func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse
 	return replaced(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
 }
 
-// Mode says what a batch does with names that are taken.
+// Mode is what a batch does with names that are taken.
 type Mode uint8
 
 const (

@@ -33,8 +33,9 @@ func (c *Client) CreateStream(ctx context.Context, namespace string, mode Mode, 
 	return &Creator{stream: stream, namespace: namespace, mode: mode, window: make(chan int, max(1, window)), cancel: cancel}, nil
 }
 
-// Send sends a batch of up to rouse.MaxBatch timers. It blocks while the window is full, until Recv has taken an answer. After
-// an error, Recv says what ended the stream, and what it has not answered has an unknown outcome.
+// Send sends a batch of up to rouse.MaxBatch timers. It blocks while the window is full, until Recv has taken
+// an answer. After an error, Recv returns what ended the stream; batches without an answer have an unknown
+// outcome.
 func (c *Creator) Send(timers []NewTimer) error {
 	select {
 	case c.window <- len(timers):
@@ -50,7 +51,7 @@ func (c *Creator) Send(timers []NewTimer) error {
 	return nil
 }
 
-// CloseSend says that no more batches come. What is on its way is still answered.
+// CloseSend ends sending. Batches in flight are still answered.
 func (c *Creator) CloseSend() error { return translate(c.stream.CloseSend()) }
 
 // Recv returns the answers to the oldest batch that has none yet: an outcome for each timer. It returns io.EOF after CloseSend

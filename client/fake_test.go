@@ -59,7 +59,7 @@ type failing struct {
 
 var errDown = status.Error(codes.Unavailable, "down")
 
-// enter counts a call and says how it fails.
+// enter counts a call and returns how it fails.
 func (f *fake) enter(method string) (before, after error) {
 	f.calls[method]++
 	if len(f.fail) == 0 {

@@ -14,15 +14,17 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// follow keeps one stream to each node of a service. It begins with the addresses that the client was given; each node that it
-// is on tells of the others, and what any of them says is believed: a node is wanted while somebody knows it.
+// follow keeps one stream to each node of a service. It begins with the addresses that the client was given;
+// each node with a stream reports the others, and the follower trusts all reports: a node is wanted while any
+// node reports it.
 //
 //	link of a given address ──► stream ──► Peers ─┐
 //	link of a node's address ─► stream ──► Peers ─┴─► known ─► links begin and end
 //
-// A link stays until its address is no longer wanted, those of given addresses for ever. A given address may lead to a node
-// that another link is on already, because it is an alias or a balancer: such a link lets go and waits until that node is lost.
-// So that letting go costs no fire an attempt, a stream beside others gets its credits only when its node is known to be new.
+// A link stays until its address is no longer wanted, those of given addresses for ever. A given address may
+// lead to a node that another link is on already, because it is an alias or a balancer: such a link lets go
+// and waits until that node is lost. So that letting go costs no fire an attempt, a stream in addition to
+// others gets its credits only when its node is known to be new.
 type follow struct {
 	ctx     context.Context
 	end     context.CancelCauseFunc // ends ctx, with what Subscribe returns as a *refusal
@@ -53,14 +55,14 @@ type link struct {
 	expect   string         // the id of the node that others say is there
 	standing bool           // a stream to it stands
 	parked   bool           // it waits until another link has lost the node
-	peers    *rousev1.Peers // what the node of the stream said last
+	peers    *rousev1.Peers // what the node of the stream reported last
 }
 
 // maxLinks bounds the nodes that are followed.
 const maxLinks = 256
 
-// How soon a link is tried again. What nobody knows to be there may be away for days; the fires of a node that another one names
-// wait.
+// How soon a link reconnects. An address that no node reports may be down for days; a node that another one
+// reports has fires that wait.
 const (
 	firstPause  = 100 * time.Millisecond
 	livingPause = time.Second // the longest to a node that lives
@@ -183,7 +185,7 @@ func (f *follow) keep(ctx context.Context, l *link) {
 	}
 }
 
-// stream opens a stream and handles its fires until it ends. stood says that it stood.
+// stream opens a stream and handles its fires until it ends. stood reports whether it was established.
 func (f *follow) stream(ctx context.Context, l *link) (stood bool, err error) {
 	soon, cancel := context.WithTimeout(ctx, remakeTime)
 	conn, err := l.connect(soon)
@@ -196,8 +198,8 @@ func (f *follow) stream(ctx context.Context, l *link) (stood bool, err error) {
 	defer cut()
 	stop := context.AfterFunc(ctx, cut) // while the stream opens, there is nothing to drain
 	open := &rousev1.Open{Namespace: f.o.Namespace, Channel: f.o.Channel, NamePrefix: f.o.NamePrefix, Labels: f.o.Labels}
-	beside := f.several()
-	if !beside {
+	additional := f.several()
+	if !additional {
 		open.Credits = uint32(f.o.Credits)
 	}
 	sub, err := openOn(standing, rousev1.NewFiresClient(conn), open)
@@ -216,8 +218,8 @@ func (f *follow) stream(ctx context.Context, l *link) (stood bool, err error) {
 	if !f.o.OneNode {
 		sub.heard = func(p *rousev1.Peers) { f.hear(l, p) }
 	}
-	if beside {
-		_ = sub.Grant(uint32(f.o.Credits)) // if that fails the stream is over, and whoever receives knows why
+	if additional {
+		_ = sub.Grant(uint32(f.o.Credits)) // if that fails the stream is over, and Recv returns why
 	}
 	return true, f.pool.serve(ctx, sub, f.o.Credits, f.o.Drain)
 }

@@ -67,7 +67,7 @@ func (p *place) rise() {
 	})
 }
 
-// peers says on a line which nodes there are, beside its own.
+// peers reports on a line which other nodes there are.
 func (p *place) peers(l *line, others ...*place) {
 	p.t.Helper()
 	m := &rousev1.Peers{Self: &rousev1.Peer{Id: p.id, Address: p.address}}
@@ -90,7 +90,7 @@ func (p *place) granted(credits uint32) *line {
 	p.t.Helper()
 	l := p.sub()
 	if l.open.Credits != 0 {
-		p.t.Errorf("%s: opened with %d credits, beside other streams", p.id, l.open.Credits)
+		p.t.Errorf("%s: opened with %d credits, in addition to other streams", p.id, l.open.Credits)
 	}
 	if got := within(p.t, l.credits, "credits"); got != credits {
 		p.t.Errorf("%s: granted %d credits, want %d", p.id, got, credits)
@@ -132,7 +132,7 @@ func TestSubscriptionFollowsTheNodes(t *testing.T) {
 		Lost: func(err error) { lost <- err }}, fine)
 	la := a.sub()
 	if la.open.Credits != 7 {
-		t.Errorf("opened with %d credits, want 7: there is nobody else", la.open.Credits)
+		t.Errorf("opened with %d credits, want 7: there is no other stream", la.open.Credits)
 	}
 	la.works(t, 1)
 	a.peers(la, b)
@@ -357,7 +357,7 @@ func TestNodesThatCannotBeReachedAreTold(t *testing.T) {
 		}
 		told[why.Node]++
 	}
-	la.works(t, 1) // which holds up nobody
+	la.works(t, 1) // which delays no other fire
 	b.rise()
 	b.granted(32).works(t, 2)
 	if err := stop(); err != nil {
@@ -411,7 +411,7 @@ func TestStayOnOneNode(t *testing.T) {
 	}
 	other.sub().works(t, 2)
 	if n := c.fake.count("Subscribe"); n != 0 {
-		t.Errorf("%d streams to a node that nobody asked for", n)
+		t.Errorf("%d streams to a node that was not asked for", n)
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
@@ -507,16 +507,16 @@ func TestAddressesOfNodes(t *testing.T) {
 		wrong  string
 	}{
 		{given: here, told: near, target: near, plain: true},
-		{given: here, told: far, target: far}, // plain text to this host says nothing of others
+		{given: here, told: far, target: far}, // plain text to this host does not extend to others
 		{given: here, o: Options{Insecure: true}, told: far, target: far, plain: true},
-		{given: "http://10.0.0.1:7411", told: far, target: far, plain: true}, // the caller said so
+		{given: "http://10.0.0.1:7411", told: far, target: far, plain: true}, // the caller asked for it
 		{given: here, told: "http://" + far, target: far, plain: true},
 		{given: "10.0.0.1:7411", told: far, target: far},
 		{given: "https://10.0.0.1", told: "https://node2", target: "node2:443"},
 		{given: "https://10.0.0.1", told: "http://" + far, wrong: "plain text"},
 		{given: "https://10.0.0.1," + here, told: "http://" + far, wrong: "plain text"},
 		{given: here, o: Options{TLS: &tls.Config{}}, told: far, target: far},
-		{given: here, o: Options{TLS: &tls.Config{}}, told: "http://" + far, target: far}, // under TLS, as the caller said
+		{given: here, o: Options{TLS: &tls.Config{}}, told: "http://" + far, target: far}, // under TLS, as the caller asked
 		{given: "10.0.0.1:7411", told: near, wrong: "advertise"},
 		{given: "10.0.0.1:7411", told: "localhost:7411", wrong: "advertise"},
 		{given: here, told: "0.0.0.0:7411", wrong: "advertise"},
@@ -565,10 +565,10 @@ func TestTargetsOfDial(t *testing.T) {
 	}
 }
 
-// A node is wanted while any node to which a stream stands knows it; what nodes said whose streams are over does not count, unless
-// there is nobody else to believe.
-func TestWhomTheFollowerBelieves(t *testing.T) {
-	says := func(standing bool, self string, others ...string) *link {
+// A node is wanted while any node with an open stream reports it. Reports of nodes whose streams ended count
+// only if there are no others.
+func TestWhichReportsTheFollowerTrusts(t *testing.T) {
+	reporting := func(standing bool, self string, others ...string) *link {
 		p := &rousev1.Peers{Self: &rousev1.Peer{Id: self, Address: self + ":1"}}
 		for _, o := range others {
 			p.Others = append(p.Others, &rousev1.Peer{Id: o, Address: o + ":1"})
@@ -581,11 +581,11 @@ func TestWhomTheFollowerBelieves(t *testing.T) {
 		known string
 	}{
 		{[]*link{{standing: true}}, ""},
-		{[]*link{says(true, "a", "b"), says(true, "b", "a", "c")}, "a b c"},
-		{[]*link{says(true, "a", "b"), {standing: true}}, "a b"},
-		{[]*link{says(false, "a", "z"), says(true, "b", "c")}, "b c"},
-		{[]*link{says(false, "a", "z"), {standing: true}}, "b c"}, // nobody says anything now
-		{[]*link{says(true, "a")}, "a"},
+		{[]*link{reporting(true, "a", "b"), reporting(true, "b", "a", "c")}, "a b c"},
+		{[]*link{reporting(true, "a", "b"), {standing: true}}, "a b"},
+		{[]*link{reporting(false, "a", "z"), reporting(true, "b", "c")}, "b c"},
+		{[]*link{reporting(false, "a", "z"), {standing: true}}, "b c"}, // no node reports anything now
+		{[]*link{reporting(true, "a")}, "a"},
 	} {
 		f.links = map[string]*link{}
 		for i, l := range c.links {
@@ -593,7 +593,7 @@ func TestWhomTheFollowerBelieves(t *testing.T) {
 		}
 		f.gather()
 		if got := strings.Join(slices.Sorted(maps.Values(f.known)), " "); got != c.known {
-			t.Errorf("believed in %q, want %q", got, c.known)
+			t.Errorf("follows %q, want %q", got, c.known)
 		}
 	}
 }

@@ -119,8 +119,8 @@ func (h *hand) done(tag uint64, a *Answer, err error) {
 	notify.Send(h.wake)
 }
 
-// forget takes fires out of hand that somebody else is to have.
-func (h *hand) forget(tags []uint64) {
+// drop removes fires that go to another subscriber.
+func (h *hand) drop(tags []uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, tag := range tags {
@@ -144,7 +144,7 @@ func (h *hand) settleLoop(gone <-chan struct{}) {
 		m, next, closed := h.next(time.Now())
 		if len(m.Done)+len(m.Failures)+len(m.Extensions)+len(m.Answers) > 0 {
 			if h.sub.Settle(m) != nil {
-				return // the stream is over, and whoever receives knows why
+				return // the stream is over, and Recv returns why
 			}
 			continue
 		}

@@ -44,12 +44,12 @@ func (f *follow) stands(l *link, node string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	l.node = node
-	l.standing = f.links[l.address] == l && f.holder(node) == nil // not if it was ended meanwhile
+	l.standing = f.links[l.address] == l && f.holder(node) == nil // not if it ended in the meantime
 	f.adjust()
 	return l.standing
 }
 
-// hear notes what the node of a link's stream says of the others.
+// hear notes what the node of a link's stream reports about the others.
 func (f *follow) hear(l *link, p *rousev1.Peers) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

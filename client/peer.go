@@ -50,9 +50,10 @@ func (c *Client) release(address string) {
 	}
 }
 
-// peerAddress returns the gRPC target of a node's address, and whether it is talked to in plain text. What the service tells
-// is taken for an address only, never for a scheme of gRPC's, and never weakens what the caller asked for: under TLS a node is
-// reached under TLS, and from another host nobody is sent to this one.
+// peerAddress returns the gRPC target of a node's address, and whether it is talked to in plain text. What
+// the service tells is taken for an address only, never for a scheme of gRPC's, and never weakens what the
+// caller asked for: under TLS a node is reached under TLS, and a remote node cannot send the client to this
+// host.
 func (c *Client) peerAddress(told string) (target string, plain bool, err error) {
 	target, plain, err = address(told, c.opts)
 	if err != nil {
@@ -76,7 +77,7 @@ func (c *Client) peerAddress(told string) (target string, plain bool, err error)
 		return "", false, errors.New("the node wants plain text, and others are talked to under TLS")
 	}
 	if !strings.Contains(told, "://") && c.opts.TLS == nil {
-		plain = plain || has(func(m member) bool { return m.said })
+		plain = plain || has(func(m member) bool { return m.explicit })
 	}
 	return target, plain, nil
 }

@@ -35,7 +35,7 @@ func (p *pool) close() {
 	p.workers.Wait()
 }
 
-// add says that a fire of the session waits in its queue.
+// add signals that a fire of the session waits in its queue.
 func (p *pool) add(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

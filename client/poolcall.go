@@ -36,7 +36,7 @@ type Called struct {
 	Attempts uint32
 }
 
-// CallError says that a request has ended without an answer.
+// CallError is the error of a request that ended without an answer.
 type CallError struct {
 	ID       string
 	Status   CallStatus
@@ -52,7 +52,7 @@ const (
 	CallExpired       CallStatus = "expired"        // no worker has taken it in time, or none has answered in time
 	CallDeliveryLimit CallStatus = "delivery_limit" // workers had it as often as they may, and none has answered
 	CallRejected      CallStatus = "rejected"       // a worker has refused it for good
-	CallDeleted       CallStatus = "deleted"        // somebody has deleted it
+	CallDeleted       CallStatus = "deleted"        // a client deleted it
 )
 
 func (e *CallError) Error() string {
@@ -71,7 +71,8 @@ func (c *Client) Call(ctx context.Context, r Call) (Called, error) {
 	return calledFrom(again(ctx, c.opts.Patience, func(bool) (*rousev1.Called, error) { return c.calls.Call(ctx, request) }))
 }
 
-// Fetch tells what became of a request, and waits for its end as long as it may. rouse.ErrNotFound says that nothing is known of it.
+// Fetch returns the state of a request, and waits for its end up to the given time. rouse.ErrNotFound means
+// that nothing is known of it.
 func (c *Client) Fetch(ctx context.Context, namespace, id string, wait time.Duration) (Called, error) {
 	return calledFrom(again(ctx, c.opts.Patience, func(bool) (*rousev1.Called, error) {
 		return c.calls.Fetch(ctx, &rousev1.FetchRequest{Namespace: namespace, Id: id, Wait: given(wait)})

@@ -22,7 +22,7 @@ type away struct {
 	tries chan time.Duration // since the last one
 }
 
-var errAway = errors.New("nobody is there")
+var errAway = errors.New("connection refused")
 
 // leave begins to follow, in a bubble, where the time that it takes is exact. stop ends it.
 func leave(t *testing.T) (w *away, stop func()) {
@@ -68,15 +68,15 @@ func (w *away) longestIn(d time.Duration) (most time.Duration) {
 	}
 }
 
-// A node that nobody names is tried less and less often. As soon as a living node names it, it is tried at once, and then each
-// second at least; when it is named no more, seldom again.
+// A node that no other node reports is tried less and less often. As soon as a live node reports it, it is
+// tried at once, and then at least each second; when it is no longer reported, seldom again.
 func TestANodeThatLivesIsTriedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, stop := leave(t)
 		defer stop()
 		w.names()
 		if most := w.longestIn(2 * time.Minute); most < mostPause/2 || most > mostPause {
-			t.Errorf("a node that nobody names was tried after %v at the latest, want up to %v", most, mostPause)
+			t.Errorf("a node that no node reports was tried after %v at the latest, want up to %v", most, mostPause)
 		}
 		for range 2 { // also when it comes a second time, with the same id
 			w.names("b")
@@ -96,7 +96,8 @@ func TestANodeThatLivesIsTriedSoon(t *testing.T) {
 	})
 }
 
-// What nodes said whose streams are over says of nobody that it lives. The first that is there again does, of all that it names.
+// Reports of nodes whose streams ended do not show that a node is live. The first node that is back does, for
+// all that it reports.
 func TestWhoNamesANodeMustLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, stop := leave(t)

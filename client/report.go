@@ -22,8 +22,9 @@ func (r Receipt) request() *rousev1.ReportRequest {
 	return &rousev1.ReportRequest{Namespace: r.Namespace, Name: r.Name, FireId: r.FireID, Token: r.Token}
 }
 
-// Complete says that the work of an accepted fire is done. It is tried again; rouse.ErrConflict and rouse.ErrNotFound say that
-// the fire is not waited for any more: it was reported before, by an earlier try perhaps, or is given up.
+// Complete reports that the work of an accepted fire is done. It is retried. rouse.ErrConflict and
+// rouse.ErrNotFound mean that the service no longer waits for the fire: it was reported before, perhaps by an
+// earlier try, or is given up.
 func (c *Client) Complete(ctx context.Context, r Receipt) error {
 	request := r.request()
 	request.Report = &rousev1.ReportRequest_Done{Done: true}
@@ -31,8 +32,8 @@ func (c *Client) Complete(ctx context.Context, r Receipt) error {
 	return err
 }
 
-// Fail says that the work of an accepted fire failed, with an error that Permanent and RetryAfter may have made. It is tried
-// again, like Complete.
+// Fail reports that the work of an accepted fire failed, with an error that Permanent and RetryAfter may have
+// made. It is tried again, like Complete.
 func (c *Client) Fail(ctx context.Context, r Receipt, failure error) error {
 	request := r.request()
 	request.Report = &rousev1.ReportRequest_Failed{Failed: failureOf(0, failure)}

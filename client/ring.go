@@ -17,10 +17,10 @@ type ring struct {
 }
 
 type member struct {
-	address string
-	plain   bool // talked to in plain text
-	said    bool // because the caller said so, and not because it is on this host
-	conn    *grpc.ClientConn
+	address  string
+	plain    bool // talked to in plain text
+	explicit bool // because the caller asked for it, not because it is on this host
+	conn     *grpc.ClientConn
 }
 
 // patienceEach is how long a connection may take to stand while there are others that might.
@@ -34,8 +34,8 @@ func (r *ring) NewStream(ctx context.Context, desc *grpc.StreamDesc, method stri
 	return r.pick(ctx).NewStream(ctx, desc, method, opts...)
 }
 
-// pick returns the connection for the next call: the next in turn that stands; if none does, the first that can be made to; if
-// none can, the next in turn, whose call says what is wrong.
+// pick returns the connection for the next call: the next in turn that stands; if none does, the first that
+// can be made to; if none can, the next in turn, whose call returns what is wrong.
 func (r *ring) pick(ctx context.Context) *grpc.ClientConn {
 	n := len(r.members)
 	if n == 1 {

@@ -51,7 +51,7 @@ func (s *session) receive() error {
 		}
 		s.hand.take(fires)
 		for _, f := range fires {
-			select { // there is room for all credits; only fires that the service has given up meanwhile can stand in the way
+			select { // there is room for all credits; only fires that the service gave up in the meantime can be in the way
 			case s.queue <- f:
 				s.pool.add(s)
 			case <-s.ctx.Done():
@@ -64,7 +64,7 @@ func (s *session) receive() error {
 	}
 }
 
-// leave gives back what no handler has begun, and says that nothing more is taken. ctx has ended.
+// leave returns fires that no handler has begun, and announces that nothing more is taken. ctx has ended.
 func (s *session) leave(tags ...uint64) {
 	s.pool.drop(s) // it counts on what is in the queue
 	if !s.sub.leaves {
@@ -79,8 +79,8 @@ func (s *session) leave(tags ...uint64) {
 		}
 		break
 	}
-	s.hand.forget(tags)
-	_ = s.sub.Leave(tags) // if that fails the stream is over, and whoever receives knows why
+	s.hand.drop(tags)
+	_ = s.sub.Leave(tags) // if that fails the stream is over, and Recv returns why
 }
 
 // serve handles the fires of a stream that stands until it ends or ctx does, and then lets handlers end for up to drain. The

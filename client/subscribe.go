@@ -25,8 +25,8 @@ type SubscribeOptions struct {
 	Drain       time.Duration // how long handlers may go on when ctx ends; default 10 s
 	OneNode     bool          // stay on one node at a time: another node's fires do not come
 
-	// Lost is told of each error that ended a stream or kept it from standing, before Subscribe tries again, one at a time;
-	// default nobody. errors.As finds a *NodeError with the address.
+	// Lost is called with each error that ended a stream or kept it from opening, before Subscribe retries,
+	// one at a time; default: no call. errors.As finds a *NodeError with the address.
 	Lost func(error)
 }
 
@@ -83,30 +83,33 @@ func fireOf(p *rousev1.Fire) Fire {
 		Token: p.Token, Manual: p.Manual, Last: p.Last, Payload: p.Payload, ContentType: p.ContentType, Labels: p.Labels}
 }
 
-// Handler does the work of a fire. Nil says that it is done; an error says that it failed, in the way that Permanent and
-// RetryAfter give it. While it runs, the fire's deadline is extended, as far as the service allows. Its ctx ends when the
-// stream is lost, because another subscriber gets the fire then, and when a drain takes too long.
+// Handler does the work of a fire. Nil means that it is done; an error means that it failed, as refined by
+// Permanent and RetryAfter. While it runs, the fire's deadline is extended, as far as the service allows. Its
+// ctx ends when the stream is lost, because another subscriber gets the fire then, and when a drain takes too
+// long.
 type Handler func(ctx context.Context, f Fire) error
 
 // Subscribe handles fires until ctx ends, and opens another stream, with a growing pause, whenever one is lost. When ctx ends,
 // it takes no more, lets handlers end for up to Drain, settles what they did, and returns nil; fires that no handler has begun go
 // to another subscriber. It returns an error only if no stream can ever stand: the subscription is refused.
 //
-// Of a service of several nodes it keeps a stream to each: it learns of the others from those that it is on, follows nodes that
-// come and go, and goes on with what is left when one fails, whichever that is. A fire that a node could not finish comes again
-// from another one, with the same id. Other nodes are talked to as those that Dial was given: under TLS with the same
-// configuration, or in plain text where the caller said so, and with the same token.
+// Of a service of several nodes it keeps a stream to each: it learns of the others from those that it is on,
+// follows nodes that come and go, and goes on with what is left when one fails, whichever that is. A fire
+// that a node could not finish comes again from another one, with the same id. Other nodes are talked to as
+// those that Dial was given: under TLS with the same configuration, or in plain text where the caller asked
+// for it, and with the same token.
 func (c *Client) Subscribe(ctx context.Context, o SubscribeOptions, handle Handler) error {
 	return c.Serve(ctx, o, func(ctx context.Context, f Fire) (*Answer, error) { return nil, handle(ctx, f) })
 }
 
-// Answer is what a handler says of a fire that it did.
+// Answer is a handler's result of a fire.
 type Answer struct {
 	Payload     []byte // at most rouse.MaxPayload bytes
 	ContentType string
 }
 
-// Answerer is a Handler whose work has an answer, for whoever asked for it. A nil answer says that it is done.
+// Answerer is a Handler whose work has an answer, for the client that asked for it. A nil answer means that
+// it is done.
 type Answerer func(ctx context.Context, f Fire) (*Answer, error)
 
 // Serve is Subscribe for handlers that answer.

@@ -21,7 +21,7 @@ import (
 type line struct {
 	open    *rousev1.Open
 	stream  rousev1.Fires_SubscribeServer
-	settles chan *rousev1.Settle // what the client says; closed when it says no more
+	settles chan *rousev1.Settle // what the client sends; closed at its end
 	credits chan uint32          // that were granted after the subscription stood
 	hangUp  chan error           // ends the stream
 }

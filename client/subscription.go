@@ -75,7 +75,7 @@ const (
 	// nodeHeader tells the id of the node that a subscription is on.
 	nodeHeader = "rouse-node"
 
-	// canHeader tells what the service knows beside what each one does.
+	// canHeader lists the service's optional abilities.
 	canHeader = "rouse-can"
 )
 
@@ -105,7 +105,8 @@ func (s *Subscription) Recv() ([]*rousev1.Fire, error) {
 	}
 }
 
-// Settle says what became of fires, or gives them more time. It may block while the service takes nothing in.
+// Settle reports the outcomes of fires, or extends their deadlines. It may block while the service receives
+// nothing.
 func (s *Subscription) Settle(m *rousev1.Settle) error {
 	return s.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Settle{Settle: m}})
 }
@@ -128,13 +129,14 @@ func (s *Subscription) send(request *rousev1.SubscribeRequest) error {
 	return translate(err)
 }
 
-// Leave says that the client takes nothing more, and gives back fires that it has not begun, which is no attempt of theirs. What it has
-// begun it settles; then the service ends the stream.
+// Leave starts a shutdown: the client takes nothing more, and returns fires that it has not begun, which
+// spends no attempt. It settles what it has begun; then the service ends the stream.
 func (s *Subscription) Leave(returned []uint64) error {
 	return s.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Leave{Leave: &rousev1.Leave{Returned: returned}}})
 }
 
-// CloseSend says that nothing more is settled. Recv returns io.EOF when the service has taken in what was sent.
+// CloseSend announces that nothing more is settled. Recv returns io.EOF when the service has received what
+// was sent.
 func (s *Subscription) CloseSend() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

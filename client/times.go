@@ -32,7 +32,8 @@ func comings(ps []*rousev1.Coming) []Coming {
 	return out
 }
 
-// PreviewRequest asks what a spec comes to. Of the spec only what says when counts.
+// PreviewRequest asks for the due times of a spec. Only the parts of the spec that decide when it is due
+// count.
 type PreviewRequest struct {
 	Spec      rouse.Spec
 	Namespace string        // whose calendars are meant; empty is "default"

@@ -51,9 +51,10 @@ func newActors() *actors {
 // maxPlaced bounds the placements that are remembered.
 const maxPlaced = 100_000
 
-// Locate says which host an actor is on. One that is on none, or on a host that is gone, is put on a host of its type at random, and who asks
-// afterwards hears the same. A host remembers the answer until it hears that the actor has moved; Activated is said once.
-// It is rouse.ErrUnavailable if no host of the type is connected for as long as Options.Patience.
+// Locate returns the host of an actor. If there is none, or the host is gone, the service picks a host of the
+// type at random, and later calls return the same host. A host caches the answer until the actor moves;
+// Activated is set once. It is rouse.ErrUnavailable if no host of the type is connected for as long as
+// Options.Patience.
 func (c *Client) Locate(ctx context.Context, a Actor) (Placement, error) {
 	p, known, asked := c.actors.ask(a)
 	if known {

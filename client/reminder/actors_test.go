@@ -124,7 +124,7 @@ func (s *stage) ListActorReminders(_ context.Context, r *reminderv1.ListActorRem
 	return &reminderv1.ListActorRemindersResponse{Reminders: []*reminderv1.ListedReminder{{ReminderId: "page" + r.PageToken, Reminder: &reminderv1.Reminder{ReminderName: "n"}}}, NextPageToken: next}, nil
 }
 
-// hostsUpdate says that these hosts are ON.
+// hostsUpdate returns an update in which these hosts are ON.
 func hostsUpdate(on ...string) *reminderv1.PlacementStream {
 	u := &reminderv1.HostsUpdate{}
 	for _, a := range on {
@@ -162,7 +162,7 @@ func (s *stage) times() int {
 	return s.asked
 }
 
-// knows waits until a client has forgotten, or knows, where an actor is.
+// knows waits until a client has, or has no, cached host of an actor.
 func knows(t *testing.T, c *Client, a Actor, want bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -286,7 +286,7 @@ func TestExecutionsOfActorsElsewhere(t *testing.T) {
 	}
 }
 
-// A host whose instance is silent finds another one; one that closes says good bye.
+// A host whose instance is silent finds another one; one that closes sends a farewell.
 func TestHostStream(t *testing.T) {
 	h := open(t, 2)
 	h.heartbeat = 200 * time.Millisecond

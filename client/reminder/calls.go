@@ -44,14 +44,14 @@ func (c *Client) makers() []string {
 	return append(slices.Clone(list[at:]), list[:at]...)
 }
 
-// keeper returns the instance that has a reminder, as far as the table says.
-func (c *Client) keeper(id string) func() []string {
-	return func() []string { return []string{c.Table().keeper(id)} }
+// holder returns the instance that has a reminder, according to the table.
+func (c *Client) holder(id string) func() []string {
+	return func() []string { return []string{c.Table().holder(id)} }
 }
 
 // Get returns a reminder, named by its id or an earlier one.
 func (c *Client) Get(ctx context.Context, id string) (State, error) {
-	p, err := try(ctx, c, job[*reminderv1.GetReminderResponse]{prefer: c.keeper(id), repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.GetReminderResponse, error) {
+	p, err := try(ctx, c, job[*reminderv1.GetReminderResponse]{prefer: c.holder(id), repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.GetReminderResponse, error) {
 		return reminderv1.NewReminderServiceClient(conn).GetReminder(ctx, &reminderv1.GetReminderRequest{ReminderId: id})
 	}})
 	if err != nil {
@@ -61,14 +61,14 @@ func (c *Client) Get(ctx context.Context, id string) (State, error) {
 		LastError: p.GetLastError(), Sidecar: p.GetSidecarInstance(), Instance: p.GetRemSerInstance()}, nil
 }
 
-// Delete ends a reminder, named by its id or an earlier one. No execution begins afterwards; inFlight says that one had begun, and may
-// still arrive or be going on. A reminder that is not there is rouse.ErrNotFound, unless an earlier try of the same call may
-// have deleted it.
+// Delete ends a reminder, named by its id or an earlier one. No execution begins afterwards; inFlight reports
+// that one had begun, and may still arrive or be in progress. A reminder that is not there is
+// rouse.ErrNotFound, unless an earlier try of the same call may have deleted it.
 func (c *Client) Delete(ctx context.Context, id string) (inFlight bool, err error) {
-	p, err := try(ctx, c, job[*reminderv1.DeleteReminderResponse]{prefer: c.keeper(id), repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, unsure bool) (*reminderv1.DeleteReminderResponse, error) {
+	p, err := try(ctx, c, job[*reminderv1.DeleteReminderResponse]{prefer: c.holder(id), repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, unsure bool) (*reminderv1.DeleteReminderResponse, error) {
 		p, err := reminderv1.NewReminderServiceClient(conn).DeleteReminder(ctx, &reminderv1.DeleteReminderRequest{ReminderId: id})
 		if unsure && status.Code(err) == codes.NotFound {
-			return &reminderv1.DeleteReminderResponse{InFlight: true}, nil // that it was the earlier try, and what it would have said, is not known
+			return &reminderv1.DeleteReminderResponse{InFlight: true}, nil // unknown: the earlier try may have deleted it, and its answer is lost
 		}
 		return p, err
 	}})

@@ -5,17 +5,18 @@
 //	err = c.Ready(ctx)
 //	made, err := c.Create(ctx, reminder.Reminder{Name: "pay", InitialDelay: "10m", Metadata: map[string]string{"order": "17"}})
 //
-// One address is enough: a client learns of all instances of the service, keeps a stream to each, over which executions come,
-// and follows instances that come and go. It knows the table that says which instance has which bucket of tokens, so that it
-// creates at an instance that shares a bucket with it, and asks for a reminder where it is.
+// One address is enough: a client discovers all instances of the service, keeps a stream to each, over which
+// executions come, and follows instances that come and go. It has the table of buckets and their instances,
+// so that it creates a reminder at an instance that shares a bucket with it, and reads a reminder where it
+// is.
 //
 //	address ─► register ─► instances ─► a link to each ─► stream ─► table, executions
 //	                                         ▲                          │
 //	                                         └── instances of the table ┘
 //
-// Errors are those of package rouse: errors.Is finds rouse.ErrNotFound, ErrUnavailable and their like in them, errors.As finds a
-// *rouse.Invalid with each problem of an input, and a *rouse.RetryAfter where the service said when to try again. status.FromError
-// of gRPC finds the status that came.
+// Errors are those of package rouse: errors.Is finds rouse.ErrNotFound, ErrUnavailable and their like in
+// them, errors.As finds a *rouse.Invalid with each problem of an input, and a *rouse.RetryAfter where the
+// service gave a delay for a retry. status.FromError of gRPC finds the status that came.
 //
 // Calls are tried again, with a growing pause, while the service asks for it or cannot be reached, until ctx ends and for at most
 // Options.Patience. Create is not when it may have made a reminder; the others are harmless to repeat.
@@ -42,7 +43,7 @@ import (
 // Options say who the sidecar is, and how it works. Zero fields have the defaults that their comments name.
 type Options struct {
 	App     string  // the id of the app; required
-	Address string  // tells the sidecars of an app apart; nobody dials it; default the host's name and random letters
+	Address string  // tells the sidecars of an app apart; it is never dialled; default the host's name and random letters
 	Handle  Handler // executes reminders; required
 
 	// ActorTypes makes the sidecar a host of actors of these types: executions of reminders of actors come to the one that the actor is on,
@@ -55,13 +56,13 @@ type Options struct {
 	Drain       time.Duration // how long handlers may go on when Close is called; default 10 s
 	Patience    time.Duration // how long a call is tried again; default 30 s
 
-	TLS      *tls.Config       // set: TLS with this configuration, whatever the target says
-	Insecure bool              // no TLS to hosts that are not this one; an http:// target says the same
+	TLS      *tls.Config       // set: TLS with this configuration, for any form of target
+	Insecure bool              // no TLS to other hosts; an http:// target means the same
 	Token    string            // sent with every call as a bearer token; to another host only under TLS
 	Dial     []grpc.DialOption // what else gRPC offers
 
-	// Lost is told of each error that ended a stream or kept it from standing, before it is tried again, one at a time; default
-	// nobody. errors.As finds an *InstanceError with the address. It must not call Close.
+	// Lost is called with each error that ended a stream or kept it from opening, before the retry, one at a
+	// time; default: no call. errors.As finds an *InstanceError with the address. It must not call Close.
 	Lost func(error)
 }
 

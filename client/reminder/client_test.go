@@ -139,7 +139,7 @@ func TestStreamsComeBack(t *testing.T) {
 	}
 }
 
-// An instance that says nothing for three heartbeats is gone: calls to it end, and others are asked.
+// An instance that is silent for three heartbeats counts as gone: calls to it end, and others are asked.
 func TestSilentInstanceIsGone(t *testing.T) {
 	h := open(t, 2)
 	h.heartbeat = 100 * time.Millisecond
@@ -153,7 +153,7 @@ func TestSilentInstanceIsGone(t *testing.T) {
 	h.mu.Unlock()
 	id := "reminder||B||100007||" + vector // of B2
 	if _, err := c.Get(t.Context(), id); !errors.Is(err, rouse.ErrNotFound) {
-		t.Errorf("Get returned %v, want what the other instance says", err)
+		t.Errorf("Get returned %v, want the answer of the other instance", err)
 	}
 	if len(h.inns[1].called("Get")) == 0 || len(h.inns[0].called("Get")) == 0 {
 		t.Error("the silent one should have been asked first, and then the other")
@@ -166,7 +166,7 @@ func TestSilentInstanceIsGone(t *testing.T) {
 	}
 }
 
-// The client says something each heartbeat, so that the instance knows that it lives.
+// The client sends something each heartbeat, so that the instance knows that it is alive.
 func TestClientBeats(t *testing.T) {
 	h := open(t, 1)
 	h.heartbeat = 30 * time.Millisecond
@@ -234,7 +234,7 @@ func TestAliasIsUsedIfNothingElseIs(t *testing.T) {
 	var reached atomic.Bool
 	away := forward(t, real, reached.Load)
 	h.mu.Lock()
-	h.inns[0].address = away // which it says that it has
+	h.inns[0].address = away // the address that it reports
 	h.mu.Unlock()
 	c := h.client(real, nil)
 	h.row("B1", "me", h.inns[0].address)
@@ -279,8 +279,8 @@ func TestRefusedForGood(t *testing.T) {
 	}
 }
 
-// Nobody is there: who waits is told so.
-func TestNobodyIsThere(t *testing.T) {
+// No instance is available: callers that wait get an error.
+func TestNoInstance(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -319,7 +319,7 @@ func TestNobodyIsThere(t *testing.T) {
 	}
 }
 
-// What is missing is said at once.
+// What is missing is reported at once.
 func TestOpenRefuses(t *testing.T) {
 	handle := func(context.Context, Execution) error { return nil }
 	for _, x := range []struct {

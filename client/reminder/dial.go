@@ -23,9 +23,9 @@ import (
 
 // seed is an address that Open was given.
 type seed struct {
-	address string
-	plain   bool // talked to in plain text
-	said    bool // because the caller said so, and not because it is on this host
+	address  string
+	plain    bool // talked to in plain text
+	explicit bool // because the caller asked for it, not because it is on this host
 }
 
 // seedsOf reads a target of Open.
@@ -123,9 +123,9 @@ func local(target string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// learnedAddress returns how an instance is talked to at an address that the service told. What the service tells is taken for an
-// address only, never for a scheme of gRPC's, and never weakens what the caller asked for: under TLS an instance is reached under TLS,
-// and from another host nobody is sent to this one.
+// learnedAddress returns how to connect to an instance at an address that the service reported. A reported
+// address is only an address, never a scheme of gRPC's, and never weakens what the caller asked for: with
+// TLS, instances are reached over TLS, and a remote instance cannot send the client to this host.
 func (c *Client) learnedAddress(told string) (plain bool, err error) {
 	host, port, err := net.SplitHostPort(told)
 	if err != nil || strings.Contains(told, "/") {
@@ -141,7 +141,7 @@ func (c *Client) learnedAddress(told string) (plain bool, err error) {
 		return false, fmt.Errorf("%q is the instance's own host for itself: it should advertise an address that others reach", told)
 	}
 	_, plain, err = address(told, c.o)
-	return plain || c.o.TLS == nil && slices.ContainsFunc(c.seeds, func(s seed) bool { return s.said }), err
+	return plain || c.o.TLS == nil && slices.ContainsFunc(c.seeds, func(s seed) bool { return s.explicit }), err
 }
 
 // bearer is a token as gRPC asks for it. That it does not travel in plain text, connect saw to.

@@ -53,7 +53,7 @@ type fakeInstance struct {
 	calls    []string    // what it was asked for, with the address of the caller or the id
 	refuse   func(method string) error
 	after    bool          // refuse after the call had its effect
-	mute     bool          // it says nothing over streams
+	mute     bool          // it sends nothing over streams
 	stuck    chan struct{} // set: calls hang until it is closed
 	gone     bool
 	beats    int // that it has heard
@@ -175,10 +175,10 @@ func (s *standing) execute(r *reminderv1.ExecuteReminderRequest) {
 func (s *standing) send(m *reminderv1.ReminderServiceStream) {
 	s.sending.Lock()
 	defer s.sending.Unlock()
-	_ = s.stream.Send(m) // if it is over, its Recv says so
+	_ = s.stream.Send(m) // if it is over, its Recv returns that
 }
 
-// enter counts a call, and says how it fails, and whether that is after its effect.
+// enter counts a call, and returns how it fails, and whether that is after its effect.
 func (i *fakeInstance) enter(ctx context.Context, method, what string) (err error, after bool) {
 	i.h.mu.Lock()
 	i.calls = append(i.calls, method+" "+what)
@@ -397,7 +397,7 @@ func (h *fakeService) answered(s *standing, n int) (list []*reminderv1.ExecuteRe
 	return list
 }
 
-// called says what an instance was asked for by a method.
+// called returns what an instance was asked for by a method.
 func (i *fakeInstance) called(method string) (list []string) {
 	i.h.mu.Lock()
 	defer i.h.mu.Unlock()

@@ -74,7 +74,7 @@ func (h *hand) take(s *stream, r *reminderv1.ExecuteReminderRequest) {
 		return // it goes to another sidecar when the stream ends
 	}
 	if s.inHand >= h.most {
-		s.answer(response(r, fmt.Errorf("the sidecar has %d executions in hand, as many as it said that it takes", s.inHand)))
+		s.answer(response(r, fmt.Errorf("the sidecar has %d executions in hand, as many as it declared that it takes", s.inHand)))
 		return
 	}
 	s.inHand++
@@ -149,7 +149,7 @@ func call(ctx context.Context, handle Handler, x Execution) (err error) {
 	return handle(ctx, x)
 }
 
-// response says how an attempt ended.
+// response reports how an attempt ended.
 func response(r *reminderv1.ExecuteReminderRequest, err error) *reminderv1.ExecuteReminderResponse {
 	p := &reminderv1.ExecuteReminderResponse{ReminderId: r.GetReminderId(), Success: err == nil, FireId: r.GetFireId(), Attempt: r.GetAttempt()}
 	if err != nil {

@@ -96,7 +96,8 @@ func (c *Client) keep(ctx context.Context, l *link) {
 	}
 }
 
-// connectTo registers, opens a stream and serves it until it ends. stood says that a table has come over it.
+// connectTo registers, opens a stream and serves it until it ends. stood reports whether a table has come
+// over it.
 func (c *Client) connectTo(ctx context.Context, l *link) (stood bool, err error) {
 	l.conn.ResetConnectBackoff()
 	soon, cancel := context.WithTimeout(ctx, registerTime)
@@ -114,14 +115,15 @@ func (c *Client) connectTo(ctx context.Context, l *link) (stood bool, err error)
 	return c.serve(ctx, l, service, heartbeat)
 }
 
-// registered notes what a registration was answered with. alias says that the link has to wait for others, which lead to instances.
+// registered notes the answer to a registration. alias reports that the link has to wait for others, which
+// lead to instances.
 func (c *Client) registered(l *link, answer *reminderv1.RegisterSidecarResponse) (heartbeat time.Duration, alias bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := answer.GetHeartbeat().AsDuration(); d > 0 {
 		c.heartbeat = max(d, leastHeartbeat)
 	}
-	if len(answer.GetInstances()) > 0 && !c.anyStands() { // otherwise the table says it
+	if len(answer.GetInstances()) > 0 && !c.anyStands() { // otherwise the table has it
 		c.known = slices.Clone(answer.Instances)
 		c.adjust()
 	}

@@ -83,8 +83,8 @@ func (x *executed) open(t *testing.T, target string, o reminder.Options) *remind
 	return c
 }
 
-// forget deletes what was executed.
-func (x *executed) forget() {
+// reset clears the list of executions.
+func (x *executed) reset() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.list = nil
@@ -211,7 +211,8 @@ func (x *executed) host(t *testing.T, target, name string) *reminder.Client {
 	return x.open(t, target, reminder.Options{App: "shop", Address: name, ActorTypes: []string{"Cart"}})
 }
 
-// Actors are placed on hosts at random, whoever asks hears the same, and their reminders go where they are, also when they have moved.
+// Actors are placed on hosts at random, every host gets the same answer, and reminders follow an actor that
+// has moved.
 func TestRealActors(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -262,7 +263,7 @@ func TestRealActors(t *testing.T) {
 	if err := hosts[first].Close(); err != nil {
 		t.Fatal(err)
 	}
-	x.forget()
+	x.reset()
 	x.await(t, other+" tick 1")
 	q, err := hosts[other].Locate(ctx, a)
 	if err != nil || q.Address != other || q.Generation <= p.Generation {
@@ -284,7 +285,7 @@ func TestRealActors(t *testing.T) {
 	if err := hosts[other].Close(); err != nil {
 		t.Fatal(err)
 	}
-	x.forget()
+	x.reset()
 	short, stop := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer stop()
 	if r, err := plain.Locate(short, a); err == nil {
@@ -321,7 +322,7 @@ func TestRealActorsOfTwoNodes(t *testing.T) {
 	}
 	x.await(t, "host tick 1")
 	end()
-	x.forget()
+	x.reset()
 	x.await(t, "host tick 1")
 	is, err := plain.Locate(ctx, a)
 	if err != nil || is.Address != "host" || is.Generation != was.Generation {

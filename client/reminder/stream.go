@@ -49,7 +49,8 @@ type stream struct {
 	inHand int // executions; the hand's mutex guards it
 }
 
-// serve opens a stream and serves it until it ends or ctx does. stood says that a table has come over it.
+// serve opens a stream and serves it until it ends or ctx does. stood reports whether a table has come over
+// it.
 func (c *Client) serve(ctx context.Context, l *link, service reminderv1.ReminderServiceClient, heartbeat time.Duration) (stood bool, err error) {
 	standing, cut := context.WithCancelCause(context.WithoutCancel(ctx)) // outlives ctx, for an orderly end
 	defer cut(nil)
@@ -60,10 +61,10 @@ func (c *Client) serve(ctx context.Context, l *link, service reminderv1.Reminder
 	s := &stream{wire: wire, heartbeat: heartbeat, cut: cut, wake: make(chan struct{}, 1)}
 	s.send(&reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_Hello{
 		Hello: &reminderv1.SidecarHello{Caller: c.caller, Concurrency: uint32(c.o.InHand)}}})
-	var beside sync.WaitGroup
-	beside.Go(func() { s.sendLoop(standing) })
-	beside.Go(func() { s.bye(ctx, standing) })
-	defer beside.Wait()
+	var loops sync.WaitGroup
+	loops.Go(func() { s.sendLoop(standing) })
+	loops.Go(func() { s.bye(ctx, standing) })
+	defer loops.Wait()
 	defer cut(nil)
 	silence := time.AfterFunc(silences*heartbeat, func() { cut(errSilent) })
 	defer silence.Stop()

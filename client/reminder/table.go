@@ -8,7 +8,7 @@ import (
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 )
 
-// Table says which bucket of tokens is whose: all buckets of the app.
+// Table is the owners of all buckets of tokens of the app.
 type Table struct {
 	Generation uint64 // grows with each change
 	Buckets    []Bucket
@@ -74,8 +74,9 @@ func (t *Table) makers(sidecar string) []string {
 	return list
 }
 
-// keeper returns the instance that has the bucket of a reminder, "" if that cannot be told: the id may be an earlier one.
-func (t *Table) keeper(id string) string {
+// holder returns the instance that has the bucket of a reminder, "" if that is unknown: the id may be an
+// earlier one.
+func (t *Table) holder(id string) string {
 	parts := strings.Split(id, "||") // reminder||B||200143||drftghrq
 	if len(parts) != 4 {
 		return ""

@@ -23,7 +23,7 @@ type job[T any] struct {
 	prefer func() []string // addresses of the instances that are asked first
 	repeat bool            // it is harmless to make it twice
 	firm   bool            // ABORTED is its answer, and no wish to be asked again
-	// do makes the call. unsure says that an earlier try may have had its effect.
+	// do makes the call. unsure means that an earlier try may have had its effect.
 	do func(ctx context.Context, conn grpc.ClientConnInterface, unsure bool) (T, error)
 }
 
@@ -33,7 +33,7 @@ const (
 	mostTry  = 2 * time.Second
 )
 
-var errNobody = fmt.Errorf("%w: there is no stream to an instance of the reminder service", rouse.ErrUnavailable)
+var errNoInstance = fmt.Errorf("%w: there is no stream to an instance of the reminder service", rouse.ErrUnavailable)
 
 // errGone ends calls to an instance whose stream has ended: it is taken for gone.
 var errGone = errors.New("the stream to the instance was lost")
@@ -86,16 +86,16 @@ func try[T any](ctx context.Context, c *Client, j job[T]) (T, error) {
 		if len(tried) > 0 {
 			d = max(b.Next(), after)
 		} else {
-			d = mostTry // nobody is there: news are what counts
+			d = mostTry // no instance: wait for news
 		}
 		if time.Now().Add(min(d, c.o.Patience)).After(end) {
-			return none, cmp.Or(last, errNobody)
+			return none, cmp.Or(last, errNoInstance)
 		}
 		if len(tried) > 0 {
 			changed = nil
 		}
 		if !backoff.SleepOr(ctx, d, changed) {
-			return none, fmt.Errorf("%w: %w", ctx.Err(), cmp.Or(last, errNobody))
+			return none, fmt.Errorf("%w: %w", ctx.Err(), cmp.Or(last, errNoInstance))
 		}
 		clear(tried)
 		after = 0

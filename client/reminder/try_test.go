@@ -88,8 +88,8 @@ func TestWhatWasNotSentIsSentElsewhere(t *testing.T) {
 	}
 }
 
-// The service says what to do: wait for a bucket, or go where it is.
-func TestServiceSaysWhereAndWhen(t *testing.T) {
+// The client follows the service's instructions: wait for a bucket, or go to its instance.
+func TestClientFollowsInstructions(t *testing.T) {
 	h := open(t, 3)
 	c := h.client(h.inns[0].address, nil)
 	h.row("B1", "me", h.inns[0].address)
@@ -120,7 +120,7 @@ func TestServiceSaysWhereAndWhen(t *testing.T) {
 	}
 }
 
-// What is wrong with an input is said, and nothing is tried again.
+// A wrong input is reported without a retry.
 func TestWrongInput(t *testing.T) {
 	h := open(t, 1)
 	c := h.client(h.inns[0].address, nil)
@@ -162,8 +162,8 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-// Where a reminder's bucket is, the table says.
-func TestKeeper(t *testing.T) {
+// The table has the instance of a reminder's bucket.
+func TestTableHolder(t *testing.T) {
 	h := &fakeService{generation: 1}
 	for _, r := range []struct{ bucket, instance string }{{"B1", "a:1"}, {"B2", "b:1"}} {
 		h.t = t
@@ -174,7 +174,7 @@ func TestKeeper(t *testing.T) {
 		"reminder||B||1||" + vector: "a:1", "reminder||B||100000||" + vector: "a:1", "reminder||B||100001||" + vector: "b:1",
 		"reminder||B||200001||" + vector: "", "reminder||B||1||aaaaaaaa": "", "reminder||A||1||" + vector: "", "reminder||B||x||" + vector: "", "x": "",
 	} {
-		if got := table.keeper(id); got != want {
+		if got := table.holder(id); got != want {
 			t.Errorf("%s is at %q, want %q", id, got, want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	reminderv1 "github.com/rousehq/rouse/api/reminder/v1"
 )
 
-// Reminder says when and with what.
+// Reminder defines when to execute, and with what data.
 type Reminder struct {
 	Name          string            // for the app; it need not be unique
 	NextExecution time.Time         // of one that is created the first; past: now; zero: see InitialDelay
@@ -61,8 +61,8 @@ type Execution struct {
 	Token    uint64 // grows from attempt to attempt of a reminder: refuse what is older than you saw
 }
 
-// Handler executes a reminder. Nil says that it is done; after an error it is executed again, later and less often each time. Its
-// ctx ends when a Close takes too long.
+// Handler executes a reminder. Nil means that it is done; after an error the execution is retried with
+// backoff. Its ctx ends when a Close takes too long.
 //
 // One execution is not handled twice at a time by a client: an attempt that comes while an earlier one is in hand, because its stream
 // was lost or the service grew tired of waiting, is answered by what the earlier one comes to. Another sidecar may be handling it.
