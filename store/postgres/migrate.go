@@ -150,7 +150,7 @@ func ready(ctx context.Context, url string, o *Options, steps []migration) error
 	case have.version < len(steps):
 		return fmt.Errorf("the schema %s has version %d, this rouse needs %d; migrate it", o.Schema, have.version, len(steps))
 	case have.compatible > len(steps):
-		return fmt.Errorf("the schema %s has version %d, which requires a rouse that supports version %d or later; this one supports %d: run a newer one",
+		return fmt.Errorf("the schema %s has version %d, which needs a rouse that knows version %d or later; this one knows %d: run a newer one",
 			o.Schema, have.version, have.compatible, len(steps))
 	}
 	return nil

@@ -122,5 +122,5 @@ func TestSchemasAreApart(t *testing.T) {
 	create(t, a, timers("t", 3))
 	create(t, b, timers("t", 3))
 	_, err := Open(t.Context(), url, Options{Schema: `x"; DROP SCHEMA rouse`})
-	refused(t, err, "no name of a schema")
+	refused(t, err, "not a valid name of a schema")
 }

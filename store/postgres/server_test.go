@@ -31,7 +31,7 @@ func TestSharedThroughPgBouncer(t *testing.T) {
 func TestUnsafeServersAreRefused(t *testing.T) {
 	url := servers.Postgres(t) // syncs nothing
 	_, err := Open(t.Context(), url, Options{})
-	refused(t, err, "fsync off", "loses timers", "AllowUnsafe")
+	refused(t, err, "fsync off", "lose acknowledged timers", "AllowUnsafe")
 
 	safe := servers.StartPostgres(t)
 	s := openTest(t, safe.URL(), Options{})
@@ -176,7 +176,7 @@ func TestStandbysAreRefused(t *testing.T) {
 	}
 	server.Start()
 	_, err := Open(t.Context(), server.URL(), Options{})
-	refused(t, err, "standby", "name the primary")
+	refused(t, err, "standby", "use the primary")
 }
 
 // TestAPausedServerDoesNotBlockForever: calls end at their timeout, and the store continues when the server
