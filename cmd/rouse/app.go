@@ -13,22 +13,22 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// app is one run of the program: its arguments, and where it reads and prints.
+// app is one run of the program: its arguments, input and outputs.
 type app struct {
 	ctx     context.Context
 	cli     cli
-	given   map[string]bool // flags that are on the command line
+	given   map[string]bool // flags given on the command line
 	command string          // the command, as it is typed: "rouse dead list"
 	in      io.Reader
 	out     io.Writer // results
 	errOut  io.Writer // notes, progress and errors
 
 	outTTY, errTTY  bool
-	style, styleErr style // of out and errOut
+	style, styleErr style // for out and errOut
 
-	raw     bool           // bodies are printed as they are, even on a terminal
-	dialled string         // address of the server that was spoken to
-	asked   *client.Client // the one that was asked last; nil if none was
+	raw     bool           // print bodies unchanged, even on a terminal
+	dialled string         // address of the server that was called
+	asked   *client.Client // the client used last; nil: none
 }
 
 func newApp(ctx context.Context, in, out, errOut *os.File) *app {
@@ -60,7 +60,8 @@ func (a *app) show(v any, human func() error) error {
 	return human()
 }
 
-// body prints bytes that came from elsewhere. On a terminal, control characters other than line ends and tabs are quoted, unless raw is set.
+// body prints bytes from elsewhere. On a terminal, control characters other than line ends and tabs are
+// quoted, unless raw is set.
 func (a *app) body(b []byte) error {
 	if a.outTTY && !a.raw {
 		lines := strings.Split(string(b), "\n")
@@ -77,12 +78,12 @@ func (a *app) body(b []byte) error {
 	return err
 }
 
-// say prints a line to stdout; its arguments are cleaned of control characters.
+// say prints a line to stdout, with control characters in its arguments escaped.
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintln(a.out, fmt.Sprintf(format, cleaned(args)...))
 }
 
-// note prints a line to stderr that is no error; not with --quiet.
+// note prints a line that is not an error to stderr, unless --quiet is set.
 func (a *app) note(format string, args ...any) {
 	if !a.cli.Quiet {
 		fmt.Fprintln(a.errOut, fmt.Sprintf(format, cleaned(args)...))

@@ -69,7 +69,7 @@ func (c *backupCmd) Run(a *app) error {
 	return err
 }
 
-// source returns what writes the archive.
+// source returns a function that writes the archive.
 func (c *backupCmd) source(a *app) (func(ctx context.Context, w io.Writer) error, error) {
 	if c.Store == "" {
 		return func(ctx context.Context, w io.Writer) error {
@@ -83,7 +83,7 @@ func (c *backupCmd) source(a *app) (func(ctx context.Context, w io.Writer) error
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) { // opening it would make it
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) { // opening would create it
 		return nil, rouse.Refuse("store", c.Store, "is not there", "name a store that a server has made")
 	}
 	return func(ctx context.Context, w io.Writer) (err error) {
@@ -112,13 +112,13 @@ func openStore(kind, path string) (rouse.Store, error) {
 	return pebble.Open(path, pebble.Options{})
 }
 
-// write writes the archive beside its file, reads it back, and moves it there.
+// write writes the archive to a temporary file next to the target, reads it back, and renames it.
 func (c *backupCmd) write(a *app, take func(context.Context, io.Writer) error) (m backup.Manifest, err error) {
 	if info, err := os.Stat(c.File); err == nil && !info.Mode().IsRegular() {
 		return m, rouse.Refuse("file", c.File, "is there, and no file", "name a file, or - for stdout")
 	}
 	dir := filepath.Dir(c.File)
-	f, err := os.CreateTemp(dir, filepath.Base(c.File)+".*.tmp") // its owner's only
+	f, err := os.CreateTemp(dir, filepath.Base(c.File)+".*.tmp") // readable by its owner only
 	if err != nil {
 		return m, rouse.Refuse("file", c.File, "cannot be written: "+reason(err), "name a file in a directory that can be written")
 	}
@@ -149,7 +149,7 @@ func (c *backupCmd) write(a *app, take func(context.Context, io.Writer) error) (
 	return m, errors.Join(d.Sync(), d.Close())
 }
 
-// tee writes the archive to out, and verifies it on its way.
+// tee writes the archive to out and verifies it at the same time.
 func tee(ctx context.Context, take func(context.Context, io.Writer) error, out io.Writer) (backup.Manifest, error) {
 	r, w := io.Pipe()
 	done := make(chan struct{})
@@ -158,7 +158,7 @@ func tee(ctx context.Context, take func(context.Context, io.Writer) error, out i
 		w.CloseWithError(take(ctx, w))
 	}()
 	m, err := backup.Verify(ctx, io.TeeReader(r, out))
-	r.CloseWithError(err) // what still writes, ends
+	r.CloseWithError(err) // stops the writer
 	<-done
 	return m, err
 }
@@ -177,7 +177,7 @@ func (c *backupCmd) verify(a *app) error {
 	return a.showArchive("verified", c.File, m)
 }
 
-// openArchive opens an archive to read; - is stdin.
+// openArchive opens an archive for reading; - is stdin.
 func (a *app) openArchive(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(a.in), nil
@@ -189,14 +189,14 @@ func (a *app) openArchive(name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// archived is what is printed with --json of an archive.
+// archived is the JSON output about an archive.
 type archived struct {
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"` // of its files
 	backup.Manifest
 }
 
-// showArchive prints what was done with an archive, and what is in it.
+// showArchive prints what was done with an archive, and its contents.
 func (a *app) showArchive(did, file string, m backup.Manifest) error {
 	return a.show(archived{file, m.Bytes(), m}, func() error {
 		a.say("%s %s", did, file)
@@ -205,7 +205,7 @@ func (a *app) showArchive(did, file string, m backup.Manifest) error {
 	})
 }
 
-// summary says in a line what an archive has.
+// summary describes the contents of an archive in one line.
 func summary(m *backup.Manifest) string {
 	var rows []string
 	total := int64(0)

@@ -31,7 +31,7 @@ type benchCmd struct {
 func (benchCmd) Help() string {
 	names, about := bench.Scenarios()
 	var b strings.Builder
-	b.WriteString(`A scenario starts a server of its own, unless --server is given on the command line, and prints its rate beside the raw
+	b.WriteString(`A scenario starts a server of its own, unless --server is given on the command line, and prints its rate next to the raw
 limit of the same run. On a store that nodes share, the load is spread over --nodes servers, and a shared PostgreSQL or Redis
 is filled and emptied: give it a database of its own. Scenarios:
 

@@ -21,7 +21,7 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestBrokerScripts runs the scripts of testdata/brokers, beside real brokers: their URLs are in $AMQP, $NATS and $REDIS. A script
+// TestBrokerScripts runs the scripts of testdata/brokers, with real brokers: their URLs are in $AMQP, $NATS and $REDIS. A script
 // has the commands of TestScripts, and
 //
 //	expand FILE             put those URLs into a file, where it names them as $AMQP

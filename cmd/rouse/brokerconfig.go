@@ -17,7 +17,7 @@ import (
 	"github.com/rousehq/rouse/sink/broker"
 )
 
-// brokersFile is the file that the setting brokers names. docs/brokers.md describes it, and a test compares the two.
+// brokersFile is the file of the setting brokers. A test compares it with docs/brokers.md.
 type brokersFile struct {
 	Brokers map[string]brokerEntry `yaml:"brokers"`
 }
@@ -36,7 +36,7 @@ type brokerEntry struct {
 	Replicas    int           `yaml:"replicas"`
 }
 
-// brokers returns the connections that the setting names, in the order of their names. What is wrong is told with the file.
+// brokers returns the connections in the file of the setting, ordered by name. Errors name the file.
 func (c *Config) brokers() ([]broker.Connection, error) {
 	if c.BrokersFile == "" {
 		return nil, nil
@@ -48,7 +48,7 @@ func (c *Config) brokers() ([]broker.Connection, error) {
 	var f brokersFile
 	decoder := yaml.NewDecoder(bytes.NewReader(body), yaml.Strict())
 	if err := decoder.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		line, what := 1, "cannot be read" // the parser's own words could show a line with a password
+		line, what := 1, "cannot be read" // the parser's error could contain a password
 		if told, ok := errors.AsType[yaml.Error](err); ok {
 			what = told.GetMessage()
 			if token := told.GetToken(); token != nil {
@@ -73,8 +73,8 @@ func (c *Config) brokers() ([]broker.Connection, error) {
 	return list, nil
 }
 
-// withVariables puts in the variables that a text names as ${NAME}, and says which is missing. Any other dollar sign, as passwords have them,
-// is one.
+// withVariables replaces ${NAME} by the variable of that name and returns the name of a missing one. Other
+// dollar signs, as in passwords, are kept.
 func withVariables(text string) (out, missing string) {
 	for {
 		before, rest, found := strings.Cut(text, "${")

@@ -12,12 +12,12 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// calendarCmd is what people do with calendars.
+// calendarCmd groups the commands for calendars.
 type calendarCmd struct {
 	List   calendarListCmd   `cmd:"" default:"withargs" help:"List calendars."`
 	Put    calendarPutCmd    `cmd:"" help:"Create or replace a calendar from a file."`
 	Get    calendarGetCmd    `cmd:"" help:"Show a calendar."`
-	Delete calendarDeleteCmd `cmd:"" aliases:"rm" help:"Delete a calendar that no timer goes by."`
+	Delete calendarDeleteCmd `cmd:"" aliases:"rm" help:"Delete a calendar that no timer uses."`
 }
 
 func (calendarCmd) Help() string {
@@ -75,7 +75,7 @@ type calendarPutCmd struct {
 
 func (calendarPutCmd) Help() string {
 	return `The days of an iCalendar file are the whole days that its events touch. JSON is {"days": [{"date": "2027-12-24", "text": "Christmas
-Eve"}]}, in any order. Timers that go by the calendar move to their new due times.
+Eve"}]}, in any order. Timers that use the calendar move to their new due times.
 
 Examples:
 
@@ -84,7 +84,7 @@ Examples:
     rouse calendar get holidays --json | rouse calendar put holidays - --namespace billing`
 }
 
-// maxCalendarFile bounds what is read of a calendar's file. Servers take 4 MiB in one message.
+// maxCalendarFile bounds the file of a calendar. Servers accept messages of 4 MiB.
 const maxCalendarFile = 3 << 20
 
 // Run writes it.
@@ -124,7 +124,7 @@ func (c *calendarPutCmd) Run(a *app) error {
 	})
 }
 
-// isICalendar goes by the name of the file, and for one without a name that tells by how it begins.
+// isICalendar decides by the file name, or, if that has no known extension, by the first bytes.
 func isICalendar(name string, body []byte) bool {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".ics", ".ical", ".icalendar":
@@ -137,7 +137,7 @@ func isICalendar(name string, body []byte) bool {
 	return len(head) >= len(begin) && strings.EqualFold(string(head[:len(begin)]), begin)
 }
 
-// days reads what get --json prints, of which only the days count: the name is that of the command line.
+// days parses the output of get --json. Only the days count: the name comes from the command line.
 func (c *calendarPutCmd) days(body []byte) ([]rouse.Day, error) {
 	var o api.Calendar
 	if err := api.Decode(body, &o); err != nil {

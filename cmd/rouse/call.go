@@ -29,7 +29,7 @@ type callCmd struct {
 func (callCmd) Help() string {
 	return `The request is read from stdin, and the answer goes to stdout as it is; a terminal gets its control characters quoted, unless --raw is
 given. The server keeps the request until it has ended, whatever
-happens to it or to the worker. docs/pools.md says what pools are.
+happens to it or to the worker. docs/pools.md describes pools.
 
 Examples:
 
@@ -91,7 +91,7 @@ func (c *answerCmd) Run(a *app) error {
 	})
 }
 
-// waits makes a call that may take longer than others, and prints what became of the request.
+// waits makes a call that may take longer than others, and prints the outcome of the request.
 func (a *app) waits(wait time.Duration, do func(ctx context.Context, s *client.Client) (client.Called, error)) error {
 	return a.remote(func(s *client.Client) error {
 		ctx, cancel := context.WithTimeout(a.ctx, wait+a.cli.Timeout)

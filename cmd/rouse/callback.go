@@ -36,7 +36,7 @@ type callback struct {
 	data []byte
 }
 
-// callbacks returns the fires of a request: one in its headers or in its body, or a batch of them in its body.
+// callbacks returns the fires of a request: one in its headers or body, or a batch in its body.
 func callbacks(req *http.Request, body []byte) []callback {
 	h := req.Header
 	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
@@ -101,7 +101,7 @@ func (c *callback) carry(data []byte) {
 	}
 }
 
-// lag says how late it came, by this machine's clock.
+// lag computes how late the callback came, by this machine's clock.
 func (c *callback) lag(arrived time.Time) {
 	if due, err := rouse.ParseInstant(c.Due); err == nil {
 		ms := arrived.Sub(due.Time()).Milliseconds()
@@ -140,7 +140,7 @@ func (r *reception) print(c *callback) error {
 	return err
 }
 
-// unescape undoes the percent-encoding that names have in headers.
+// unescape decodes the percent-encoding of names in headers.
 func unescape(s string) string {
 	if u, err := url.PathUnescape(s); err == nil {
 		return u

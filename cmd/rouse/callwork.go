@@ -44,14 +44,15 @@ func (c *workCmd) Run(a *app) error {
 	})
 }
 
-// runCommand runs a command with its input, and returns what it printed by a second after its end. It is killed when ctx ends.
+// runCommand runs a command with its input, and returns its output until a second after it ended. It is
+// killed when ctx ends.
 func runCommand(ctx context.Context, command []string, in []byte, errOut io.Writer) ([]byte, error) {
 	var out limited
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &out, errOut
-	cmd.WaitDelay = time.Second // what it has started may have its output, and live on
+	cmd.WaitDelay = time.Second // processes that it started may keep its output open
 	err := cmd.Run()
-	if out.over { // the error is that of a command that prints on
+	if out.over { // the command's own error is only a consequence
 		err = errLongAnswer
 	}
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
@@ -60,13 +61,13 @@ func runCommand(ctx context.Context, command []string, in []byte, errOut io.Writ
 	return out.text, nil
 }
 
-// limited collects as much as an answer may have.
+// limited collects output up to the maximum size of an answer.
 type limited struct {
 	text []byte
 	over bool // there was more
 }
 
-// errLongAnswer is why a command was stopped that printed too much.
+// errLongAnswer is the error of a command that printed too much.
 var errLongAnswer = fmt.Errorf("the command has printed more than the %d bytes that an answer may have", rouse.MaxPayload)
 
 // Write adds to the text.

@@ -9,13 +9,13 @@ import (
 	"github.com/rousehq/rouse/rousetest/history"
 )
 
-// checkCmd judges a history.
+// checkCmd checks a history.
 type checkCmd struct {
 	File string `arg:"" help:"A history in JSON Lines; - is stdin."`
 }
 
 func (checkCmd) Help() string {
-	return `Prints each violation on a line of its own, and what the history says in all to stderr. Exits with 0 if nothing was
+	return `Prints each violation on a line of its own, and a summary of the history to stderr. Exits with 0 if nothing was
 violated, 1 if something was, and 2 if the history cannot be judged. docs/history.md has the format and the rules.
 
 Examples:
@@ -24,7 +24,7 @@ Examples:
     rouse check h.jsonl --json`
 }
 
-// verdict is what is printed with --json.
+// verdict is the JSON output.
 type verdict struct {
 	OK         bool        `json:"ok"`
 	Violations []violation `json:"violations"`
@@ -55,7 +55,7 @@ type lateness struct {
 	Max  float64 `json:"max"`
 }
 
-// Run judges the file.
+// Run checks the file.
 func (c *checkCmd) Run(a *app) error {
 	in := a.in
 	if c.File != "-" {
@@ -68,7 +68,7 @@ func (c *checkCmd) Run(a *app) error {
 	}
 	r, err := judge(in)
 	if err != nil {
-		return rouse.Refuse("history", c.File, "cannot be judged: "+err.Error(), "write it as docs/history.md says")
+		return rouse.Refuse("history", c.File, "cannot be judged: "+err.Error(), "write it as docs/history.md describes")
 	}
 	if err := a.show(verdictOf(r), func() error {
 		for _, v := range r.Violations {

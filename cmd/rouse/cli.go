@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse/bench"
 )
 
-// cli is the command line: what every command takes, and the commands.
+// cli is the command line: global flags and the commands.
 type cli struct {
 	Server    string        `help:"Address of the server that commands speak to, or of several nodes of it with commas between; 127.0.0.1:7411 if not given." placeholder:"HOST:PORT" env:"ROUSE_SERVER"`
 	Namespace string        `short:"n" help:"Namespace of the timers." default:"default" placeholder:"NAME" env:"ROUSE_NAMESPACE"`
@@ -41,7 +41,7 @@ type cli struct {
 	Delete     deleteCmd     `cmd:"" group:"timers" aliases:"rm" help:"Delete a timer, or all that match."`
 	Pause      pauseCmd      `cmd:"" group:"timers" help:"Pause a timer, or all that match: it does not fire until it is resumed."`
 	Resume     resumeCmd     `cmd:"" group:"timers" help:"Resume a paused timer, or all that match."`
-	Run        runCmd        `cmd:"" group:"timers" help:"Fire a timer now, beside its schedule."`
+	Run        runCmd        `cmd:"" group:"timers" help:"Fire a timer now, in addition to its schedule."`
 	Skip       skipCmd       `cmd:"" group:"timers" help:"Skip the next occurrences of a timer, or of all that match."`
 	Reschedule rescheduleCmd `cmd:"" group:"timers" help:"Change when a timer fires, or all that match."`
 	Backfill   backfillCmd   `cmd:"" group:"timers" help:"Fire the occurrences that a timer had in the past."`
@@ -98,7 +98,7 @@ func newParser(a *app) (*kong.Kong, error) {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 120}))
 }
 
-// readDuration reads the value of a flag as every other door reads durations.
+// readDuration parses the value of a flag in the same way as the API.
 func readDuration(k *kong.DecodeContext, to reflect.Value) error {
 	var text string
 	if err := k.Scan.PopValueInto("duration", &text); err != nil {
@@ -109,7 +109,8 @@ func readDuration(k *kong.DecodeContext, to reflect.Value) error {
 	return rouse.Under(k.Value.Name, err)
 }
 
-// helpOf is the help of a flag, with its default; for a setting of the server it names the variable as well.
+// helpOf returns the help of a flag with its default; for a setting of the server it also names the
+// variable.
 func helpOf(v *kong.Value) string {
 	help := kong.DefaultHelpValueFormatter(v)
 	if v.HasDefault && v.Default != "" && v.Default != "0" && v.Default != "false" {
@@ -148,7 +149,7 @@ func parse(a *app, args []string) (*kong.Context, error) {
 	return k, nil
 }
 
-// spelt returns the arguments with what other programs call "--version" and "help COMMAND" as it is spelt here.
+// spelt replaces the common forms "--version" and "help COMMAND" by the forms used here.
 func spelt(args []string) []string {
 	for i, arg := range args {
 		switch {
@@ -163,7 +164,7 @@ func spelt(args []string) []string {
 	return args
 }
 
-// bare answers a call without any argument with the help, on stderr.
+// bare prints the help to stderr if there are no arguments.
 func bare(a *app, parser *kong.Kong) error {
 	parser.Stdout = a.errOut
 	k, err := kong.Trace(parser, nil)
@@ -176,7 +177,8 @@ func bare(a *app, parser *kong.Kong) error {
 	return silent{exitUsage}
 }
 
-// asksForJSON looks for --json in arguments that could not be parsed, so that the error about them has the form that was asked for.
+// asksForJSON looks for --json in arguments that could not be parsed, so that the error can be printed as
+// JSON.
 func asksForJSON(args []string) bool {
 	for _, arg := range args {
 		switch arg {
@@ -189,10 +191,10 @@ func asksForJSON(args []string) bool {
 	return false
 }
 
-// usage is an error in how the command line was used.
+// usage is an error in the use of the command line.
 type usage struct {
 	text string
-	help string // the command whose help tells more
+	help string // the command that prints the help
 }
 
 func (e *usage) Error() string { return e.text }

@@ -49,7 +49,7 @@ func (clockShowCmd) Run(a *app) error {
 type clockAdvanceCmd struct {
 	By   stretch `arg:"" optional:"" help:"How far, such as 90s, 12h, 30d or 2w3d."`
 	To   future  `help:"To this time, in RFC 3339, instead." placeholder:"TIME"`
-	Jump bool    `help:"Move at once, as if the server had been away: what came due meanwhile is noticed late, and misfire policies decide."`
+	Jump bool    `help:"Move at once, as if the server had been away: what came due in the meantime is noticed late, and misfire policies decide."`
 }
 
 func (clockAdvanceCmd) Help() string {
@@ -67,7 +67,7 @@ Examples:
 // Run moves it.
 func (c *clockAdvanceCmd) Run(a *app) error {
 	if (c.By == 0) == (c.To == 0) {
-		return rouse.Refuse("by", "", "and --to are both given, or neither is", "say how far, such as 30d, or --to a time")
+		return rouse.Refuse("by", "", "and --to are both given, or neither is", "give how far, such as 30d, or --to a time")
 	}
 	return a.remote(func(s *client.Client) error {
 		clock, err := s.AdvanceClock(a.ctx, client.Advance{By: time.Duration(c.By), To: rouse.Instant(c.To), Jump: c.Jump})
@@ -98,11 +98,11 @@ func showClock(a *app, c client.Clock) error {
 	})
 }
 
-// stretch is a duration as rouse.ParseDuration reads it, and with days (d) and weeks (w) of 24 hours each: "30d", "1w2d12h". It is the
-// form of spans of time that a person gives to the command line alone: how far to move a clock, or how long from now.
+// stretch is a duration as rouse.ParseDuration parses it, plus days (d) and weeks (w) of 24-hour days:
+// "30d", "1w2d12h". Only the command line accepts it: for moving a clock, and for times relative to now.
 type stretch time.Duration
 
-// UnmarshalText reads a stretch, which is not negative.
+// UnmarshalText parses a stretch, which is not negative.
 func (s *stretch) UnmarshalText(text []byte) error {
 	d, err := parseStretch(string(text))
 	if err != nil {
@@ -144,7 +144,7 @@ func parseStretch(text string) (total time.Duration, err error) {
 	return total, nil
 }
 
-// future is a time in RFC 3339. Spans from now have no place in it: the clock that counts is not this machine's.
+// future is a time in RFC 3339. It cannot be relative to now, because this machine's clock does not count.
 type future rouse.Instant
 
 // UnmarshalText reads a time.

@@ -8,18 +8,18 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// localLayout shows a local time to people, with its offset: zones have no unambiguous names.
+// localLayout formats local times with their offset, because zones have no unambiguous names.
 const localLayout = "Mon 2006-01-02 15:04:05 -07:00"
 
-// comingRow is one occurrence of a table of occurrences.
+// comingRow is one row of a table of occurrences.
 type comingRow struct {
 	due, at     rouse.Instant
 	local, name string
 	mark        string
 }
 
-// showComing prints occurrences in the zone of their schedule, in UTC, and with what is odd of them. Columns that would say
-// nothing are left out.
+// showComing prints occurrences in the zone of their schedule and in UTC, with remarks. Empty columns are
+// omitted.
 func (a *app) showComing(local string, list []comingRow, now time.Time) error {
 	var names, sent, marks bool
 	for _, r := range list {
@@ -53,7 +53,7 @@ func (a *app) showComing(local string, list []comingRow, now time.Time) error {
 	return t.flush()
 }
 
-// rowsOf returns the rows of what a server told.
+// rowsOf returns the rows for a server's answer.
 func rowsOf(list []client.Coming) []comingRow {
 	rows := make([]comingRow, len(list))
 	for i, c := range list {
@@ -62,7 +62,7 @@ func rowsOf(list []client.Coming) []comingRow {
 	return rows
 }
 
-// withNamespaces puts the namespace before each name.
+// withNamespaces prefixes each name with its namespace.
 func withNamespaces(rows []comingRow, list []client.Coming) []comingRow {
 	for i := range rows {
 		rows[i].name = list[i].Namespace + "/" + rows[i].name
@@ -70,7 +70,7 @@ func withNamespaces(rows []comingRow, list []client.Coming) []comingRow {
 	return rows
 }
 
-// comingsOf returns the JSON form of what a server told.
+// comingsOf returns the JSON form of a server's answer.
 func comingsOf(list []client.Coming) []api.Coming {
 	out := make([]api.Coming, len(list))
 	for i, c := range list {

@@ -48,8 +48,8 @@ func (c *completionCmd) Run(a *app) error {
 	return err
 }
 
-// completeWordsCmd prints what can stand in place of the last word, one a line, with a tab and a description. It prints nothing where a file
-// name is expected, or where it knows nothing.
+// completeWordsCmd prints the candidates for the last word, one per line, with a tab and a description. It
+// prints nothing if a file name is expected or no candidate is known.
 type completeWordsCmd struct {
 	Words []string `arg:"" optional:"" passthrough:"" help:"Words of a command line, up to the cursor."`
 }
@@ -66,17 +66,17 @@ func (c *completeWordsCmd) Run(a *app) error {
 	return nil
 }
 
-// candidate is a word that can be typed, and what it is.
+// candidate is a possible word and its description.
 type candidate struct{ text, help string }
 
-// complete returns what can stand in place of the last word. names returns the names of timers with a prefix; flags are those with values of
-// the words before.
+// complete returns the candidates for the last word. names returns the names of timers with a prefix; flags
+// are the flags with values in the words before.
 func complete(root *kong.Node, words []string, names func(flags map[string]string, prefix string) []string) (list []candidate) {
 	if len(words) == 0 {
 		words = []string{""}
 	}
 	node, place, flags := root, 0, map[string]string{}
-	var open *kong.Flag // that wants a value next
+	var open *kong.Flag // expects a value next
 	for _, w := range words[:len(words)-1] {
 		name, value, valued := strings.Cut(w, "=")
 		flag := flagOf(node, name)
@@ -138,7 +138,7 @@ func complete(root *kong.Node, words []string, names func(flags map[string]strin
 	return list
 }
 
-// flagsOf returns the flags that a command takes, by their names.
+// flagsOf returns the flags of a command by name.
 func flagsOf(n *kong.Node) (list []*kong.Flag) {
 	for _, group := range n.AllFlags(true) {
 		list = append(list, group...)
@@ -147,7 +147,7 @@ func flagsOf(n *kong.Node) (list []*kong.Flag) {
 	return list
 }
 
-// flagOf returns the flag that a word is, or nil.
+// flagOf returns the flag with this word, or nil.
 func flagOf(n *kong.Node, word string) *kong.Flag {
 	for _, f := range flagsOf(n) {
 		if word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short) {
@@ -157,7 +157,7 @@ func flagOf(n *kong.Node, word string) *kong.Flag {
 	return nil
 }
 
-// commandOf returns the command that a word is, or nil.
+// commandOf returns the command with this word, or nil.
 func commandOf(n *kong.Node, word string) *kong.Node {
 	for _, child := range n.Children {
 		if child.Type == kong.CommandNode && (child.Name == word || slices.Contains(child.Aliases, word)) {
@@ -167,10 +167,11 @@ func commandOf(n *kong.Node, word string) *kong.Node {
 	return nil
 }
 
-// listed finds the values that a help text lists, as in "How nodes share the timers: bucket, lease or tick."
+// listed matches the values that a help text lists, as in "How nodes share the timers: bucket, lease or
+// tick."
 var listed = regexp.MustCompile(`: ((?:[a-z-]+, )*[a-z-]+ or [a-z-]+)(?:[.;]|$)`)
 
-// choices returns the values that a flag or an argument may have, if they are few.
+// choices returns the possible values of a flag or an argument if they are enumerated.
 func choices(v *kong.Value) []string {
 	if v.Enum != "" {
 		return v.EnumSlice()
@@ -189,10 +190,11 @@ func namesTimer(arg *kong.Positional) bool {
 
 const (
 	maxNames     = 100             // timers that are proposed
-	namesTimeout = 2 * time.Second // for the server to answer a person who types
+	namesTimeout = 2 * time.Second // a user is waiting while typing
 )
 
-// timerNames asks the server that flags name for timers. A server that does not answer has none.
+// timerNames queries the server of the given flags for timers. If the server does not answer, there are
+// none.
 func (a *app) timerNames(flags map[string]string, prefix string) (names []string) {
 	if s := flags["server"]; s != "" {
 		a.cli.Server = s

@@ -23,7 +23,7 @@ type Config struct {
 	LogFormat   string `name:"log-format" default:"text" placeholder:"FORMAT" help:"How it is logged, on stderr: text or json."`
 }
 
-// envName is the variable of a setting.
+// envName returns the variable of a setting.
 func envName(setting string) string {
 	return "ROUSE_" + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
 }
@@ -31,7 +31,7 @@ func envName(setting string) string {
 // settings returns the settings of c, which can be set through them.
 func (c *Config) settings() []setting.Setting { return setting.Of(c) }
 
-// secretFile is where the webhook secrets are.
+// secretFile returns the file of the webhook secrets.
 func (c *Config) secretFile() string {
 	if c.SecretFile != "" {
 		return c.SecretFile
@@ -39,14 +39,14 @@ func (c *Config) secretFile() string {
 	return filepath.Join(c.Data, "webhook.secret")
 }
 
-// node returns what the configuration means for a node.
+// node converts the configuration to that of a node.
 func (c *Config) node() node.Config {
 	n := c.Config
 	n.Version = version()
 	return n
 }
 
-// validate returns all that is wrong with the values, each problem under the name of its setting.
+// validate returns all invalid values, each problem under the name of its setting.
 func (c *Config) validate() []rouse.Problem {
 	var problems []rouse.Problem
 	one := func(name, value string, offered ...string) {

@@ -26,7 +26,7 @@ Examples:
     rouse config --config /etc/rouse.yaml --json`
 }
 
-// Run prints what is in force.
+// Run prints the effective configuration.
 func (c *configCmd) Run(a *app) error {
 	in, err := c.load(a.given)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *inForce) shown(s setting.Setting) (value any, source string) {
 	}
 }
 
-// yamlOf prints a value of a setting; a JSON string is a YAML string too.
+// yamlOf formats a value of a setting; a JSON string is a YAML string, too.
 func yamlOf(v any) string {
 	if s, ok := v.(string); ok {
 		if len(s) > 0 && s[0] >= '0' && s[0] <= '9' && !strings.ContainsAny(s, ":# ") {
@@ -96,10 +96,10 @@ func yamlOf(v any) string {
 
 const hidden = "xxxxx"
 
-// redact takes passwords out of a URL: that of the user, and those of the query.
+// redact removes the passwords of a URL, in the user part and the query.
 func redact(raw string) string {
 	u, err := url.Parse(raw)
-	if err != nil { // cannot be understood, so anything up to the last @ may be a secret
+	if err != nil { // not a URL: anything up to the last @ may be a secret
 		if i := strings.LastIndexByte(raw, '@'); i >= 0 {
 			return hidden + raw[i:]
 		}

@@ -21,8 +21,8 @@ type fileEntry struct {
 	line int
 }
 
-// readFile reads the keys of a YAML file: one flat mapping of settings. Unknown and double keys and values of the wrong type are
-// problems that name the line, whether or not a higher layer overrides them.
+// readFile reads the keys of a YAML file: one flat mapping of settings. Unknown or duplicate keys and
+// values of the wrong type are problems with their line, even if a higher layer overrides them.
 func readFile(name string, body []byte) (map[string]fileEntry, []rouse.Problem) {
 	at := func(line int, key, value, wrong, cure string) rouse.Problem {
 		return rouse.Problem{Field: fmt.Sprintf("%s:%d: %s", name, line, key), Value: value, Wrong: wrong, Cure: cure}
@@ -39,7 +39,7 @@ func readFile(name string, body []byte) (map[string]fileEntry, []rouse.Problem) 
 	if fault != nil {
 		return nil, []rouse.Problem{at(fault.GetToken().Position.Line, "yaml", "", "is no list of settings", `write a line "name: value" for each`)}
 	}
-	settings := new(Config).settings() // to try values on
+	settings := new(Config).settings() // for trying out values
 	entries := map[string]fileEntry{}
 	var problems []rouse.Problem
 	for _, p := range pairs {
@@ -68,7 +68,7 @@ func readFile(name string, body []byte) (map[string]fileEntry, []rouse.Problem) 
 	return entries, problems
 }
 
-// pairsOf returns the keys and values of the one mapping of a file, or the node that is none.
+// pairsOf returns the keys and values of the one mapping of a file, or the node that is not a mapping.
 func pairsOf(file *ast.File) (pairs []*ast.MappingValueNode, fault ast.Node) {
 	for i, doc := range file.Docs {
 		switch body := doc.Body.(type) {
@@ -137,7 +137,7 @@ func names(settings []setting.Setting) []string {
 	return list
 }
 
-// meant asks whether one of the words that are offered was meant, and lists all of them if none is near.
+// meant returns a hint: the offered word that is closest to a misspelt one, or all words.
 func meant(word string, offered []string) string {
 	best, least := "", 3
 	for _, o := range offered {
@@ -151,7 +151,7 @@ func meant(word string, offered []string) string {
 	return "there are " + strings.Join(offered, ", ")
 }
 
-// distance is how many letters must be put in, taken out or changed to make b of a.
+// distance returns the edit distance of a and b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

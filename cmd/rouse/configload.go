@@ -11,29 +11,30 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// defaultFile is read if it exists and no other is named.
+// defaultFile is read if it exists and no other file is given.
 const defaultFile = "rouse.yaml"
 
-// configFlags are what serve and config take: the settings, and the file to read others from.
+// configFlags are the flags of serve and config: the settings, and the configuration file.
 type configFlags struct {
 	File   string `name:"config" group:"settings" help:"YAML file of settings; ./rouse.yaml if that exists." placeholder:"FILE" env:"ROUSE_CONFIG"`
 	Config `embed:"" group:"settings"`
 }
 
-// inForce is a configuration, with where each setting comes from: "flag", the variable's name, "FILE:LINE", "preset NAME" or "default".
+// inForce is a configuration with the source of each setting: "flag", the variable's name, "FILE:LINE",
+// "preset NAME" or "default".
 type inForce struct {
 	Config
 	file   string // that was read; may be empty
 	source map[string]string
 }
 
-// load puts the layers together: a flag counts before the environment, that before the file, that before the preset, that before
-// the default. It refuses, with an *rouse.Invalid, all that is wrong in any of them at once.
+// load combines the layers: flags override the environment, which overrides the file, which overrides the
+// preset, which overrides the defaults. It returns an *rouse.Invalid with all errors of all layers.
 func (f *configFlags) load(given map[string]bool) (*inForce, error) {
 	return f.loadAs(given, func(*inForce) {})
 }
 
-// loadAs is load for a command with values of its own where nothing gives any: adapt sets them.
+// loadAs is load for a command with defaults of its own, which adapt sets.
 func (f *configFlags) loadAs(given map[string]bool, adapt func(*inForce)) (*inForce, error) {
 	c := &inForce{Config: f.Config, source: map[string]string{}}
 	file, problems := c.open(f.File)
@@ -59,7 +60,7 @@ func (f *configFlags) loadAs(given map[string]bool, adapt func(*inForce)) (*inFo
 	problems = append(problems, c.usePreset()...)
 	adapt(c)
 	for _, p := range c.validate() {
-		if c.Store != "" { // which may have a password
+		if c.Store != "" { // it may contain a password
 			p.Wrong = strings.NewReplacer(c.Store, redact(c.Store), strconv.Quote(c.Store), strconv.Quote(redact(c.Store))).Replace(p.Wrong)
 		}
 		p.Field = c.named(p.Field)
@@ -71,7 +72,7 @@ func (f *configFlags) loadAs(given map[string]bool, adapt func(*inForce)) (*inFo
 	return nil, &rouse.Invalid{Problems: problems}
 }
 
-// open reads the file that is named, or the default one if there is one.
+// open opens the given file, or the default one if it exists.
 func (c *inForce) open(name string) (map[string]fileEntry, []rouse.Problem) {
 	c.file = name
 	if name == "" {
@@ -88,7 +89,7 @@ func (c *inForce) open(name string) (map[string]fileEntry, []rouse.Problem) {
 	return readFile(c.file, body)
 }
 
-// reason is what is wrong with a file, without the operation and the path that the caller names.
+// reason returns the cause of a file error without operation and path, which the caller names.
 func reason(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err.Error()

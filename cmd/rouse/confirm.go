@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// canAsk says whether there is a person to ask.
+// canAsk reports whether a user can answer questions.
 func (a *app) canAsk() bool {
 	in, ok := a.in.(*os.File)
 	return ok && isTerminal(in) && a.errTTY
 }
 
-// confirm asks a person to agree. Where there is none, the flag has to say so.
+// confirm asks the user to agree. If that is not possible, the flag is required.
 func (a *app) confirm(question string) error {
 	if !a.canAsk() {
 		return &usage{text: question + " say so with --yes"}

@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// createCmd creates one timer, or those of a file.
+// createCmd creates one timer, or the timers of a file.
 type createCmd struct {
 	Name       string `arg:"" optional:"" help:"Name of the timer, unique in its namespace; one is made up if not given."`
 	File       string `short:"f" help:"Create the timers of a file of JSON Lines, each the body of the API's create call; - is stdin." placeholder:"FILE"`
@@ -62,7 +62,8 @@ func (c *createCmd) Run(a *app) error {
 	})
 }
 
-// showReplaced shows a timer of which a new generation has begun, and whether the one before may still arrive.
+// showReplaced shows a timer with a new generation, and whether a fire of the previous one may still
+// arrive.
 func (a *app) showReplaced(r *client.Replaced, human func()) error {
 	shown := api.TimerOf(&r.Timer)
 	shown.InFlight = r.InFlight
@@ -98,7 +99,7 @@ func (c *createCmd) create(ctx context.Context, s *client.Client, namespace stri
 	return client.Replaced{Timer: t}, "created", err
 }
 
-// check refuses flags that do not go together, before anything is read.
+// check refuses conflicting flags before anything is read.
 func (c *createCmd) check(a *app) error {
 	if how := c.coalesce(); how != (rouse.Coalesce{}) {
 		switch {

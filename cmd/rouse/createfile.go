@@ -16,32 +16,32 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// Bounds on what is in memory and on its way while a file is read.
+// Bounds on memory and on batches in progress while a file is read.
 const (
 	maxLine    = 1 << 20 // bytes of one line: the largest payload in base64, and the rest
 	bulkTimers = 500     // timers of one batch
 	bulkBytes  = 1 << 20 // bytes of one batch, about
-	bulkAhead  = 4       // batches on their way
-	maxTold    = 20      // failures that are told a person; the rest is counted
+	bulkAhead  = 4       // batches in progress
+	maxTold    = 20      // failures that are printed; others are only counted
 )
 
-// bulk is one batch on its way: which lines its timers come from.
+// bulk is one batch in progress, with the lines of its timers.
 type bulk struct {
 	lines []int
-	done  int64 // bytes of the file read when it was made
+	done  int64 // bytes of the file read so far
 }
 
-// besideFile are the flags that go with --file.
-var besideFile = map[string]bool{"file": true, "replace": true, "server": true, "namespace": true, "timeout": true, "json": true, "quiet": true, "no-color": true}
+// fileFlags are the flags that may be combined with --file.
+var fileFlags = map[string]bool{"file": true, "replace": true, "server": true, "namespace": true, "timeout": true, "json": true, "quiet": true, "no-color": true}
 
-// createFile creates the timers of a file: it sends batches by a stream while the answers come back, and judges each timer
-// on its own. One goroutine reads and sends; the caller's receives, prints and counts.
+// createFile creates the timers of a file. It sends batches over a stream while the answers come back; each
+// timer has its own outcome. One goroutine reads and sends; the caller's receives, prints and counts.
 func (c *createCmd) createFile(a *app) error {
-	beside := c.Name == ""
+	only := c.Name == ""
 	for name := range a.given {
-		beside = beside && besideFile[name]
+		only = only && fileFlags[name]
 	}
-	if !beside {
+	if !only {
 		return &usage{text: "--file takes all that a timer is from the file: leave out the others", help: "rouse create --help"}
 	}
 	if err := rouse.CheckNamespace(a.cli.Namespace); err != nil {
@@ -77,18 +77,18 @@ func (c *createCmd) createFile(a *app) error {
 	})
 }
 
-// tally counts and tells what became of the timers of a file.
+// tally counts and prints the outcomes of the timers of a file.
 type tally struct {
 	a   *app
-	did string // what was done to those that have no problem
+	did string // verb for timers without a problem
 	bar *progress
 
-	mu     sync.Mutex // of the bar, of what is printed, and of the counts: both goroutines have outcomes
+	mu     sync.Mutex // guards the bar, the output and the counts, because both goroutines have outcomes
 	good   int64
 	failed int64
 }
 
-// run reads, sends and receives until all is answered.
+// run reads, sends and receives until every timer has an outcome.
 func (t *tally) run(ctx context.Context, cancel func(), in io.Reader, stream *client.Creator) error {
 	defer stream.Close()
 	sent := make(chan bulk, bulkAhead+1)
@@ -103,9 +103,9 @@ func (t *tally) run(ctx context.Context, cancel func(), in io.Reader, stream *cl
 	})
 	err := t.receive(stream, sent)
 	if err != nil {
-		cancel() // the sender may wait for room on the stream
+		cancel() // the sender may be blocked on the stream
 	}
-	for range sent { // it may wait for this reader too
+	for range sent { // the sender may also be blocked on this reader
 	}
 	sender.Wait()
 	if err != nil {
@@ -126,7 +126,7 @@ func (t *tally) send(ctx context.Context, in io.Reader, stream *client.Creator, 
 		}
 		now.done = done
 		select {
-		case sent <- now: // before the batch, so that its answer finds it
+		case sent <- now: // before the batch is sent, so that its answer finds it
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -161,8 +161,8 @@ func (t *tally) send(ctx context.Context, in io.Reader, stream *client.Creator, 
 	}
 }
 
-// readLine returns a line without the space around it, and how many bytes it read. Of one that is too long it returns the
-// beginning, which is too long as well. The line is good until the next call.
+// readLine returns a line without surrounding space, and the number of bytes read. A line that is too long
+// is cut to a length that is still too long. The line is valid until the next call.
 func readLine(r *bufio.Reader) (line []byte, read int64, err error) {
 	line, err = r.ReadSlice('\n')
 	read = int64(len(line))
@@ -178,13 +178,13 @@ func readLine(r *bufio.Reader) (line []byte, read int64, err error) {
 	return line, read, err
 }
 
-// readTimer reads one line.
+// readTimer parses one line.
 func readTimer(line []byte) (client.NewTimer, error) {
 	if len(line) >= maxLine {
 		return client.NewTimer{}, tooLong(maxLine)
 	}
 	var n api.NewTimer
-	if err := api.Decode(bytes.Clone(line), &n); err != nil { // the payload keeps the bytes that it was read from
+	if err := api.Decode(bytes.Clone(line), &n); err != nil { // the payload refers to the bytes that it was parsed from
 		if isTimer(line) {
 			return client.NewTimer{}, rouse.Refuse("state", "", "is that of a timer as get, list and export print it", "read the file with rouse import")
 		}
@@ -194,7 +194,7 @@ func readTimer(line []byte) (client.NewTimer, error) {
 	return client.NewTimer{Name: n.Name, Spec: spec}, err
 }
 
-// receive takes the answers.
+// receive handles the answers.
 func (t *tally) receive(stream *client.Creator, sent <-chan bulk) error {
 	for {
 		created, err := stream.Recv()
@@ -214,7 +214,7 @@ func (t *tally) receive(stream *client.Creator, sent <-chan bulk) error {
 	}
 }
 
-// outcome counts and tells what became of the timer of a line.
+// outcome counts and prints the outcome of the timer of a line.
 func (t *tally) outcome(line int, c client.Created) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,14 +234,14 @@ func (t *tally) outcome(line int, c client.Created) error {
 		t.bar.end()
 		text := c.Err.Error()
 		if c.Name != "" {
-			text = c.Name + ": " + strings.TrimPrefix(text, fmt.Sprintf("timer %q: ", c.Name)) // which names it as well
+			text = c.Name + ": " + strings.TrimPrefix(text, fmt.Sprintf("timer %q: ", c.Name)) // which also names it
 		}
 		fmt.Fprintf(t.a.errOut, "%s line %d: %s\n", t.a.styleErr.red("rouse:"), line, clean(text))
 	}
 	return nil
 }
 
-// bulkLine is what is printed with --json of one timer.
+// bulkLine is the JSON output for one timer.
 type bulkLine struct {
 	Line int `json:"line"`
 	api.Created
@@ -253,7 +253,7 @@ func (t *tally) draw(done int64) {
 	t.bar.at(done, t.good+t.failed)
 }
 
-// result tells the sum.
+// result prints the totals.
 func (t *tally) result(err error) error {
 	if t.failed > maxTold && !t.a.cli.JSON {
 		t.a.note("and %d more failures", t.failed-maxTold)

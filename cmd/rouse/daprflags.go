@@ -14,7 +14,8 @@ import (
 	"github.com/rousehq/rouse/internal/server"
 )
 
-// daprFlags are those of Dapr's own scheduler, with its defaults, so that what starts that can start this.
+// daprFlags are the flags of Dapr's scheduler with its defaults, so that it can be replaced without other
+// changes.
 type daprFlags struct {
 	Port                      int    `help:"Port for sidecars." default:"50006" placeholder:"PORT"`
 	ListenAddress             string `help:"Address for sidecars; every one if not given." placeholder:"HOST"`
@@ -40,7 +41,7 @@ type daprFlags struct {
 	ignoredFlags `embed:""`
 }
 
-// ignoredFlags are what has no meaning here.
+// ignoredFlags have no meaning here.
 type ignoredFlags struct {
 	Workers                uint32 `help:"Ignored." placeholder:"N"`
 	Kubeconfig             string `help:"Ignored." placeholder:"FILE"`
@@ -68,7 +69,7 @@ type ignoredFlags struct {
 	EtcdInitialElectionTickAdvance                    bool   `help:"Ignored."`
 }
 
-// ignored returns the flags that are given and have no meaning here.
+// ignored returns the given flags that have no meaning here.
 func ignored(given map[string]bool) (list []string) {
 	for name := range given {
 		switch name {
@@ -85,7 +86,7 @@ func ignored(given map[string]bool) (list []string) {
 	return list
 }
 
-// adapt sets what these flags say, where nothing says it in rouse's own words.
+// adapt applies these flags to settings that are not given in rouse's own form.
 func (f *daprFlags) adapt(in *inForce, given map[string]bool) {
 	set := func(name, text string) {
 		if in.source[name] == "default" {
@@ -106,18 +107,19 @@ func (f *daprFlags) adapt(in *inForce, given map[string]bool) {
 	}
 	f.adaptIdentity(in, set)
 	set("admin", "")
-	set("grace", "2s") // a sidecar that does not answer holds nothing up for long
+	set("grace", "2s") // a sidecar that does not respond delays the shutdown only briefly
 	if in.source["listen"] == "default" {
 		set("roles", "scheduler,executor")
 		set("listen", "")
 	}
-	// Sidecars come from other machines. The API may be reached by anybody only if somebody says so.
+	// Sidecars connect from other machines. The API is reachable from other machines only if the settings
+	// allow it.
 	if in.Listen == "" || server.OnLoopback(in.Listen) {
 		set("insecure", "true")
 	}
 }
 
-// adaptIdentity sets who the node is to sidecars, if they are asked who they are. What the settings say counts before Sentry.
+// adaptIdentity sets the node's identity towards sidecars, if mTLS is enabled. Settings override Sentry.
 func (f *daprFlags) adaptIdentity(in *inForce, set func(name, text string)) {
 	if !f.TLSEnabled && f.Mode != "kubernetes" {
 		return
@@ -131,17 +133,17 @@ func (f *daprFlags) adaptIdentity(in *inForce, set func(name, text string)) {
 		return
 	}
 	set("dapr-sentry", cmp.Or(f.SentryAddress, "dapr-sentry."+namespace+".svc:443"))
-	token := os.Getenv("DAPR_SENTRY_TOKEN_FILE") // which is of another issuer than Kubernetes, in a pod too
+	token := os.Getenv("DAPR_SENTRY_TOKEN_FILE") // a token of another issuer than Kubernetes, also in a pod
 	set("dapr-sentry-token", token)
 	set("dapr-sentry-kubernetes", strconv.FormatBool(f.Mode == "kubernetes" && token == ""))
 	set("dapr-trust-domain", f.TrustDomain)
 	set("dapr-namespace", namespace)
 }
 
-// daprScheduler is where values come from that these flags say, and the app id of Dapr's schedulers.
+// daprScheduler is the source of values from these flags, and the app id of Dapr's schedulers.
 const daprScheduler = "dapr-scheduler"
 
-// check refuses members that would each have jobs of their own.
+// check refuses a cluster whose members would each have their own jobs.
 func (f *daprFlags) check(in *inForce) error {
 	scheme, _, _ := strings.Cut(in.Store, ":")
 	shared := strings.HasPrefix(scheme, "postgres") || strings.HasPrefix(scheme, "redis")

@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// daprImportCmd takes over the jobs of another scheduler of Dapr's.
+// daprImportCmd imports the jobs of another Dapr scheduler.
 type daprImportCmd struct {
 	From string `arg:"" optional:"" help:"Address of the scheduler that has the jobs, HOST:PORT."`
 	Etcd string `help:"Read all jobs, with how far they are, from the scheduler's etcd at this address instead." placeholder:"HOST:PORT"`
@@ -32,12 +32,12 @@ type daprImportCmd struct {
 func (daprImportCmd) Help() string {
 	return `Reads jobs over the protocol of Dapr's scheduler, from a running one or from another rouse, and writes them into the server as
 timers that go on from there. Their names, data, schedules and policies are as they were. The protocol does not tell when a job was
-scheduled, nor how often it has ticked: what follows from that is said of each job, and counts from now. The scheduler's etcd has it all:
+scheduled, nor how often it has ticked: the output names what each job loses by that; it counts from now. The scheduler's etcd has it all:
 with --etcd, jobs of all namespaces, apps and actors go on exactly where they are, durations, counters and concurrency keys included.
 --dapr-namespace, --app and --actor-type then leave out what they do not name.
 
-It can be run again: jobs that are there already stay as they are. Have sidecars connect to the new scheduler first, so that nobody fires
-what is read meanwhile.
+It can be run again: jobs that are there already stay as they are. Have sidecars connect to the new scheduler first, so that no scheduler fires
+what is being read.
 
 Examples:
 
@@ -48,16 +48,16 @@ Examples:
     rouse dapr-import dapr-scheduler:443 --app shop --cert tls.crt --key tls.key --trust-anchors ca.crt`
 }
 
-// workflowKinds are the kinds of actors that the workflows of an app are made of, of which there are reminders.
+// workflowKinds are the kinds of actors of an app's workflows that have reminders.
 var workflowKinds = []string{"workflow", "activity", "retentioner"}
 
-// daprGroup is what one list has: the jobs of an app, or the reminders of an actor type.
+// daprGroup is the content of one list: the jobs of an app, or the reminders of an actor type.
 type daprGroup struct {
 	what     string
 	metadata *schedulerv1.JobMetadata
 }
 
-// groups are the lists that are asked for.
+// groups returns the requested lists.
 func (c *daprImportCmd) groups() (list []daprGroup, err error) {
 	as := c.As
 	switch {
@@ -112,7 +112,8 @@ func (c *daprImportCmd) Run(a *app) error {
 	})
 }
 
-// open returns what reads the jobs, from the scheduler or from its etcd, and what ends that.
+// open returns a function that reads the jobs from the scheduler or its etcd, and one that closes the
+// connection.
 func (c *daprImportCmd) open(a *app, i *daprImport) (read func(now rouse.Instant) error, end func(), err error) {
 	switch {
 	case c.Etcd != "" && c.From != "":

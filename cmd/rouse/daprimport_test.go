@@ -109,7 +109,7 @@ func TestDaprImport(t *testing.T) {
 		}
 	}
 	if out != "0 imported, 6 there already, 0 over, 0 left out, 0 failed\n" || errOut != "" {
-		t.Errorf("the second time it says %q %q", out, errOut)
+		t.Errorf("the second run printed %q %q", out, errOut)
 	}
 	for _, m := range []*schedulerv1.JobMetadata{appJobs("shop"), reminders("Cart", ""), reminders("dapr.internal.default.shop.workflow", ""), reminders("dapr.internal.default.shop.retentioner", "")} {
 		if want, got := from.jobs(m), to.jobs(m); !sameJobs(want, got) || len(want) == 0 {

@@ -24,14 +24,14 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// Where Dapr's scheduler keeps its jobs in etcd, and how far they are. The rest of a key names the job.
+// The etcd keys of Dapr's scheduler for jobs and their counters. The rest of a key names the job.
 const (
 	etcdJobs     = "dapr/jobs/"
 	etcdCounters = "dapr/counters/"
 	etcdPage     = 500
 )
 
-// openEtcd returns what reads the jobs of an etcd, and what ends the connection to it.
+// openEtcd returns a function that reads the jobs of an etcd, and one that closes the connection.
 func (c *daprImportCmd) openEtcd(i *daprImport, oneNamespace bool) (read func(now rouse.Instant) error, end func(), err error) {
 	if _, _, err := net.SplitHostPort(c.Etcd); err != nil {
 		return nil, nil, rouse.Refuse("etcd", c.Etcd, "is no address of an etcd", "give HOST:PORT, such as 127.0.0.1:2379")
@@ -60,7 +60,7 @@ func (c *daprImportCmd) openEtcd(i *daprImport, oneNamespace bool) (read func(no
 	return read, func() { _ = conn.Close() }, nil
 }
 
-// takeStored makes a timer of a job as it is kept.
+// takeStored converts a stored job to a timer.
 func (i *daprImport) takeStored(key string, value []byte, counter *etcdv1.StoredCounter, oneNamespace bool, now rouse.Instant) error {
 	var stored etcdv1.StoredJob
 	var meta schedulerv1.JobMetadata
@@ -85,7 +85,7 @@ func (i *daprImport) takeStored(key string, value []byte, counter *etcdv1.Stored
 		named.Job.FailurePolicy = policy
 	}
 	at := job.Stored{Start: timeOf(stored.Start), Due: timeOf(stored.DueTime), Expiration: timeOf(stored.Expiration)}
-	if counter != nil && counter.JobPartitionId == stored.PartitionId { // otherwise it is of an earlier job of the name
+	if counter != nil && counter.JobPartitionId == stored.PartitionId { // otherwise it belongs to an earlier job of the name
 		at.Count, at.Last = counter.Count, timeOf(counter.LastTrigger)
 	}
 	ref, err := job.Of(named.Name, named.Metadata)
@@ -96,7 +96,7 @@ func (i *daprImport) takeStored(key string, value []byte, counter *etcdv1.Stored
 	return i.put(ref, r, err)
 }
 
-// wanted reports whether a job is one of those that the flags name, if they name any.
+// wanted reports whether the flags select a job; without them every job is selected.
 func (i *daprImport) wanted(m *schedulerv1.JobMetadata, oneNamespace bool) bool {
 	actor := m.GetTarget().GetActor()
 	switch {
@@ -114,7 +114,7 @@ func (i *daprImport) wanted(m *schedulerv1.JobMetadata, oneNamespace bool) bool 
 	})
 }
 
-// nameOf returns the name of a job: what its key has behind whose it is.
+// nameOf returns the name of a job: the part of its key after its owner.
 func nameOf(key string, m *schedulerv1.JobMetadata) string {
 	owner := []string{"app", m.Namespace, m.AppId}
 	if actor := m.GetTarget().GetActor(); actor != nil {
@@ -123,7 +123,7 @@ func nameOf(key string, m *schedulerv1.JobMetadata) string {
 	return strings.TrimPrefix(key, strings.Join(owner, "||")+"||")
 }
 
-// timeOf returns a time, the zero one if there is none.
+// timeOf converts a time; nil is the zero time.
 func timeOf(t *timestamppb.Timestamp) time.Time {
 	if t == nil {
 		return time.Time{}
@@ -131,14 +131,14 @@ func timeOf(t *timestamppb.Timestamp) time.Time {
 	return t.AsTime()
 }
 
-// etcdSource reads an etcd, as of one revision.
+// etcdSource reads an etcd at one revision.
 type etcdSource struct {
 	kv       etcdv1.KVClient
 	a        *app
 	revision int64
 }
 
-// each calls do with all keys below a prefix, without that.
+// each calls do for all keys with a prefix, which it strips.
 func (s *etcdSource) each(prefix string, do func(name string, value []byte) error) error {
 	from, end := []byte(prefix), append([]byte(prefix[:len(prefix)-1]), prefix[len(prefix)-1]+1)
 	for {
@@ -146,7 +146,7 @@ func (s *etcdSource) each(prefix string, do func(name string, value []byte) erro
 		r, err := s.kv.Range(ctx, &etcdv1.RangeRequest{Key: from, RangeEnd: end, Limit: etcdPage, Revision: s.revision})
 		cancel()
 		if err != nil {
-			s.a.dialled = "" // it is not rouse's server that does not answer
+			s.a.dialled = "" // the unavailable server is not rouse's
 			return fmt.Errorf("read the etcd: %w", rousev1.StatusToError(status.Convert(err)))
 		}
 		s.revision = r.GetHeader().GetRevision()

@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// daprImport is an import on its way.
+// daprImport is an import in progress.
 type daprImport struct {
 	*daprImportCmd
 	a      *app
@@ -26,10 +26,10 @@ type daprImport struct {
 	size   int       // bytes of it, about
 	counts map[string]int
 	told   int
-	noKeys bool // the list has reminders, and does not tell of what limits they count against
+	noKeys bool // the list contains reminders and lacks their concurrency keys
 }
 
-// What becomes of a job.
+// Outcomes of a job.
 const (
 	daprImported = "imported"
 	daprThere    = "there already"
@@ -40,7 +40,7 @@ const (
 
 var daprOutcomes = []string{daprImported, daprThere, daprOver, daprLeftOut, daprFailed}
 
-// daprJob is what is told of a job.
+// daprJob is the output for a job.
 type daprJob struct {
 	Namespace string       `json:"namespace"`
 	Name      string       `json:"name"` // of its timer
@@ -71,7 +71,7 @@ func (i *daprImport) run(groups []daprGroup, now rouse.Instant) error {
 	return nil
 }
 
-// take makes a timer of a job.
+// take converts a job to a timer.
 func (i *daprImport) take(g daprGroup, named *schedulerv1.NamedJob, since, now rouse.Instant) error {
 	if named.Job == nil {
 		named.Job = &schedulerv1.Job{}
@@ -85,7 +85,7 @@ func (i *daprImport) take(g daprGroup, named *schedulerv1.NamedJob, since, now r
 	return i.put(ref, r, err)
 }
 
-// put has the timer of a job written, or says why not.
+// put queues the timer of a job for writing, or reports why not.
 func (i *daprImport) put(ref job.Ref, r job.Resumed, err error) error {
 	told := daprJob{Namespace: ref.Key().Namespace, Name: ref.Key().Name, Unknown: r.Unknown}
 	switch {
@@ -105,7 +105,7 @@ func (i *daprImport) put(ref job.Ref, r job.Resumed, err error) error {
 	return nil
 }
 
-// complete fills in what a list leaves out of whose a job is: Dapr's own scheduler leaves out the app of reminders.
+// complete adds the owner of a job, which a list may omit: Dapr's own scheduler omits the app of reminders.
 func (i *daprImport) complete(g daprGroup, named *schedulerv1.NamedJob) {
 	actor := g.metadata.Target.GetActor()
 	if named.Metadata == nil {
@@ -124,7 +124,7 @@ func (i *daprImport) complete(g daprGroup, named *schedulerv1.NamedJob) {
 		Actor: &schedulerv1.TargetActorReminder{Type: actor.Type, Id: m.Target.GetActor().GetId()}}}
 }
 
-// flush writes the timers that are gathered.
+// flush writes the queued timers.
 func (i *daprImport) flush() error {
 	timers, jobs := i.batch, i.jobs
 	i.batch, i.jobs, i.size = nil, nil, 0
@@ -132,7 +132,7 @@ func (i *daprImport) flush() error {
 		return nil
 	}
 	created, err := i.write(timers)
-	if refuses(err) && len(timers) > 1 { // one of them: each by itself tells which
+	if refuses(err) && len(timers) > 1 { // retry each alone to find the one that is refused
 		for n := range timers {
 			i.batch, i.jobs = timers[n:n+1], jobs[n:n+1]
 			if err := i.flush(); err != nil {
@@ -172,7 +172,7 @@ func (i *daprImport) write(timers []rouse.Timer) ([]client.Created, error) {
 	return i.server.Import(ctx, mode, timers, nil)
 }
 
-// tell counts what became of a job, and says it.
+// tell counts and prints the outcome of a job.
 func (i *daprImport) tell(j daprJob, err error) error {
 	if err != nil {
 		j.Outcome = daprFailed
@@ -203,7 +203,7 @@ func (i *daprImport) tell(j daprJob, err error) error {
 	return nil
 }
 
-// result tells the sum.
+// result prints the totals.
 func (i *daprImport) result(err error) error {
 	if i.told > maxTold {
 		i.a.note("and %d more jobs of which there is something to say; --json tells of all", i.told-maxTold)

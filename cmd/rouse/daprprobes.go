@@ -15,11 +15,10 @@ import (
 	"github.com/rousehq/rouse/node"
 )
 
-// probes are the ports on which Dapr's scheduler is asked how it is: GET /healthz, and GET /metrics or, as
-// the annotations of Dapr's chart have it, GET /. They listen from before the node is
-// there until after it has ended.
+// probes are the health and metrics ports of Dapr's scheduler: GET /healthz, and GET /metrics or, as in the
+// annotations of Dapr's chart, GET /. They listen from before the node starts until after it ended.
 type probes struct {
-	ctx              context.Context // of the program: when it ends, the node is not ready any more
+	ctx              context.Context // of the program: when it ends, the node is no longer ready
 	node             atomic.Pointer[node.Node]
 	healthz, metrics string // addresses
 	servers          []*http.Server
@@ -28,7 +27,7 @@ type probes struct {
 	errs             []error
 }
 
-// probe opens the ports that the flags name.
+// probe opens the ports of the flags.
 func (f *daprFlags) probe(ctx context.Context) (p *probes, err error) {
 	p = &probes{ctx: ctx}
 	if p.healthz, err = p.serve("health", f.HealthzListenAddress, f.HealthzPort, p.health, "GET /healthz"); err != nil {
@@ -64,10 +63,10 @@ func (p *probes) serve(what, host string, port int, answer http.HandlerFunc, pat
 	return l.Addr().String(), nil
 }
 
-// of tells of the node, when it is there.
+// of sets the node once it exists.
 func (p *probes) of(n *node.Node) { p.node.Store(n) }
 
-// health answers 200 without a body when sidecars are served, else 503 with the reason.
+// health responds with 200 without a body if sidecars are served, else with 503 and the reason.
 func (p *probes) health(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if err := p.ready(); err != nil {
@@ -95,10 +94,10 @@ func (p *probes) expose(w http.ResponseWriter, r *http.Request) {
 	n.Metrics().ServeHTTP(w, r)
 }
 
-// close ends the ports, and returns what was wrong with them.
+// close closes the ports and returns their errors.
 func (p *probes) close() error {
 	for _, s := range p.servers {
-		_ = s.Close() // nobody needs what is on its way
+		_ = s.Close() // responses in progress do not matter any more
 	}
 	p.running.Wait()
 	return errors.Join(p.errs...)

@@ -32,7 +32,7 @@ Examples:
 
 // Run serves.
 func (c *daprSchedulerCmd) Run(a *app) error {
-	if c.LogLevel == "fatal" { // which is one of Dapr's levels, and none here
+	if c.LogLevel == "fatal" { // a level that only Dapr has
 		c.LogLevel = "error"
 	}
 	in, err := c.loadAs(a.given, func(in *inForce) { c.adapt(in, a.given) })
@@ -63,7 +63,7 @@ func (c *daprSchedulerCmd) Run(a *app) error {
 		err = closeErr
 	}
 	if c.AddressFile != "" {
-		_ = os.Remove(c.AddressFile) // nobody listens there any more
+		_ = os.Remove(c.AddressFile) // the server no longer listens
 	}
 	if err != nil {
 		return fmt.Errorf("dapr-scheduler: %w", err)
@@ -71,7 +71,7 @@ func (c *daprSchedulerCmd) Run(a *app) error {
 	return tellErr
 }
 
-// tell says where the server listens.
+// tell prints where the server listens.
 func (c *daprSchedulerCmd) tell(a *app, in *inForce, n *node.Node, p *probes) error {
 	addresses := []struct{ name, addr string }{{"dapr", n.DaprAddr()}, {"healthz", p.healthz}, {"metrics", p.metrics}, {"api", n.Addr()}, {"admin", n.AdminAddr()}}
 	if c.AddressFile != "" {

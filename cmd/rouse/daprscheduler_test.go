@@ -92,7 +92,7 @@ func (s *standIn) until(what string, holds func() bool) {
 	}
 }
 
-// health is what GET /healthz answers; 0 if nobody does.
+// health returns the status of GET /healthz; 0 if there is no response.
 func (s *standIn) health() (code int, text string) {
 	s.t.Helper()
 	r, err := http.Get("http://" + s.at["healthz"] + "/healthz")
@@ -135,13 +135,13 @@ func (s *standIn) stuck() (answer func()) {
 	}
 }
 
-// While it waits for what sidecars have, nobody is sent to it any more.
+// While it waits for sidecars, it is not ready for new ones.
 func TestStandInIsUnreadyBeforeItDrains(t *testing.T) {
 	s := runStandIn(t, "--grace", "1h")
 	s.until("it is ready", func() bool { code, text := s.health(); return code == http.StatusOK && text == "" })
 	answer := s.stuck()
 	s.signal()
-	s.until("it says that it is stopping", func() bool {
+	s.until("it reports that it is stopping", func() bool {
 		code, text := s.health()
 		return code == http.StatusServiceUnavailable && text == "the server is stopping"
 	})
@@ -155,7 +155,7 @@ func TestStandInIsUnreadyBeforeItDrains(t *testing.T) {
 		t.Error(err)
 	}
 	if code, _ := s.health(); code != 0 {
-		t.Errorf("somebody answers with %d after it has ended", code)
+		t.Errorf("there is a response with %d after it has ended", code)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestProgramCalledScheduler(t *testing.T) {
 	}
 }
 
-// scrape is what GET /metrics says.
+// scrape returns the response to GET /metrics.
 func (s *standIn) scrape() string {
 	s.t.Helper()
 	r, err := http.Get("http://" + s.at["metrics"] + "/metrics")

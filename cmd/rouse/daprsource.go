@@ -17,20 +17,20 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/identity"
 )
 
-// sourceFlags say who asks a scheduler that wants to know.
+// sourceFlags are the credentials for a scheduler that requires mTLS.
 type sourceFlags struct {
 	Cert         string `help:"Certificate of the app that asks, in PEM, for a scheduler with identities." placeholder:"FILE"`
 	Key          string `help:"Key of that certificate." placeholder:"FILE"`
 	TrustAnchors string `help:"Trust anchors by which the scheduler is believed." placeholder:"FILE"`
 }
 
-// daprSource is a scheduler whose jobs are read.
+// daprSource is the scheduler to read from.
 type daprSource struct{ client schedulerv1.SchedulerClient }
 
-// maxDaprList bounds a list, which comes in one message.
+// maxDaprList bounds a list, which arrives in one message.
 const maxDaprList = 1 << 30
 
-// dial makes a client of the scheduler. It is connected when it is asked first.
+// dial creates a client of the scheduler. It connects with the first call.
 func (c *daprImportCmd) dial(a *app) (s daprSource, end func(), err error) {
 	if _, _, err := net.SplitHostPort(c.From); err != nil {
 		return s, nil, rouse.Refuse("from", c.From, "is no address of a scheduler", "give HOST:PORT, such as 127.0.0.1:50006")
@@ -49,7 +49,8 @@ func (c *daprImportCmd) dial(a *app) (s daprSource, end func(), err error) {
 	return daprSource{schedulerv1.NewSchedulerClient(conn)}, func() { _ = conn.Close() }, nil
 }
 
-// credentials are those of the app that asks. Schedulers have one name, in whatever namespace and trust domain.
+// credentials returns the credentials of the calling app. Schedulers have one name in every namespace and
+// trust domain.
 func (f *sourceFlags) credentials() (credentials.TransportCredentials, error) {
 	if f.Cert == "" || f.Key == "" || f.TrustAnchors == "" {
 		return nil, &usage{text: "--cert, --key and --trust-anchors go together: give all three, or none", help: "rouse dapr-import --help"}
@@ -74,7 +75,7 @@ func (s daprSource) list(a *app, g daprGroup) ([]*schedulerv1.NamedJob, error) {
 	if err == nil {
 		return r.Jobs, nil
 	}
-	a.dialled = "" // it is not rouse's server that does not answer
+	a.dialled = "" // the unavailable server is not rouse's
 	why := rousev1.StatusToError(status.Convert(err))
 	if why == nil {
 		why = errors.New(err.Error())

@@ -11,12 +11,12 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// deadCmd is what people do with dead letters.
+// deadCmd groups the commands for dead letters.
 type deadCmd struct {
 	List    deadListCmd    `cmd:"" default:"withargs" help:"List dead letters."`
 	Show    deadShowCmd    `cmd:"" help:"Show a dead letter."`
 	Redrive deadRedriveCmd `cmd:"" help:"Give dead letters a new set of attempts, with the same fire id."`
-	Purge   deadPurgeCmd   `cmd:"" help:"Forget dead letters."`
+	Purge   deadPurgeCmd   `cmd:"" help:"Delete dead letters."`
 }
 
 func (deadCmd) Help() string {
@@ -74,7 +74,7 @@ func (c *deadListCmd) Run(a *app) error {
 	return nil
 }
 
-// dueOf is the due time of the occurrence that a dead letter is.
+// dueOf returns the due time of a dead letter's occurrence.
 func dueOf(d *rouse.Timer) rouse.Instant {
 	if d.Due == rouse.Never && len(d.Runs) > 0 {
 		return d.Runs[0]
@@ -105,7 +105,7 @@ func (c *deadShowCmd) Run(a *app) error {
 	})
 }
 
-// deadChoice says which dead letters a command is about.
+// deadChoice selects dead letters.
 type deadChoice struct {
 	Name string `arg:"" optional:"" help:"Name of the timer."`
 	Fire string `arg:"" optional:"" help:"Id of the fire; all dead letters of the timer if not given."`
@@ -114,12 +114,13 @@ type deadChoice struct {
 	ErrorContains string `help:"Those whose last error contains this." placeholder:"TEXT"`
 }
 
-// filtered says whether the choice is made by filters, and refuses one of nothing, or of two things.
+// filtered reports whether filters select the dead letters. It refuses an empty or ambiguous selection.
 func (c *deadChoice) filtered(a *app) (bool, error) {
 	return c.many(a, "dead letters", c.Name, c.ErrorContains != "")
 }
 
-// each calls do with every dead letter that is chosen. One that has gone meanwhile is passed over, unless it was named.
+// each calls do for every selected dead letter. One that was deleted in the meantime is skipped, unless it
+// was named.
 func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context, s *client.Client, name, fire string) error) error {
 	n := int64(0)
 	tell := func(name, fire string) error {
@@ -169,7 +170,7 @@ func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context
 	return err
 }
 
-// deadDone is what is printed with --json of one dead letter.
+// deadDone is the JSON output for one dead letter.
 type deadDone struct {
 	Did       string `json:"did"` // redriven or purged
 	Namespace string `json:"namespace"`
@@ -206,7 +207,7 @@ func (c *deadRedriveCmd) Run(a *app) error {
 	})
 }
 
-// deadPurgeCmd forgets dead letters.
+// deadPurgeCmd deletes dead letters.
 type deadPurgeCmd struct {
 	deadChoice `embed:""`
 }
@@ -227,7 +228,7 @@ func (c *deadPurgeCmd) Run(a *app) error {
 	}
 	if many {
 		r := client.BulkRequest{Action: client.BulkPurge, ErrorContains: c.ErrorContains}
-		return c.bulk(a, r, stateFlag{}, "forget", "purged", true)
+		return c.bulk(a, r, stateFlag{}, "purge", "purged", true)
 	}
 	return c.each(a, "purged", "purged", func(ctx context.Context, s *client.Client, name, fire string) error {
 		return s.Purge(ctx, a.cli.Namespace, name, fire)

@@ -17,7 +17,7 @@ type deleteCmd struct {
 }
 
 func (deleteCmd) Help() string {
-	return `No attempt starts after the answer. One that had started before may still arrive; the answer says so.
+	return `No attempt starts after the answer. One that had started before may still arrive; the output reports that.
 
 Examples:
 

@@ -58,7 +58,7 @@ func (c *devCmd) Run(a *app) error {
 		}
 	})
 	if c.AddressFile != "" {
-		_ = os.Remove(c.AddressFile) // nobody listens there any more
+		_ = os.Remove(c.AddressFile) // the server no longer listens
 	}
 	if err != nil {
 		return fmt.Errorf("dev: %w", err)
@@ -66,7 +66,7 @@ func (c *devCmd) Run(a *app) error {
 	return tellErr
 }
 
-// tell says where the server listens, and how its clock is moved.
+// tell prints where the server listens and how to move its clock.
 func (c *devCmd) tell(a *app, api, admin string) error {
 	if c.AddressFile != "" {
 		if err := writeWhole(c.AddressFile, "api "+api+"\nadmin "+admin+"\n"); err != nil {

@@ -89,7 +89,7 @@ func reference(t *testing.T) string {
 		if len(n.Flags) > 0 {
 			b.WriteString("\n")
 			if n.Name == "serve" || n.Name == "config" {
-				b.WriteString("Settings, each of them a flag, are described in [configuration.md](configuration.md). Beside them:\n\n")
+				b.WriteString("Settings, each of them a flag, are described in [configuration.md](configuration.md). In addition to them:\n\n")
 			}
 			flagTable(&b, n)
 		}
@@ -148,7 +148,7 @@ func TestSettingsAreDocumented(t *testing.T) {
 			t.Errorf("the section of %s begins with %q, not with %q", s.Name, strings.SplitN(text, "\n", 3)[1], strings.Trim(want, "\n"))
 		}
 		if len(strings.TrimSpace(text)) < 120 {
-			t.Errorf("the section of %s says too little", s.Name)
+			t.Errorf("the section of %s is too short", s.Name)
 		}
 	}
 	for name := range sections {

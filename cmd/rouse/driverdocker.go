@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver/docker"
 )
 
-// dockerEntry says what containers the workers of a pool are.
+// dockerEntry configures the containers of a pool's workers.
 type dockerEntry struct {
 	Instance     string            `yaml:"instance"`
 	Host         string            `yaml:"host"`

@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver/kubernetes"
 )
 
-// kubernetesEntry says what workloads the groups of a pool are.
+// kubernetesEntry configures the workloads of a pool's groups.
 type kubernetesEntry struct {
 	Kubeconfig  string            `yaml:"kubeconfig"`
 	Namespace   string            `yaml:"namespace"`
@@ -25,7 +25,7 @@ type kubernetesEntry struct {
 	Scaling     scalingEntry      `yaml:"scaling"`
 }
 
-// scalingEntry has one member at most.
+// scalingEntry has at most one member.
 type scalingEntry struct {
 	HPA  *hpaEntry  `yaml:"hpa"`
 	KEDA *kedaEntry `yaml:"keda"`

@@ -38,7 +38,7 @@ func TestKubernetesSettings(t *testing.T) {
 		t.Errorf("the example of %s: %v", poolDoc, err)
 	}
 	const whole = "instance: a, template: {spec: {containers: [{name: w, image: i}]}}"
-	for _, c := range []struct{ pool, text, says string }{
+	for _, c := range []struct{ pool, text, want string }{
 		{onRabbitMQ, "{" + whole + "}", ""},
 		{onStore, "{" + whole + ", scaling: {hpa: {max: 3}}}", ""},
 		{onStore, "{" + whole + ", scaling: {keda: {max: 3}}}", "the transport store has none"},
@@ -51,8 +51,8 @@ func TestKubernetesSettings(t *testing.T) {
 		{onRabbitMQ, "{instance: \"${NO_SUCH_VARIABLE}\"}", "NO_SUCH_VARIABLE, which is not set"},
 	} {
 		err := open(c.pool, "    driver: {kubernetes: "+c.text+"}\n")
-		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
-			t.Errorf("of %s it says %v, not %q", c.text, err, c.says)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("of %s the result is %v, not %q", c.text, err, c.want)
 		}
 	}
 }

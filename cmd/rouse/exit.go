@@ -14,7 +14,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Exit codes. docs/cli.md lists them, and a test compares.
+// Exit codes. A test compares them with docs/cli.md.
 const (
 	exitOK          = 0
 	exitFailure     = 1
@@ -27,7 +27,7 @@ const (
 	exitSignal      = 128 // plus the signal's number: 130 for SIGINT
 )
 
-// exitCodes says what each code means, for the documentation.
+// exitCodes are the meanings of the codes, for the documentation.
 var exitCodes = []struct {
 	code int
 	what string
@@ -44,7 +44,7 @@ var exitCodes = []struct {
 	{exitSignal + int(syscall.SIGTERM), "ended by SIGTERM (`serve` and `listen` end with 0)"},
 }
 
-// kinds maps errors to exit codes and to problems; the first that matches counts.
+// kinds maps errors to exit codes and problems; the first match counts.
 var kinds = []struct {
 	err    error
 	exit   int
@@ -52,7 +52,7 @@ var kinds = []struct {
 	code   string
 	title  string
 }{
-	{rousev1.ErrFailedPrecondition, exitConflict, http.StatusConflict, "failed_precondition", "Not as it is now"}, // these two before what is behind them
+	{rousev1.ErrFailedPrecondition, exitConflict, http.StatusConflict, "failed_precondition", "Not as it is now"}, // these two before the errors that they wrap
 	{rousev1.ErrBusy, exitUnavailable, http.StatusTooManyRequests, "busy", "Busy"},
 	{rousev1.ErrUnimplemented, exitFailure, http.StatusNotImplemented, "unimplemented", "Not offered"},
 	{rouse.ErrCorrupt, exitDamaged, http.StatusInternalServerError, "damaged", "The store is damaged"},
@@ -66,12 +66,12 @@ var kinds = []struct {
 	{context.DeadlineExceeded, exitTimeout, http.StatusGatewayTimeout, "deadline_exceeded", "Timed out"},
 }
 
-// silent is a failure that the command has told already: only the exit code is left to give.
+// silent is an error that the command has already printed: only the exit code is left to set.
 type silent struct{ code int }
 
 func (e silent) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
-// problemOf returns the exit code of an error and what it looks like as JSON.
+// problemOf returns the exit code of an error and its JSON form.
 func problemOf(err error) (int, api.Problem) {
 	p := api.Problem{Type: "about:blank", Title: "Failed", Status: http.StatusInternalServerError, Detail: textOf(err), Code: "failed"}
 	var inv *rouse.Invalid
@@ -101,7 +101,7 @@ func problemOf(err error) (int, api.Problem) {
 	return exitFailure, p
 }
 
-// report tells the error on stderr and returns the exit code.
+// report prints the error to stderr and returns the exit code.
 func (a *app) report(err error) int {
 	if err == nil {
 		return exitOK
@@ -112,7 +112,7 @@ func (a *app) report(err error) int {
 	code, p := problemOf(err)
 	if a.cli.JSON {
 		body, encodeErr := api.Encode(p)
-		if encodeErr != nil { // a text that is not UTF-8
+		if encodeErr != nil { // not UTF-8
 			body = fmt.Appendf(nil, `{"type":"about:blank","title":%q,"status":%d,"code":%q}`, p.Title, p.Status, p.Code)
 		}
 		fmt.Fprintf(a.errOut, "%s\n", body)
@@ -124,7 +124,7 @@ func (a *app) report(err error) int {
 	return code
 }
 
-// explain returns what a person is told of an error: a line for each thing that is wrong, and what helps.
+// explain returns the text of an error for users: one line for each problem, with the cure.
 func (a *app) explain(err error) []string {
 	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
 		var lines []string
@@ -143,7 +143,7 @@ func (a *app) explain(err error) []string {
 	return lines
 }
 
-// textOf is the text of an error without what gRPC wraps around the reason why it could not connect.
+// textOf returns the text of an error without what gRPC wraps around a connection error.
 func textOf(err error) string {
 	text := err.Error()
 	before, quoted, found := strings.Cut(text, `connection error: desc = "transport: Error while dialing: `)

@@ -8,14 +8,14 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// explainCmd says why a timer did or did not fire.
+// explainCmd explains why a timer fired or did not fire.
 type explainCmd struct {
 	Name string `arg:"" help:"Name of the timer."`
 	At   moment `help:"Explain the occurrence of this time, or why there is none: RFC 3339, or from now such as --at=-1h." placeholder:"TIME"`
 }
 
 func (explainCmd) Help() string {
-	return `It looks at the timer, its history, its calendars and its target, and says what it finds, the most important first.
+	return `It looks at the timer, its history, its calendars and its target, and prints what it finds, the most important first.
 
 Examples:
 
@@ -50,7 +50,7 @@ func explanationOf(e *client.Explanation) api.Explanation {
 	return o
 }
 
-// explainTimer shows an explanation to a person.
+// explainTimer prints an explanation.
 func (a *app) explainTimer(e *client.Explanation) error {
 	now := a.now()
 	a.say("%s", e.Summary)

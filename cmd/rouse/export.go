@@ -21,7 +21,7 @@ type exportCmd struct {
 func (exportCmd) Help() string {
 	return `Prints JSON Lines: a first line with the version of the format, calendars, timers and dead letters with all of their state, and a
 last line that counts them, by which import notices a file that was cut. The same timers give the same bytes. Timers that
-change meanwhile are written as they are when they are read; for a consistent copy of a whole store see backup.
+change during the export are written as they are when they are read; for a consistent copy of a whole store see backup.
 
 With --all-namespaces, the calendars are those of namespaces that have timers.
 
@@ -32,7 +32,7 @@ Examples:
     rouse export --label team=billing --state scheduled > billing.jsonl`
 }
 
-// exportStates are all that an export has, if no other are asked for: everything but what rouse keeps for itself.
+// exportStates are the states of an export by default: all but those for rouse's internal use.
 var exportStates = append(slices.Clone(rouse.ListedStates), rouse.StateFiring, rouse.StateDead)
 
 // Run writes them.
@@ -54,7 +54,7 @@ func (c *exportCmd) Run(a *app) error {
 		w := bufio.NewWriterSize(a.out, 1<<16)
 		e := exporting{a: a, s: s, w: w, end: exportEnd{Export: "end"}}
 		if err := e.run(q); err != nil {
-			_ = w.Flush() // without its last line it is cut, and the error says why
+			_ = w.Flush() // the missing last line marks the file as incomplete
 			return err
 		}
 		if err := w.Flush(); err != nil {
@@ -65,7 +65,7 @@ func (c *exportCmd) Run(a *app) error {
 	})
 }
 
-// exporting is an export on its way.
+// exporting is an export in progress.
 type exporting struct {
 	a   *app
 	s   *client.Client
@@ -104,7 +104,7 @@ func (e *exporting) run(q rouse.Query) error {
 	return e.line(e.end)
 }
 
-// namespaces returns those that have timers which match.
+// namespaces returns the namespaces with matching timers.
 func (e *exporting) namespaces(q rouse.Query) ([]string, error) {
 	seen := map[string]bool{}
 	for t, err := range e.s.List(e.a.ctx, q) {

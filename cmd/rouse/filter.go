@@ -6,7 +6,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// filterFlags say which timers, or dead letters, a command is about.
+// filterFlags select timers or dead letters.
 type filterFlags struct {
 	Prefix   string            `help:"Those whose name begins so." placeholder:"TEXT"`
 	Label    map[string]string `short:"l" help:"Those with this label; can be repeated, then with all of them." placeholder:"KEY=VALUE" mapsep:"none"`
@@ -14,12 +14,12 @@ type filterFlags struct {
 	DueUntil moment            `help:"Those due before this time." placeholder:"TIME"`
 }
 
-// query returns what the flags ask for, in the namespace of the command line.
+// query returns the query of the flags, in the namespace of the command line.
 func (f *filterFlags) query(a *app) rouse.Query {
 	return rouse.Query{Namespace: a.cli.Namespace, Prefix: f.Prefix, Labels: f.Label, DueFrom: f.DueFrom.instant(), DueUntil: f.DueUntil.instant()}
 }
 
-// words says what the flags ask for, as they are written; empty if they ask for everything.
+// words returns the flags as they are written; empty if they select everything.
 func (f *filterFlags) words() string {
 	var parts []string
 	if f.Prefix != "" {

@@ -72,7 +72,7 @@ func (c *firesCmd) list(a *app, s *client.Client) error {
 	return nil
 }
 
-// errEnough ends a stream that has given all that was wanted.
+// errEnough ends a stream when enough records were printed.
 var errEnough = errors.New("enough")
 
 func (c *firesCmd) follow(a *app, s *client.Client) error {
@@ -82,7 +82,7 @@ func (c *firesCmd) follow(a *app, s *client.Client) error {
 	}
 	t := newTable(a, fireColumns...)
 	t.paint[2] = a.style.word
-	// A line is printed as it comes, so columns begin as wide as what is usual.
+	// Lines are printed as they arrive, so columns begin with the usual width.
 	copy(t.widths, []int{24, 24, 7, 18, 24, 6, 8})
 	n := 0
 	err := s.Follow(a.ctx, a.cli.Namespace, c.Name, func(records []rouse.Record, dropped uint64) error {

@@ -63,7 +63,7 @@ func (a *app) showTimer(t *rouse.Timer) error {
 	})
 }
 
-// pausedBy is why a timer is paused, if no client asked for it.
+// pausedBy is why a timer was paused without a request.
 func pausedBy(t *rouse.Timer) string {
 	if !t.Paused || t.PauseCause == rouse.PauseRequested {
 		return ""
@@ -71,7 +71,7 @@ func pausedBy(t *rouse.Timer) string {
 	return t.PauseCause.String()
 }
 
-// endedText is how many occurrences have ended, and how.
+// endedText is how many occurrences have ended, by outcome.
 func endedText(t *rouse.Timer) string {
 	text := fmt.Sprint(t.Ended)
 	var how []string
@@ -89,7 +89,7 @@ func endedText(t *rouse.Timer) string {
 	return text
 }
 
-// waitText is what the next occurrence has waited for.
+// waitText is what the next occurrence waits for.
 func waitText(waits []rouse.Wait) string {
 	list := make([]string, len(waits))
 	for i, w := range waits {
@@ -98,7 +98,7 @@ func waitText(waits []rouse.Wait) string {
 	return strings.Join(list, ", ")
 }
 
-// whenFacts are the parts of a spec that say when.
+// whenFacts are the parts of a spec that define when it fires.
 func whenFacts(s *rouse.Spec) []string {
 	list := func(texts []string) string { return strings.Join(texts, " · ") }
 	pairs := []string{"schedule", s.Schedule, "also", list(s.Also), "except", list(s.Except), "timezone", s.Timezone, "dst", s.DST,
@@ -109,7 +109,7 @@ func whenFacts(s *rouse.Spec) []string {
 	return append(pairs, "start", instantText(s.Start), "end", instantText(s.End), "ttl", spanText(s.TTL), "at most", countText(s.MaxOccurrences), "jitter", spanText(s.Jitter))
 }
 
-// policyFacts are the parts of a spec that say what becomes of occurrences.
+// policyFacts are the policies of a spec.
 func policyFacts(s *rouse.Spec) []string {
 	pairs := []string{"misfire", s.MisfireText(), "overlap", s.Overlap.String(), "deadline", spanText(s.Deadline)}
 	if s.Priority != rouse.PriorityNormal {
@@ -142,7 +142,7 @@ func retryText(r rouse.Retry) string {
 	return text
 }
 
-// What is not set is not told.
+// Defaults are omitted.
 
 func spanText(d time.Duration) string {
 	if d == 0 {
@@ -172,7 +172,7 @@ func whenText(i rouse.Instant, now time.Time) string {
 	return when(i, now)
 }
 
-// sentAt is told when jitter moves it.
+// sentAt is shown if jitter moves it.
 func sentAt(t *rouse.Timer, now time.Time) string {
 	if t.Due == rouse.Never || t.SentAt(t.Due) == t.Due {
 		return ""
@@ -188,7 +188,7 @@ func failureText(failures []rouse.Attempt) string {
 	return strings.Join(parts, " · ")
 }
 
-// visible is told when it is not the due time: a retry, a report that is waited for.
+// visible is shown if it is not the due time: for a retry or an awaited report.
 func visible(t *rouse.Timer, now time.Time) string {
 	if t.Visible == t.Due || t.Visible == rouse.Never || t.Visible == 0 {
 		return ""
@@ -196,7 +196,7 @@ func visible(t *rouse.Timer, now time.Time) string {
 	return when(t.Visible, now)
 }
 
-// payloadText shows the head of a payload.
+// payloadText shows the beginning of a payload.
 func payloadText(s *rouse.Spec) string {
 	if len(s.Payload) == 0 {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// importCmd reads what export wrote.
+// importCmd imports the output of export.
 type importCmd struct {
 	File   string `arg:"" help:"What export, or list or get with --json, wrote; - is stdin."`
 	Mode   string `help:"What becomes of a name that is taken: create-only refuses it, create-or-replace replaces it, replace-only refuses one that is not taken." enum:"create-only,create-or-replace,replace-only" default:"create-only" placeholder:"MODE"`
@@ -71,14 +71,14 @@ func (c *importCmd) Run(a *app) error {
 			err = i.flush()
 		}
 		t.bar.end()
-		if refuses(err) { // it came by stdin, and what was there is imported: that is no refusal
+		if refuses(err) { // stdin was used up and rows were imported: that is not a refusal
 			err = errors.New(err.Error())
 		}
 		return t.result(err)
 	})
 }
 
-// check says whether a line can be imported.
+// check validates a line.
 func (l *exportLine) check() (name string, err error) {
 	if l.calendar {
 		calendar, err := l.readCalendar()
@@ -88,7 +88,8 @@ func (l *exportLine) check() (name string, err error) {
 	return t.Key.Name, err
 }
 
-// importing is an import on its way: a batch of timers is gathered, sent and judged, then the next one.
+// importing is an import in progress: a batch of timers is collected and sent, its outcomes are handled,
+// then comes the next one.
 type importing struct {
 	a    *app
 	s    *client.Client
@@ -96,12 +97,12 @@ type importing struct {
 	mode client.Mode
 
 	timers []rouse.Timer
-	lines  []int // that they come from
+	lines  []int // the lines that they come from
 	size   int   // bytes of them, about
-	done   int64 // bytes of the file
+	done   int64 // bytes of the file read so far
 }
 
-// line takes in one line of the file.
+// line handles one line of the file.
 func (i *importing) line(l exportLine) error {
 	i.done = l.done
 	if l.calendar {
@@ -118,7 +119,7 @@ func (i *importing) line(l exportLine) error {
 	return nil
 }
 
-// calendar sends a calendar by itself, so that it has an outcome of its own.
+// calendar sends a calendar alone, so that it has its own outcome.
 func (i *importing) calendar(l *exportLine) error {
 	calendar, err := l.readCalendar()
 	if err == nil {
@@ -130,7 +131,7 @@ func (i *importing) calendar(l *exportLine) error {
 	return i.t.outcome(l.number, client.Created{Name: calendar.Name, Err: err})
 }
 
-// flush sends the timers that are gathered.
+// flush sends the collected timers.
 func (i *importing) flush() error {
 	timers, lines := i.timers, i.lines
 	i.timers, i.lines, i.size = nil, nil, 0
@@ -138,7 +139,7 @@ func (i *importing) flush() error {
 		return nil
 	}
 	created, err := i.send(timers, nil)
-	if refuses(err) && len(timers) > 1 { // one of them: each by itself tells which
+	if refuses(err) && len(timers) > 1 { // retry each alone to find the one that is refused
 		for j := range timers {
 			i.timers, i.lines = timers[j:j+1], lines[j:j+1]
 			if err := i.flush(); err != nil {
@@ -161,7 +162,7 @@ func (i *importing) flush() error {
 	return nil
 }
 
-// refuses says that an error is about what was sent, and that nothing was changed.
+// refuses reports whether an error refuses the input, so that nothing was changed.
 func refuses(err error) bool {
 	_, ok := errors.AsType[*rouse.Invalid](err)
 	return ok

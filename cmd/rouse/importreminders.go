@@ -15,7 +15,8 @@ import (
 	"github.com/rousehq/rouse/client/reminder"
 )
 
-// importRemindersCmd takes over the reminders that Dapr's sidecars kept in their state store, before it had a scheduler.
+// importRemindersCmd imports the reminders that Dapr's sidecars kept in their state store before Dapr had a
+// scheduler.
 type importRemindersCmd struct {
 	File string `arg:"" help:"What was exported from the state store: JSON with a key and a value for each entry; - is stdin."`
 
@@ -31,8 +32,8 @@ func (importRemindersCmd) Help() string {
 or in protobuf, and the records of when each reminder fired last, and writes actor reminders as Dapr's scheduler has them: sidecars
 find them at once. Each goes on where it was: at the time that is next, with the repetitions that are left.
 
-It can be run again: what is there already stays as it is. Stop the old sidecars before the export, so that nobody fires what is read
-meanwhile. How to export is in reminders-migrate.md.
+It can be run again: what is there already stays as it is. Stop the old sidecars before the export, so that they do not fire what is
+being read. How to export is in reminders-migrate.md.
 
 Examples:
 
@@ -79,7 +80,7 @@ func (c *importRemindersCmd) Run(a *app) error {
 	})
 }
 
-// reminderImport is an import on its way.
+// reminderImport is an import in progress.
 type reminderImport struct {
 	*importRemindersCmd
 	a      *app
@@ -95,7 +96,7 @@ type reminderImport struct {
 	told   int
 }
 
-// What becomes of a reminder.
+// Outcomes of a reminder.
 const (
 	reminderImported = "imported"
 	reminderThere    = "there already"
@@ -106,7 +107,7 @@ const (
 
 var reminderOutcomes = []string{reminderImported, reminderThere, reminderOver, reminderStale, reminderFailed}
 
-// reminderEnd is what is told of a reminder, or of a list that cannot be read.
+// reminderEnd is the output for a reminder, or for a list that cannot be read.
 type reminderEnd struct {
 	Key     string       `json:"key,omitzero"` // of the list
 	Type    string       `json:"actor_type,omitzero"`
@@ -118,7 +119,7 @@ type reminderEnd struct {
 	Problem *api.Problem `json:"problem,omitzero"`
 }
 
-// run goes through all lists.
+// run handles all lists.
 func (i *reminderImport) run(state *actorState, now rouse.Instant) error {
 	lists, bad := state.lists()
 	for _, b := range bad {
@@ -160,7 +161,7 @@ func (i *reminderImport) wants(typ string) bool {
 	return len(i.ActorType) == 0 || slices.Contains(i.ActorType, typ)
 }
 
-// take makes a timer of a reminder.
+// take converts a reminder to a timer.
 func (i *reminderImport) take(end reminderEnd, r *oldReminder, last *oldTrack, now rouse.Instant) error {
 	next, err := r.next(last, now)
 	if err != nil {
@@ -196,7 +197,7 @@ func (i *reminderImport) take(end reminderEnd, r *oldReminder, last *oldTrack, n
 	return nil
 }
 
-// flush writes the timers that are gathered.
+// flush writes the collected timers.
 func (i *reminderImport) flush() error {
 	timers, list, ends := i.batch, i.list, i.ends
 	i.batch, i.list, i.ends, i.size = nil, nil, nil, 0
@@ -230,7 +231,7 @@ func (i *reminderImport) flush() error {
 	return nil
 }
 
-// tell counts what became of a reminder, and says it.
+// tell counts and prints the outcome of a reminder.
 func (i *reminderImport) tell(end reminderEnd, err error) error {
 	if err != nil {
 		end.Outcome = reminderFailed
@@ -259,7 +260,7 @@ func (i *reminderImport) tell(end reminderEnd, err error) error {
 	return nil
 }
 
-// result tells the sum.
+// result prints the totals.
 func (i *reminderImport) result(err error) error {
 	if !i.a.cli.JSON {
 		if i.told > maxTold {

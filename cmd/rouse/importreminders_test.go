@@ -229,7 +229,7 @@ func TestOldReminderAsJob(t *testing.T) {
 	}
 }
 
-// Where a reminder is, the record of its last tick says, if there is one.
+// The record of the last tick, if there is one, tells where a reminder is.
 func TestOldReminderGoesOn(t *testing.T) {
 	now := rouse.At(time.Date(2023, 6, 1, 0, 0, 0, 0, time.UTC))
 	for _, x := range []struct {

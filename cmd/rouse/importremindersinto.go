@@ -15,13 +15,14 @@ import (
 	"github.com/rousehq/rouse/client/reminder"
 )
 
-// remindersInto writes reminders into the reminder service, as a sidecar of the app that is there for as long as the import takes.
+// remindersInto writes reminders into the reminder service, as a sidecar of the app that exists during the
+// import.
 type remindersInto struct {
 	a       *app
 	sidecar *reminder.Client
-	over    chan struct{} // the import is over: what it has in hand goes to the app's sidecars
+	over    chan struct{} // the import is over: its unfinished fires go to the app's sidecars
 
-	there map[reminder.Actor]map[string]bool // names of the reminders that actors have
+	there map[reminder.Actor]map[string]bool // names of existing reminders by actor
 }
 
 // openReminders connects to the reminder service.
@@ -32,7 +33,8 @@ func openReminders(a *app, appID string) (*remindersInto, error) {
 	}
 	i := &remindersInto{a: a, over: make(chan struct{}), there: map[reminder.Actor]map[string]bool{}}
 	var err error
-	// It executes nothing: what comes waits until the import is over, and is answered as failed, so that it comes again elsewhere.
+	// It executes nothing: a fire waits until the import is over and fails then, so that another sidecar
+	// gets it.
 	i.sidecar, err = reminder.Open(a.dialled, reminder.Options{App: appID, Concurrency: 1, Patience: patience, Handle: func(ctx context.Context, _ reminder.Execution) error {
 		select {
 		case <-i.over:
@@ -57,10 +59,10 @@ func (i *remindersInto) close() {
 	_ = i.sidecar.Close()
 }
 
-// createAtOnce is how many reminders are created at a time.
+// createAtOnce bounds the reminders that are created concurrently.
 const createAtOnce = 16
 
-// write creates reminders that are not there, each with an outcome of its own: nil, rouse.ErrExists, or what went wrong.
+// write creates missing reminders, each with its own outcome: nil, rouse.ErrExists, or another error.
 func (i *remindersInto) write(list []reminder.Reminder) []error {
 	outcomes := make([]error, len(list))
 	var running sync.WaitGroup
@@ -87,7 +89,7 @@ func (i *remindersInto) write(list []reminder.Reminder) []error {
 	return outcomes
 }
 
-// of returns the names of the reminders that an actor has.
+// of returns the names of an actor's reminders.
 func (i *remindersInto) of(actor reminder.Actor) (map[string]bool, error) {
 	if names := i.there[actor]; names != nil {
 		return names, nil
@@ -105,7 +107,7 @@ func (i *remindersInto) of(actor reminder.Actor) (map[string]bool, error) {
 	return names, nil
 }
 
-// reminder returns a reminder as the reminder service has it: of the actor, with the data as metadata.
+// reminder converts a reminder to the reminder service's form, with the data as metadata.
 func (r *oldReminder) reminder(next nextTick) (reminder.Reminder, error) {
 	out := reminder.Reminder{Name: r.Name, NextExecution: next.at, Actor: reminder.Actor{Type: r.Type, ID: r.ID}}
 	for _, part := range []struct{ field, text string }{{"actorType", r.Type}, {"actorID", r.ID}, {"name", r.Name}} {
@@ -135,7 +137,7 @@ func (r *oldReminder) reminder(next nextTick) (reminder.Reminder, error) {
 	return out, nil
 }
 
-// interval returns the period in the words of ISO 8601, "" if there is none.
+// interval returns the period as an ISO 8601 duration, "" if there is none.
 func (p oldPeriod) interval() string {
 	if p.months == 0 && p.every == 0 {
 		return ""

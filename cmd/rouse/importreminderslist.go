@@ -26,7 +26,7 @@ import (
 //
 // A list is JSON, or protobuf behind three bytes that JSON cannot begin with.
 
-// actorState is what a file has of them.
+// actorState is the content of a file about reminders.
 type actorState struct {
 	whole    map[string][]byte // by type
 	metadata map[string]actorMetadata
@@ -43,27 +43,27 @@ type actorMetadata struct {
 	} `json:"actorRemindersMetadata"`
 }
 
-// actorPart is one of the lists of a type that has several.
+// actorPart is one of several lists of a type.
 type actorPart struct {
 	key, typ, id string
 	number       int
 	body         []byte
 }
 
-// badList is an entry that cannot be used.
+// badList is an invalid entry.
 type badList struct {
 	key, typ string
 	err      error
 }
 
-// reminderList is a list that is read.
+// reminderList is a parsed list.
 type reminderList struct {
 	key       string
-	stale     bool // another one is in its place
+	stale     bool // another one replaced it
 	reminders []oldReminder
 }
 
-// stateEntry is an entry of a file. State stores that are documents have other words for the key.
+// stateEntry is an entry of a file. Document stores use other names for the key.
 type stateEntry struct {
 	Key   string          `json:"key"`
 	ID    string          `json:"id"`
@@ -90,7 +90,7 @@ func readActorState(in io.Reader) (*actorState, error) {
 	}
 }
 
-// value takes in one value of the top of a file.
+// value handles one top-level value of a file.
 func (s *actorState) value(raw json.RawMessage) error {
 	if raw[0] == '[' {
 		var list []json.RawMessage
@@ -125,7 +125,7 @@ func (s *actorState) value(raw json.RawMessage) error {
 
 var partKey = regexp.MustCompile(`^(.+)\|\|([^|]+)\|\|reminders\|\|(\d+)$`)
 
-// entry takes in one entry. What has nothing to do with reminders is passed over.
+// entry handles one entry. Entries that do not concern reminders are skipped.
 func (s *actorState) entry(key string, raw json.RawMessage) {
 	rest, ours := strings.CutPrefix(key, "actors||")
 	body, err := bytesOf(raw)
@@ -153,14 +153,14 @@ func (s *actorState) entry(key string, raw json.RawMessage) {
 		}
 		s.metadata[typ] = m
 	case part != nil:
-		n, _ := strconv.Atoi(part[3]) // digits; a number that is too large is that of no partition
+		n, _ := strconv.Atoi(part[3]) // digits; a number that is too large matches no partition
 		s.parts = append(s.parts, actorPart{key: key, typ: typ, id: part[2], number: n, body: body})
 	default:
 		s.whole[typ] = body
 	}
 }
 
-// lists returns the lists in the order of their keys, and what is wrong.
+// lists returns the lists ordered by key, and the invalid ones.
 func (s *actorState) lists() (lists []reminderList, bad []badList) {
 	bad = s.bad
 	add := func(key, typ string, body []byte, stale bool) {
@@ -178,7 +178,7 @@ func (s *actorState) lists() (lists []reminderList, bad []badList) {
 	for _, p := range s.parts {
 		m, told := s.metadata[p.typ]
 		if !told {
-			bad = append(bad, badList{p.key, p.typ, rouse.Refuse("key", "actors||"+p.typ+"||metadata", "is not in the file, and says which lists count", "export it too")})
+			bad = append(bad, badList{p.key, p.typ, rouse.Refuse("key", "actors||"+p.typ+"||metadata", "is not in the file, and tells which lists are current", "export it too")})
 			continue
 		}
 		current := p.id == m.ID && p.number >= 1 && p.number <= m.Reminders.Count
@@ -206,13 +206,14 @@ func (s *actorState) lists() (lists []reminderList, bad []badList) {
 	return lists, bad
 }
 
-// maxParts bounds what is told of partitions that are missing.
+// maxParts bounds how many missing partitions are listed.
 const maxParts = 10_000
 
-// protobufMark begins a list that is in protobuf.
+// protobufMark begins a list in protobuf.
 var protobufMark = []byte{0, 'p', 'b'}
 
-// bytesOf returns the bytes of a value, which stores write as JSON itself, as a text of JSON, as base64 or as hex; or as a hash of data and version.
+// bytesOf returns the bytes of a value, which stores write as JSON itself, as a JSON string, as base64 or
+// hex, or as a hash of data and version.
 func bytesOf(raw json.RawMessage) ([]byte, error) {
 	var hash struct {
 		Data    json.RawMessage `json:"data"`

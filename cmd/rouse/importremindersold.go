@@ -19,19 +19,19 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
-// oldReminder is a reminder as a list has it.
+// oldReminder is a reminder in a list.
 type oldReminder struct {
 	ID         string          `json:"actorID"`
 	Type       string          `json:"actorType"`
 	Name       string          `json:"name"`
 	Data       json.RawMessage `json:"data"`
 	Period     string          `json:"period"`
-	DueTime    string          `json:"dueTime"`        // as it was asked for
+	DueTime    string          `json:"dueTime"`        // as requested
 	Registered string          `json:"registeredTime"` // when it is due first
 	Expiration string          `json:"expirationTime"`
 }
 
-// oldTrack says when a reminder fired last, and how often it will yet; below 0 is for ever.
+// oldTrack is when a reminder last fired, and how many fires are left; below 0 is without end.
 type oldTrack struct {
 	Last string `json:"lastFiredTime"`
 	Left int    `json:"repetitionLeft"`
@@ -45,7 +45,7 @@ func readTrack(body []byte) (*oldTrack, bool) {
 	return t, ok && t.Last != ""
 }
 
-// readReminders reads a list of the reminders of a type.
+// readReminders parses a list of reminders of one type.
 func readReminders(body []byte, typ string) (list []oldReminder, err error) {
 	if rest, ok := bytes.CutPrefix(body, protobufMark); ok {
 		list, err = readProtobuf(rest)
@@ -63,8 +63,8 @@ func readReminders(body []byte, typ string) (list []oldReminder, err error) {
 	return list, nil
 }
 
-// readProtobuf reads a list in protobuf: field 1 of a message has the reminders, each with fields in the order of oldReminder but for
-// the first two, which are the other way round.
+// readProtobuf parses a list in protobuf: field 1 of a message has the reminders, each with fields in the
+// order of oldReminder, except that the first two are swapped.
 func readProtobuf(body []byte) (list []oldReminder, err error) {
 	err = fields(body, func(number protowire.Number, value []byte) error {
 		if number != 1 {
@@ -98,7 +98,7 @@ func readProtobuf(body []byte) (list []oldReminder, err error) {
 	return list, err
 }
 
-// fields calls do with each field of a message that has bytes.
+// fields calls do for each length-delimited field of a message.
 func fields(body []byte, do func(number protowire.Number, value []byte) error) error {
 	for len(body) > 0 {
 		number, kind, n := protowire.ConsumeTag(body)
@@ -136,16 +136,16 @@ func protoTime(value []byte) (string, error) {
 	return at.AsTime().Format(time.RFC3339Nano), nil
 }
 
-// nextTick is where a reminder is.
+// nextTick is the next tick of a reminder.
 type nextTick struct {
 	due    rouse.Instant
 	at     time.Time
 	period oldPeriod
-	left   int    // ticks; below 0 is for ever
+	left   int    // ticks; below 0 is without end
 	over   string // why there is none
 }
 
-// next says when a reminder is due next.
+// next returns the next tick of a reminder.
 func (r *oldReminder) next(last *oldTrack, now rouse.Instant) (n nextTick, err error) {
 	if n.period, n.left, err = readOldPeriod(r.Period); err != nil {
 		return n, err
@@ -173,9 +173,9 @@ func (r *oldReminder) next(last *oldTrack, now rouse.Instant) (n nextTick, err e
 	return n, nil
 }
 
-// first is when a reminder was due first.
+// first returns when a reminder was first due.
 func (r *oldReminder) first() (time.Time, error) {
-	for _, text := range []string{r.Registered, r.DueTime} { // what was asked for may be a time too
+	for _, text := range []string{r.Registered, r.DueTime} { // the requested time may be absolute, too
 		if at, err := time.Parse(time.RFC3339, text); err == nil {
 			return at, nil
 		}
@@ -194,7 +194,8 @@ func (r *oldReminder) end() (rouse.Instant, error) {
 	return rouse.At(at), nil
 }
 
-// timer returns the timer of a reminder, as Dapr's scheduler would have it. over says that there is none, as it ends before it is due.
+// timer converts a reminder to a timer as Dapr's scheduler would have it. over is true if it ends before
+// its next tick.
 func (r *oldReminder) timer(next nextTick, namespace, app string, now rouse.Instant) (t rouse.Timer, over bool, err error) {
 	named := &schedulerv1.NamedJob{Name: r.Name, Job: &schedulerv1.Job{DueTime: proto.String(next.at.UTC().Format(time.RFC3339Nano))},
 		Metadata: &schedulerv1.JobMetadata{Namespace: namespace, AppId: app, Target: &schedulerv1.JobTargetMetadata{
@@ -220,7 +221,7 @@ func (r *oldReminder) timer(next nextTick, namespace, app string, now rouse.Inst
 		}
 	}
 	if data := bytes.TrimSpace(r.Data); len(data) > 0 && string(data) != "null" {
-		if named.Job.Data, err = anypb.New(wrapperspb.Bytes(data)); err != nil { // sidecars send the JSON to the actor as it is
+		if named.Job.Data, err = anypb.New(wrapperspb.Bytes(data)); err != nil { // sidecars send the JSON to the actor unchanged
 			return t, false, err
 		}
 	}
@@ -231,14 +232,14 @@ func (r *oldReminder) timer(next nextTick, namespace, app string, now rouse.Inst
 	return rouse.Timer{Key: ref.Key(), Spec: made.Spec, Due: next.due}, made.Over, nil
 }
 
-// oldPeriod is the distance between the ticks of a reminder; zero: it has one tick.
+// oldPeriod is the interval between the ticks of a reminder; zero: it has one tick.
 type oldPeriod struct {
 	text   string
 	months int
 	every  time.Duration
 }
 
-// readOldPeriod reads a duration as Go writes it, or one of ISO 8601, which may have repetitions before it: R5/PT10S.
+// readOldPeriod parses a Go duration or an ISO 8601 duration, optionally preceded by repetitions: R5/PT10S.
 func readOldPeriod(text string) (p oldPeriod, left int, err error) {
 	refuse := func(wrong string) (oldPeriod, int, error) {
 		return p, 0, rouse.Refuse("period", text, wrong, `it should be such as "10m", "PT10M" or "R5/PT10M"`)
@@ -272,7 +273,7 @@ func readOldPeriod(text string) (p oldPeriod, left int, err error) {
 	return p, left, nil
 }
 
-// iso reads P1Y2M3W4DT5H6M7S.
+// iso parses P1Y2M3W4DT5H6M7S.
 func (p *oldPeriod) iso(text string) (wrong string) {
 	const none = "is no duration"
 	rest, ok := strings.CutPrefix(text, "P")
@@ -306,13 +307,14 @@ func (p *oldPeriod) iso(text string) (wrong string) {
 	return ""
 }
 
-// maxPeriodYears bounds each part of a period, so that none overflows: it has seven at most.
+// maxPeriodYears bounds each of the up to seven parts of a period, so that none overflows.
 const maxPeriodYears = 40
 
-// after returns the tick that follows one.
+// after returns the next tick.
 func (p oldPeriod) after(at time.Time) time.Time { return at.AddDate(0, p.months, 0).Add(p.every) }
 
-// schedule returns what Dapr's scheduler would call the period, of ticks of which one is at the given time; "" if there is one only.
+// schedule returns the period in the form of Dapr's scheduler, given the time of one tick; "" if there is
+// only one tick.
 func (p oldPeriod) schedule(at time.Time) (string, error) {
 	utc := at.UTC()
 	switch {
@@ -327,6 +329,6 @@ func (p oldPeriod) schedule(at time.Time) (string, error) {
 		}
 		return fmt.Sprintf("%d %d %d %d %s *", utc.Second(), utc.Minute(), utc.Hour(), utc.Day(), strings.Join(months, ",")), nil
 	}
-	return "", rouse.Refuse("period", p.text, "is one of months that no schedule can say, from "+at.Format(time.RFC3339)+" on",
-		"months that divide a year can be said, on days up to the 28th: schedule it anew, with cron")
+	return "", rouse.Refuse("period", p.text, "is one of months that no schedule can express, from "+at.Format(time.RFC3339)+" on",
+		"months that divide a year can be expressed, on days up to the 28th: schedule it again, with cron")
 }

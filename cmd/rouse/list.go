@@ -85,7 +85,7 @@ func (c *listCmd) Run(a *app) error {
 	return err
 }
 
-// timers calls do with each timer that a query matches. Reading page by page takes as long as it takes.
+// timers calls do for each timer that matches a query. Reading page by page may take arbitrarily long.
 func (a *app) timers(q rouse.Query, do func(t *rouse.Timer) error) error {
 	return a.remote(func(s *client.Client) error {
 		for t, err := range s.List(a.ctx, q) {

@@ -17,7 +17,8 @@ import (
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
-// listenCmd is a receiver for people who try things out: it prints callbacks, verifies their signatures and answers as told.
+// listenCmd is a receiver for trying things out: it prints callbacks, verifies their signatures and
+// responds as configured.
 type listenCmd struct {
 	Address     string        `help:"Where to listen." default:"127.0.0.1:7413" placeholder:"HOST:PORT"`
 	SecretFile  string        `help:"File of the secrets that callbacks are signed with, one a line; ./rouse-data/webhook.secret if that exists." placeholder:"FILE"`
@@ -28,7 +29,7 @@ type listenCmd struct {
 }
 
 func (listenCmd) Help() string {
-	return `Callbacks whose signature does not hold are answered with 401, whatever --answer says. Without a secret, signatures are
+	return `Callbacks with an invalid signature are answered with 401, regardless of --answer. Without a secret, signatures are
 not looked at.
 
 Examples:
@@ -39,10 +40,12 @@ Examples:
     rouse listen --count 1 --json`
 }
 
-// defaultSecretFile is where a server without settings, started in the same directory, keeps its secrets.
+// defaultSecretFile is the secrets file of a server without settings that was started in the same
+// directory.
 const defaultSecretFile = "rouse-data/webhook.secret"
 
-// maxCallback bounds the body of a callback: a batch of a thousand fires with small payloads, or forty with the largest.
+// maxCallback bounds the body of a callback: a batch of a thousand fires with small payloads, or forty with
+// the largest ones.
 const maxCallback = 16 << 20
 
 // Run receives until a signal, or --count callbacks.
@@ -85,7 +88,7 @@ func (c *listenCmd) tell(a *app, address string, secrets int) error {
 	return nil
 }
 
-// secrets returns the secrets of the file; none if it is the default one and there is none.
+// secrets returns the secrets of the file; none if it is the default one and does not exist.
 func (c *listenCmd) secrets() ([]string, error) {
 	name := c.SecretFile
 	if name == "" {
@@ -114,19 +117,19 @@ func (c *listenCmd) secrets() ([]string, error) {
 	return list, nil
 }
 
-// reception is what the requests share.
+// reception is shared by the requests.
 type reception struct {
 	a       *app
 	c       *listenCmd
 	secrets []string
 	enough  func()
 
-	mu    sync.Mutex // of what is printed, so that callbacks do not mix, and of what follows
+	mu    sync.Mutex // guards the output, so that callbacks do not mix, and the fields below
 	count int
 	err   error // of printing
 }
 
-// serve answers requests until ctx ends. A signal is how it is meant to end, and no error.
+// serve responds to requests until ctx ends. A signal is the intended end, not an error.
 func (r *reception) serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{Handler: http.HandlerFunc(r.receive), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
 		WriteTimeout: time.Minute, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10}
@@ -153,7 +156,7 @@ func (r *reception) serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// receive takes one request.
+// receive handles one request.
 func (r *reception) receive(w http.ResponseWriter, req *http.Request) {
 	arrived := time.Now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxCallback))
@@ -171,7 +174,7 @@ func (r *reception) receive(w http.ResponseWriter, req *http.Request) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.c.Count > 0 && r.count == r.c.Count { // came beside the last one
+	if r.c.Count > 0 && r.count == r.c.Count { // came at the same time as the last one
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}

@@ -1,7 +1,7 @@
-// Command rouse is durable timers in one binary: the server, its command line, and the tools around them.
+// Command rouse provides durable timers in one binary: the server, its command line, and tools.
 //
-// This is the only place that knows every part. Each command is one file; cli.go lists them. What a person reads goes to
-// stdout, what went wrong to stderr, and the exit code says which kind of wrong it was (exit.go).
+// It is the only package that knows every other one. Each command has its own file; cli.go lists them.
+// Results go to stdout and errors to stderr, and the exit code tells the kind of error (exit.go).
 package main
 
 import (
@@ -20,8 +20,8 @@ import (
 
 func main() { os.Exit(run(arguments(os.Args))) }
 
-// arguments returns those of a command line, without the name of the program. One that is called scheduler, as the program is in images of
-// Dapr's control plane, is "rouse dapr-scheduler", so that a chart needs another image and nothing else.
+// arguments returns the arguments of a command line. A program called scheduler, as in the images of Dapr's
+// control plane, is "rouse dapr-scheduler", so that a chart only needs another image.
 func arguments(line []string) []string {
 	if len(line) == 0 {
 		return nil
@@ -32,9 +32,9 @@ func arguments(line []string) []string {
 	return line[1:]
 }
 
-// run is the whole program but for the exit.
+// run is the program without the exit.
 func run(args []string) int {
-	logging.Disable() // of the Redis driver, which writes to stderr what its callers are told anyway
+	logging.Disable() // the Redis driver writes to stderr what its callers get as errors
 	ctx, stop := interruptible(context.Background())
 	defer stop()
 	a := newApp(ctx, os.Stdin, os.Stdout, os.Stderr)
@@ -43,20 +43,20 @@ func run(args []string) int {
 		a.askClock()
 		err = k.Run(a)
 	}
-	// A call that a signal cut short ends with whatever error: what ended it is the signal.
+	// A call that a signal interrupted returns any error: the signal is the cause.
 	if cause := context.Cause(ctx); err != nil && errors.As(cause, new(*interrupted)) {
 		err = cause
 	}
 	return a.report(err)
 }
 
-// interrupted says which signal ended the program's context.
+// interrupted is the signal that ended the program's context.
 type interrupted struct{ signal syscall.Signal }
 
 func (e *interrupted) Error() string { return fmt.Sprintf("ended by a signal: %v", e.signal) }
 
-// interruptible returns a context that the first SIGINT or SIGTERM cancels, with an *interrupted as the cause. A second
-// signal then has its default effect: the process ends at once.
+// interruptible returns a context that the first SIGINT or SIGTERM cancels, with an *interrupted as the
+// cause. The second signal has its default effect: the process ends immediately.
 func interruptible(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// manyFlags turn a command about one timer into one about all that match.
+// manyFlags extend a command for one timer to all that match.
 type manyFlags struct {
 	filterFlags `embed:""`
 
@@ -20,8 +20,8 @@ type manyFlags struct {
 	Limit  uint64 `help:"With a filter: at most so many; 0 is all." default:"0" placeholder:"N"`
 }
 
-// many says whether the command is about all that match, and refuses a choice of nothing, or of two things. what is what it is
-// about; filtered says that a filter beside those of manyFlags is given.
+// many reports whether the command is about all that match, and refuses an empty or ambiguous selection.
+// what names what is selected; filtered is set if there is a filter in addition to those of manyFlags.
 func (f *manyFlags) many(a *app, what, name string, filtered bool) (bool, error) {
 	help := a.command + " --help"
 	filtered = filtered || f.words() != ""
@@ -38,8 +38,8 @@ func (f *manyFlags) many(a *app, what, name string, filtered bool) (bool, error)
 	return name == "", nil
 }
 
-// bulk does r to all that match, in the states and with the filter that the flags say; deed says what it does, such as "delete",
-// and did what it has done. ask says that a person has to agree.
+// bulk applies r to all that match, in the states and with the filter of the flags. deed is the verb, such
+// as "delete", and did its past form. If ask is set, the user has to agree.
 func (f *manyFlags) bulk(a *app, r client.BulkRequest, states stateFlag, deed, did string, ask bool) error {
 	r.Query, r.DryRun, r.Limit = f.query(a), f.DryRun, f.Limit
 	var err error
@@ -69,7 +69,7 @@ func (f *manyFlags) bulk(a *app, r client.BulkRequest, states stateFlag, deed, d
 	})
 }
 
-// question asks whether so many are meant; 0 is not known.
+// question asks the user to confirm the number; 0 is unknown.
 func (f *manyFlags) question(deed string, r client.BulkRequest, n uint64) string {
 	what, count := "timers", "all "
 	if r.Action == client.BulkRedrive || r.Action == client.BulkPurge {
@@ -85,7 +85,7 @@ func (f *manyFlags) question(deed string, r client.BulkRequest, n uint64) string
 	return text + "?"
 }
 
-// runBulk runs a bulk request and tells of it.
+// runBulk runs a bulk request and prints its progress.
 func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkRequest, did string) error {
 	bar := a.progress(did, 0)
 	told := 0
@@ -118,7 +118,7 @@ func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkReques
 	return nil
 }
 
-// tellBulk tells what a bulk request came to; done says that it came to its end.
+// tellBulk prints the result of a bulk request; done is false if it did not end by itself.
 func (a *app) tellBulk(sum *client.BulkProgress, dryRun bool, did string, done bool) error {
 	if a.cli.JSON {
 		shown := api.BulkProgress{Matched: sum.Matched, Changed: sum.Changed, Failed: sum.Failed, Names: sum.Names, Done: done}

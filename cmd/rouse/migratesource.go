@@ -18,7 +18,7 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// check refuses what can be seen to be wrong before anything is opened.
+// check refuses obvious mistakes before anything is opened.
 func (c *migrateStoreCmd) check(a *app) error {
 	address, server := isServer(c.From)
 	switch {
@@ -44,13 +44,13 @@ func (c *migrateStoreCmd) check(a *app) error {
 	if storePlace(c.From) == storePlace(c.To) {
 		return rouse.Refuse("to", redact(c.To), "is the store that is to be copied", "name another one")
 	}
-	if !server && missing(c.From) { // opening it would make it
+	if !server && missing(c.From) { // opening would create it
 		return rouse.Refuse("from", redact(c.From), "is not there", "name a store that a server has made")
 	}
 	return nil
 }
 
-// storePlace is the address of a store in one form.
+// storePlace is the normalized address of a store.
 func storePlace(url string) string {
 	kind, path, err := splitStore(url)
 	if err != nil {
@@ -62,7 +62,7 @@ func storePlace(url string) string {
 	return kind + ":" + path
 }
 
-// missing says whether a store that has files has none.
+// missing reports whether the files of a store are missing.
 func missing(url string) bool {
 	_, path, err := splitStore(url)
 	if err != nil {
@@ -72,7 +72,7 @@ func missing(url string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// openFrom opens what is to be copied. taken is the kind of the store if it is the backup of a server.
+// openFrom opens the source. taken is the kind of the store if the source is the backup of a server.
 func (c *migrateStoreCmd) openFrom(a *app) (s rouse.Store, taken string, end func() error, err error) {
 	address, server := isServer(c.From)
 	if server {
@@ -87,7 +87,7 @@ func (c *migrateStoreCmd) openFrom(a *app) (s rouse.Store, taken string, end fun
 	return s, "", s.Close, nil
 }
 
-// openTo opens the store to copy into. A dry run makes none.
+// openTo opens the destination. A dry run does not create it.
 func (c *migrateStoreCmd) openTo(a *app) (rouse.Store, error) {
 	switch {
 	case !missing(c.To):
@@ -99,8 +99,8 @@ func (c *migrateStoreCmd) openTo(a *app) (rouse.Store, error) {
 	return node.OpenStore(a.ctx, c.To)
 }
 
-// checkServed refuses a store that nodes serve: they would fire what is copied before it is whole, and the other service could not join
-// them. Of one that was served it tells what that has left.
+// checkServed refuses a store that nodes serve: they would fire timers of an incomplete copy, and the other
+// service could not join them. For a store that was served before, it reports what is left of that.
 func (c *migrateStoreCmd) checkServed(a *app, from, to rouse.Store) error {
 	if c.VerifyOnly {
 		return nil
@@ -150,7 +150,7 @@ func (c *migrateStoreCmd) snapshot(a *app, address string) (s rouse.Store, kind 
 	return s, m.Store, func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil
 }
 
-// download takes a backup of the server into a file, and makes a store of it. The file is removed.
+// download takes a backup of the server into a file, restores a store from it, and removes the file.
 func download(a *app, archive, store string) (m backup.Manifest, err error) {
 	f, err := os.OpenFile(archive, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -36,7 +36,7 @@ at http://HOST:PORT gives. Then
 
 When a run is ended or killed, the same command goes on where it was. TO must not be served before --final has succeeded, and is
 refused if it has anything that this copy did not put there. FROM gets one row, which is taken out again at once: it tells how far
-FROM's revisions have come. When --final has succeeded, it gets one that tells where its timers are. With --verify-only, exit code 1 says that the stores differ; the first ten differences are printed.
+FROM's revisions have come. When --final has succeeded, it gets one that names the place of its timers. With --verify-only, exit code 1 means that the stores differ; the first ten differences are printed.
 
 Examples:
 
@@ -46,7 +46,7 @@ Examples:
     rouse migrate-store pebble:rouse-data/pebble sqlite:timers.db --verify-only`
 }
 
-// migrated is what is printed with --json.
+// migrated is the JSON output.
 type migrated struct {
 	From   string `json:"from"`
 	To     string `json:"to"`
@@ -89,7 +89,7 @@ func (c *migrateStoreCmd) Run(a *app) (err error) {
 	o := migrate.Options{From: redact(c.From), To: redact(c.To), Origin: redact(storePlace(c.From)), Final: c.Final, Dry: c.DryRun, Batch: c.Batch, Progress: bar.at,
 		Bucket: func(row *rouse.Row) uint32 {
 			t, err := rouse.DecodeTimer(row)
-			if err != nil || row.State == rouse.StateNote { // a node places what only it can read
+			if err != nil || row.State == rouse.StateNote { // nodes place rows that only they can read
 				t.Spec.Target = ""
 			}
 			return rouse.Placed(row.Key, t.Spec.Target, local.Route, buckets)
@@ -135,7 +135,7 @@ func (c *migrateStoreCmd) mode() (string, error) {
 	return mode, nil
 }
 
-// tell prints what became of it, and what is to be done next.
+// tell prints the result and what to do next.
 func (c *migrateStoreCmd) tell(a *app, m *migrated) {
 	did := fmt.Sprintf("%s written, %s removed, %s written", counted(m.Total.RowsWritten, "row"), counted(m.Total.RowsRemoved, "row"), counted(m.Total.RecordsWritten, "record"))
 	has := fmt.Sprintf("%s and %s", counted(m.Rows, "row"), counted(m.Records, "record"))
@@ -158,7 +158,7 @@ func (c *migrateStoreCmd) tell(a *app, m *migrated) {
 		a.say("  … and %d more", more)
 	}
 	if m.Forgot > 0 {
-		a.say("%s has %s beside, which %s has forgotten since", m.To, counted(m.Forgot, "record"), m.From)
+		a.say("%s also has %s, which %s has deleted since", m.To, counted(m.Forgot, "record"), m.From)
 	}
 	if m.Hidden {
 		a.note("%s cannot tell which namespaces have records: those of namespaces without timers are not copied", m.From)
@@ -175,7 +175,7 @@ func (c *migrateStoreCmd) tell(a *app, m *migrated) {
 	}
 }
 
-// next tells how to finish.
+// next prints how to finish.
 func (c *migrateStoreCmd) next(a *app, m *migrated) {
 	from, server := c.From, "the service of "+m.From
 	switch {
@@ -202,8 +202,8 @@ func passes(n int) string {
 	return fmt.Sprintf("%d passes", n)
 }
 
-// migrateBar shows how far a copy is: a bar for the rows of each pass, and one for the records, whose number is not known. Where it
-// cannot be drawn, a line says what begins.
+// migrateBar shows the progress of a copy: a bar for the rows of each pass, and one for the records, whose
+// number is unknown. If it cannot be drawn, it prints a line for each step.
 type migrateBar struct {
 	a    *app
 	bar  *progress
@@ -222,7 +222,7 @@ func (b *migrateBar) at(p migrate.Progress) {
 		b.end()
 		b.what, b.bar = what, b.a.progress(what, p.Total)
 		b.bar.left = true
-		if !b.a.errTTY && p.Pass > 0 { // for those who read it in a log
+		if !b.a.errTTY && p.Pass > 0 { // for log files
 			b.a.note("%s", what)
 		}
 	}
@@ -235,7 +235,7 @@ func (b *migrateBar) end() {
 	}
 }
 
-// isServer says whether FROM is a server, and returns its address.
+// isServer reports whether FROM is a server, and returns its address.
 func isServer(from string) (address string, ok bool) {
 	address, ok = strings.CutPrefix(from, "http://")
 	return strings.TrimSuffix(address, "/"), ok

@@ -99,7 +99,7 @@ func TestAKilledMigrationGoesOn(t *testing.T) {
 	}
 }
 
-// TestAMigrationSharesTimersOut: a store of several nodes has its timers in buckets, whose number is settled by whoever comes first.
+// TestAMigrationSharesTimersOut: the first node sets the number of buckets of a store that nodes share.
 func TestAMigrationSharesTimersOut(t *testing.T) {
 	dir := t.TempDir()
 	fillStore(t, filepath.Join(dir, "from"), 300)

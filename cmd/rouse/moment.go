@@ -8,17 +8,17 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// moment is a time that a person gives: RFC 3339, "now", or how long from now, such as 90m, +2d or -24h.
+// moment is a time given by a user: RFC 3339, "now", or relative to now, such as 90m, +2d or -24h.
 type moment struct {
 	at       time.Time
 	set      bool
-	relative bool // counted from now
+	relative bool // relative to now
 }
 
-// clocks is what is known of the server's clock, which a development server's user can move: what counts from now counts from
-// there.
+// clocks is what is known of the server's clock, which can be moved on a development server: relative times
+// count from it.
 var clocks struct {
-	asked bool          // a moment that counts from now was given
+	asked bool          // a relative moment was given
 	ahead time.Duration // of this machine's clock
 }
 
@@ -35,13 +35,13 @@ func (m *moment) UnmarshalText(text []byte) error {
 		return rouse.Refuse("time", s, inv.Problems[0].Wrong, inv.Problems[0].Cure+", or a span from now such as 36h, 2d or -36h")
 	}
 	m.at = at.Time()
-	if exact, err := time.Parse(time.RFC3339Nano, strings.Replace(s, ",", ".", 1)); err == nil { // as it was before it was rounded up
+	if exact, err := time.Parse(time.RFC3339Nano, strings.Replace(s, ",", ".", 1)); err == nil { // before it was rounded up
 		m.at = exact
 	}
 	return nil
 }
 
-// fromNow reads how long a time is from now.
+// fromNow parses a relative time.
 func fromNow(s string) (time.Duration, bool) {
 	span, sign := s, time.Duration(1)
 	switch {
@@ -56,7 +56,7 @@ func fromNow(s string) (time.Duration, bool) {
 	return sign * d, err == nil
 }
 
-// or returns the moment, or another time if none was given.
+// or returns the moment, or a default if none was given.
 func (m moment) or(other time.Time) time.Time {
 	switch {
 	case m.relative:

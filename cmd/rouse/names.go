@@ -8,7 +8,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// named puts the name of what a call was about in front of an error that does not know it.
+// named prefixes an error with the name of the object of the call if the error lacks it.
 func named(what, name string, err error) error {
 	if err == nil || name == "" {
 		return err
@@ -24,19 +24,19 @@ func named(what, name string, err error) error {
 	return err
 }
 
-// flagNames are the fields of a spec, a filter and their like that have another name among the flags.
+// flagNames maps fields of specs and filters to flags with other names.
 var flagNames = strings.NewReplacer(append([]string{"content_type", "content-type", "labels", "label", "webhook.headers", "header", "webhook.", "",
 	"filter.name_prefix", "prefix", "filter.states", "state", "filter.", "", "when.", "", "_ms", "", "due_", "due-", "error_contains", "error-contains"},
 	fieldNames...)...)
 
-// proseNames are those among them that sentences about other fields have, and that are no words of English.
+// proseNames are the fields that occur in sentences about other fields and are not English words.
 var proseNames = strings.NewReplacer(fieldNames...)
 
 var fieldNames = []string{"retry.max_interval", "retry-max", "retry.give_up", "retry-give-up", "give_up", "retry-give-up", "retry.", "retry-",
 	"calendar.", "calendar-", "max_occurrences", "max-occurrences", "pause_after", "pause-after", "debounce.quiet", "debounce", "debounce.max_wait", "debounce-max-wait",
 	"throttle.every", "throttle"}
 
-// flagged names the flags in place of the fields in a refusal.
+// flagged replaces the names of fields in a refusal by those of flags.
 func flagged(err error) error {
 	inv, ok := errors.AsType[*rouse.Invalid](err)
 	if !ok {

@@ -69,7 +69,7 @@ func (c *nextCmd) Run(a *app) error {
 	return err
 }
 
-// preview is what a schedule comes to.
+// preview is the result of a schedule.
 type preview struct {
 	words string
 	zone  *time.Location
@@ -77,7 +77,7 @@ type preview struct {
 }
 
 func (c *nextCmd) preview(a *app, spec *rouse.Spec, from time.Time) (preview, error) {
-	// Due times are whole milliseconds, so those after from are those after the millisecond that from has reached.
+	// Due times are whole milliseconds, so those after from come after its current millisecond.
 	after := rouse.Reached(from)
 	if slices.ContainsFunc(slices.Concat(spec.Calendar.Off, spec.Calendar.Only), func(name string) bool { return name != rouse.Weekends }) {
 		return c.ask(a, spec, after)

@@ -68,7 +68,7 @@ func nodeCells(n *client.Node, now time.Time) []string {
 	return []string{id, orDash(n.Address), orDash(n.Version), orDash(up), orDash(leader), fmt.Sprint(n.Buckets), orDash(n.Strategy), roles, claims}
 }
 
-// orDash shows that there is nothing to show.
+// orDash replaces an empty text by a dash.
 func orDash(text string) string {
 	if text == "" {
 		return "-"

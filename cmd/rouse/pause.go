@@ -61,7 +61,7 @@ type resumeCmd struct {
 }
 
 func (resumeCmd) Help() string {
-	return `Occurrences of a recurring timer that came due meanwhile are recorded as skipped. A one-shot timer whose time has
+	return `Occurrences of a recurring timer that came due while it was paused are recorded as skipped. A one-shot timer whose time has
 passed fires at once.
 
 Examples:

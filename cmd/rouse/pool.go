@@ -21,7 +21,7 @@ import (
 	"github.com/rousehq/rouse/internal/server"
 )
 
-// poolCmd is what there is about pools of keyed workers.
+// poolCmd groups the commands for pools of keyed workers.
 type poolCmd struct {
 	Run     poolRunCmd     `cmd:"" default:"withargs" help:"Manage pools of workers, which are started by requests in RabbitMQ, until a signal."`
 	Status  poolStatusCmd  `cmd:"" help:"Show the pools of a manager, or the groups of one."`
@@ -32,8 +32,8 @@ type poolCmd struct {
 }
 
 func (poolCmd) Help() string {
-	return `A pool is workers of one kind. A request for a key that nobody serves starts the group of workers of that key; a group that
-nobody asks for is stopped. docs/pools.md says how clients and workers speak, and what is in the file.
+	return `A pool is workers of one kind. A request for a key without workers starts the group of workers of that key; a group that
+gets no requests is stopped. docs/pools.md describes the protocol of clients and workers, and the file.
 
 Examples:
 
@@ -43,7 +43,7 @@ Examples:
     rouse pool poison list core`
 }
 
-// poolRunCmd manages pools until a signal ends it.
+// poolRunCmd manages pools until a signal.
 type poolRunCmd struct {
 	Config      string `help:"YAML file that describes the pools." default:"pools.yaml" placeholder:"FILE"`
 	LogLevel    string `help:"Least level that is logged: debug, info, warn or error." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
@@ -110,7 +110,7 @@ func (c *poolRunCmd) Run(a *app) error {
 			p.transport, err = amqp.New(e.transport(), p.manager)
 		}
 		if err != nil {
-			_ = p.driver.Close(a.ctx) // it has no workers
+			_ = p.driver.Close(a.ctx) // it has no workers yet
 			return file.in(i, err)
 		}
 		pools = append(pools, p)
@@ -135,7 +135,7 @@ func (c *poolRunCmd) Run(a *app) error {
 	return manage(a.ctx, pools, listener, server.Guard(mux, listener.Addr(), file.Hosts))
 }
 
-// manage runs the pools and their server until ctx ends, or one of them cannot go on.
+// manage runs the pools and their server until ctx ends or one of them fails.
 func manage(ctx context.Context, pools []managed, l net.Listener, h http.Handler) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -170,7 +170,7 @@ func manage(ctx context.Context, pools []managed, l net.Listener, h http.Handler
 	return failed
 }
 
-// tell says where it listens.
+// tell prints where it listens.
 func (c *poolRunCmd) tell(a *app, address string, pools int) error {
 	if c.AddressFile != "" {
 		if err := writeWhole(c.AddressFile, address+"\n"); err != nil {

@@ -91,7 +91,7 @@ func poolsFileOf(t *testing.T, text string) string {
 // TestBadPoolsFiles holds that what is wrong in a pools file is told, and where.
 func TestBadPoolsFiles(t *testing.T) {
 	const head = "pools:\n  - name: core\n    amqp: amqp://guest:guest@127.0.0.1:1/\n"
-	for text, says := range map[string]string{
+	for text, want := range map[string]string{
 		"":                             "is empty",
 		"pools: []":                    "is empty",
 		head + "    unbnd_delay: 3s\n": `pools.yaml:4: unknown field "unbnd_delay"`,
@@ -120,18 +120,18 @@ func TestBadPoolsFiles(t *testing.T) {
 		"[": "pools.yaml:1",
 	} {
 		_, err := readPools(poolsFileOf(t, text))
-		if says == "" {
+		if want == "" {
 			if err != nil {
-				t.Errorf("of\n%s\nit says %v", text, err)
+				t.Errorf("of\n%s\nthe result is %v", text, err)
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("of\n%s\nit says %v, not %q", text, err, says)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("of\n%s\nthe result is %v, not %q", text, err, want)
 		}
 	}
 	if _, err := readPools(filepath.Join(t.TempDir(), "no such file")); err == nil || !strings.Contains(err.Error(), "cannot be read") {
-		t.Errorf("of a file that is not there it says %v", err)
+		t.Errorf("of a file that is not there the result is %v", err)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestCommandsThatAreNotThere(t *testing.T) {
 		}
 		_, err = f.Pools[0].newDriver(slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(f.in(0, err).Error(), "pools.yaml:6: pool 1 (core): command") {
-			t.Errorf("of %s it says %v", command, err)
+			t.Errorf("of %s the result is %v", command, err)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestPoolURLsHaveVariables(t *testing.T) {
 	}
 }
 
-// TestDockerSettings holds that what a pools file says of containers is taken, and what is wrong of it is told.
+// TestDockerSettings checks that the container settings of a pools file are used, and wrong ones reported.
 func TestDockerSettings(t *testing.T) {
 	const head = "pools:\n  - name: core\n    amqp: amqp://guest:guest@127.0.0.1:1/\n    driver:\n      docker:\n"
 	t.Setenv("INSTANCE_OF_THE_TEST", "blue")
@@ -185,7 +185,7 @@ func TestDockerSettings(t *testing.T) {
 	if err := open(whole); err != nil {
 		t.Error(err)
 	}
-	for text, says := range map[string]string{
+	for text, want := range map[string]string{
 		"image: w":                  "pool 1 (core): instance:",
 		"{instance: a}":             "image: is missing",
 		"{instance: a/b, image: w}": "cannot begin the names of containers",
@@ -203,8 +203,8 @@ func TestDockerSettings(t *testing.T) {
 		"{instance: a, image: w, mounts: [{type: disk, target: /b}]}":             "no type of mounts",
 		"{instance: a, image: w, mounts: [{type: tmpfs, source: a, target: /b}]}": "is given for memory",
 	} {
-		if err := open("        " + text + "\n"); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("of %s it says %v, not %q", text, err, says)
+		if err := open("        " + text + "\n"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("of %s the result is %v, not %q", text, err, want)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// poolAddress is where a manager of pools is asked.
+// poolAddress is the address of a pool manager.
 type poolAddress struct {
 	Address string `help:"Address of the manager: listen of its pools file." default:"127.0.0.1:7414" placeholder:"HOST:PORT"`
 }
@@ -41,7 +41,7 @@ func (p *poolAddress) call(a *app, method, path string, out any) error {
 		}
 		return fmt.Errorf("the manager of pools at %s: %w: %w; is rouse pool running there?", p.Address, rouse.ErrUnavailable, err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // it is read
+	defer answer.Body.Close() //nolint:errcheck // it was read
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<30))
 	if err != nil {
 		return fmt.Errorf("the manager of pools at %s: %w", p.Address, err)
@@ -162,12 +162,12 @@ func momentText(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// poolPoisonCmd is about poison requests.
+// poolPoisonCmd groups the commands for poison requests.
 type poolPoisonCmd struct {
 	List   poolPoisonListCmd   `cmd:"" default:"withargs" help:"List poison requests, oldest first."`
 	Show   poolPoisonShowCmd   `cmd:"" help:"Print the body of a poison request."`
 	Replay poolPoisonReplayCmd `cmd:"" help:"Give poison requests to workers again."`
-	Purge  poolPoisonPurgeCmd  `cmd:"" help:"Forget poison requests."`
+	Purge  poolPoisonPurgeCmd  `cmd:"" help:"Delete poison requests."`
 }
 
 func (poolPoisonCmd) Help() string {
@@ -248,7 +248,7 @@ func (c *poolPoisonShowCmd) Run(a *app) error {
 	})
 }
 
-// poolPoisonChoice says which poison requests a command is about.
+// poolPoisonChoice selects poison requests.
 type poolPoisonChoice struct {
 	poolAddress `embed:""`
 	Pool        string `arg:"" help:"Name of the pool."`
@@ -305,7 +305,7 @@ func (poolPoisonPurgeCmd) Help() string {
     rouse pool poison purge core --all`
 }
 
-// Run forgets them.
+// Run deletes them.
 func (c *poolPoisonPurgeCmd) Run(a *app) error {
 	return c.do(a, http.MethodDelete, "", "purged")
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver/subprocess"
 )
 
-// poolsFile is the file that rouse pool reads. docs/pools.md describes it, and a test compares the two.
+// poolsFile is the file of rouse pool. A test compares it with docs/pools.md.
 type poolsFile struct {
 	Listen   string      `yaml:"listen"`
 	Insecure bool        `yaml:"insecure"` // Listen may be an address that other machines reach
@@ -96,7 +96,7 @@ const (
 	defaultDrain      = 30 * time.Second
 )
 
-// readPools reads a pools file. What is wrong in it is told with its line.
+// readPools reads a pools file. Errors name the line.
 func readPools(name string) (*poolsFile, error) {
 	body, err := os.ReadFile(name)
 	if err != nil {
@@ -145,10 +145,10 @@ func readPools(name string) (*poolsFile, error) {
 	return f, nil
 }
 
-// in says of an error which file, line and pool it is about.
+// in adds the file, line and pool to an error.
 func (f *poolsFile) in(i int, err error) error { return f.places.wrong(i, 0, err) }
 
-// check refuses what the manager and the transport of the pool would refuse when they are made.
+// check refuses what the manager or the transport of the pool would refuse later.
 func (e *poolEntry) check() error {
 	log := slog.New(slog.DiscardHandler)
 	m, err := pool.NewManager(e.manager(noop.Driver{}, log, pool.NewRegistry(prometheus.NewRegistry())))
@@ -158,7 +158,7 @@ func (e *poolEntry) check() error {
 	return err
 }
 
-// complete puts variables and defaults in.
+// complete expands variables and sets defaults.
 func (e *poolEntry) complete() error {
 	for _, u := range []struct {
 		name  string
@@ -191,7 +191,7 @@ func (e *poolEntry) complete() error {
 	return nil
 }
 
-// expandSetting puts the variables of the environment that a setting names in.
+// expandSetting expands the environment variables in a setting.
 func expandSetting(setting, value string) (string, error) {
 	var missing string
 	value = os.Expand(value, func(name string) string {
@@ -234,20 +234,20 @@ func (e *poolEntry) newDriver(log *slog.Logger) (driver.Driver, error) {
 		FirstPause: s.FirstPause, LongestPause: s.LongestPause, Stable: s.StableAfter, Log: log})
 }
 
-// transport is what is RabbitMQ's.
+// transport returns the settings of RabbitMQ.
 func (e *poolEntry) transport() amqp.Config {
 	return amqp.Config{URL: e.AMQP, Management: e.Management, WorkerURL: e.WorkerAMQP, Classic: e.QueueType == "classic", MessageTTL: e.MessageTTL,
 		DeliveryLimit: e.DeliveryLimit, MaxLength: e.MaxLength, ConsumerTimeout: e.ConsumerTimeout, StallTimeout: e.StallTimeout, PoisonLimit: e.PoisonLimit, Prefetch: e.Prefetch}
 }
 
-// manager is what is not.
+// manager returns the other settings.
 func (e *poolEntry) manager(d driver.Driver, log *slog.Logger, m *pool.Registry) pool.Config {
 	c := e.managed()
 	c.Driver, c.Log, c.Metrics = d, log, m.Pool(strings.Clone(e.Name))
 	return c
 }
 
-// managed is what the file says of it.
+// managed returns the configuration of a pool.
 func (e *poolEntry) managed() pool.Config {
 	return pool.Config{Name: e.Name, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay}, ExtraLifetime: e.ExtraLifetime, Workers: e.Workers,
 		Limits: pool.Limits{Groups: e.MaxGroups, NamespaceOwned: e.MaxNamespace, Workers: e.MaxWorkers, Starts: e.MaxStarts}, Pinned: e.Pinned}

@@ -65,7 +65,7 @@ func (c *poolRestartCmd) Run(a *app) error { return c.do(a, "restart", nil, "res
 
 type poolPinCmd struct {
 	poolGroup `embed:""`
-	Off       bool `help:"The group may end again when nobody asks for it."`
+	Off       bool `help:"The group may end again when it gets no requests."`
 }
 
 func (poolPinCmd) Help() string {

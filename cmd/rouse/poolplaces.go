@@ -13,13 +13,13 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// placed is a pools file as it is written: it knows on which lines its settings are.
+// placed is a parsed pools file with the lines of its settings.
 type placed struct {
 	name  string
 	pools []*ast.MappingNode
 }
 
-// readPlaces reads where settings are. What is no YAML was refused before.
+// readPlaces finds the lines of settings. Invalid YAML was refused before.
 func readPlaces(name string, body []byte) *placed {
 	p := &placed{name: name}
 	file, err := parser.ParseBytes(body, 0)
@@ -37,7 +37,7 @@ func readPlaces(name string, body []byte) *placed {
 	return p
 }
 
-// mapping returns a node as a mapping; one with a single member is of a type of its own.
+// mapping returns a node as a mapping. A mapping with a single member has a type of its own.
 func mapping(n ast.Node) (*ast.MappingNode, bool) {
 	switch m := n.(type) {
 	case *ast.MappingNode:
@@ -62,7 +62,7 @@ func member(n ast.Node, name string) ast.Node {
 	return nil
 }
 
-// line returns where a setting of a pool is: its own line, that of its driver, or that of the pool.
+// line returns the line of a pool's setting, of its driver, or of the pool.
 func (p *placed) line(i int, field string) int {
 	if i >= len(p.pools) || p.pools[i] == nil {
 		return 1
@@ -92,8 +92,8 @@ func firstOf(field string) string {
 	return first
 }
 
-// strict refuses numbers and durations that decoding takes for others: a fraction where a whole number belongs, and a zero, which would
-// mean the default.
+// strict refuses numbers and durations that decoding would change: a fraction instead of a whole number,
+// and a zero, which would mean the default.
 func (p *placed) strict() error {
 	for i, pool := range p.pools {
 		if pool == nil {
@@ -106,7 +106,7 @@ func (p *placed) strict() error {
 	return nil
 }
 
-// zeroAllowed are the settings for which a zero is a value.
+// zeroAllowed are the settings with zero as a valid value.
 var zeroAllowed = map[string]bool{"prewarm": true}
 
 func (p *placed) strictly(i int, m *ast.MappingNode, t reflect.Type, zero bool) error {
@@ -156,7 +156,7 @@ func (p *placed) strictValue(n ast.Node, name string, t reflect.Type, zero bool)
 	return nil
 }
 
-// wrong says of an error on which line of the file, and of which pool, it is; the line is that of its field if it is 0.
+// wrong adds the line and the pool to an error; the line is that of its field if it is 0.
 func (p *placed) wrong(i, line int, err error) error {
 	inv, ok := errors.AsType[*rouse.Invalid](err)
 	if !ok {
@@ -174,7 +174,7 @@ func (p *placed) wrong(i, line int, err error) error {
 	return &there
 }
 
-// called is the name of a pool in brackets, if it has one.
+// called returns the name of a pool in brackets, if it has one.
 func (p *placed) called(i int) string {
 	if i < len(p.pools) && p.pools[i] != nil {
 		if n := member(p.pools[i], "name"); n != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/rousehq/rouse/node"
 )
 
-// storeTransport is the transport of pools whose requests are in rouse's own store: those of rouse serve.
+// storeTransport is the transport of pools whose requests are in rouse's own store, under rouse serve.
 const storeTransport = "store"
 
-// checkTransport refuses what the entry's transport does not have.
+// checkTransport refuses settings that the transport does not have.
 func (e *poolEntry) checkTransport() error {
 	if e.Prewarm < 0 || e.Prewarm > maxPrewarm {
 		return rouse.Refuse("prewarm", e.Prewarm.String(), "is out of bounds", "give up to "+maxPrewarm.String())
@@ -31,7 +31,7 @@ func (e *poolEntry) checkTransport() error {
 		{"delivery_limit", e.DeliveryLimit != 0}, {"consumer_timeout", e.ConsumerTimeout != 0}, {"max_length", e.MaxLength != 0},
 		{"poison_limit", e.PoisonLimit != 0}, {"queue_type", e.QueueType != ""}, {"prefetch", e.Prefetch != 0}} {
 		if given.is {
-			return rouse.Refuse(given.name, "", "is of pools on RabbitMQ", "leave it out: each request says such things for itself")
+			return rouse.Refuse(given.name, "", "is of pools on RabbitMQ", "leave it out: each request sets such things itself")
 		}
 	}
 	return nil
@@ -39,7 +39,7 @@ func (e *poolEntry) checkTransport() error {
 
 const maxPrewarm = time.Hour
 
-// withoutTimers refuses what needs rouse serve, which rouse pool is not: it has no timers.
+// withoutTimers refuses what needs rouse serve, because rouse pool has no timers.
 func (f *poolsFile) withoutTimers() error {
 	for i := range f.Pools {
 		e := &f.Pools[i]

@@ -7,15 +7,15 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// presets are sets of values for settings that go together. What is given otherwise, by a flag, a variable or the file, counts
-// before them.
+// presets are sets of values for related settings. Flags, variables and the file override them.
 var presets = map[string]map[string]string{
-	// The values of a small demonstration of claims by leases: each poll takes a handful of timers that come due before the one
-	// after the next, and holds them much longer than that. What is created within that time stays where it was created.
+	// Values for a small demonstration of claims by leases: each poll takes a few timers that come due
+	// before the next but one, and holds them much longer than that. Timers created within that time stay
+	// at the node that created them.
 	"demo-lease": {"strategy": "lease", "poll": "2.5s", "ahead": "5s", "hold": "30s", "claim-batch": "2", "scatter": "false"},
 }
 
-// usePreset sets what the preset says, if there is one, where nothing else has said anything.
+// usePreset applies the preset, if there is one, to settings that are not set otherwise.
 func (c *inForce) usePreset() []rouse.Problem {
 	if c.Preset == "" {
 		return nil
@@ -35,7 +35,7 @@ func (c *inForce) usePreset() []rouse.Problem {
 	return nil
 }
 
-// named is a setting with where it comes from, for problems with it.
+// named is a setting with its source, for problems.
 func (c *inForce) named(setting string) string {
 	if from := c.source[setting]; from != "default" && from != "flag" && from != "" {
 		return from + ": " + setting

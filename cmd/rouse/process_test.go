@@ -26,7 +26,7 @@ type process struct {
 
 	mu       sync.Mutex
 	out, err bytes.Buffer
-	more     chan struct{} // closed, and made anew, when it has printed
+	more     chan struct{} // closed and replaced when it has printed
 }
 
 // background is what a script has running.
@@ -187,7 +187,7 @@ func untilCommand(ts *testscript.TestScript, _ bool, args []string) {
 // again runs rouse until it has had its effect.
 func again(ts *testscript.TestScript, args []string, done func() bool) {
 	for end := time.Now().Add(scriptPatience); time.Now().Before(end); {
-		_ = command(ts, args).Run() // whatever it says: what it causes is waited for
+		_ = command(ts, args).Run() // the test waits for its effects
 		if done() {
 			return
 		}

@@ -11,20 +11,21 @@ type progress struct {
 	a     *app
 	what  string
 	total int64 // 0: not known
-	left  bool  // say how long it will take
+	left  bool  // print the remaining time
 	began time.Time
 	drawn time.Time
 	shown bool
 }
 
-// progressEvery is how often the bar is drawn: often enough to move, seldom enough to cost nothing.
+// progressEvery is the interval of drawing: short enough to move, long enough to cost nothing.
 const progressEvery = 100 * time.Millisecond
 
 func (a *app) progress(what string, total int64) *progress {
 	return &progress{a: a, what: what, total: total, began: time.Now(), drawn: time.Now()}
 }
 
-// at draws the bar for so much done, of which count are things to count; done and total may be bytes.
+// at draws the bar for the given progress, of which count is a number of things; done and total may be
+// bytes.
 func (p *progress) at(done, count int64) {
 	now := time.Now()
 	if !p.a.errTTY || p.a.cli.Quiet || now.Sub(p.drawn) < progressEvery {
@@ -50,7 +51,7 @@ func (p *progress) line(done, count int64, now time.Time) string {
 	return fmt.Sprintf("[%s%s] %3.0f%% %s", strings.Repeat("#", full), strings.Repeat(".", width-full), share*100, s)
 }
 
-// end takes the bar away.
+// end removes the bar.
 func (p *progress) end() {
 	if p.shown {
 		fmt.Fprint(p.a.errOut, "\r\x1b[K")

@@ -86,7 +86,7 @@ func (c *remindersCmd) Run(a *app) error {
 	return t.flush()
 }
 
-// describe asks the servers of --server in turn, until one answers.
+// describe tries the servers of --server in turn until one answers.
 func (c *remindersCmd) describe(a *app) (*reminderv1.DescribeTableResponse, error) {
 	a.dialled = a.cli.Server
 	if a.dialled == "" {

@@ -7,14 +7,14 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// defaultServer is where a server listens that nobody told otherwise.
+// defaultServer is the default address of a server.
 const defaultServer = "127.0.0.1:7411"
 
-// patience is how long a call is tried again while the server does not answer or is busy: long enough for a hiccup, short
-// enough for a person who waits to hear that nothing listens there.
+// patience is how long a call is retried while the server is unavailable or busy: long enough for a hiccup,
+// short enough for a user who waits to learn that there is no server.
 const patience = time.Second
 
-// remote calls do with a client of the server, and closes it afterwards.
+// remote calls do with a client of the server and closes it.
 func (a *app) remote(do func(c *client.Client) error) error {
 	a.dialled = a.cli.Server
 	if a.dialled == "" {
@@ -29,7 +29,7 @@ func (a *app) remote(do func(c *client.Client) error) error {
 	return do(c)
 }
 
-// now returns what the clock of the server shows that was asked last; without one, this machine's.
+// now returns the time of the last used server's clock; without one, of this machine's.
 func (a *app) now() time.Time {
 	if a.asked == nil {
 		return time.Now()
@@ -37,8 +37,8 @@ func (a *app) now() time.Time {
 	return a.asked.Now()
 }
 
-// askClock finds out how far a development server's clock is ahead, if the command line has a time that counts from now. A
-// server that cannot be asked is taken to go by the real time.
+// askClock reads how far a development server's clock is ahead if the command line has a time relative to
+// now. A server that does not answer is assumed to use the real time.
 func (a *app) askClock() {
 	if !clocks.asked {
 		return
@@ -54,7 +54,7 @@ func (a *app) askClock() {
 	})
 }
 
-// call is remote for one short call, which has the time of --timeout.
+// call is remote for one short call, with the timeout of --timeout.
 func (a *app) call(do func(ctx context.Context, c *client.Client) error) error {
 	return a.remote(func(c *client.Client) error {
 		ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)

@@ -20,7 +20,7 @@ type rescheduleCmd struct {
 }
 
 func (rescheduleCmd) Help() string {
-	return `Only when it fires is changed; payload, target, policies, labels and a pause stay. All that says when is replaced: what is
+	return `Only when it fires is changed; payload, target, policies, labels and a pause stay. All that defines when is replaced: what is
 not given has its default. A new generation begins, from its first due time after now on.
 
 Examples:
@@ -68,7 +68,7 @@ func (c *rescheduleCmd) Run(a *app) error {
 	})
 }
 
-// try refuses, before any timer is touched, what no timer can have.
+// try refuses what is invalid for every timer, before any timer is changed.
 func (c *rescheduleCmd) try(a *app, spec *rouse.Spec) error {
 	return a.call(func(ctx context.Context, s *client.Client) error {
 		_, err := s.Preview(ctx, client.PreviewRequest{Spec: *spec, Namespace: a.cli.Namespace, Count: 1})

@@ -13,7 +13,7 @@ type runCmd struct {
 }
 
 func (runCmd) Help() string {
-	return `The run is beside the schedule and never uses up one of its occurrences.
+	return `The run is in addition to the schedule and never uses up one of its occurrences.
 
 Examples:
 

@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse/store/postgres"
 )
 
-// schemaCmd is what owners of a PostgreSQL do with the schema in which rouse keeps timers.
+// schemaCmd groups the commands for the PostgreSQL schema in which rouse stores timers.
 type schemaCmd struct {
 	Show  schemaShowCmd  `cmd:"" help:"Show the version of the schema, and that which this rouse needs."`
 	Up    schemaUpCmd    `cmd:"" help:"Bring the schema to the version that this rouse needs, or make it."`
@@ -22,12 +22,12 @@ type schemaCmd struct {
 	Roles schemaRolesCmd `cmd:"" help:"Print or apply the SQL that gives roles their rights on the schema."`
 }
 
-// schemaStore is the PostgreSQL that the commands are about.
+// schemaStore is the PostgreSQL database of the commands.
 type schemaStore struct {
 	Store string `arg:"" optional:"" help:"URL of the PostgreSQL, as serve takes it; $$ROUSE_STORE if not given."`
 }
 
-// url returns the URL, and refuses what is none of a PostgreSQL.
+// url returns the URL, and refuses other URLs than those of PostgreSQL.
 func (s *schemaStore) url() (string, error) {
 	url := s.Store
 	if url == "" {
@@ -43,7 +43,7 @@ func (s *schemaStore) url() (string, error) {
 	return url, nil
 }
 
-// schemaOptions say how the commands open the schema: they change it when they are told to, and not by opening it.
+// schemaOptions open the schema without migrating it.
 var schemaOptions = postgres.Options{Name: "rouse schema", NoMigrate: true, AllowUnsafe: true}
 
 // version returns the store's URL and the version of its schema.
@@ -57,7 +57,7 @@ func (s *schemaStore) version(a *app) (url string, version int, err error) {
 	return url, version, reachable(err)
 }
 
-// migrate goes to a version, which takes as long as it takes.
+// migrate migrates to a version, which may take arbitrarily long.
 func (s *schemaStore) migrate(a *app, url string, have, to int) error {
 	if have != to {
 		if err := postgres.Migrate(a.ctx, url, schemaOptions, to); err != nil {
@@ -81,7 +81,7 @@ func (s *schemaStore) migrate(a *app, url string, have, to int) error {
 	})
 }
 
-// reachable says of an error that the server did not send that it cannot be reached.
+// reachable marks an error that did not come from the server as unavailability.
 func reachable(err error) error {
 	if errors.As(err, new(*pgconn.ConnectError)) && !errors.As(err, new(*pgconn.PgError)) {
 		return fmt.Errorf("%w (%w)", err, rouse.ErrUnavailable)
@@ -94,7 +94,7 @@ type schemaShowCmd struct{ schemaStore }
 
 func (schemaShowCmd) Help() string {
 	return `It changes nothing. A schema that is older is migrated by the next node that may, or by rouse schema up; with one that is newer
-this rouse may be able to work or not: a node that cannot does not start, and says so.
+this rouse may be able to work or not: a node that cannot does not start, and reports why.
 
 Examples:
 
@@ -132,7 +132,7 @@ func (c *schemaShowCmd) Run(a *app) error {
 	})
 }
 
-// schemaUpCmd brings the schema up.
+// schemaUpCmd upgrades the schema.
 type schemaUpCmd struct {
 	schemaStore
 	To int `help:"The version; that which this rouse needs if not given." placeholder:"N" default:"0"`
@@ -140,7 +140,7 @@ type schemaUpCmd struct {
 
 func (schemaUpCmd) Help() string {
 	return `Run it as the role that shall own the schema, or owns it. Each step is one transaction; several that do it at a time do each
-step once. Nodes of the old version go on, unless the new schema says that they cannot: then those do not start again.
+step once. Nodes of the old version go on, unless the new schema excludes them: then those do not start again.
 
 Examples:
 
@@ -165,12 +165,12 @@ func (c *schemaUpCmd) Run(a *app) error {
 	case have > to && a.given["to"]:
 		return rouse.Refuse("to", fmt.Sprint(to), fmt.Sprintf("is older than the schema, which has version %d", have), "rouse schema down goes back")
 	case have > to:
-		to = have // a newer rouse has been here
+		to = have // a newer rouse has migrated it
 	}
 	return c.migrate(a, url, have, to)
 }
 
-// schemaDownCmd brings the schema back.
+// schemaDownCmd downgrades the schema.
 type schemaDownCmd struct {
 	schemaStore
 	To  int  `help:"The version; 0 takes the schema away, with all timers." placeholder:"N" required:""`
@@ -220,7 +220,8 @@ func (c *schemaDownCmd) Run(a *app) error {
 	return c.migrate(a, url, have, c.To)
 }
 
-// unused refuses a schema on which nodes live. Of one that is older than this rouse it cannot be known.
+// unused refuses a schema that live nodes use. For a schema older than this rouse that cannot be
+// determined.
 func (c *schemaDownCmd) unused(a *app, url string, have int) error {
 	if have < postgres.Latest() {
 		a.note("which nodes live on a schema of version %d this rouse cannot see: see that there are none", have)

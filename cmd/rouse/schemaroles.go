@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/store/postgres"
 )
 
-// schemaName is that of the schema that nodes use.
+// schemaName is the schema that nodes use.
 const schemaName = "rouse"
 
 // schemaRolesCmd gives roles their rights.
@@ -78,7 +78,8 @@ func (c *schemaRolesCmd) names() (list [][2]string) {
 	return list
 }
 
-// apply runs the SQL, all of it or nothing. As another role than the owner parts of it would do nothing, without an error.
+// apply runs the SQL as a whole or not at all. For a role other than the owner, parts of it would silently
+// have no effect.
 func (c *schemaRolesCmd) apply(a *app, sql string) (err error) {
 	url, have, err := c.version(a)
 	switch {

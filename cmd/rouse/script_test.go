@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"rouse": main})
 }
 
-// TestScripts runs the scripts of testdata/script: every command, as a person or a program uses it. Beside testscript's own
+// TestScripts runs the scripts of testdata/script: every command, as a person or a program uses it. In addition to testscript's own
 // commands they have
 //
 //	start NAME ARGS…     run rouse in the background
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 //	silent               a listener that takes connections and never answers, at $SILENT
 //	taken                wait until it has taken one
 func TestScripts(t *testing.T) {
-	for _, name := range variables() { // settings of whoever runs the tests are not the scripts'
+	for _, name := range variables() { // the settings of the user must not affect the scripts
 		if old, ok := os.LookupEnv(name); ok {
 			os.Unsetenv(name)
 			defer os.Setenv(name, old)

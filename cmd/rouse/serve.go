@@ -57,7 +57,7 @@ func (c *serveCmd) Run(a *app) error {
 		}
 	})
 	if c.AddressFile != "" {
-		_ = os.Remove(c.AddressFile) // nobody listens there any more
+		_ = os.Remove(c.AddressFile) // the server no longer listens
 	}
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)
@@ -65,7 +65,7 @@ func (c *serveCmd) Run(a *app) error {
 	return tellErr
 }
 
-// tell says where the server listens.
+// tell prints where the server listens.
 func (c *serveCmd) tell(a *app, in *inForce, n *node.Node) error {
 	api, admin, dapr := n.Addr(), n.AdminAddr(), n.DaprAddr()
 	if c.AddressFile != "" {
@@ -112,7 +112,7 @@ func (c *serveCmd) tell(a *app, in *inForce, n *node.Node) error {
 	return nil
 }
 
-// writeWhole writes a file so that a reader finds all of it or nothing.
+// writeWhole writes a file so that a reader never sees a part of it.
 func writeWhole(name, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
@@ -129,7 +129,7 @@ func writeWhole(name, text string) error {
 	return os.Rename(f.Name(), name)
 }
 
-// logger returns what the settings say; they are valid.
+// logger returns the logger of the settings, which are valid.
 func (a *app) logger(c *Config) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.LogLevel))
@@ -143,8 +143,8 @@ func (a *app) logger(c *Config) *slog.Logger {
 	return log
 }
 
-// warnOfVariables tells of variables that look like misspelt settings. Others are nobody's business: a host may set
-// variables of its own that begin with ROUSE_.
+// warnOfVariables warns of variables that look like misspelt settings. It ignores others: a host may have
+// its own variables that begin with ROUSE_.
 func (a *app) warnOfVariables(log *slog.Logger) {
 	known := map[string]bool{"ROUSE_CONFIG": true, "ROUSE_SERVER": true, "ROUSE_NAMESPACE": true}
 	var envs []string

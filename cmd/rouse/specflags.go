@@ -15,7 +15,7 @@ import (
 	"github.com/rousehq/rouse/api"
 )
 
-// specFlags say what a timer is.
+// specFlags define a timer.
 type specFlags struct {
 	Schedule string `short:"s" help:"When: an RFC 3339 instant, '@after 90s', '@every 5m', or a cron expression." placeholder:"EXPR"`
 
@@ -59,7 +59,7 @@ func (k *keepFor) UnmarshalText(text []byte) error {
 	return rouse.Under("keep", (*api.Keep)(k).UnmarshalText(text))
 }
 
-// jitterFor is the jitter of retries, of which 0 is none.
+// jitterFor is the jitter of retries; 0 means none.
 type jitterFor time.Duration
 
 // UnmarshalText reads it as the API does.
@@ -67,10 +67,10 @@ func (j *jitterFor) UnmarshalText(text []byte) error {
 	return rouse.Under("retry-jitter", (*api.Duration)(j).UnmarshalText(text))
 }
 
-// coalesced is what stands in the place of the schedule while the spec of a coalesced timer, which has none, is checked.
+// coalesced replaces the schedule while the spec of a coalesced timer, which has none, is validated.
 const coalesced = "@after 0s"
 
-// spec returns the spec that the flags say. Whether its schedule and target can be understood is for the server to check.
+// spec returns the spec of the flags. The server validates its schedule and target.
 func (f *specFlags) spec(in io.Reader, coalesce bool) (rouse.Spec, error) {
 	s := rouse.Spec{Schedule: f.Schedule, Target: f.Target, Labels: f.Label, ContentType: f.ContentType, Deadline: f.Deadline, Keep: time.Duration(f.Keep), PauseAfter: f.PauseAfter,
 		Retry: rouse.Retry{Attempts: f.RetryAttempts, Interval: f.RetryInterval, Factor: f.RetryFactor, Max: f.RetryMax, Timeout: f.RetryTimeout,
@@ -131,7 +131,7 @@ func (f *specFlags) headers(s *rouse.Spec) error {
 	return nil
 }
 
-// payload reads the payload. JSON is recognised by how it is given, never guessed from its bytes.
+// payload reads the payload. JSON is recognised by its flag or file name, never guessed from its bytes.
 func (f *specFlags) payload(in io.Reader, s *rouse.Spec) error {
 	switch {
 	case f.Payload != nil:
@@ -153,13 +153,13 @@ func (f *specFlags) payload(in io.Reader, s *rouse.Spec) error {
 			s.ContentType = "application/json"
 		}
 		if s.ContentType == "application/json" && !json.Valid(bytes.TrimSpace(body)) {
-			return rouse.Refuse("payload-file", f.PayloadFile, "holds no JSON", "mend it, or say what it is with --content-type")
+			return rouse.Refuse("payload-file", f.PayloadFile, "holds no JSON", "fix it, or give its type with --content-type")
 		}
 	}
 	return nil
 }
 
-// readUpTo reads the file that a field names, or in for "-", and refuses one that is larger than limit.
+// readUpTo reads the file of a field, or in for "-", and refuses one that is larger than limit.
 func readUpTo(in io.Reader, field, name string, limit int64) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name)

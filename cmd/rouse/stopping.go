@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// stopSlack is how much longer than its grace time a server may take to end after a signal.
+// stopSlack is how much longer than its grace period a server may take to end after a signal.
 const stopSlack = 800 * time.Millisecond
 
-// stopping says that a server stops when a signal has come, and ends the process if the server does not within its grace time and
-// stopSlack, whatever it waits for: a store that hangs, a delivery that does not heed its context, an endless computation. What was
-// not settled by then fires again, with the same ids, as after a crash. The server has ended when the function that it returns is
-// called.
+// stopping prints that a server stops when a signal comes. If the server does not stop within its grace
+// period plus stopSlack, because of a store that hangs, a delivery that ignores its context or an endless
+// computation, it ends the process. What was not settled by then fires again with the same ids, as after a
+// crash. The caller calls the returned function when the server has stopped.
 func (a *app) stopping(grace time.Duration, log *slog.Logger) (ended func()) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(a.ctx, func() {

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// table prints rows in columns as wide as their widest cell. It keeps no more than a block of rows, so that a list of any
-// length is printed as it comes, in bounded memory; every block has columns of its own width, and none is narrower than
-// those before it.
+// table prints rows in columns as wide as their widest cell. It buffers one block of rows, so that a list
+// of any length is printed as it arrives, in bounded memory. Each block has its own column widths, which
+// never shrink.
 type table struct {
 	out    io.Writer
 	style  style
@@ -37,7 +37,7 @@ func (t *table) row(cells ...string) error {
 	return t.flush()
 }
 
-// flush prints the rows that wait.
+// flush prints the buffered rows.
 func (t *table) flush() error {
 	if len(t.rows) == 0 {
 		return nil

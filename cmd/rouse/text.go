@@ -26,7 +26,7 @@ func (s style) yellow(text string) string { return s.paint("33", text) }
 func (s style) faint(text string) string  { return s.paint("2", text) }
 func (s style) bold(text string) string   { return s.paint("1", text) }
 
-// word colours the name of a state or of an ending by what it means.
+// word colours the name of a state or outcome by its meaning.
 func (s style) word(word string) string {
 	switch word {
 	case "fired", "done", "verified":
@@ -39,8 +39,8 @@ func (s style) word(word string) string {
 	return word
 }
 
-// clean makes a text that came from elsewhere safe for a terminal: control characters, which could move its cursor or worse,
-// and those that cannot be seen become their escapes.
+// clean makes a text from elsewhere safe for a terminal: control characters, which could move its cursor or
+// worse, and invisible ones become escapes.
 func clean(s string) string {
 	if strings.IndexFunc(s, isUnsafe) < 0 {
 		return s
@@ -77,7 +77,7 @@ func cleaned(args []any) []any {
 	return out
 }
 
-// roughly says how long: one unit, rounded down, as people do.
+// roughly returns a duration in one unit, rounded down.
 func roughly(d time.Duration) string {
 	if d < 0 {
 		d = -d
@@ -97,7 +97,7 @@ func roughly(d time.Duration) string {
 	return strconv.FormatInt(int64(d/(365*24*time.Hour)), 10) + "y"
 }
 
-// unit prints a big unit, and the small one too while there are few of the big.
+// unit formats a big unit, followed by the small one if there are few of the big.
 func unit(d, big time.Duration, bigName string, small time.Duration, smallName string, few int64) string {
 	n, rest := int64(d/big), int64(d%big/small)
 	s := strconv.FormatInt(n, 10) + bigName
@@ -115,7 +115,7 @@ func some[N int | int64 | uint64](n N, thing string) string {
 	return fmt.Sprint(n, " ", thing)
 }
 
-// relative says where a time lies from now: "in 5m", "3h ago".
+// relative describes a time relative to now: "in 5m", "3h ago".
 func relative(t rouse.Instant, now time.Time) string {
 	if t == 0 || t == rouse.Never {
 		return ""
@@ -127,7 +127,7 @@ func relative(t rouse.Instant, now time.Time) string {
 	return roughly(d) + " ago"
 }
 
-// when prints a time both ways: "2027-01-31T09:00:00Z (in 5m)".
+// when formats a time both ways: "2027-01-31T09:00:00Z (in 5m)".
 func when(t rouse.Instant, now time.Time) string {
 	if t == 0 || t == rouse.Never {
 		return "never"

@@ -49,16 +49,16 @@ type exportEnd struct {
 // maxExportLine bounds a line: the largest calendar has some megabytes.
 const maxExportLine = 4 << 20
 
-// exportLine is one line that is no first or last one.
+// exportLine is one line between the first and the last.
 type exportLine struct {
 	number   int
 	calendar bool
-	body     []byte // good until the next line is read
-	done     int64  // bytes of the file read with it
+	body     []byte // valid until the next line is read
+	done     int64  // bytes of the file read so far
 }
 
-// readExport calls do with each line of what export, or list --json, wrote. It refuses a file that is not whole: one that
-// begins with a first line and does not end with a last line that counts what was there. name is what the file is called.
+// readExport calls do for each line of the output of export or list --json. It refuses an incomplete file:
+// one that begins with a first line, but has no last line with the correct counts. name is the file's name.
 func readExport(in io.Reader, name string, do func(exportLine) error) error {
 	r := bufio.NewReaderSize(in, maxExportLine)
 	f := frame{name: name}
@@ -86,14 +86,14 @@ func readExport(in io.Reader, name string, do func(exportLine) error) error {
 	}
 }
 
-// frame watches over the lines of a file.
+// frame checks the order of the lines of a file.
 type frame struct {
 	name              string
 	any, begun, ended bool
 	calendars, timers int64
 }
 
-// take looks at a line; inner says that it is a calendar or a timer.
+// take handles a line; inner is true for a calendar or a timer.
 func (f *frame) take(number int, line []byte) (inner bool, kind string, err error) {
 	kind = exportKind(line)
 	first := !f.any
@@ -120,7 +120,7 @@ func (f *frame) take(number int, line []byte) (inner bool, kind string, err erro
 			return false, kind, rouse.Under(at, err)
 		}
 		if f.ended = true; end.Calendars != f.calendars || end.Timers != f.timers {
-			return false, kind, f.refuse(fmt.Sprintf("has %d calendars and %d timers, and its last line says %d and %d", f.calendars, f.timers, end.Calendars, end.Timers),
+			return false, kind, f.refuse(fmt.Sprintf("has %d calendars and %d timers, and its last line counts %d and %d", f.calendars, f.timers, end.Calendars, end.Timers),
 				"lines are lost: export again")
 		}
 		return false, kind, nil
@@ -132,7 +132,7 @@ func (f *frame) take(number int, line []byte) (inner bool, kind string, err erro
 	return true, kind, nil
 }
 
-// end refuses a file that was cut.
+// end refuses an incomplete file.
 func (f *frame) end() error {
 	if f.begun && !f.ended {
 		return f.refuse("is cut: its last line is missing", "export again")
@@ -142,7 +142,7 @@ func (f *frame) end() error {
 
 func (f *frame) refuse(wrong, cure string) error { return rouse.Refuse("file", f.name, wrong, cure) }
 
-// exportKind returns the member by which lines that are no timers are told.
+// exportKind returns the member that marks lines other than timers.
 func exportKind(line []byte) string {
 	if !bytes.Contains(line, []byte(`"export"`)) {
 		return ""
@@ -150,11 +150,11 @@ func exportKind(line []byte) string {
 	var o struct {
 		Export string `json:"export"`
 	}
-	_ = json.Unmarshal(line, &o) // what is no JSON is refused when it is read as a timer
+	_ = json.Unmarshal(line, &o) // invalid JSON is refused when it is parsed as a timer
 	return o.Export
 }
 
-// isTimer says whether a line is a timer as it is printed, with its state.
+// isTimer reports whether a line is a timer as it is printed, with its state.
 func isTimer(line []byte) bool {
 	var o struct {
 		State    string `json:"state"`
@@ -164,13 +164,13 @@ func isTimer(line []byte) bool {
 	return json.Unmarshal(line, &o) == nil && (o.State != "" || o.Revision != 0 || o.Export != "")
 }
 
-// timer reads the line of a timer.
+// timer parses the line of a timer.
 func (l *exportLine) timer() (rouse.Timer, error) {
 	if len(l.body) >= maxExportLine {
 		return rouse.Timer{}, tooLong(maxExportLine)
 	}
 	var o api.Timer
-	if err := api.Decode(bytes.Clone(l.body), &o); err != nil { // the payload keeps the bytes that it was read from
+	if err := api.Decode(bytes.Clone(l.body), &o); err != nil { // the payload refers to the bytes that it was parsed from
 		return rouse.Timer{}, err
 	}
 	if o.State == "" {
@@ -183,7 +183,7 @@ func (l *exportLine) timer() (rouse.Timer, error) {
 	return t, cmp.Or(t.Key.Check(), t.Spec.Check())
 }
 
-// readCalendar reads the line of a calendar.
+// readCalendar parses the line of a calendar.
 func (l *exportLine) readCalendar() (rouse.Calendar, error) {
 	if len(l.body) >= maxExportLine {
 		return rouse.Calendar{}, tooLong(maxExportLine)

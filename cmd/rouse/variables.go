@@ -9,12 +9,12 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// foreign are variables that resemble one of rouse's and are not: those that Kubernetes sets for a service named rouse, and that of this
-// project's tests.
+// foreign are variables that resemble those of rouse: Kubernetes sets them for a service named rouse, or
+// the tests of this project use them.
 var foreign = regexp.MustCompile(`^ROUSE_(([A-Z0-9_]+_)?SERVICE_(HOST|PORT.*)|PORT|PORT_.*|SERVERS)$`)
 
-// checkVariables refuses a variable of the environment that is one of rouse's but for a slip: it would be passed over in silence. Others
-// that begin with ROUSE_ are left alone.
+// checkVariables refuses a misspelt variable of rouse, which would be ignored otherwise. Other variables
+// that begin with ROUSE_ are allowed.
 func checkVariables(environ []string) error {
 	known := []string{"ROUSE_SERVER", "ROUSE_NAMESPACE", "ROUSE_CONFIG"}
 	for _, s := range new(Config).settings() {
@@ -39,7 +39,7 @@ func checkVariables(environ []string) error {
 	return nil
 }
 
-// slip reports whether two names differ by a slip: one letter in short names, two in longer ones.
+// slip reports whether two names differ by a typo: one letter in short names, two in longer ones.
 func slip(a, b string) bool {
 	if len(b) <= 5 {
 		return distance(a, b) <= 1

@@ -10,7 +10,7 @@ import (
 // release is set by the linker in released binaries: -ldflags "-X main.release=v1.2.3".
 var release string
 
-// version returns the release, or what the build knows of the source that it is from.
+// version returns the release, or what the build knows about its source.
 func version() string {
 	if release != "" {
 		return release

@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// whenFlags say when a timer is due, beside its schedule.
+// whenFlags define when a timer is due, in addition to its schedule.
 type whenFlags struct {
 	Timezone       string        `help:"Time zone of a cron expression, such as Europe/Stockholm; UTC if not given." placeholder:"ZONE"`
 	Also           []string      `help:"A further schedule: due whenever any of them is; can be repeated." placeholder:"EXPR" sep:"none"`
@@ -23,7 +23,7 @@ type whenFlags struct {
 	Jitter         time.Duration `help:"Send each occurrence later than due by a part of this, the same part every time." placeholder:"DURATION"`
 }
 
-// when sets what the flags say of a spec.
+// when sets the fields of a spec from the flags.
 func (f *whenFlags) when(s *rouse.Spec) error {
 	s.Timezone, s.Also, s.Except, s.DST, s.Start, s.End = f.Timezone, f.Also, f.Except, f.DST, f.Start.instant(), f.End.instant()
 	s.TTL, s.MaxOccurrences, s.Jitter = f.TTL, f.MaxOccurrences, f.Jitter
@@ -32,9 +32,9 @@ func (f *whenFlags) when(s *rouse.Spec) error {
 	return err
 }
 
-// whenOf returns a spec that says when and nothing else, and refuses what cannot be right.
+// whenOf returns a spec that only defines when, and refuses invalid values.
 func (f *whenFlags) whenOf(schedule string) (rouse.Spec, error) {
-	s := rouse.Spec{Schedule: schedule, Target: "stream:"} // every spec has a target; this one's is not looked at
+	s := rouse.Spec{Schedule: schedule, Target: "stream:"} // every spec needs a target; this one is not used
 	err := f.when(&s)
 	var problems []rouse.Problem
 	for _, err := range []error{err, s.Check()} {

@@ -91,7 +91,7 @@ func TestWhereDeathIsNotCertainTheLeaseDecides(t *testing.T) {
 	}
 }
 
-func TestAServerThatRestartsMakesNobodyDead(t *testing.T) {
+func TestAServerRestartKillsNoNode(t *testing.T) {
 	attended(t, func(t *testing.T, f *fleet, a, b, c *peer) {
 		for _, p := range []*peer{a, b, c} {
 			f.refuse(p.Node(), true) // as if behind a firewall

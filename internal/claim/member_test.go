@@ -62,7 +62,7 @@ func TestMembersKnowEachOtherAndElectOne(t *testing.T) {
 	})
 }
 
-func TestMemberIsUnwellBeforeItsLeaseEnds(t *testing.T) {
+func TestMemberIsUnhealthyBeforeItsLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{Locks: mem.New()}
 		m, _ := started(t, w, MemberOptions{})

@@ -165,7 +165,7 @@ func TestShareDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-func TestShareIsUnwellBeforeItsGrantEnds(t *testing.T) {
+func TestShareIsUnhealthyBeforeItsGrantEnds(t *testing.T) {
 	for _, fault := range []int32{refused, hung, lost, late} {
 		inFleet(t, func(t *testing.T, f *fleet) {
 			a := f.join("a")
