@@ -163,6 +163,9 @@ func (d *dapr) close() error {
 	if d == nil || d.listener == nil {
 		return nil
 	}
+	if d.server != nil {
+		d.server.Close()
+	}
 	if err := d.listener.Close(); !errors.Is(err, net.ErrClosed) { // the server closes it if it has run
 		return err
 	}

@@ -447,6 +447,9 @@ func (n *Node) close() error {
 		n.endEngine()
 		<-n.ended
 	}
+	if n.server != nil {
+		n.server.Close()
+	}
 	errs := []error{n.pools.close()}
 	for _, l := range []net.Listener{n.api, n.admin} {
 		if l == nil {

@@ -232,6 +232,12 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	return nil
 }
 
+// Close ends what New started, of a server whether it has run or not. It does not wait for Run.
+func (s *Server) Close() {
+	s.drain()
+	s.grpc.Stop()
+}
+
 // Load is the current resource use of requests.
 type Load struct {
 	Conns  int   // connections of the API

@@ -158,6 +158,12 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
+// Close ends what New started, of a server whether it has run or not. It does not wait for Run.
+func (s *Server) Close() {
+	s.drain()
+	s.grpc.Stop()
+}
+
 // face is the service.
 type face struct {
 	schedulerv1.UnimplementedSchedulerServer
