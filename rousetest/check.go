@@ -6,10 +6,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Check demands, of all timers of the namespace that are there, what rouse promises: that each occurrence
-// which is over ended in a record, and that none was sent before it was due. It is for the end of a test,
-// whatever the test was about. Calendars may have changed meanwhile, so timers that use them are not looked
-// at.
+// Check checks rouse's guarantees for all existing timers of the namespace: each past occurrence ended in a
+// record, and none was sent before it was due. Any test can end with it. Timers with calendars are left out,
+// because a calendar may have changed since.
 func (s *Server) Check() {
 	s.t.Helper()
 	records := map[string][]rouse.Record{} // by name
@@ -21,7 +20,7 @@ func (s *Server) Check() {
 			records[r.Name] = append(records[r.Name], r)
 		}
 	}
-	open := map[string][]rouse.Instant{} // on their way beside their timers, by name
+	open := map[string][]rouse.Instant{} // in flight next to their timers, by name
 	for t, err := range s.Node.List(s.t.Context(), rouse.Query{States: []rouse.State{rouse.StateFiring}}) {
 		s.must("list", err)
 		open[t.Key.Name] = append(open[t.Key.Name], t.Due)

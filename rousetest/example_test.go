@@ -36,8 +36,8 @@ func TestThirtyDaysOfADailyTimer(t *testing.T) {
 	s.Check()
 }
 
-// A receiver that keeps failing gets the attempts that the timer says, each at its own time, and then there is a dead letter,
-// which can be redriven once the receiver is well.
+// A receiver that keeps failing gets the attempts of the timer's retry policy, each at its own time; then
+// there is a dead letter, which can be redriven once the receiver works.
 func TestAReceiverThatFails(t *testing.T) {
 	s := rousetest.NewServer(t)
 	s.Receiver.Script(receiver.Status(503), receiver.RetryAfter(429, "3600"), receiver.Status(500))
@@ -85,7 +85,7 @@ func TestClockChanges(t *testing.T) {
 	}
 }
 
-// A server that was away notices late what came due, and the timer's policy says what becomes of it.
+// A server that was down handles late what came due, according to the timer's policy.
 func TestAnOutage(t *testing.T) {
 	s := rousetest.NewServer(t)
 	s.Handle("f", func(context.Context, rouse.Fire) error { return nil })

@@ -30,7 +30,7 @@ import (
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
-// Begin is when the clock of a Server begins, unless At says otherwise: a Friday.
+// Begin is when the clock of a Server begins, unless At is used: a Friday.
 var Begin = time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Namespace is the one that the methods of a Server mean.
@@ -67,7 +67,7 @@ func OnSQLite() Option {
 // Patience bounds, in real time, how long Advance and Jump wait for what they fire; default 1 min.
 func Patience(d time.Duration) Option { return func(o *options) { o.patience = d } }
 
-// WithReceiver says how the Receiver answers and what it keeps. Its secrets are set.
+// WithReceiver sets how the Receiver answers and what it keeps. Its secrets are set.
 func WithReceiver(r receiver.Options) Option { return func(o *options) { o.receiver = r } }
 
 // Configure changes the node's configuration.
@@ -115,7 +115,7 @@ func NewServer(t testing.TB, opts ...Option) *Server {
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(context.WithoutCancel(t.Context())) }()
 	t.Cleanup(func() {
-		_ = n.Close() // ends Run, which says what went wrong
+		_ = n.Close() // ends Run, which returns what went wrong
 		if err := <-ended; err != nil {
 			t.Errorf("rousetest: the server ended: %v", err)
 		}
@@ -179,8 +179,8 @@ func (s *Server) AdvanceTo(to time.Time) (fired uint64) {
 	return s.move(rouse.At(to), false)
 }
 
-// Jump moves the clock on at once, as if the server had been away for so long: what came due meanwhile is noticed late, and the
-// misfire policies of timers decide. It returns when all of that has ended.
+// Jump moves the clock on at once, as if the server had been down for so long: what came due during that time
+// is noticed late, and the misfire policies of timers decide. It returns when all of that has ended.
 func (s *Server) Jump(d time.Duration) (fired uint64) {
 	s.t.Helper()
 	return s.move(rouse.At(s.Now()).Add(d), true)

@@ -59,7 +59,7 @@ func TestTheClientSeesTheSameClock(t *testing.T) {
 	}
 }
 
-// What waits for nobody makes the test fail, with what it waits for, rather than hang.
+// A wait that cannot end makes the test fail with what it waits for, instead of hanging.
 func TestAFireThatNeverEnds(t *testing.T) {
 	release := make(chan struct{})
 	f := &fake{TB: t}
@@ -216,13 +216,13 @@ func TestCheck(t *testing.T) {
 	}
 	records := s.Records("a")
 	if s.checkEndings(&a, records[1:], nil); !strings.Contains(f.text, "a at 2027-01-01T01:00:00.000Z is over, and has no record") {
-		t.Errorf("a record is missing, and Check says: %s", f.text)
+		t.Errorf("a record is missing, and Check reports: %s", f.text)
 	}
 	once, err := s.Node.Get(t.Context(), "once")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.checkEndings(&once, nil, nil); !strings.Contains(f.text, "once ended without a record") {
-		t.Errorf("the record of the only occurrence is missing, and Check says: %s", f.text)
+		t.Errorf("the record of the only occurrence is missing, and Check reports: %s", f.text)
 	}
 }

@@ -87,7 +87,7 @@ func (s *Server) same(what string, want, got []string) {
 	}
 }
 
-// Line writes a record down for WantRecords: how the occurrence ended, its due time, and what is to say beside that.
+// Line formats a record for WantRecords: how the occurrence ended, its due time, and further details.
 //
 //	fired 2027-01-01T09:00:00.000Z
 //	fired 2027-01-01T09:00:00.000Z by run

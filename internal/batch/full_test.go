@@ -13,7 +13,7 @@ func TestAFullQueueBlocksUntilThereIsRoom(t *testing.T) {
 		r := newRig(t, Options{MaxItems: 2, Queue: 2}, true)
 		r.do(t.Context(), 1)
 		b, c := r.do(t.Context(), 2), r.do(t.Context(), 3, 4)
-		d := r.do(t.Context(), 5) // would fit, but nobody overtakes
+		d := r.do(t.Context(), 5) // would fit, but no call overtakes another
 		if r.queued != 1 {
 			t.Fatalf("%d items are in a queue that has room for one more but not two", r.queued)
 		}

@@ -51,7 +51,8 @@ func (w *Writer[T, R]) Run(ctx context.Context) {
 func (w *Writer[T, R]) close() {
 	b := &w.batch
 	w.mu.Lock()
-	// Nobody sends to wake from here on: a Do that saw idle has sent, or will into the channel's one place.
+	// Nothing blocks on wake from here on: a Do that saw idle has sent, or will send into the channel's
+	// buffer of one.
 	w.closed, w.idle = true, false
 	for c := w.line.first; c != nil; c = w.line.first {
 		if w.leave(c, rouse.ErrClosed) {
@@ -137,7 +138,7 @@ func (w *Writer[T, R]) write(ctx context.Context) {
 	w.tell()
 }
 
-// finish says that a chunk of a call has ended.
+// finish notes that a chunk of a call has ended.
 func (w *Writer[T, R]) finish(c *call[T, R]) {
 	if c.open--; c.open == 0 && len(c.rest) == 0 {
 		w.batch.finished = append(w.batch.finished, c)

@@ -7,8 +7,8 @@
 // What arrives while a flush runs makes up the next one, so batches grow with the load and a lone item does not wait: there
 // is no timer and nothing to tune.
 //
-// It promises that flushes are strictly one after another, that items are flushed in the order in which they were accepted,
-// those of one Do in their order, and that nobody overtakes a Do that waits for room.
+// It promises that flushes are strictly one after another, that items are flushed in the order in which they
+// were accepted, those of one Do in their order, and that no call overtakes a Do that waits for room.
 package batch
 
 import (
@@ -106,7 +106,7 @@ func (w *Writer[T, R]) Do(ctx context.Context, items []T) ([]R, error) {
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
-		w.forget(c)
+		w.release(c)
 		return nil, rouse.ErrClosed
 	}
 	all := w.line.first == nil && w.accept(c)
@@ -139,14 +139,14 @@ func (w *Writer[T, R]) Do(ctx context.Context, items []T) ([]R, error) {
 	return w.ended(c)
 }
 
-// ended returns what became of a call that nobody else knows any more.
+// ended returns the outcome of a call that the writer no longer refers to.
 func (w *Writer[T, R]) ended(c *call[T, R]) ([]R, error) {
 	results, err := c.results, c.err
-	w.forget(c)
+	w.release(c)
 	return results, err
 }
 
-func (w *Writer[T, R]) forget(c *call[T, R]) {
+func (w *Writer[T, R]) release(c *call[T, R]) {
 	*c = call[T, R]{done: c.done}
 	w.calls.Put(c)
 }

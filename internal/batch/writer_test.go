@@ -24,7 +24,7 @@ type rig struct {
 
 var errFlush = errors.New("the disk is on fire")
 
-// newRig returns a rig in whose writer an item's size is its value. The writer runs if start says so.
+// newRig returns a rig in whose writer an item's size is its value. The writer runs if start is true.
 func newRig(t *testing.T, opts Options, start bool) *rig {
 	r := &rig{t: t, gate: make(chan error)}
 	r.Writer = New(opts, func(item int) int { return item }, func(ctx context.Context, items []int) ([]string, error) {

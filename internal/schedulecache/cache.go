@@ -133,7 +133,7 @@ func (c *timers) get(v timerVersion, rule rouse.CalendarRule, age time.Duration,
 	return parsed, nil
 }
 
-func (c *timers) forgetAll() {
+func (c *timers) clear() {
 	c.mu.Lock()
 	clear(c.parsed)
 	c.mu.Unlock()

@@ -63,10 +63,10 @@ func (c *Cache) days(key rouse.Key) (dates []rouse.Date, there bool, err error) 
 	return k.dates, k.there, nil
 }
 
-// Forget makes the next look at a calendar read it.
-func (c *Cache) Forget(key rouse.Key) {
+// Invalidate makes the next use of a calendar read it again.
+func (c *Cache) Invalidate(key rouse.Key) {
 	c.calendars.mu.Lock()
 	delete(c.calendars.known, key)
 	c.calendars.mu.Unlock()
-	c.own.forgetAll()
+	c.own.clear()
 }

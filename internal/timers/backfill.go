@@ -123,7 +123,7 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 			return 0, err
 		}
 		if latest.Generation != t.Generation {
-			return 0, fmt.Errorf("the timer was replaced meanwhile: %w", rouse.ErrConflict)
+			return 0, fmt.Errorf("the timer was replaced during the backfill: %w", rouse.ErrConflict)
 		}
 		t.Revision = latest.Revision
 	}

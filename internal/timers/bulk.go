@@ -12,7 +12,7 @@ import (
 
 // BulkRequest does one thing to all rows that match.
 type BulkRequest struct {
-	Query         rouse.Query // States is not set: the action says which rows it is for
+	Query         rouse.Query // States is not set: the action determines the rows
 	Action        string      // delete, pause, resume, skip, reschedule, redrive or purge
 	DryRun        bool
 	Reason        string
@@ -43,7 +43,7 @@ const (
 	maxBulkFails = 100
 )
 
-// bulkActions says which states of rows an action is for.
+// bulkActions has the states of rows that each action applies to.
 var bulkActions = map[string][]rouse.State{
 	"delete":     rouse.ListedStates,
 	"pause":      {rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted},
@@ -100,7 +100,7 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 				switch {
 				case err == nil:
 					p.Changed++
-				case errors.Is(err, rouse.ErrNotFound) && r.Action != "reschedule": // gone meanwhile: nothing is left to do
+				case errors.Is(err, rouse.ErrNotFound) && r.Action != "reschedule": // gone in the meantime: nothing is left to do
 				default:
 					p.Failed++
 					if fails < maxBulkFails {

@@ -32,14 +32,14 @@ func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	if out[0].Err != nil {
 		return c, 0, out[0].Err
 	}
-	ts.schedules.Forget(key)
+	ts.schedules.Invalidate(key)
 	c.Revision = out[0].Revision
 	// Until other nodes have read the new days, they may move timers on by the old ones: those are moved again below. A node keeps
 	// a schedule for as long as the days that it was made of, so twice the age is enough.
 	if ts.opts.Engine.Shared && !backoff.Sleep(ctx, 2*schedulecache.SharedAge) {
 		return c, 0, ctx.Err()
 	}
-	err = ts.eachGoingBy(ctx, c.Namespace, c.Name, func(t *rouse.Timer) error {
+	err = ts.eachWithCalendar(ctx, c.Namespace, c.Name, func(t *rouse.Timer) error {
 		_, err := ts.editTimer(ctx, t.Key, func(t *rouse.Timer) (rouse.Step, error) {
 			s, err := ts.schedules.Of(t)
 			if err != nil || t.Attempts != 0 || t.Due <= ts.Engine.Latest() || t.Due == rouse.Never {
@@ -56,8 +56,8 @@ func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	return c, moved, err
 }
 
-// eachGoingBy calls do for every timer of a namespace that uses a calendar.
-func (ts *Timers) eachGoingBy(ctx context.Context, namespace, calendar string, do func(*rouse.Timer) error) error {
+// eachWithCalendar calls do for every timer of a namespace that uses a calendar.
+func (ts *Timers) eachWithCalendar(ctx context.Context, namespace, calendar string, do func(*rouse.Timer) error) error {
 	return ts.each(ctx, rouse.Query{Namespace: namespace}, func(t *rouse.Timer) error {
 		if slices.Contains(t.Spec.Calendar.Off, calendar) || slices.Contains(t.Spec.Calendar.Only, calendar) {
 			return do(t)
@@ -145,8 +145,8 @@ func (ts *Timers) DeleteCalendar(ctx context.Context, namespace, name string) er
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return err
 	}
-	err := ts.eachGoingBy(ctx, namespace, name, func(t *rouse.Timer) error {
-		return fmt.Errorf("the timer %q goes by it: %w", t.Key.Name, rouse.ErrConflict)
+	err := ts.eachWithCalendar(ctx, namespace, name, func(t *rouse.Timer) error {
+		return fmt.Errorf("the timer %q uses it: %w", t.Key.Name, rouse.ErrConflict)
 	})
 	if err != nil {
 		return err
@@ -161,6 +161,6 @@ func (ts *Timers) DeleteCalendar(ctx context.Context, namespace, name string) er
 	case !out[0].Existed:
 		return fmt.Errorf("calendar %q: %w", name, rouse.ErrNotFound)
 	}
-	ts.schedules.Forget(key)
+	ts.schedules.Invalidate(key)
 	return nil
 }

@@ -35,7 +35,7 @@ func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error 
 	if err != nil {
 		return fail(err)
 	}
-	beside := map[string]bool{} // whether a namespace has occurrences on their way beside their timers
+	detached := map[string]bool{} // whether a namespace has detached occurrences
 	for i, w := range out {
 		switch {
 		case w.Err != nil:
@@ -43,7 +43,7 @@ func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error 
 		case !w.Applied:
 			_, errs[i] = ts.Delete(ctx, keys[i], 0)
 		case keys[i].Fire == "":
-			errs[i] = ts.sweepOf(ctx, keys[i], beside)
+			errs[i] = ts.deleteDetachedOf(ctx, keys[i], detached)
 		}
 		if errors.Is(errs[i], rouse.ErrNotFound) { // another call was faster
 			errs[i] = nil
@@ -52,20 +52,21 @@ func (ts *Timers) DeleteMany(ctx context.Context, timers []rouse.Timer) []error 
 	return errs
 }
 
-// sweepOf sweeps one timer of many, if its namespace has anything to sweep, which is asked once.
-func (ts *Timers) sweepOf(ctx context.Context, key rouse.Key, beside map[string]bool) error {
-	any, asked := beside[key.Namespace]
+// deleteDetachedOf is deleteDetached for one timer of many. It first asks, once for each namespace, whether
+// there are detached occurrences at all.
+func (ts *Timers) deleteDetachedOf(ctx context.Context, key rouse.Key, detached map[string]bool) error {
+	any, asked := detached[key.Namespace]
 	if !asked {
 		n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, States: []rouse.State{rouse.StateFiring}})
 		if err != nil {
 			return err
 		}
 		any = n > 0
-		beside[key.Namespace] = any
+		detached[key.Namespace] = any
 	}
 	if !any {
 		return nil
 	}
-	_, err := ts.sweep(ctx, key, rouse.AnyRevision, nil)
+	_, err := ts.deleteDetached(ctx, key, rouse.AnyRevision, nil)
 	return err
 }

@@ -78,8 +78,9 @@ func (ts *Timers) Records(ctx context.Context, q rouse.RecordQuery) (rouse.Recor
 	return ts.store.Records(ctx, q)
 }
 
-// Delete removes a timer, and its occurrences that are on their way beside it; with an ifRevision other than 0, only if the timer
-// has that revision. A timer whose schedule has ended is there as long as an occurrence of it is on its way. Dead letters stay.
+// Delete removes a timer, and its detached occurrences; with an ifRevision other than 0, only if the timer
+// has that revision. A timer whose schedule has ended is there as long as an occurrence of it is on its way.
+// Dead letters stay.
 func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (Deleted, error) {
 	var d Deleted
 	if err := cmp.Or(key.Check(), rouse.CheckRevision(ifRevision)); err != nil {
@@ -92,13 +93,13 @@ func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) 
 	})
 	d.InFlight = out.inFlight
 	if (err == nil || errors.Is(err, rouse.ErrNotFound)) && key.Fire == "" { // an earlier call may have been cut off between the two
-		beside, failed := ts.sweep(ctx, key, rouse.AnyRevision, nil)
-		d.InFlight = d.InFlight || beside.InFlight
+		detached, failed := ts.deleteDetached(ctx, key, rouse.AnyRevision, nil)
+		d.InFlight = d.InFlight || detached.InFlight
 		switch {
 		case failed != nil:
 			err = failed
-		case err != nil && beside.Generation != 0:
-			d.Generation, err = beside.Generation, nil
+		case err != nil && detached.Generation != 0:
+			d.Generation, err = detached.Generation, nil
 		}
 	}
 	return d, err
@@ -109,9 +110,10 @@ func (ts *Timers) deletion(t *rouse.Timer) rouse.Step {
 	return rouse.Step{Log: ts.cutOffTimer(t, rouse.CauseDeleted, "deleted while it was being tried")}
 }
 
-// sweep removes the occurrences of a timer that are on their way beside it, of generations before the given one, but for those
-// to keep. It returns the latest generation that it removed any of, 0 for none, and whether an attempt of one of them is out.
-func (ts *Timers) sweep(ctx context.Context, key rouse.Key, generation uint64, keep map[rouse.Key]bool) (swept Deleted, err error) {
+// deleteDetached removes the detached occurrences of a timer: those of generations before the given one,
+// except for the keys to keep. It returns the latest generation that it removed an occurrence of, 0 for none,
+// and whether an attempt of one of them is in flight.
+func (ts *Timers) deleteDetached(ctx context.Context, key rouse.Key, generation uint64, keep map[rouse.Key]bool) (swept Deleted, err error) {
 	firing := []rouse.State{rouse.StateFiring}
 	if n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, States: firing}); err != nil || n == 0 {
 		return swept, err
@@ -126,7 +128,7 @@ func (ts *Timers) sweep(ctx context.Context, key rouse.Key, generation uint64, k
 		switch {
 		case err == nil:
 			swept.Generation = max(swept.Generation, d.Generation)
-		case errors.Is(err, rouse.ErrNotFound): // it has ended meanwhile
+		case errors.Is(err, rouse.ErrNotFound): // it has ended in the meantime
 			err = nil
 		}
 		return err
@@ -173,7 +175,7 @@ func forTimers(key rouse.Key) error {
 		return err
 	}
 	if key.Fire != "" {
-		return rouse.Refuse("fire_id", key.Fire, "names an occurrence beside its timer", "leave it out: this is done to timers")
+		return rouse.Refuse("fire_id", key.Fire, "names an occurrence next to its timer", "leave it out: this is done to timers")
 	}
 	return nil
 }
@@ -198,8 +200,9 @@ func (ts *Timers) Skip(ctx context.Context, key rouse.Key, count uint32, reason 
 	})
 }
 
-// Reschedule gives a timer what the spec when says of when, and leaves the rest of it as it is; with an ifRevision other than
-// 0, only if the timer has that revision. A new generation begins, as when a timer is replaced.
+// Reschedule replaces the schedule of a timer by that of the spec when, and leaves the rest of it as it is;
+// with an ifRevision other than 0, only if the timer has that revision. A new generation begins, as when a
+// timer is replaced.
 func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64) (PutResult, error) {
 	res := PutResult{Replaced: true}
 	if err := cmp.Or(forTimers(key), rouse.CheckRevision(ifRevision)); err != nil {
@@ -235,12 +238,12 @@ func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 		return res, err
 	}
 	res.Timer.Revision, res.Timer.Generation, res.InFlight = out.revision, out.revision, out.inFlight
-	beside, err := ts.sweep(ctx, key, out.revision, nil)
-	res.InFlight = res.InFlight || beside.InFlight
+	detached, err := ts.deleteDetached(ctx, key, out.revision, nil)
+	res.InFlight = res.InFlight || detached.InFlight
 	return res, err
 }
 
-// RunNow asks for a fire now, beside the schedule, and returns its id and due time.
+// RunNow asks for a fire now, in addition to the schedule, and returns its id and due time.
 func (ts *Timers) RunNow(ctx context.Context, key rouse.Key) (id string, due rouse.Instant, err error) {
 	if err := forTimers(key); err != nil {
 		return "", 0, err
@@ -255,8 +258,8 @@ func (ts *Timers) RunNow(ctx context.Context, key rouse.Key) (id string, due rou
 	return rouse.FireID(key.Namespace, key.Name, t.Generation, due, true), due, nil
 }
 
-// Report is what the receiver of an accepted fire says about it: the outcome (Done, Failed or Rejected), or with Verdict 0 a
-// heartbeat that moves the deadline to Outcome.After from now.
+// Report is what the receiver of an accepted fire reports: the outcome (Done, Failed or Rejected), or with
+// Verdict 0 a heartbeat that moves the deadline to Outcome.After from now.
 type Report struct {
 	FireID  string
 	Token   uint64
@@ -355,8 +358,8 @@ func (ts *Timers) editTimer(ctx context.Context, key rouse.Key, fn func(*rouse.T
 	return last, err
 }
 
-// maxTries bounds how often an edit starts again because the row changed under it. Each time somebody else
-// got a change through; a timer that is changed so often is not worth more.
+// maxTries bounds how often an edit starts again because the row changed under it. Each time another client's
+// change was first; for a timer that changes so often, the edit gives up.
 const maxTries = 16
 
 // edited is what an edit came to.
@@ -365,8 +368,8 @@ type edited struct {
 	inFlight bool   // an attempt of the generation that the edit ended is out
 }
 
-// edit reads a row, lets fn change it, and writes it back if nobody else did meanwhile. fn may be called several times, and
-// must not change what it was given but by its result.
+// edit reads a row, lets fn change it, and writes it back unless it has changed since. fn may be called
+// several times, and must change nothing but its result.
 func (ts *Timers) edit(ctx context.Context, key rouse.Key, ifRevision uint64, fn func(*rouse.Timer) (rouse.Step, error)) (edited, error) {
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return edited{}, err

@@ -111,7 +111,7 @@ func (ts *Timers) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule) []
 	return list
 }
 
-// explainNow says what the timer is at, then what it did last.
+// explainNow explains the timer's present state, then what it did last.
 func (ts *Timers) explainNow(ctx context.Context, x *Explanation, key rouse.Key) error {
 	now := ts.Engine.Now()
 	t := x.Timer
@@ -232,7 +232,7 @@ func answer(code int, detail string) string {
 	return fmt.Sprintf("%d, %s", code, detail)
 }
 
-// tell says what a record says.
+// tell explains a record.
 func (x *Explanation) tell(r *rouse.Record) {
 	what := "The occurrence of " + x.when(r.Due)
 	if r.Manual {
@@ -283,7 +283,7 @@ func (ts *Timers) explainAt(ctx context.Context, x *Explanation, key rouse.Key, 
 		return nil
 	}
 	if t == nil {
-		x.say("unknown", at, "There is no timer of this name any more, and no record of an occurrence of %s: there was none, or its record was forgotten by age or number.", x.when(at))
+		x.say("unknown", at, "There is no timer of this name any more, and no record of an occurrence of %s: there was none, or its record was deleted by age or number.", x.when(at))
 		return nil
 	}
 	now := ts.Engine.Now()
@@ -300,7 +300,7 @@ func (ts *Timers) explainAt(ctx context.Context, x *Explanation, key rouse.Key, 
 	case ok && next == at && at < t.Created:
 		x.say("off", at, "The timer was created later, at %s.", x.when(t.Created))
 	case ok && next == at && at <= now && at < t.Due:
-		x.say("unknown", at, "Its schedule has an occurrence at %s, of which no record is kept: it was forgotten by age or number, or belongs to another version of the timer (this one began at %s).", x.when(at), x.when(t.Anchor))
+		x.say("unknown", at, "Its schedule has an occurrence at %s, of which no record is kept: it was deleted by age or number, or belongs to another version of the timer (this one began at %s).", x.when(at), x.when(t.Anchor))
 	case ok && next == at && t.Due == rouse.Never:
 		x.say("ended", at, "Its schedule has ended, after %d occurrences.", t.Passed)
 	case ok && next == at:

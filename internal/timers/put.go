@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/internal/engine"
 )
 
-// Mode says what Put does with a name that is taken.
+// Mode is what Put does with a name that is taken.
 type Mode uint8
 
 const (
@@ -28,7 +28,7 @@ type Put struct {
 	Spec       rouse.Spec
 	Mode       Mode
 	IfRevision uint64 // not 0: only if the timer has this revision, else rouse.ErrConflict
-	Given      bool   // nobody changes what Spec refers to any more, nor what the result does: the engine may keep it
+	Given      bool   // what Spec and the result refer to is not changed any more: the engine may keep it
 }
 
 // PutResult is what became of one Put.
@@ -66,8 +66,9 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 	return results, nil
 }
 
-// writePuts makes the changes of puts in one durable step, and fills in what became of each: items[j] writes results[at[j]].Timer, as
-// puts[at[j]] asks. Occurrences beside a replaced timer end with it, but for the rows in here, which came with what replaces it.
+// writePuts makes the changes of puts in one durable step, and fills in the result of each: items[j] writes
+// results[at[j]].Timer, as puts[at[j]] asks. Detached occurrences of a replaced timer end with it, except for
+// the rows in here, which came with what replaces it.
 func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Write, at []int, here map[rouse.Key]bool, results []PutResult) error {
 	for j, i := range at {
 		if j == 0 || puts[i].Key.Namespace != puts[at[j-1]].Key.Namespace {
@@ -99,11 +100,11 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 			engine.Stamp(&res.Timer, r.Revision)
 			res.Replaced, res.InFlight = r.Existed, items[j].InFlight || was[j] != nil && ts.Engine.MayBeOut(was[j])
 			if r.Existed && p.Key.Fire == "" {
-				beside, err := ts.sweep(ctx, p.Key, r.Revision, here)
+				detached, err := ts.deleteDetached(ctx, p.Key, r.Revision, here)
 				if err != nil {
 					return err
 				}
-				res.InFlight = res.InFlight || beside.InFlight
+				res.InFlight = res.InFlight || detached.InFlight
 			}
 		}
 	}
@@ -179,8 +180,9 @@ func (ts *Timers) replaces(w *engine.Write, row *rouse.Row) *rouse.Timer {
 	return &t
 }
 
-// cutOffTimer returns the records of what ends with the timer: the occurrence that is in progress, or that is beside its timer as
-// it has come due, and the runs that were asked for; but not of one whose attempt is out here: that is recorded when it has ended.
+// cutOffTimer returns the records of what ends with the timer: the occurrence that is in progress, or that is
+// detached because it has come due, and the requested runs. An occurrence with an attempt in flight on this
+// node is not included: it is recorded when the attempt ends.
 func (ts *Timers) cutOffTimer(t *rouse.Timer, c rouse.Cause, why string) (log []rouse.Record) {
 	out, sending := ts.Engine.Sending(t.Key)
 	now := ts.Engine.Latest()
@@ -325,9 +327,9 @@ func previewed(key rouse.Key) error {
 	return forTimers(key)
 }
 
-// Preview returns the next due times of a spec's schedule after from (0: now), and the schedule in words. The key says whose
-// calendars are meant, and by which name H and jitter spread. Nothing is stored. It needs a running engine for the default of
-// from only.
+// Preview returns the next due times of a spec's schedule after from (0: now), and the schedule in words. The
+// key's namespace has the calendars; its name spreads H and jitter. Nothing is stored. It needs a running
+// engine for the default of from only.
 func (ts *Timers) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error) {
 	if err := cmp.Or(previewed(key), rouse.CheckInstant("from", from)); err != nil {
 		return rouse.Preview{}, err

@@ -1,6 +1,6 @@
-// Package timers has the operations on timers, with all their checks: create, replace, delete, pause, skip, import, bulk changes, backfill,
-// preview, explain. Whoever serves clients calls these, so that the same input has the same verdict through every door. The engine
-// fires what they write.
+// Package timers has the operations on timers, with all their checks: create, replace, delete, pause, skip,
+// import, bulk changes, backfill, preview, explain. All servers call these, so that the same input has the
+// same verdict through every API. The engine fires what they write.
 package timers
 
 import (

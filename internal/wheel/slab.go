@@ -39,8 +39,8 @@ const (
 	chunkSize = 1 << chunkBits // entries, of 128 KiB together
 )
 
-// slab is where entries live. An index is the chunk's number and a place in it. It never moves an entry, so growing costs no
-// copy and no second table beside the first.
+// slab is where entries live. An index is the chunk's number and a place in it. It never moves an entry, so
+// growing costs no copy and no second table next to the first.
 type slab struct {
 	chunks []chunk // number 0 stays empty, so that index 0 is no entry
 	room   uint32  // first of the chunks that have free entries, linked by chunk.next; 0 if there is none

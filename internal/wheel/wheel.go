@@ -1,5 +1,5 @@
-// Package wheel is a hierarchical timing wheel: it keeps numbers until their times come. It has no clock, no goroutine and no
-// lock; its caller says what time it is and serialises the calls.
+// Package wheel is a hierarchical timing wheel: it keeps numbers until their times come. It has no clock, no
+// goroutine and no lock; its caller passes the time and serialises the calls.
 //
 // An instant is eight bytes, and the wheel has a level for each of them. An entry lies on the level of the highest byte in
 // which its time differs from the wheel's, in the slot of that byte's value:
@@ -126,7 +126,7 @@ func (w *Wheel) link(i uint32, e *entry) {
 	w.inUse |= 1 << level
 }
 
-// clear says that a slot is empty.
+// clear marks a slot as empty.
 func (w *Wheel) clear(level int, slot uint8) {
 	used := &w.used[level]
 	used[slot/64] &^= 1 << (slot % 64)

@@ -48,8 +48,8 @@ func (c *checker) judgeAttempts(g *generation, d *delivery) {
 // running returns until when an attempt may have been running.
 func (c *checker) running(a *arrival) Time { return min(a.end, a.T.Add(c.cfg.AttemptTimeout)) }
 
-// repeated judges an attempt by an earlier one after which, or beside which, there should be none. It reports
-// whether there is such an earlier one.
+// repeated judges an attempt by an earlier one after which, or in parallel to which, there should be none. It
+// reports whether there is such an earlier one.
 func (c *checker) repeated(g *generation, d *delivery, before, a *arrival, how string) bool {
 	if before == nil {
 		return false
@@ -81,9 +81,9 @@ func (c *checker) judgeNext(g *generation, d *delivery, before, a *arrival) {
 	}
 }
 
-// judgeEnd reports whether an occurrence whose attempts all failed was given up without a word. A crash
-// between an attempt and the note of its outcome makes a service forget the attempt; then the misfire policy,
-// or a pause, may give the occurrence up after all.
+// judgeEnd reports whether an occurrence whose attempts all failed was given up without a record. A crash
+// between an attempt and the write of its outcome loses the attempt; then the misfire policy, or a pause, may
+// give the occurrence up after all.
 func (c *checker) judgeEnd(g *generation, d *delivery, settled bool) {
 	n, most := len(d.arrivals), g.put.Spec.MaxAttempts
 	if n == 0 || settled || g.died(d) || most > 0 && n >= most {
@@ -109,7 +109,7 @@ func (c *checker) retriedBy(g *generation, d *delivery, a *arrival) Time {
 	}
 	wait := c.cfg.MaxBackoff + c.cfg.MaxLate + c.cfg.ClockErr
 	by = c.faults.push(a.T, by.Add(wait), c.cfg.MaxLate)
-	if !d.manual && c.faults.touch(a.T, by) { // the attempt was forgotten, and runs that were asked for meanwhile may be before the next
+	if !d.manual && c.faults.touch(a.T, by) { // the attempt was lost, and runs that were requested since may be before the next
 		for i := range g.manual.deliveries {
 			if run := &g.manual.deliveries[i]; len(run.arrivals) > 0 && run.arrivals[0].T <= by && run.settled > a.T {
 				by = max(by, c.faults.push(a.T, run.settled.Add(wait), c.cfg.MaxLate))
@@ -125,7 +125,7 @@ func (c *checker) retriedBy(g *generation, d *delivery, a *arrival) Time {
 // contested reports whether something that may have ended the generation began before a time.
 func (g *generation) contested(by Time) bool { return g.threat != nil && g.threat.t0 < by }
 
-// doneBy returns when an occurrence had ended. Attempts that a crash made the service forget do not count towards the last one.
+// doneBy returns when an occurrence had ended. Attempts that a crash lost do not count towards the last one.
 func (c *checker) doneBy(g *generation, d *delivery) Time {
 	done := forever
 	for i := range d.arrivals {
@@ -202,7 +202,8 @@ func (c *checker) judgeDeleted(g *generation, d *delivery, a *arrival) {
 	switch {
 	case w == nil || a.T <= w.t1.Add(c.cfg.ClockErr):
 	case w.gen != nil && !w.gen.put.Replace && !w.gen.put.Reschedule: // a create found no timer: the schedule had ended, and what is tried goes on
-	// A write between the two whose answer was lost may have ended the generation, and have said that an attempt was out.
+	// A write between the two whose answer was lost may have ended the generation, and have reported that an
+	// attempt was in flight.
 	case (w.inflight || g.threat != w && g.threat.res == Info) && d.lo <= w.t1 && a.T <= w.t1.Add(c.cfg.Lease):
 	case c.cfg.ZombieOK && c.faults.touch(min(d.lo, w.t0), a.T):
 	default:

@@ -175,7 +175,7 @@ func (c *checker) gather(h *History) {
 	}
 }
 
-// relate sorts a timer's writes, and says what each put has to fear from the later ones.
+// relate sorts a timer's writes, and finds which later ones may affect each put.
 func (t *timer) relate() {
 	slices.SortFunc(t.writes, func(a, b write) int { return cmp.Or(cmp.Compare(a.t0, b.t0), cmp.Compare(a.t1, b.t1)) })
 	var threat, ended *write

@@ -8,8 +8,8 @@ import (
 	_ "time/tzdata" // the database that judges, wherever the checker runs
 )
 
-// cron is what a cron expression says, as written: sets of numbers that a wall time is compared with. It is made for being
-// plainly right, not for speed: the times are found by walking every minute (walk.go).
+// cron is a parsed cron expression: sets of numbers that a wall time is compared with. It is written to be
+// obviously correct, not fast: the times are found by walking every minute (walk.go).
 type cron struct {
 	second, minute, hour, day, month, weekday set
 	bothDays                                  bool // day and weekday must match, not one of them

@@ -31,12 +31,12 @@ type Put struct {
 	Replace    bool
 	Reschedule bool // a pause goes on
 	Timer      string
-	Gen        uint64 // the client's number of the write, which the payload carries; or whoever observes a reschedule knows it
+	Gen        uint64 // the client's number of the write, which the payload carries; or the observer of a reschedule knows it
 	Spec       Spec
 	T0, T1     Time // the call began; the answer came, or was given up
 	Res        Res
 	Due        Time // what the service answered as first due, if it did
-	InFlight   bool // of a replace or reschedule: the answer said that an attempt of the old generation may still arrive
+	InFlight   bool // of a replace or reschedule: the answer reported that an attempt of the old generation may still arrive
 }
 
 // Spec is when a timer is due: At, Every or Cron; and after Delay if none of them is set.
@@ -69,7 +69,7 @@ func (s *Spec) ordered() bool {
 // recurring reports whether there may be more than one occurrence.
 func (s *Spec) recurring() bool { return s.Every != 0 || s.Cron != "" }
 
-// Misfire says which occurrences may be left out when there was no time for all.
+// Misfire is which occurrences may be left out when there was no time for all.
 type Misfire string
 
 const (
@@ -79,7 +79,7 @@ const (
 	MisfireWithin Misfire = "within" // those that were noticed more than Spec.Within late
 )
 
-// Overlap says what becomes of an occurrence that comes due while another of the timer is in progress.
+// Overlap is what happens to an occurrence that comes due while another of the timer is in progress.
 type Overlap string
 
 const (
@@ -88,9 +88,10 @@ const (
 	OverlapAllow Overlap = "allow"
 )
 
-// DST says what a cron expression means where clocks are put forward or back. Beside the named ones there are pairs such as
-// "skip,both" for fixed times: in a gap next (at its end, once), skip or shift (later by its length); in a repeated hour in the
-// first pass, the second or both. With * in minute or hour a pair is Naive.
+// DST is what a cron expression means where clocks are put forward or back. In addition to the named ones
+// there are pairs such as "skip,both" for fixed times: in a gap next (at its end, once), skip or shift (later
+// by its length); in a repeated hour in the first pass, the second or both. With * in minute or hour a pair
+// is Naive.
 type DST string
 
 const (
@@ -105,7 +106,7 @@ type Delete struct {
 	Timer    string
 	T0, T1   Time
 	Res      Res
-	InFlight bool // the answer said that an attempt may still arrive
+	InFlight bool // the answer reported that an attempt may still arrive
 }
 
 // Pause stops a timer's occurrences until it is resumed, or until a time.
@@ -183,10 +184,10 @@ type Fire struct {
 	Attempt int
 	Epoch   uint64 // fencing number
 	Reply   Reply
-	Manual  bool // the service says that it is a Run's
+	Manual  bool // the service reports that it is a Run's
 }
 
-// Ack says that an attempt whose Reply was none was acknowledged later, as streams and queues do.
+// Ack is the later acknowledgement of an attempt whose Reply was none, as with streams and queues.
 type Ack struct {
 	Key string
 	T   Time
@@ -202,7 +203,7 @@ type Dead struct {
 	Manual bool // of a Run
 }
 
-// Ending is what the service says became of an occurrence.
+// Ending is how an occurrence ended according to the service.
 type Ending string
 
 const (

@@ -10,7 +10,7 @@ type expectation interface {
 	wide() expectation
 }
 
-// occurrence is due between lo and hi, which differ where nobody told the time from which the service counts.
+// occurrence is due between lo and hi, which differ where the time from which the service counts is unknown.
 type occurrence struct{ lo, hi Time }
 
 const milli = Time(1000)
@@ -100,7 +100,7 @@ func pin(e expectation, due Time) {
 	}
 }
 
-// crontab is due when the wall clock says so.
+// crontab is due at times of the wall clock.
 type crontab struct {
 	times       *cronTimes
 	from, until Time // the timer is there

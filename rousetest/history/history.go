@@ -1,5 +1,5 @@
-// Package history judges a timer service from outside. Clients, receivers and fault injectors write down what they did and
-// saw (Writer), one JSON object a line; Check says which promises the service broke.
+// Package history judges a timer service from outside. Clients, receivers and fault injectors log what they
+// did and saw (Writer), one JSON object a line; Check reports which guarantees the service broke.
 //
 //	clients    ─ create, replace, reschedule, delete, pause, …, get, final ─┐
 //	receivers  ─ fire, ack ─────────────────────────────────────────────────┼─► Writer ─► file ─► Read ─► Check ─► Report
@@ -57,7 +57,7 @@ type Config struct {
 	ZombieOK       bool          // zombie_ok: a fault excuses arrivals after a delete
 	Records        bool          // records: the log has all records of the service, so that what has none is judged
 	Handovers      bool          // handovers: nodes come and go, and the log does not tell all that each had: server_down and overlapped as causes are not judged
-	DST            DST           // dst: what cron means where clocks are put forward or back, unless a spec says
+	DST            DST           // dst: what cron means where clocks are put forward or back, unless a spec sets it
 }
 
 // Defaults is the Config of a log that has none; its fields stand for those that a config line leaves out.

@@ -10,7 +10,7 @@ import (
 const skipGrace = time.Minute
 
 // givenUp reports whether the misfire policy or the deadline excuses an occurrence that did not come. delayed
-// says that something kept it waiting, be it for a moment.
+// means that something kept it waiting, even briefly.
 func (c *checker) givenUp(g *generation, o occurrence, delayed bool, hi, deadline Time) bool {
 	s := &g.put.Spec
 	if s.Deadline != 0 && delayed && deadline > o.lo.Add(s.Deadline) {

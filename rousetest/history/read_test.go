@@ -198,7 +198,7 @@ func TestRoundTrip(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("got\n%+v\nwant\n%+v", got, want)
 	}
-	// Every field of every event was set at least once, so none is forgotten by the writer.
+	// Every field of every event was set at least once, so the writer omits none.
 	for _, e := range es {
 		v := reflect.ValueOf(e)
 		for i := range v.NumField() {

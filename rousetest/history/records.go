@@ -12,7 +12,7 @@ type account struct {
 	from, to Time
 }
 
-// judgeRecords holds what the service says became of a generation's occurrences against what was seen.
+// judgeRecords compares the service's records of a generation's occurrences with what was seen.
 func (c *checker) judgeRecords(g *generation, fates []fate, ds []delivery) {
 	accounts := c.accounts(g)
 	for i := range accounts {
@@ -78,7 +78,8 @@ func (c *checker) between(g *generation, from, to Time) (n int) {
 	return n
 }
 
-// judgeRecorded judges the records of one occurrence. passed says that a later one has been dealt with, which comes after it.
+// judgeRecorded judges the records of one occurrence. passed means that a later one has been dealt with,
+// which comes after it.
 func (c *checker) judgeRecorded(g *generation, f *fate, records []account, passed bool) {
 	fired, gone := false, ""
 	for _, r := range records {
@@ -104,14 +105,14 @@ func (c *checker) judgeRecorded(g *generation, f *fate, records []account, passe
 	case n > 1+again && !touched:
 		c.violate("R1-record", g, f.lo, "%d records say what became of it", n)
 	case n == 0 && c.cfg.Records && !f.told && c.recordable(g, f, passed, touched):
-		c.violate("R1-record", g, f.lo, "no record says what became of it")
+		c.violate("R1-record", g, f.lo, "there is no record of how it ended")
 	}
 	accepted := func(a arrival) bool { return a.reply == ReplyOK }
 	if fired && !slices.ContainsFunc(arrivals, accepted) && !slices.ContainsFunc(asked, accepted) {
-		c.violate("R2-ending", g, f.lo, "a record says that it fired, but no attempt was answered ok")
+		c.violate("R2-ending", g, f.lo, "it is recorded as fired, but no attempt was answered ok")
 	}
 	if gone != "" && len(arrivals) > 0 && !touched {
-		c.violate("R2-ending", g, f.lo, "a record says that it was %s, but it arrived at %v", gone, arrivals[0].T)
+		c.violate("R2-ending", g, f.lo, "it is recorded as %s, but it arrived at %v", gone, arrivals[0].T)
 	}
 	if fired || len(records) == 0 || !c.cfg.Records {
 		return
@@ -144,7 +145,7 @@ func (c *checker) recordable(g *generation, f *fate, passed, touched bool) bool 
 			return !touched && (passed || w != nil && c.over(f.d.arrivals) <= w.t0 && w.t1.Add(c.cfg.MaxLate+c.cfg.ClockErr) <= c.end && g.threat == w)
 		}
 		by := c.faults.push(f.d.settled, f.d.settled.Add(c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate)
-		if end, paused := g.timer.paused(f.d.settled, by); touched && paused { // a fault made the service forget it, and it cannot come again yet
+		if end, paused := g.timer.paused(f.d.settled, by); touched && paused { // a fault lost it, and it cannot come again yet
 			by = max(by, c.faults.push(end, end.Add(c.cfg.AttemptTimeout), c.cfg.MaxLate))
 		}
 		return by <= c.end && !(touched && g.contested(by))
@@ -179,7 +180,7 @@ func (c *checker) judgeReason(g *generation, a *account, ds []delivery) {
 			return
 		}
 	}
-	c.violate("R3-reason", g, a.from, "a record says that it was %s: %q, for which there is no reason", a.Ending, a.Reason)
+	c.violate("R3-reason", g, a.from, "it is recorded as %s: %q, for which there is no reason", a.Ending, a.Reason)
 }
 
 // word is what a record's reason begins with.
@@ -188,12 +189,12 @@ func (r *Record) word() string {
 	return strings.TrimRight(word, ":")
 }
 
-// overtaken says that an occurrence ended with its timer, while it was in progress.
+// overtaken reports whether an occurrence ended with its timer, while it was in progress.
 func (r *Record) overtaken() bool {
 	return slices.Contains([]string{"deleted", "replaced", "rescheduled"}, r.word())
 }
 
-// judgeSkips holds how many occurrences were skipped because somebody asked for it against how many were asked for.
+// judgeSkips compares how many occurrences were skipped on request with how many skips were requested.
 func (c *checker) judgeSkips(g *generation, accounts []account) {
 	n := 0
 	for _, a := range accounts {

@@ -14,7 +14,7 @@ type Report struct {
 	Stats      Stats
 }
 
-// OK says that nothing was violated.
+// OK reports whether nothing was violated.
 func (r *Report) OK() bool { return len(r.Violations) == 0 }
 
 // Violation is a promise that was broken.
@@ -38,7 +38,7 @@ func (v Violation) String() string {
 	return s + ": " + v.Detail
 }
 
-// Stats says how much a history says.
+// Stats is the size of a history.
 type Stats struct {
 	Events   int
 	Fires    int

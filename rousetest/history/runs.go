@@ -60,7 +60,7 @@ func (c *checker) unasked(g *generation, a *arrival) string {
 	if slices.ContainsFunc(g.timer.calls.runs, func(r *Run) bool { return r.Key == "" && r.Res != Fail && r.T0 <= a.T.Add(c.cfg.ClockErr) }) {
 		return ""
 	}
-	return "nobody asked for a run with its key"
+	return "no call asked for a run with its key"
 }
 
 // behind returns until when the attempts of others, in the order of their beginnings, may keep waiting what could begin at a time,
@@ -113,14 +113,14 @@ func (c *checker) judgeRuns(g *generation, ds []delivery) {
 		}
 		switch {
 		case n == 0 && settled != forever && c.faults.push(settled, settled.Add(c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate) <= c.end && !(touched && g.threat != nil):
-			c.violate("R6-run", g, r.Due, "no record says what became of the run of %v", r.T0)
+			c.violate("R6-run", g, r.Due, "there is no record of how the run of %v ended", r.T0)
 		case n > 1+g.redrivenRuns(r.Due, forever) && !touched:
 			c.violate("R6-run", g, r.Due, "%d records say what became of the run of %v", n, r.T0)
 		}
 	}
 	for _, record := range g.manual.records {
 		if !slices.ContainsFunc(g.timer.calls.runs, func(r *Run) bool { return r.Res != Fail && (r.Due == 0 || sameMilli(record.Due, r.Due)) }) {
-			c.phantomRecord(record, "nobody asked for this run")
+			c.phantomRecord(record, "no call asked for this run")
 		}
 	}
 }

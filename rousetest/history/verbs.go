@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// timerCalls are what clients asked of a timer beside writing it.
+// timerCalls are the calls of clients for a timer other than writes.
 type timerCalls struct {
 	pauses    []*Pause
 	resumes   []*Resume
@@ -142,7 +142,7 @@ func (c *checker) judgePause(g *generation, d *delivery) {
 	}
 }
 
-// skippable says how many occurrences may have been given up by skips that began before a time.
+// skippable returns how many occurrences may have been given up by skips that began before a time.
 func (g *generation) skippable(by Time) (n int) {
 	for _, s := range g.timer.calls.skips {
 		if s.Res != Fail && s.T0 < by && g.meant(s.T0) {

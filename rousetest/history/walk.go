@@ -16,8 +16,8 @@ type walker struct {
 	after       int64 // offset of the stretch after
 }
 
-// rules are what a policy does with fixed times in a gap and in a repeated hour; strict says that it does so with * in minute
-// or hour as well.
+// rules are what a policy does with fixed times in a gap and in a repeated hour; strict means that it does so
+// with * in minute or hour as well.
 func (d DST) rules() (gap, repeat string, strict, ok bool) {
 	switch d {
 	case Vixie:

@@ -74,10 +74,11 @@ type Arrival struct {
 	reply chan Answer
 }
 
-// Reply answers an arrival of a manual receiver. It is called once; a request that has gone meanwhile does not mind.
+// Reply answers an arrival of a manual receiver. It is called once; a request that has ended in the meantime
+// is ignored.
 func (a *Arrival) Reply(with Answer) { a.reply <- with }
 
-// ErrClosed says that the receiver was closed.
+// ErrClosed means that the receiver was closed.
 var ErrClosed = errors.New("the receiver is closed")
 
 // New starts a receiver; it panics if it cannot listen, like net/http/httptest.

@@ -225,7 +225,7 @@ func TestCloseEndsHostility(t *testing.T) {
 	}
 }
 
-// A flood that nobody reads ends with its request.
+// A flood without a reader ends with its request.
 func TestFloodsEnd(t *testing.T) {
 	for name, answer := range map[string]receiver.Answer{"huge header": receiver.HugeHeader(), "informational": receiver.Informational(), "raw": receiver.Raw("x")} {
 		t.Run(name, func(t *testing.T) {
@@ -254,13 +254,13 @@ func TestHostileReplies(t *testing.T) {
 	p := open(t, receiver.Options{})
 	for name, c := range map[string]struct {
 		answer receiver.Answer
-		says   string
+		want   string
 	}{
 		"reset": {receiver.Reset(), "reset"}, "cut": {receiver.Cut(), "EOF"}, "half": {receiver.HalfReply(200, "a/b", "half"), "unexpected EOF"},
 		"raw": {receiver.Raw("SSH-2.0-x\r\n"), "malformed"}, "huge header": {receiver.HugeHeader(), "headers exceeded"},
 	} {
 		p.Script(c.answer)
-		if _, _, err := p.post(""); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, _, err := p.post(""); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
