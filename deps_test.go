@@ -1,6 +1,7 @@
 package rouse_test
 
 import (
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -14,7 +15,8 @@ const floor = "the mechanisms"
 var mechanisms = []string{"internal/backoff", "internal/codec", "internal/note", "internal/notify", "internal/throttle"}
 
 // rules list which packages of the module a package may import, with the reason. A package that no rule names
-// is new: decide first where it belongs. A rule for a directory covers what is below it.
+// is new: decide first where it belongs. A rule for a directory covers what is below it. A
+// package that is allowed allows those below it, unless it is written with "=".
 var rules = []struct {
 	pkg, reason string
 	may         []string
@@ -29,13 +31,13 @@ var rules = []struct {
 	{"internal/throttle", "a mechanism: knows numbers and times only", nil},
 	{"schedule", "pure: text to times", []string{"."}},
 	{"internal/claim", "strategies are gates over any store", []string{floor, "."}},
-	{"internal/claim/kubelease", "elects by a Lease of Kubernetes, and knows nothing of ours", []string{floor}},
+	{"internal/claim/kubelease", "elects by a Lease of Kubernetes", []string{floor, "internal/claim"}},
 	{"internal/setting", "reads and prints the fields of a structure by their tags", []string{"."}},
 	{"internal/schedulecache", "keeps compiled schedules and the days of calendars; knows a store's rows only", []string{"."}},
 	{"internal/timers", "the operations on timers with all their checks, over the engine that fires them", []string{floor, ".", "internal/engine", "internal/schedulecache"}},
 	{"internal/engine", "drives whatever store, strategy and sink it is given; the wheel and the group commit are its own tools", []string{floor, ".", "internal/wheel", "internal/batch", "internal/schedulecache"}},
 	{"store/storetest", "one contract for every store", []string{"."}},
-	{"store", "a store adapts one technology and knows no other part", []string{floor, ".", "internal/private", "internal/witness"}},
+	{"store", "a store adapts one technology, registers itself in the table of kinds, and knows no other part", []string{floor, ".", "=store", "internal/private", "internal/witness"}},
 	{"internal/private", "a mechanism of what keeps files: knows files only", nil},
 	{"internal/witness", "a mechanism of stores with files: knows files only", nil},
 	{"test/servers", "starts the real servers that tests use", nil},
@@ -44,7 +46,7 @@ var rules = []struct {
 	{"internal/queue", "carries messages from schedulers to executors; adapts one technology each", []string{floor, ".", "internal/queue"}},
 	{"internal/relay", "a sink that hands fires to a queue, and the executor at its other end", []string{floor, ".", "internal/queue"}},
 	{"internal/migrate", "copies a store into another, whatever both are", []string{"."}},
-	{"store/front", "two stores in one: SQL as the truth, Redis as its index of due times", []string{floor, ".", "store/postgres", "store/redis"}},
+	{"store/front", "two stores in one: SQL as the truth, Redis as its index of due times", []string{floor, ".", "=store", "store/postgres", "store/redis"}},
 	{"transact", "checks specs as the API does, and hands them to the store's functions in the caller's transaction", []string{".", "api", "schedule"}},
 	{"sink/sinktest", "one contract for every sink", []string{"."}},
 	{"sink/stream", "speaks the stream part of the gRPC API", []string{floor, ".", "api/rouse/v1"}},
@@ -74,10 +76,11 @@ var rules = []struct {
 	{"internal/server", "serves an engine that it is given", []string{floor, ".", "api", "api/rouse/v1", "internal/timers"}},
 	{"rousetest/receiver", "verifies the signatures that the webhook sink makes", []string{".", "sink/webhook"}},
 	{"rousetest/history", "judges what was written down; knows the words, not the parts", []string{"."}},
-	{"rousetest", "a whole rouse for tests: a node on a clock of its own, its client and a receiver", []string{".", "client", "node", "rousetest", "sink"}},
+	{"rousetest", "a whole rouse for tests: a node on a clock of its own, its client and a receiver", []string{".", "client", "node", "rousetest", "sink", "store/sqlite"}},
 	{"examples", "what users write: they have the front doors only", []string{".", "client", "node"}},
-	{"internal/backup", "takes the copies of stores out and in: knows the kinds that have files, and what a checkpoint of each looks like", []string{".", "store"}},
-	{"node", "puts the parts together", []string{floor, ".", "api", "api/reminder/v1", "api/rouse/v1", "internal/reminder", "internal/pool", "internal/backup", "internal/batch", "internal/claim", "internal/engine", "internal/setting", "internal/timers", "schedule", "store", "sink", "internal/server", "internal/queue", "internal/relay", "internal/migrate", "internal/dapr", "internal/private"}},
+	{"internal/backup", "takes the copies of stores out and in: each kind of store tells what a checkpoint looks like", []string{".", "=store"}},
+	{"node", "puts the parts together, and links no technology but the embedded stores that are always there", []string{floor, ".", "api", "api/reminder/v1", "api/rouse/v1", "internal/reminder", "=internal/pool", "=internal/pool/driver", "internal/pool/local", "internal/backup", "internal/batch", "=internal/claim", "internal/engine", "internal/setting", "internal/timers", "schedule", "=store", "store/mem", "store/pebble", "=sink", "=sink/broker", "sink/function", "sink/stream", "sink/webhook", "internal/server", "=internal/queue", "internal/relay", "internal/migrate", "internal/dapr", "internal/private"}},
+	{"node/all", "links every kind of store, broker, queue and election", []string{"store", "sink/broker", "internal/queue", "internal/claim/kubelease"}},
 	{"bench", "measures a node through its client, and the raw limits beneath it", []string{".", "api/rouse/v1", "api/dapr", "api/reminder/v1", "client", "node", "store", "rousetest", "internal/wheel", "schedule"}},
 	{"docs", "runs the commands of the documentation with the real binary and real servers", []string{".", "api", "test/servers"}},
 	{"test/matrix", "tests only: sends all combinations of requests to a whole rouse, and checks the results", []string{"."}},
@@ -85,6 +88,80 @@ var rules = []struct {
 	{"test/crash", "kills the real binary", []string{".", "client", "rousetest", "test/harness", "test/servers"}},
 	{"test/cluster", "runs nodes of the real binary on one store, and fails what can fail", []string{".", "client", "rousetest", "test/harness", "test/servers"}},
 	{"cmd/rouse", "the only place that knows everything", []string{".", "api", "api/rouse/v1", "api/dapr", "api/reminder/v1", "internal/dapr", "internal/pool", "internal/backup", "bench", "client", "internal/engine", "internal/setting", "internal/timers", "node", "rousetest", "schedule", "internal/server", "sink", "store", "internal/migrate"}},
+}
+
+// links are programs and the modules of others that they link, with the reason. A program that uses a part must not pay for the parts that it does
+// not use: what is new here is a decision, and belongs in docs/library.md.
+var links = []struct {
+	pkg     string
+	modules map[string]string
+}{
+	{"client", rpc},
+	{"examples/embed", with(rpc, map[string]string{
+		"github.com/cockroachdb/pebble/v2":   "the store",
+		"github.com/RaduBerinde/":            "of Pebble",
+		"github.com/cockroachdb/":            "of Pebble: errors, redaction, containers",
+		"github.com/DataDog/zstd":            "of Pebble: compression",
+		"github.com/getsentry/sentry-go":     "of Pebble's errors",
+		"github.com/gogo/protobuf":           "of Pebble's errors",
+		"github.com/golang/snappy":           "of Pebble: compression",
+		"github.com/klauspost/compress":      "of Pebble: compression",
+		"github.com/kr/":                     "of Pebble's errors",
+		"github.com/minio/minlz":             "of Pebble: compression",
+		"github.com/pkg/errors":              "of Pebble's errors",
+		"github.com/rogpeppe/go-internal":    "of Pebble's errors",
+		"golang.org/x/exp":                   "of Pebble",
+		"golang.org/x/sync":                  "of Pebble",
+		"github.com/beorn7/perks":            "of Prometheus",
+		"github.com/cespare/xxhash/v2":       "of Prometheus, and of Pebble",
+		"github.com/munnerz/goautoneg":       "of Prometheus",
+		"github.com/prometheus/":             "the node's metrics",
+		"github.com/go-json-experiment/json": "JSON of the API",
+	})},
+}
+
+// rpc is what a client of the API needs.
+var rpc = map[string]string{
+	"golang.org/x/net":            "of gRPC: HTTP/2",
+	"golang.org/x/sys":            "of gRPC",
+	"golang.org/x/text":           "of gRPC, and normal forms of names",
+	"google.golang.org/genproto/": "of gRPC: details of errors",
+	"google.golang.org/grpc":      "the API",
+	"google.golang.org/protobuf":  "the API",
+}
+
+func with(a, b map[string]string) map[string]string {
+	maps.Copy(b, a)
+	return b
+}
+
+// TestProgramsLinkWhatTheyUse compares the modules that programs link with those that are allowed, both ways.
+func TestProgramsLinkWhatTheyUse(t *testing.T) {
+	for _, l := range links {
+		out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./"+l.pkg).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		linked := strings.Fields(string(out))
+		slices.Sort(linked)
+		used := map[string]bool{}
+		for _, m := range slices.Compact(linked) {
+			best := ""
+			for allowed := range l.modules {
+				if (m == allowed || strings.HasSuffix(allowed, "/") && strings.HasPrefix(m, allowed)) && len(allowed) > len(best) {
+					best = allowed
+				}
+			}
+			if used[best] = true; best == "" && m != module {
+				t.Errorf("%s links %s: register its package by an import that only programs which use it have, or add it to the list with the reason", l.pkg, m)
+			}
+		}
+		for m := range l.modules {
+			if !used[m] {
+				t.Errorf("%s no longer links %s: remove it from the list", l.pkg, m)
+			}
+		}
+	}
 }
 
 const module = "github.com/rousehq/rouse"
@@ -166,6 +243,12 @@ func allowed(imp string, may []string) bool {
 	for _, m := range may {
 		if m == floor && slices.Contains(mechanisms, imp) {
 			return true
+		}
+		if exact, ok := strings.CutPrefix(m, "="); ok {
+			if imp == exact {
+				return true
+			}
+			continue
 		}
 		if imp == m || m != "." && m != "api" && strings.HasPrefix(imp, m+"/") {
 			return true

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/store/pebble"
-	"github.com/rousehq/rouse/store/sqlite"
+	_ "github.com/rousehq/rouse/node/all" // of the stores that are measured
+	"github.com/rousehq/rouse/store"
 )
 
 func newReader(b []byte) io.Reader { return bytes.NewReader(b) }
@@ -22,15 +22,7 @@ func openRaw(o Options) (rouse.Store, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var s rouse.Store
-	switch o.Store {
-	case "pebble":
-		s, err = pebble.Open(filepath.Join(dir, "data"), pebble.Options{})
-	case "sqlite":
-		s, err = sqlite.Open(filepath.Join(dir, "timers.db"), sqlite.Options{})
-	default:
-		err = fmt.Errorf("no raw limit for the store %q", o.Store)
-	}
+	s, err := store.Open(context.Background(), o.Store+":"+filepath.Join(dir, "data"), store.Options{})
 	if err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, nil, err

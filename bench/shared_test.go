@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/rousetest/history"
+	"github.com/rousehq/rouse/store"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -124,7 +124,7 @@ func TestAStoreWithTimersIsRefusedAndKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, address := range []string{servers.StartPostgres(t).URL(), servers.Redis(t)} {
-		store, err := node.OpenStore(within(t), address)
+		store, err := store.Open(within(t), address, store.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/queue"
@@ -75,9 +73,9 @@ func away(err error) bool {
 	if errors.Is(err, rouse.ErrCorrupt) {
 		return false
 	}
-	var refused *pgconn.PgError
+	var refused interface{ SQLState() string } // by a PostgreSQL
 	if errors.As(err, &refused) {
-		switch refused.Code[:2] {
+		switch refused.SQLState()[:2] {
 		case "08", "53", "57", "58": // connections, resources, starting or stopping, the system
 			return true
 		}

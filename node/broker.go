@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -9,9 +8,6 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/sink/broker"
-	"github.com/rousehq/rouse/sink/broker/amqp"
-	"github.com/rousehq/rouse/sink/broker/nats"
-	"github.com/rousehq/rouse/sink/broker/redis"
 )
 
 // checkBrokers looks at what concerns connections to brokers that targets name.
@@ -39,7 +35,7 @@ func (c *Config) checkBrokers() error {
 func (n *Node) openBrokers() error {
 	n.brokers = broker.New()
 	for _, c := range n.cfg.Brokers {
-		p, err := openBroker(c, brokerChanged(n.cfg.Log, c.Name))
+		p, err := broker.Open(c, brokerChanged(n.cfg.Log, c.Name))
 		if err != nil {
 			return rouse.Under("brokers."+c.Name, err)
 		}
@@ -53,19 +49,6 @@ func (n *Node) openBrokers() error {
 		}))
 	}
 	return nil
-}
-
-func openBroker(c broker.Connection, changed func(error)) (broker.Publisher, error) {
-	switch kind := c.Kind(); kind {
-	case "amqp":
-		return amqp.Open(c, changed)
-	case "nats":
-		return nats.Open(c, changed)
-	case "redis":
-		return redis.Open(c, changed)
-	default:
-		return nil, errors.New("no broker is of the kind " + kind)
-	}
 }
 
 func brokerChanged(log *slog.Logger, name string) func(error) {

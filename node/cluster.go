@@ -17,7 +17,6 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/internal/claim"
-	"github.com/rousehq/rouse/internal/claim/kubelease"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/server"
 	"github.com/rousehq/rouse/store/mem"
@@ -91,7 +90,7 @@ type cluster struct {
 	leader   func() bool
 	nodes    func(context.Context) ([]claim.Node, error)
 	claims   claims
-	election *kubelease.Elector // nil: the nodes elect the leader by a lease of the store
+	election claim.Elector // nil: the nodes elect the leader by a lease of the store
 }
 
 // said is what a node says of itself to the others.

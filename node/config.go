@@ -139,7 +139,7 @@ func (c *Config) Check() error {
 	if c.Data == "" && !c.embedded {
 		bad.add("data", "is empty: name a directory")
 	}
-	if _, _, err := c.store(); err != nil {
+	if err := c.checkStore(); err != nil {
 		bad.of(err)
 	}
 	for _, n := range []struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/migrate"
 	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/store"
 )
 
 // TestAStoreWhoseTimersWereMovedIsNotServed, unless it is forced to; then it is served as before.
@@ -27,11 +28,11 @@ func TestAStoreWhoseTimersWereMovedIsNotServed(t *testing.T) {
 			if err := begin(); err != nil {
 				t.Fatal(err)
 			}
-			from, err := node.OpenStore(t.Context(), url)
+			from, err := store.Open(t.Context(), url, store.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			to, err := node.OpenStore(t.Context(), "pebble:"+filepath.Join(t.TempDir(), "to"))
+			to, err := store.Open(t.Context(), "pebble:"+filepath.Join(t.TempDir(), "to"), store.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,7 +11,7 @@ import (
 
 func Example() {
 	ctx, stop := context.WithCancel(context.Background()) // in a program: signal.NotifyContext
-	n, err := node.Open(ctx, "mem:")                      // or "pebble:./data", or "sqlite:timers.db"
+	n, err := node.Open(ctx, "mem:")                      // or "pebble:./data"
 	if err != nil {
 		log.Fatal(err)
 	}

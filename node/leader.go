@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rousehq/rouse/internal/claim"
-	"github.com/rousehq/rouse/internal/claim/kubelease"
 )
 
 // Leaders are the ways to elect the node that does the bookkeeping for all, which a Config may name.
@@ -26,9 +25,12 @@ func (c *Config) checkLeader() (bad problems) {
 			bad.add("leader-kubeconfig", "leads to a Kubernetes, and leader is not kubernetes: give that, or leave it out")
 		}
 	case "kubernetes":
-		if c.LeaderLease == "" {
+		election, err := claim.ElectionBy(c.Leader)
+		if err != nil {
+			bad.add("leader", "%q: %v", c.Leader, err)
+		} else if c.LeaderLease == "" {
 			bad.add("leader-lease", "is empty: give the namespace and the name of a lease, such as rouse/leader")
-		} else if _, _, err := kubelease.Split(c.LeaderLease); err != nil {
+		} else if _, _, err := election.Split(c.LeaderLease); err != nil {
 			bad.add("leader-lease", "%v: give the namespace and the name of a lease, such as rouse/leader", err)
 		}
 		if !c.shared() {
@@ -41,17 +43,21 @@ func (c *Config) checkLeader() (bad problems) {
 }
 
 // election returns this node's part in an election by Kubernetes, nil if the nodes elect by leases of their store. It asks nobody.
-func (n *Node) election() (*kubelease.Elector, error) {
+func (n *Node) election() (claim.Elector, error) {
 	c := &n.cfg
 	if c.Leader != "kubernetes" {
 		return nil, nil
 	}
-	namespace, name, err := kubelease.Split(c.LeaderLease)
+	election, err := claim.ElectionBy(c.Leader)
+	if err != nil {
+		return nil, err
+	}
+	namespace, name, err := election.Split(c.LeaderLease)
 	if err != nil {
 		return nil, err
 	}
 	var quiet repeats
-	e, err := kubelease.New(kubelease.Options{
+	e, err := election.New(claim.ElectionOptions{
 		Namespace: namespace, Name: name, Kubeconfig: c.LeaderKubeconfig, TTL: c.Lease, UserAgent: "rouse/" + c.Version,
 		Identity: c.Node + "#" + rand.Text()[:10], // two processes that have one name are not both the leader
 		Changed:  func(holder string) { c.Log.Info("leader", "node", nodeOf(holder), "lease", c.LeaderLease) },
@@ -76,7 +82,7 @@ func nodeOf(identity string) string {
 }
 
 // elected returns the nodes with the leader that Kubernetes has, as far as this node knows.
-func elected(e *kubelease.Elector, nodes func(context.Context) ([]claim.Node, error)) func(context.Context) ([]claim.Node, error) {
+func elected(e claim.Elector, nodes func(context.Context) ([]claim.Node, error)) func(context.Context) ([]claim.Node, error) {
 	return func(ctx context.Context) ([]claim.Node, error) {
 		list, err := nodes(ctx)
 		if err != nil {

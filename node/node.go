@@ -14,6 +14,9 @@
 //	             ├─────► stream ◄────── subscribers ──────┘
 //	             └─────► function ──► what Handle registered
 //
+// Pebble and mem are the stores that are always there. Other kinds of stores and brokers register themselves when a program imports their
+// packages, below store and sink/broker; package node/all imports everything.
+//
 // It ends in the order in which things need each other: the engine stops firing and waits for deliveries while the server
 // still takes their acknowledgements; then the server drains its requests; the store is closed last.
 package node
@@ -255,7 +258,7 @@ func (n *Node) assemble() {
 		},
 	})
 	n.metrics.watch(n.timers, n.store)
-	n.metrics.watchIndex(n.store)
+	n.metrics.watchStore(n.store)
 	n.deliverer = n.executor(direct)
 	n.metrics.watchLeader(n.cluster.leader)
 	more := n.makeReminders()

@@ -34,8 +34,8 @@ func WithAcceptLoss() Option { return func(c *Config) { c.AcceptLoss = true } }
 // WithForce opens a store whose timers migrate-store has moved to another one: they fire here again.
 func WithForce() Option { return func(c *Config) { c.Force = true } }
 
-// Open opens a node with its timers in a store: "pebble:DIR", "sqlite:FILE", or "mem:", which forgets all in the end. One
-// process at a time has a store. The node takes calls at once and fires from Run on. It must be run or closed. ctx is for
+// Open opens a node with its timers in a store: "pebble:DIR", or "mem:", which keeps nothing after the end of the process. One process at a
+// time has such a store. Other kinds of stores are imported: see package store. The node takes calls at once and fires from Run on. It must be run or closed. ctx is for
 // opening only.
 func Open(ctx context.Context, store string, opts ...Option) (*Node, error) {
 	c := Defaults()

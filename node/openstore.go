@@ -4,97 +4,51 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/migrate"
-	"github.com/rousehq/rouse/store/mem"
-	"github.com/rousehq/rouse/store/pebble"
-	"github.com/rousehq/rouse/store/postgres"
-	"github.com/rousehq/rouse/store/redis"
-	"github.com/rousehq/rouse/store/sqlite"
+	"github.com/rousehq/rouse/store"
+	_ "github.com/rousehq/rouse/store/mem" // built in, as is Pebble
+	_ "github.com/rousehq/rouse/store/pebble"
 )
 
-// OpenStore opens the store that a URL names, as Config.Store does: pebble:DIR, sqlite:FILE, mem:, or the URL of a PostgreSQL
-// (postgres://…) or of one or several Redis (redis://…, rediss://…, redis+sentinel://…, redis+cluster://…).
-func OpenStore(ctx context.Context, url string) (rouse.Store, error) {
-	c := Config{Store: url, embedded: true}
-	if url == "" {
-		return nil, errNoStore(url)
-	}
-	return c.open(ctx)
-}
-
-// errNoStore says what is offered, and shows no password.
-func errNoStore(url string) error {
-	shown, _, cut := strings.Cut(url, ":")
-	if cut {
-		shown += ":…"
-	}
-	return &rouse.Invalid{Problems: []rouse.Problem{{Field: "store", Wrong: fmt.Sprintf("%q is not offered: give pebble:DIR, sqlite:FILE, mem:, postgres://HOST/DATABASE or redis://HOST:PORT, or nothing for pebble in the data directory", shown)}}}
-}
-
-var (
-	embeddedSchemes = []string{"pebble", "sqlite"}
-	postgresSchemes = []string{"postgres", "postgresql"}
-	redisSchemes    = []string{"redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"}
-)
-
-// store splits Store into its scheme and what follows.
-func (c *Config) store() (scheme, rest string, err error) {
+// storeURL is the URL of the store: of a server without one it is Pebble in its data directory.
+func (c *Config) storeURL() string {
 	if c.Store == "" && !c.embedded {
-		return "pebble", filepath.Join(c.Data, "pebble"), nil
+		return "pebble:" + filepath.Join(c.Data, "pebble")
 	}
-	scheme, rest, _ = strings.Cut(c.Store, ":")
-	switch {
-	case slices.Contains(embeddedSchemes, scheme) && rest != "", scheme == "mem" && rest == "":
-		return scheme, rest, nil
-	case slices.Contains(postgresSchemes, scheme) && strings.HasPrefix(rest, "//"):
-		return "postgres", rest, nil
-	case slices.Contains(redisSchemes, scheme) && strings.HasPrefix(rest, "//"):
-		return "redis", rest, nil
-	}
-	return "", "", errNoStore(c.Store)
+	return c.Store
 }
 
-// shared says whether several nodes may use the store at a time.
+// checkStore looks at what concerns the store.
+func (c *Config) checkStore() error {
+	k, err := store.KindOf(c.storeURL())
+	if err != nil {
+		return err
+	}
+	return k.Linked()
+}
+
+// shared reports whether several nodes may use the store at a time.
 func (c *Config) shared() bool {
-	scheme, _, _ := c.store()
-	return scheme == "postgres" || scheme == "redis"
+	k, err := store.KindOf(c.storeURL())
+	return err == nil && k.Shared
 }
 
 // open opens the store.
 func (c *Config) open(ctx context.Context) (rouse.Store, error) {
-	scheme, rest, err := c.store()
-	if err != nil {
-		return nil, err
-	}
-	clock := time.Now
+	o := store.Options{AcceptLoss: c.AcceptLoss, Client: "rouse " + c.Node, Direct: c.Direct, AllowUnsafe: c.Unsafe,
+		Index: c.Index, Criticality: uint8(c.IndexCriticality), Log: c.Log}
 	if c.Clock != nil {
-		clock = c.Clock.Now
+		o.Clock = c.Clock.Now
 	}
-	report := func(err error) {
+	o.Report = func(err error) {
 		if c.Log != nil {
 			c.Log.Error("the store is damaged", "error", err)
 		}
 	}
-	switch scheme {
-	case "pebble":
-		return pebble.Open(rest, pebble.Options{Clock: clock, AcceptLoss: c.AcceptLoss, Report: report})
-	case "sqlite":
-		return sqlite.Open(rest, sqlite.Options{Clock: clock, AcceptLoss: c.AcceptLoss, Report: report})
-	case "postgres":
-		o := postgres.Options{Name: "rouse " + c.Node, ListenURL: c.Direct, AllowUnsafe: c.Unsafe}
-		if c.Index != "" {
-			return c.openIndexed(ctx, o)
-		}
-		return postgres.Open(ctx, c.Store, o)
-	case "redis":
-		return redis.Open(ctx, c.Store, redis.Options{AllowUnsafe: c.Unsafe})
-	}
-	return mem.NewWithClock(clock), nil
+	return store.Open(ctx, c.storeURL(), o)
 }
 
 // returns refuses a store whose timers were moved to another one: both would fire. With Config.Force it is the store again.

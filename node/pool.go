@@ -18,7 +18,6 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/pool"
-	"github.com/rousehq/rouse/internal/pool/amqp"
 	"github.com/rousehq/rouse/internal/pool/driver"
 	"github.com/rousehq/rouse/internal/pool/local"
 	"github.com/rousehq/rouse/internal/server"
@@ -29,9 +28,9 @@ import (
 type Pool struct {
 	pool.Config // without its Driver, Log and Metrics, which are the node's to give
 
-	// AMQP is set for a pool whose requests go through RabbitMQ, those of other clients included. Without it they are timers of the store,
-	// and workers take them from this node.
-	AMQP *amqp.Config
+	// Requests opens the transport of a pool whose requests are at a broker, those of other clients included. Without it they are timers of
+	// the store, and workers take them from this node.
+	Requests func(m *pool.Manager, o pool.CallerOptions) (pool.Controller, pool.Caller, error)
 
 	// Prewarm is how long before its time the group of a timer's key is started; 0 is when the time has come.
 	Prewarm time.Duration
@@ -48,7 +47,7 @@ type pools struct {
 	sink    *local.Sink
 	calls   *server.Calls // nil: there are no pools
 	list    []*local.Pool
-	remote  []remotePool // through RabbitMQ
+	remote  []remotePool // whose requests are at a broker
 	drivers []driver.Driver
 	grace   time.Duration
 	prewarm time.Duration  // the longest of all
@@ -63,9 +62,9 @@ func (c *Config) checkPools() (bad problems) {
 		return nil
 	}
 	switch {
-	case slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.AMQP == nil }) && (c.Listen == "" || !c.has("api")):
+	case slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.Requests == nil }) && (c.Listen == "" || !c.has("api")):
 		bad.add("pools", "are set, and there is no API at which their workers could connect: give listen and the role api, or leave them out")
-	case c.Strategy == "tick" && slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.AMQP == nil }):
+	case c.Strategy == "tick" && slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.Requests == nil }):
 		bad.add("pools", "are set, and with the strategy tick any node fires any timer, so that a key would have workers on each: set the strategy bucket or lease")
 	case !c.has("executor"):
 		bad.add("pools", "are for nodes that deliver, and roles leaves out executor: give both, or neither")
@@ -97,7 +96,7 @@ func (n *Node) openPools() (err error) {
 	}
 	sinks := 1 // that hold requests, and share half of what the engine has in memory
 	for i := range n.cfg.Pools {
-		if n.cfg.Pools[i].AMQP != nil {
+		if n.cfg.Pools[i].Requests != nil {
 			sinks++
 		}
 	}
@@ -125,7 +124,7 @@ func (n *Node) openPool(of *Pool, registry *pool.Registry, o local.Options) erro
 	if err := pool.CheckName(c.Name); err != nil {
 		return fmt.Errorf("pool %q: %w", c.Name, err)
 	}
-	if c.AMQP == nil {
+	if c.Requests == nil {
 		c.Timing.Settle, c.Timing.Rest = cmp.Or(c.Timing.Settle, localSettle), cmp.Or(c.Timing.Rest, localRest)
 	}
 	c.Driver, c.Log, c.Metrics = d, n.cfg.Log, registry.Pool(c.Name)
@@ -134,13 +133,12 @@ func (n *Node) openPool(of *Pool, registry *pool.Registry, o local.Options) erro
 		return err
 	}
 	n.pools.prewarm = max(n.pools.prewarm, c.Prewarm)
-	if c.AMQP != nil {
-		ctl, err := amqp.New(*c.AMQP, m)
+	if c.Requests != nil {
+		controller, caller, err := c.Requests(m, pool.CallerOptions{MaxWaiting: o.MaxHeld, Prewarm: c.Prewarm, Answered: o.Answered})
 		if err != nil {
 			return err
 		}
-		n.pools.remote = append(n.pools.remote, remotePool{c.Name, m, ctl,
-			amqp.NewCaller(ctl, amqp.CallerOptions{MaxWaiting: o.MaxHeld, Prewarm: c.Prewarm, Answered: o.Answered})})
+		n.pools.remote = append(n.pools.remote, remotePool{c.Name, m, controller, caller})
 		return nil
 	}
 	p, err := n.pools.sink.Add(m, local.PoolOptions{Address: n.workerAddress, Prewarm: c.Prewarm, Stall: c.Stall})

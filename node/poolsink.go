@@ -8,16 +8,15 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/pool"
-	"github.com/rousehq/rouse/internal/pool/amqp"
 	"github.com/rousehq/rouse/internal/pool/local"
 )
 
-// remotePool is a pool whose requests go through RabbitMQ.
+// remotePool is a pool whose requests are at a broker.
 type remotePool struct {
 	name       string
 	manager    *pool.Manager
-	controller *amqp.Controller
-	caller     *amqp.Caller
+	controller pool.Controller
+	caller     pool.Caller
 }
 
 // refusedPause is how long a broker that will not have this node is left alone.
@@ -36,13 +35,13 @@ func (r *remotePool) lead(ctx context.Context, log *slog.Logger) {
 // poolSink is the sink of targets "pool:NAME/KEY": it gives each to the transport of its pool.
 type poolSink struct {
 	*local.Sink
-	remote map[string]*amqp.Caller // by the names of pools
+	remote map[string]pool.Caller // by the names of pools
 	now    func() rouse.Instant
 }
 
 // target is the sink of all pools.
 func (p *pools) target() poolSink {
-	s := poolSink{Sink: p.sink, remote: map[string]*amqp.Caller{}, now: p.now}
+	s := poolSink{Sink: p.sink, remote: map[string]pool.Caller{}, now: p.now}
 	for _, r := range p.remote {
 		s.remote[r.name] = r.caller
 	}
@@ -50,7 +49,7 @@ func (p *pools) target() poolSink {
 }
 
 // caller returns who makes requests to the pool of a target, and their key; nil if it is a pool on the store, or no target of a pool.
-func (s poolSink) caller(target string) (*amqp.Caller, string) {
+func (s poolSink) caller(target string) (pool.Caller, string) {
 	if len(s.remote) == 0 {
 		return nil, ""
 	}

@@ -3,20 +3,12 @@ package node
 import (
 	"context"
 	"log/slog"
-	"slices"
-	"strings"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/queue"
-	"github.com/rousehq/rouse/internal/queue/amqp"
-	"github.com/rousehq/rouse/internal/queue/jetstream"
-	"github.com/rousehq/rouse/internal/queue/redisstream"
 	"github.com/rousehq/rouse/internal/relay"
 	"github.com/rousehq/rouse/internal/timers"
 )
-
-// queueSchemes are those of the URLs that Config.Queue takes.
-var queueSchemes = []string{"amqp", "amqps", "nats", "tls", "redis", "rediss"}
 
 // checkQueue looks at what concerns the queue between schedulers and executors.
 func (c *Config) checkQueue() (bad problems) {
@@ -26,7 +18,7 @@ func (c *Config) checkQueue() (bad problems) {
 		}
 		return bad
 	}
-	if scheme, _, ok := strings.Cut(c.Queue, "://"); !ok || !slices.Contains(queueSchemes, scheme) {
+	if queue.KindOf(c.Queue) == "" {
 		bad.add("queue", "is not the URL of a broker: give amqp://…, nats://… or redis://…")
 	}
 	if c.embedded {
@@ -36,23 +28,12 @@ func (c *Config) checkQueue() (bad problems) {
 }
 
 // openQueue opens the queue between schedulers and executors, nil if there is none for this node.
-func (c *Config) openQueue(ctx context.Context) (q queue.Queue, err error) {
+func (c *Config) openQueue(ctx context.Context) (queue.Queue, error) {
 	if c.Queue == "" || !c.has("scheduler") && !c.has("executor") {
 		return nil, nil
 	}
 	o := queue.Options{Name: c.QueueName, Failed: func(err error) { c.Log.Warn("queue", "error", err) }}
-	switch scheme, _, _ := strings.Cut(c.Queue, "://"); scheme {
-	case "amqp", "amqps":
-		q, err = amqp.Open(ctx, c.Queue, amqp.Options{Options: o})
-	case "nats", "tls":
-		q, err = jetstream.Open(ctx, c.Queue, jetstream.Options{Options: o})
-	default:
-		q, err = redisstream.Open(ctx, c.Queue, redisstream.Options{Options: o, Volatile: c.Unsafe})
-	}
-	if err != nil {
-		return nil, err // not q, which holds a nil pointer, and is not nil
-	}
-	return q, nil
+	return queue.Open(ctx, c.Queue, o, c.Unsafe)
 }
 
 // reports lets an executor report to the engine, which any node may do.

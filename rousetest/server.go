@@ -28,6 +28,7 @@ import (
 	"github.com/rousehq/rouse/rousetest/receiver"
 	"github.com/rousehq/rouse/sink/function"
 	"github.com/rousehq/rouse/sink/webhook"
+	_ "github.com/rousehq/rouse/store/sqlite" // of OnSQLite
 )
 
 // Begin is when the clock of a Server begins, unless At is used: a Friday.

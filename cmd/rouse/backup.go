@@ -14,8 +14,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/internal/backup"
-	"github.com/rousehq/rouse/store/pebble"
-	"github.com/rousehq/rouse/store/sqlite"
+	"github.com/rousehq/rouse/store"
 )
 
 // backupCmd takes a backup, or checks one.
@@ -79,7 +78,7 @@ func (c *backupCmd) source(a *app) (func(ctx context.Context, w io.Writer) error
 			})
 		}, nil
 	}
-	kind, path, err := splitStore(c.Store)
+	_, path, err := splitStore(c.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +86,7 @@ func (c *backupCmd) source(a *app) (func(ctx context.Context, w io.Writer) error
 		return nil, rouse.Refuse("store", c.Store, "is not there", "name a store that a server has made")
 	}
 	return func(ctx context.Context, w io.Writer) (err error) {
-		s, err := openStore(kind, path)
+		s, err := store.Open(ctx, c.Store, store.Options{})
 		if err != nil {
 			return err
 		}
@@ -97,19 +96,12 @@ func (c *backupCmd) source(a *app) (func(ctx context.Context, w io.Writer) error
 }
 
 // splitStore reads the address of a store that has files.
-func splitStore(store string) (kind, path string, err error) {
-	kind, path, _ = strings.Cut(store, ":")
-	if kind != backup.Pebble && kind != backup.SQLite || path == "" {
-		return "", "", rouse.Refuse("store", redact(store), "is no store with files", "give pebble:DIR or sqlite:FILE")
+func splitStore(url string) (kind, path string, err error) {
+	kind, path, _ = strings.Cut(url, ":")
+	if store.FilesOf(kind) == nil || path == "" {
+		return "", "", rouse.Refuse("store", redact(url), "is no store with files", "give pebble:DIR or sqlite:FILE")
 	}
 	return kind, path, nil
-}
-
-func openStore(kind, path string) (rouse.Store, error) {
-	if kind == backup.SQLite {
-		return sqlite.Open(path, sqlite.Options{})
-	}
-	return pebble.Open(path, pebble.Options{})
 }
 
 // write writes the archive to a temporary file next to the target, reads it back, and renames it.

@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"github.com/redis/go-redis/v9/logging"
+
+	_ "github.com/rousehq/rouse/node/all" // every kind of store, broker, queue and election
 )
 
 func main() { os.Exit(run(arguments(os.Args))) }

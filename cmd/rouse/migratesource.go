@@ -15,6 +15,7 @@ import (
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/internal/backup"
 	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/store"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -78,7 +79,7 @@ func (c *migrateStoreCmd) openFrom(a *app) (s rouse.Store, taken string, end fun
 	if server {
 		return c.snapshot(a, address)
 	}
-	if s, err = node.OpenStore(a.ctx, c.From); err != nil {
+	if s, err = store.Open(a.ctx, c.From, store.Options{}); err != nil {
 		if strings.Contains(err.Error(), "in use by another rouse") {
 			err = fmt.Errorf("%w; or copy it while its server goes on: name the server in place of it, as http://HOST:PORT", err)
 		}
@@ -96,7 +97,7 @@ func (c *migrateStoreCmd) openTo(a *app) (rouse.Store, error) {
 	case c.VerifyOnly:
 		return nil, rouse.Refuse("to", redact(c.To), "is not there", "name the store that was copied into")
 	}
-	return node.OpenStore(a.ctx, c.To)
+	return store.Open(a.ctx, c.To, store.Options{})
 }
 
 // checkServed refuses a store that nodes serve: they would fire timers of an incomplete copy, and the other
@@ -144,7 +145,7 @@ func (c *migrateStoreCmd) snapshot(a *app, address string) (s rouse.Store, kind 
 	if err != nil {
 		return nil, "", nil, err
 	}
-	if s, err = openStore(m.Store, filepath.Join(dir, "store")); err != nil {
+	if s, err = store.Open(a.ctx, m.Store+":"+filepath.Join(dir, "store"), store.Options{}); err != nil {
 		return nil, "", nil, err
 	}
 	return s, m.Store, func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil

@@ -19,6 +19,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/migrate"
 	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/store"
 	"github.com/rousehq/rouse/store/pebble"
 	"github.com/rousehq/rouse/test/servers"
 )
@@ -105,7 +106,7 @@ func TestAMigrationSharesTimersOut(t *testing.T) {
 	fillStore(t, filepath.Join(dir, "from"), 300)
 	from, shared, back := "pebble:"+filepath.Join(dir, "from"), servers.StartPostgres(t).URL(), "sqlite:"+filepath.Join(dir, "back.db")
 	buckets := func(url string) map[uint32]int {
-		s, err := node.OpenStore(t.Context(), url)
+		s, err := store.Open(t.Context(), url, store.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,15 +172,15 @@ func TestAMigrationIntoAServedStoreIsRefused(t *testing.T) {
 		}
 		return out.String(), err
 	}
-	serve := func(store string) (stop func()) {
-		n, err := node.Open(t.Context(), store, node.WithSecrets(filepath.Join(t.TempDir(), "webhook.secret")))
+	serve := func(url string) (stop func()) {
+		n, err := node.Open(t.Context(), url, node.WithSecrets(filepath.Join(t.TempDir(), "webhook.secret")))
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- n.Run(ctx) }()
-		s, err := node.OpenStore(t.Context(), store)
+		s, err := store.Open(t.Context(), url, store.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +208,7 @@ func TestAMigrationIntoAServedStoreIsRefused(t *testing.T) {
 	if _, err := migrate(other, to); err == nil || !strings.Contains(err.Error(), "other webhook secrets") {
 		t.Errorf("into a store with other secrets: %v", err)
 	}
-	s, err := node.OpenStore(t.Context(), to)
+	s, err := store.Open(t.Context(), to, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

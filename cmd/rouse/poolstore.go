@@ -73,8 +73,7 @@ func (c *Config) pools() ([]node.Pool, error) {
 			return d, nil
 		}}
 		if e.Transport != storeTransport {
-			transport := e.transport()
-			list[i].AMQP = &transport
+			list[i].Requests = e.transport().Open
 		}
 	}
 	return list, nil

@@ -41,3 +41,11 @@ func TestEmbed(t *testing.T) {
 		late.Stop()
 	}
 }
+
+// TestAnotherStoreIsImported: a program has the embedded stores, and is told what to import for another one.
+func TestAnotherStoreIsImported(t *testing.T) {
+	err := run(t.Context(), "postgres://127.0.0.1:1/timers")
+	if err == nil || !strings.Contains(err.Error(), `import _ "github.com/rousehq/rouse/store/postgres"`) {
+		t.Errorf("it is told %v", err)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"testing/iotest"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/store"
 	"github.com/rousehq/rouse/store/mem"
 	"github.com/rousehq/rouse/store/pebble"
 	"github.com/rousehq/rouse/store/sqlite"
@@ -26,10 +27,10 @@ import (
 
 // places are the kinds, and how their stores are opened.
 var places = map[string]func(path string) (rouse.Store, error){
-	Pebble: func(path string) (rouse.Store, error) {
+	"pebble": func(path string) (rouse.Store, error) {
 		return pebble.Open(path, pebble.Options{MemTableBytes: 1 << 20, CacheBytes: 1 << 20})
 	},
-	SQLite: func(path string) (rouse.Store, error) { return sqlite.Open(path, sqlite.Options{}) },
+	"sqlite": func(path string) (rouse.Store, error) { return sqlite.Open(path, sqlite.Options{}) },
 }
 
 func eachKind(t *testing.T, do func(t *testing.T, kind string)) {
@@ -127,7 +128,7 @@ func TestARestoredStoreIsWhatItWas(t *testing.T) {
 		if err := Write(t.Context(), s, &b, Info{Version: "v1.2.3"}); err != nil {
 			t.Fatal(err)
 		}
-		if has := tree(t, top); kind == SQLite && !slices.Equal(had, has) || strings.Contains(fmt.Sprint(has), "rouse-backup") {
+		if has := tree(t, top); kind == "sqlite" && !slices.Equal(had, has) || strings.Contains(fmt.Sprint(has), "rouse-backup") {
 			t.Errorf("beside the store there was %v, and is %v", had, has)
 		}
 		apply(t, s, rouse.Change{Key: want[0].Key, If: rouse.AnyRevision}) // the archive does not know
@@ -270,7 +271,7 @@ func TestNothingIsLeftOfABackupThatFails(t *testing.T) {
 		fill(t, s)
 		left := filepath.Join(path, "rouse-backup-1.tmp") // by a process that was killed
 		others := path + ".rouse-backup-1"                // somebody else's
-		if kind == SQLite {
+		if kind == "sqlite" {
 			left = path + ".rouse-backup-1.tmp"
 		}
 		for _, dir := range []string{left, others} {
@@ -391,7 +392,7 @@ func refused(t *testing.T, what string, archive []byte, says string) {
 		t.Errorf("%s: %v, want %q", what, err, says)
 	}
 	place := filepath.Join(t.TempDir(), "store")
-	if _, err := Restore(t.Context(), bytes.NewReader(archive), Pebble, place); !invalid(err, says) {
+	if _, err := Restore(t.Context(), bytes.NewReader(archive), "pebble", place); !invalid(err, says) {
 		t.Errorf("restore: %s: %v, want %q", what, err, says)
 	}
 	if left, err := os.ReadDir(filepath.Dir(place)); err != nil || len(left) > 0 {
@@ -400,7 +401,7 @@ func refused(t *testing.T, what string, archive []byte, says string) {
 }
 
 func TestArchivesThatAreNotWholeAreRefused(t *testing.T) {
-	good := take(t, Pebble)
+	good := take(t, "pebble")
 	if again := join(t, split(t, good)); !bytes.Equal(again, good) {
 		t.Fatal("the test does not write archives as the package does")
 	}
@@ -531,7 +532,7 @@ func TestRestoreTakesNobodysPlace(t *testing.T) {
 			return err
 		}
 		place := filepath.Join(t.TempDir(), "store")
-		for _, end := range kinds[kind].empty {
+		for _, end := range store.FilesOf(kind).Absent {
 			if err := os.WriteFile(place+end, []byte("mine"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -554,7 +555,7 @@ func TestRestoreTakesNobodysPlace(t *testing.T) {
 		if err := os.Remove(place); err != nil {
 			t.Fatal(err)
 		}
-		other := map[string]string{Pebble: SQLite, SQLite: Pebble}[kind]
+		other := map[string]string{"pebble": "sqlite", "sqlite": "pebble"}[kind]
 		if err := restore(other, place); !invalid(err, "another kind") {
 			t.Errorf("as %s: %v", other, err)
 		}
@@ -572,7 +573,7 @@ func TestRestoreTakesNobodysPlace(t *testing.T) {
 
 // A reader that fails is not the archive's fault, and its error is not an *rouse.Invalid.
 func TestAReaderThatFails(t *testing.T) {
-	good := take(t, Pebble)
+	good := take(t, "pebble")
 	for _, n := range []int{0, 100, 600, len(good) / 2, len(good) - 100} {
 		r := io.MultiReader(bytes.NewReader(good[:n]), iotest.ErrReader(errBroken))
 		if _, err := Verify(t.Context(), r); !errors.Is(err, errBroken) || invalid(err, "") {
@@ -588,7 +589,7 @@ func TestAReaderThatFails(t *testing.T) {
 
 // TestArchivesThatWereChangedAnywhere: whatever is changed is refused, or of no meaning, as the bytes between entries are.
 func TestArchivesThatWereChangedAnywhere(t *testing.T) {
-	s := open(t, Pebble, filepath.Join(t.TempDir(), "store"))
+	s := open(t, "pebble", filepath.Join(t.TempDir(), "store"))
 	var b bytes.Buffer
 	if err := Write(t.Context(), s, &b, Info{}); err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func listed(t *testing.T, s rouse.Store) int {
 // archiveOf makes an archive of the files of a store that is closed, as they are, with the counts of the store when it was whole.
 func archiveOf(t *testing.T, kind, path string, m Manifest) []byte {
 	t.Helper()
-	if k := kinds[kind]; k.file != "" {
+	if k, _ := kindNamed(kind); k.Checkpoint != "" {
 		dir := t.TempDir()
 		if err := os.Link(path, k.path(dir)); err != nil {
 			t.Fatal(err)

@@ -9,48 +9,38 @@ import (
 	"sync"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/store/pebble"
-	"github.com/rousehq/rouse/store/sqlite"
+	"github.com/rousehq/rouse/store"
 )
 
-// The kinds of stores that there are backups of, as they are called in an archive and before the colon of a store's address.
-const (
-	Pebble = "pebble"
-	SQLite = "sqlite"
-)
-
-// kind is what differs from store to store.
+// kind is a kind of store that there are backups of, by its name in an archive and before the colon of a store's URL.
 type kind struct {
-	name  string
-	file  string   // of a checkpoint that is the store; "" if its directory is
-	empty []string // endings of what must not lie beside the path of a restored store, as the store would take it for its own
-	count func(ctx context.Context, path string) (map[rouse.State]int64, int64, error)
+	name string
+	*store.Files
 }
 
-var kinds = map[string]kind{
-	Pebble: {name: Pebble, empty: []string{""}, count: pebble.Tally},
-	SQLite: {name: SQLite, file: sqlite.CheckpointFile, empty: []string{"", "-wal", "-shm", "-journal", ".witness"}, count: sqlite.Tally},
+// kindNamed returns the kind of a name; false if this program makes no backups of such stores.
+func kindNamed(name string) (kind, bool) {
+	f := store.FilesOf(name)
+	return kind{name, f}, f != nil
 }
 
-// kindOf returns the kind of a store, and what the names of directories for its copies begin with: they lie where only the
-// process that has the store puts something, on its file system.
-func kindOf(store rouse.Store) (k kind, prefix string, err error) {
-	const own = "rouse-backup-"
-	switch s := store.(type) {
-	case *pebble.Store:
-		return kinds[Pebble], filepath.Join(s.Dir(), own), nil
-	case *sqlite.Store:
-		return kinds[SQLite], s.Path() + "." + own, nil
+// kindOf returns the kind of a store, and how the names of directories for its copies begin.
+func kindOf(s rouse.Store) (k kind, prefix string, err error) {
+	for _, name := range store.WithFiles() {
+		k, _ := kindNamed(name)
+		if prefix, ok := k.Prefix(s); ok {
+			return k, prefix + "rouse-backup-", nil
+		}
 	}
-	return kind{}, "", rouse.Refuse("store", fmt.Sprintf("%T", store), "cannot be backed up: it keeps nothing on a disk", "serve with a pebble: or an sqlite: store")
+	return kind{}, "", rouse.Refuse("store", fmt.Sprintf("%T", s), "cannot be backed up: it keeps nothing on a disk", "serve with a pebble: or an sqlite: store")
 }
 
 // path is where the store is in a directory that has a checkpoint's files.
-func (k *kind) path(dir string) string { return filepath.Join(dir, k.file) }
+func (k *kind) path(dir string) string { return filepath.Join(dir, k.Checkpoint) }
 
 // tally counts the rows and records of a checkpoint in a directory.
 func (k *kind) tally(ctx context.Context, dir string) (rows map[string]int64, records int64, err error) {
-	byState, records, err := k.count(ctx, k.path(dir))
+	byState, records, err := k.Count(ctx, k.path(dir))
 	if err != nil {
 		return nil, 0, err
 	}

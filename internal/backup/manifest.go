@@ -23,7 +23,7 @@ const format = 1
 type Manifest struct {
 	Format  int              `json:"format"`
 	Rouse   string           `json:"rouse"`   // version of the rouse that wrote it
-	Store   string           `json:"store"`   // kind of the store: Pebble or SQLite
+	Store   string           `json:"store"`   // kind of the store: pebble or sqlite
 	Taken   time.Time        `json:"taken"`   // by the store's clock: all that was acknowledged before is in it
 	Rows    map[string]int64 `json:"rows"`    // by state, of all namespaces; states without rows are left out
 	Records int64            `json:"records"` // of ended occurrences
@@ -75,7 +75,7 @@ func readManifest(text []byte) (m Manifest, err error) {
 	if _, err := d.Token(); err != io.EOF {
 		return m, damaged(manifestName, "goes on behind its end")
 	}
-	k, known := kinds[m.Store]
+	k, known := kindNamed(m.Store)
 	switch {
 	case m.Format != format:
 		return m, damaged(manifestName, "has format "+strconv.Itoa(m.Format)+", which there is not")
@@ -83,8 +83,8 @@ func readManifest(text []byte) (m Manifest, err error) {
 		return m, damaged(manifestName, "is of a store "+strconv.Quote(m.Store)+", which this rouse does not know")
 	case len(m.Files) == 0 || len(m.Files) > maxFiles:
 		return m, damaged(manifestName, fmt.Sprintf("has %d files", len(m.Files)))
-	case k.file != "" && (len(m.Files) != 1 || m.Files[0].Name != k.file):
-		return m, damaged(manifestName, "has other files than "+k.file)
+	case k.Checkpoint != "" && (len(m.Files) != 1 || m.Files[0].Name != k.Checkpoint):
+		return m, damaged(manifestName, "has other files than "+k.Checkpoint)
 	case m.Records < 0:
 		return m, damaged(manifestName, "has a negative number of records")
 	}

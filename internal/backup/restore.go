@@ -16,7 +16,7 @@ import (
 // Restore makes a store of an archive: of a Pebble store a directory, of an SQLite store a file, which must not exist. The store
 // is written beside its place, synced, opened and counted, and moved there last: where it is, it is whole.
 func Restore(ctx context.Context, r io.Reader, storeKind, path string) (m Manifest, err error) {
-	k, known := kinds[storeKind]
+	k, known := kindNamed(storeKind)
 	if !known {
 		return m, rouse.Refuse("store", storeKind, "cannot be restored", "give pebble:DIR or sqlite:FILE")
 	}
@@ -63,7 +63,7 @@ func unpack(ctx context.Context, r io.Reader, dir string, accept func(*Manifest)
 	if err := syncDir(dir); err != nil {
 		return Manifest{}, err
 	}
-	k := kinds[m.Store]
+	k, _ := kindNamed(m.Store) // manifest.check has looked
 	rows, records, err := k.tally(ctx, dir)
 	if err != nil {
 		return Manifest{}, fmt.Errorf("the store in the archive: %w", err)
@@ -76,7 +76,7 @@ func unpack(ctx context.Context, r io.Reader, dir string, accept func(*Manifest)
 
 // checkFree refuses a place where something is.
 func (k *kind) checkFree(path string) error {
-	for _, end := range k.empty {
+	for _, end := range k.Absent {
 		switch _, err := os.Lstat(path + end); {
 		case err == nil:
 			return rouse.Refuse("store", path+end, "is there already", "name a place where nothing is, or move away what is there")
@@ -93,7 +93,7 @@ func (k *kind) move(dir, path string) error {
 	if err := k.checkFree(path); err != nil {
 		return err
 	}
-	if k.file == "" {
+	if k.Checkpoint == "" {
 		return os.Rename(dir, path)
 	}
 	err := os.Link(k.path(dir), path)

@@ -11,6 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/migrate"
 	"github.com/rousehq/rouse/node"
+	"github.com/rousehq/rouse/store"
 )
 
 // serving is a node that runs, and the fires that it made.
@@ -147,12 +148,12 @@ func TestFiringGoesOn(t *testing.T) {
 // copyStore copies a store that nobody has open.
 func copyStore(t *testing.T, source, target string) {
 	t.Helper()
-	from, err := node.OpenStore(t.Context(), source)
+	from, err := store.Open(t.Context(), source, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	to, err := node.OpenStore(t.Context(), target)
+	to, err := store.Open(t.Context(), target, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

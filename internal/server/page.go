@@ -4,7 +4,8 @@ import (
 	"context"
 	_ "embed" // the page
 	"fmt"
-	"html/template"
+	"html"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -30,28 +31,67 @@ type Row struct {
 //go:embed page.html
 var pageText string
 
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
+// pageView is what the page shows.
+type pageView struct {
+	version string
+	now     time.Time
+	trouble []string
+	tables  []Table
+}
+
+// write writes the page. It is no html/template: a program that links one keeps every exported method of every type that it links, which makes
+// programs that embed rouse several MB larger.
+func (v *pageView) write(w io.Writer) error {
+	var b strings.Builder
+	tag := func(open, text, end string) { b.WriteString(open + html.EscapeString(text) + end) }
+	if len(v.trouble) > 0 {
+		b.WriteString("<ul>")
+		for _, t := range v.trouble {
+			tag("<li>", t, "</li>")
+		}
+		b.WriteString("</ul>\n")
+	}
+	for _, t := range v.tables {
+		tag("<h2>", t.Title, "</h2>\n")
+		tag("<p>", t.Note, "</p>\n")
+		if len(t.Rows) == 0 {
+			b.WriteString("<p>None.</p>\n")
+			continue
+		}
+		b.WriteString("<div class=\"wide\"><table>\n<thead><tr>")
+		for _, h := range t.Head {
+			tag(`<th scope="col">`, h, "</th>")
+		}
+		b.WriteString("</tr></thead>\n<tbody>\n")
+		for _, row := range t.Rows {
+			b.WriteString(map[bool]string{false: "<tr>", true: `<tr class="warn">`}[row.Warn])
+			for _, cell := range row.Cells {
+				tag("<td>", cell, "</td>")
+			}
+			b.WriteString("</tr>\n")
+		}
+		b.WriteString("</tbody>\n</table></div>\n")
+	}
+	_, err := strings.NewReplacer("{{version}}", html.EscapeString(v.version), "{{now}}", v.now.UTC().Format(time.RFC3339), "{{body}}", b.String()).
+		WriteString(w, pageText)
+	return err
+}
 
 // page is a status page for people. It refreshes itself, has no scripts, and changes nothing.
 func (s *service) page(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), nodesWithin)
 	defer cancel()
-	view := struct {
-		Version string
-		Now     string
-		Trouble []string
-		Tables  []Table
-	}{Version: s.opts.Version, Now: s.timers.Now().Time().UTC().Format(time.RFC3339)}
+	view := pageView{version: s.opts.Version, now: s.timers.Now().Time()}
 	add := func(t Table, err error) {
 		if err != nil {
-			view.Trouble = append(view.Trouble, err.Error())
+			view.trouble = append(view.trouble, err.Error())
 			return
 		}
-		view.Tables = append(view.Tables, t)
+		view.tables = append(view.tables, t)
 	}
 	for _, check := range []func() error{s.opts.Live, s.opts.Ready} {
 		if err := check(); err != nil {
-			view.Trouble = append(view.Trouble, err.Error())
+			view.trouble = append(view.trouble, err.Error())
 			break // a node that is not alive is not ready either
 		}
 	}
@@ -64,7 +104,7 @@ func (s *service) page(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = pageTemplate.Execute(w, view) // an error means that the reader is gone
+	_ = view.write(w) // an error means that the reader is gone
 }
 
 func (s *service) timersTable(ctx context.Context) (Table, error) {

@@ -24,30 +24,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/claim"
 )
 
-// Options configure an Elector. Zero fields have the defaults that their comments name.
-type Options struct {
-	Namespace string // of the lease
-	Name      string // of the lease; it is created if it does not exist
-	Identity  string // unique among all processes that compete for the lease
-
-	// Kubeconfig is a file with the address of the API server and the credentials; empty: the service
-	// account of the pod.
-	Kubeconfig string
-
-	// TTL is how long the lease lasts without a renewal, in whole seconds, at least 3 s: how long the
-	// others wait before they take over from a dead leader. Default 15 s.
-	TTL time.Duration
-
-	// UserAgent is sent to the API server; default "rouse".
-	UserAgent string
-
-	// Changed is called when this node learns of another leader; "" means that there is none. Failed is
-	// called with the error of a request that will be retried. Both may be nil and must not block.
-	Changed func(holder string)
-	Failed  func(err error)
-}
+// Options are those of any election.
+type Options claim.ElectionOptions
 
 // leastTTL leaves time for a few renewals, and for inexact clocks and whole seconds.
 const leastTTL = 3 * time.Second

@@ -25,7 +25,7 @@ import (
 // with the same correlation id. A Caller is safe for concurrent use.
 type Caller struct {
 	c    *Controller
-	opts CallerOptions
+	opts pool.CallerOptions
 
 	life context.Context // ends when no further requests may be made
 	end  context.CancelFunc
@@ -39,17 +39,8 @@ type Caller struct {
 	ahead pool.Ahead
 }
 
-// CallerOptions configure a caller. Zero fields mean the default.
-type CallerOptions struct {
-	MaxWaiting int           // requests without an answer at a time; default 10,000
-	Prewarm    time.Duration // how long before a fire its group is started; 0 means when it is due
-
-	// Answered is called for each fire that a worker has answered, before it is settled; optional.
-	Answered func(f *rouse.Fire, a *rouse.Answer)
-}
-
 // NewCaller returns a caller for the pool of a controller. It defers all fires until it runs.
-func NewCaller(c *Controller, o CallerOptions) *Caller {
+func NewCaller(c *Controller, o pool.CallerOptions) *Caller {
 	if o.MaxWaiting == 0 {
 		o.MaxWaiting = 10_000
 	}

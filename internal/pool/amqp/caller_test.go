@@ -27,7 +27,7 @@ type callerHarness struct {
 
 // newCaller runs a caller at a broker's URL until the end of the test. It shares nothing with the controller
 // of the harness.
-func (h *harness) newCaller(at string, o CallerOptions) *callerHarness {
+func (h *harness) newCaller(at string, o pool.CallerOptions) *callerHarness {
 	h.t.Helper()
 	config, managed := h.config, h.manager
 	config.URL = at
@@ -97,7 +97,7 @@ func TestFiresAreRequests(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, slow)
 	h.start()
-	c := h.newCaller(h.url, CallerOptions{})
+	c := h.newCaller(h.url, pool.CallerOptions{})
 	c.fires("42", "hello", "reject", "crash", "again")
 	if o := c.want("42 0", rouse.Done, 0); o.Answer == nil || string(o.Answer.Payload) != "hello" {
 		t.Errorf("the answer is %+v", o.Answer)
@@ -122,7 +122,7 @@ func TestFiresThatNoWorkerTakes(t *testing.T) {
 	h := newHarness(t, slow)
 	h.config.MessageTTL = 500 * time.Millisecond
 	h.start()
-	c := h.newCaller(h.url, CallerOptions{MaxWaiting: 2})
+	c := h.newCaller(h.url, pool.CallerOptions{MaxWaiting: 2})
 	c.fires("mute", "x", "y")
 	c.fires("other", "one more than may wait")
 	c.want("other 0", rouse.Deferred, 0)
@@ -145,7 +145,7 @@ func TestCallersOutliveTheirBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy := servers.NewProxy(t, u.Host)
-	c := h.newCaller(proxy.URL(h.url), CallerOptions{})
+	c := h.newCaller(proxy.URL(h.url), pool.CallerOptions{})
 	c.fires("k", "sleep 1m")
 	h.eventually("its worker has come", func() bool { return h.started() == 1 })
 	proxy.Refuse(true)
@@ -171,7 +171,7 @@ func TestCallersLetGo(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, slow)
 	h.start()
-	c := h.newCaller(h.url, CallerOptions{})
+	c := h.newCaller(h.url, pool.CallerOptions{})
 	c.fires("a", "sleep 1m")
 	c.end()
 	c.want("a 0", rouse.Deferred, 0)
@@ -189,7 +189,7 @@ func TestGroupsAreThereBeforeTheirFires(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, pool.Delays{Unbind: 3 * time.Second, Stop: 100 * time.Millisecond})
 	h.start()
-	c := h.newCaller(h.url, CallerOptions{Prewarm: time.Minute})
+	c := h.newCaller(h.url, pool.CallerOptions{Prewarm: time.Minute})
 	const in = 8 * time.Second // longer than the lifetime of an idle group
 	fire := time.Now().Add(in)
 	c.caller.Near("far", time.Hour)

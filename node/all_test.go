@@ -1,0 +1,3 @@
+package node
+
+import _ "github.com/rousehq/rouse/node/all" // tests open every kind
