@@ -13,8 +13,8 @@ import (
 	"github.com/rousehq/rouse/transact"
 )
 
-// BenchmarkCommits makes a timer, and nothing else, in each transaction, from 32 connections to a server that syncs: with nodes told of it at
-// commit, without, and beside it a plain INSERT of as much.
+// BenchmarkCommits creates one timer per transaction, from 32 connections to a server that syncs: with
+// notifications of nodes at commit, without, and for comparison a plain INSERT of the same size.
 func BenchmarkCommits(b *testing.B) {
 	server := servers.StartPostgres(b)
 	if err := postgres.Migrate(b.Context(), server.URL(), postgres.Options{}, postgres.Latest()); err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// check refuses, with the *rouse.Invalid of the API, what no timer can be made of, and returns the JSON form of the spec. Two things only
-// a node can know: which calendars there are, and which targets can be reached. A timer that names others is made, and paused with the
-// reason when a node looks at it.
+// check validates a timer like the API, with *rouse.Invalid errors, and returns the JSON form of the spec.
+// Only a node knows the calendars and the reachable targets: a timer with unknown ones is created, and paused
+// with the reason when a node reads it.
 func check(namespace, name string, spec *rouse.Spec, mode Mode) (form string, err error) {
 	if err := cmp.Or(rouse.CheckNamespace(namespace), rouse.CheckName(name)); err != nil {
 		return "", err
@@ -37,10 +37,10 @@ func check(namespace, name string, spec *rouse.Spec, mode Mode) (form string, er
 	return encode(spec)
 }
 
-// anyCalendar takes every calendar for one without days.
+// anyCalendar accepts every calendar, without days.
 func anyCalendar(string) ([]rouse.Date, bool) { return nil, true }
 
-// onKnownDays reports whether all days are known that a schedule goes by.
+// onKnownDays reports whether all days that a schedule uses are known.
 func onKnownDays(rule *rouse.CalendarRule) bool {
 	for _, names := range [...][]string{rule.Off, rule.Only} {
 		for _, name := range names {
@@ -52,7 +52,8 @@ func onKnownDays(rule *rouse.CalendarRule) bool {
 	return true
 }
 
-// encode returns the JSON form of a spec. The payload goes in base64, as the server's JSON type does not keep JSON byte for byte.
+// encode returns the JSON form of a spec. The payload is encoded in base64, because the server's JSON type
+// does not preserve JSON byte for byte.
 func encode(spec *rouse.Spec) (string, error) {
 	form := api.SpecOf(spec)
 	if form.Payload != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/rousehq/rouse/store/postgres"
 )
 
-// TestTheSQLOfTheDocumentation runs the blocks of the page about transactions, in their order: those that say so as the owner, the others as
-// a caller. The programs in Go are built where all pages are tested.
+// TestTheSQLOfTheDocumentation runs the SQL blocks of the page about transactions in order: marked ones as
+// the owner, the others as a caller. The Go programs are built where all pages are tested.
 func TestTheSQLOfTheDocumentation(t *testing.T) {
 	page, err := os.ReadFile("../docs/transactions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHouse(t)
+	h := newHarness(t)
 	h.admin(`DO $$ BEGIN CREATE ROLE shop LOGIN; CREATE ROLE intern LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
 		DROP TABLE orders; CREATE TABLE orders (id bigint PRIMARY KEY); GRANT ALL ON orders TO shop;` + postgres.CallerRole("rouse", "shop"))
 	caller, err := pgx.Connect(t.Context(), as(t, h.url, "shop"))
@@ -52,7 +52,7 @@ func TestTheSQLOfTheDocumentation(t *testing.T) {
 	}
 	defer intern.Close(t.Context())
 	if _, err := intern.Exec(t.Context(), `SELECT remind_later('a', '{"schedule": "@hourly", "target": "func:note"}')`); err != nil {
-		t.Errorf("who may call the function for one namespace: %v", err)
+		t.Errorf("the roles that may call the function for one namespace: %v", err)
 	}
 	if _, err := intern.Exec(t.Context(), `SELECT rouse.delete_timer('shop', 'a')`); code(err) != "42501" {
 		t.Errorf("and nothing else: %v", err)

@@ -7,8 +7,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// explain gives an error of the server rouse's name, or adds the cure. Drivers have types of their own for them, which all tell the
-// SQLSTATE.
+// explain wraps an error of the server in rouse's error, or adds the cure. Error types differ between
+// drivers, but all contain the SQLSTATE.
 func explain(err error) error {
 	var state interface{ SQLState() string }
 	if !errors.As(err, &state) {
@@ -20,7 +20,7 @@ func explain(err error) error {
 	case "53100":
 		return fmt.Errorf("%w: %w", rouse.ErrFull, err)
 	case "42501":
-		return fmt.Errorf("%w; grant the role what postgres.CallerRole says", err)
+		return fmt.Errorf("%w; grant the role the rights in postgres.CallerRole", err)
 	case "3F000", "42883":
 		return fmt.Errorf("%w; the schema is not there, or of a version before these functions: migrate it, or name another one", err)
 	}

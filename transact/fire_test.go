@@ -19,7 +19,7 @@ import (
 )
 
 func TestATimerComesWithItsTransaction(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	_, fires := h.run(nil)
 	tx := h.begin()
 	if _, err := tx.Exec(t.Context(), `INSERT INTO orders VALUES ('17')`); err != nil {
@@ -41,7 +41,7 @@ func TestATimerComesWithItsTransaction(t *testing.T) {
 	h.commit(tx)
 	now := fires.await(t, "now", 1)
 	if now[0].Generation != generation {
-		t.Errorf("generation %d was said, and %d fired", generation, now[0].Generation)
+		t.Errorf("generation %d was returned, and %d fired", generation, now[0].Generation)
 	}
 	soon := fires.await(t, "soon", 1)
 	if due := soon[0].Due.Time(); due.Before(began.Add(2*time.Second)) || due.After(called.Add(2*time.Second+2*time.Millisecond)) {
@@ -60,13 +60,14 @@ func TestATimerComesWithItsTransaction(t *testing.T) {
 	t.Logf("2 s after: %v late", soon[0].at.Sub(soon[0].Due.Time()))
 }
 
-// TestALateCommitIsFound: a transaction that commits long after it made a timer, while others begin later and commit earlier, and nodes
-// have read past it again and again. It tells nobody, so that what finds it is the next look.
+// TestALateCommitIsFound checks a transaction that commits long after it created a timer, while later
+// transactions commit earlier, and nodes have repeatedly read past it. It sends no notification, so that a
+// later poll must find it.
 func TestALateCommitIsFound(t *testing.T) {
 	for _, strategy := range node.Strategies {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t)
+			h := newHarness(t)
 			_, fires := h.run(nil, func(c *node.Config) { c.Strategy = strategy })
 			quiet, err := transact.New(transact.Options{Quiet: true})
 			if err != nil {
@@ -105,9 +106,9 @@ func TestALateCommitIsFound(t *testing.T) {
 	}
 }
 
-// TestAReplacedTimerFiresNoMore replaces a timer while an attempt of it is out.
+// TestAReplacedTimerFiresNoMore replaces a timer during an attempt.
 func TestAReplacedTimerFiresNoMore(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	answer := make(chan error)
 	n, fires := h.run(func(_ context.Context, f rouse.Fire) error {
 		if string(f.Spec.Payload) == "old" {
@@ -149,9 +150,10 @@ func TestAReplacedTimerFiresNoMore(t *testing.T) {
 	h.tallied()
 }
 
-// TestADeletedTimerFiresNoMore deletes a timer that is due soon, and one that is tried again and again: what it was at is recorded.
+// TestADeletedTimerFiresNoMore deletes a timer that is due soon, and one that is being retried: the state of
+// its fire is recorded.
 func TestADeletedTimerFiresNoMore(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	n, fires := h.run(func(_ context.Context, f rouse.Fire) error {
 		if f.Name == "failing" {
 			return function.RetryAfter(errors.New("no paper"), time.Hour)
@@ -175,7 +177,7 @@ func TestADeletedTimerFiresNoMore(t *testing.T) {
 			t.Fatal(existed, err)
 		}
 	}
-	if existed, err := h.timers.DeletePgx(t.Context(), tx, "shop", "nobody"); err != nil || existed {
+	if existed, err := h.timers.DeletePgx(t.Context(), tx, "shop", "missing"); err != nil || existed {
 		t.Error(existed, err)
 	}
 	h.create(tx, "later", "@after 4s", transact.Create)
@@ -198,12 +200,12 @@ func TestADeletedTimerFiresNoMore(t *testing.T) {
 	h.tallied()
 }
 
-// TestThroughAPooler: the function is called through PgBouncer in transaction mode, and so does the node its work. No notification comes
-// through it; the node finds what there is all the same, and hears of it at once if it listens at the server itself.
+// TestThroughAPooler uses PgBouncer in transaction mode for callers and the node. It passes no notifications;
+// the node finds all timers nevertheless, and receives notifications if it listens at the server directly.
 func TestThroughAPooler(t *testing.T) {
 	for _, direct := range []bool{false, true} {
 		t.Run(fmt.Sprintf("direct %v", direct), func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			listen := ""
 			if direct {
 				listen = h.url
@@ -235,11 +237,12 @@ func TestThroughAPooler(t *testing.T) {
 	}
 }
 
-// TestNodesAreTold: a node that looks by itself once in a minute is told of each timer at commit, and fires it.
+// TestNodesAreTold checks that a node with a poll interval of a minute is notified of each timer at commit,
+// and fires it.
 func TestNodesAreTold(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	_, fires := h.run(nil, func(c *node.Config) { c.Poll, c.Hold = time.Minute, 2*time.Minute })
-	for i := range 5 { // the first may be found because the node begins
+	for i := range 5 { // the first may be found by the node's initial poll
 		tx := h.begin()
 		name := fmt.Sprint("told", i)
 		h.create(tx, name, "@after 1ms", transact.Create)
@@ -248,9 +251,9 @@ func TestNodesAreTold(t *testing.T) {
 	}
 }
 
-// TestNobodyIsTold of what is quiet, or rolled back.
-func TestNobodyIsTold(t *testing.T) {
-	h := newHouse(t)
+// TestNoNotification checks that quiet and rolled-back transactions send no notification.
+func TestNoNotification(t *testing.T) {
+	h := newHarness(t)
 	ear, err := pgx.Connect(t.Context(), h.url)
 	if err != nil {
 		t.Fatal(err)
@@ -279,9 +282,10 @@ func TestNobodyIsTold(t *testing.T) {
 	}
 }
 
-// TestLatency measures how long it takes from a commit to the first fire of what is due at once. It judges nothing.
+// TestLatency logs the time from a commit to the first fire of a timer that is due immediately. It has no
+// limit.
 func TestLatency(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	_, fires := h.run(nil)
 	for _, hint := range []bool{true, false} {
 		timers, err := transact.New(transact.Options{Quiet: !hint})
@@ -302,7 +306,7 @@ func TestLatency(t *testing.T) {
 			h.commit(tx)
 			committed := time.Now()
 			took = append(took, fires.await(t, name, 1)[0].at.Sub(committed))
-			time.Sleep(150 * time.Millisecond) // nodes are told ten times a second at most
+			time.Sleep(150 * time.Millisecond) // nodes are notified at most ten times a second
 		}
 		slices.Sort(took)
 		t.Logf("hint %v: from commit to fire: median %v, longest %v", hint, took[len(took)/2], took[len(took)-1])

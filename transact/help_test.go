@@ -22,11 +22,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds what a test waits for. Nothing is judged by it, but that it is less than the longest poll interval.
+// patience is the timeout of waits in tests. It must be less than the longest poll interval.
 const patience = 50 * time.Second
 
-// house is a database with rouse's schema and a caller's table in it, and the roles that use it.
-type house struct {
+// harness is a database with rouse's schema, a table of a caller, and their roles.
+type harness struct {
 	t           *testing.T
 	url, caller string
 	pool        *pgxpool.Pool // as the caller
@@ -34,13 +34,13 @@ type house struct {
 	timers      *transact.Timers
 }
 
-func newHouse(t *testing.T) *house {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
 	raw := servers.Postgres(t)
 	if err := postgres.Migrate(t.Context(), raw, postgres.Options{AllowUnsafe: true}, postgres.Latest()); err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, url: raw, caller: as(t, raw, "shop_app")}
+	h := &harness{t: t, url: raw, caller: as(t, raw, "shop_app")}
 	h.admin(`DO $$ BEGIN CREATE ROLE shop_app LOGIN; CREATE ROLE shop_other LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
 		CREATE TABLE orders (id text PRIMARY KEY); GRANT ALL ON orders TO shop_app;` +
 		postgres.Roles("rouse", "postgres", "") + postgres.CallerRole("rouse", "shop_app"))
@@ -69,8 +69,8 @@ func as(t *testing.T, raw, user string) string {
 	return u.String()
 }
 
-// admin makes statements as the superuser.
-func (h *house) admin(text string) {
+// admin executes statements as the superuser.
+func (h *harness) admin(text string) {
 	h.t.Helper()
 	conn, err := pgx.Connect(h.t.Context(), h.url)
 	if err != nil {
@@ -83,7 +83,7 @@ func (h *house) admin(text string) {
 }
 
 // ask reads one number as the superuser.
-func (h *house) ask(text string) (n int64) {
+func (h *harness) ask(text string) (n int64) {
 	h.t.Helper()
 	conn, err := pgx.Connect(h.t.Context(), h.url)
 	if err != nil {
@@ -96,8 +96,8 @@ func (h *house) ask(text string) (n int64) {
 	return n
 }
 
-// begin begins a transaction as the caller. It is rolled back when the test ends, if it has not ended.
-func (h *house) begin() pgx.Tx {
+// begin begins a transaction as the caller. It is rolled back at the end of the test, unless it has ended.
+func (h *harness) begin() pgx.Tx {
 	h.t.Helper()
 	tx, err := h.pool.Begin(h.t.Context())
 	if err != nil {
@@ -107,15 +107,15 @@ func (h *house) begin() pgx.Tx {
 	return tx
 }
 
-func (h *house) commit(tx pgx.Tx) {
+func (h *harness) commit(tx pgx.Tx) {
 	h.t.Helper()
 	if err := tx.Commit(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// create makes a timer that calls the function that nodes of tests have, and fails if it cannot.
-func (h *house) create(tx pgx.Tx, name, schedule string, mode transact.Mode) uint64 {
+// create creates a timer that calls the function of the test nodes, and fails the test otherwise.
+func (h *harness) create(tx pgx.Tx, name, schedule string, mode transact.Mode) uint64 {
 	h.t.Helper()
 	generation, err := h.timers.CreatePgx(h.t.Context(), tx, "shop", name, spec(schedule), mode)
 	if err != nil {
@@ -126,7 +126,7 @@ func (h *house) create(tx pgx.Tx, name, schedule string, mode transact.Mode) uin
 
 func spec(schedule string) rouse.Spec { return rouse.Spec{Schedule: schedule, Target: "func:note"} }
 
-// fires are what a node has fired.
+// fires are the fires of a node.
 type fires struct {
 	mu   sync.Mutex
 	list []fired
@@ -160,7 +160,7 @@ func (f *fires) of(name string) (list []fired) {
 	return list
 }
 
-// await waits until a timer has fired so often, and returns its fires.
+// await waits until a timer has fired n times, and returns its fires.
 func (f *fires) await(t *testing.T, name string, n int) []fired {
 	t.Helper()
 	end := time.NewTimer(patience)
@@ -177,8 +177,9 @@ func (f *fires) await(t *testing.T, name string, n int) []fired {
 	}
 }
 
-// run runs a node on the store until the test ends. Its function "note" notes fires, and does what handle says, if that is not nil.
-func (h *house) run(handle func(ctx context.Context, f rouse.Fire) error, opts ...node.Option) (*node.Node, *fires) {
+// run runs a node on the store until the end of the test. Its function "note" records fires, and then calls
+// handle if that is not nil.
+func (h *harness) run(handle func(ctx context.Context, f rouse.Fire) error, opts ...node.Option) (*node.Node, *fires) {
 	h.t.Helper()
 	list := []node.Option{node.WithNamespace("shop"), func(c *node.Config) { c.Unsafe = true }}
 	n, err := node.Open(h.t.Context(), h.url, append(list, opts...)...)
@@ -208,7 +209,7 @@ func (h *house) run(handle func(ctx context.Context, f rouse.Fire) error, opts .
 	return n, f
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !so(); time.Sleep(10 * time.Millisecond) {
@@ -218,8 +219,8 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// tallied reports whether the counters are what there is.
-func (h *house) tallied() {
+// tallied checks that the counters match the rows.
+func (h *harness) tallied() {
 	h.t.Helper()
 	wrong := h.ask(`SELECT count(*) FROM (SELECT namespace, state, sum(n) FROM (
 			SELECT namespace, state, rows AS n FROM rouse.tallies UNION ALL SELECT namespace, state, -1 FROM rouse.timers) x

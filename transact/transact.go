@@ -1,5 +1,5 @@
-// Package transact makes timers in the caller's own transaction on PostgreSQL: a timer appears with the transaction, or has never
-// been there if it is rolled back.
+// Package transact creates timers in the caller's own transaction on PostgreSQL: a timer exists from the commit on, and
+// never if the transaction is rolled back.
 //
 //	timers, err := transact.New(transact.Options{})
 //	tx, err := db.BeginTx(ctx, nil)
@@ -7,12 +7,12 @@
 //	_, err = timers.CreateSQL(ctx, tx, "shop", "order-17", rouse.Spec{Schedule: "@after 15m", Target: "https://…"}, transact.Create)
 //	err = tx.Commit()
 //
-// It needs no connection to rouse, only the functions of the store's schema in the database that the transaction is in, and the right
-// to execute them: see postgres.CallerRole. The functions are the one writer; what is here checks a spec first, as the API does, calls
-// them, and gives their errors rouse's names.
+// Package transact does not connect to rouse. It needs only the functions of the store's schema in the database of the
+// transaction, and the right to execute them: see postgres.CallerRole. All writes are made by these functions; this
+// package first validates a spec like the API, calls them, and translates their errors.
 //
-// An error of a call ends the transaction, as that of any statement does: roll it back, or to a savepoint that was made before. Only
-// a *rouse.Invalid comes before anything was sent.
+// An error of a call aborts the transaction, like that of any statement: roll it back, or to an earlier savepoint. Only
+// a *rouse.Invalid is returned before anything is sent.
 package transact
 
 import (
@@ -26,26 +26,28 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Mode says what to do with a name that is taken.
+// Mode is what to do if the name is taken.
 type Mode string
 
 const (
 	Create  Mode = "create"  // rouse.ErrExists
-	Replace Mode = "replace" // a new generation begins, and nothing of the old one fires any more
+	Replace Mode = "replace" // starts a new generation; the old one does not fire any more
 	Ensure  Mode = "ensure"  // the timer stays as it is
 )
 
-// Options say where timers are made, and how. The zero value is right for a store that was opened without options.
+// Options are where and how timers are created. The zero value matches a store that was opened without
+// options.
 type Options struct {
 	Schema string // of the store: postgres.Options.Schema; default "rouse"
 
-	// Quiet does not tell nodes of timers at commit: they find them when they look, within their poll interval, a second by default.
-	// Transactions that tell commit one after another, in the whole server. It is for bulk loads, for timers that are not due so soon
-	// that it matters, and for transactions that are to be prepared (two-phase commit), which cannot tell.
+	// Quiet sends no notification to nodes at commit: they find timers within their poll interval, a second
+	// by default. Transactions with notifications commit one after another, in the whole server. Use Quiet
+	// for bulk loads, for timers whose due time tolerates the delay, and for prepared transactions (two-phase
+	// commit), which cannot send notifications.
 	Quiet bool
 }
 
-// Timers makes and deletes timers. It keeps no state, and may be used by any number of goroutines.
+// Timers creates and deletes timers. It is stateless, and safe for concurrent use.
 type Timers struct {
 	create, delete string // the statements
 	hint           bool
@@ -61,7 +63,7 @@ func New(o Options) (*Timers, error) {
 	if !schemaName.MatchString(o.Schema) {
 		return nil, rouse.Refuse("schema", o.Schema, "is not a valid name of a schema", "use 1 to 48 of a to z, 0 to 9 and _, no digit first")
 	}
-	// The types are said, so that every driver sends texts, whatever it makes of JSON.
+	// The types are explicit, so that every driver sends text, however it encodes JSON.
 	return &Timers{
 		create: fmt.Sprintf(`SELECT "%s".create_timer($1::text, $2::text, $3::text::jsonb, $4::text, $5::boolean)`, o.Schema),
 		delete: fmt.Sprintf(`SELECT "%s".delete_timer($1::text, $2::text)`, o.Schema),
@@ -69,13 +71,15 @@ func New(o Options) (*Timers, error) {
 	}, nil
 }
 
-// CreatePgx makes a timer in a transaction of pgx, and returns its generation. @after, intervals and a TTL count from the call, by the
-// server's clock. The errors are *rouse.Invalid, rouse.ErrExists and those of the driver.
+// CreatePgx creates a timer in a transaction of pgx, and returns its generation. @after, intervals and a TTL
+// count from the call, by the server's clock. Errors are *rouse.Invalid, rouse.ErrExists and those of the
+// driver.
 func (t *Timers) CreatePgx(ctx context.Context, tx pgx.Tx, namespace, name string, spec rouse.Spec, mode Mode) (generation uint64, err error) {
 	return t.put(namespace, name, &spec, mode, func(args []any, to *int64) error { return tx.QueryRow(ctx, t.create, args...).Scan(to) })
 }
 
-// CreateSQL is CreatePgx in a transaction of database/sql. The driver is one for PostgreSQL: pgx's, lib/pq or their like.
+// CreateSQL is CreatePgx in a transaction of database/sql, with any driver for PostgreSQL, such as pgx or
+// lib/pq.
 func (t *Timers) CreateSQL(ctx context.Context, tx *sql.Tx, namespace, name string, spec rouse.Spec, mode Mode) (generation uint64, err error) {
 	return t.put(namespace, name, &spec, mode, func(args []any, to *int64) error { return tx.QueryRowContext(ctx, t.create, args...).Scan(to) })
 }
@@ -92,8 +96,8 @@ func (t *Timers) put(namespace, name string, spec *rouse.Spec, mode Mode, query 
 	return uint64(generation), nil
 }
 
-// DeletePgx removes a timer in a transaction of pgx, and reports whether there was one. After the commit no attempt of it starts; one that
-// has started may still arrive. Dead letters stay.
+// DeletePgx deletes a timer in a transaction of pgx, and reports whether it existed. No attempt starts after
+// the commit; one that has started may still arrive. Dead letters stay.
 func (t *Timers) DeletePgx(ctx context.Context, tx pgx.Tx, namespace, name string) (existed bool, err error) {
 	return t.remove(namespace, name, func(to *bool) error { return tx.QueryRow(ctx, t.delete, namespace, name).Scan(to) })
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/rousehq/rouse/transact"
 )
 
-// TestModes: what becomes of a name that is taken, in the same transaction and in others.
+// TestModes checks each mode with a name that is taken, in the same transaction and in others.
 func TestModes(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	tx := h.begin()
 	first := h.create(tx, "a", "@after 1h", transact.Create)
 	if again := h.create(tx, "a", "@after 2h", transact.Ensure); again != first {
@@ -59,9 +59,10 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestTwoTransactionsOfOneName: nobody waits for a transaction that is open, and which of two is committed first decides.
+// TestTwoTransactionsOfOneName checks that no call waits for an open transaction, and that the first commit
+// of two wins.
 func TestTwoTransactionsOfOneName(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for _, c := range []struct {
 		mode   transact.Mode
 		commit bool   // the other one, or roll it back
@@ -97,7 +98,7 @@ func TestTwoTransactionsOfOneName(t *testing.T) {
 		if !c.commit {
 			continue
 		}
-		third := h.begin() // it begins after the commit, and hears at once
+		third := h.begin() // it begins after the commit, and fails immediately
 		_, err := h.timers.CreatePgx(t.Context(), third, "shop", name, spec("@after 1s"), transact.Create)
 		if !errors.Is(err, rouse.ErrExists) {
 			t.Errorf("%s: %v", name, err)
@@ -109,10 +110,10 @@ func TestTwoTransactionsOfOneName(t *testing.T) {
 	h.tallied()
 }
 
-// TestAnOpenTransactionStopsNobody: a transaction that has replaced and deleted timers which fire, and stays open, keeps no node from
-// writing what they came to, nor other callers from theirs.
-func TestAnOpenTransactionStopsNobody(t *testing.T) {
-	h := newHouse(t)
+// TestAnOpenTransactionBlocksNoOther checks that an open transaction that has replaced and deleted firing
+// timers does not keep nodes from storing outcomes, nor other callers from their work.
+func TestAnOpenTransactionBlocksNoOther(t *testing.T) {
+	h := newHarness(t)
 	n, fires := h.run(nil)
 	for _, name := range []string{"replaced", "deleted"} {
 		if _, err := n.Create(t.Context(), name, spec("@every 100ms")); err != nil {
@@ -126,9 +127,9 @@ func TestAnOpenTransactionStopsNobody(t *testing.T) {
 	}
 	h.create(open, "new", "@after 1ms", transact.Create)
 	for _, name := range []string{"replaced", "deleted"} {
-		fires.await(t, name, len(fires.of(name))+3) // each is settled before the next comes
+		fires.await(t, name, len(fires.of(name))+3) // each fire is settled before the next one
 	}
-	if _, err := n.Create(t.Context(), "new", spec("@after 1ms")); err != nil { // its name is free for others
+	if _, err := n.Create(t.Context(), "new", spec("@after 1ms")); err != nil { // other callers can use its name
 		t.Error(err)
 	}
 	other := h.begin()
@@ -156,9 +157,9 @@ func TestAnOpenTransactionStopsNobody(t *testing.T) {
 	h.tallied()
 }
 
-// TestTheCommitIsNotNeeded: who wants it done before the commit can have that, in the way of all deferred constraints.
+// TestTheCommitIsNotNeeded checks that SET CONSTRAINTS applies the deferred work before the commit.
 func TestTheCommitIsNotNeeded(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	tx := h.begin()
 	h.create(tx, "a", "@after 1h", transact.Create)
 	if _, err := tx.Exec(t.Context(), `SET CONSTRAINTS ALL IMMEDIATE`); err != nil {
@@ -173,18 +174,19 @@ func TestTheCommitIsNotNeeded(t *testing.T) {
 	}
 }
 
-// TestTriggersSwitchedOff: in a session that has them switched off, as those have that copy data, timers are made all the same.
+// TestTriggersSwitchedOff checks that timers are created in sessions with disabled triggers, such as those
+// that copy data.
 func TestTriggersSwitchedOff(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.admin(`SET session_replication_role = replica; SELECT rouse.create_timer('shop', 'a', '{"schedule": "@after 1h", "target": "func:note"}')`)
 	if n := h.ask(`SELECT (SELECT count(*) FROM rouse.timers) - (SELECT count(*) FROM rouse.pending)`); n != 1 {
 		t.Errorf("%d timers", n)
 	}
 }
 
-// TestManyInOneTransaction: what one transaction wants is done together.
+// TestManyInOneTransaction checks that the deferred work of one transaction is done together.
 func TestManyInOneTransaction(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	tx := h.begin()
 	began := time.Now()
 	if _, err := tx.Exec(t.Context(), `SELECT count(rouse.create_timer('shop', 'a' || i, '{"schedule": "@after 1h", "target": "func:note"}', hint => false)) FROM generate_series(1, 10000) i`); err != nil {
@@ -202,9 +204,10 @@ func TestManyInOneTransaction(t *testing.T) {
 	h.tallied()
 }
 
-// TestSavepoints: what is made after a savepoint vanishes with it, and the transaction goes on after an error that came behind one.
+// TestSavepoints checks that a timer created after a savepoint is rolled back with it, and that the
+// transaction can continue after an error that followed a savepoint.
 func TestSavepoints(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	tx := h.begin()
 	h.create(tx, "before", "@after 1ms", transact.Create)
 	inner, err := tx.Begin(t.Context())
@@ -229,9 +232,9 @@ func TestSavepoints(t *testing.T) {
 	}
 }
 
-// TestDatabaseSQL: the same through database/sql, in the forms in which drivers send parameters.
+// TestDatabaseSQL checks database/sql, with the parameter formats of the drivers.
 func TestDatabaseSQL(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	_, fires := h.run(nil)
 	for _, mode := range []string{"cache_statement", "describe_exec", "exec", "simple_protocol"} {
 		db, err := sql.Open("pgx", h.caller+"&default_query_exec_mode="+mode)
@@ -245,7 +248,7 @@ func TestDatabaseSQL(t *testing.T) {
 		}
 		defer tx.Rollback()
 		s := spec("@after 1ms")
-		s.Payload, s.ContentType = []byte("{ \"b\": 1.0,\"a\":\"\\u0000\" } "), "application/json" // the server's type would not keep it so
+		s.Payload, s.ContentType = []byte("{ \"b\": 1.0,\"a\":\"\\u0000\" } "), "application/json" // the server's JSON type would change it
 		generation, err := h.timers.CreateSQL(t.Context(), tx, "shop", mode, s, transact.Create)
 		if err != nil {
 			t.Fatal(mode, err)
@@ -280,9 +283,10 @@ func TestDatabaseSQL(t *testing.T) {
 	h.tallied()
 }
 
-// TestWhatIsRefusedBeforeItIsSent: the errors are those of the API, and the transaction goes on.
+// TestWhatIsRefusedBeforeItIsSent checks that the errors are those of the API, and that the transaction
+// continues.
 func TestWhatIsRefusedBeforeItIsSent(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	n, _ := h.run(nil)
 	tx := h.begin()
 	for field, c := range map[string]struct {
@@ -303,12 +307,12 @@ func TestWhatIsRefusedBeforeItIsSent(t *testing.T) {
 		_, err := h.timers.CreatePgx(t.Context(), tx, "shop", c.name, c.spec, transact.Create)
 		var inv, same *rouse.Invalid
 		if !errors.As(err, &inv) || !errors.As(api, &same) {
-			t.Errorf("%s: %v, and the API says %v", field, err, api)
+			t.Errorf("%s: %v, and the API returns %v", field, err, api)
 			continue
 		}
 		a, b := inv.Problems[0], same.Problems[0]
 		if a.Field != b.Field || a.Value != b.Value || a.Cure != b.Cure || len(inv.Problems) != len(same.Problems) {
-			t.Errorf("%s: %v, and the API says %v", field, err, api)
+			t.Errorf("%s: %v, and the API returns %v", field, err, api)
 		}
 	}
 	var inv *rouse.Invalid
@@ -328,9 +332,9 @@ func TestWhatIsRefusedBeforeItIsSent(t *testing.T) {
 	h.commit(tx)
 }
 
-// TestWhatOnlyANodeCanSee is made, and paused with the reason.
+// TestWhatOnlyANodeCanSee checks that such a timer is created, and paused with the reason.
 func TestWhatOnlyANodeCanSee(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	n, fires := h.run(nil)
 	tx := h.begin()
 	far := spec("@after 1ms")
@@ -374,18 +378,18 @@ func TestWhatOnlyANodeCanSee(t *testing.T) {
 			t.Errorf("%s has the records %+v", name, records)
 		}
 	}
-	tx = h.begin() // it can be mended
+	tx = h.begin() // it can be repaired
 	h.create(tx, "far", "@after 1ms", transact.Replace)
 	h.commit(tx)
 	fires.await(t, "far", 1)
 	h.tallied()
 }
 
-// TestTheLeastPrivilege: from plain SQL, as a role that may call the functions and nothing else.
+// TestTheLeastPrivilege uses plain SQL with a role that may only call the functions.
 func TestTheLeastPrivilege(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	_, fires := h.run(nil)
-	// Whatever a caller puts in the way of names: the functions do not look there.
+	// Objects of a caller with the same names must not be used by the functions.
 	h.admin(`CREATE SCHEMA shop_app AUTHORIZATION shop_app`)
 	conn, err := pgx.Connect(t.Context(), h.caller)
 	if err != nil {
@@ -445,9 +449,10 @@ func code(err error) string {
 	return ""
 }
 
-// TestBeforeTheFirstNode: while nobody knows how many buckets there will be, timers are where every node looks.
+// TestBeforeTheFirstNode checks that timers are created where every node looks as long as the number of
+// buckets is unknown.
 func TestBeforeTheFirstNode(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	tx := h.begin()
 	for i := range 20 {
 		h.create(tx, fmt.Sprint("a", i), "@after 1ms", transact.Create)
@@ -472,15 +477,15 @@ func TestBeforeTheFirstNode(t *testing.T) {
 	}
 }
 
-// TestManyAtATime: callers and a node create, replace, delete and fire the same timers; some roll back. In the end all counters are right,
-// and each timer is at the last that was said of it.
+// TestManyAtATime has callers and a node create, replace, delete and fire the same timers, with some
+// rollbacks. In the end all counters must be right, and each timer must have its last committed state.
 func TestManyAtATime(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	n, fires := h.run(nil)
 	const names, callers, rounds = 6, 4, 40
 	var mu sync.Mutex
-	last := map[string]uint64{} // the highest generation that was committed
-	said := func(name string, generation uint64) {
+	last := map[string]uint64{} // the highest committed generation
+	committed := func(name string, generation uint64) {
 		mu.Lock()
 		defer mu.Unlock()
 		last[name] = max(last[name], generation)
@@ -520,7 +525,7 @@ func TestManyAtATime(t *testing.T) {
 						return err
 					}
 					for name, generation := range made {
-						said(name, generation)
+						committed(name, generation)
 					}
 					return nil
 				}()
@@ -536,7 +541,7 @@ func TestManyAtATime(t *testing.T) {
 			name := fmt.Sprint("a", rnd.IntN(names))
 			timer, err := n.Replace(t.Context(), name, spec("@after 1ms"))
 			if err == nil {
-				said(name, timer.Generation)
+				committed(name, timer.Generation)
 			} else if !errors.Is(err, rouse.ErrConflict) {
 				t.Error(err)
 			}
@@ -569,9 +574,10 @@ func TestManyAtATime(t *testing.T) {
 	}
 }
 
-// TestCommitsWaitInOneDirection: transactions that replace the same timers in opposite orders do not deadlock.
+// TestCommitsWaitInOneDirection checks that transactions that replace the same timers in opposite orders do
+// not deadlock.
 func TestCommitsWaitInOneDirection(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	var wg sync.WaitGroup
 	for c := range 3 {
 		wg.Go(func() {
@@ -599,9 +605,9 @@ func TestCommitsWaitInOneDirection(t *testing.T) {
 	h.tallied()
 }
 
-// TestAnOlderSchema: the error says what to do.
+// TestAnOlderSchema checks that the error contains the cure.
 func TestAnOlderSchema(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	if err := postgres.Migrate(t.Context(), h.url, postgres.Options{AllowUnsafe: true}, 1); err != nil {
 		t.Fatal(err)
 	}

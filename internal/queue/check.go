@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Bounds of options. The name is part of names at the broker, which have bounds of their own.
+// Bounds of options. The name is part of names at the broker, which have their own bounds.
 const (
 	maxName    = 64
 	minTimeout = 100 * time.Millisecond
@@ -26,7 +26,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// Check says what is wrong with a message that no queue takes, or nil.
+// Check validates a message.
 func (m *Message) Check() error {
 	switch {
 	case m.ID == "" || len(m.ID) > maxID || !plain(m.ID, true):

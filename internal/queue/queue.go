@@ -1,14 +1,14 @@
-// Package queue is the contract of what carries fires from schedulers to executors: a durable queue of small messages, at a
-// broker that both reach. Its adapters are queue/amqp (RabbitMQ), queue/jetstream (NATS) and queue/redisstream (Redis); each
-// passes queuetest.Run against a real server.
+// Package queue is the contract for queues that carry fires from schedulers to executors: durable queues of small
+// messages at a broker. Its adapters are queue/amqp (RabbitMQ), queue/jetstream (NATS) and queue/redisstream (Redis);
+// each passes queuetest.Run against a real server.
 //
 //	scheduler ─► Publish ─► confirmed, durable ─► broker ─► Consume ─► handle ─► Ack
 //	                                                 ▲                   │ Nack, or the consumer dies
 //	                                                 └───────────────────┘ delivered again, Deliveries grows
 //
-// It promises that a confirmed message is delivered until somebody acknowledges it, as durably as the broker's settings say, and
-// says how often it was delivered. It does not promise order, nor that a message comes once: a publisher that saw no confirm may
-// have published, and an acknowledgement may be lost on its way.
+// A confirmed message is delivered until a consumer acknowledges it, as durably as the broker's settings guarantee, and
+// with the number of its deliveries. There is no guarantee of order, nor of exactly one delivery: an unconfirmed message
+// may have been published, and an acknowledgement may be lost.
 package queue
 
 import (
@@ -17,62 +17,64 @@ import (
 	"time"
 )
 
-// What can go wrong at a broker. Errors wrap one of these.
+// Errors of queues wrap one of these.
 var (
 	// ErrUnavailable: the broker does not answer; the message was not published.
 	ErrUnavailable = errors.New("the queue's broker is unavailable")
-	// ErrFull: the queue holds as many messages as it may; the message was not published.
+	// ErrFull: the queue contains the maximum number of messages; the message was not published.
 	ErrFull = errors.New("the queue is full")
 	// ErrUnconfirmed: the broker did not confirm; the message may have been published.
 	ErrUnconfirmed = errors.New("the queue's broker did not confirm")
-	// ErrSettings: what is at the broker under the queue's name is something else, or has other settings.
+	// ErrSettings: the broker has something else under the queue's name, or a queue with other settings.
 	ErrSettings = errors.New("the queue has other settings")
 	// ErrClosed: the queue was closed.
 	ErrClosed = errors.New("the queue is closed")
 )
 
-// Message is what a queue carries.
+// Message is a message in a queue.
 type Message struct {
-	// ID tells people, and brokers that leave out what was published twice, which message it is. It has at most 128 bytes, of
-	// letters, digits, "-", "_" and ".", and differs between messages.
+	// ID identifies the message for readers, and for brokers that drop duplicates. It has at most 128 bytes,
+	// of letters, digits, "-", "_" and ".", and is unique.
 	ID   string
-	Body []byte // at most MaxBody bytes; not changed by anybody
+	Body []byte // at most MaxBody bytes; immutable
 }
 
-// MaxBody bounds the body of a message, in bytes. It is less than what each broker takes with its default settings.
+// MaxBody bounds the body of a message, in bytes. It is less than each broker accepts by default.
 const MaxBody = 1<<20 - 8<<10
 
-// Publisher puts messages into a queue.
+// Publisher publishes messages to a queue.
 type Publisher interface {
-	// Publish publishes messages and returns when each is confirmed or has failed: the errors are in the order of the messages, nil
-	// where the broker has confirmed that the message is durable. It waits for a broker that is away, until ctx ends or
-	// Options.Timeout has passed. It may be called concurrently.
+	// Publish publishes messages, and returns when each is confirmed or has failed. Errors are in the order
+	// of the messages; nil means that the broker has confirmed that the message is durable. It waits for an
+	// unavailable broker until ctx ends or Options.Timeout has passed. It is safe for concurrent use.
 	Publish(ctx context.Context, messages []Message) []error
 }
 
-// Consumer takes messages out of a queue.
+// Consumer consumes messages from a queue.
 type Consumer interface {
-	// Consume calls handle with deliveries until ctx ends, and returns nil once all of them are settled; an error means that it
-	// cannot go on, as the queue was closed (ErrClosed). At most prefetch deliveries are handed out and not settled at a time. When
-	// the broker goes away, it comes back to it for as long as that takes.
+	// Consume calls handle with deliveries until ctx ends, and returns nil once all of them are settled. An
+	// error means that it cannot continue, because the queue was closed (ErrClosed). At most prefetch
+	// deliveries are unsettled at the same time. Consume reconnects to the broker as often as necessary.
 	//
-	// handle does not block for long, and may be called concurrently. Each delivery is settled exactly once, by its Ack or Nack. As
-	// long as the process lives and reaches the broker, the delivery stays with this consumer, however long that takes (a broker
-	// may have a bound of its own: see the adapter). If the process dies, or the broker has lost sight of it, it is delivered again.
+	// handle must not block for long, and may be called concurrently. Each delivery is settled exactly once,
+	// by Ack or Nack. As long as the process lives and reaches the broker, the delivery stays with this
+	// consumer, however long it takes (a broker may have its own limit: see the adapter). If the process
+	// dies, or the broker loses contact to it, the message is delivered again.
 	Consume(ctx context.Context, prefetch int, handle func(Delivery)) error
 }
 
-// Delivery is a message on its way to a consumer.
+// Delivery is a message delivered to a consumer.
 type Delivery struct {
 	Message
-	Deliveries int // how often it was delivered, this time included: 1 is the first
+	Deliveries int // number of deliveries including this one: 1 is the first
 	Receipt
 }
 
-// Receipt settles a delivery. An error says that the broker was not told, or not for sure: then the message is delivered again.
+// Receipt settles a delivery. An error means that the broker may not have processed it: then the message is
+// delivered again.
 type Receipt interface {
 	Ack(ctx context.Context) error  // it is done with
-	Nack(ctx context.Context) error // it is to be delivered again, to anybody
+	Nack(ctx context.Context) error // requeue for any consumer
 }
 
 // Queue is one queue at a broker.
@@ -80,31 +82,33 @@ type Queue interface {
 	Publisher
 	Consumer
 
-	// Depth returns how many messages are in the queue, those included that are with consumers where the broker can tell.
+	// Depth returns how many messages are in the queue, including those with consumers if the broker can
+	// tell.
 	Depth(ctx context.Context) (int64, error)
 
-	// Close ends all that goes on, at once: what is not settled is delivered again, to others.
+	// Close ends all calls at once: unsettled messages are delivered again, to others.
 	Close() error
 }
 
-// Options are what all adapters have in common. Zero fields have the defaults that their comments name.
+// Options are the options of all adapters. Zero fields mean the default.
 type Options struct {
 	// Name is the name of the queue at the broker: letters, digits, "-" and "_". Default "rouse".
 	Name string
 
-	// MaxMessages is how many messages the queue may hold; more are refused with ErrFull, so that what is too much waits in the
-	// store, and not at the broker. Default 1,000,000.
+	// MaxMessages is the capacity of the queue. Further messages are refused with ErrFull, so that the excess
+	// waits in the store, and not at the broker. Default 1,000,000.
 	MaxMessages int64
 
-	// Timeout is how long one exchange with the broker may take, the wait for a confirm included. Default 10 s.
+	// Timeout is the timeout of one operation at the broker, including the confirm. Default 10 s.
 	Timeout time.Duration
 
-	// Failed is told what went wrong where no caller can be told, such as a connection that broke. It may be called from any
-	// goroutine. Nil tells nobody.
+	// Failed is called with errors that no call can return, such as a lost connection. It may be called
+	// concurrently. Optional.
 	Failed func(err error)
 }
 
-// WithDefaults returns o with defaults in place of zero fields, or an error that names the option that is wrong.
+// WithDefaults returns o with defaults in place of zero fields, or an error with the name of the invalid
+// option.
 func (o Options) WithDefaults() (Options, error) {
 	if o.Name == "" {
 		o.Name = "rouse"

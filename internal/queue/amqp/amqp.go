@@ -1,17 +1,18 @@
-// Package amqp is a queue in RabbitMQ (3.8 or later): a durable quorum queue, whose messages are on the disks of most of its
-// replicas before they are confirmed.
+// Package amqp is a queue in RabbitMQ (3.8 or later): a durable quorum queue, whose messages are on the disks of most
+// of its replicas before they are confirmed.
 //
 //	Publish   to the default exchange, mandatory, persistent, confirmed; many in flight   (publish.go)
 //	Consume   with the broker's own prefetch, on a connection of its own                  (consume.go)
 //	session   a connection and a channel, made again whenever it breaks                   (session.go, link.go)
 //
-// RabbitMQ counts deliveries (x-delivery-count) and would drop a message after a number of them (delivery-limit, 20 by default
-// from 4.0 on): here the limit is out of reach, and who consumes counts. RabbitMQ closes the channel of a consumer that has not
-// settled a message for longer than its consumer_timeout (30 minutes by default), and delivers what that had to others: set it
-// to more than the longest attempt takes.
+// RabbitMQ counts deliveries (x-delivery-count) and would drop a message after a number of them (delivery-limit, 20 by
+// default from 4.0 on). Here the limit is never reached: the consumer counts. RabbitMQ closes the channel of a consumer
+// that has not settled a message within its consumer_timeout (30 minutes by default), and delivers its messages to
+// others: set the timeout to more than the longest attempt takes.
 //
-// RabbitMQ 3.10, and maybe others, write down a moment after the answer that a new queue exists. One that is killed within the first
-// second of a queue's life comes back with a queue that has no leader: it confirms nothing, and has to be deleted.
+// RabbitMQ 3.10, and maybe other versions, persist a new queue only a moment after the answer. If the broker is killed
+// within the first second of a queue's life, the queue has no leader after the restart: it confirms nothing, and must
+// be deleted.
 package amqp
 
 import (
@@ -27,11 +28,11 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// Options are those of all queues.
+// Options are the options of all queues.
 type Options struct{ queue.Options }
 
-// deliveryLimit is out of reach. No limit at all cannot be said in the same words to all versions of RabbitMQ, and a queue's
-// arguments must not change.
+// deliveryLimit is never reached. There is no argument for "no limit" that all versions of RabbitMQ accept,
+// and a queue's arguments must not change.
 const deliveryLimit = 1_000_000
 
 // Queue is safe for concurrent use.
@@ -44,13 +45,13 @@ type Queue struct {
 
 	life context.Context // until Close
 	end  context.CancelFunc
-	uses sync.WaitGroup // links and consumers
+	uses sync.WaitGroup // of links and consumers
 	mu   sync.Mutex     // guards gone, and uses against it
 	gone bool
 }
 
-// Open connects to the RabbitMQ of a URL (amqp:// or amqps://, with user, password and virtual host as usual), declares the
-// queue, and refuses one that was declared otherwise.
+// Open connects to the RabbitMQ of a URL (amqp:// or amqps://, with user, password and virtual host),
+// declares the queue, and fails if it exists with other arguments.
 func Open(ctx context.Context, address string, o Options) (*Queue, error) {
 	var err error
 	if o.Options, err = o.Options.WithDefaults(); err != nil {
@@ -75,7 +76,7 @@ func Open(ctx context.Context, address string, o Options) (*Queue, error) {
 	return q, nil
 }
 
-// declare makes the queue if it is not there.
+// declare declares the queue.
 func (q *Queue) declare(ch *amqp091.Channel) error {
 	_, err := ch.QueueDeclare(q.opts.Name, true, false, false, false, amqp091.Table{
 		amqp091.QueueTypeArg:     amqp091.QueueTypeQuorum,
@@ -93,7 +94,7 @@ func (q *Queue) declare(ch *amqp091.Channel) error {
 	return nil
 }
 
-// Depth returns how many messages are in the queue and not with consumers.
+// Depth returns how many messages in the queue are not with consumers.
 func (q *Queue) Depth(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
 	defer cancel()
@@ -104,7 +105,7 @@ func (q *Queue) Depth(ctx context.Context) (int64, error) {
 	return p.depth(ctx, q.opts.Name)
 }
 
-// Close ends all that goes on.
+// Close ends all consumers and connections.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	gone := q.gone
@@ -118,7 +119,7 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// begin says that a consumer begins, unless the queue was closed.
+// begin registers a consumer, unless the queue is closed.
 func (q *Queue) begin() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

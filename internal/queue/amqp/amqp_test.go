@@ -22,8 +22,8 @@ func TestContract(t *testing.T) {
 		Open: func(ctx context.Context, o queue.Options) (queue.Queue, error) {
 			return Open(ctx, s.URL(), Options{Options: o})
 		},
-		// Ra, which replicates quorum queues, keeps the names of its members in a table that it writes out now and then. What died
-		// before has a new, empty member under the queue's name when it comes back, and that finds no leader.
+		// Ra, which replicates quorum queues, persists the names of its members with a delay. After a crash
+		// before that, the queue has a new, empty member under its name, which finds no leader.
 		Settled: func(t *testing.T, name string) {
 			for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 				tables, err := filepath.Glob(filepath.Join(s.Dir(), "mnesia/*/quorum/*/names.dets"))

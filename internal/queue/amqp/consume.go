@@ -12,19 +12,19 @@ import (
 	"github.com/rousehq/rouse/internal/queue/internal/held"
 )
 
-// maxPrefetch is the largest prefetch that the protocol can say.
+// maxPrefetch is the largest prefetch of the protocol.
 const maxPrefetch = 1<<16 - 1
 
-// receipts are the deliveries that are out, over all sessions of a consumer.
+// receipts are the unsettled deliveries of a consumer, over all its sessions.
 type receipts = held.Set[*receipt, struct{}]
 
-// consuming is a session to consume on.
+// consuming is a session with a consumer.
 type consuming struct {
 	*session
 	deliveries <-chan amqp091.Delivery
 }
 
-// tag names the one consumer of a channel.
+// tag is the tag of the only consumer of a channel.
 const tag = "executor"
 
 func (q *Queue) openConsuming(ctx context.Context, prefetch int) (*consuming, error) {
@@ -46,7 +46,7 @@ func (q *Queue) openConsuming(ctx context.Context, prefetch int) (*consuming, er
 	return c, nil
 }
 
-// Consume takes deliveries from one session after another.
+// Consume consumes in one session after another.
 func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Delivery)) error {
 	if err := q.begin(); err != nil {
 		return err
@@ -73,8 +73,8 @@ func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Del
 	return nil
 }
 
-// serve hands out what comes on a session, until it breaks. When ctx ends it takes nothing more, and keeps the session until all
-// that came on it is settled.
+// serve handles the deliveries of a session until it breaks. When ctx ends, it takes no further messages, and
+// keeps the session until all its deliveries are settled.
 func (q *Queue) serve(ctx context.Context, s *consuming, out *receipts, handle func(queue.Delivery)) {
 	life, end := context.WithCancel(q.life)
 	watched := make(chan struct{})
@@ -94,7 +94,7 @@ func (q *Queue) serve(ctx context.Context, s *consuming, out *receipts, handle f
 	}()
 	s.handOut(take, out, handle)
 	if ctx.Err() == nil {
-		return // it broke
+		return // the session broke
 	}
 	s.giveBack()
 	drain, endDrain := context.WithCancel(q.life)
@@ -108,12 +108,12 @@ func (q *Queue) serve(ctx context.Context, s *consuming, out *receipts, handle f
 	}
 }
 
-// handOut hands out deliveries, each in a place of its own, until ctx ends.
+// handOut passes on deliveries, each in a reserved place, until ctx ends.
 func (s *consuming) handOut(ctx context.Context, out *receipts, handle func(queue.Delivery)) {
 	for out.Reserve(ctx, 1) == 1 {
 		select {
 		case d, ok := <-s.deliveries:
-			if !ok { // the broker has ended the consumer, as when the queue is deleted
+			if !ok { // the broker cancelled the consumer, as it does if the queue is deleted
 				out.Return(1)
 				s.conn.Cut()
 				return
@@ -128,7 +128,7 @@ func (s *consuming) handOut(ctx context.Context, out *receipts, handle func(queu
 	}
 }
 
-// giveBack ends the consumer, and gives back what has come for it since.
+// giveBack cancels the consumer, and requeues the deliveries that arrive until then.
 func (s *consuming) giveBack() {
 	_ = s.ch.Cancel(tag, true) // if that fails, the session breaks
 	for {
@@ -144,7 +144,7 @@ func (s *consuming) giveBack() {
 	}
 }
 
-// deliveries is how often a message was delivered. The broker counts those that were not acknowledged.
+// deliveries returns how often a message was delivered. The broker counts unacknowledged deliveries.
 func deliveries(d *amqp091.Delivery) int {
 	switch n := d.Headers["x-delivery-count"].(type) {
 	case int64:
@@ -171,7 +171,7 @@ func (r *receipt) Nack(context.Context) error {
 	return r.settle(func() error { return r.d.Nack(false, true) })
 }
 
-// settle tells the broker, which gives no answer: what it did not hear it delivers again.
+// settle settles with the broker, which does not answer: if the call is lost, the message is delivered again.
 func (r *receipt) settle(say func() error) error {
 	defer r.out.Remove(r)
 	if err := say(); err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// How long it waits between two tries to connect, at first and at most.
+// The shortest and longest backoff between two connection attempts.
 const (
 	firstWait   = 50 * time.Millisecond
 	longestWait = 2 * time.Second
 )
 
-// link keeps one session to publish on open, for as long as that takes.
+// link keeps one session for publishing open, and reconnects as often as necessary.
 type link struct {
 	q *Queue
 
@@ -27,7 +27,7 @@ type link struct {
 	changed chan struct{} // closed at the next change
 }
 
-// get waits for a session, until ctx ends.
+// get returns the session, and waits for one until ctx ends.
 func (l *link) get(ctx context.Context) (*publishing, error) {
 	for {
 		l.mu.Lock()
@@ -58,10 +58,10 @@ func (l *link) set(p *publishing, why error) {
 	l.changed = make(chan struct{})
 }
 
-// errDeleted is why there is no session for a while.
+// errDeleted is the reason for a short time without a session.
 var errDeleted = errors.New("the queue was deleted")
 
-// run keeps a session until the queue's life ends; the first one is open already.
+// run keeps a session until the queue is closed; the first one is open already.
 func (l *link) run(first *publishing) {
 	l.keep(first)
 	for b := backoff.New(firstWait, longestWait); l.q.life.Err() == nil; {
@@ -84,8 +84,8 @@ func (l *link) keep(p *publishing) {
 		l.set(nil, errors.New("the connection broke"))
 		return
 	}
-	// RabbitMQ tells consumers that their queue is no more, but not those that it has not told yet when there is another one of
-	// that name: they would wait for ever, and messages with them.
+	// RabbitMQ notifies consumers that their queue was deleted, but not those that it has not notified yet
+	// when a queue of the same name exists again: they, and their messages, would wait forever.
 	l.set(nil, errDeleted)
 	l.q.rest(l.q.life, backoff.New(2*longestWait, 2*longestWait), errDeleted)
 }
@@ -96,7 +96,7 @@ func (l *link) open() (*publishing, error) {
 	return l.q.openPublishing(ctx)
 }
 
-// rest tells of an error and waits before the next try, longer each time.
+// rest reports an error and waits for the backoff.
 func (q *Queue) rest(ctx context.Context, b *backoff.Backoff, err error) {
 	if ctx.Err() != nil {
 		return

@@ -13,11 +13,11 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// publishing is a session to publish on.
+// publishing is a session for publishing.
 type publishing struct {
 	*session
 	out     *amqplink.Publisher
-	deleted atomic.Bool // the queue is no more
+	deleted atomic.Bool // the queue was deleted
 }
 
 func (q *Queue) openPublishing(ctx context.Context) (*publishing, error) {
@@ -43,7 +43,7 @@ func (p *publishing) watch(life context.Context) {
 	returns.Wait()
 }
 
-// Publish publishes messages, all in flight at a time, and waits for their confirms.
+// Publish publishes all messages concurrently, and waits for their confirms.
 func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 	errs := make([]error, len(messages))
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
@@ -76,7 +76,7 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 	return errs
 }
 
-// send publishes the messages for which there is no error, and adds the errors of those that cannot be sent.
+// send publishes the messages without an error, and adds the errors of those that cannot be sent.
 func (p *publishing) send(ctx context.Context, name string, messages []queue.Message, errs []error) []*amqplink.Sent {
 	sent := make([]*amqplink.Sent, len(messages))
 	var broken error
@@ -95,7 +95,7 @@ func (p *publishing) send(ctx context.Context, name string, messages []queue.Mes
 			ContentType: "application/octet-stream", MessageId: messages[i].ID, Body: messages[i].Body})
 		if err != nil {
 			broken = err
-			errs[i] = fmt.Errorf("%w: %w", queue.ErrUnconfirmed, err) // a part of it may have been sent, and more
+			errs[i] = fmt.Errorf("%w: %w", queue.ErrUnconfirmed, err) // parts of it, and later messages, may have been sent
 			continue
 		}
 		sent[i] = s
@@ -114,12 +114,12 @@ func (p *publishing) wait(ctx context.Context, q *Queue, s *amqplink.Sent) error
 	case errors.Is(err, amqplink.ErrRefused):
 		return queue.ErrFull
 	case errors.Is(err, context.DeadlineExceeded):
-		p.conn.Cut() // a channel may never hear again of a queue that lost its leader; a new one does
+		p.conn.Cut() // a channel may never hear from a queue again that lost its leader; a new one does
 	}
 	return fmt.Errorf("%w: %w", queue.ErrUnconfirmed, err)
 }
 
-// depth asks the broker, on a channel of its own.
+// depth asks the broker on a separate channel.
 func (p *publishing) depth(ctx context.Context, name string) (int64, error) {
 	defer p.conn.Limit(ctx)()
 	ch, err := p.conn.OpenChannel(ctx)

@@ -12,7 +12,8 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// A message that nothing at the broker takes is confirmed all the same. It must not count as published, and the queue is made again.
+// The broker also confirms a message that no queue receives. It must not count as published, and the queue
+// must be declared again.
 func TestAQueueThatWasDeleted(t *testing.T) {
 	url := servers.RabbitMQ(t)
 	q, err := Open(t.Context(), url, Options{})
@@ -46,7 +47,7 @@ func TestAQueueThatWasDeleted(t *testing.T) {
 	if _, err := ch.QueueDelete("rouse", false, false, false); err != nil {
 		t.Fatal(err)
 	}
-	// The consumer may make it again before the publisher finds out; what is not confirmed has come back.
+	// The consumer may declare it before the publisher notices; unconfirmed messages were returned.
 	confirmed := 0
 	for deadline := time.Now().Add(time.Minute); confirmed < 2; {
 		if time.Now().After(deadline) {

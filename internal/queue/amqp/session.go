@@ -12,14 +12,14 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// session is a connection with one channel on it. It ends when either breaks.
+// session is a connection with one channel. It ends when either breaks.
 type session struct {
 	conn   *amqplink.Conn
 	ch     *amqp091.Channel
-	closed chan struct{} // closed when it has ended
+	closed chan struct{} // closed at its end
 }
 
-// dial opens a session on the channel that open returns, and declares the queue on it.
+// dial opens a session with the channel that open returns, and declares the queue.
 func (q *Queue) dial(ctx context.Context, open func(*amqplink.Conn) (*amqp091.Channel, error)) (*session, error) {
 	conn, err := amqplink.Dial(ctx, amqplink.Options{URL: q.address, Name: "rouse", Timeout: q.opts.Timeout})
 	if err != nil {
@@ -40,16 +40,17 @@ func (q *Queue) dial(ctx context.Context, open func(*amqplink.Conn) (*amqp091.Ch
 	return s, nil
 }
 
-// watch waits for the end of the session, or of its life, in a goroutine that the caller owns, and closes closed.
+// watch waits for the end of the session, or of life, in a goroutine that the caller owns, and then closes
+// closed.
 func (s *session) watch(life context.Context) {
-	_ = s.conn.Watch(life, nil, s.ch) // while the broker takes no messages, confirms do not come, and publishing times out
+	_ = s.conn.Watch(life, nil, s.ch) // if the broker blocks, confirms are missing and publishing times out
 	close(s.closed)
 }
 
-// leave ends the session once the broker has done all that was written to it, or a second later.
+// leave ends the session after the broker has processed everything written to it, or after a second.
 func (s *session) leave() {
 	late := time.AfterFunc(time.Second, s.conn.Cut)
 	defer late.Stop()
-	_ = s.ch.Close() // what was acknowledged is done before the broker answers; if it does not, it comes again
+	_ = s.ch.Close() // the broker processes acknowledgements before it answers; lost ones lead to another delivery
 	s.conn.Cut()
 }

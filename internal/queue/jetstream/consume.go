@@ -13,22 +13,23 @@ import (
 	"github.com/rousehq/rouse/internal/queue/internal/held"
 )
 
-// A fetch asks for so many messages at most, and waits so long for the last of them. The end of a consumer waits for it.
+// Size of a fetch, and how long it waits for the last message. The shutdown of a consumer waits for it.
 const (
 	maxFetch = 256
-	fetchFor = time.Second // the least that the client allows with its heartbeats
+	fetchFor = time.Second // the minimum of the client with heartbeats
 )
 
-// How long it waits between two tries when the server fails, at first and at most.
+// The shortest and longest backoff after a failure of the server.
 const (
 	firstWait   = 20 * time.Millisecond
 	longestWait = time.Second
 )
 
-// held messages have the key of their receipt: one that came again while it is out here is another delivery of it.
+// Unsettled messages are keyed by receipt: a message that is delivered again before it is settled is another
+// delivery.
 type receipts = held.Set[*receipt, *receipt]
 
-// Consume fetches messages for as many places as are free.
+// Consume fetches as many messages as places are free.
 func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Delivery)) error {
 	if err := q.begin(); err != nil {
 		return err
@@ -41,12 +42,12 @@ func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Del
 	defer endKeeping()
 
 	out := held.New[*receipt, *receipt](prefetch)
-	var keeper sync.WaitGroup
-	keeper.Go(func() { q.keepLoop(keep, out) })
+	var extender sync.WaitGroup
+	extender.Go(func() { q.keepLoop(keep, out) })
 	q.fetchLoop(take, out, handle)
 	err := out.Drain(q.life)
 	endKeeping()
-	keeper.Wait()
+	extender.Wait()
 	if err != nil || ctx.Err() == nil {
 		return queue.ErrClosed
 	}
@@ -83,7 +84,7 @@ func (q *Queue) fetchLoop(ctx context.Context, out *receipts, handle func(queue.
 	}
 }
 
-// find returns the consumer, and makes it, and the stream, again if somebody has removed them.
+// find returns the consumer. If it or the stream was deleted, find creates them again.
 func (q *Queue) find(ctx context.Context) (jetstream.Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
 	defer cancel()
@@ -99,7 +100,7 @@ func (q *Queue) find(ctx context.Context) (jetstream.Consumer, error) {
 	return c, nil
 }
 
-// fetch hands out up to n messages, in reserved places. It returns how many places are left.
+// fetch passes on up to n messages, in reserved places. It returns how many places are left.
 func (q *Queue) fetch(ctx context.Context, consumer jetstream.Consumer, n int, out *receipts, handle func(queue.Delivery)) (int, error) {
 	batch, err := consumer.Fetch(n, jetstream.FetchMaxWait(fetchFor))
 	if err != nil {
@@ -114,7 +115,7 @@ func (q *Queue) fetch(ctx context.Context, consumer jetstream.Consumer, n int, o
 			d.Deliveries = int(m.NumDelivered)
 		}
 		if ctx.Err() != nil {
-			_ = r.Nack(ctx) // it comes again by itself if that is lost
+			_ = r.Nack(ctx) // if that is lost, it is delivered again after the visibility timeout
 			continue
 		}
 		handle(d)
@@ -125,12 +126,12 @@ func (q *Queue) fetch(ctx context.Context, consumer jetstream.Consumer, n int, o
 	return n, nil
 }
 
-// keepLoop says of what is handed out that it is being worked on, until ctx ends.
+// keepLoop reports to the server that unsettled messages are in progress, until ctx ends.
 func (q *Queue) keepLoop(ctx context.Context, out *receipts) {
 	for backoff.Sleep(ctx, q.opts.Visibility/3) {
 		for _, r := range out.All() {
 			if r.msg.InProgress() != nil {
-				break // there is no connection: the next time, or it comes again
+				break // no connection: retry at the next tick
 			}
 		}
 	}
@@ -147,7 +148,8 @@ func (r *receipt) Ack(context.Context) error { return r.settle(r.msg.Ack) }
 
 func (r *receipt) Nack(context.Context) error { return r.settle(r.msg.Nak) }
 
-// settle tells the server, whose answer is not waited for: what it did not hear it delivers again.
+// settle settles with the server without waiting for the answer: if the call is lost, the message is
+// delivered again.
 func (r *receipt) settle(say func() error) error {
 	defer r.out.Remove(r)
 	if r.q.life.Err() != nil {

@@ -1,13 +1,13 @@
-// Package jetstream is a queue in a JetStream stream of NATS (2.9 or later): a stream of files with work-queue retention, and one
-// durable pull consumer that all executors share.
+// Package jetstream is a queue in a JetStream stream of NATS (2.9 or later): a file-based stream with work-queue
+// retention, and one durable pull consumer shared by all executors.
 //
 //	Publish   asynchronous publishing, many in flight            (publish.go)
-//	Consume   fetches of as many messages as there are places    (consume.go)
-//	          InProgress keeps those that are being worked on
+//	Consume   fetches of as many messages as places are free     (consume.go)
+//	          InProgress keeps unsettled messages
 //
-// NATS confirms a message when it is with the kernel, and syncs later (sync_interval, two minutes by default): the end of the
-// process costs nothing, a loss of power may cost confirmed messages, unless the stream has replicas or sync_interval is
-// "always". A fire that is lost so is sent again when nobody has reported on it in time.
+// NATS confirms a message when the kernel has it, and syncs it to disk later (sync_interval, two minutes by default).
+// Confirmed messages survive the end of the process. A power failure may lose some, unless the stream has replicas or
+// sync_interval is "always". A lost fire is sent again when there is no report about it in time.
 package jetstream
 
 import (
@@ -25,24 +25,26 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// Options are those of all queues, and what is special to JetStream.
+// Options are the options of all queues, and those of JetStream.
 type Options struct {
 	queue.Options
 
-	// Replicas is on how many servers of a cluster each message is. Default 1.
+	// Replicas is the number of servers of a cluster that store each message. Default 1.
 	Replicas int
 
-	// Dedup leaves out a message whose ID was published in the last two minutes. Publishing takes about twice as long then.
+	// Dedup drops a message whose ID was published in the last two minutes. Publishing takes about twice as
+	// long then.
 	Dedup bool
 
-	// Visibility is how long a consumer may be without a sign of life until its messages are given to others. Default 30 s.
+	// Visibility is how long a consumer may be silent before its messages are delivered to others. Default 30
+	// s.
 	Visibility time.Duration
 }
 
 // dedupWindow is the window of Options.Dedup.
 const dedupWindow = 2 * time.Minute
 
-// durable is the name of the one consumer of the stream.
+// durable is the name of the only consumer of the stream.
 const durable = "executors"
 
 // Queue is safe for concurrent use.
@@ -54,13 +56,13 @@ type Queue struct {
 
 	life context.Context // until Close
 	end  context.CancelFunc
-	uses sync.WaitGroup // consumers
+	uses sync.WaitGroup // of consumers
 	mu   sync.Mutex     // guards gone, and uses against it
 	gone bool
 }
 
-// Open connects to the NATS of a URL (nats:// or tls://, with user and password or token as usual), makes the stream and its
-// consumer if they are not there, and refuses those that have other settings.
+// Open connects to the NATS of a URL (nats:// or tls://, with user and password or token), creates the stream
+// and its consumer if they do not exist, and fails if they have other settings.
 func Open(ctx context.Context, address string, o Options) (*Queue, error) {
 	var err error
 	if o.Options, err = o.Options.WithDefaults(); err != nil {
@@ -97,7 +99,7 @@ func (q *Queue) connect(ctx context.Context, address string) (err error) {
 	q.conn, err = nats.Connect(address, nats.Name("rouse"), nats.Timeout(q.opts.Timeout),
 		nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond), nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
 		nats.PingInterval(10*time.Second),
-		nats.ReconnectBufSize(-1), // what cannot be sent now is said to be unsent
+		nats.ReconnectBufSize(-1), // report messages that cannot be sent now as unsent
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil && q.life.Err() == nil {
 				q.opts.Failed(fmt.Errorf("%w: %w", queue.ErrUnavailable, err))
@@ -131,7 +133,7 @@ func (q *Queue) streamConfig() jetstream.StreamConfig {
 	}
 }
 
-// makeStream makes the stream if it is not there, and otherwise compares what matters.
+// makeStream creates the stream, or compares the relevant settings of an existing one.
 func (q *Queue) makeStream(ctx context.Context) error {
 	want := q.streamConfig()
 	s, err := q.js.CreateStream(ctx, want)
@@ -171,7 +173,7 @@ func (q *Queue) makeConsumer(ctx context.Context) error {
 	return nil
 }
 
-// failed tells apart a server that said no and one that said nothing.
+// failed distinguishes a refusal of the server from a missing answer.
 func (q *Queue) failed(what string, err error) error {
 	kind := queue.ErrUnavailable
 	var answer jetstream.JetStreamError
@@ -184,7 +186,7 @@ func (q *Queue) failed(what string, err error) error {
 	return fmt.Errorf("%s: %w: %w", what, kind, err)
 }
 
-// Depth returns how many messages are in the stream, those included that are with consumers.
+// Depth returns how many messages are in the stream, including those with consumers.
 func (q *Queue) Depth(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
 	defer cancel()
@@ -195,7 +197,7 @@ func (q *Queue) Depth(ctx context.Context) (int64, error) {
 	return int64(s.CachedInfo().State.Msgs), nil
 }
 
-// Close ends all that goes on.
+// Close ends all consumers and the connection.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	gone := q.gone
@@ -207,13 +209,13 @@ func (q *Queue) Close() error {
 	q.end()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = q.conn.FlushWithContext(ctx) // acknowledgements on their way; what is lost of them is delivered again
+	_ = q.conn.FlushWithContext(ctx) // flush acknowledgements; lost ones lead to another delivery
 	q.conn.Close()
 	q.uses.Wait()
 	return nil
 }
 
-// begin says that a consumer begins, unless the queue was closed.
+// begin registers a consumer, unless the queue is closed.
 func (q *Queue) begin() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

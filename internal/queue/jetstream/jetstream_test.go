@@ -30,7 +30,7 @@ func TestContract(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// In memory, it would not survive.
+			// A stream in memory does not survive.
 			c := jetstream.StreamConfig{Name: name, Subjects: []string{name + ".fires"}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage}
 			if _, err := js.CreateStream(t.Context(), c); err != nil {
 				t.Fatal(err)

@@ -13,13 +13,13 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// maxPending is how many messages may be published and not confirmed at a time; who comes then waits.
+// maxPending is the maximum number of unconfirmed messages; further ones wait.
 const maxPending = 4096
 
-// full is the code of the server's answer that a stream holds as many messages as it may.
+// full is the server's error code for a full stream.
 const full jetstream.ErrorCode = 10077
 
-// Publish publishes messages, all in flight at a time, and waits for their confirms.
+// Publish publishes all messages concurrently, and waits for their confirms.
 func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 	errs := make([]error, len(messages))
 	futures := make([]jetstream.PubAckFuture, len(messages))
@@ -46,7 +46,7 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 	return errs
 }
 
-// send hands one message to the connection, as soon as there is one.
+// send passes one message to the connection as soon as there is one.
 func (q *Queue) send(ctx context.Context, m *queue.Message, deadline time.Time) (jetstream.PubAckFuture, error) {
 	for {
 		switch {
@@ -59,7 +59,8 @@ func (q *Queue) send(ctx context.Context, m *queue.Message, deadline time.Time) 
 		if q.opts.Dedup {
 			msg.Header.Set(jetstream.MsgIDHeader, m.ID)
 		}
-		// A server that does not answer for the stream says so at once, and is asked again by us, not by the client.
+		// If no server answers for the stream, the client fails immediately; the retry is made here, not in
+		// the client.
 		f, err := q.js.PublishMsgAsync(msg, jetstream.WithStallWait(max(time.Until(deadline), time.Millisecond)), jetstream.WithRetryAttempts(0))
 		if err == nil {
 			return f, nil
@@ -70,10 +71,10 @@ func (q *Queue) send(ctx context.Context, m *queue.Message, deadline time.Time) 
 	}
 }
 
-// idHeader carries the message's ID.
+// idHeader is the header with the message's ID.
 const idHeader = "Rouse-Id"
 
-// refused says what a failed confirm means.
+// refused interprets a failed confirm.
 func (q *Queue) refused(err error) error {
 	var answer *jetstream.APIError
 	switch {
@@ -81,7 +82,7 @@ func (q *Queue) refused(err error) error {
 		return queue.ErrFull
 	case q.life.Err() != nil:
 		return queue.ErrClosed
-	case errors.As(err, &answer), errors.Is(err, jetstream.ErrNoStreamResponse): // the server said that it did not take it
+	case errors.As(err, &answer), errors.Is(err, jetstream.ErrNoStreamResponse): // the server refused it
 		return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%w: %w", queue.ErrUnconfirmed, err)

@@ -16,7 +16,7 @@ import (
 )
 
 // Benchmark measures a queue: publishing with confirms, and publishing while a consumer takes and acknowledges. Each iteration is
-// one message of 300 bytes; four publish at a time, each so many messages as the name says.
+// one message of 300 bytes; four publish at a time, each with the batch size in the name.
 //
 //	go test -run '^$' -bench . -benchtime 50000x
 func Benchmark(b *testing.B, open func(ctx context.Context, o queue.Options) (queue.Queue, error)) {
@@ -70,7 +70,7 @@ func openFor(b *testing.B, open func(context.Context, queue.Options) (queue.Queu
 	return q
 }
 
-// measure reports the rate, and the CPU time that this process used for a message: it barely moves with what else the machine does.
+// measure reports the rate, and the CPU time of this process per message, which hardly depends on other load.
 func measure(b *testing.B, f func()) {
 	b.Helper()
 	b.ResetTimer()
@@ -83,7 +83,7 @@ func measure(b *testing.B, f func()) {
 
 func cpu() time.Duration {
 	var u unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // of ourselves it does not fail
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // never fails for the own process
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 

@@ -25,7 +25,7 @@ func unchanged(t *testing.T, r *rig) {
 		{ID: "lines", Body: []byte("a\r\nb\x00\n")},
 		{ID: "largest", Body: bytes.Repeat([]byte{0xff, 0, 13, 10}, queue.MaxBody/4)},
 	}
-	for i := range 600 { // more than fit in one exchange
+	for i := range 600 { // more than fit into one exchange
 		list = append(list, queue.Message{ID: fmt.Sprintf("n%d", i), Body: fmt.Append(nil, i)})
 	}
 	publish(t, q, list)
@@ -168,7 +168,7 @@ func deadConsumer(t *testing.T, r *rig) {
 		if err := w.ended(); !errors.Is(err, queue.ErrClosed) {
 			t.Errorf("Consume of a closed queue: %v, want %v", err, queue.ErrClosed)
 		}
-		w.err = make(chan error, 1) // what the end looks at
+		w.err = make(chan error, 1) // for the checks at the end
 		w.err <- nil
 	}
 	q := r.open(t)
@@ -182,7 +182,7 @@ func deadConsumer(t *testing.T, r *rig) {
 	empty(t, q)
 }
 
-// kept holds a delivery for longer than a dead consumer's stay its own.
+// kept checks that a delivery stays with its consumer for longer than those of a dead consumer do.
 func kept(t *testing.T, r *rig) {
 	publish(t, r.open(t), messages(0, 2))
 	w := consume(t, r.open(t), 1)
@@ -198,7 +198,7 @@ func kept(t *testing.T, r *rig) {
 	_ = third.ended()
 	third.err = make(chan error, 1)
 	third.err <- nil
-	// What the dead one had comes to somebody else, though nothing that is kept has.
+	// The messages of the dead consumer are delivered to another one, those of live ones are not.
 	fourth := consume(t, r.open(t), 1)
 	if d := fourth.next(); d.ID != "m10" || d.Deliveries != 2 {
 		t.Errorf("%s came with delivery %d, want m10 with 2", d.ID, d.Deliveries)
@@ -214,7 +214,7 @@ func kept(t *testing.T, r *rig) {
 	empty(t, w.queueOf(r))
 }
 
-// queueOf is another connection to the queue.
+// queueOf returns another connection to the queue.
 func (w *worker) queueOf(r *rig) queue.Queue { return r.open(w.t) }
 
 func shared(t *testing.T, r *rig) {
@@ -266,7 +266,7 @@ func ends(t *testing.T, r *rig) {
 	w := consume(t, q, 10)
 	out := w.take(10)
 	w.leave()
-	// The others can have it all at once, but for what is out.
+	// Another consumer can have all messages, except the unsettled ones.
 	second := consume(t, r.open(t), 100)
 	ack(t, second.take(20)...)
 	select {
@@ -406,7 +406,7 @@ func hangs(t *testing.T, r *rig) {
 	}
 	again(t, q, 200)
 	w := consume(t, q, 10)
-	for { // what was not confirmed may be there
+	for { // unconfirmed messages may be there
 		d := w.next()
 		ack(t, d)
 		if d.ID == "m200" {
@@ -415,7 +415,7 @@ func hangs(t *testing.T, r *rig) {
 	}
 }
 
-// again publishes a message as soon as the broker takes it.
+// again publishes a message as soon as the broker accepts it.
 func again(t *testing.T, q queue.Queue, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
@@ -447,12 +447,12 @@ func brokerDies(t *testing.T, r *rig) {
 		}
 	}
 	for _, d := range unsettled[:10] {
-		_ = d.Ack(t.Context()) // it cannot hear
+		_ = d.Ack(t.Context()) // the broker is down
 	}
 	r.Broker.Start()
 	again(t, q, 600)
 	for _, d := range unsettled[10:] {
-		_ = d.Ack(t.Context()) // on a connection that is no more, for some
+		_ = d.Ack(t.Context()) // for some adapters on a closed connection
 	}
 	want := map[string]bool{"m600": true}
 	for _, d := range unsettled {
@@ -486,7 +486,7 @@ func brokerDies(t *testing.T, r *rig) {
 		for {
 			select {
 			case d := <-rest.got:
-				_ = d.Ack(context.Background()) // it comes again if that is lost
+				_ = d.Ack(context.Background()) // if that is lost, it is delivered again
 			case <-stop:
 				return
 			}

@@ -1,4 +1,4 @@
-// Package queuetest is the contract of package queue as tests, run by each adapter against a real broker.
+// Package queuetest is the contract of package queue as tests. Each adapter runs it against a real broker.
 package queuetest
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// Harness is what an adapter's tests give to the contract.
+// Harness describes an adapter for the tests.
 type Harness struct {
-	// Open connects to the queue that the options name, with the adapter's own options as fit for tests: what a consumer that died
-	// had is delivered again within a few seconds.
+	// Open connects to the queue that the options name, with adapter options for tests: the messages of a
+	// dead consumer must be delivered again within a few seconds.
 	Open func(ctx context.Context, o queue.Options) (queue.Queue, error)
 
 	// Broker is the real broker.
@@ -27,14 +27,14 @@ type Harness struct {
 		Resume()
 	}
 
-	// Settled, if not nil, waits until the broker would know of a new queue of that name after its death.
+	// Settled, if not nil, waits until a new queue of that name would survive a crash of the broker.
 	Settled func(t *testing.T, name string)
 
-	// Spoil makes something of the queue's name at the broker that the adapter has to refuse.
+	// Spoil creates something under the queue's name that the adapter must refuse.
 	Spoil func(t *testing.T, name string)
 }
 
-// patience is how long anything may take that should happen soon.
+// patience is the timeout of waits in tests.
 const patience = 60 * time.Second
 
 // Run tests the contract. The broker's faults come last.
@@ -56,7 +56,7 @@ func Run(t *testing.T, h Harness) {
 		{"a full queue refuses, and loses nothing", full},
 		{"other settings are refused", settings},
 		{"depth counts what is there", depth},
-		{"a closed queue says so", closed},
+		{"a closed queue reports it", closed},
 		{"a broker that hangs confirms nothing", hangs},
 		{"what is confirmed survives the broker's death", brokerDies},
 	} {
@@ -70,7 +70,7 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// rig is one test's queue.
+// rig is the queue of one test.
 type rig struct {
 	Harness
 	name string
@@ -123,14 +123,14 @@ type worker struct {
 	t     *testing.T
 	end   func()     // ends its ctx, and waits for Consume
 	leave func()     // ends its ctx
-	err   chan error // what Consume returned
+	err   chan error // the result of Consume
 
 	got chan queue.Delivery
 	mu  sync.Mutex
 	ids map[string]int // deliveries so far
 }
 
-// consume starts a consumer whose deliveries wait to be taken with next.
+// consume starts a consumer, whose deliveries are taken with next.
 func consume(t *testing.T, q queue.Queue, prefetch int) *worker {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -158,7 +158,7 @@ func consume(t *testing.T, q queue.Queue, prefetch int) *worker {
 	return w
 }
 
-// drop gives back what nobody took, until Consume has ended.
+// drop requeues deliveries that were not taken, until Consume has ended.
 func (w *worker) drop() {
 	for {
 		select {
@@ -226,7 +226,7 @@ func ack(t *testing.T, list ...queue.Delivery) {
 	wg.Wait()
 }
 
-// empty waits until nothing is left in the queue.
+// empty waits until the queue is empty.
 func empty(t *testing.T, q queue.Queue) {
 	t.Helper()
 	reaches(t, q, 0)

@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/test/servers"
 )
 
-// TestServersThatLoseMessages are refused, each with what would be right.
+// TestServersThatLoseMessages checks that unsuitable servers are refused with the cure.
 func TestServersThatLoseMessages(t *testing.T) {
 	for _, c := range []struct {
 		what     string
@@ -46,7 +46,7 @@ func TestAWrongAddressIsAnError(t *testing.T) {
 	}
 }
 
-// A Redis that was emptied has no group any more: it is made again, and the messages that come then are delivered.
+// A Redis that was emptied has no consumer group: it is created again, and later messages are delivered.
 func TestARedisThatIsEmptied(t *testing.T) {
 	s := servers.StartRedis(t)
 	q, err := Open(t.Context(), s.URL(), Options{})

@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// keepScript shows that a consumer lives: the entries that are still its own have not idled. It takes none from others.
+// keepScript resets the idle time of the entries that still belong to a consumer. It takes none from others.
 var keepScript = redis.NewScript(`
 for i = 3, #ARGV do
 	if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1, ARGV[2]) == 1 then
@@ -20,7 +20,7 @@ end
 return 1
 `)
 
-// keepLoop keeps what is handed out, until ctx ends.
+// keepLoop keeps the unsettled entries of a consumer, until ctx ends.
 func (c *consumer) keepLoop(ctx context.Context) {
 	for backoff.Sleep(ctx, c.opts.Visibility/3) {
 		ids := c.held.All()
@@ -36,14 +36,14 @@ func (c *consumer) keepLoop(ctx context.Context) {
 			err := keepScript.Run(call, c.client, []string{c.key}, args...).Err()
 			cancel()
 			if err != nil && ctx.Err() == nil {
-				c.opts.Failed(c.unavailable(err)) // others may take them; what they do twice is the same message
+				c.opts.Failed(c.unavailable(err)) // others may claim the entries; processing them twice concerns the same message
 			}
 		}
 	}
 }
 
-// claim takes over entries of consumers that are gone, and those that were given back, in up to n reserved places. It returns how
-// many places are left, and whether there may be more entries.
+// claim takes over entries of dead consumers, and those that were given back, in up to n reserved places. It
+// returns how many places are left, and whether there may be more entries.
 func (c *consumer) claim(ctx context.Context, n int) (left int, more bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opts.Timeout)
 	defer cancel()
@@ -63,7 +63,8 @@ func (c *consumer) claim(ctx context.Context, n int) (left int, more bool, err e
 	if len(ids) == 0 {
 		return n, false, nil
 	}
-	// Of those that ask for an entry at the same time one gets it: for the others it has not idled any more.
+	// Of several consumers that claim an entry at the same time, one gets it: for the others it is not idle
+	// any more.
 	got, err := c.client.XClaim(ctx, &redis.XClaimArgs{Stream: c.key, Group: group, Consumer: c.name, MinIdle: c.opts.Visibility, Messages: ids}).Result()
 	if err != nil {
 		return n, false, c.unavailable(err)
@@ -74,16 +75,16 @@ func (c *consumer) claim(ctx context.Context, n int) (left int, more bool, err e
 	return n - len(got), len(got) > 0 && len(idle) == maxCall, nil
 }
 
-// forgetAfter is how long the name of a consumer without entries stays in the group, and how often that is looked at.
-const forgetAfter = 24 * time.Hour
+// pruneAfter is how long a consumer without entries stays in the group, and the interval of checks.
+const pruneAfter = 24 * time.Hour
 
-// forget takes the names of consumers that died out of the group.
-func (c *consumer) forget(ctx context.Context) {
+// prune removes dead consumers from the group.
+func (c *consumer) prune(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
 	all, err := c.client.XInfoConsumers(call, c.key, group).Result()
 	for _, other := range all {
-		if err == nil && other.Pending == 0 && other.Idle > forgetAfter {
+		if err == nil && other.Pending == 0 && other.Idle > pruneAfter {
 			err = leaveScript.Run(call, c.client, []string{c.key}, group, other.Name).Err()
 		}
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/rousehq/rouse/internal/queue/internal/held"
 )
 
-// blockFor is how long a read waits for new entries. The end of a consumer waits for it.
+// blockFor is how long a read waits for new entries. The shutdown of a consumer waits for it.
 const blockFor = 500 * time.Millisecond
 
-// How long it waits between two tries when Redis fails, at first and at most.
+// The shortest and longest backoff after a failure of Redis.
 const (
 	firstWait   = 20 * time.Millisecond
 	longestWait = time.Second
@@ -26,13 +26,13 @@ const (
 // consumer is one call of Consume.
 type consumer struct {
 	*Queue
-	name   string // in the group; of this call alone, so that its entries are told from those of the dead
+	name   string // in the group; unique to this call, so that its entries differ from those of dead consumers
 	held   *held.Set[string, string]
 	handle func(queue.Delivery)
 	acks   *settler
 }
 
-// Consume hands out new entries, and those of consumers that are gone.
+// Consume passes on new entries, and those of dead consumers.
 func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Delivery)) error {
 	if err := q.begin(); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Del
 	defer q.uses.Done()
 	c := &consumer{Queue: q, name: rand.Text(), held: held.New[string, string](prefetch), handle: handle}
 
-	// Two lives, ended one after another: taking entries, and keeping and settling them.
+	// Two contexts, ended one after another: for taking entries, and for keeping and settling them.
 	take, endTaking := context.WithCancel(ctx)
 	defer endTaking()
 	defer context.AfterFunc(q.life, endTaking)()
@@ -48,13 +48,13 @@ func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Del
 	defer endKeeping()
 
 	c.acks = newSettler(c)
-	var keepers sync.WaitGroup
-	keepers.Go(func() { c.acks.run(keep) })
-	keepers.Go(func() { c.keepLoop(keep) })
+	var settling sync.WaitGroup
+	settling.Go(func() { c.acks.run(keep) })
+	settling.Go(func() { c.keepLoop(keep) })
 	c.takeLoop(take)
 	err := c.held.Drain(q.life)
 	endKeeping()
-	keepers.Wait()
+	settling.Wait()
 	if err != nil {
 		return queue.ErrClosed
 	}
@@ -65,7 +65,7 @@ func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Del
 	return nil
 }
 
-// takeLoop hands out what is new, and now and then what others have left.
+// takeLoop passes on new entries, and periodically those of dead consumers.
 func (c *consumer) takeLoop(ctx context.Context) {
 	every := min(time.Second, c.opts.Visibility/4)
 	var claimed, forgot time.Time
@@ -80,9 +80,9 @@ func (c *consumer) takeLoop(ctx context.Context) {
 			if n, more, err = c.claim(ctx, n); !more {
 				claimed = time.Now()
 			}
-			if time.Since(forgot) >= forgetAfter {
+			if time.Since(forgot) >= pruneAfter {
 				forgot = time.Now()
-				c.forget(ctx)
+				c.prune(ctx)
 			}
 		}
 		if err == nil && n > 0 {
@@ -96,17 +96,18 @@ func (c *consumer) takeLoop(ctx context.Context) {
 			b.Reset()
 			continue
 		}
-		c.opts.Failed(c.mend(ctx, err))
+		c.opts.Failed(c.repair(ctx, err))
 		if !b.Pause(ctx) {
 			return
 		}
 	}
 }
 
-// read waits for new entries in up to n reserved places, and hands them out. It returns how many places are left.
+// read waits for new entries in up to n reserved places, and passes them on. It returns how many places are
+// left.
 func (c *consumer) read(ctx context.Context, n int) (int, error) {
-	// The entries of an answer that nobody waits for any more would be this consumer's and not known to it, until they are taken
-	// back: so the end of ctx waits for the read.
+	// The read is not cancelled with ctx: entries in an unread answer would belong to this consumer without
+	// its knowledge, until others claim them.
 	got, err := c.client.XReadGroup(context.WithoutCancel(ctx), &redis.XReadGroupArgs{Group: group, Consumer: c.name,
 		Streams: []string{c.key, ">"}, Count: int64(n), Block: blockFor}).Result()
 	if errors.Is(err, redis.Nil) {
@@ -124,8 +125,8 @@ func (c *consumer) read(ctx context.Context, n int) (int, error) {
 	return n, nil
 }
 
-// mend makes the group again if it is gone: Redis was emptied, or restored from before it was made.
-func (c *consumer) mend(ctx context.Context, err error) error {
+// repair creates the group again if it is gone: Redis was emptied, or restored from an older state.
+func (c *consumer) repair(ctx context.Context, err error) error {
 	var answer redis.Error
 	if !errors.As(err, &answer) || !redis.HasErrorPrefix(answer, "NOGROUP") {
 		return err
@@ -135,7 +136,7 @@ func (c *consumer) mend(ctx context.Context, err error) error {
 	return errors.Join(err, c.makeGroup(ctx))
 }
 
-// deliver hands out an entry, in a place that was reserved for it. What comes after the end goes back at once.
+// deliver passes on an entry, in a reserved place. After the end of ctx it gives the entry back immediately.
 func (c *consumer) deliver(ctx context.Context, e redis.XMessage, deliveries int) {
 	if !c.held.Put(e.ID, e.ID) {
 		return
@@ -143,7 +144,7 @@ func (c *consumer) deliver(ctx context.Context, e redis.XMessage, deliveries int
 	r := &receipt{c: c, entry: e.ID}
 	d := queue.Delivery{Message: queue.Message{ID: text(e.Values["id"]), Body: []byte(text(e.Values["body"]))}, Deliveries: deliveries, Receipt: r}
 	if ctx.Err() != nil {
-		_ = r.Nack(c.life) // if it fails, it is taken back when it has idled
+		_ = r.Nack(c.life) // if it fails, the entry is claimed when it has idled
 		return
 	}
 	c.handle(d)
@@ -154,7 +155,7 @@ func text(v any) string {
 	return s
 }
 
-// leaveScript removes a consumer from the group, but not if that would take entries with it.
+// leaveScript removes a consumer from the group, unless that would delete entries with it.
 var leaveScript = redis.NewScript(`
 if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) == 0 then
 	return redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
@@ -162,7 +163,7 @@ end
 return 0
 `)
 
-// leave takes the consumer's name out of the group.
+// leave removes the consumer from the group.
 func (c *consumer) leave() {
 	ctx, cancel := context.WithTimeout(c.life, c.opts.Timeout)
 	defer cancel()

@@ -13,14 +13,14 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// One script call adds up to so many messages, or so many bytes: Redis does nothing else meanwhile.
+// Bounds of one script call, in messages and bytes: Redis executes nothing else during it.
 const (
 	maxCall      = 256
 	maxCallBytes = 1 << 20
 )
 
-// addScript adds messages for as long as the stream is not full, and returns how many. The length counts what was not
-// acknowledged yet, as entries are deleted then.
+// addScript adds messages until the stream is full, and returns how many. Acknowledged entries are deleted,
+// so the length is that of unacknowledged ones.
 var addScript = redis.NewScript(`
 local room = tonumber(ARGV[1]) - redis.call('XLEN', KEYS[1])
 local n = 0
@@ -56,7 +56,7 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 	return errs
 }
 
-// add is one script call. It returns how many messages are in the stream, and what is with the rest.
+// add makes one script call. It returns how many messages were added, and the error of the others.
 func (q *Queue) add(ctx context.Context, messages []queue.Message) (int, error) {
 	args := make([]any, 1, 1+2*len(messages))
 	args[0] = q.opts.MaxMessages
@@ -85,7 +85,8 @@ func (q *Queue) add(ctx context.Context, messages []queue.Message) (int, error) 
 	}
 }
 
-// unsent says that an error means that Redis did nothing: there was no connection, or it answered that it will not.
+// unsent reports whether an error means that Redis did nothing: there was no connection, or it refused the
+// command.
 func unsent(err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {

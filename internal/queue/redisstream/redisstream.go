@@ -1,15 +1,15 @@
-// Package redisstream is a queue in a Redis stream (6.2 or later): XADD, one consumer group, and entries that are deleted when
-// they are acknowledged.
+// Package redisstream is a queue in a Redis stream (6.2 or later): XADD, one consumer group, and entries that are deleted
+// when they are acknowledged.
 //
 //	Publish   one script: refuses when the stream is full, otherwise XADD      (publish.go)
 //	Consume   XREADGROUP for new entries                                       (consume.go)
-//	          XPENDING and XCLAIM for those whose consumer is gone             (claim.go)
-//	          XCLAIM JUSTID keeps those that are being worked on               (claim.go)
-//	Ack       XACK and XDEL, many at a time                                    (settle.go)
+//	          XPENDING and XCLAIM for entries of dead consumers                (claim.go)
+//	          XCLAIM JUSTID keeps unsettled entries                            (claim.go)
+//	Ack       XACK and XDEL, in batches                                        (settle.go)
 //
-// A confirmed message is as durable as Redis: with appendfsync everysec it survives the end of the process, and a loss of power
-// costs the last second; a failover may cost what the replica had not. Redis without an append-only file, or one that evicts
-// keys, is refused. The consumer of a message that shows no sign of life for Options.Visibility is taken to be dead.
+// A confirmed message is as durable as Redis: with appendfsync everysec it survives the end of the process, but a power
+// failure loses the last second, and a failover what the replica did not have. Open refuses a Redis without an
+// append-only file, and one that evicts keys. A consumer without activity for Options.Visibility counts as dead.
 package redisstream
 
 import (
@@ -27,18 +27,19 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 )
 
-// Options are those of all queues, and what is special to Redis.
+// Options are the options of all queues, and those of Redis.
 type Options struct {
 	queue.Options
 
-	// Visibility is how long a consumer may be without a sign of life until its messages are given to others. Default 30 s.
+	// Visibility is how long a consumer may be silent before its messages are delivered to others. Default 30
+	// s.
 	Visibility time.Duration
 
-	// Volatile allows a Redis that has no append-only file.
+	// Volatile allows a Redis without an append-only file.
 	Volatile bool
 }
 
-// group is the one consumer group of the stream.
+// group is the only consumer group of the stream.
 const group = "executors"
 
 // Queue is safe for concurrent use.
@@ -49,13 +50,13 @@ type Queue struct {
 
 	life context.Context // until Close
 	end  context.CancelFunc
-	uses sync.WaitGroup // consumers
+	uses sync.WaitGroup // of consumers
 	mu   sync.Mutex     // guards closed, and uses against it
 	gone bool
 }
 
-// Open connects to the Redis of a URL (redis:// or rediss://, with user, password and database as usual), makes the stream if it
-// is not there, and refuses one that cannot hold messages safely.
+// Open connects to the Redis of a URL (redis:// or rediss://, with user, password and database), creates the
+// stream if it does not exist, and refuses a Redis that may lose messages.
 func Open(ctx context.Context, url string, o Options) (*Queue, error) {
 	var err error
 	if o.Options, err = o.Options.WithDefaults(); err != nil {
@@ -71,7 +72,7 @@ func Open(ctx context.Context, url string, o Options) (*Queue, error) {
 	if err != nil {
 		return nil, rouse.Refuse("queue.url", "", "is no URL of a Redis: "+err.Error(), "write one such as redis://user:password@host:6379/0")
 	}
-	// A command that is sent again may be done twice: what is sent again is decided here, not in the client.
+	// A repeated command may be executed twice, so this package decides on retries, not the client.
 	ro.MaxRetries, ro.DialerRetries = -1, 1
 	ro.ContextTimeoutEnabled = true
 	ro.DialTimeout, ro.ReadTimeout, ro.WriteTimeout = o.Timeout, o.Timeout, o.Timeout
@@ -104,8 +105,8 @@ func (q *Queue) prepare(ctx context.Context) error {
 	return q.makeGroup(ctx)
 }
 
-// makeGroup makes the stream and its group, if they are not there. The group begins with the first entry, so that nothing is
-// skipped that was published before there was a group.
+// makeGroup creates the stream and its group, if they do not exist. The group starts with the first entry, so
+// that no earlier message is skipped.
 func (q *Queue) makeGroup(ctx context.Context) error {
 	err := q.client.XGroupCreateMkStream(ctx, q.key, group, "0").Err()
 	if err != nil && !strings.HasPrefix(err.Error(), "BUSYGROUP") {
@@ -137,14 +138,14 @@ func checkServer(info string, volatile bool) error {
 func atLeast(version string, major, minor int) bool {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 {
-		return true // somebody else's numbers: let them try
+		return true // unknown version format: accept it
 	}
 	a, errA := strconv.Atoi(parts[0])
 	b, errB := strconv.Atoi(parts[1])
 	return errA != nil || errB != nil || a > major || a == major && b >= minor
 }
 
-// Depth returns how many messages are in the stream, those included that are with consumers.
+// Depth returns how many messages are in the stream, including those with consumers.
 func (q *Queue) Depth(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
 	defer cancel()
@@ -155,7 +156,7 @@ func (q *Queue) Depth(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
-// Close ends all that goes on.
+// Close ends all consumers and the connection.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	gone := q.gone
@@ -165,12 +166,12 @@ func (q *Queue) Close() error {
 		return nil
 	}
 	q.end()
-	err := q.client.Close() // breaks off what waits for an answer
+	err := q.client.Close() // also ends calls that wait for an answer
 	q.uses.Wait()
 	return err
 }
 
-// begin says that a consumer begins, unless the queue was closed.
+// begin registers a consumer, unless the queue is closed.
 func (q *Queue) begin() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -21,7 +21,7 @@ func (r *receipt) Ack(ctx context.Context) error {
 	return r.c.acks.ack(ctx, r.entry)
 }
 
-// backScript lets an entry that is still the consumer's own look as if it had idled for long. Its count of deliveries stays.
+// backScript makes an entry that still belongs to the consumer look idle. Its delivery count stays.
 var backScript = redis.NewScript(`
 if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[3], 1, ARGV[2]) == 1 then
 	redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[3], 'IDLE', ARGV[4], 'JUSTID')
@@ -40,7 +40,7 @@ func (r *receipt) Nack(ctx context.Context) error {
 	return nil
 }
 
-// settler acknowledges entries, as many at a time as there are.
+// settler acknowledges entries in batches.
 type settler struct {
 	c      *consumer
 	mu     sync.Mutex

@@ -157,7 +157,7 @@ func (d *Driver) Release(ctx context.Context) error {
 }
 
 // releaseAll has the reconcile loop drain containers, once: later containers belong to a manager whose
-// configuration should have said that it shares the engine. It must not lose its workers repeatedly.
+// configuration should declare that it shares the engine. It must not lose its workers repeatedly.
 func (d *Driver) releaseAll(boxes []box) {
 	d.mu.Lock()
 	d.letGo = false

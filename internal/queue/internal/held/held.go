@@ -1,5 +1,5 @@
-// Package held counts the deliveries that a consumer has handed out and that are not settled, so that there are never more than
-// its prefetch, and so that its end can wait for the last of them.
+// Package held tracks the unsettled deliveries of a consumer: there are never more than its prefetch, and its
+// shutdown can wait for the last one.
 package held
 
 import (
@@ -13,15 +13,15 @@ type Set[K comparable, V any] struct {
 	free    int
 	total   int
 	items   map[K]V
-	changed chan struct{} // closed at the next change that somebody may wait for; nil if nobody does
+	changed chan struct{} // closed at the next change; nil without waiters
 }
 
-// New returns an empty set with so many places.
+// New returns an empty set with a number of places.
 func New[K comparable, V any](places int) *Set[K, V] {
 	return &Set[K, V]{free: places, total: places, items: map[K]V{}}
 }
 
-// Reserve waits until a place is free, and takes up to most of the free ones. It returns 0 if ctx ends first.
+// Reserve waits for a free place, and takes up to most of the free ones. It returns 0 if ctx ends first.
 func (s *Set[K, V]) Reserve(ctx context.Context, most int) int {
 	for {
 		s.mu.Lock()
@@ -49,7 +49,7 @@ func (s *Set[K, V]) TryReserve(most int) int {
 	return n
 }
 
-// Return gives back reserved places.
+// Return releases reserved places.
 func (s *Set[K, V]) Return(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *Set[K, V]) Return(n int) {
 	s.notify()
 }
 
-// Put fills a reserved place. It returns false, and gives the place back, if the set has the key already.
+// Put fills a reserved place. If the set already contains the key, it releases the place and returns false.
 func (s *Set[K, V]) Put(k K, v V) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *Set[K, V]) Put(k K, v V) bool {
 	return true
 }
 
-// Has reports whether the set has the key.
+// Has reports whether the set contains the key.
 func (s *Set[K, V]) Has(k K) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *Set[K, V]) Has(k K) bool {
 	return ok
 }
 
-// Remove frees the place of a key. It returns false if the set does not have it.
+// Remove releases the place of a key. It returns false if the set does not contain it.
 func (s *Set[K, V]) Remove(k K) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *Set[K, V]) Remove(k K) bool {
 	return true
 }
 
-// All returns what is in the set, in no order.
+// All returns the values in no particular order.
 func (s *Set[K, V]) All() []V {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *Set[K, V]) Drain(ctx context.Context) error {
 	}
 }
 
-// wait returns what is closed at the next change. The mutex is held.
+// wait returns a channel that is closed at the next change. The caller holds the mutex.
 func (s *Set[K, V]) wait() <-chan struct{} {
 	if s.changed == nil {
 		s.changed = make(chan struct{})
@@ -128,7 +128,7 @@ func (s *Set[K, V]) wait() <-chan struct{} {
 	return s.changed
 }
 
-// notify wakes those that wait. The mutex is held.
+// notify wakes waiters. The caller holds the mutex.
 func (s *Set[K, V]) notify() {
 	if s.changed != nil {
 		close(s.changed)
