@@ -51,7 +51,7 @@ func TestSimulateTellsWhatWouldFire(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s@%v", a.Name, a.Due.Time().Sub(from).Truncate(time.Second)))
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("it was said that %v would fire, and there fired %v", want, got)
+			t.Errorf("simulated fires %v, actual fires %v", want, got)
 		}
 	})
 }
@@ -140,7 +140,7 @@ func TestRedriveByError(t *testing.T) {
 func TestExplain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx := t.Context()
-		time.Sleep(24 * time.Hour) // the bubble begins with the year 2000, before which nothing was due
+		time.Sleep(24 * time.Hour) // the bubble starts in the year 2000, before which nothing was due
 		store := mem.New()
 		from := time.Now()
 		h := start(t, store, &recorder{}, timers.Options{})
@@ -183,8 +183,8 @@ func TestExplain(t *testing.T) {
 		if codes := codesOf(x); !slices.Contains(codes, "dead") {
 			t.Errorf("reasons %v", codes)
 		}
-		if _, err := h.Explain(ctx, key("nobody"), 0); !errors.Is(err, rouse.ErrNotFound) {
-			t.Errorf("nobody: %v", err)
+		if _, err := h.Explain(ctx, key("absent"), 0); !errors.Is(err, rouse.ErrNotFound) {
+			t.Errorf("absent: %v", err)
 		}
 	})
 }
@@ -262,7 +262,7 @@ func TestInvariantsHoldAndAreCounted(t *testing.T) {
 		if v := h.Violations(); v.Looks < 9 || v.Total != 0 {
 			t.Errorf("%+v", v)
 		}
-		// A row that is due, and of which memory knows nothing though the cursor has passed it, is found.
+		// A due row that is missing in memory although the cursor has passed it is found.
 		row := rouse.Timer{Key: key("lost"), Spec: rouse.Spec{Schedule: "2000-01-01T00:00:00Z", Target: "test:a"}, Due: h.Now(), Visible: h.Now() - 100}
 		r := row.Row()
 		if _, err := h.store.Apply(t.Context(), []rouse.Change{{Key: r.Key, If: rouse.NoRow, To: &r}}); err != nil {
@@ -307,7 +307,7 @@ func TestCalendarsMoveTheirTimers(t *testing.T) {
 			t.Errorf("a list of timers shows %d rows", len(timers))
 		}
 		if err := h.DeleteCalendar(ctx, "n", "off"); !errors.Is(err, rouse.ErrConflict) {
-			t.Errorf("deleted while a timer goes by it: %v", err)
+			t.Errorf("deleted a calendar that a timer uses: %v", err)
 		}
 		if _, err := h.Delete(ctx, key("a"), 0); err != nil {
 			t.Fatal(err)

@@ -23,49 +23,49 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// moody is a store that can be away, and whose clock can be set.
-type moody struct {
+// flakyStore is a store that can become unavailable, and whose clock can be set.
+type flakyStore struct {
 	*mem.Store
 	away  atomic.Bool
 	ahead atomic.Int64
 }
 
-func newMoody() *moody {
-	m := &moody{}
+func newFlakyStore() *flakyStore {
+	m := &flakyStore{}
 	m.Store = mem.NewWithClock(func() time.Time { return time.Now().Add(time.Duration(m.ahead.Load())) })
 	return m
 }
 
 var errStoreAway = errors.New("the store is away")
 
-func (m *moody) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
+func (m *flakyStore) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
 	if m.away.Load() {
 		return rouse.Batch{}, errStoreAway
 	}
 	return m.Store.Claim(ctx, w)
 }
 
-func (m *moody) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+func (m *flakyStore) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
 	if m.away.Load() {
 		return nil, errStoreAway
 	}
 	return m.Store.Apply(ctx, changes)
 }
 
-// unreadable refuses every draft.
+// unreadable fails to decode every draft.
 func unreadable([]byte) (s rouse.Spec, err error) {
 	return s, rouse.Refuse("shedule", "", "is unknown", "leave it out")
 }
 
-// begin starts an engine on any sink.
-func begin(t *testing.T, store rouse.Store, s rouse.Sink, o timers.Options) *house {
+// begin starts an engine with any sink.
+func begin(t *testing.T, store rouse.Store, s rouse.Sink, o timers.Options) *harness {
 	t.Helper()
 	o.Compile = schedule.Compile
 	var strategy rouse.Strategy = claim.NewSole(o.Engine.Buckets)
 	if len(o.Engine.Namespaces) > 0 {
 		strategy = claim.NewLease(1, 10*time.Second)
 	}
-	h := &house{Timers: timers.New(store, strategy, s, o), t: t, store: store}
+	h := &harness{Timers: timers.New(store, strategy, s, o), t: t, store: store}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(ctx) }()
@@ -80,7 +80,7 @@ func begin(t *testing.T, store rouse.Store, s rouse.Sink, o timers.Options) *hou
 	return h
 }
 
-// always is a sink that answers alike after a while.
+// always is a sink that returns the same outcome after a delay.
 func always(took time.Duration, o rouse.Outcome) *recorder {
 	return &recorder{answer: func(ctx context.Context, _ rouse.Fire) rouse.Outcome {
 		select {
@@ -104,39 +104,40 @@ func to(target string) func(*timers.Put)         { return func(p *timers.Put) { 
 func deadline(d time.Duration) func(*timers.Put) { return func(p *timers.Put) { p.Spec.Deadline = d } }
 func misfires(m rouse.Misfire) func(*timers.Put) { return func(p *timers.Put) { p.Spec.Misfire = m } }
 
-// producers make an occurrence of the timer "a" end by each cause. Each runs in a bubble of its own, and returns the engine.
-var producers = map[rouse.Cause]func(t *testing.T) *house{
-	rouse.CauseDelivered: func(t *testing.T) *house {
+// producers end an occurrence of the timer "a" by each cause. Each runs in its own bubble and returns the
+// engine.
+var producers = map[rouse.Cause]func(t *testing.T) *harness{
+	rouse.CauseDelivered: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, done), timers.Options{})
 		h.put("a", "@after 1s")
 		return h
 	},
-	rouse.CauseRejected: func(t *testing.T) *house {
+	rouse.CauseRejected: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}), timers.Options{})
 		h.put("a", "@after 1s")
 		return h
 	},
-	rouse.CauseAttemptsExhausted: func(t *testing.T) *house {
+	rouse.CauseAttemptsExhausted: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}), timers.Options{})
 		h.put("a", "@after 1s", retries(3, rouse.Retry{}))
 		return h
 	},
-	rouse.CauseGiveUp: func(t *testing.T) *house {
+	rouse.CauseGiveUp: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}), timers.Options{})
 		h.put("a", "@after 1s", retries(9, rouse.Retry{GiveUp: 2 * time.Second}))
 		return h
 	},
-	rouse.CauseGone: func(t *testing.T) *house {
+	rouse.CauseGone: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, rouse.Outcome{Verdict: rouse.Gone, Detail: "no more"}), timers.Options{})
 		h.put("a", "@every 1s")
 		return h
 	},
-	rouse.CauseDeadline: func(t *testing.T) *house {
+	rouse.CauseDeadline: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, rouse.Outcome{Verdict: rouse.Failed, After: 10 * time.Second, Detail: "busy"}), timers.Options{})
 		h.put("a", "@after 1s", deadline(5*time.Second))
 		return h
 	},
-	rouse.CausePaused: func(t *testing.T) *house {
+	rouse.CausePaused: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, done), timers.Options{})
 		h.put("a", "@every 10s")
 		h.pause("a")
@@ -146,7 +147,7 @@ var producers = map[rouse.Cause]func(t *testing.T) *house{
 		}
 		return h
 	},
-	rouse.CauseSkippedByRequest: func(t *testing.T) *house {
+	rouse.CauseSkippedByRequest: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, done), timers.Options{})
 		h.put("a", "@every 10s")
 		if _, err := h.Skip(t.Context(), key("a"), 2, "a holiday"); err != nil {
@@ -154,28 +155,28 @@ var producers = map[rouse.Cause]func(t *testing.T) *house{
 		}
 		return h
 	},
-	rouse.CauseDeleted: func(t *testing.T) *house {
+	rouse.CauseDeleted: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(time.Second, rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}), timers.Options{})
 		h.put("a", "@after 1s")
-		time.Sleep(1500 * time.Millisecond) // while an attempt is out
+		time.Sleep(1500 * time.Millisecond) // during an attempt
 		if _, err := h.Delete(t.Context(), key("a"), 0); err != nil {
 			t.Fatal(err)
 		}
 		return h
 	},
-	rouse.CauseReplaced: func(t *testing.T) *house {
+	rouse.CauseReplaced: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, rouse.Outcome{Verdict: rouse.Failed, After: time.Minute, Detail: "busy"}), timers.Options{})
 		h.put("a", "@after 1s")
 		time.Sleep(2 * time.Second) // between two attempts
 		h.put("a", "@after 24h", func(p *timers.Put) { p.Mode = timers.CreateOrReplace })
 		return h
 	},
-	rouse.CauseOverlapped: func(t *testing.T) *house {
+	rouse.CauseOverlapped: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(3500*time.Millisecond, done), timers.Options{})
 		h.put("a", "@every 1s")
 		return h
 	},
-	rouse.CauseServerDown: func(t *testing.T) *house {
+	rouse.CauseServerDown: func(t *testing.T) *harness {
 		store := mem.New()
 		h := begin(t, store, always(0, done), timers.Options{})
 		h.put("a", "@every 1s")
@@ -183,8 +184,8 @@ var producers = map[rouse.Cause]func(t *testing.T) *house{
 		time.Sleep(time.Minute)
 		return begin(t, store, always(0, done), timers.Options{})
 	},
-	rouse.CauseStoreUnavailable: func(t *testing.T) *house {
-		store := newMoody()
+	rouse.CauseStoreUnavailable: func(t *testing.T) *harness {
+		store := newFlakyStore()
 		h := begin(t, store, always(0, done), timers.Options{})
 		h.put("a", "@every 1s")
 		time.Sleep(1500 * time.Millisecond)
@@ -193,21 +194,21 @@ var producers = map[rouse.Cause]func(t *testing.T) *house{
 		store.away.Store(false)
 		return h
 	},
-	rouse.CauseClockMoved: func(t *testing.T) *house {
-		store := newMoody()
+	rouse.CauseClockMoved: func(t *testing.T) *harness {
+		store := newFlakyStore()
 		h := begin(t, store, always(0, done), timers.Options{})
 		h.put("a", "@every 1s")
 		time.Sleep(1500 * time.Millisecond)
 		store.ahead.Store(int64(time.Hour))
 		return h
 	},
-	rouse.CauseNoSubscriber: func(t *testing.T) *house {
+	rouse.CauseNoSubscriber: func(t *testing.T) *harness {
 		s := stream.New(stream.Options{})
 		h := begin(t, mem.New(), s, timers.Options{})
 		h.put("a", "@every 1s", to("stream:x"))
 		return h
 	},
-	rouse.CauseCircuitOpen: func(t *testing.T) *house {
+	rouse.CauseCircuitOpen: func(t *testing.T) *harness {
 		s := sink.NewBreaker(always(0, rouse.Outcome{Verdict: rouse.Failed, Detail: "connection refused"}), sink.BreakerOptions{Failures: 2, Open: 10 * time.Second})
 		h := begin(t, mem.New(), s, timers.Options{})
 		h.put("b", "@every 1s", retries(1, rouse.Retry{}))
@@ -215,12 +216,12 @@ var producers = map[rouse.Cause]func(t *testing.T) *house{
 		h.put("a", "@every 1s", retries(1, rouse.Retry{}))
 		return h
 	},
-	rouse.CauseBrokerUnavailable: func(t *testing.T) *house {
+	rouse.CauseBrokerUnavailable: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, broker.Unsent(5*time.Second, "RabbitMQ is away")), timers.Options{})
 		h.put("a", "@every 1s")
 		return h
 	},
-	rouse.CauseRateLimited: func(t *testing.T) *house {
+	rouse.CauseRateLimited: func(t *testing.T) *harness {
 		s := always(0, done)
 		s.lane = func(string, *rouse.Spec) rouse.Lane {
 			return rouse.Lane{Name: "l", Limit: 10, Batch: 1, Rate: 0.1, Burst: 1}
@@ -229,7 +230,7 @@ var producers = map[rouse.Cause]func(t *testing.T) *house{
 		h.put("a", "@every 1s")
 		return h
 	},
-	rouse.CauseBacklog: func(t *testing.T) *house {
+	rouse.CauseBacklog: func(t *testing.T) *harness {
 		s := always(5*time.Second, done)
 		s.lane = func(string, *rouse.Spec) rouse.Lane { return rouse.Lane{Name: "l", Limit: 1, Batch: 1} }
 		h := begin(t, mem.New(), s, timers.Options{})
@@ -240,12 +241,12 @@ var producers = map[rouse.Cause]func(t *testing.T) *house{
 		h.put("a", "@after 1s", deadline(2*time.Second))
 		return h
 	},
-	rouse.CauseDeferred: func(t *testing.T) *house {
+	rouse.CauseDeferred: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, rouse.Outcome{Verdict: rouse.Deferred, After: 5 * time.Second}), timers.Options{})
 		h.put("a", "@every 1s")
 		return h
 	},
-	rouse.CauseInvalid: func(t *testing.T) *house {
+	rouse.CauseInvalid: func(t *testing.T) *harness {
 		store := mem.New()
 		h := begin(t, store, always(0, done), timers.Options{Spec: unreadable})
 		time.Sleep(time.Second)
@@ -253,15 +254,15 @@ var producers = map[rouse.Cause]func(t *testing.T) *house{
 		if _, err := store.Apply(t.Context(), []rouse.Change{{Key: row.Key, To: &row}}); err != nil {
 			t.Fatal(err)
 		}
-		h.stop() // alone, an engine looks for what others wrote when it starts
+		h.stop() // a node with a store of its own reads the writes of others only when it starts
 		return begin(t, store, always(0, done), timers.Options{Spec: unreadable})
 	},
-	rouse.CauseOverlapLimit: func(t *testing.T) *house {
+	rouse.CauseOverlapLimit: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(time.Hour, done), timers.Options{Engine: engine.Options{MaxOverlap: 2}})
 		h.put("a", "@every 1s", func(p *timers.Put) { p.Spec.Overlap = rouse.OverlapAllow })
 		return h
 	},
-	rouse.CauseCreatedLate: func(t *testing.T) *house {
+	rouse.CauseCreatedLate: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, done), timers.Options{})
 		time.Sleep(2 * time.Hour)
 		h.put("a", time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), misfires(rouse.MisfireSkip))
@@ -269,7 +270,7 @@ var producers = map[rouse.Cause]func(t *testing.T) *house{
 	},
 }
 
-func pausedTooLong(t *testing.T) *house {
+func pausedTooLong(t *testing.T) *harness {
 	h := begin(t, mem.New(), always(0, done), timers.Options{})
 	h.put("a", "@after 1s", deadline(10*time.Second))
 	h.pause("a")
@@ -280,21 +281,21 @@ func pausedTooLong(t *testing.T) *house {
 	return h
 }
 
-func overlapSkips(t *testing.T) *house {
+func overlapSkips(t *testing.T) *harness {
 	h := begin(t, mem.New(), always(3500*time.Millisecond, done), timers.Options{})
 	h.put("a", "@every 1s", func(p *timers.Put) { p.Spec.Overlap = rouse.OverlapSkip })
 	return h
 }
 
-func (h *house) pause(name string) {
+func (h *harness) pause(name string) {
 	h.t.Helper()
 	if _, err := h.Pause(context.Background(), key(name), "", 0); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// TestEveryCauseIsProducedByTheEngine: each cause of the closed set is on a record of an occurrence that ended so, with an ending that
-// goes with it, and explain has words for it.
+// TestEveryCauseIsProducedByTheEngine checks that each cause is on a record of an occurrence that ended by
+// it, with a matching ending, and that explain describes it.
 func TestEveryCauseIsProducedByTheEngine(t *testing.T) {
 	for e := rouse.EndFired; e <= rouse.EndMissed; e++ {
 		for _, c := range rouse.Causes(e) {
@@ -324,8 +325,8 @@ func TestEveryCauseIsProducedByTheEngine(t *testing.T) {
 						t.Fatalf("no record has the cause: %+v", list)
 					}
 					x, err := h.Explain(t.Context(), key("a"), list[i].Due)
-					said := func(r timers.Reason) bool { return strings.Contains(r.Text, c.String()) }
-					if err != nil || e != rouse.EndFired && !slices.ContainsFunc(x.Reasons, said) {
+					named := func(r timers.Reason) bool { return strings.Contains(r.Text, c.String()) }
+					if err != nil || e != rouse.EndFired && !slices.ContainsFunc(x.Reasons, named) {
 						t.Errorf("explain does not name it: %+v, %v", x.Reasons, err)
 					}
 				})
@@ -334,11 +335,11 @@ func TestEveryCauseIsProducedByTheEngine(t *testing.T) {
 	}
 }
 
-// TestCausesOfOneOutageAreNotMixed: what came due while nothing ran was missed for that reason, what came due while an occurrence was
-// in progress for the other, also if one crash separates them.
+// TestCausesOfOneOutageAreNotMixed checks that occurrences missed because nothing ran and occurrences missed
+// because another was in progress have different causes, even if one crash separates them.
 func TestCausesOfOneOutageAreNotMixed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		store := newMoody()
+		store := newFlakyStore()
 		h := begin(t, store, function.New(function.Options{Now: func() rouse.Instant { return rouse.Reached(time.Now()) }}), timers.Options{})
 		first := h.put("a", "@every 1s", to("func:none")).Due
 		time.Sleep(20 * time.Second)
@@ -355,7 +356,7 @@ func TestCausesOfOneOutageAreNotMixed(t *testing.T) {
 			seen[r.Cause] = last
 			ok := true
 			switch r.Cause {
-			case rouse.CauseNoSubscriber: // the last deferral lasted until it would have been looked at again
+			case rouse.CauseNoSubscriber: // the last deferral lasted until the next evaluation
 				ok = r.Due >= first && r.Due < down
 			case rouse.CauseServerDown:
 				ok = r.Due > down.Add(-time.Second) && last <= up
@@ -376,7 +377,7 @@ func TestCausesOfOneOutageAreNotMixed(t *testing.T) {
 	})
 }
 
-// TestOverlapsNameTheOtherOccurrence: by the overlap policy and by the misfire policy, and by a run that was asked for.
+// TestOverlapsNameTheOtherOccurrence covers the overlap policy, the misfire policy, and requested runs.
 func TestOverlapsNameTheOtherOccurrence(t *testing.T) {
 	for name, policy := range map[string]rouse.Overlap{"wait": rouse.OverlapWait, "skip": rouse.OverlapSkip} {
 		t.Run(name, func(t *testing.T) {
@@ -421,11 +422,11 @@ func TestOverlapsNameTheOtherOccurrence(t *testing.T) {
 	})
 }
 
-// TestWhatANodeThatWentDownHeldIsMissedForThat: another node finds the timer when the hold ends.
+// TestWhatANodeThatWentDownHeldIsMissedForThat: another node finds the timer when the hold expires.
 func TestWhatANodeThatWentDownHeldIsMissedForThat(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
-		cut := &cuttable{Store: store}
+		cut := &cuttableStore{Store: store}
 		a := begin(t, cut, always(0, done), timers.Options{})
 		a.put("a", "@every 1s")
 		time.Sleep(1500 * time.Millisecond)
@@ -443,18 +444,19 @@ func TestWhatANodeThatWentDownHeldIsMissedForThat(t *testing.T) {
 	})
 }
 
-// TestExplainGivesTheDueTimeOfWhatIsHeld: on a shared store the visible time of a row may be the end of a hold, here or with another node.
+// TestExplainGivesTheDueTimeOfWhatIsHeld: on a shared store a row's visible time may be the end of a hold, of
+// this node or another.
 func TestExplainGivesTheDueTimeOfWhatIsHeld(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
-		a := join(t, store, newSeat(0), &recorder{}, timers.Options{})
-		b := join(t, store, newSeat(1), &recorder{}, timers.Options{})
+		a := join(t, store, newManual(0), &recorder{}, timers.Options{})
+		b := join(t, store, newManual(1), &recorder{}, timers.Options{})
 		name := inBucket(1, 1)[0]
 		due := a.put(name, "@after 3s").Due // node a holds it
 		if row, err := store.Get(t.Context(), []rouse.Key{key(name)}); err != nil || row[0].Visible <= due {
 			t.Fatalf("it is not held: %+v, %v", row, err)
 		}
-		for node, h := range map[string]*house{"holder": a, "other": b} {
+		for node, h := range map[string]*harness{"holder": a, "other": b} {
 			x, err := h.Explain(t.Context(), key(name), 0)
 			if err != nil || x.Reasons[0].Code != "scheduled" || x.Reasons[0].At != due || !strings.Contains(x.Summary, due.Time().UTC().Format("15:04:05.000")) {
 				t.Errorf("%s: %+v, %v; it is due at %v", node, x.Reasons, err, due)
@@ -463,17 +465,18 @@ func TestExplainGivesTheDueTimeOfWhatIsHeld(t *testing.T) {
 	})
 }
 
-// few is Claims of some namespaces.
-type few []string
+// fewNamespaces is Claims of a list of namespaces.
+type fewNamespaces []string
 
-func (f few) All() bool                 { return false }
-func (f few) Has(namespace string) bool { return slices.Contains(f, namespace) }
+func (f fewNamespaces) All() bool                 { return false }
+func (f fewNamespaces) Has(namespace string) bool { return slices.Contains(f, namespace) }
 
-// TestANamespaceThatNoNodeClaimsIsReported: when a timer is created in it, by explain, and when its timers are overdue.
+// TestANamespaceThatNoNodeClaimsIsReported checks the report when a timer is created, in explain, and when
+// timers are overdue.
 func TestANamespaceThatNoNodeClaimsIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var told []int
-		o := timers.Options{Engine: engine.Options{Namespaces: []string{"other"}, Claims: few{"other"}, Events: engine.Events{Unclaimed: func(ns string, overdue int) {
+		o := timers.Options{Engine: engine.Options{Namespaces: []string{"other"}, Claims: fewNamespaces{"other"}, Events: engine.Events{Unclaimed: func(ns string, overdue int) {
 			if ns != "n" {
 				t.Errorf("namespace %q is reported", ns)
 			}

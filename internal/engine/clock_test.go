@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// The bounds of several slow answers are closer than those of any of them, and hold the truth; a clock that was moved counts as it
-// is from the next answer on.
+// The combined bounds of several slow answers are narrower than each one's and contain the true time. After a
+// clock was moved, the next answer alone counts.
 func TestSlowAnswersTellTheClockTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock

@@ -11,8 +11,8 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// Many are deleted as each would be: with what is on its way next to them, whatever changed since they were read, and with a record of
-// what was cut off.
+// Deleting many timers has the same result as deleting each one: the occurrences next to them are deleted
+// too, whatever changed since they were read, and what was cut off is recorded.
 func TestDeleteMany(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx := t.Context()

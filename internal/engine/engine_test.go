@@ -17,17 +17,17 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// arrival is one fire as a sink saw it.
+// arrival is one fire as a sink received it.
 type arrival struct {
 	rouse.Fire
 	at time.Time
 }
 
-// recorder is a sink that remembers what it got, and answers by a function.
+// recorder is a sink that records fires and computes its outcomes with a function.
 type recorder struct {
 	mu       sync.Mutex
 	arrivals []arrival
-	answer   func(ctx context.Context, f rouse.Fire) rouse.Outcome // may block; nil is Done
+	answer   func(ctx context.Context, f rouse.Fire) rouse.Outcome // may block; nil means Done
 	lane     func(ns string, s *rouse.Spec) rouse.Lane
 }
 
@@ -54,7 +54,7 @@ func (r *recorder) Deliver(ctx context.Context, fires []rouse.Fire, settle func(
 	}
 }
 
-// answers makes f the answer from now on, while fires may be on their way.
+// answers replaces the answer function, also while fires are out.
 func (r *recorder) answers(f func(ctx context.Context, f rouse.Fire) rouse.Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,8 +67,8 @@ func (r *recorder) got() []arrival {
 	return append([]arrival(nil), r.arrivals...)
 }
 
-// house is a running engine in a synctest bubble.
-type house struct {
+// harness is a running engine in a synctest bubble.
+type harness struct {
 	*timers.Timers
 	t     *testing.T
 	store rouse.Store
@@ -76,7 +76,7 @@ type house struct {
 	stop  func()
 }
 
-func start(t *testing.T, store rouse.Store, sink *recorder, o timers.Options) *house {
+func start(t *testing.T, store rouse.Store, sink *recorder, o timers.Options) *harness {
 	t.Helper()
 	if o.Compile == nil {
 		o.Compile = schedule.Compile
@@ -86,7 +86,7 @@ func start(t *testing.T, store rouse.Store, sink *recorder, o timers.Options) *h
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx) }()
 	synctest.Wait()
-	h := &house{Timers: e, t: t, store: store, sink: sink}
+	h := &harness{Timers: e, t: t, store: store, sink: sink}
 	var once sync.Once
 	h.stop = func() {
 		once.Do(func() {
@@ -102,7 +102,7 @@ func start(t *testing.T, store rouse.Store, sink *recorder, o timers.Options) *h
 
 func key(name string) rouse.Key { return rouse.Key{Namespace: "n", Name: name} }
 
-func (h *house) put(name, when string, edit ...func(*timers.Put)) rouse.Timer {
+func (h *harness) put(name, when string, edit ...func(*timers.Put)) rouse.Timer {
 	h.t.Helper()
 	p := timers.Put{Key: key(name), Spec: rouse.Spec{Schedule: when, Target: "test:a"}}
 	for _, e := range edit {
@@ -249,7 +249,8 @@ func TestNothingStartsAfterAnAcknowledgedDelete(t *testing.T) {
 	})
 }
 
-// A timer whose schedule has ended is there as long as an occurrence of it is on its way: whoever deletes it is told so.
+// A timer whose schedule has ended still exists while one of its occurrences is out, and a delete reports
+// that.
 func TestDeleteOfAnEndedTimerWithAnOccurrenceOnItsWay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := &recorder{answer: func(ctx context.Context, f rouse.Fire) rouse.Outcome {
@@ -287,7 +288,7 @@ func TestAReplacedTimerFiresAsItsNewGenerationOnly(t *testing.T) {
 		}}
 		h := start(t, mem.New(), sink, timers.Options{})
 		first := h.put("a", "@every 10s")
-		time.Sleep(10500 * time.Millisecond) // the first occurrence is on its way
+		time.Sleep(10500 * time.Millisecond) // the first occurrence is out
 		res, err := h.Put(t.Context(), []timers.Put{{Key: key("a"), Spec: rouse.Spec{Schedule: "@after 5s", Target: "test:a"}, Mode: timers.CreateOrReplace}})
 		if err != nil || res[0].Err != nil || !res[0].Replaced || !res[0].InFlight {
 			t.Fatalf("replace of one in flight: %+v, %v", res, err)
@@ -440,7 +441,7 @@ func TestWhatDoesNotFitInMemoryFiresAllTheSame(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := start(t, mem.New(), &recorder{}, timers.Options{Engine: engine.Options{MaxRows: 100, Ahead: 10 * time.Second}})
 		for i := range 1000 {
-			// Far ones first, so that the window is full of them when the near ones come.
+			// Later ones first, so that they fill the window when the earlier ones arrive.
 			h.put("t"+string(rune('0'+i%10))+string(rune('a'+i/10%26))+string(rune('a'+i/260)), "@after "+(9*time.Second-time.Duration(i)*8*time.Millisecond).String())
 			if s := h.Stats(); s.Window > 100 {
 				t.Fatalf("%d rows in memory", s.Window)
@@ -564,13 +565,13 @@ func TestAfterAnOutageTheLatestOccurrenceFires(t *testing.T) {
 	})
 }
 
-// holding is a strategy of a node that shares its buckets.
-type holding struct {
+// claimStrategy is the strategy of nodes that claim rows with holds from shared buckets.
+type claimStrategy struct {
 	span    time.Duration
 	buckets uint32
 }
 
-func (h holding) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
+func (h claimStrategy) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	return rouse.Grant{Buckets: []uint32{0, 1}[:max(1, h.buckets)], Hold: h.span}, func(bool) {}, ctx.Err()
 }
 
@@ -582,7 +583,7 @@ func TestNodesThatHoldShareTheWork(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var wg sync.WaitGroup
 		for _, s := range sinks {
-			e := timers.New(store, holding{span: 10 * time.Second}, s, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Ahead: 2 * time.Second}})
+			e := timers.New(store, claimStrategy{span: 10 * time.Second}, s, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Ahead: 2 * time.Second}})
 			wg.Go(func() { _ = e.Run(ctx) })
 			nodes = append(nodes, e)
 		}
@@ -618,7 +619,7 @@ func TestNodesThatHoldShareTheWork(t *testing.T) {
 
 func TestAStoreThatFailsMakesTheEngineUnhealthy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w := &wire{Shared: mem.New(), rnd: rand.New(rand.NewPCG(1, 1))}
+		w := &faultyConn{Shared: mem.New(), rnd: rand.New(rand.NewPCG(1, 1))}
 		h := start(t, w, &recorder{}, timers.Options{Engine: engine.Options{Grace: time.Second}})
 		h.put("a", "@every 1s")
 		time.Sleep(3 * time.Second)
@@ -628,7 +629,7 @@ func TestAStoreThatFailsMakesTheEngineUnhealthy(t *testing.T) {
 		w.cut.Store(true)
 		time.Sleep(10 * time.Second)
 		if err := h.Healthy(); err == nil {
-			t.Error("no commit gets through, and the engine says that it is well")
+			t.Error("no commit succeeds, and the engine reports healthy")
 		}
 		w.cut.Store(false)
 		time.Sleep(10 * time.Second)
@@ -660,12 +661,12 @@ func TestARowThatCannotBeReadTakesNoOtherWithIt(t *testing.T) {
 			t.Errorf("%d of 40 timers fired", n)
 		}
 		if n, _ := h.Count(t.Context(), rouse.Query{}); n != 10 {
-			t.Errorf("%d rows are left, want the 10 that nobody could read", n)
+			t.Errorf("%d rows are left, want the 10 that cannot be decoded", n)
 		}
 	})
 }
 
-// fullStore refuses whole batches with creates in them, and takes its time.
+// fullStore refuses batches that contain creates, after a delay.
 type fullStore struct{ rouse.Store }
 
 func (s fullStore) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
@@ -688,7 +689,7 @@ func TestAFullStoreHoldsUpCreatesOnly(t *testing.T) {
 		h.stop()
 		h = start(t, fullStore{store}, &recorder{}, timers.Options{})
 		var wg sync.WaitGroup
-		wg.Go(func() { _, _ = h.Pause(t.Context(), key("first"), "", 0) }) // while it is written, the others gather
+		wg.Go(func() { _, _ = h.Pause(t.Context(), key("first"), "", 0) }) // during its write, the others queue up
 		synctest.Wait()
 		wg.Go(func() {
 			res, err := h.Put(t.Context(), []timers.Put{{Key: key("new"), Spec: rouse.Spec{Schedule: "@after 1s", Target: "test:a"}}})

@@ -13,13 +13,13 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// lagging is a connection to a store over which the next write takes so long before it is made, and so long until its answer comes.
-type lagging struct {
+// laggingStore delays the next write before it is made and before its response.
+type laggingStore struct {
 	rouse.Shared
 	before, after atomic.Int64
 }
 
-func (l *lagging) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+func (l *laggingStore) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
 	before, after := time.Duration(l.before.Swap(0)), time.Duration(l.after.Swap(0))
 	time.Sleep(before)
 	results, err := l.Shared.Apply(ctx, changes)
@@ -27,8 +27,9 @@ func (l *lagging) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Re
 	return results, err
 }
 
-// TestAnEditWrittenWhileATimerComesDueBeginsNoOtherAttempt: an edit by way of a node that does not have the timer is asked for before the
-// timer is due, and its write is made, or answered, after that. The node that has the timer may have sent it by then.
+// TestAnEditWrittenWhileATimerComesDueBeginsNoOtherAttempt: an edit through a node that does not have the
+// timer starts before the due time, and its write is made or acknowledged after it. The node that has the
+// timer may have sent it by then.
 func TestAnEditWrittenWhileATimerComesDueBeginsNoOtherAttempt(t *testing.T) {
 	const early, lag = 20 * time.Millisecond, 40 * time.Millisecond
 	for verb := range edits(t, nil, "") {
@@ -46,13 +47,13 @@ func TestAnEditWrittenWhileATimerComesDueBeginsNoOtherAttempt(t *testing.T) {
 
 func crossing(t *testing.T, verb, name string, answered bool, takes, early, lag time.Duration) {
 	store, sink := mem.New(), &recorder{answer: slowly(takes)}
-	all, none := rouse.Strategy(newSeat(0, 1)), rouse.Strategy(newSeat())
+	all, none := rouse.Strategy(newManual(0, 1)), rouse.Strategy(newManual())
 	if name != "owned" {
-		all, none = holding{8 * time.Second, 2}, holding{8 * time.Second, 2}
+		all, none = claimStrategy{8 * time.Second, 2}, claimStrategy{8 * time.Second, 2}
 	}
 	o := timers.Options{Engine: engine.Options{Hold: 8 * time.Second}}
 	a := join(t, store, all, sink, o)
-	slow := &lagging{Shared: store}
+	slow := &laggingStore{Shared: store}
 	o.Engine.Scatter = name == "held, scattered"
 	b := join(t, slow, none, sink, o)
 	due := a.put("a", "@every 10s", func(p *timers.Put) { p.Spec.Misfire = rouse.MisfireAll }).Due
@@ -80,21 +81,21 @@ func crossing(t *testing.T, verb, name string, answered bool, takes, early, lag 
 	}
 }
 
-// TestAnEditDuringALookAtAnOldVersionTakesNothing: an edit by way of a node that is just looking whether it still has a timer, which another
-// one has taken over and sends, is no reason to send it as well.
+// TestAnEditDuringALookAtAnOldVersionTakesNothing: a node edits a timer while it is checking an old revision
+// of it. Another node has taken the timer over and sends it, so this node must not send it as well.
 func TestAnEditDuringALookAtAnOldVersionTakesNothing(t *testing.T) {
 	for early := -6 * time.Millisecond; early <= 6*time.Millisecond; early += time.Millisecond {
 		bubble(t, func(t *testing.T) {
 			store, sink := mem.New(), &recorder{}
 			sink.answers(slowly(3 * time.Second))
-			w := &wire{Shared: store, rnd: newRnd()} // its looks take a while
-			a := join(t, w, holding{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
-			b := join(t, store, holding{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
+			w := &faultyConn{Shared: store, rnd: newRnd()} // makes revision checks slow
+			a := join(t, w, claimStrategy{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
+			b := join(t, store, claimStrategy{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
 			due := a.put("a", "@every 4s").Due
 			time.Sleep(time.Until(due.Time()) - 500*time.Millisecond)
 			edits(t, b, "a")["run"]() // b takes it over
 			time.Sleep(time.Until(due.Time()) - early)
-			edits(t, a, "a")["run"]() // reads the version of b, while a looks at its own
+			edits(t, a, "a")["run"]() // reads b's version while a checks its own
 			time.Sleep(30 * time.Second)
 			seen := map[string]int{}
 			for _, g := range sink.got() {

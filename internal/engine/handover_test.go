@@ -22,54 +22,54 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// parade is nodes that stop and start again in order while timers fire every half a second, and a receiver that is quick for all timers
-// but those whose names begin with "slow", which take eight seconds.
-type parade struct {
+// cluster is a set of nodes that stop and start in an orderly way while timers fire every half second. The
+// receiver is quick, except for timers whose names begin with "slow", which take eight seconds.
+type cluster struct {
 	t        *testing.T
 	seed     int
 	store    *mem.Store
-	strategy func(m *marcher) rouse.Strategy
+	strategy func(m *member) rouse.Strategy
 	rnd      *rand.Rand
 	claims   bool
-	begun    int // nodes, so far
+	begun    int // nodes started so far
 
 	mu      sync.Mutex
-	last    map[string]time.Time     // when a timer was sent
-	silence map[string]time.Duration // the longest between two sends
-	sent    map[string]string        // by fire id: who sent it
+	last    map[string]time.Time     // when a timer was last sent
+	silence map[string]time.Duration // the longest time between two sends
+	sent    map[string]string        // node that sent a fire id
 	answers map[string]time.Time     // when it was answered
 	doubles []string
-	since   time.Time // silence counts from here
+	since   time.Time // silence is measured from here
 }
 
-func (p *parade) intn(n int) int {
+func (p *cluster) intn(n int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.rnd.IntN(n)
 }
 
-// marcher is a node of a parade.
-type marcher struct {
+// member is a node of a cluster.
+type member struct {
 	*timers.Timers
-	p      *parade
+	p      *cluster
 	name   string
-	wire   *wire
+	conn   *faultyConn
 	grain  int
 	claims bool
 	stop   func()
 	kill   func()
 }
 
-func (m *marcher) Check(*rouse.Spec) error { return nil }
+func (m *member) Check(*rouse.Spec) error { return nil }
 
-func (m *marcher) Lane(_ string, spec *rouse.Spec) rouse.Lane {
+func (m *member) Lane(_ string, spec *rouse.Spec) rouse.Lane {
 	return rouse.Lane{Name: spec.Target, Limit: 100, Batch: 1}
 }
 
-func (m *marcher) Deliver(_ context.Context, fires []rouse.Fire, settle func(int, rouse.Outcome)) {
+func (m *member) Deliver(_ context.Context, fires []rouse.Fire, settle func(int, rouse.Outcome)) {
 	for i, f := range fires {
-		if m.wire.cut.Load() {
-			return // its process is dead
+		if m.conn.cut.Load() {
+			return // its process has crashed
 		}
 		m.p.arrive(m.name, f)
 		knownToSend(m.p.t, m.Timers, m.p.store, m.name, engine.Peer{Grain: m.grain, Claims: m.claims}, &f)
@@ -78,7 +78,7 @@ func (m *marcher) Deliver(_ context.Context, fires []rouse.Fire, settle func(int
 		} else {
 			time.Sleep(time.Duration(1+m.p.intn(60)) * time.Millisecond)
 		}
-		if m.wire.cut.Load() {
+		if m.conn.cut.Load() {
 			return
 		}
 		knownToSend(m.p.t, m.Timers, m.p.store, m.name, engine.Peer{Grain: m.grain, Claims: m.claims}, &f)
@@ -87,7 +87,7 @@ func (m *marcher) Deliver(_ context.Context, fires []rouse.Fire, settle func(int
 	}
 }
 
-func (p *parade) arrive(node string, f rouse.Fire) {
+func (p *cluster) arrive(node string, f rouse.Fire) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -104,19 +104,19 @@ func (p *parade) arrive(node string, f rouse.Fire) {
 	p.last[f.Name] = now
 }
 
-func (p *parade) answered(f rouse.Fire) {
+func (p *cluster) answered(f rouse.Fire) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answers[f.ID] = time.Now()
 }
 
-// start starts a life of a node.
-func (p *parade) start(name string) *marcher {
+// start starts a node.
+func (p *cluster) start(name string) *member {
 	p.t.Helper()
-	w := &wire{Shared: p.store, presence: p.store, rnd: rand.New(rand.NewPCG(uint64(p.intn(1<<30)), 1))}
+	w := &faultyConn{Shared: p.store, presence: p.store, rnd: rand.New(rand.NewPCG(uint64(p.intn(1<<30)), 1))}
 	p.mu.Lock()
 	p.begun++
-	m := &marcher{p: p, name: name, wire: w, grain: p.begun % engine.Grains, claims: p.claims}
+	m := &member{p: p, name: name, conn: w, grain: p.begun % engine.Grains, claims: p.claims}
 	p.mu.Unlock()
 	m.Timers = timers.New(w, p.strategy(m), m, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Buckets: 8, Shared: true, Grain: m.grain}})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -131,8 +131,8 @@ func (p *parade) start(name string) *marcher {
 	return m
 }
 
-// put creates timers by way of the nodes in turn.
-func (p *parade) put(nodes []*marcher, prefix string, n int) {
+// put creates timers through the nodes in turn.
+func (p *cluster) put(nodes []*member, prefix string, n int) {
 	for i := range n {
 		put := timers.Put{Key: key(fmt.Sprint(prefix, i)), Mode: timers.CreateOnly, Spec: rouse.Spec{Target: "test:" + prefix, Schedule: "@every 500ms", Overlap: rouse.OverlapSkip}}
 		if _, err := nodes[i%len(nodes)].Put(p.t.Context(), []timers.Put{put}); err != nil {
@@ -142,8 +142,9 @@ func (p *parade) put(nodes []*marcher, prefix string, n int) {
 	}
 }
 
-// silences returns the 99th of a hundred of the longest times without a send, and the longest, of the quick timers.
-func (p *parade) silences() (p99, most time.Duration) {
+// silences returns the 99th percentile and the maximum of the longest times without a send, of the quick
+// timers.
+func (p *cluster) silences() (p99, most time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var all []time.Duration
@@ -159,35 +160,35 @@ func (p *parade) silences() (p99, most time.Duration) {
 	return all[len(all)*99/100], all[len(all)-1]
 }
 
-// count begins to count silence.
-func (p *parade) count() {
+// count starts measuring silence.
+func (p *cluster) count() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.since = time.Now()
 	clear(p.silence)
 }
 
-// parades runs a test in a bubble for several seeds; ROUSE_SEEDS says how many.
-func parades(t *testing.T, test func(t *testing.T, p *parade)) {
+// eachStrategy runs a test in a bubble for every strategy and several seeds; ROUSE_SEEDS is their number.
+func eachStrategy(t *testing.T, test func(t *testing.T, p *cluster)) {
 	seeds := 2
 	if n, err := strconv.Atoi(os.Getenv("ROUSE_SEEDS")); err == nil {
 		seeds = n
 	}
-	for name, strategy := range map[string]func(m *marcher) rouse.Strategy{
-		"bucket": func(m *marcher) rouse.Strategy {
-			return claim.NewShare(m.wire, claim.ShareOptions{MemberOptions: m.membership(), Buckets: 8})
+	for name, strategy := range map[string]func(m *member) rouse.Strategy{
+		"bucket": func(m *member) rouse.Strategy {
+			return claim.NewShare(m.conn, claim.ShareOptions{MemberOptions: m.membership(), Buckets: 8})
 		},
-		"lease": func(m *marcher) rouse.Strategy {
-			return claim.Join(claim.NewLease(8, 10*time.Second), claim.NewMember(m.wire, m.membership()))
+		"lease": func(m *member) rouse.Strategy {
+			return claim.Join(claim.NewLease(8, 10*time.Second), claim.NewMember(m.conn, m.membership()))
 		},
-		"tick": func(m *marcher) rouse.Strategy {
-			return claim.Join(claim.NewTick(m.wire, m.wire, claim.TickOptions{Node: m.name, Buckets: 8, Hold: 10 * time.Second}), claim.NewMember(m.wire, m.membership()))
+		"tick": func(m *member) rouse.Strategy {
+			return claim.Join(claim.NewTick(m.conn, m.conn, claim.TickOptions{Node: m.name, Buckets: 8, Hold: 10 * time.Second}), claim.NewMember(m.conn, m.membership()))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range seeds {
 				synctest.Test(t, func(t *testing.T) {
-					p := &parade{t: t, seed: seed, store: mem.New(), strategy: strategy, claims: name != "bucket", rnd: rand.New(rand.NewPCG(uint64(seed), 3)), last: map[string]time.Time{},
+					p := &cluster{t: t, seed: seed, store: mem.New(), strategy: strategy, claims: name != "bucket", rnd: rand.New(rand.NewPCG(uint64(seed), 3)), last: map[string]time.Time{},
 						silence: map[string]time.Duration{}, sent: map[string]string{}, answers: map[string]time.Time{}}
 					test(t, p)
 					for _, d := range p.doubles {
@@ -202,12 +203,12 @@ func parades(t *testing.T, test func(t *testing.T, p *parade)) {
 	}
 }
 
-// membership lets nodes know of each other, as the node package does.
-func (m *marcher) membership() claim.MemberOptions {
-	return claim.MemberOptions{Node: m.name, Presence: m.wire, Address: m.name + ":80", Refuses: func(context.Context, string) bool { return true },
+// membership lets nodes discover each other, as package node does.
+func (m *member) membership() claim.MemberOptions {
+	return claim.MemberOptions{Node: m.name, Presence: m.conn, Address: m.name + ":80", Refuses: func(context.Context, string) bool { return true },
 		Data: func() []byte { return []byte(strconv.Itoa(m.grain)) },
 		Died: func(ctx context.Context, dead claim.Node) {
-			nodes, err := claim.Nodes(ctx, m.wire)
+			nodes, err := claim.Nodes(ctx, m.conn)
 			if err != nil {
 				return
 			}
@@ -219,10 +220,11 @@ func (m *marcher) membership() claim.MemberOptions {
 		}}
 }
 
-// TestADeadNodesTimersGoOnAtOnce: a node dies, and others fire all that it had, what it held, too.
+// TestADeadNodesTimersGoOnAtOnce: a node crashes, and other nodes fire all of its timers, including those
+// that it held.
 func TestADeadNodesTimersGoOnAtOnce(t *testing.T) {
-	parades(t, func(t *testing.T, p *parade) {
-		nodes := []*marcher{p.start("n1"), p.start("n2"), p.start("n3")}
+	eachStrategy(t, func(t *testing.T, p *cluster) {
+		nodes := []*member{p.start("n1"), p.start("n2"), p.start("n3")}
 		time.Sleep(5 * time.Second)
 		p.put(nodes, "quick", 40)
 		time.Sleep(5 * time.Second)
@@ -240,18 +242,18 @@ func TestADeadNodesTimersGoOnAtOnce(t *testing.T) {
 			nodes[k] = p.start(fmt.Sprint("n", k+1, "-again"))
 			time.Sleep(5 * time.Second)
 		}
-		p.doubles = slices.DeleteFunc(p.doubles, func(d string) bool { // what was out with the dead is sent again
+		p.doubles = slices.DeleteFunc(p.doubles, func(d string) bool { // what was out with the dead node is sent again
 			return strings.Contains(d, ": by n1,") || strings.Contains(d, ": by n2,")
 		})
-		time.Sleep(2 * time.Minute) // the dead give up
+		time.Sleep(2 * time.Minute) // the dead node's deliveries end
 		for _, m := range nodes {
 			m.stop()
 		}
 	})
 }
 
-// quiet returns how many timers were not sent since count.
-func (p *parade) quiet() (n int) {
+// quiet returns the number of timers that were not sent since count.
+func (p *cluster) quiet() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, at := range p.last {
@@ -262,11 +264,11 @@ func (p *parade) quiet() (n int) {
 	return n
 }
 
-// TestNodesThatComeAndGoAreNotNoticed: nodes stop and start again, one after the other. No timer is silent for longer than it always is, whatever
-// other timers' receivers are at, and nothing is sent twice.
+// TestNodesThatComeAndGoAreNotNoticed restarts nodes one after the other. No timer is silent for longer than
+// usual, even if other timers' receivers are slow, and nothing is sent twice.
 func TestNodesThatComeAndGoAreNotNoticed(t *testing.T) {
-	parades(t, func(t *testing.T, p *parade) {
-		nodes := []*marcher{p.start("n1"), p.start("n2"), p.start("n3")}
+	eachStrategy(t, func(t *testing.T, p *cluster) {
+		nodes := []*member{p.start("n1"), p.start("n2"), p.start("n3")}
 		time.Sleep(5 * time.Second)
 		p.put(nodes, "quick", 40)
 		p.put(nodes, "slow", 8)
@@ -297,26 +299,26 @@ func TestNodesThatComeAndGoAreNotNoticed(t *testing.T) {
 	})
 }
 
-// hiccup is a store whose next writes fail, so many of them, without being made.
-type hiccup struct {
+// failingWrites is a store whose next n writes fail without being made.
+type failingWrites struct {
 	rouse.Shared
 	left atomic.Int32
 }
 
-func (h *hiccup) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+func (h *failingWrites) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
 	if h.left.Add(-1) >= 0 {
-		return nil, errWire
+		return nil, errConn
 	}
 	return h.Shared.Apply(ctx, changes)
 }
 
-// TestTheLastOutcomesOfANodeThatStopsAreWritten: what a node sent just before it stopped is not sent again by the next one, also where its
-// first write of the outcome fails.
+// TestTheLastOutcomesOfANodeThatStopsAreWritten: the next node does not send again what a node sent just
+// before it stopped, even if the first write of its outcome fails.
 func TestTheLastOutcomesOfANodeThatStopsAreWritten(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
-		h := &hiccup{Shared: store}
-		seat := newSeat(0, 1)
+		h := &failingWrites{Shared: store}
+		seat := newManual(0, 1)
 		mine, theirs := &recorder{}, &recorder{}
 		mine.answer = func(context.Context, rouse.Fire) rouse.Outcome {
 			time.Sleep(time.Second)
@@ -325,9 +327,9 @@ func TestTheLastOutcomesOfANodeThatStopsAreWritten(t *testing.T) {
 		}
 		a := join(t, h, seat, mine, timers.Options{})
 		a.put("last", "@after 1s")
-		time.Sleep(1500 * time.Millisecond) // the attempt is out
+		time.Sleep(1500 * time.Millisecond) // during the attempt
 		a.stop()
-		join(t, store, newSeat(0, 1), theirs, timers.Options{})
+		join(t, store, newManual(0, 1), theirs, timers.Options{})
 		time.Sleep(30 * time.Second)
 		if len(mine.got()) != 1 || len(theirs.got()) != 0 {
 			t.Errorf("sent by the node that stopped %v, and by the next one %v", names(mine.got()), names(theirs.got()))

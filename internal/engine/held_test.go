@@ -40,13 +40,13 @@ func TestWhatANodeStillHolds(t *testing.T) {
 	}
 }
 
-// TestHoldsAreToldFromOtherTimes: only what looks like a hold of a row is ended.
+// TestHoldsAreToldFromOtherTimes: only visible times that can be holds of their rows are ended.
 func TestHoldsAreToldFromOtherTimes(t *testing.T) {
 	const span = 8 * time.Second
 	now := rouse.Reached(time.Now())
 	for name, c := range map[string]struct {
 		edit func(*rouse.Timer)
-		want rouse.Instant // 0: it is left alone
+		want rouse.Instant // 0: the row is left alone
 	}{
 		"held by who wrote it":           {func(t *rouse.Timer) { t.Visible = now + 8200 }, now},
 		"claimed ahead":                  {func(t *rouse.Timer) { t.Visible = now + 6100 }, now},
@@ -72,7 +72,7 @@ func TestHoldsAreToldFromOtherTimes(t *testing.T) {
 	}
 }
 
-// failed has attempts of a timer fail at the moment in which they were due.
+// failed makes attempts of a timer fail at their due time.
 func failed(t *rouse.Timer, attempts uint32) {
 	t.Attempts = attempts
 	for range attempts {

@@ -17,23 +17,23 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// The suite of hostile tenants: the namespace "bad" does its worst with one resource, and the timers of "good" fire on time all the
-// same. Time is virtual, so what a schedule costs is modelled: a look at one takes time by its steps, wherever it is made. (On the
-// real binary, with its memory and CPU: crash/hostile_test.go.)
+// Hostile tenants: the namespace "bad" exhausts one resource, and the timers of "good" still fire on time.
+// Time is virtual, so the cost of a schedule is simulated: evaluating one sleeps in proportion to its steps.
+// (With the real binary, its memory and CPU: test/crash/hostile_test.go.)
 
-// stepTakes is what a step takes in these tests: ten times what it does.
+// stepTakes is the simulated duration of a step: ten times the real one.
 const stepTakes = 5 * time.Microsecond
 
-// slow is a schedule whose looks take time.
-type slow struct {
+// slowSchedule is a schedule whose evaluation takes time.
+type slowSchedule struct {
 	rouse.Schedule
 	looks atomic.Int64
 }
 
-func (s *slow) Look(after rouse.Instant, most int) (next rouse.Instant, ok bool, steps int) {
+func (s *slowSchedule) Look(after rouse.Instant, most int) (next rouse.Instant, ok bool, steps int) {
 	next, ok, steps = s.Schedule.(rouse.Metered).Look(after, most)
 	switch {
-	case steps > engine.QuickSteps+1: // what is cheaper may be done under the engine's mutex, where nothing sleeps in a bubble
+	case steps > engine.QuickSteps+1: // a cheaper evaluation may run under the engine's mutex, where a bubble must not sleep
 		time.Sleep(time.Duration(steps) * stepTakes)
 	case s.looks.Add(1)%(2*engine.QuickSteps) == 0:
 		time.Sleep(2 * engine.QuickSteps * stepTakes)
@@ -41,7 +41,7 @@ func (s *slow) Look(after rouse.Instant, most int) (next rouse.Instant, ok bool,
 	return next, ok, steps
 }
 
-func (s *slow) Next(after rouse.Instant) (rouse.Instant, bool) {
+func (s *slowSchedule) Next(after rouse.Instant) (rouse.Instant, bool) {
 	next, ok, _ := s.Look(after, rouse.MaxScheduleSteps)
 	return next, ok
 }
@@ -51,11 +51,11 @@ func compileSlow(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, erro
 	if err != nil || in.Key.Namespace != "bad" {
 		return s, err
 	}
-	return &slow{Schedule: s}, nil
+	return &slowSchedule{Schedule: s}, nil
 }
 
-// hostile starts an engine with a hundred timers of "good", one a second each.
-func hostile(t *testing.T, store rouse.Store, o timers.Options) *house {
+// hostile starts an engine with a hundred timers in "good", each firing every second.
+func hostile(t *testing.T, store rouse.Store, o timers.Options) *harness {
 	o.Compile = compileSlow
 	h := start(t, store, &recorder{}, o)
 	for i := range 100 {
@@ -68,8 +68,8 @@ func in(namespace string) func(*timers.Put) {
 	return func(p *timers.Put) { p.Key.Namespace = namespace }
 }
 
-// wantUndelayed fails the test if the timers of "good" were late in the last so many seconds, or did not fire.
-func (h *house) wantUndelayed(last time.Duration) {
+// wantUndelayed fails the test if a timer of "good" was late or did not fire in the last seconds.
+func (h *harness) wantUndelayed(last time.Duration) {
 	h.t.Helper()
 	var lags []time.Duration
 	now := time.Now()
@@ -90,8 +90,8 @@ func (h *house) wantUndelayed(last time.Duration) {
 	}
 }
 
-// stored writes a timer as an older version may have left it, without the checks of today.
-func (h *house) stored(name string, spec rouse.Spec, due time.Time) {
+// stored writes a timer as an older version could have stored it, without today's checks.
+func (h *harness) stored(name string, spec rouse.Spec, due time.Time) {
 	h.t.Helper()
 	at := rouse.At(due)
 	tm := rouse.Timer{Key: rouse.Key{Namespace: "bad", Name: name}, Spec: spec, Due: at, Visible: at, Created: at, Updated: at, Anchor: at}
@@ -139,7 +139,7 @@ func TestACostlyScheduleIsRefusedWithItsCost(t *testing.T) {
 	})
 }
 
-func TestStoredTimersThatCostTooMuchArePausedAndDelayNobody(t *testing.T) {
+func TestStoredTimersThatCostTooMuchArePausedAndDelayNoOther(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		stopped := map[rouse.PauseCause]int{}
 		h := hostile(t, mem.New(), timers.Options{Engine: engine.Options{Poll: time.Second, Events: engine.Events{Paused: func(t *rouse.Timer) { stopped[t.PauseCause]++ }}}})
@@ -170,7 +170,7 @@ func TestStoredTimersThatCostTooMuchArePausedAndDelayNobody(t *testing.T) {
 	})
 }
 
-func (h *house) recordsIn(namespace, name string) []rouse.Record {
+func (h *harness) recordsIn(namespace, name string) []rouse.Record {
 	h.t.Helper()
 	page, err := h.Records(context.Background(), rouse.RecordQuery{Namespace: namespace, Name: name, Limit: 1000})
 	if err != nil {
@@ -179,11 +179,12 @@ func (h *house) recordsIn(namespace, name string) []rouse.Record {
 	return page.Records
 }
 
-// TestSchedulesAtTheLimitDelayTheirOwnNamespaceOnly has hundreds of timers whose every look takes most of what is allowed.
+// TestSchedulesAtTheLimitDelayTheirOwnNamespaceOnly has hundreds of timers whose every evaluation takes most
+// of the allowed steps.
 func TestSchedulesAtTheLimitDelayTheirOwnNamespaceOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := hostile(t, mem.New(), timers.Options{})
-		// Each look goes through the year of days that are moved to this one.
+		// Each evaluation goes through the year of days that are moved to this one.
 		if _, _, err := h.PutCalendar(t.Context(), rouse.Calendar{Namespace: "bad", Name: "today", Days: []rouse.Day{{Date: 10_957}}}); err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +202,7 @@ func TestSchedulesAtTheLimitDelayTheirOwnNamespaceOnly(t *testing.T) {
 	})
 }
 
-// TestCatchingUpDelaysItsOwnNamespaceOnly starts again after an outage.
+// TestCatchingUpDelaysItsOwnNamespaceOnly restarts after an outage.
 func TestCatchingUpDelaysItsOwnNamespaceOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
@@ -224,7 +225,7 @@ func TestCatchingUpDelaysItsOwnNamespaceOnly(t *testing.T) {
 		if n := h.Evaluations().Count; n < 40 {
 			t.Errorf("%d evaluations", n)
 		}
-		// The count of what was missed is exact.
+		// The count of missed occurrences is exact.
 		for _, name := range []string{"s0", "s19", "x7", "o3"} {
 			var first, last rouse.Instant
 			var missed uint32
@@ -240,8 +241,8 @@ func TestCatchingUpDelaysItsOwnNamespaceOnly(t *testing.T) {
 	})
 }
 
-// TestAnOccurrenceThatOverlapsIsCountedOnce has timers whose step is made twice before it is written: it costs more than the settling
-// loop spends on one, and is made again in turn.
+// TestAnOccurrenceThatOverlapsIsCountedOnce has timers whose step is computed twice before it is written: it
+// is too expensive for the settle loop and is then evaluated in turn.
 func TestAnOccurrenceThatOverlapsIsCountedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := start(t, mem.New(), &recorder{}, timers.Options{Engine: engine.Options{MaxOverlap: 1000}})
@@ -254,7 +255,7 @@ func TestAnOccurrenceThatOverlapsIsCountedOnce(t *testing.T) {
 		}
 		h.put("a", "cron6:* * * * * *", func(p *timers.Put) {
 			p.Spec.Overlap, p.Spec.Retry = rouse.OverlapAllow, rouse.Retry{Timeout: time.Hour}
-			p.Spec.Calendar = rouse.CalendarRule{Only: []string{"today"}, Shift: rouse.ShiftPrevious} // a look goes through a year of days
+			p.Spec.Calendar = rouse.CalendarRule{Only: []string{"today"}, Shift: rouse.ShiftPrevious} // an evaluation goes through a year of days
 		})
 		time.Sleep(30*time.Second + 500*time.Millisecond)
 		n, err := h.Count(t.Context(), rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateFiring}})
@@ -268,7 +269,8 @@ func TestAnOccurrenceThatOverlapsIsCountedOnce(t *testing.T) {
 	})
 }
 
-// TestOverlappingOccurrencesAreBounded has timers that come due each millisecond, whose target never answers.
+// TestOverlappingOccurrencesAreBounded has timers that come due every millisecond and whose target never
+// answers.
 func TestOverlappingOccurrencesAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const most = 50
@@ -307,7 +309,7 @@ func TestOverlappingOccurrencesAreBounded(t *testing.T) {
 	})
 }
 
-// TestDeadLettersOfATimerAreBounded has a timer whose receiver is gone.
+// TestDeadLettersOfATimerAreBounded has a timer whose receiver no longer exists.
 func TestDeadLettersOfATimerAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := hostile(t, mem.New(), timers.Options{Engine: engine.Options{DeadPerTimer: 20}})
@@ -388,7 +390,7 @@ func TestTimersThatComeTooOftenAreRefused(t *testing.T) {
 				t.Errorf("%s: %v, %v", target, err, res)
 			}
 		}
-		for i, spec := range []rouse.Spec{ // few in a row, or on average
+		for i, spec := range []rouse.Spec{ // limited in a burst, or on average
 			{Schedule: "R5/PT0.1S"}, {Schedule: "@hourly", Also: []string{"0 * * * *", "cron6:1 0 * * * *"}},
 		} {
 			h.put(fmt.Sprint("few", i), spec.Schedule, func(p *timers.Put) { p.Spec.Also = spec.Also })
@@ -396,18 +398,18 @@ func TestTimersThatComeTooOftenAreRefused(t *testing.T) {
 	})
 }
 
-// stuck is a schedule of which a look does not come back until it is released.
-type stuck struct {
+// stuckSchedule is a schedule whose evaluation blocks until it is released.
+type stuckSchedule struct {
 	rouse.Schedule
 	release chan struct{}
 }
 
-func (s stuck) Next(after rouse.Instant) (rouse.Instant, bool) {
+func (s stuckSchedule) Next(after rouse.Instant) (rouse.Instant, bool) {
 	<-s.release
 	return s.Schedule.Next(after)
 }
 
-// TestHealthWatchesTheSettlingLoop has a schedule that gets stuck where outcomes are settled, and one where schedules are evaluated.
+// TestHealthWatchesTheSettlingLoop blocks a schedule in the settle loop, and one in the evaluation loop.
 func TestHealthWatchesTheSettlingLoop(t *testing.T) {
 	for name, exceptions := range map[string][]string{"the settling loop": nil, "the evaluation of a schedule": {"2024-02-29"}} {
 		bubble(t, func(t *testing.T) {
@@ -415,7 +417,7 @@ func TestHealthWatchesTheSettlingLoop(t *testing.T) {
 			h := start(t, mem.New(), &recorder{}, timers.Options{Compile: func(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
 				s, err := schedule.Compile(spec, in)
 				if err == nil && armed.Load() {
-					s = stuck{s, release}
+					s = stuckSchedule{s, release}
 				}
 				return s, err
 			}})
@@ -438,7 +440,7 @@ func TestHealthWatchesTheSettlingLoop(t *testing.T) {
 	}
 }
 
-// TestATimerThatOnlyDiesPausesItself has timers whose target refuses everything.
+// TestATimerThatOnlyDiesPausesItself has timers whose target rejects every fire.
 func TestATimerThatOnlyDiesPausesItself(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,7 +22,7 @@ import (
 )
 
 var (
-	// Names and texts, some of which earlier versions took and this one refuses.
+	// Names and texts, some of which earlier versions accepted and this one refuses.
 	someNames = rapid.SampledFrom([]string{"a", "a/b:c", "späßchen", "日本", "..", "a/../b", "a\u200bb", "e\u0301", "a\ufdd0"})
 	someProse = rapid.SampledFrom([]string{"", "503", "two\nlines\tand a tab", "bell \a", "red \xff", "\u202eturned", "cut\uFFFD", "\x00", "日本"})
 )
@@ -51,7 +53,7 @@ func someSpec(t *rapid.T) rouse.Spec {
 		s.Overlap = rouse.Overlap(rapid.IntRange(0, 3).Draw(t, "overlap"))
 	}
 	switch {
-	case strings.HasPrefix(s.Schedule, "0") && rapid.Bool().Draw(t, "local"): // only times of day have these
+	case strings.HasPrefix(s.Schedule, "0") && rapid.Bool().Draw(t, "local"): // only times of day have a time zone
 		s.Also, s.Timezone, s.DST, s.TTL, s.Jitter = []string{"0 4 * * *"}, "Europe/Berlin", "shift,both", 100*365*24*time.Hour, time.Minute
 		s.Calendar.Off, s.Calendar.Only = nil, []string{rouse.Weekends}
 	case s.Recurring():
@@ -63,7 +65,7 @@ func someSpec(t *rapid.T) rouse.Spec {
 	return s
 }
 
-// someRow draws a row as a store may have it.
+// someRow generates a row that a store may contain.
 func someRow(t *rapid.T, now rouse.Instant) rouse.Timer {
 	tm := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: someNames.Draw(t, "name")}, Generation: rapid.Uint64Range(1, 1<<40).Draw(t, "generation"), Spec: someSpec(t),
 		Created: now, Updated: now, Anchor: now, Due: someTime(t, "due"), Ended: 7, Fired: 4, Dead: 2, Missed: 1, Passed: 3, LastError: someProse.Draw(t, "error")}
@@ -86,7 +88,7 @@ func someRow(t *rapid.T, now rouse.Instant) rouse.Timer {
 			tm.Runs = append(tm.Runs, tm.Due+rouse.Instant(len(tm.Runs)))
 		}
 	}
-	beside := func() {
+	asFireRow := func() {
 		if tm.Manual = rapid.Bool().Draw(t, "manual"); tm.Manual {
 			tm.Runs = []rouse.Instant{tm.Due}
 		}
@@ -124,18 +126,18 @@ func someRow(t *rapid.T, now rouse.Instant) rouse.Timer {
 		}
 	case rouse.StateFiring:
 		begun()
-		beside()
+		asFireRow()
 		tm.Live, tm.Asked = true, rapid.Bool().Draw(t, "asked")
 	case rouse.StateDead:
 		begun()
-		beside()
+		asFireRow()
 		tm.Visible = rouse.Never
 	}
 	return tm
 }
 
-// TestImportIsTheInverseOfExport: what a list shows of any row that a store can have, also of one that an earlier version wrote, is taken
-// back from JSON and from messages of gRPC, and is then what it was in every field. Numbers that the other store gives are new.
+// TestImportIsTheInverseOfExport: a listed row, including one that an earlier version wrote, survives JSON
+// and gRPC messages with every field unchanged. Only the numbers that the other store assigns are new.
 func TestImportIsTheInverseOfExport(t *testing.T) {
 	some := rapid.Custom(func(t *rapid.T) map[rouse.Key]rouse.Timer {
 		rows := map[rouse.Key]rouse.Timer{}
@@ -182,7 +184,7 @@ func TestImportIsTheInverseOfExport(t *testing.T) {
 			for i := range is {
 				for _, tm := range []*rouse.Timer{&was[i], &is[i]} {
 					tm.Bucket, tm.Revision, tm.Visible = 0, 0, 0
-					tm.Token = 0 // an attempt that was in progress is made again
+					tm.Token = 0 // an attempt that was in progress is repeated
 					if tm.Key.Fire == "" {
 						tm.Generation = 0
 					}
@@ -196,7 +198,7 @@ func TestImportIsTheInverseOfExport(t *testing.T) {
 	missing := map[string]bool{}
 	all := rouse.Timer{}
 	fill(reflect.ValueOf(&all).Elem())
-	all.Bucket = 0 // follows from the name
+	all.Bucket = 0 // derived from the name
 	fieldsOf(reflect.ValueOf(all), "", missing)
 	for field := range missing {
 		if !drawn[field] {
@@ -205,7 +207,7 @@ func TestImportIsTheInverseOfExport(t *testing.T) {
 	}
 }
 
-// fill sets a value, and all in it, to something that is not zero.
+// fill sets a value and everything in it to non-zero values.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -235,7 +237,7 @@ func fill(v reflect.Value) {
 	}
 }
 
-// fieldsOf adds the paths of the fields in a value that are not zero.
+// fieldsOf adds the paths of the non-zero fields of a value.
 func fieldsOf(v reflect.Value, path string, set map[string]bool) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -269,7 +271,7 @@ func listed(t *testing.T, e *timers.Timers) []rouse.Timer {
 	return timers
 }
 
-// throughJSON is a timer as exports have it, read again.
+// throughJSON encodes a timer as exports do and decodes it.
 func throughJSON(t *testing.T, tm *rouse.Timer) rouse.Timer {
 	line, err := api.Encode(api.ExactTimerOf(tm))
 	if err != nil {
@@ -286,7 +288,7 @@ func throughJSON(t *testing.T, tm *rouse.Timer) rouse.Timer {
 	return got
 }
 
-// throughProto is a timer as messages of gRPC have it, read again.
+// throughProto encodes a timer as gRPC messages do and decodes it.
 func throughProto(t *testing.T, tm *rouse.Timer) rouse.Timer {
 	wire, err := proto.Marshal(rousev1.TimerToProto(tm))
 	if err != nil {
@@ -301,4 +303,130 @@ func throughProto(t *testing.T, tm *rouse.Timer) rouse.Timer {
 		t.Fatalf("%+v: %v", tm, err)
 	}
 	return got
+}
+
+func TestImportRefusesWhatCannotGoOn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := start(t, mem.New(), &recorder{}, timers.Options{})
+		now := h.Now()
+		spec := rouse.Spec{Schedule: "@every 1m", Target: "test:a", Retry: rouse.Retry{Attempts: 3}}
+		fireRow := func(tm rouse.Timer) rouse.Timer {
+			tm.Key.Fire = rouse.FireID("n", tm.Key.Name, tm.Generation, tm.Due, tm.Manual)
+			return tm
+		}
+		for name, tm := range map[string]rouse.Timer{
+			"manual without a run":     fireRow(rouse.Timer{Spec: spec, Due: now, Generation: 7, Attempts: 1, Manual: true, Live: true}),
+			"dead without a run":       fireRow(rouse.Timer{Spec: spec, Due: now, Generation: 7, Attempts: 1, Manual: true}),
+			"manual, not begun":        fireRow(rouse.Timer{Spec: spec, Due: now, Generation: 7, Manual: true, Live: true}),
+			"another run":              fireRow(rouse.Timer{Spec: spec, Due: now, Generation: 7, Manual: true, Live: true, Runs: []rouse.Instant{now + 1}}),
+			"runs of a scheduled one":  fireRow(rouse.Timer{Spec: spec, Due: now, Generation: 7, Live: true, Runs: []rouse.Instant{now}}),
+			"paused fire":              fireRow(rouse.Timer{Spec: spec, Due: now, Generation: 7, Live: true, Paused: true}),
+			"fire that is never due":   fireRow(rouse.Timer{Spec: spec, Due: rouse.Never, Generation: 7, Live: true}),
+			"without a generation":     fireRow(rouse.Timer{Spec: spec, Due: now, Live: true}),
+			"a try of nothing":         {Spec: spec, Due: rouse.Never, Attempts: 1, Runs: []rouse.Instant{now}},
+			"a run that never comes":   {Spec: spec, Due: now, Runs: []rouse.Instant{rouse.Never}},
+			"a run of no time":         {Spec: spec, Due: now, Runs: []rouse.Instant{0}},
+			"due before time":          {Spec: spec, Due: -1 << 62},
+			"too many skips":           {Spec: spec, Due: now, Attempts: 1, Skips: 1<<32 - 1},
+			"an anchor beyond time":    {Spec: spec, Due: now, Anchor: 1 << 62},
+			"edited beyond time":       {Spec: spec, Due: now, Updated: 1 << 62},
+			"paused until before time": {Spec: spec, Due: now, Paused: true, Until: -1 << 62},
+		} {
+			tm.Key.Namespace, tm.Key.Name = "n", name
+			if tm.Key.Fire != "" {
+				tm.Key.Fire = rouse.FireID("n", name, tm.Generation, tm.Due, tm.Manual)
+			}
+			res, err := h.Import(t.Context(), []rouse.Timer{tm}, timers.CreateOnly)
+			if inv := new(rouse.Invalid); err != nil || !errors.As(res[0].Err, &inv) {
+				t.Errorf("%s: %v, %v", name, res, err)
+				_, _ = h.Delete(t.Context(), tm.Key, 0)
+			}
+		}
+	})
+}
+
+func TestExportedRowsCanBeImportedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx := t.Context()
+		fail := func(_ context.Context, f rouse.Fire) rouse.Outcome {
+			if f.Manual {
+				return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}
+			}
+			return rouse.Outcome{Verdict: rouse.Failed, Detail: "no"}
+		}
+		retry := rouse.Retry{Attempts: 5, Interval: time.Hour, Max: time.Hour, Jitter: -1}
+		h := start(t, mem.New(), &recorder{answer: fail}, timers.Options{})
+		h.put("a", "@every 1m", func(p *timers.Put) { p.Spec.Overlap, p.Spec.Retry = rouse.OverlapAllow, retry })
+		h.put("b", "@after 1s", func(p *timers.Put) { p.Spec.Retry = retry })
+		h.put("ended", "@after 1s", func(p *timers.Put) { p.Spec.Retry.Attempts, p.Spec.Keep = 1, -1 })
+		h.put("paused", "@every 1m", func(p *timers.Put) { p.Spec.Overlap, p.Spec.Retry = rouse.OverlapWait, retry })
+		if _, _, err := h.RunNow(ctx, key("a")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(150 * time.Second)
+		if _, err := h.Pause(ctx, key("paused"), "", 0); err != nil {
+			t.Fatal(err)
+		}
+		all := rouse.Query{Namespace: "n", Limit: 100, States: append([]rouse.State{rouse.StateFiring, rouse.StateDead}, rouse.ListedStates...)}
+		rows, _, err := h.List(ctx, all)
+		if err != nil || len(rows) != 8 {
+			t.Fatalf("%d rows, %v", len(rows), err)
+		}
+		other := start(t, mem.New(), &recorder{}, timers.Options{})
+		res, err := other.Import(ctx, rows, timers.CreateOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range res {
+			if res[i].Err != nil {
+				t.Errorf("%+v: %v", rows[i], res[i].Err)
+			}
+		}
+		time.Sleep(time.Second)
+		if n, _ := other.Count(ctx, rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateFiring}}); n != 0 {
+			t.Errorf("%d of what was on its way still is", n)
+		}
+		if n, _ := other.Count(ctx, rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateDead}}); n != 2 {
+			t.Errorf("%d dead letters", n)
+		}
+	})
+}
+
+func TestAnImportThatReplacesEndsTheOldGeneration(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx := t.Context()
+		fail := func(context.Context, rouse.Fire) rouse.Outcome {
+			return rouse.Outcome{Verdict: rouse.Failed, Detail: "no"}
+		}
+		retry := rouse.Retry{Attempts: 5, Interval: 10 * time.Minute, Max: time.Hour, Jitter: -1}
+		h := start(t, mem.New(), &recorder{answer: fail}, timers.Options{})
+		old := h.put("a", "@every 1m", func(p *timers.Put) { p.Spec.Overlap, p.Spec.Retry = rouse.OverlapAllow, retry })
+		h.put("b", "@after 1m", func(p *timers.Put) { p.Spec.Retry = retry })
+		time.Sleep(61 * time.Second)
+		a, _ := h.Get(ctx, key("a"))
+		side, _, _ := h.List(ctx, rouse.Query{Namespace: "n", Name: "a", States: []rouse.State{rouse.StateFiring}, Limit: 10})
+		b, _ := h.Get(ctx, key("b"))
+		time.Sleep(time.Minute)
+		b.Attempts, b.Due = 0, b.Due.Add(time.Hour)
+		if res, err := h.Import(ctx, append([]rouse.Timer{a, b}, side...), timers.CreateOrReplace); err != nil || res[0].Err != nil || res[1].Err != nil || res[2].Err != nil {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		after := time.Now()
+		time.Sleep(time.Second)
+		imported := 0
+		time.Sleep(30 * time.Minute)
+		for _, f := range h.sink.got() {
+			if f.Name == "a" && f.Generation == old.Generation && f.at.After(after) {
+				if f.ID != side[0].Key.Fire {
+					t.Errorf("an attempt of %v of the old generation", f.Due)
+				} else {
+					imported++
+				}
+			}
+		}
+		if imported == 0 {
+			t.Error("the imported occurrence was not tried again")
+		}
+		h.wantEndings("b", "skipped")
+	})
 }

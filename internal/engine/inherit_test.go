@@ -12,8 +12,9 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// TestWhatADeadNodeClaimedOrWasToRetryGoesOnAtOnce: a node that claims what it fires dies with a timer that it has claimed and not begun, and
-// with one whose attempt failed. Another one that is told so sends both in their time, and does not shorten the wait of the retry.
+// TestWhatADeadNodeClaimedOrWasToRetryGoesOnAtOnce: a node that claims rows crashes with one timer claimed
+// but not started, and with one whose attempt failed. Another node that is told of the crash sends both on
+// time, without shortening the delay of the retry.
 func TestWhatADeadNodeClaimedOrWasToRetryGoesOnAtOnce(t *testing.T) {
 	const span = 8 * time.Second
 	for _, retried := range []bool{false, true} {
@@ -23,24 +24,24 @@ func TestWhatADeadNodeClaimedOrWasToRetryGoesOnAtOnce(t *testing.T) {
 	}
 }
 
-// afterADeath has a node die, and one inherit of it that has the same grain, or another one.
+// afterADeath crashes a node, and lets another node inherit its rows, with the same grain or a different one.
 func afterADeath(t *testing.T, span time.Duration, retried, alike bool) {
 
 	store, dying, living := mem.New(), &recorder{}, &recorder{}
 	dying.answers(func(context.Context, rouse.Fire) rouse.Outcome { return rouse.Outcome{Verdict: rouse.Failed} })
-	w := &wire{Shared: store, rnd: newRnd()}
-	a := join(t, w, holding{span, 2}, dying, timers.Options{Engine: engine.Options{Hold: span, Grain: 7}})
+	w := &faultyConn{Shared: store, rnd: newRnd()}
+	a := join(t, w, claimStrategy{span, 2}, dying, timers.Options{Engine: engine.Options{Hold: span, Grain: 7}})
 	at := a.put("a", "@after 30s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Interval: time.Second, Jitter: -1} }).Due.Time()
 	if time.Sleep(time.Until(at) - 500*time.Millisecond); retried {
 		time.Sleep(time.Second)
 		at = at.Add(time.Second)
 	}
-	w.cut.Store(true) // a has claimed it, or is about to try it again
+	w.cut.Store(true) // a has claimed it, or is about to retry it
 	o := timers.Options{Engine: engine.Options{Hold: span, Grain: 8}}
 	if alike {
 		o.Engine.Grain = 7
 	}
-	b := join(t, store, holding{span, 2}, living, o)
+	b := join(t, store, claimStrategy{span, 2}, living, o)
 	own := b.put("b", "@after 2s").Due.Time()
 	if err := b.Inherit(t.Context(), 7, func(uint32) bool { return true }); err != nil {
 		t.Fatal(err)
@@ -58,14 +59,15 @@ func afterADeath(t *testing.T, span time.Duration, retried, alike bool) {
 	}
 }
 
-// TestWhatADeadNodeHeldIsLateBecauseOfItsDeath: what was missed until its hold was ended has that cause, and not one of a client's write.
+// TestWhatADeadNodeHeldIsLateBecauseOfItsDeath: occurrences missed until a hold was ended have the node's
+// death as their cause, not a client's write.
 func TestWhatADeadNodeHeldIsLateBecauseOfItsDeath(t *testing.T) {
 	const span = 8 * time.Second
 	bubble(t, func(t *testing.T) {
 		store, sink := mem.New(), &recorder{}
-		b := join(t, store, holding{span, 2}, sink, timers.Options{Engine: engine.Options{Hold: span, Grain: 8}})
-		w := &wire{Shared: store, rnd: newRnd()}
-		a := join(t, w, holding{span, 2}, sink, timers.Options{Engine: engine.Options{Hold: span, Grain: 7}})
+		b := join(t, store, claimStrategy{span, 2}, sink, timers.Options{Engine: engine.Options{Hold: span, Grain: 8}})
+		w := &faultyConn{Shared: store, rnd: newRnd()}
+		a := join(t, w, claimStrategy{span, 2}, sink, timers.Options{Engine: engine.Options{Hold: span, Grain: 7}})
 		a.put("a", "@every 300ms", func(p *timers.Put) { p.Spec.Misfire = rouse.MisfireLatest })
 		w.cut.Store(true)
 		time.Sleep(2 * time.Second)

@@ -14,37 +14,37 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// counting counts what a node asks of its store, and may keep claims waiting.
-type counting struct {
+// countingStore counts claims, and can delay claims and fail writes.
+type countingStore struct {
 	rouse.Shared
 	claims atomic.Int64
-	slow   atomic.Int64 // nanoseconds that a claim takes
-	fail   atomic.Int64 // so many calls of Apply fail, before they write
-	pass   atomic.Int64 // but so many before them do not
+	slow   atomic.Int64 // duration of a claim in nanoseconds
+	fail   atomic.Int64 // number of calls of Apply that fail before they write
+	pass   atomic.Int64 // number of calls that succeed before those
 }
 
-func (c *counting) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
+func (c *countingStore) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
 	c.claims.Add(1)
 	time.Sleep(time.Duration(c.slow.Load()))
 	return c.Shared.Claim(ctx, w)
 }
 
-func (c *counting) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
-	time.Sleep(5 * time.Millisecond) // so that what comes meanwhile is written together
+func (c *countingStore) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+	time.Sleep(5 * time.Millisecond) // so that concurrent changes are written together
 	if c.pass.Add(-1) < 0 && c.fail.Add(-1) >= 0 {
-		return nil, errWire
+		return nil, errConn
 	}
 	return c.Shared.Apply(ctx, changes)
 }
 
 func TestWhatCameDueWhileOwnershipWasInDoubtIsSentWhenItIsNot(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		store, sink, s := &counting{Shared: mem.New()}, &recorder{}, newSeat(0, 1)
+		store, sink, s := &countingStore{Shared: mem.New()}, &recorder{}, newManual(0, 1)
 		s.until = time.Now().Add(5 * time.Second)
 		a := join(t, store, s, sink, timers.Options{})
 		a.put("a", "@after 6s")
 		time.Sleep(4 * time.Second)
-		store.slow.Store(int64(3 * time.Second)) // the node does not hear in time that its leases were renewed
+		store.slow.Store(int64(3 * time.Second)) // the node learns too late that its leases were renewed
 		time.Sleep(1500 * time.Millisecond)
 		s.mu.Lock()
 		s.until = time.Now().Add(time.Hour)
@@ -64,11 +64,11 @@ func TestWhatANodeHeldIsItsOwnWhenItGetsTheBucket(t *testing.T) {
 				<-release
 				return rouse.Outcome{Verdict: rouse.Done}
 			}}
-		s := newSeat(0)
+		s := newManual(0)
 		a := join(t, mem.New(), s, sink, timers.Options{})
 		list := inBucket(1, 2)
 		a.put(list[0], "@after 1s")
-		a.put(list[1], "@after 2s") // waits behind it in its lane until its hold is over
+		a.put(list[1], "@after 2s") // waits behind it in its lane until its hold expires
 		time.Sleep(3 * time.Second)
 		s.give(0, 1)
 		time.Sleep(30 * time.Second)
@@ -86,16 +86,16 @@ func TestAHoldGoesOnWhateverElseIs(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				store, sink := mem.New(), &recorder{answer: slowly(40 * time.Second)}
 				o.Engine.Hold, o.Engine.Grace = 8*time.Second, time.Minute
-				none := join(t, store, newSeat(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
-				a := join(t, store, holding{8 * time.Second, 2}, sink, o)
+				none := join(t, store, newManual(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
+				a := join(t, store, claimStrategy{8 * time.Second, 2}, sink, o)
 				none.put("a", "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
-				time.Sleep(3 * time.Second) // an attempt is out
+				time.Sleep(3 * time.Second) // during an attempt
 				for _, name := range []string{"b", "c", "d", "e"} {
 					a.put(name, "@after 1500ms", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
 				}
 				time.Sleep(3 * time.Second)
 				edits(t, a, "a")["run"]()
-				join(t, store, holding{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
+				join(t, store, claimStrategy{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
 				time.Sleep(30 * time.Second)
 				n := 0
 				for _, f := range sink.got() {
@@ -115,8 +115,8 @@ func TestAnAttemptOutlivesItsHoldAndAnEdit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, sink := mem.New(), &recorder{answer: slowly(40 * time.Second)}
 		o := timers.Options{Engine: engine.Options{Hold: 8 * time.Second, Grace: time.Minute}}
-		a := join(t, store, holding{8 * time.Second, 2}, sink, o)
-		b := join(t, store, holding{8 * time.Second, 2}, sink, o)
+		a := join(t, store, claimStrategy{8 * time.Second, 2}, sink, o)
+		b := join(t, store, claimStrategy{8 * time.Second, 2}, sink, o)
 		a.put("a", "@every 1h", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
 		edits(t, a, "a")["run"]()
 		for range 4 {
@@ -134,8 +134,8 @@ func TestWhatOthersWriteIsFoundAfterTheClockWentBack(t *testing.T) {
 		var skew atomic.Int64
 		store := mem.NewWithClock(func() time.Time { return time.Now().Add(time.Duration(skew.Load())) })
 		sink := &recorder{}
-		a := join(t, store, newSeat(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
-		join(t, store, newSeat(0, 1), sink, timers.Options{})
+		a := join(t, store, newManual(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
+		join(t, store, newManual(0, 1), sink, timers.Options{})
 		time.Sleep(7500 * time.Millisecond) // not just when the owner reads on
 		skew.Store(int64(-time.Hour))
 		time.Sleep(5 * time.Second)
@@ -150,7 +150,7 @@ func TestWhatOthersWriteIsFoundAfterTheClockWentBack(t *testing.T) {
 func TestARowThatMemoryHasLostIsFound(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := &recorder{}
-		a := join(t, mem.New(), newSeat(0, 1), sink, timers.Options{})
+		a := join(t, mem.New(), newManual(0, 1), sink, timers.Options{})
 		a.put("a", "@after 3s")
 		time.Sleep(2 * time.Second)
 		a.DropRow(key("a"))
@@ -173,7 +173,7 @@ func TestNothingIsSentNearTheEndOfItsHold(t *testing.T) {
 			backoff.Sleep(ctx, 3500*time.Millisecond)
 			return rouse.Outcome{Verdict: rouse.Done}
 		})
-		a := join(t, store, holding{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
+		a := join(t, store, claimStrategy{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
 			a.put(name, "@after 1s")
 		}
@@ -187,8 +187,8 @@ func TestNothingIsSentNearTheEndOfItsHold(t *testing.T) {
 func TestHeldRowsStayInAFullMemory(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, sink := mem.New(), &recorder{}
-		a := join(t, store, newSeat(0), sink, timers.Options{Engine: engine.Options{MaxRows: 8}})
-		join(t, store, newSeat(1), sink, timers.Options{})
+		a := join(t, store, newManual(0), sink, timers.Options{Engine: engine.Options{MaxRows: 8}})
+		join(t, store, newManual(1), sink, timers.Options{})
 		for i, name := range inBucket(1, 14) {
 			a.put(name, []string{"@after 15s", "@after 5s"}[i/7])
 		}
@@ -201,8 +201,8 @@ func TestHeldRowsStayInAFullMemory(t *testing.T) {
 
 func TestClaimsComeNoFasterAfterAFailure(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		store := &counting{Shared: mem.New()}
-		a := join(t, store, holding{8 * time.Second, 2}, &recorder{}, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
+		store := &countingStore{Shared: mem.New()}
+		a := join(t, store, claimStrategy{8 * time.Second, 2}, &recorder{}, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
 		store.pass.Store(0)
 		store.fail.Store(1)
 		if _, err := a.Put(t.Context(), []timers.Put{{Key: key("a"), Spec: rouse.Spec{Schedule: "@after 1h", Target: "test:a"}}}); err == nil {
@@ -222,7 +222,7 @@ func TestClaimsComeNoFasterAfterAFailure(t *testing.T) {
 
 func TestANodeThatWasGrantedNothingFiresNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		store, sink, s := mem.New(), &recorder{}, newSeat()
+		store, sink, s := mem.New(), &recorder{}, newManual()
 		a := join(t, store, s, sink, timers.Options{})
 		a.put("a", "@after 1s")
 		time.Sleep(10 * time.Second)
@@ -243,16 +243,16 @@ func TestOutcomesOfWhichSomeCouldBeWritten(t *testing.T) {
 	}
 }
 
-// someWritten lets so many commits of outcomes succeed, and fails then.
+// someWritten lets that many commits of outcomes succeed before they fail.
 func someWritten(t *testing.T, commits int) {
 	bubble(t, func(t *testing.T) {
-		store, release := &counting{Shared: mem.New()}, make(chan struct{})
+		store, release := &countingStore{Shared: mem.New()}, make(chan struct{})
 		store.pass.Store(1 << 30)
 		sink := &recorder{answer: func(context.Context, rouse.Fire) rouse.Outcome {
 			<-release
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
-		a := join(t, store, newSeat(0, 1), sink, timers.Options{Engine: engine.Options{MaxCommit: 2}})
+		a := join(t, store, newManual(0, 1), sink, timers.Options{Engine: engine.Options{MaxCommit: 2}})
 		list := append(inBucket(0, 4), inBucket(1, 4)...)
 		for _, name := range list {
 			a.put(name, "@every 4s") // the next one is in memory, too
@@ -286,12 +286,12 @@ func TestADeadlineEndsWhatHasBegun(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			return rouse.Outcome{Verdict: rouse.Deferred}
 		}}
-		store := &counting{Shared: mem.New()}
+		store := &countingStore{Shared: mem.New()}
 		h := start(t, store, sink, timers.Options{})
 		h.put("a", "@after 1s", func(p *timers.Put) { p.Spec.Deadline = 10 * time.Second })
 		time.Sleep(1500 * time.Millisecond)
 		if _, err := h.Pause(t.Context(), key("a"), "", 0); err != nil {
-			t.Fatal(err) // while an attempt is out, which then says that it was none
+			t.Fatal(err) // during an attempt, which then turns out to be none
 		}
 		time.Sleep(time.Minute)
 		ready.Store(true)

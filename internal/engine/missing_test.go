@@ -17,8 +17,9 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// halves is a store on two servers, the second of which can be away: it has the timers whose names end in "2".
-type halves struct {
+// splitStore is a store on two servers, the second of which can be unavailable: it has the timers whose names
+// end in "2".
+type splitStore struct {
 	rouse.Shared
 	away atomic.Bool
 }
@@ -27,7 +28,7 @@ var errAway = errors.New("connection refused")
 
 func second(k rouse.Key) bool { return strings.HasSuffix(k.Name, "2") }
 
-func (h *halves) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
+func (h *splitStore) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
 	away := h.away.Load()
 	b, err := h.Shared.Claim(ctx, w)
 	if away && err == nil {
@@ -37,7 +38,7 @@ func (h *halves) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error)
 	return b, err
 }
 
-func (h *halves) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+func (h *splitStore) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
 	if !h.away.Load() {
 		return h.Shared.Apply(ctx, changes)
 	}
@@ -65,7 +66,7 @@ func (h *halves) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Res
 	return results, p
 }
 
-func (h *halves) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
+func (h *splitStore) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
 	revisions, err := h.Shared.Revisions(ctx, keys)
 	if err != nil || !h.away.Load() {
 		return revisions, err
@@ -82,26 +83,27 @@ func (h *halves) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, err
 	return revisions, p
 }
 
-func (h *halves) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) {
+func (h *splitStore) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) {
 	if h.away.Load() && slices.ContainsFunc(keys, second) {
 		return nil, errAway
 	}
 	return h.Shared.Get(ctx, keys)
 }
 
-// While a part of the store is away the timers of the other part fire on time, calls for them succeed, the node reports what is wrong,
-// and what is in the part fires when it is back: nothing is lost, and nothing fires twice.
+// While part of the store is unavailable, the timers of the other part fire on time, calls for them succeed,
+// and the node reports the problem. When that part is back, its timers fire: none is lost, and none fires
+// twice.
 func TestAPartOfTheStoreThatIsAwayDelaysOnlyItsOwn(t *testing.T) {
 	for name, strategy := range map[string]func() rouse.Strategy{
-		"owned": func() rouse.Strategy { return newSeat(0, 1) },
-		"held":  func() rouse.Strategy { return holding{10 * time.Second, 2} },
+		"owned": func() rouse.Strategy { return newManual(0, 1) },
+		"held":  func() rouse.Strategy { return claimStrategy{10 * time.Second, 2} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				store := &halves{Shared: mem.New()}
+				store := &splitStore{Shared: mem.New()}
 				sink := &recorder{}
 				h := join(t, store, strategy(), sink, timers.Options{})
-				for i := range 10 { // some in memory when the part goes away, some not
+				for i := range 10 { // some are in memory when the part fails, some are not
 					for half := 1; half <= 2; half++ {
 						h.put(fmt.Sprintf("t%d-%d", i, half), fmt.Sprintf("@after %ds", 1+6*i))
 						h.put(fmt.Sprintf("every%d-%d", i, half), "@every 10s")
@@ -113,7 +115,7 @@ func TestAPartOfTheStoreThatIsAwayDelaysOnlyItsOwn(t *testing.T) {
 					}
 					return rouse.Outcome{Verdict: rouse.Done}
 				})
-				h.put("slow-2", "@after 2500ms") // its outcome cannot be written, and no other waits for that
+				h.put("slow-2", "@after 2500ms") // its outcome cannot be written, and must not delay others
 				time.Sleep(3 * time.Second)
 				store.away.Store(true)
 				gone := time.Now()

@@ -18,8 +18,8 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// seat is a strategy whose buckets a test gives and takes.
-type seat struct {
+// manualStrategy is a strategy whose buckets a test sets.
+type manualStrategy struct {
 	mu      sync.Mutex
 	buckets []uint32
 	until   time.Time
@@ -28,46 +28,46 @@ type seat struct {
 	sick    error
 }
 
-func newSeat(buckets ...uint32) *seat {
-	return &seat{buckets: buckets, changed: make(chan struct{}, 1)}
+func newManual(buckets ...uint32) *manualStrategy {
+	return &manualStrategy{buckets: buckets, changed: make(chan struct{}, 1)}
 }
 
-func (s *seat) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
+func (s *manualStrategy) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return rouse.Grant{Buckets: slices.Clone(s.buckets), Until: s.until}, func(bool) {}, ctx.Err()
 }
 
-func (s *seat) give(buckets ...uint32) {
+func (s *manualStrategy) give(buckets ...uint32) {
 	s.mu.Lock()
 	s.buckets = buckets
 	s.mu.Unlock()
 	notify.Send(s.changed)
 }
 
-func (s *seat) Run(ctx context.Context)  { <-ctx.Done() }
-func (s *seat) Changed() <-chan struct{} { return s.changed }
+func (s *manualStrategy) Run(ctx context.Context)  { <-ctx.Done() }
+func (s *manualStrategy) Changed() <-chan struct{} { return s.changed }
 
-func (s *seat) Left(buckets []uint32) {
+func (s *manualStrategy) Left(buckets []uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left = append(s.left, buckets...)
 }
 
-func (s *seat) Healthy() error {
+func (s *manualStrategy) Healthy() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sick
 }
 
-func (s *seat) gone() []uint32 {
+func (s *manualStrategy) gone() []uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.left)
 }
 
-// join starts a node on a store that others use too.
-func join(t *testing.T, store rouse.Store, strategy rouse.Strategy, sink *recorder, o timers.Options) *house {
+// join starts a node on a store that other nodes share.
+func join(t *testing.T, store rouse.Store, strategy rouse.Strategy, sink *recorder, o timers.Options) *harness {
 	t.Helper()
 	o.Engine.Shared, o.Engine.Buckets = true, 2
 	o.Compile = schedule.Compile
@@ -79,7 +79,7 @@ func join(t *testing.T, store rouse.Store, strategy rouse.Strategy, sink *record
 		t.Fatal(err)
 	}
 	time.Sleep(time.Millisecond) // it has its first grant
-	h := &house{Timers: e, t: t, store: store, sink: sink}
+	h := &harness{Timers: e, t: t, store: store, sink: sink}
 	var once sync.Once
 	h.stop = func() {
 		once.Do(func() {
@@ -93,7 +93,7 @@ func join(t *testing.T, store rouse.Store, strategy rouse.Strategy, sink *record
 	return h
 }
 
-// inBucket returns names of timers that are in a bucket of two.
+// inBucket returns names of timers in one of two buckets.
 func inBucket(bucket uint32, n int) (names []string) {
 	for i := 0; len(names) < n; i++ {
 		if name := "t" + string(rune('a'+i%26)) + string(rune('a'+i/26)); rouse.BucketOf(key(name), 2) == bucket {
@@ -115,8 +115,8 @@ func TestANodeKeepsWhatItWritesOfAnothersBucket(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		mine, theirs := &recorder{}, &recorder{}
-		a := join(t, store, newSeat(0), mine, timers.Options{})
-		join(t, store, newSeat(1), theirs, timers.Options{})
+		a := join(t, store, newManual(0), mine, timers.Options{})
+		join(t, store, newManual(1), theirs, timers.Options{})
 		began := time.Now()
 		name := inBucket(1, 1)[0]
 		a.put(name, "@after 2s")
@@ -134,14 +134,14 @@ func TestANodeKeepsWhatItWritesOfAnothersBucket(t *testing.T) {
 	})
 }
 
-// TestRoutedTimersAreFiredByOneNode: timers whose targets have a route in common are fired by the node that has the bucket of the route,
-// whichever node wrote them, and whatever they are named.
+// TestRoutedTimersAreFiredByOneNode: timers whose targets have the same route are fired by the node that has
+// the route's bucket, whichever node wrote them and whatever their names are.
 func TestRoutedTimersAreFiredByOneNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		o := timers.Options{Engine: engine.Options{Route: func(target string) (string, bool) { return target, target == "test:one" || target == "test:two" }}}
 		sinks := []*recorder{{}, {}}
-		nodes := []*house{join(t, store, newSeat(0), sinks[0], o), join(t, store, newSeat(1), sinks[1], o)}
+		nodes := []*harness{join(t, store, newManual(0), sinks[0], o), join(t, store, newManual(1), sinks[1], o)}
 		want := [2]int{}
 		for _, target := range []string{"test:one", "test:two"} {
 			want[rouse.BucketOf(rouse.Key{Name: target}, 2)] += 40
@@ -161,10 +161,10 @@ func TestRoutedTimersAreFiredByOneNode(t *testing.T) {
 func TestAnOwnerFindsWhatADeadNodeHeld(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
-		w := &wire{Shared: store, rnd: newRnd()}
+		w := &faultyConn{Shared: store, rnd: newRnd()}
 		sink := &recorder{}
-		a := join(t, w, newSeat(0), &recorder{}, timers.Options{Engine: engine.Options{Grace: time.Second}})
-		join(t, store, newSeat(0, 1), sink, timers.Options{Engine: engine.Options{Hold: 10 * time.Second}})
+		a := join(t, w, newManual(0), &recorder{}, timers.Options{Engine: engine.Options{Grace: time.Second}})
+		join(t, store, newManual(0, 1), sink, timers.Options{Engine: engine.Options{Hold: 10 * time.Second}})
 		began := time.Now()
 		a.put(inBucket(1, 1)[0], "@after 2s")
 		w.cut.Store(true)
@@ -179,12 +179,12 @@ func TestAnOwnerFindsWhatADeadNodeHeld(t *testing.T) {
 	})
 }
 
-func TestAnOwnerSweepsWhatOthersWriteWithoutHolding(t *testing.T) {
+func TestAnOwnerFindsWhatOthersWriteWithoutHolding(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		sink := &recorder{}
-		a := join(t, store, newSeat(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
-		b := join(t, store, newSeat(0, 1), sink, timers.Options{})
+		a := join(t, store, newManual(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
+		b := join(t, store, newManual(0, 1), sink, timers.Options{})
 		time.Sleep(5 * time.Second) // the owner has read the next ten seconds
 		for _, name := range inBucket(0, 20) {
 			a.put(name, "@after 3s")
@@ -208,10 +208,10 @@ func TestAnOwnerSweepsWhatOthersWriteWithoutHolding(t *testing.T) {
 
 func TestADeleteElsewhereStopsAFire(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		for _, strategy := range []rouse.Strategy{newSeat(0, 1), holding{20 * time.Second, 2}} {
+		for _, strategy := range []rouse.Strategy{newManual(0, 1), claimStrategy{20 * time.Second, 2}} {
 			store := mem.New()
 			sink := &recorder{}
-			a := join(t, store, newSeat(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
+			a := join(t, store, newManual(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
 			b := join(t, store, strategy, sink, timers.Options{})
 			for _, name := range inBucket(0, 3) {
 				a.put(name, "@after 3s")
@@ -239,7 +239,7 @@ func TestADeleteElsewhereStopsAFire(t *testing.T) {
 	})
 }
 
-func TestADeleteElsewhereSaysThatAnAttemptMayBeOut(t *testing.T) {
+func TestADeleteElsewhereReportsThatAnAttemptMayBeOut(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		release := make(chan struct{})
@@ -247,8 +247,8 @@ func TestADeleteElsewhereSaysThatAnAttemptMayBeOut(t *testing.T) {
 			<-release
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
-		a := join(t, store, newSeat(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
-		join(t, store, newSeat(0, 1), sink, timers.Options{})
+		a := join(t, store, newManual(), &recorder{}, timers.Options{Engine: engine.Options{Scatter: true}})
+		join(t, store, newManual(0, 1), sink, timers.Options{})
 		list := inBucket(0, 2)
 		a.put(list[0], "@after 1s")
 		a.put(list[1], "@after 1s")
@@ -280,7 +280,7 @@ func TestABucketIsLeftWhileItsAttemptsGoOnUnderHolds(t *testing.T) {
 			<-release
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
-		seatA, seatB := newSeat(0, 1), newSeat()
+		seatA, seatB := newManual(0, 1), newManual()
 		quick := &recorder{}
 		a := join(t, store, seatA, slow, timers.Options{})
 		join(t, store, seatB, quick, timers.Options{})
@@ -288,7 +288,7 @@ func TestABucketIsLeftWhileItsAttemptsGoOnUnderHolds(t *testing.T) {
 		a.put(list[0], "@after 1s")
 		a.put(list[1], "@after 5s")
 		a.put(inBucket(0, 1)[0], "@after 5s")
-		time.Sleep(2 * time.Second) // one attempt is out
+		time.Sleep(2 * time.Second) // during an attempt
 		if a.Leaving() != nil {
 			t.Error("a bucket is leaving that was not taken away")
 		}
@@ -328,7 +328,7 @@ func TestNothingIsSentWhenOwnershipMayHaveEnded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
 		sink := &recorder{}
-		s := newSeat(0, 1)
+		s := newManual(0, 1)
 		s.until = time.Now().Add(2 * time.Second)
 		a := join(t, store, s, sink, timers.Options{})
 		for _, name := range inBucket(0, 2) {
@@ -349,8 +349,8 @@ func TestAHoldIsRenewedWhileItsAttemptIsOut(t *testing.T) {
 			return rouse.Outcome{Verdict: rouse.Done}
 		}
 		sinks := []*recorder{{answer: answer}, {answer: answer}}
-		a := join(t, store, holding{10 * time.Second, 2}, sinks[0], timers.Options{Engine: engine.Options{Hold: 10 * time.Second, Grace: time.Minute}})
-		join(t, store, holding{10 * time.Second, 2}, sinks[1], timers.Options{Engine: engine.Options{Hold: 10 * time.Second}})
+		a := join(t, store, claimStrategy{10 * time.Second, 2}, sinks[0], timers.Options{Engine: engine.Options{Hold: 10 * time.Second, Grace: time.Minute}})
+		join(t, store, claimStrategy{10 * time.Second, 2}, sinks[1], timers.Options{Engine: engine.Options{Hold: 10 * time.Second}})
 		a.put("a", "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Timeout: time.Minute} })
 		time.Sleep(60 * time.Second)
 		if n := len(sinks[0].got()) + len(sinks[1].got()); n != 1 {
@@ -369,8 +369,8 @@ func TestATimerThatTwoNodesFiredIsRecordedOnce(t *testing.T) {
 			backoff.Sleep(ctx, 2*time.Second)
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
-		a := join(t, store, newSeat(0, 1), both, timers.Options{}) // both believe that they own everything
-		join(t, store, newSeat(0, 1), both, timers.Options{})
+		a := join(t, store, newManual(0, 1), both, timers.Options{}) // both assume that they own everything
+		join(t, store, newManual(0, 1), both, timers.Options{})
 		a.put("a", "@every 10s")
 		time.Sleep(35 * time.Second)
 		got := both.got()
@@ -393,11 +393,11 @@ func TestATimerThatTwoNodesFiredIsRecordedOnce(t *testing.T) {
 
 func TestARowThatCannotBeLookedAtWaits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w := &wire{Shared: mem.New(), rnd: newRnd()}
+		w := &faultyConn{Shared: mem.New(), rnd: newRnd()}
 		sink := &recorder{}
 		var failed sync.Map
-		a := join(t, w, newSeat(0, 1), sink, timers.Options{Engine: engine.Options{Events: engine.Events{Failed: func(what string, err error) {
-			if errors.Is(err, errWire) {
+		a := join(t, w, newManual(0, 1), sink, timers.Options{Engine: engine.Options{Events: engine.Events{Failed: func(what string, err error) {
+			if errors.Is(err, errConn) {
 				failed.Store(what, true)
 			}
 		}}}})
@@ -406,10 +406,10 @@ func TestARowThatCannotBeLookedAtWaits(t *testing.T) {
 		w.cut.Store(true)
 		time.Sleep(5 * time.Second)
 		if n := len(sink.got()); n != 0 {
-			t.Fatalf("%d fires that nobody could look at", n)
+			t.Fatalf("%d fires whose revision could not be checked", n)
 		}
 		if _, ok := failed.Load("look"); !ok {
-			t.Error("nothing was said of it")
+			t.Error("the failed check was not reported")
 		}
 		w.cut.Store(false)
 		time.Sleep(2 * time.Second)
@@ -421,7 +421,7 @@ func TestARowThatCannotBeLookedAtWaits(t *testing.T) {
 
 func TestASickStrategyMakesTheNodeUnhealthy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newSeat(0, 1)
+		s := newManual(0, 1)
 		a := join(t, mem.New(), s, &recorder{}, timers.Options{})
 		time.Sleep(time.Second)
 		if err := a.Healthy(); err != nil {
@@ -446,7 +446,7 @@ func TestADraftBecomesATimer(t *testing.T) {
 			}
 			return rouse.Spec{Schedule: string(json), Target: "test:a"}, nil
 		}
-		a := join(t, store, newSeat(0, 1), sink, timers.Options{Spec: read})
+		a := join(t, store, newManual(0, 1), sink, timers.Options{Spec: read})
 		draft := func(name, spec string) {
 			row := rouse.DraftRow(key(name), rouse.BucketOf(key(name), 2), []byte(spec), rouse.Reached(time.Now()))
 			if _, err := store.Apply(t.Context(), []rouse.Change{{Key: row.Key, If: rouse.NoRow, To: &row}}); err != nil {

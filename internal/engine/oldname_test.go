@@ -10,7 +10,8 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// TestTimersOfOldNamesGoOn: names that are refused now can be read, changed, fired and deleted where an earlier version took them.
+// TestTimersOfOldNamesGoOn: timers with names that only earlier versions accepted can be read, changed, fired
+// and deleted.
 func TestTimersOfOldNamesGoOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -39,7 +40,7 @@ func TestTimersOfOldNamesGoOn(t *testing.T) {
 	})
 }
 
-// TestABadRowBreaksNoList: a row that cannot be read is shown as such among the others.
+// TestABadRowBreaksNoList: a row that cannot be decoded is listed as such among the others.
 func TestABadRowBreaksNoList(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()

@@ -18,17 +18,18 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// dues returns the due times of the scheduled fires of a timer, as offsets from the bubble's start, in the order of arrival.
-func (h *house) dues(name string, from time.Time) (list []time.Duration) {
+// dues returns the due times of a timer's scheduled fires as offsets from the bubble's start, in order of
+// arrival.
+func (h *harness) dues(name string, from time.Time) (list []time.Duration) {
 	for _, a := range h.sink.got() {
 		if a.Name == name && !a.Manual {
-			list = append(list, a.Due.Time().Sub(from).Truncate(10*time.Millisecond)) // a start is rounded up to what the clock may show
+			list = append(list, a.Due.Time().Sub(from).Truncate(10*time.Millisecond)) // a start is rounded up to the store's resolution
 		}
 	}
 	return list
 }
 
-func (h *house) records(name string) []rouse.Record {
+func (h *harness) records(name string) []rouse.Record {
 	h.t.Helper()
 	page, err := h.Records(context.Background(), rouse.RecordQuery{Namespace: "n", Name: name, Limit: 1000})
 	if err != nil {
@@ -38,7 +39,7 @@ func (h *house) records(name string) []rouse.Record {
 	return page.Records
 }
 
-func (h *house) wantEndings(name string, want ...string) {
+func (h *harness) wantEndings(name string, want ...string) {
 	h.t.Helper()
 	var got []string
 	for _, r := range h.records(name) {
@@ -79,7 +80,7 @@ func TestAPauseEndsByItself(t *testing.T) {
 	})
 }
 
-// busy answers after a while.
+// busy answers after a delay.
 func busyFor(d time.Duration) func(context.Context, rouse.Fire) rouse.Outcome {
 	return func(ctx context.Context, f rouse.Fire) rouse.Outcome {
 		backoff.Sleep(ctx, d)
@@ -94,7 +95,7 @@ func TestOverlapPolicies(t *testing.T) {
 		want    []time.Duration
 		endings []string
 	}{
-		// Each takes 2m30s of a schedule of minutes.
+		// Each takes 2m30s, with one due every minute.
 		{rouse.OverlapWait, rouse.MisfireAll, minutes(1, 2, 3), []string{"fired", "fired"}},
 		{rouse.OverlapWait, rouse.MisfireLatest, minutes(1, 3, 6), []string{"fired", "missed", "fired", "missed×2"}},
 		{rouse.OverlapSkip, rouse.MisfireLatest, minutes(1, 4, 7), []string{"fired", "skipped×2", "fired", "skipped×2"}},
@@ -175,7 +176,7 @@ func TestADeadlineEndsWhatIsLate(t *testing.T) {
 			t.Errorf("reason %q", r.Reason)
 		}
 
-		// One that fails until its deadline is a dead letter.
+		// One that fails until its deadline becomes a dead letter.
 		h.sink.answers(func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
 		})
@@ -309,7 +310,7 @@ func TestSkipAndReschedule(t *testing.T) {
 		if _, err := h.Reschedule(t.Context(), key("a"), rouse.Spec{Schedule: "@every 1h"}, 1); !errors.Is(err, rouse.ErrConflict) {
 			t.Errorf("an old revision: %v", err)
 		}
-		// While one is in progress the next ones are meant.
+		// While one is in progress, skip applies to the next ones.
 		h.sink.answers(busyFor(90 * time.Second))
 		h.put("b", "@every 1m", func(p *timers.Put) { p.Spec.Misfire = rouse.MisfireAll })
 		now := time.Now()
@@ -326,7 +327,7 @@ func TestSkipAndReschedule(t *testing.T) {
 
 func TestBackfillFiresThePastWithItsOwnIds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		time.Sleep(24 * time.Hour) // the bubble begins with the year 2000, before which nothing was due
+		time.Sleep(24 * time.Hour) // the bubble starts in the year 2000, before which nothing was due
 		from := time.Now()
 		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		tm := h.put("a", "*/10 * * * *")
@@ -377,7 +378,7 @@ func TestDebounceAndThrottle(t *testing.T) {
 			}
 			return list
 		}
-		for i := range 10 { // a call each 2 s for 20 s
+		for i := range 10 { // a call every 2 s for 20 s
 			call("quiet", fmt.Sprint(i), rouse.Coalesce{Quiet: 5 * time.Second})
 			call("bounded", fmt.Sprint(i), rouse.Coalesce{Quiet: 5 * time.Second, MaxWait: 11 * time.Second})
 			call("throttled", fmt.Sprint(i), rouse.Coalesce{Every: 10 * time.Second})
@@ -397,7 +398,7 @@ func TestDebounceAndThrottle(t *testing.T) {
 			t.Errorf("merged into a recurring timer: %v", err)
 		}
 		if _, err := h.Coalesce(ctx, key("x"), rouse.Spec{Target: "test:a", Schedule: "@every 1m"}, rouse.Coalesce{Quiet: time.Second}); err == nil {
-			t.Error("a schedule beside debounce was taken")
+			t.Error("a schedule together with debounce was accepted")
 		}
 	})
 }
@@ -536,8 +537,8 @@ func TestAnAttemptIsSpentBeforeItIsMade(t *testing.T) {
 		}
 		var mu sync.Mutex
 		attempts := 0
-		for life := range 5 { // each life dies of the fire: its store is cut off while the attempt is out
-			cut := &cuttable{Store: store}
+		for life := range 5 { // each process dies during the fire: its store is cut off during the attempt
+			cut := &cuttableStore{Store: store}
 			sink := &recorder{lane: lane, answer: func(ctx context.Context, f rouse.Fire) rouse.Outcome {
 				mu.Lock()
 				attempts++
@@ -559,7 +560,7 @@ func TestAnAttemptIsSpentBeforeItIsMade(t *testing.T) {
 		if attempts != 3 {
 			t.Errorf("%d attempts, want 3", attempts)
 		}
-		// What goes well is one attempt, and what is put off spends none.
+		// A success is one attempt, and a deferral spends none.
 		n := 0
 		h.sink.answers(func(ctx context.Context, f rouse.Fire) rouse.Outcome {
 			if n++; n < 6 {
@@ -576,7 +577,7 @@ func TestAnAttemptIsSpentBeforeItIsMade(t *testing.T) {
 	})
 }
 
-func TestDeadLettersAreForgottenInTheEnd(t *testing.T) {
+func TestDeadLettersAreDeletedInTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		fail := func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Rejected, Detail: "no"}
@@ -598,15 +599,15 @@ func TestDeadLettersAreForgottenInTheEnd(t *testing.T) {
 	})
 }
 
-// cuttable is a store that can be cut off for good, as a killed process is.
-type cuttable struct {
+// cuttableStore is a store that can be cut off permanently, as for a killed process.
+type cuttableStore struct {
 	rouse.Store
 	cut atomic.Bool
 }
 
 var errCut = errors.New("cut off")
 
-func (c *cuttable) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
+func (c *cuttableStore) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
 	if c.cut.Load() {
 		return nil, errCut
 	}
@@ -618,22 +619,22 @@ func answerBy(f func(rouse.Fire) rouse.Outcome) func(context.Context, rouse.Fire
 }
 
 func TestAnOccurrenceThatIsCutOffIsRecordedOnce(t *testing.T) {
-	for name, cut := range map[string]func(*house) error{
-		"delete": func(h *house) error { _, err := h.Delete(context.Background(), key("a"), 0); return err },
-		"delete many": func(h *house) error {
+	for name, cut := range map[string]func(*harness) error{
+		"delete": func(h *harness) error { _, err := h.Delete(context.Background(), key("a"), 0); return err },
+		"delete many": func(h *harness) error {
 			list, _, err := h.List(context.Background(), rouse.Query{Namespace: "n", Limit: 10})
 			return errors.Join(append(h.DeleteMany(context.Background(), list), err)...)
 		},
-		"replace": func(h *house) error {
+		"replace": func(h *harness) error {
 			r, err := h.Put(context.Background(), []timers.Put{{Key: key("a"), Mode: timers.CreateOrReplace, Spec: rouse.Spec{Schedule: "@after 24h", Target: "test:a"}}})
 			return errors.Join(err, r[0].Err)
 		},
-		"reschedule": func(h *house) error {
+		"reschedule": func(h *harness) error {
 			_, err := h.Reschedule(context.Background(), key("a"), rouse.Spec{Schedule: "@after 24h"}, 0)
 			return err
 		},
 	} {
-		for _, when := range []time.Duration{2 * time.Second, 5 * time.Second} { // while an attempt is out, and between two
+		for _, when := range []time.Duration{2 * time.Second, 5 * time.Second} { // during an attempt, and between two
 			t.Run(fmt.Sprint(name, " after ", when), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
 					h := start(t, mem.New(), &recorder{}, timers.Options{})

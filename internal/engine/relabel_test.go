@@ -12,8 +12,8 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// A timer that gets another target keeps its occurrence: one that waits goes to the new target, an attempt that is out counts as what
-// it is, and its retry goes to the new one.
+// A timer that gets another target keeps its occurrence: if it waits, it goes to the new target; an attempt
+// that is out counts, and its retry goes to the new target.
 func TestRelabelMovesATimerAsItIs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		free := make(chan rouse.Outcome)
@@ -33,7 +33,7 @@ func TestRelabelMovesATimerAsItIs(t *testing.T) {
 		out := h.put("out", "@every 5m", slow, func(p *timers.Put) {
 			p.Spec.Retry = rouse.Retry{Attempts: 3, Interval: time.Second, Factor: 1, Jitter: -1}
 		})
-		time.Sleep(301 * time.Second) // its first attempt is out, and fills the lane
+		time.Sleep(301 * time.Second) // its first attempt is out and fills the lane
 		waits := h.put("waits", "@after 1s", slow)
 		time.Sleep(2 * time.Second)
 
@@ -70,12 +70,12 @@ func TestRelabelMovesATimerAsItIs(t *testing.T) {
 	})
 }
 
-// TestRelabelOfWhatAnotherNodeHas: a timer that comes due soon, and that another node has, gets its new target by one call, if it has the revision that the
-// call names; and is sent once, to that target.
+// TestRelabelOfWhatAnotherNodeHas: a timer that comes due soon and that another node has gets its new target
+// in one call, if it has the revision that the call names. It is sent once, to the new target.
 func TestRelabelOfWhatAnotherNodeHas(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, sink := mem.New(), &recorder{}
-		a, b := join(t, store, newSeat(0), sink, timers.Options{}), join(t, store, newSeat(1), sink, timers.Options{})
+		a, b := join(t, store, newManual(0), sink, timers.Options{}), join(t, store, newManual(1), sink, timers.Options{})
 		for bucket, what := range []string{"held by the node that made it", "of the bucket of another node"} {
 			name := inBucket(uint32(1-bucket), 1)[0]
 			was := a.put(name, "@after 3s")

@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// knownToSend fails a test if a node is sending a fire, and another one that looks at the store would not know that it may be.
+// knownToSend fails a test if a node is sending a fire and another node's MaySend reports false for it.
 func knownToSend(t *testing.T, asked *timers.Timers, store rouse.Shared, node string, p engine.Peer, f *rouse.Fire) {
 	nodes, err := claim.Nodes(t.Context(), store)
 	if err != nil {
@@ -24,14 +24,14 @@ func knownToSend(t *testing.T, asked *timers.Timers, store rouse.Shared, node st
 	if !p.Claims {
 		i := slices.IndexFunc(nodes, func(n claim.Node) bool { return n.ID == node })
 		if i < 0 {
-			return // it has no lease yet, or has left
+			return // it has no lease yet, or no longer
 		}
 		p.Buckets = nodes[i].Buckets
 	}
 	timer := rouse.Key{Namespace: f.Namespace, Name: f.Name}
-	beside := timer
-	beside.Fire = f.ID
-	rows, err := store.Get(t.Context(), []rouse.Key{timer, beside})
+	fireKey := timer
+	fireKey.Fire = f.ID
+	rows, err := store.Get(t.Context(), []rouse.Key{timer, fireKey})
 	if err != nil {
 		t.Error(err)
 		return
@@ -39,7 +39,7 @@ func knownToSend(t *testing.T, asked *timers.Timers, store rouse.Shared, node st
 	there := false
 	for i := range rows {
 		if rows[i].Revision == 0 || rows[i].Generation != f.Generation {
-			continue // deleted or replaced meanwhile
+			continue // deleted or replaced since
 		}
 		there = true
 		tm, err := asked.Read(&rows[i])
@@ -54,8 +54,8 @@ func knownToSend(t *testing.T, asked *timers.Timers, store rouse.Shared, node st
 	}
 }
 
-// TestWhichNodeMaySend: of two nodes that own a bucket each it is known which one may be sending a timer, from before it is due until it was sent; and
-// while that cannot be known, both may.
+// TestWhichNodeMaySend: of two nodes that own a bucket each, it is known which one may be sending a timer,
+// from before the due time until it was sent. While that cannot be known, both may.
 func TestWhichNodeMaySend(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := mem.New()
@@ -64,14 +64,14 @@ func TestWhichNodeMaySend(t *testing.T) {
 			<-free
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
-		seats := []*seat{newSeat(0), newSeat(1)}
+		seats := []*manualStrategy{newManual(0), newManual(1)}
 		a, b := join(t, store, seats[0], sink, timers.Options{Engine: engine.Options{Grain: 5, Ahead: 2 * time.Second}}),
 			join(t, store, seats[1], sink, timers.Options{Engine: engine.Options{Grain: 9, Ahead: 2 * time.Second}})
 		peers := []engine.Peer{{Grain: 5, Buckets: []uint32{0}}, {Grain: 9, Buckets: []uint32{1}}}
 		is := func(what, name string, want ...bool) {
 			t.Helper()
 			synctest.Wait()
-			for _, asked := range []*house{a, b} {
+			for _, asked := range []*harness{a, b} {
 				tm, err := asked.Get(t.Context(), key(name))
 				if err != nil {
 					t.Fatal(err)
@@ -83,7 +83,7 @@ func TestWhichNodeMaySend(t *testing.T) {
 				}
 			}
 		}
-		of := inBucket(1, 3) // all of them the second node's
+		of := inBucket(1, 3) // all in the second node's bucket
 		a.put(of[0], "@every 1h")
 		is("it is not due soon", of[0], false, false)
 		a.put(of[1], "@every 20s")
@@ -102,7 +102,7 @@ func TestWhichNodeMaySend(t *testing.T) {
 		is("it is about to be sent by the node that holds it", of[2], true, false)
 		time.Sleep(time.Second)
 		is("that node is sending it", of[2], true, false)
-		time.Sleep(30 * time.Second) // the hold was written again and again
+		time.Sleep(30 * time.Second) // the hold was renewed several times
 		is("it goes on sending", of[2], true, false)
 		for range 2 * engine.MaxEdits {
 			if _, err := b.Skip(t.Context(), key(of[2]), 1, ""); err != nil {
@@ -121,7 +121,7 @@ func TestWhichNodeMaySend(t *testing.T) {
 		if _, err := b.Resume(t.Context(), key(of[2])); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(14 * time.Second) // the edit was a while ago
+		time.Sleep(14 * time.Second) // the edit is long past
 		is("its owner is sending it", of[2], false, true)
 		seats[1].give()
 		time.Sleep(time.Second)

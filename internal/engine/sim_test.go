@@ -19,33 +19,33 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// The simulation runs engines in virtual time on one store, with clients that create, replace, delete, read, pause, resume, skip
-// and run by way of any of them, and receivers that fail, refuse and hang; the checker judges what was seen from outside. What
-// goes wrong beside that is the layout's: a store that stalls, fails before and after it wrote, and loses answers; crashes; nodes
-// that freeze; nodes that stop and start in an orderly way; or nothing, where nothing is excused.
+// The simulation runs engines in virtual time on one store. Clients create, replace, delete, read, pause,
+// resume, skip and run timers through any node, and receivers fail, reject and hang. The checker judges what
+// is visible from outside. Each scenario adds faults: a store that stalls, fails before and after writing,
+// and loses responses; crashes; nodes that freeze; orderly restarts; or none, where no violation is excused.
 //
-// A seed names a run: ROUSE_SEED=n repeats one, as far as goroutines run in the same order; ROUSE_SEEDS=n runs so many;
-// ROUSE_HISTORIES names a directory for the histories of runs that failed.
+// A seed identifies a run: ROUSE_SEED=n repeats one, as far as goroutines run in the same order;
+// ROUSE_SEEDS=n runs n seeds; ROUSE_HISTORIES is a directory for the histories of failed runs.
 func TestSimulation(t *testing.T) {
-	for _, l := range layouts {
+	for _, l := range scenarios {
 		t.Run(l.name, func(t *testing.T) { simulations(t, l) })
 	}
 }
 
-// layout is how many nodes there are, how they share the work, and what goes wrong.
-type layout struct {
+// scenario is the number of nodes, how they share the work, and which faults occur.
+type scenario struct {
 	name     string
 	nodes    int
 	seeds    int
-	musts    int // occurrences that have to arrive in a run, on average at least; crashes excuse some
+	musts    int // minimum average of occurrences per run that must arrive; crashes excuse some
 	strategy func(node string, store rouse.Shared) rouse.Strategy
 
-	faulty   bool          // the store misbehaves, and nodes crash
+	faulty   bool          // the store fails, and nodes crash
 	shares   bool          // nodes own buckets
-	freezes  bool          // nodes stand still for longer than leases and holds
-	restarts bool          // nodes stop and start again, in an orderly way
-	scatter  bool          // the first node keeps nothing that it is asked to write
-	late     time.Duration // how late an occurrence may be where nothing is excused
+	freezes  bool          // nodes freeze for longer than leases and holds
+	restarts bool          // nodes restart in an orderly way
+	scatter  bool          // the first node keeps nothing that it writes for clients
+	late     time.Duration // maximum lateness of an occurrence where nothing is excused
 }
 
 func simSole(string, rouse.Shared) rouse.Strategy { return claim.NewSole(2) }
@@ -60,10 +60,10 @@ func simTick(node string, store rouse.Shared) rouse.Strategy {
 
 func simLease(string, rouse.Shared) rouse.Strategy { return claim.NewLease(2, simHold) }
 
-// simHold is how long holds are.
+// simHold is the duration of holds.
 const simHold = 8 * time.Second
 
-var layouts = []layout{
+var scenarios = []scenario{
 	{name: "one node", nodes: 1, seeds: 30, musts: 30, strategy: simSole, faulty: true, late: time.Second},
 	{name: "bucket", nodes: 3, seeds: 20, musts: 15, strategy: simShare, shares: true, faulty: true, late: time.Second},
 	{name: "tick", nodes: 3, seeds: 12, musts: 15, strategy: simTick, faulty: true, late: time.Second},
@@ -78,7 +78,7 @@ var layouts = []layout{
 	{name: "tick, calm", nodes: 3, seeds: 8, musts: 15, strategy: simTick, late: 3 * time.Second},
 }
 
-func simulations(t *testing.T, l layout) {
+func simulations(t *testing.T, l scenario) {
 	seeds := l.seeds
 	if n, err := strconv.Atoi(os.Getenv("ROUSE_SEEDS")); err == nil {
 		seeds = n
@@ -104,11 +104,11 @@ func simulations(t *testing.T, l layout) {
 	}
 }
 
-func simulate(t *testing.T, l layout, seed uint64) (musts int) {
+func simulate(t *testing.T, l scenario, seed uint64) (musts int) {
 	var out bytes.Buffer
-	w := &world{t: t, layout: l, nodes: make([]*station, l.nodes), log: history.NewWriter(&out), store: mem.New(),
+	w := &simulation{t: t, scenario: l, nodes: make([]*simNode, l.nodes), log: history.NewWriter(&out), store: mem.New(),
 		rnd: rand.New(rand.NewPCG(seed, 7)), gens: map[uint64]uint64{}, edits: times{}, writes: times{}, pauseEnds: times{},
-		ran: map[occasion]bool{}, cutOff: map[occasion]bool{}}
+		ran: map[occurrence]bool{}, cutOff: map[occurrence]bool{}}
 	cfg := history.Config{Handovers: l.restarts || l.faulty || l.freezes, MaxLate: l.late, ClockErr: 10 * time.Millisecond, Recovery: 15 * time.Second, Lease: 30 * time.Second,
 		MinBackoff: 100 * time.Millisecond, MaxBackoff: 5 * time.Second, AttemptTimeout: 30 * time.Second, DST: history.Vixie}
 	cfg.Records = !l.faulty && !l.freezes
@@ -141,7 +141,7 @@ func simulate(t *testing.T, l layout, seed uint64) (musts int) {
 	}
 	cancel()
 	for range l.nodes {
-		stop <- struct{}{} // nothing goes wrong any more
+		stop <- struct{}{} // no more faults
 	}
 	clients.Wait()
 	time.Sleep(90 * time.Second)

@@ -12,8 +12,8 @@ import (
 	"github.com/rousehq/rouse/rousetest/history"
 )
 
-// client works on one timer, one call at a time, each by way of any node.
-func (w *world) client(ctx context.Context, name string) {
+// client works on one timer, one call at a time, each through any node.
+func (w *simulation) client(ctx context.Context, name string) {
 	for ctx.Err() == nil {
 		if !backoff.Sleep(ctx, time.Duration(w.intn(4000))*time.Millisecond) {
 			return
@@ -41,7 +41,7 @@ func (w *world) client(ctx context.Context, name string) {
 	}
 }
 
-// result is what a client knows of a call that answered err.
+// result is what a client knows after a call that returned err.
 func result(err error) history.Res {
 	var invalid *rouse.Invalid
 	switch {
@@ -53,7 +53,7 @@ func result(err error) history.Res {
 	return history.Info
 }
 
-func (w *world) create(ctx context.Context, e *timers.Timers, name string) {
+func (w *simulation) create(ctx context.Context, e *timers.Timers, name string) {
 	w.mu.Lock()
 	w.last++
 	gen := w.last
@@ -87,7 +87,7 @@ func (w *world) create(ctx context.Context, e *timers.Timers, name string) {
 	w.write(ev)
 }
 
-func (w *world) delete(ctx context.Context, e *timers.Timers, name string) {
+func (w *simulation) delete(ctx context.Context, e *timers.Timers, name string) {
 	ev := history.Delete{Timer: name, T0: w.now()}
 	d, err := e.Delete(ctx, key(name), 0)
 	w.seen(w.writes, name, w.now())
@@ -98,7 +98,7 @@ func (w *world) delete(ctx context.Context, e *timers.Timers, name string) {
 	w.write(ev)
 }
 
-func (w *world) get(ctx context.Context, e *timers.Timers, name string) {
+func (w *simulation) get(ctx context.Context, e *timers.Timers, name string) {
 	ev := history.Get{Timer: name, T0: w.now()}
 	tm, err := e.Get(ctx, key(name))
 	ev.T1 = w.now()
@@ -114,7 +114,7 @@ func (w *world) get(ctx context.Context, e *timers.Timers, name string) {
 	w.write(ev)
 }
 
-func (w *world) pause(ctx context.Context, e *timers.Timers, name string) {
+func (w *simulation) pause(ctx context.Context, e *timers.Timers, name string) {
 	ev := history.Pause{Timer: name, T0: w.now()}
 	var until rouse.Instant
 	if w.intn(2) == 0 {
@@ -128,7 +128,7 @@ func (w *world) pause(ctx context.Context, e *timers.Timers, name string) {
 	w.write(ev)
 }
 
-func (w *world) resume(ctx context.Context, e *timers.Timers, name string) {
+func (w *simulation) resume(ctx context.Context, e *timers.Timers, name string) {
 	ev := history.Resume{Timer: name, T0: w.now()}
 	_, err := e.Resume(ctx, key(name))
 	w.seen(w.edits, name, w.now())
@@ -136,7 +136,7 @@ func (w *world) resume(ctx context.Context, e *timers.Timers, name string) {
 	w.write(ev)
 }
 
-func (w *world) skip(ctx context.Context, e *timers.Timers, name string) {
+func (w *simulation) skip(ctx context.Context, e *timers.Timers, name string) {
 	ev := history.Skip{Timer: name, Count: 1 + w.intn(2), T0: w.now()}
 	_, err := e.Skip(ctx, key(name), uint32(ev.Count), "")
 	w.seen(w.edits, name, w.now())
@@ -144,7 +144,7 @@ func (w *world) skip(ctx context.Context, e *timers.Timers, name string) {
 	w.write(ev)
 }
 
-func (w *world) runNow(ctx context.Context, e *timers.Timers, name string) {
+func (w *simulation) runNow(ctx context.Context, e *timers.Timers, name string) {
 	ev := history.Run{Timer: name, T0: w.now()}
 	id, due, err := e.RunNow(ctx, key(name))
 	w.seen(w.edits, name, w.now())

@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// slowly answers Done after a while.
+// slowly returns Done after a delay.
 func slowly(d time.Duration) func(context.Context, rouse.Fire) rouse.Outcome {
 	return func(ctx context.Context, _ rouse.Fire) rouse.Outcome {
 		backoff.Sleep(ctx, d)
@@ -21,16 +21,16 @@ func slowly(d time.Duration) func(context.Context, rouse.Fire) rouse.Outcome {
 	}
 }
 
-// inPairs runs a test with two nodes on a store: where the first owns everything, and where both hold what they take. Puts of the
-// first are kept by it, the second keeps nothing of its own accord.
-func inPairs(t *testing.T, f func(t *testing.T, sink *recorder, a, b *house)) {
+// inPairs runs a test with two nodes on one store: once where the first node owns all buckets, and once where
+// both claim rows with holds. The first node holds what is put through it; the second keeps nothing.
+func inPairs(t *testing.T, f func(t *testing.T, sink *recorder, a, b *harness)) {
 	for _, name := range []string{"owned", "held"} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				store, sink := mem.New(), &recorder{}
-				all, none := rouse.Strategy(newSeat(0, 1)), rouse.Strategy(newSeat())
+				all, none := rouse.Strategy(newManual(0, 1)), rouse.Strategy(newManual())
 				if name == "held" {
-					all, none = holding{8 * time.Second, 2}, holding{8 * time.Second, 2}
+					all, none = claimStrategy{8 * time.Second, 2}, claimStrategy{8 * time.Second, 2}
 				}
 				o := timers.Options{Engine: engine.Options{Hold: 8 * time.Second}}
 				a := join(t, store, all, sink, o)
@@ -42,8 +42,8 @@ func inPairs(t *testing.T, f func(t *testing.T, sink *recorder, a, b *house)) {
 	}
 }
 
-// edits are what clients do to timers that goes on with what they are at.
-func edits(t *testing.T, b *house, name string) map[string]func() {
+// edits are client operations that leave the current occurrence of a timer in place.
+func edits(t *testing.T, b *harness, name string) map[string]func() {
 	must := func(_ rouse.Timer, err error) {
 		if err != nil {
 			t.Error(err)
@@ -69,10 +69,10 @@ func edits(t *testing.T, b *house, name string) map[string]func() {
 func TestNoEditElsewhereBeginsAnotherAttempt(t *testing.T) {
 	for verb := range edits(t, nil, "") {
 		t.Run(verb, func(t *testing.T) {
-			inPairs(t, func(t *testing.T, sink *recorder, a, b *house) {
+			inPairs(t, func(t *testing.T, sink *recorder, a, b *harness) {
 				sink.answers(slowly(3 * time.Second))
 				a.put("a", "@every 1m", func(p *timers.Put) { p.Spec.Misfire = rouse.MisfireAll })
-				time.Sleep(60*time.Second + 200*time.Millisecond) // an attempt is out
+				time.Sleep(60*time.Second + 200*time.Millisecond) // during an attempt
 				edits(t, b, "a")[verb]()
 				time.Sleep(1500 * time.Millisecond)
 				if got := sink.got(); len(got) != 1 {
@@ -97,11 +97,11 @@ func TestNoEditElsewhereBeginsAnotherAttempt(t *testing.T) {
 func TestAnEditElsewhereMovesNoDueTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, sink := mem.New(), &recorder{}
-		a := join(t, store, newSeat(0), sink, timers.Options{})
-		b := join(t, store, newSeat(1), sink, timers.Options{})
+		a := join(t, store, newManual(0), sink, timers.Options{})
+		b := join(t, store, newManual(1), sink, timers.Options{})
 		began := time.Now()
 		name := inBucket(1, 1)[0]
-		a.put(name, "@every 3s") // a holds it: in the store it is visible when the hold ends
+		a.put(name, "@every 3s") // a holds it: its visible time in the store is the end of the hold
 		edits(t, b, name)["resume"]()
 		edits(t, b, name)["run"]()
 		edits(t, b, name)["pause and resume"]()
@@ -113,14 +113,14 @@ func TestAnEditElsewhereMovesNoDueTime(t *testing.T) {
 	})
 }
 
-func TestWhoHoldsARowGoesOnAfterAnEditElsewhere(t *testing.T) {
+func TestTheHolderOfARowGoesOnAfterAnEditElsewhere(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, sink := mem.New(), &recorder{}
-		w := &wire{Shared: store, rnd: newRnd()} // its looks take a while
-		a := join(t, w, holding{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
-		b := join(t, store, holding{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
+		w := &faultyConn{Shared: store, rnd: newRnd()} // makes revision checks slow
+		a := join(t, w, claimStrategy{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
+		b := join(t, store, claimStrategy{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}})
 		due := a.put("a", "@every 1500ms").Due
-		time.Sleep(time.Until(due.Time()) + time.Millisecond) // it has come due, and is not sent yet
+		time.Sleep(time.Until(due.Time()) + time.Millisecond) // due, but not sent yet
 		edits(t, b, "a")["skip"]()
 		time.Sleep(time.Second)
 		if got := sink.got(); len(got) != 1 || got[0].Due != due {
@@ -134,14 +134,14 @@ func TestWhoHoldsARowGoesOnAfterAnEditElsewhere(t *testing.T) {
 }
 
 func TestAPauseSkipsOnlyWhatCameDueInIt(t *testing.T) {
-	inPairs(t, func(t *testing.T, sink *recorder, a, b *house) {
+	inPairs(t, func(t *testing.T, sink *recorder, a, b *harness) {
 		a.put("a", "@every 10s")
 		time.Sleep(9 * time.Second)
 		edits := edits(t, b, "a")
 		if _, err := b.Pause(t.Context(), key("a"), "", 0); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Second) // one comes due
+		time.Sleep(2 * time.Second) // one occurrence comes due
 		if _, err := a.Pause(t.Context(), key("a"), "again", 0); err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestAPauseSkipsOnlyWhatCameDueInIt(t *testing.T) {
 }
 
 func TestWhatIsToldOfRunsOfAPausedTimer(t *testing.T) {
-	inPairs(t, func(t *testing.T, sink *recorder, a, b *house) {
+	inPairs(t, func(t *testing.T, sink *recorder, a, b *harness) {
 		sink.answers(slowly(3 * time.Second))
 		a.put("a", "@every 1h")
 		if _, err := a.Pause(t.Context(), key("a"), "", 0); err != nil {
@@ -177,16 +177,16 @@ func TestWhatIsToldOfRunsOfAPausedTimer(t *testing.T) {
 func TestTheEndOfAPauseSendsNothingTwice(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, sink := mem.New(), &recorder{answer: slowly(3 * time.Second)}
-		var nodes []*house
+		var nodes []*harness
 		for range 3 {
-			nodes = append(nodes, join(t, store, holding{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}}))
+			nodes = append(nodes, join(t, store, claimStrategy{8 * time.Second, 2}, sink, timers.Options{Engine: engine.Options{Hold: 8 * time.Second}}))
 		}
 		nodes[0].put("a", "@every 1h")
 		if _, err := nodes[1].Pause(t.Context(), key("a"), "", rouse.Reached(time.Now().Add(1500*time.Millisecond))); err != nil {
 			t.Fatal(err) // this node has the end of the pause in memory
 		}
 		time.Sleep(time.Second)
-		edits(t, nodes[2], "a")["run"]() // and this one sends
+		edits(t, nodes[2], "a")["run"]() // and this node sends
 		time.Sleep(10 * time.Second)
 		if got := sink.got(); len(got) != 1 {
 			t.Errorf("%d attempts of one run", len(got))
@@ -195,7 +195,7 @@ func TestTheEndOfAPauseSendsNothingTwice(t *testing.T) {
 }
 
 func TestAHeartbeatElsewhereMovesTheDeadline(t *testing.T) {
-	inPairs(t, func(t *testing.T, sink *recorder, a, b *house) {
+	inPairs(t, func(t *testing.T, sink *recorder, a, b *harness) {
 		sink.answers(func(context.Context, rouse.Fire) rouse.Outcome {
 			return rouse.Outcome{Verdict: rouse.Accepted, After: 3 * time.Second}
 		})
@@ -215,10 +215,10 @@ func TestAHeartbeatElsewhereMovesTheDeadline(t *testing.T) {
 }
 
 func TestAThrottleHoldsOnAllNodes(t *testing.T) {
-	inPairs(t, func(t *testing.T, sink *recorder, a, b *house) {
+	inPairs(t, func(t *testing.T, sink *recorder, a, b *harness) {
 		sink.answers(slowly(2 * time.Second))
 		c := rouse.Coalesce{Every: 10 * time.Second}
-		for i, e := range []*house{a, b, a, b} {
+		for i, e := range []*harness{a, b, a, b} {
 			res, err := e.Coalesce(t.Context(), key("a"), rouse.Spec{Target: "test:a"}, c)
 			if err != nil || i == 1 && !res.InFlight {
 				t.Errorf("call %d: %+v, %v", i, res, err)

@@ -18,46 +18,46 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// world is one run.
-type world struct {
-	t      *testing.T
-	log    *history.Writer
-	store  rouse.Shared
-	layout layout
+// simulation is one run.
+type simulation struct {
+	t        *testing.T
+	log      *history.Writer
+	store    rouse.Shared
+	scenario scenario
 
 	mu    sync.Mutex
 	rnd   *rand.Rand
-	nodes []*station // nil while it does not run
+	nodes []*simNode // nil while the node does not run
 	last  uint64
 	gens  map[uint64]uint64 // the clients' numbers of the service's generations
 
-	edits     times // when they were paused, resumed, skipped or run,
+	edits     times // when timers were paused, resumed, skipped or run,
 	writes    times // created, replaced or deleted,
 	pauseEnds times // and when their pauses were to end
 
-	ran    map[occasion]bool // runs that arrived
-	cutOff map[occasion]bool // occurrences that ended with their timer, while they were being tried
+	ran    map[occurrence]bool // manual runs that arrived
+	cutOff map[occurrence]bool // occurrences that ended with their timer during an attempt
 }
 
-// times are some of what was seen of timers, by their names.
+// times are events of timers, by name.
 type times map[string][]history.Time
 
-// occasion is an occurrence of a timer, or a run.
-type occasion struct {
+// occurrence is an occurrence of a timer, or a manual run.
+type occurrence struct {
 	timer string
 	due   history.Time
 }
 
-func (w *world) intn(n int) int {
+func (w *simulation) intn(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.rnd.IntN(n)
 }
 
-func (w *world) now() history.Time { return history.At(time.Now()) }
+func (w *simulation) now() history.Time { return history.At(time.Now()) }
 
-// current returns any of the engines; nil if that one does not run.
-func (w *world) current() *timers.Timers {
+// current returns one of the running engines; nil if the chosen one does not run.
+func (w *simulation) current() *timers.Timers {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := w.nodes[w.rnd.IntN(len(w.nodes))]; s != nil {
@@ -66,14 +66,14 @@ func (w *world) current() *timers.Timers {
 	return nil
 }
 
-func (w *world) write(e history.Event) {
+func (w *simulation) write(e history.Event) {
 	if err := w.log.Write(e); err != nil {
 		w.t.Error(err)
 	}
 }
 
-// number notes which of the clients' numbers a generation has.
-func (w *world) number(service uint64, payload []byte) uint64 {
+// number returns and records the clients' number of a generation.
+func (w *simulation) number(service uint64, payload []byte) uint64 {
 	gen, _ := strconv.ParseUint(string(payload), 10, 64)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,76 +81,76 @@ func (w *world) number(service uint64, payload []byte) uint64 {
 	return gen
 }
 
-// excused says whether a violation is none here.
-func (w *world) excused(v history.Violation) bool {
-	is := occasion{v.Timer, v.Due}
+// excused reports whether a violation is expected in this scenario.
+func (w *simulation) excused(v history.Violation) bool {
+	is := occurrence{v.Timer, v.Due}
 	switch v.Rule {
-	case "R7-pause": // what was on its way when the pause began may be so for as long as the store stalls
-		return w.layout.faulty || w.layout.freezes
-	case "R6-run": // where answers are lost, a run may be that of a generation before the last that was asked for
-		return w.layout.faulty && w.ran[is]
-	case "R2-ending": // who deletes or replaces what is being tried again cannot know whether another node has just sent it
-		return w.layout.nodes > 1 && w.cutOff[is] && strings.Contains(v.Detail, "no record says that it fired")
-	case "R1-record": // what a pause kept back is forgotten with its timer, also when a run that is in progress keeps the end of the pause from being noticed
+	case "R7-pause": // what was out when the pause began may stay out while the store stalls
+		return w.scenario.faulty || w.scenario.freezes
+	case "R6-run": // if responses are lost, a run may be of a generation before the last requested one
+		return w.scenario.faulty && w.ran[is]
+	case "R2-ending": // a delete or replace between attempts cannot know whether another node has just sent it
+		return w.scenario.nodes > 1 && w.cutOff[is] && strings.Contains(v.Detail, "no record says that it fired")
+	case "R1-record": // a timer takes what its pause kept back with it, even if a run in progress delays the end of the pause
 		return strings.HasPrefix(v.Detail, "no record") && near(w.pauseEnds[v.Timer], w.writes[v.Timer], 0, 5*time.Second)
 	}
 	return false
 }
 
-// near says whether one of some times is so long after one of others.
+// near reports whether one of times is between least and most after one of others.
 func near(others, times []history.Time, least, most time.Duration) bool {
 	return slices.ContainsFunc(others, func(o history.Time) bool {
 		return slices.ContainsFunc(times, func(t history.Time) bool { return o.Add(least) <= t && t <= o.Add(most) })
 	})
 }
 
-// putOff says whether what came late, or has no record yet, had to wait for the end of a hold: it was edited while it may have been out
-// with another node.
-func (w *world) putOff(v history.Violation, later []history.Violation) bool {
+// putOff reports whether a late or missing occurrence had to wait for the end of a hold: it was edited while
+// it may have been out with another node.
+func (w *simulation) putOff(v history.Violation, later []history.Violation) bool {
 	for _, l := range later {
 		if l.Rule == v.Rule && l.Timer == v.Timer && l.Due == v.Due {
 			return false
 		}
 	}
-	from, until := v.Due.Add(-simHold-time.Second), v.Due.Add(w.layout.late)
-	return w.layout.nodes > 1 && slices.ContainsFunc(w.edits[v.Timer], func(at history.Time) bool { return from <= at && at <= until })
+	from, until := v.Due.Add(-simHold-time.Second), v.Due.Add(w.scenario.late)
+	return w.scenario.nodes > 1 && slices.ContainsFunc(w.edits[v.Timer], func(at history.Time) bool { return from <= at && at <= until })
 }
 
-// seen notes a time of a timer.
-func (w *world) seen(of times, timer string, at history.Time) {
+// seen records a time of a timer.
+func (w *simulation) seen(of times, timer string, at history.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	of[timer] = append(of[timer], at)
 }
 
-// event is something that happens to a node.
+// event is a fault or restart of a node.
 type event int
 
 const (
 	crash   event = iota
-	freeze        // it stands still for longer than leases and holds last
+	freeze        // it is suspended for longer than leases and holds last
 	restart       // it stops and starts again in an orderly way
 )
 
-// station is a life of a node, and the receiver of what it sends.
-type station struct {
+// simNode is one process of a node, and the receiver of its fires.
+type simNode struct {
 	*timers.Timers
-	world *world
-	wire  *wire
+	sim   *simulation
+	conn  *faultyConn
 	name  string
 	grain int
 }
 
-func (s *station) Check(*rouse.Spec) error { return nil }
+func (s *simNode) Check(*rouse.Spec) error { return nil }
 
-func (s *station) Lane(_ string, spec *rouse.Spec) rouse.Lane {
+func (s *simNode) Lane(_ string, spec *rouse.Spec) rouse.Lane {
 	return rouse.Lane{Name: spec.Target, Limit: 50, Batch: 1}
 }
 
-func (s *station) Deliver(_ context.Context, fires []rouse.Fire, settle func(int, rouse.Outcome)) {
-	w := s.world
+func (s *simNode) Deliver(_ context.Context, fires []rouse.Fire, settle func(int, rouse.Outcome)) {
+	w := s.sim
 	for i, f := range fires {
-		s.wire.thaw()
+		s.conn.thaw()
 		s.known(&f)
 		ev := history.Fire{Timer: f.Name, Gen: w.number(f.Generation, f.Spec.Payload), Due: history.At(f.Due.Time()), T: w.now(), Key: f.ID,
 			Attempt: int(f.Attempt), Epoch: f.Token, Manual: f.Manual}
@@ -168,33 +168,34 @@ func (s *station) Deliver(_ context.Context, fires []rouse.Fire, settle func(int
 		w.write(ev)
 		if f.Manual {
 			w.mu.Lock()
-			w.ran[occasion{f.Name, ev.Due}] = true
+			w.ran[occurrence{f.Name, ev.Due}] = true
 			w.mu.Unlock()
 		}
-		s.wire.thaw()
+		s.conn.thaw()
 		s.known(&f)
 		settle(i, o)
 	}
 }
 
-// known fails the test if another node does not know that this one may be sending a fire, where nothing is excused.
-func (s *station) known(f *rouse.Fire) {
-	if l := &s.world.layout; l.faulty || l.freezes {
+// known fails the test if another node does not know that this one may be sending a fire, where nothing is
+// excused.
+func (s *simNode) known(f *rouse.Fire) {
+	if l := &s.sim.scenario; l.faulty || l.freezes {
 		return
 	}
-	if asked := s.world.current(); asked != nil {
-		knownToSend(s.world.t, asked, s.world.store, s.name, engine.Peer{Grain: s.grain, Claims: !s.world.layout.shares}, f)
+	if asked := s.sim.current(); asked != nil {
+		knownToSend(s.sim.t, asked, s.sim.store, s.name, engine.Peer{Grain: s.grain, Claims: !s.sim.scenario.shares}, f)
 	}
 }
 
-// begin starts a life of a node.
-func (w *world) begin(node int, life uint64) (s *station, end func()) {
-	wr := &wire{Shared: w.store, rnd: rand.New(rand.NewPCG(uint64(w.intn(1<<30)), life))}
-	wr.faulty.Store(w.layout.faulty)
-	s = &station{world: w, wire: wr, name: fmt.Sprintf("node%d-%d", node, life), grain: (node+w.layout.nodes*int(life))%engine.Grains + 1}
-	s.Timers = timers.New(wr, w.layout.strategy(s.name, wr), s, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Buckets: 2, Grain: s.grain,
-		Ahead: 3 * time.Second, MaxRows: 40, MaxDeliveries: 30, Grace: 10 * time.Second, Shared: w.layout.nodes > 1, Hold: simHold,
-		Scatter: w.layout.scatter && node == 0}})
+// begin starts a process of a node.
+func (w *simulation) begin(node int, life uint64) (s *simNode, end func()) {
+	wr := &faultyConn{Shared: w.store, rnd: rand.New(rand.NewPCG(uint64(w.intn(1<<30)), life))}
+	wr.faulty.Store(w.scenario.faulty)
+	s = &simNode{sim: w, conn: wr, name: fmt.Sprintf("node%d-%d", node, life), grain: (node+w.scenario.nodes*int(life))%engine.Grains + 1}
+	s.Timers = timers.New(wr, w.scenario.strategy(s.name, wr), s, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Buckets: 2, Grain: s.grain,
+		Ahead: 3 * time.Second, MaxRows: 40, MaxDeliveries: 30, Grace: 10 * time.Second, Shared: w.scenario.nodes > 1, Hold: simHold,
+		Scatter: w.scenario.scatter && node == 0}})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -207,23 +208,23 @@ func (w *world) begin(node int, life uint64) (s *station, end func()) {
 	return s, func() { cancel(); <-ended }
 }
 
-func (w *world) set(node int, s *station) {
+func (w *simulation) set(node int, s *simNode) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.nodes[node] = s
 }
 
-// run keeps a node running until it is told to stop, and lets happen to it what the layout has.
-func (w *world) run(node int, stop <-chan struct{}, events <-chan event) {
+// run keeps a node running until stop, and applies the scenario's events to it.
+func (w *simulation) run(node int, stop <-chan struct{}, events <-chan event) {
 	for life := uint64(0); ; life++ {
 		s, end := w.begin(node, life)
 		fid := fmt.Sprint("node", node, " life", life)
-		if w.layout.faulty {
-			w.write(history.Fault{FID: fid, Kind: "wire", T: w.now()}) // stalls and lost answers may touch everything while it is on
+		if w.scenario.faulty {
+			w.write(history.Fault{FID: fid, Kind: "wire", T: w.now()}) // stalls and lost responses may affect everything during the fault
 		}
 		heal := func() {
-			s.wire.faulty.Store(false)
-			if w.layout.faulty {
+			s.conn.faulty.Store(false)
+			if w.scenario.faulty {
 				w.write(history.Heal{FID: fid, Kind: "wire", T: w.now()})
 			}
 		}
@@ -233,7 +234,7 @@ func (w *world) run(node int, stop <-chan struct{}, events <-chan event) {
 				alive = ev == freeze
 				switch ev {
 				case crash:
-					s.wire.cut.Store(true)
+					s.conn.cut.Store(true)
 					w.set(node, nil)
 					end()
 					heal()
@@ -246,7 +247,7 @@ func (w *world) run(node int, stop <-chan struct{}, events <-chan event) {
 					d := time.Duration(5+w.intn(15)) * time.Second
 					fid := fmt.Sprint("freeze of node", node, " at ", w.now())
 					w.write(history.Fault{FID: fid, Kind: "freeze", T: w.now()})
-					s.wire.freeze(d)
+					s.conn.freeze(d)
 					time.Sleep(d)
 					w.write(history.Heal{FID: fid, Kind: "freeze", T: w.now()})
 				}
@@ -260,8 +261,8 @@ func (w *world) run(node int, stop <-chan struct{}, events <-chan event) {
 	}
 }
 
-// finish writes down what the service has in the end.
-func (w *world) finish() {
+// finish records the final state of the service.
+func (w *simulation) finish() {
 	e := w.current()
 	final := history.Final{T0: w.now(), Timers: map[string]uint64{}}
 	timers, _, err := e.List(w.t.Context(), rouse.Query{Namespace: "n", Limit: 1000})
@@ -288,7 +289,7 @@ func (w *world) finish() {
 	for _, r := range page.Records {
 		gen, known := w.gens[r.Generation]
 		if !known {
-			continue // of a write whose answer was lost, and of which nothing came
+			continue // of a write whose response was lost, and which was not made
 		}
 		ev := history.Record{Timer: r.Name, Gen: gen, Due: history.At(r.Due.Time()), Count: int(r.Count), Ending: history.Ending(r.Ending.String()),
 			Reason: r.Reason, Attempts: int(r.Attempts), Manual: r.Manual, Cause: r.Cause.String()}
@@ -300,7 +301,7 @@ func (w *world) finish() {
 		}
 		w.write(ev)
 		if strings.HasSuffix(r.Reason, "while it was being tried") || strings.Contains(r.Reason, "while it was being tried:") {
-			w.cutOff[occasion{r.Name, ev.Due}] = true
+			w.cutOff[occurrence{r.Name, ev.Due}] = true
 		}
 	}
 	w.write(history.End{T: w.now()})

@@ -12,25 +12,26 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// wire is a connection to the store that misbehaves. Cut, it is what a crashed process has left of it: nothing gets through.
-type wire struct {
+// faultyConn is an unreliable connection to the store. If cut, nothing gets through, as after a crash of the
+// process.
+type faultyConn struct {
 	rouse.Shared
 	mu     sync.Mutex
 	rnd    *rand.Rand
 	faulty atomic.Bool
 	cut    atomic.Bool
-	frozen time.Time // until then the process stands still
+	frozen time.Time // until then the process is frozen
 
-	presence rouse.Presence // nil: the store knows nothing of who is there
+	presence rouse.Presence // nil: the store has no presence
 	present  rouse.Attendance
 
-	own map[rouse.Key]uint64 // the revisions that it knows to have written
+	own map[rouse.Key]uint64 // revisions that this node is known to have written
 }
 
-// Attend connects, if the wire does.
-func (w *wire) Attend(ctx context.Context, member string) (rouse.Attendance, error) {
+// Attend forwards the call unless the connection is cut.
+func (w *faultyConn) Attend(ctx context.Context, member string) (rouse.Attendance, error) {
 	if w.cut.Load() || w.presence == nil {
-		return nil, errWire
+		return nil, errConn
 	}
 	a, err := w.presence.Attend(ctx, member)
 	w.mu.Lock()
@@ -39,16 +40,16 @@ func (w *wire) Attend(ctx context.Context, member string) (rouse.Attendance, err
 	return a, err
 }
 
-// Announce tells all, if the wire does.
-func (w *wire) Announce(ctx context.Context) error {
+// Announce forwards the call unless the connection is cut.
+func (w *faultyConn) Announce(ctx context.Context) error {
 	if w.presence == nil {
-		return errWire
+		return errConn
 	}
 	return w.pass(func() error { return w.presence.Announce(ctx) })
 }
 
-// detach closes that connection, as the end of the process does.
-func (w *wire) detach() {
+// detach closes the presence connection, as the end of the process does.
+func (w *faultyConn) detach() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.present != nil {
@@ -56,9 +57,9 @@ func (w *wire) detach() {
 	}
 }
 
-var errWire = errors.New("the wire is down")
+var errConn = errors.New("the connection is down")
 
-func (w *wire) roll() (before, after bool, delay time.Duration) {
+func (w *faultyConn) roll() (before, after bool, delay time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delay = time.Duration(3000+w.rnd.IntN(3000)) * time.Microsecond
@@ -71,15 +72,15 @@ func (w *wire) roll() (before, after bool, delay time.Duration) {
 	return w.rnd.IntN(20) == 0, w.rnd.IntN(20) == 0, delay
 }
 
-// freeze makes the process stand still for a while, as far as anyone can see.
-func (w *wire) freeze(d time.Duration) {
+// freeze suspends the process for a while, as seen from outside.
+func (w *faultyConn) freeze(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.frozen = time.Now().Add(d)
 }
 
 // thaw waits for the end of a freeze.
-func (w *wire) thaw() {
+func (w *faultyConn) thaw() {
 	for {
 		w.mu.Lock()
 		d := time.Until(w.frozen)
@@ -91,29 +92,29 @@ func (w *wire) thaw() {
 	}
 }
 
-// pass is a call through the wire: some time, perhaps lost on the way there, perhaps on the way back.
-func (w *wire) pass(call func() error) error {
+// pass makes a call through the connection: it takes time, and the request or the response may be lost.
+func (w *faultyConn) pass(call func() error) error {
 	before, after, delay := w.roll()
 	time.Sleep(delay / 2)
 	w.thaw()
 	if before || w.cut.Load() {
-		return errWire
+		return errConn
 	}
 	err := call()
 	time.Sleep(delay / 2)
 	w.thaw()
 	if after || w.cut.Load() {
-		return errWire
+		return errConn
 	}
 	return err
 }
 
-// Now is quick, so that what the clients' clocks show and what the engines know of the store's differ by little.
-func (w *wire) Now(ctx context.Context) (rouse.Instant, error) {
+// Now is quick, so that the clients' clocks and the engines' estimates of the store's clock differ by little.
+func (w *faultyConn) Now(ctx context.Context) (rouse.Instant, error) {
 	time.Sleep(time.Millisecond)
 	w.thaw()
 	if before, _, _ := w.roll(); before || w.cut.Load() {
-		return 0, errWire
+		return 0, errConn
 	}
 	now, err := w.Shared.Now(ctx)
 	time.Sleep(time.Millisecond)
@@ -121,17 +122,17 @@ func (w *wire) Now(ctx context.Context) (rouse.Instant, error) {
 	return now, err
 }
 
-func (w *wire) Get(ctx context.Context, keys []rouse.Key) (rows []rouse.Row, err error) {
+func (w *faultyConn) Get(ctx context.Context, keys []rouse.Key) (rows []rouse.Row, err error) {
 	err = w.pass(func() error { rows, err = w.Shared.Get(ctx, keys); return err })
 	return rows, err
 }
 
-func (w *wire) Claim(ctx context.Context, win rouse.Window) (b rouse.Batch, err error) {
+func (w *faultyConn) Claim(ctx context.Context, win rouse.Window) (b rouse.Batch, err error) {
 	err = w.pass(func() error { b, err = w.Shared.Claim(ctx, win); return err })
 	if win.Since != 0 {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		var last rouse.Key // of a page, which the next one begins after
+		var last rouse.Key // of a page; the next page starts after it
 		if b.More {
 			last = b.Rows[len(b.Rows)-1].Key
 		}
@@ -140,7 +141,7 @@ func (w *wire) Claim(ctx context.Context, win rouse.Window) (b rouse.Batch, err 
 	return b, err
 }
 
-func (w *wire) Apply(ctx context.Context, changes []rouse.Change) (res []rouse.Result, err error) {
+func (w *faultyConn) Apply(ctx context.Context, changes []rouse.Change) (res []rouse.Result, err error) {
 	err = w.pass(func() error { res, err = w.Shared.Apply(ctx, changes); return err })
 	if err != nil {
 		return res, err
@@ -163,21 +164,21 @@ func (w *wire) Apply(ctx context.Context, changes []rouse.Change) (res []rouse.R
 	return res, err
 }
 
-func (w *wire) Revisions(ctx context.Context, keys []rouse.Key) (out []uint64, err error) {
+func (w *faultyConn) Revisions(ctx context.Context, keys []rouse.Key) (out []uint64, err error) {
 	err = w.pass(func() error { out, err = w.Shared.Revisions(ctx, keys); return err })
 	return out, err
 }
 
-func (w *wire) Lock(ctx context.Context, owner string, ttl time.Duration, wants []rouse.Want) (out []rouse.Lease, err error) {
+func (w *faultyConn) Lock(ctx context.Context, owner string, ttl time.Duration, wants []rouse.Want) (out []rouse.Lease, err error) {
 	err = w.pass(func() error { out, err = w.Shared.Lock(ctx, owner, ttl, wants); return err })
 	return out, err
 }
 
-func (w *wire) Unlock(ctx context.Context, owner string, names []string) error {
+func (w *faultyConn) Unlock(ctx context.Context, owner string, names []string) error {
 	return w.pass(func() error { return w.Shared.Unlock(ctx, owner, names) })
 }
 
-func (w *wire) Leases(ctx context.Context, prefix string) (out []rouse.Lease, now rouse.Instant, err error) {
+func (w *faultyConn) Leases(ctx context.Context, prefix string) (out []rouse.Lease, now rouse.Instant, err error) {
 	err = w.pass(func() error { out, now, err = w.Shared.Leases(ctx, prefix); return err })
 	return out, now, err
 }

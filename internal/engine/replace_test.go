@@ -1,0 +1,71 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/timers"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+func TestWhatIsReplacedWhileItIsTriedIsRecorded(t *testing.T) {
+	for name, cut := range map[string]func(h *harness) error{
+		"a coalesced call": func(h *harness) error {
+			_, err := h.Coalesce(context.Background(), key("a"), rouse.Spec{Target: "test:a"}, rouse.Coalesce{Quiet: 24 * time.Hour})
+			return err
+		},
+		"a paused timer is replaced": func(h *harness) error {
+			if _, err := h.Pause(context.Background(), key("a"), "", 0); err != nil {
+				return err
+			}
+			r, err := h.Put(context.Background(), []timers.Put{{Key: key("a"), Mode: timers.CreateOrReplace, Spec: rouse.Spec{Schedule: "@after 24h", Target: "test:a"}}})
+			return errors.Join(err, r[0].Err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				fail := func(context.Context, rouse.Fire) rouse.Outcome {
+					return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
+				}
+				h := start(t, mem.New(), &recorder{answer: fail}, timers.Options{})
+				h.put("a", "@after 1s", func(p *timers.Put) { p.Spec.Retry = rouse.Retry{Attempts: 9, Interval: time.Hour, Max: time.Hour} })
+				time.Sleep(2 * time.Second)
+				if err := cut(h); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Hour)
+				h.wantEndings("a", "skipped")
+				if n := len(h.sink.got()); n != 1 {
+					t.Errorf("%d attempts", n)
+				}
+			})
+		})
+	}
+}
+
+// TestWhatADebouncedCallReplacesIsRecorded: an occurrence between retries ends when a call replaces it.
+func TestWhatADebouncedCallReplacesIsRecorded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := start(t, mem.New(), &recorder{answer: func(_ context.Context, f rouse.Fire) rouse.Outcome {
+			if len(f.Spec.Payload) == 1 {
+				return rouse.Outcome{Verdict: rouse.Failed, Detail: "busy"}
+			}
+			return rouse.Outcome{Verdict: rouse.Done}
+		}}, timers.Options{})
+		call := func(payload string) {
+			t.Helper()
+			spec := rouse.Spec{Target: "test:a", Payload: []byte(payload), Retry: rouse.Retry{Interval: time.Minute}}
+			if _, err := h.Coalesce(t.Context(), key("a"), spec, rouse.Coalesce{Quiet: time.Second}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		call("1")
+		time.Sleep(10 * time.Second)
+		call("22")
+		time.Sleep(10 * time.Second)
+		h.wantEndings("a", "skipped", "fired")
+	})
+}
