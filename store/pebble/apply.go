@@ -61,8 +61,8 @@ func checkChanges(changes []rouse.Change) error {
 	return nil
 }
 
-// commit takes its turn, lets build fill a batch, and hands it to the log. What it returns tells when the batch is durable;
-// it is nil if there was nothing to write. If build fails, nothing was changed.
+// commit takes its turn, calls build to fill a batch, and passes it to the log. The returned channel reports
+// when the batch is durable; it is nil if there was nothing to write. If build fails, nothing was changed.
 func (s *Store) commit(ctx context.Context, build func(*write) error, size int) (<-chan error, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -93,19 +93,19 @@ func (s *Store) commit(ctx context.Context, build func(*write) error, size int) 
 		return nil, *s.broken.Load()
 	}
 	w.recent.take(w.seen)
-	s.syncing <- p // the syncer takes them in the order of the log, which is the order in which they become durable
+	s.syncing <- p // the syncer receives them in the order of the log, in which they become durable
 	return p.done, nil
 }
 
-// pending is a batch that is in the log, and perhaps not on disk yet.
+// pending is a batch that is in the log, but perhaps not on disk yet.
 type pending struct {
 	batch    *lsm.Batch
-	revision uint64 // that it ends at
+	revision uint64 // the last revision of the batch
 	began    time.Time
 	done     chan error
 }
 
-// syncLoop tells writers when their batches are durable.
+// syncLoop notifies writers when their batches are durable.
 func (s *Store) syncLoop() {
 	for p := range s.syncing {
 		err := p.batch.SyncWait()
@@ -114,7 +114,7 @@ func (s *Store) syncLoop() {
 			s.fail(fmt.Errorf("the log was not written: %w", err))
 			err = *s.broken.Load()
 		} else {
-			s.notes.reached(p.revision) // before anybody is told
+			s.notes.reached(p.revision) // before any writer is notified
 			_ = p.batch.Close()
 		}
 		p.done <- err

@@ -14,8 +14,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// The benchmarks write rows of 200 bytes in batches, and the same keys and values straight into Pebble with the same
-// settings beside them: what this package adds is the difference. Each iteration is one row.
+// The benchmarks write rows of 200 bytes in batches, and for comparison the same keys and values directly
+// into Pebble with the same settings. The difference is the overhead of this package. Each iteration is one
+// row.
 //
 //	go test -run '^$' -bench . -benchtime 400000x
 
@@ -44,7 +45,7 @@ func openBench(b *testing.B) *Store {
 	return s
 }
 
-// openRaw opens Pebble as this package does, but for the log's and the disk's care.
+// openRaw opens Pebble as this package does, but without the checks of the log and the disk.
 func openRaw(b *testing.B) *lsm.DB {
 	b.Helper()
 	s := &Store{room: newRoom(vfs.Default, b.TempDir(), 0), notes: newNotes(), report: func(error) {}}
@@ -56,14 +57,14 @@ func openRaw(b *testing.B) *lsm.DB {
 	return db
 }
 
-// cpu returns the CPU time that the process has used. It barely moves with what else the machine does; the rate does.
+// cpu returns the CPU time of the process. Unlike the rate, it hardly depends on the load of the machine.
 func cpu() time.Duration {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// inBatches calls do for b.N rows, in batches, outside whose making the clock stands still.
+// inBatches calls do for b.N rows in batches; creating the batches is not measured.
 func inBatches(b *testing.B, do func(rows []rouse.Row)) {
 	var n int
 	var used time.Duration
@@ -153,7 +154,7 @@ func BenchmarkPipeline(b *testing.B) {
 
 var benchClock rouse.Instant = 1_750_000_000_000
 
-// soon makes the rows due, behind all that were before.
+// soon makes the rows due, after all previous ones.
 func soon(rows []rouse.Row) {
 	for i := range rows {
 		benchClock++

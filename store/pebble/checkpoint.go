@@ -7,8 +7,9 @@ import (
 	lsm "github.com/cockroachdb/pebble/v2"
 )
 
-// Checkpoint writes a copy of the store, as of one moment, into a directory that does not exist yet. On the same file system
-// the copy shares its files with the store and costs little. The marker comes last: a copy that was interrupted is no store.
+// Checkpoint writes a consistent copy of the store into a directory that does not exist yet. On the same file
+// system the copy shares its files with the store and costs little. The marker comes last: an interrupted
+// copy is not a store.
 func (s *Store) Checkpoint(ctx context.Context, dir string) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -28,7 +29,7 @@ func (s *Store) Checkpoint(ctx context.Context, dir string) error {
 	return nil
 }
 
-// witnessCopy makes the witness of a copy: it must have all that it has.
+// witnessCopy creates the witness of a copy, which requires everything that the copy contains.
 func (s *Store) witnessCopy(dir string, revision uint64) error {
 	x := examined{has: noted{revision: revision, logs: map[uint64]bool{}}}
 	if err := x.look(s.room.disk, dir); err != nil {

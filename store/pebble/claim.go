@@ -10,8 +10,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Claim returns the rows of the window. A claim that only reads begins right behind its After: at the head of a queue lie
-// the tombstones of what was settled, and a scan from the beginning would wade through them.
+// Claim returns the rows of the window. A claim that only reads begins right behind its After: the head of a
+// queue contains the tombstones of settled rows, and a scan from the beginning would have to skip them.
 func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
 	if err := s.begin(ctx); err != nil {
 		return rouse.Batch{}, err
@@ -40,7 +40,8 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 	return b, nil
 }
 
-// hold moves a row's visible time and gives it a new revision. The row that the caller sees keeps its visible time.
+// hold moves a row's visible time and gives it a new revision. The row that the caller receives keeps its
+// visible time.
 func (w *write) hold(row *rouse.Row, until rouse.Instant) {
 	have := place{exists: true, bucket: row.Bucket, visible: row.Visible, state: row.State}
 	w.revision++
@@ -49,7 +50,7 @@ func (w *write) hold(row *rouse.Row, until rouse.Instant) {
 		generation: row.Generation, state: row.State, due: row.Due, labels: row.Labels}, row.Body)
 }
 
-// read returns the rows of a window as they are.
+// read returns the rows of a window without changing them.
 func (s *Store) read(w rouse.Window) (b rouse.Batch, err error) {
 	b.Now = s.now()
 	q, err := s.openQueues(w, b.Now)
@@ -91,7 +92,8 @@ func (s *Store) read(w rouse.Window) (b rouse.Batch, err error) {
 	return b, nil
 }
 
-// queues are iterators over the rows of one bucket each, as a heap: the one with the earliest position is first.
+// queues is a heap of iterators over the rows of one bucket each: the one with the earliest position is
+// first.
 type queues []*lsm.Iterator
 
 func (q queues) Len() int           { return len(q) }
@@ -114,12 +116,12 @@ func (q queues) close() (err error) {
 	return err
 }
 
-// openQueues returns the iterators of the window's buckets that have something in it.
+// openQueues returns the iterators of the window's buckets that have rows in it.
 func (s *Store) openQueues(w rouse.Window, now rouse.Instant) (q queues, err error) {
 	end := now.Add(w.Ahead) + 1 // inclusive; no duration reaches as far as Never
 	var r lsm.Reader = s.db
 	if len(w.Buckets) > 1 {
-		snap := s.db.NewSnapshot() // so that a row that moves between buckets is seen once
+		snap := s.db.NewSnapshot() // so that a row that moves between buckets is read once
 		defer snap.Close()
 		r = snap
 	}
@@ -131,7 +133,7 @@ func (s *Store) openQueues(w rouse.Window, now rouse.Instant) (q queues, err err
 		if w.After == (rouse.Position{}) {
 			lower = []byte{tagDue, byte(bucket >> 24), byte(bucket >> 16), byte(bucket >> 8), byte(bucket)}
 		} else {
-			lower = append(appendDueKey(nil, bucket, w.After.Visible, w.After.Key), 0) // the next key there can be
+			lower = append(appendDueKey(nil, bucket, w.After.Visible, w.After.Key), 0) // the next possible key
 		}
 		it, err := r.NewIter(&lsm.IterOptions{LowerBound: lower, UpperBound: appendDueTime(nil, bucket, end)})
 		if err != nil {

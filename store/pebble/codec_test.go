@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// noZero draws texts that may be part of a key.
+// noZero draws texts that are allowed in a key.
 func noZero(max int) *rapid.Generator[string] {
 	return rapid.Map(rapid.SliceOfN(rapid.ByteRange(1, 255), 0, max), func(b []byte) string { return string(b) })
 }
@@ -60,7 +60,8 @@ func TestARowComesBackFromItsBytes(t *testing.T) {
 	})
 }
 
-// FuzzRead feeds damaged keys and values: they are refused or read, never a panic, and take no more memory than they have.
+// FuzzRead reads damaged keys and values: they are refused or read, never cause a panic, and take no more
+// memory than their size.
 func FuzzRead(f *testing.F) {
 	k := rouse.Key{Namespace: "ns", Name: "a", Fire: "f"}
 	head := appendHead(nil, rouse.StateDead, 5, 6, 7, map[string]string{"a": "b"})

@@ -8,7 +8,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// countKey names a counter: the rows of a namespace in a state.
+// countKey identifies a counter: the rows of a namespace in a state.
 type countKey struct {
 	namespace string
 	state     rouse.State
@@ -18,24 +18,24 @@ func (k countKey) append(b []byte) []byte {
 	return append(append(b, tagCount, byte(k.state)), k.namespace...)
 }
 
-// counts keeps the counters that were used lately in memory, so that a batch writes them without reading them. It belongs
-// to whoever has the store's turn.
+// counts caches recently used counters, so that a batch writes them without reading them. Only the writer
+// that has the store's turn may use it.
 type counts struct {
 	db   *lsm.DB
 	near map[countKey]int64
 }
 
-// maxCounts bounds the counters in memory; when there are more, all are forgotten.
+// maxCounts limits the cached counters; when there are more, the cache is cleared.
 const maxCounts = 1 << 14
 
 func (c *counts) init(db *lsm.DB) { *c = counts{db: db, near: map[countKey]int64{}} }
 
-func (c *counts) forget() { clear(c.near) }
+func (c *counts) reset() { clear(c.near) }
 
 // write adds changes to counters.
 func (c *counts) write(o *ops, changes map[countKey]int64) error {
 	if len(c.near) > maxCounts {
-		c.forget()
+		c.reset()
 	}
 	var key [80]byte
 	for k, d := range changes {
@@ -55,7 +55,7 @@ func (c *counts) write(o *ops, changes map[countKey]int64) error {
 		}
 		n += d
 		if n == 0 {
-			c.near[k] = 0 // kept: the next change would look for it among the tombstones of all its deletes
+			c.near[k] = 0 // kept, as the next change would search for it among the tombstones of all its deletes
 			o.delete(func(b []byte) []byte { return append(b, name...) })
 			continue
 		}

@@ -25,7 +25,8 @@ func TestDamage(t *testing.T) {
 	}, func(file string) bool { return file == "LOCK" || strings.HasSuffix(file, ".tmp") })
 }
 
-// logged makes a store with acknowledged rows in its log, each in a batch of its own, and returns the files as a kill leaves them.
+// logged creates a store with acknowledged rows in its log, each in a separate batch, and returns the files
+// as a kill leaves them.
 func logged(t *testing.T, rows int) (dir, log string) {
 	t.Helper()
 	from := filepath.Join(t.TempDir(), "store")
@@ -58,7 +59,7 @@ func countAll(t *testing.T, s *Store) int64 {
 	return n
 }
 
-// TestATornLastWriteIsNoDamage: what a kill leaves of a write that was not acknowledged is passed over.
+// TestATornLastWriteIsNoDamage: the remainder of an unacknowledged write after a kill is ignored.
 func TestATornLastWriteIsNoDamage(t *testing.T) {
 	dir, log := logged(t, 500)
 	whole, err := os.ReadFile(log)
@@ -81,8 +82,9 @@ func TestATornLastWriteIsNoDamage(t *testing.T) {
 	}
 }
 
-// TestLossIsAcceptedOnRequest: a store whose log is damaged is left as it is until its loss is accepted; then it has what was written
-// before, keeps the damaged log, gives no revision again, and opens as any other from then on.
+// TestLossIsAcceptedOnRequest: a store with a damaged log is left unchanged until its loss is accepted. Then
+// it contains what was written before the damage, keeps the damaged log, repeats no revision, and opens
+// normally from then on.
 func TestLossIsAcceptedOnRequest(t *testing.T) {
 	for _, c := range []struct {
 		what   string
@@ -141,8 +143,8 @@ func TestLossIsAcceptedOnRequest(t *testing.T) {
 	}
 }
 
-// TestAMissingLogOfSeveralIsDamage: with a log behind it that is whole, a log that is missing, or cut short where a record ends, shows
-// in nothing that is left but the witness.
+// TestAMissingLogOfSeveralIsDamage: if a later log is intact, only the witness reveals a log that is missing,
+// or truncated at the end of a record.
 func TestAMissingLogOfSeveralIsDamage(t *testing.T) {
 	fs := vfs.NewMem()
 	d := &stuckTables{FS: fs}
@@ -196,7 +198,7 @@ func TestAMissingLogOfSeveralIsDamage(t *testing.T) {
 			t.Errorf("without %s: %v, %v", log, s, err)
 		}
 	}
-	// Cut at the end of a record, a log looks as one to which less was written.
+	// A log that is truncated at the end of a record looks like one with fewer writes.
 	c := image()
 	_, number := fileKind(logs[0])
 	all, err := scanFile(c, logs[0], uint32(number))
@@ -216,7 +218,7 @@ func TestAMissingLogOfSeveralIsDamage(t *testing.T) {
 	_ = s.Close()
 }
 
-// stuckTables is a disk that takes no tables while it is stuck.
+// stuckTables is a disk that blocks writes of tables while it is stuck.
 type stuckTables struct {
 	vfs.FS
 	stuck atomic.Bool
@@ -233,10 +235,11 @@ func TestFilesAreTheOwners(t *testing.T) {
 	storetest.Private(t, func(dir string) (rouse.Store, error) { return Open(dir, Options{MemTableBytes: 1 << 18}) })
 }
 
-// TestDamageShowsBehindAnOldWitness: after a power cut the witness may be older than the log. What lies behind the damage tells of it.
+// TestDamageShowsBehindAnOldWitness: after a power cut the witness may be older than the log. The content
+// behind the damage reveals it.
 func TestDamageShowsBehindAnOldWitness(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "store")
-	if err := openTest(t, from).Close(); err != nil { // the first log of a store does not hold how far it was synced
+	if err := openTest(t, from).Close(); err != nil { // the first log of a store does not contain how far it was synced
 		t.Fatal(err)
 	}
 	s := openTest(t, from)
@@ -276,7 +279,7 @@ func TestDamageShowsBehindAnOldWitness(t *testing.T) {
 	}
 }
 
-// TestATallyComparesWhatHasToAgree: what is read without an error may still contradict itself.
+// TestATallyComparesWhatHasToAgree: data that can be read without an error may still be contradictory.
 func TestATallyComparesWhatHasToAgree(t *testing.T) {
 	row := testRow("one")
 	for what, change := range map[string]func(db *lsm.DB) error{

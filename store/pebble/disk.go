@@ -9,7 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// fs returns the disk as Pebble sees it: without room, writing takes longer instead of failing, and what becomes durable is noted.
+// fs returns the disk for Pebble: without space, writes take longer instead of failing, and syncs are
+// recorded.
 func (r *room) fs(n *notes) vfs.FS { return &patientFS{r.disk, r, n} }
 
 type patientFS struct {
@@ -20,7 +21,7 @@ type patientFS struct {
 
 func (f *patientFS) Unwrap() vfs.FS { return f.FS }
 
-// patience is how long to wait for room for a file: without end for the log and the manifest.
+// patience is how long to wait for space for a file: forever for the log and the manifest.
 func patience(name string) time.Duration {
 	if strings.HasSuffix(name, ".sst") {
 		return tableWait
@@ -74,8 +75,8 @@ func (f *patientFS) Rename(oldname, newname string) error {
 	return f.room.insist(0, func() error { return f.FS.Rename(oldname, newname) })
 }
 
-// patientFile writes all that it is given, whenever there is room for it. A sync that fails is not tried again: after it
-// nobody knows what the disk has.
+// patientFile writes everything, as soon as there is space. A sync that fails is not retried: after it, the
+// content of the disk is unknown.
 type patientFile struct {
 	vfs.File
 	room     *room
@@ -109,7 +110,7 @@ func (f *patientFile) Sync() error { return f.noted(f.written.Load(), f.File.Syn
 
 func (f *patientFile) SyncData() error { return f.noted(f.written.Load(), f.File.SyncData) }
 
-// noted notes a sync that succeeds, with what was written before it.
+// noted records a successful sync, with the bytes that were written before it.
 func (f *patientFile) noted(written int64, sync func() error) error {
 	err := sync()
 	if err == nil {
@@ -118,7 +119,7 @@ func (f *patientFile) noted(written int64, sync func() error) error {
 	return err
 }
 
-// Preallocate is only a help: without room for it, the writes wait for theirs.
+// Preallocate is only an optimization: if there is no space for it, the writes wait for theirs.
 func (f *patientFile) Preallocate(offset, length int64) error {
 	if err := f.File.Preallocate(offset, length); !isFull(err) {
 		return err

@@ -16,12 +16,12 @@ import (
 	"github.com/rousehq/rouse/internal/witness"
 )
 
-// damage is what is wrong with a file of a store.
+// damage describes the damage of a file of a store.
 type damage struct {
 	file   string
 	wrong  string
-	cut    int64 // how much of a log can be read
-	isLog  bool  // what is lost was written last: the store can go on without it
+	cut    int64 // readable bytes of a log
+	isLog  bool  // the last writes are lost: the store can be opened without them
 	beyond []uint64
 }
 
@@ -37,7 +37,7 @@ func (d *damage) Error() string {
 
 func (d *damage) Unwrap() error { return rouse.ErrCorrupt }
 
-// examined is a store whose files are looked at.
+// examined is a store whose files are being checked.
 type examined struct {
 	w       *witness.Witness // nil if the store has none
 	has     noted
@@ -57,7 +57,7 @@ func (x *examined) openWitness(disk vfs.FS, dir string) (err error) {
 	return err
 }
 
-// look looks at the manifest and the logs. It changes nothing. Damage is a *damage.
+// look checks the manifest and the logs. It changes nothing. It returns damage as a *damage.
 func (x *examined) look(disk vfs.FS, dir string) error {
 	names, err := disk.List(dir)
 	if err != nil {
@@ -91,7 +91,7 @@ func (x *examined) highest() (number uint64) {
 	return number
 }
 
-// manifest looks at the manifest, which says what tables there are.
+// manifest checks the manifest, which lists the tables.
 func (x *examined) manifest(disk vfs.FS, dir string, number uint64) error {
 	d := damage{file: fmt.Sprintf("MANIFEST-%06d", number)}
 	if number < x.has.manifest {
@@ -118,11 +118,11 @@ func (x *examined) manifest(disk vfs.FS, dir string, number uint64) error {
 	return &d
 }
 
-// readLogs looks at the logs that are replayed.
+// readLogs checks the logs that Pebble replays.
 func (x *examined) readLogs(disk vfs.FS, dir string) error {
 	logs := x.logs
 	for i, number := range logs {
-		if number > x.has.opened { // those up to there were sorted into tables before this one was made
+		if number > x.has.opened { // earlier logs were flushed to tables before this one was created
 			logs = logs[i:]
 			break
 		}
@@ -167,7 +167,7 @@ func (x *examined) readLogs(disk vfs.FS, dir string) error {
 
 func logName(number uint64) string { return fmt.Sprintf("%06d.log", number) }
 
-// revisionOf returns the revision that a batch of the log ends at.
+// revisionOf returns the last revision of a batch in the log.
 func revisionOf(record []byte) (uint64, bool) {
 	if len(record) < batchrepr.HeaderLen {
 		return 0, false
@@ -185,8 +185,8 @@ func revisionOf(record []byte) (uint64, bool) {
 	}
 }
 
-// accept goes on without what a log has lost: the log and those behind it are moved into a directory, and of the log what can be
-// read is put back in its place. Of a witness that is missing nothing is left to do.
+// accept removes what a log has lost: it moves the log and all later ones into a directory, and writes the
+// readable part of the log in its place. For a missing witness nothing has to be done.
 func (d *damage) accept(disk vfs.FS, dir string) error {
 	if len(d.beyond) == 0 {
 		return nil
@@ -218,7 +218,7 @@ func (d *damage) accept(disk vfs.FS, dir string) error {
 	return errors.Join(syncDir(disk, kept), syncDir(disk, dir))
 }
 
-// shorten copies a log to where it is kept, and puts what can be read of it in its place.
+// shorten copies a log to the directory for damaged files, and replaces it with its readable part.
 func (d *damage) shorten(disk vfs.FS, dir, kept string) error {
 	from, temp := disk.PathJoin(dir, d.file), disk.PathJoin(dir, "cut.tmp")
 	if err := copyHead(disk, from, kept, math.MaxInt64); err != nil {

@@ -35,7 +35,7 @@ func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) 
 	return rows, nil
 }
 
-// getRow returns the row of a place. b is memory to build its key in.
+// getRow returns the row of a place. b is a buffer for its key.
 func getRow(r lsm.Reader, k rouse.Key, p *place, b []byte) (rouse.Row, []byte, error) {
 	b = appendDueKey(b[:0], p.bucket, p.visible, k)
 	value, closer, err := r.Get(b)

@@ -10,8 +10,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Layouts of the keys. Texts end with a zero byte, which no text contains, so that keys sort as rouse.Key does; numbers are
-// big-endian, and times have their sign flipped, so that they sort as numbers.
+// Layouts of the keys. Texts end with a zero byte, which no text contains, so that keys sort like rouse.Key;
+// numbers are big-endian, and times have their sign flipped, so that they sort like numbers.
 //
 //	d bucket:4 visible:8 namespace 0 name 0 fire
 //	k namespace 0 name 0 fire
@@ -38,7 +38,7 @@ var revisionKey = []byte{tagRevision}
 
 var errDamaged = fmt.Errorf("%w: a row in it cannot be read; %s", rouse.ErrCorrupt, restoreCure)
 
-// flip maps signed numbers to unsigned ones of the same order.
+// flip maps signed numbers to unsigned ones in the same order.
 func flip(i int64) uint64   { return uint64(i) ^ 1<<63 }
 func unflip(u uint64) int64 { return int64(u ^ 1<<63) }
 
@@ -100,7 +100,7 @@ func appendHourKey(b []byte, tag byte, hour uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(b, tag), hour)
 }
 
-// splitSuffix finds the parts of a suffix: the offsets of the two zero bytes.
+// splitSuffix returns the offsets of the two zero bytes that separate the parts of a suffix.
 func splitSuffix(b []byte) (ns, name int, err error) {
 	ns = bytes.IndexByte(b, 0)
 	if ns < 0 {
@@ -113,13 +113,13 @@ func splitSuffix(b []byte) (ns, name int, err error) {
 	return ns, ns + 1 + name, nil
 }
 
-// hourOf returns the hour that a record ended in. Times beyond what four bytes count share the first or last hour; order
-// within an hour is by the exact time, so the order of records holds for any.
+// hourOf returns the hour of a record. Times beyond the range of four bytes share the first or last hour;
+// order within an hour is by the exact time, so records are always in order.
 func hourOf(i rouse.Instant) uint32 {
 	return uint32(min(max(int64(i)/3_600_000, 0), math.MaxUint32))
 }
 
-// secondOf returns the second that a time lies in, rounded down.
+// secondOf returns a time in seconds, rounded down.
 func secondOf(i rouse.Instant) int64 {
 	s := int64(i) / 1000
 	if i < 0 && int64(i)%1000 != 0 {
@@ -128,7 +128,7 @@ func secondOf(i rouse.Instant) int64 {
 	return s
 }
 
-// after returns the first key behind all that begin with the prefix.
+// after returns the first key behind all keys with the prefix.
 func after(prefix []byte) []byte {
 	end := bytes.Clone(prefix)
 	for i := len(end) - 1; i >= 0; i-- {
@@ -139,7 +139,7 @@ func after(prefix []byte) []byte {
 	return nil
 }
 
-// checkRow refuses texts that the layouts cannot hold.
+// checkRow refuses texts that the layouts cannot represent.
 func checkRow(field string, k rouse.Key, labels map[string]string) error {
 	if strings.IndexByte(k.Namespace, 0) >= 0 || strings.IndexByte(k.Name, 0) >= 0 || strings.IndexByte(k.Fire, 0) >= 0 {
 		return rouse.Refuse(field, fmt.Sprintf("%s/%s/%s", k.Namespace, k.Name, k.Fire), "contains a zero byte", "use printable text")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// latency sums up how long commits took to become durable.
+// latency sums up the time that commits take to become durable.
 type latency struct {
 	count, nanos, longest atomic.Int64
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// maxLooks bounds the keys that one page of a list looks at.
+// maxLooks limits the keys that one page of a list reads.
 const maxLooks = 16384
 
-// List returns the rows that match, in the order of keys.
+// List returns the matching rows, in the order of keys.
 func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err error) {
 	if err := s.begin(ctx); err != nil {
 		return page, err
@@ -27,7 +27,7 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err e
 		looks++
 		full := len(page.Rows) == limit
 		if full || looks > maxLooks {
-			// There is more behind the last key that was looked at, which b holds.
+			// There are more keys behind the last one that was read, which b contains.
 			last, err := readKey(b)
 			page.Next = &last
 			return false, err
@@ -78,7 +78,7 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 	return n, nil
 }
 
-// states returns the states that a query asks for.
+// states returns the states of a query.
 func states(q *rouse.Query) []rouse.State {
 	if len(q.States) == 0 {
 		return rouse.ListedStates
@@ -123,7 +123,7 @@ func countStates(r lsm.Reader, q *rouse.Query) (n int64, err error) {
 	return n, nil
 }
 
-// matches says whether a row passes the filters that no scan applies by itself.
+// matches reports whether a row passes the filters that no scan applies by itself.
 func matches(q *rouse.Query, p *place) bool {
 	if !q.Wants(p.state) {
 		return false
@@ -136,9 +136,9 @@ func matches(q *rouse.Query, p *place) bool {
 	return (q.DueFrom == 0 || p.due >= q.DueFrom) && (q.DueUntil == 0 || p.due < q.DueUntil)
 }
 
-// scan calls visit for the keys that may match, in their order, strictly after a key, until it wants no more. It finds them
-// in the index that the query allows: by labels and by states where that is narrow, otherwise by key. A nil place is a key
-// that does not match.
+// scan calls visit for the keys that may match, in their order, strictly after a key, until visit returns
+// false. It reads the best index for the query: labels and states if they are selective, otherwise the keys.
+// A nil place is a key that does not match.
 func scan(r lsm.Reader, q *rouse.Query, from rouse.Key, visit func(suffix []byte, p *place) (more bool, err error)) (err error) {
 	var sources []source
 	defer func() {
@@ -176,8 +176,8 @@ func scan(r lsm.Reader, q *rouse.Query, from rouse.Key, visit func(suffix []byte
 	}
 }
 
-// look returns the place of a key that the sources gave, nil if its name does not match; then skip is where to go on, if
-// there is a better place than the next key.
+// look returns the place of a key from the sources, nil if its name does not match; then skip is where to
+// continue, if there is a better place than the next key.
 func look(r lsm.Reader, q *rouse.Query, suffix, value []byte, key *[]byte) (p *place, skip []byte, err error) {
 	ns, name, err := splitSuffix(suffix)
 	if err != nil {
@@ -188,7 +188,7 @@ func look(r lsm.Reader, q *rouse.Query, suffix, value []byte, key *[]byte) (p *p
 		want = q.Name
 	}
 	if have := suffix[ns+1 : name]; q.Name != "" && string(have) != q.Name || !bytes.HasPrefix(have, []byte(q.Prefix)) {
-		// In this namespace, matching names are at want; behind them there are only other namespaces.
+		// In this namespace, matching names begin at want; only other namespaces follow.
 		skip = append(bytes.Clone(suffix[:ns+1]), want...)
 		if bytes.Compare(skip, suffix) <= 0 {
 			skip = append(bytes.Clone(suffix[:ns]), 1)

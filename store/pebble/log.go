@@ -7,8 +7,8 @@ import (
 	"github.com/rousehq/rouse/internal/codec"
 )
 
-// logging gathers what a batch writes once for all its records: which timers' records ended in which second, packed into
-// one value per namespace and second, and how many each hour got or lost.
+// logging collects what a batch writes once for all its records: the timers whose records ended in each
+// second, packed into one value per namespace and second, and the change of each hour's number of records.
 type logging struct {
 	seconds map[secondKey]*moments
 	hours   map[uint32]int64
@@ -51,13 +51,13 @@ func (l *logging) add(o *ops, r *rouse.Record, seq uint64) {
 	page.value = binary.AppendUvarint(page.value, seq)
 }
 
-// forget deletes a record. The page that names it stays: a reader passes over it.
-func (l *logging) forget(o *ops, namespace string, m *moment) {
+// remove deletes a record. The page that names it stays, and readers skip the record.
+func (l *logging) remove(o *ops, namespace string, m *moment) {
 	o.delete(func(b []byte) []byte { return appendRecordKey(b, namespace, m) })
 	l.hours[hourOf(m.Ended)]--
 }
 
-// write writes what was gathered, and counts the records in all.
+// write writes the collected values, and updates the numbers in all.
 func (l *logging) write(o *ops, all map[uint32]int64) {
 	for k, m := range l.seconds {
 		o.set(func(b []byte) []byte {

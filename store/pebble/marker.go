@@ -15,20 +15,22 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// storeFormat is the version of what this package writes. It grows when an older rouse could no longer read it:
+// storeFormat is the version of what this package writes. It increases when an older rouse could no longer
+// read it:
 //
 //	1  the first
-//	2  bodies of rows and records of version 2, beside those of version 1; pages of the history may name records that are gone
+//	2  bodies of rows and records of version 2, in addition to those of version 1; pages of the history may name deleted records
 //	3  it has a witness
 //
-// A store of an older format is read as it is, and is of this one from its next start on.
+// A store of an older format can be read, and gets this format when it is opened.
 const (
 	storeFormat = 3
 	witnessed   = 3 // the first format with a witness
 )
 
-// The marker says that a directory is a store of this package. It is written before anything else, as "new", and again
-// when the store is there, as "ready": a directory that is ready and has lost its files is damaged, not empty.
+// The marker identifies a directory as a store of this package. It is written before anything else, as "new",
+// and again when the store exists, as "ready": a directory that is ready and has no files is damaged, not
+// empty.
 const (
 	markerName = "ROUSE"
 	markerTemp = "ROUSE.tmp"
@@ -38,13 +40,14 @@ const (
 // held is a directory that this process has locked.
 type held struct {
 	lock   *lsm.Lock
-	fresh  bool // the store has yet to be made
-	format int  // of what is there
+	fresh  bool // the store does not exist yet
+	format int  // of the existing store
 
-	witnessed bool // there is a witness, or has to be
+	witnessed bool // there is a witness, or must be
 }
 
-// enter checks a directory and locks it. In a directory that is not a store, or is used by somebody else, it makes nothing.
+// enter checks a directory and locks it. It creates nothing in a directory that is not a store or is in use
+// by another process.
 func enter(disk vfs.FS, dir string) (held, error) {
 	h, err := inspect(disk, dir)
 	if err != nil {
@@ -70,8 +73,8 @@ func enter(disk vfs.FS, dir string) (held, error) {
 	return h, nil
 }
 
-// settle marks a store that was just made as ready, and one of an older format as one of this format. Until then nothing that an
-// older rouse cannot read was written to it.
+// settle marks a new store as ready, and upgrades the marker of an older format to this one. Until then,
+// nothing was written that an older rouse cannot read.
 func (h *held) settle(disk vfs.FS, dir string) error {
 	if !h.fresh && h.format == storeFormat {
 		return nil
@@ -79,7 +82,7 @@ func (h *held) settle(disk vfs.FS, dir string) error {
 	return writeMarker(disk, dir, "ready")
 }
 
-// inspect says whether a directory is a store, or can become one. It changes nothing.
+// inspect reports whether a directory is a store or can become one. It changes nothing.
 func inspect(disk vfs.FS, dir string) (held, error) {
 	info, err := disk.Stat(dir)
 	switch {
@@ -104,7 +107,7 @@ func inspect(disk vfs.FS, dir string) (held, error) {
 		switch name {
 		case witnessName:
 			empty, lost = false, true
-		case markerTemp, witnessTemp, "LOCK", "lost+found": // what an interrupted first start and a fresh file system leave
+		case markerTemp, witnessTemp, "LOCK", "lost+found": // left by an interrupted first start, or on a fresh file system
 		default:
 			empty = false
 		}
@@ -140,7 +143,7 @@ func readMarker(disk vfs.FS, dir string) (held, error) {
 	return held{fresh: state == "new", format: version}, nil
 }
 
-// writeMarker replaces the marker in one step that a crash cannot tear.
+// writeMarker replaces the marker atomically.
 func writeMarker(disk vfs.FS, dir, state string) error {
 	temp := disk.PathJoin(dir, markerTemp)
 	f, err := disk.Create(temp, vfs.WriteCategoryUnspecified)

@@ -24,7 +24,7 @@ func writeFile(t *testing.T, name, text string) {
 	}
 }
 
-// makeStore makes a store with some rows on disk, and closes it.
+// makeStore creates a store with some rows on disk, and closes it.
 func makeStore(t *testing.T, dir string) {
 	t.Helper()
 	s := openTest(t, dir)
@@ -47,10 +47,10 @@ func TestWhatIsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		prepare func(t *testing.T, dir string)
-		says    []string
+		parts   []string
 	}{
 		{"a file", func(t *testing.T, dir string) { writeFile(t, dir, "x") }, []string{"no directory", "name one"}},
-		{"somebody's files", func(t *testing.T, dir string) {
+		{"files of another program", func(t *testing.T, dir string) {
 			_ = os.Mkdir(dir, 0o700)
 			writeFile(t, filepath.Join(dir, "letter.txt"), "x")
 		}, []string{"not empty", "no store of rouse", "name a directory"}},
@@ -81,7 +81,7 @@ func TestWhatIsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
 				_ = s.Close()
 				t.Fatal("it was opened")
 			}
-			for _, part := range append(c.says, dir) {
+			for _, part := range append(c.parts, dir) {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("%q does not say %q", err, part)
 				}
@@ -107,7 +107,8 @@ func tree(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-// TestALostStoreIsNotReplaced: a directory that was a store and lost its files does not become an empty store.
+// TestALostStoreIsNotReplaced: a directory that was a store and lost its files does not become an empty
+// store.
 func TestALostStoreIsNotReplaced(t *testing.T) {
 	for _, lost := range []string{"MANIFEST-*", "*.sst", "*"} {
 		dir := filepath.Join(t.TempDir(), "store")
@@ -159,7 +160,7 @@ func TestDamageIsNoticed(t *testing.T) {
 			_ = s.Close()
 		}
 		if err == nil {
-			t.Errorf("nobody noticed a damaged %s", file)
+			t.Errorf("no error for a damaged %s", file)
 		} else if !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), "restore") {
 			t.Errorf("damaged %s: %q names no cure", file, err)
 		}
@@ -237,7 +238,7 @@ func TestAStoreIsOpenedOnce(t *testing.T) {
 	}
 }
 
-// readOnlyDisk refuses all that changes it.
+// readOnlyDisk refuses all changes.
 type readOnlyDisk struct{ vfs.FS }
 
 func (readOnlyDisk) Create(string, vfs.DiskWriteCategory) (vfs.File, error) {

@@ -9,8 +9,8 @@ import (
 	lsm "github.com/cockroachdb/pebble/v2"
 )
 
-// RecordNamespaces returns the namespaces that have records, in their order, and perhaps some whose records were forgotten lately.
-// It costs a seek for each namespace of each hour.
+// RecordNamespaces returns the namespaces that have records, sorted, and perhaps some whose records were
+// deleted recently. It costs a seek for each namespace of each hour.
 func (s *Store) RecordNamespaces(ctx context.Context) (names []string, err error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err

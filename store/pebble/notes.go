@@ -14,25 +14,26 @@ import (
 	"github.com/rousehq/rouse/internal/witness"
 )
 
-// notes keep the witness of a store (package witness) up to date: the last revision that was acknowledged, and by watching what
-// Pebble does on the disk, the logs that must be there and how long the manifest is at least. All of it is noted after it is durable:
-// a log when it was synced for the first time, as Pebble syncs the directory before; a manifest when it is synced after it became
-// the current one. What is to be removed is taken out before, and that is synced.
+// notes keeps the witness of a store (package witness) up to date. It records the last acknowledged revision
+// and, by observing Pebble's file operations, the logs that must exist and the minimal size of the manifest.
+// Everything is recorded after it is durable: a log after its first sync, as Pebble syncs the directory
+// before; a manifest when it is synced after it became the current one. Before a file is removed, it is
+// removed from the witness, and that is synced.
 type notes struct {
 	mu      sync.Mutex
-	w       *witness.Witness // nil until the store is open for the first time
+	w       *witness.Witness // nil until the store has been opened
 	has     noted
-	current uint64           // the manifest that a marker of Pebble names
-	sizes   map[uint64]int64 // of manifests, as far as they are synced
+	current uint64           // the manifest that Pebble's marker names
+	sizes   map[uint64]int64 // of manifests, up to the last sync
 }
 
-// noted is what a witness of this store has.
+// noted is the content of a witness.
 type noted struct {
 	revision uint64
-	opened   uint64 // the highest log when the store was opened: if there is a higher one, this one and those below are not needed any more
+	opened   uint64 // the highest log when the store was opened; not needed, like earlier ones, once there is a higher one
 	manifest uint64
 	size     int64           // of the manifest, at least
-	logs     map[uint64]bool // that must be there
+	logs     map[uint64]bool // that must exist
 }
 
 const (
@@ -59,7 +60,7 @@ func readNote(n witness.Note) (noted, error) {
 
 func newNotes() *notes { return &notes{has: noted{logs: map[uint64]bool{}}, sizes: map[uint64]int64{}} }
 
-// begin goes on with the witness of a store that is about to be opened; highest is its highest log.
+// begin continues the witness of a store that is about to be opened; highest is its highest log.
 func (n *notes) begin(w *witness.Witness, has noted, highest uint64) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -68,7 +69,7 @@ func (n *notes) begin(w *witness.Witness, has noted, highest uint64) error {
 	return errors.Join(n.write(), w.Sync())
 }
 
-// settle notes what is there when the store is open, and makes its witness if it has none.
+// settle records the files after the store was opened, and creates the witness if there is none.
 func (n *notes) settle(disk vfs.FS, dir string, revision uint64) (err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -81,12 +82,12 @@ func (n *notes) settle(disk vfs.FS, dir string, revision uint64) (err error) {
 	return errors.Join(n.write(), n.w.Sync())
 }
 
-// reached notes that all up to a revision is durable.
+// reached records that everything up to a revision is durable.
 func (n *notes) reached(revision uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.has.revision = revision
-	_ = n.write() // the note before this one is true as well
+	_ = n.write() // on an error, the previous note still holds
 }
 
 func (n *notes) acknowledged() uint64 {
@@ -102,7 +103,7 @@ func (n *notes) write() error {
 	return n.w.Write(n.has.note())
 }
 
-// synced notes that a file was synced, with at least so many bytes.
+// synced records that a file was synced, with at least size bytes.
 func (n *notes) synced(name string, size int64) {
 	kind, number := fileKind(name)
 	n.mu.Lock()
@@ -122,7 +123,7 @@ func (n *notes) synced(name string, size int64) {
 	_ = n.write()
 }
 
-// created notes that a file was made: perhaps the one that names the current manifest.
+// created records that a file was created: it may be the marker of the current manifest.
 func (n *notes) created(name string) {
 	if kind, number := fileKind(name); kind == markerFile {
 		n.mu.Lock()
@@ -131,7 +132,7 @@ func (n *notes) created(name string) {
 	}
 }
 
-// leaving notes that a file is about to be removed, or used as another one.
+// leaving records that a file is about to be removed or reused.
 func (n *notes) leaving(name string) error {
 	kind, number := fileKind(name)
 	if kind != logFile {
@@ -160,16 +161,17 @@ func (n *notes) close() error {
 	return err
 }
 
-// The files of Pebble that matter here.
+// The kinds of Pebble's files that matter here.
 const (
 	otherFile = iota
 	logFile
 	manifestFile
 	optionsFile
-	markerFile // whose name says which manifest is the current one
+	markerFile // its name contains the current manifest
 )
 
-// fileKind tells what a file is by its name, and its number; of a marker, the number of the manifest that it names.
+// fileKind returns the kind and number of a file by its name; for a marker, the number of the manifest that
+// it names.
 func fileKind(name string) (kind int, number uint64) {
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
 	var turn uint64
@@ -190,7 +192,7 @@ func fileKind(name string) (kind int, number uint64) {
 	return otherFile, 0
 }
 
-// makeWitness makes a witness in one step that a crash cannot tear.
+// makeWitness creates a witness atomically.
 func makeWitness(disk vfs.FS, dir string, first witness.Note) (*witness.Witness, error) {
 	temp, name := disk.PathJoin(dir, witnessTemp), disk.PathJoin(dir, witnessName)
 	f, err := disk.Create(temp, vfs.WriteCategoryUnspecified)
@@ -220,7 +222,7 @@ func makeWitness(disk vfs.FS, dir string, first witness.Note) (*witness.Witness,
 // openWitness opens the witness of a store.
 func openWitness(disk vfs.FS, dir string) (*witness.Witness, noted, error) {
 	name := disk.PathJoin(dir, witnessName)
-	if _, err := disk.Stat(name); err != nil { // opening it would make it
+	if _, err := disk.Stat(name); err != nil { // opening it would create it
 		return nil, noted{}, err
 	}
 	f, err := disk.OpenReadWrite(name, vfs.WriteCategoryUnspecified)

@@ -7,9 +7,9 @@ import (
 	lsm "github.com/cockroachdb/pebble/v2"
 )
 
-// ops gathers the keys that a batch sets and deletes, and hands them to Pebble in the order of the keys. Neighbours in
-// this order are neighbours in the memtable: a batch of timers due one after another goes in at twice the speed that it has
-// when its d and k keys alternate.
+// ops collects the keys that a batch sets and deletes, and passes them to Pebble in the order of the keys.
+// Adjacent keys are adjacent in the memtable: a batch of timers due one after another is written at twice the
+// speed of alternating d and k keys.
 type ops struct {
 	buf  []byte // keys and values, one after another
 	list []op
@@ -21,7 +21,7 @@ type op struct {
 	delete           bool
 }
 
-// keptBuf is how much memory is kept from one batch to the next.
+// keptBuf limits the buffer that is kept between batches.
 const keptBuf = 4 << 20
 
 func (o *ops) reset() {
@@ -31,7 +31,7 @@ func (o *ops) reset() {
 	o.buf, o.list = o.buf[:0], o.list[:0]
 }
 
-// set adds a key and its value: key appends the one to the buffer, and value the other.
+// set adds a key and its value; the functions append them to the buffer.
 func (o *ops) set(key, value func(b []byte) []byte) {
 	from := len(o.buf)
 	o.buf = key(o.buf)
@@ -49,7 +49,7 @@ func (o *ops) delete(key func(b []byte) []byte) {
 
 func (o *ops) key(p op) []byte { return o.buf[p.from:p.value] }
 
-// write writes all to a batch. What was done to one key stays in its order.
+// write writes all operations to a batch. Operations on the same key keep their order.
 func (o *ops) write(batch *lsm.Batch) error {
 	slices.SortFunc(o.list, func(a, b op) int {
 		if c := bytes.Compare(o.key(a), o.key(b)); c != 0 {
@@ -71,5 +71,5 @@ func (o *ops) write(batch *lsm.Batch) error {
 	return nil
 }
 
-// empty is the value of keys that say all by themselves.
+// empty is the value of keys without content.
 func empty(b []byte) []byte { return b }

@@ -1,10 +1,10 @@
-// Package pebble keeps timers in an embedded key-value store, the default of a rouse that runs alone.
+// Package pebble stores timers in an embedded key-value store, the default of a rouse that runs alone.
 //
-// It is a rouse.Store over Pebble, a log-structured merge tree. A directory holds one store, which one process opens at a
-// time. What it keeps, by the first byte of the key (key.go has the layouts):
+// It is a rouse.Store over Pebble, a log-structured merge tree. A directory contains one store, which one
+// process opens at a time. Its content, by the first byte of the key (key.go has the layouts):
 //
-//	d  the rows, in the order of attention: bucket, visible time, key    what a claim reads
-//	k  the place of each key: its d key, versions, state, due, labels    what a condition and a list look at
+//	d  the rows, in the order of attention: bucket, visible time, key    read by claims
+//	k  the place of each key: its d key, versions, state, due, labels    read by conditions and lists
 //	s  keys by state, for all states but scheduled                       so that a list of dead letters is short
 //	l  keys by label
 //	c  how many rows each namespace has in each state
@@ -13,12 +13,12 @@
 //	g  how many records each hour has
 //	m  the last revision
 //
-// Every write that Apply acknowledges was synced to disk before. Writes are checked and ordered under one lock; the syncs
-// are waited for outside it, so that concurrent calls share them. A sync that fails ends all writing until the store is
-// opened again: what the disk has is not known then.
+// Every write is synced to disk before Apply acknowledges it. Writes are checked and ordered under one lock,
+// and wait for the sync outside it, so that concurrent calls share syncs. A sync that fails ends all writing
+// until the store is opened again: the content of the disk is unknown then.
 //
-// A full disk stops what adds rows (rouse.ErrFull) while some room is left for everything else; if that runs out too,
-// writes wait until there is room, and nothing needs to be restarted.
+// When the disk is full, calls that add rows are refused (rouse.ErrFull) while some space is left for
+// everything else; if that runs out, too, writes wait until there is space, and no restart is needed.
 package pebble
 
 import (
@@ -36,20 +36,20 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Options tune a store. Zero fields have the defaults that their comments name.
+// Options configure a store. Zero fields mean the defaults named in their comments.
 type Options struct {
-	CacheBytes    int64 // of blocks read from disk, kept in memory; default 32 MiB
-	MemTableBytes int64 // of rows written, kept in memory until they are sorted out to disk; default 64 MiB
-	Reserve       int64 // free bytes on the disk below which rows are no longer added; default 64 MiB; negative is none
+	CacheBytes    int64 // cache of blocks read from disk; default 32 MiB
+	MemTableBytes int64 // written rows in memory before they are flushed to disk; default 64 MiB
+	Reserve       int64 // free bytes on the disk below which no rows are added; default 64 MiB; negative is none
 
-	// Clock is what Now, claims and holds go by; default time.Now. It is called from many goroutines.
+	// Clock is the clock for Now, claims and holds; default time.Now. It is called from many goroutines.
 	Clock func() time.Time
 
-	// AcceptLoss opens a store whose logs have lost something that was acknowledged, without what is lost.
+	// AcceptLoss opens a store although its logs have lost acknowledged writes, without these.
 	AcceptLoss bool
 
-	// Report is told of damage that was accepted when the store was opened, and of damage that is met later, once; default: of none. It
-	// is quick.
+	// Report is called for damage that was accepted when the store was opened, and once for damage found
+	// later. It must return quickly. Default: none.
 	Report func(error)
 }
 
@@ -80,32 +80,32 @@ type Store struct {
 	lock  *lsm.Lock
 	room  *room
 
-	life   sync.RWMutex // held for reading by every call, for writing by Close
+	life   sync.RWMutex // calls hold it for reading, Close for writing
 	closed bool
-	broken atomic.Pointer[error] // why nothing can be written, or trusted, any more
+	broken atomic.Pointer[error] // why the store can no longer be written to or read
 
 	notes   *notes
 	report  func(error)
-	damaged atomic.Pointer[error] // the first damage that was met
+	damaged atomic.Pointer[error] // the first damage that was found
 
-	turn    chan struct{} // holds a token while a writer checks and builds; guards what follows
+	turn    chan struct{} // contains a token while a writer checks and builds; guards the following fields
 	write   write
 	counts  counts
 	hours   map[uint32]int64 // records of each hour
-	last    uint64           // the last revision that was given
+	last    uint64           // the last revision
 	syncing chan pending     // in the order of the log
 	syncer  sync.WaitGroup
 	syncs   latency
 
-	trimming chan struct{} // holds a token while records are forgotten
+	trimming chan struct{} // contains a token while records are deleted
 }
 
-// revisionGap is how far revisions jump when a store is opened. A crash may have lost the newest writes that nobody was
-// told of, but whose revisions a read may have shown; the gap is far larger than what can be unsynced at a time, so that
-// no revision is given twice.
+// revisionGap is how far revisions advance when a store is opened. A crash may have lost the latest
+// unacknowledged writes, whose revisions a read may have returned; the gap is far larger than the number of
+// unsynced writes, so that no revision is repeated.
 const revisionGap = 1 << 20
 
-// Open opens the store in a directory, and makes it if the directory is empty or not there.
+// Open opens the store in a directory, and creates it if the directory is empty or does not exist.
 func Open(dir string, o Options) (*Store, error) {
 	return open(dir, o, vfs.Default)
 }
@@ -129,10 +129,10 @@ func open(dir string, o Options, fs vfs.FS) (*Store, error) {
 	return s, nil
 }
 
-// start opens what is in the directory, after a look at it.
+// start checks and opens the existing files, or creates them.
 func (s *Store) start(o Options, h *held) (err error) {
 	disk := s.room.disk
-	must := uint64(0) // the last revision that was acknowledged, as far as is known
+	must := uint64(0) // the last acknowledged revision, as far as it is known
 	if h.fresh {
 		err = s.room.private(s.dir)
 	} else {
@@ -161,10 +161,11 @@ func (s *Store) start(o Options, h *held) (err error) {
 	if err := h.settle(disk, s.dir); err != nil {
 		return err
 	}
-	return s.room.private(s.dir) // what was made on the way
+	return s.room.private(s.dir) // files that were created in between
 }
 
-// prepare looks at the files of a store before Pebble changes any of them. It returns the last revision that was acknowledged.
+// prepare checks the files of a store before Pebble changes any of them. It returns the last acknowledged
+// revision.
 func (s *Store) prepare(o Options, h *held) (must uint64, err error) {
 	accept := func(err error) error {
 		d, ok := errors.AsType[*damage](err)
@@ -190,13 +191,14 @@ func (s *Store) prepare(o Options, h *held) (must uint64, err error) {
 	if damaged != nil {
 		clear(x.has.logs)
 	}
-	if err := s.room.private(s.dir); err != nil { // of a store of an older rouse
+	if err := s.room.private(s.dir); err != nil { // for a store of an older rouse
 		if x.w != nil {
 			err = errors.Join(err, x.w.Close())
 		}
 		return 0, err
 	}
-	// What Pebble writes down of its options is of no use to a store that has a format, and keeps it from opening when it is damaged.
+	// Pebble's copy of its options is not needed for a store that has a format, and would keep it from
+	// opening if it is damaged.
 	for _, name := range x.options {
 		if err := s.room.disk.Remove(s.room.disk.PathJoin(s.dir, name)); err != nil {
 			return 0, err
@@ -208,8 +210,8 @@ func (s *Store) prepare(o Options, h *held) (must uint64, err error) {
 	return x.has.revision, s.notes.begin(x.w, x.has, x.highest())
 }
 
-// load reads what is kept in memory: the last revision, which it returns, and the hours of the history. New revisions go on above
-// all that were ever given.
+// load reads the state that is kept in memory: the last revision, which it returns, and the hours of the
+// history. New revisions continue above all earlier ones.
 func (s *Store) load(must uint64) (have uint64, err error) {
 	value, err := get(s.db, revisionKey)
 	if err != nil {
@@ -235,7 +237,7 @@ func (s *Store) Now(ctx context.Context) (rouse.Instant, error) {
 
 func (s *Store) now() rouse.Instant { return rouse.Reached(s.clock()) }
 
-// Close waits for the calls that run, and closes the store. Writes that wait for room on a full disk fail.
+// Close waits for running calls and closes the store. Writes that wait for space on a full disk fail.
 func (s *Store) Close() error {
 	s.room.giveUp()
 	s.life.Lock()
@@ -249,7 +251,7 @@ func (s *Store) Close() error {
 	return errors.Join(s.db.Close(), s.notes.close(), s.lock.Close())
 }
 
-// begin starts a call; each one that succeeds is ended with s.life.RUnlock.
+// begin starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
 func (s *Store) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -259,7 +261,7 @@ func (s *Store) begin(ctx context.Context) error {
 		s.life.RUnlock()
 		return rouse.ErrClosed
 	}
-	if why := s.broken.Load(); why != nil { // what reads would show may never have reached the disk
+	if why := s.broken.Load(); why != nil { // what reads would return may never have reached the disk
 		s.life.RUnlock()
 		return *why
 	}
@@ -272,7 +274,7 @@ func (s *Store) fail(err error) {
 	s.broken.CompareAndSwap(nil, &err)
 }
 
-// met remembers damage that a call met, and returns what the call returns.
+// met records damage that a call found, and returns the error for the call.
 func (s *Store) met(err error) error {
 	if err = explain(err); errors.Is(err, rouse.ErrCorrupt) && s.damaged.CompareAndSwap(nil, &err) {
 		s.report(fmt.Errorf("store %s: %w", s.dir, err))
@@ -280,10 +282,10 @@ func (s *Store) met(err error) error {
 	return err
 }
 
-// Met remembers damage that was found in a copy of the store, and returns it.
+// Met records damage that was found in a copy of the store, and returns it.
 func (s *Store) Met(err error) error { return s.met(err) }
 
-// Corrupted returns the first damage that was met since the store was opened.
+// Corrupted returns the first damage found since the store was opened.
 func (s *Store) Corrupted() error {
 	if err := s.damaged.Load(); err != nil {
 		return fmt.Errorf("store %s: %w", s.dir, *err)

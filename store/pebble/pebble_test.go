@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/store/storetest"
 )
 
-// openTest opens a store with little memory, so that tests reach what is on disk.
+// openTest opens a store with small memory limits, so that tests use the disk.
 func openTest(t *testing.T, dir string) *Store {
 	t.Helper()
 	s, err := Open(dir, Options{MemTableBytes: 1 << 20, CacheBytes: 8 << 20})

@@ -25,7 +25,7 @@ func TestRaise(t *testing.T) {
 	defer s.Close()
 	first := writeOne(t, s, "a")
 	to := first + 1<<40
-	for _, raised := range []uint64{to, to, first, 0} { // never back
+	for _, raised := range []uint64{to, to, first, 0} { // never backwards
 		if err := s.Raise(t.Context(), raised); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,8 @@ func TestRaise(t *testing.T) {
 	}
 }
 
-// TestRaiseSurvivesACrash: when Raise has returned, a power cut does not take it back, though nothing was written after it.
+// TestRaiseSurvivesACrash: once Raise has returned, a power cut does not undo it, even if nothing was written
+// after it.
 func TestRaiseSurvivesACrash(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s, err := open("store", Options{Reserve: -1}, fs)

@@ -6,14 +6,15 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// recent remembers the places of rows that were written lately, so that a timer that fires soon after it was made, and one
-// that is settled and comes again, cost no look-up in the tree. The store has one writer, so what is remembered is what is
-// there. It has two generations of a bounded size; the older is forgotten as a whole.
+// recent caches the places of recently written rows, so that timers that fire soon after they were created,
+// or fire repeatedly, need no lookup in the tree. The store has one writer, so the cache is always correct.
+// It has two generations of limited size; the older one is dropped as a whole.
 //
-// Keys are kept as two hashes of 64 bits each, under secret seeds: nothing in here holds on to the memory of rows, and the
-// garbage collector has nothing to look at. Rows with labels are not remembered: their places do not fit.
+// Keys are stored as two hashes of 64 bits each, with secret seeds: the cache does not keep the memory of
+// rows alive, and contains no pointers for the garbage collector. Rows with labels are not cached: their
+// places do not fit.
 type recent struct {
-	most       int // spots in a generation
+	most       int // limit of spots in a generation
 	seeds      [2]maphash.Seed
 	young, old map[[2]uint64]spot
 }
@@ -28,14 +29,14 @@ type spot struct {
 	state      rouse.State
 }
 
-// recentMost bounds a generation; a spot takes about 80 bytes.
+// recentMost limits a generation; a spot takes about 80 bytes.
 const recentMost = 128 << 10
 
 func (r *recent) init() {
 	*r = recent{most: recentMost, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, young: map[[2]uint64]spot{}}
 }
 
-// hash returns what stands for a key.
+// hash returns the hashes of a key.
 func (r *recent) hash(k rouse.Key) [2]uint64 {
 	return [2]uint64{maphash.Comparable(r.seeds[0], k), maphash.Comparable(r.seeds[1], k)}
 }
@@ -49,7 +50,7 @@ func (r *recent) get(k rouse.Key) (place, bool) {
 	return place{exists: ok, bucket: s.bucket, visible: s.visible, revision: s.revision, generation: s.generation, state: s.state, due: s.due}, ok
 }
 
-// take remembers what a batch wrote.
+// take adds what a batch wrote.
 func (r *recent) take(seen map[rouse.Key]place) {
 	if len(r.young)+len(seen) > r.most {
 		r.old, r.young = r.young, make(map[[2]uint64]spot, len(seen))

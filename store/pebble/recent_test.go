@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// TestRecentIsNeverWrong holds the memory of recent places against a map that forgets nothing: it may not know, but what it
-// knows is so.
+// TestRecentIsNeverWrong compares the cache of recent places with a complete map: it may lack places, but
+// must not have wrong ones.
 func TestRecentIsNeverWrong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r recent

@@ -36,7 +36,7 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 	return page, nil
 }
 
-// add returns a function that adds records to a page, until there is one more than the page takes.
+// add returns a function that adds records to a page, until there is one more than the limit.
 func add(page *rouse.RecordPage, limit int, namespace string) visitRecord {
 	var last rouse.RecordCursor
 	return func(m *moment, value []byte) (more bool, err error) {
@@ -52,7 +52,7 @@ func add(page *rouse.RecordPage, limit int, namespace string) visitRecord {
 	}
 }
 
-// moment says which timer's record ended when.
+// moment identifies a record by its timer and its end.
 type moment struct {
 	rouse.RecordCursor
 	name string
@@ -62,7 +62,7 @@ func (m *moment) before(c rouse.RecordCursor) bool {
 	return m.Ended < c.Ended || m.Ended == c.Ended && m.Seq < c.Seq
 }
 
-// visitRecord takes a record, whose value it does not keep, until it wants no more.
+// visitRecord receives a record, whose value it must not keep, and returns false to stop.
 type visitRecord func(m *moment, value []byte) (more bool, err error)
 
 func appendRecordKey(b []byte, namespace string, m *moment) []byte {
@@ -85,8 +85,9 @@ func ofTimer(ctx context.Context, r lsm.Reader, namespace, name string, until ro
 	})
 }
 
-// ofNamespace visits the records of a namespace before until, newest first. Those of one second are named in one or more
-// pages, each written by one batch; they are put in order here. A page may name records that TrimTimer has forgotten.
+// ofNamespace visits the records of a namespace before until, newest first. Pages, each written by one batch,
+// list the records of one second; this function sorts them. A page may list records that TrimTimer has
+// deleted.
 func ofNamespace(ctx context.Context, r lsm.Reader, namespace string, until rouse.RecordCursor, visit visitRecord) error {
 	ident := append([]byte(namespace), 0)
 	end := appendMomentHead(nil, hourOf(until.Ended), namespace)
@@ -143,8 +144,8 @@ func ofNamespace(ctx context.Context, r lsm.Reader, namespace string, until rous
 	return flush()
 }
 
-// backward calls visit for the keys tag, hour, ident… below end, in falling order, until it wants no more. The keys of one
-// ident lie together within each hour: between hours it seeks.
+// backward calls visit for the keys tag, hour, ident… below end, in descending order, until it returns false.
+// The keys of one ident are adjacent within each hour: between hours it seeks.
 func backward(ctx context.Context, r lsm.Reader, tag byte, ident, end []byte, visit func(key, value []byte) (more bool, err error)) (err error) {
 	it, err := r.NewIter(&lsm.IterOptions{LowerBound: []byte{tag}, UpperBound: []byte{tag + 1}})
 	if err != nil {
@@ -176,7 +177,7 @@ func backward(ctx context.Context, r lsm.Reader, tag byte, ident, end []byte, vi
 			}
 			ok = it.Prev()
 		case bytes.Compare(key, prefix) > 0:
-			ok = it.SeekLT(after(prefix)) // the ident's keys of this hour lie further back, if there are any
+			ok = it.SeekLT(after(prefix)) // the ident's keys of this hour, if any, come before
 		default:
 			ok = it.SeekLT(prefix[:5]) // this hour has none
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/rousehq/rouse/internal/private"
 )
 
-// room watches the free space of the disk. Below the reserve no rows are added any more; when even the reserve is used up,
-// writes wait until there is room again, as an error would end the process.
+// room watches the free space of the disk. Below the reserve no rows are added; when the reserve is used up,
+// too, writes wait until there is space, because an error would end the process.
 type room struct {
 	disk    vfs.FS
 	dir     string
@@ -28,8 +28,8 @@ type room struct {
 	waits   atomic.Int64
 }
 
-// How often the disk is asked for its free space, how often a write that waits for room is tried again, and how long a
-// table waits before it fails: what fails is removed, which makes room, and is begun again later.
+// The interval of reading the free space, the interval of retrying a write that waits for space, and how long
+// a table waits before it fails: a failed table is removed, which frees space, and is retried later.
 const (
 	roomCheck = 100 * time.Millisecond
 	roomRetry = 50 * time.Millisecond
@@ -40,13 +40,13 @@ func newRoom(disk vfs.FS, dir string, reserve int64) *room {
 	return &room{disk: disk, dir: dir, reserve: reserve, leaving: make(chan struct{})}
 }
 
-// free returns the free bytes of the disk, as of a moment ago.
+// free returns the recently read number of free bytes.
 func (r *room) free() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now := time.Now(); r.checked.IsZero() || now.Sub(r.checked) >= roomCheck {
 		r.checked = now
-		r.avail = 1<<63 - 1 // a disk that does not tell is not full
+		r.avail = 1<<63 - 1 // a disk that does not report its space is not full
 		if u, err := r.disk.GetDiskUsage(r.dir); err == nil && u.AvailBytes < 1<<62 {
 			r.avail = int64(u.AvailBytes)
 		}
@@ -54,11 +54,11 @@ func (r *room) free() int64 {
 	return r.avail
 }
 
-// low says whether there is too little room to add rows.
+// low reports whether there is too little space to add rows.
 func (r *room) low() bool { return r.reserve > 0 && r.free() < r.reserve }
 
-// private keeps other users of the machine from a file, or from a directory and what is in it. A disk that is none of the machine has
-// no users.
+// private removes other users' access to a file, or to a directory and its files. It does nothing on a
+// virtual disk.
 func (r *room) private(path string) error {
 	switch {
 	case r.disk != vfs.Default:
@@ -69,14 +69,14 @@ func (r *room) private(path string) error {
 	return private.Path(path)
 }
 
-// giveUp lets writes that wait for room fail.
+// giveUp makes writes that wait for space fail.
 func (r *room) giveUp() { r.once.Do(func() { close(r.leaving) }) }
 
 func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// insist calls do until it does not fail for want of room, for at most the patience (0: no bound).
+// insist retries do while it fails for lack of space, for at most the patience (0: no limit).
 func (r *room) insist(patience time.Duration, do func() error) error {
 	err := do()
 	if !isFull(err) {

@@ -20,7 +20,7 @@ type smallDisk struct {
 	avail atomic.Int64
 	full  atomic.Bool
 	once  sync.Once
-	met   chan struct{} // closed by the first write that finds no room
+	met   chan struct{} // closed by the first write that finds no space
 }
 
 func newSmallDisk() *smallDisk {
@@ -50,7 +50,7 @@ type smallFile struct {
 	disk *smallDisk
 }
 
-// Write takes a part of what it is given when the disk is full, as a real disk may.
+// Write writes only a part when the disk is full, as a real disk may.
 func (f *smallFile) Write(b []byte) (int, error) {
 	if f.disk.full.Load() {
 		f.disk.once.Do(func() { close(f.disk.met) })
@@ -81,7 +81,7 @@ func create(name string) rouse.Change {
 	return rouse.Change{Key: r.Key, If: rouse.NoRow, To: r}
 }
 
-// expired makes the store ask the disk again.
+// expire makes the store read the free space again.
 func (r *room) expire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,7 +183,7 @@ func TestCloseDoesNotWaitForRoom(t *testing.T) {
 		done <- err
 	}()
 	<-d.met
-	_ = s.Close() // may say that the log has no room
+	_ = s.Close() // may report that the log has no space
 	if err := <-done; err == nil {
 		t.Error("a write was acknowledged that the disk does not have")
 	}
@@ -195,7 +195,8 @@ func TestCloseDoesNotWaitForRoom(t *testing.T) {
 	}
 }
 
-// TestAfterAFailedSyncNothingIsWritten: a sync is not tried again and called good, and what it may have lost is not read.
+// TestAfterAFailedSyncNothingIsWritten: a failed sync is not retried and taken for a success, and what it may
+// have lost is not read.
 func TestAfterAFailedSyncNothingIsWritten(t *testing.T) {
 	d := &brokenDisk{FS: vfs.NewMem()}
 	s, err := open("store", Options{MemTableBytes: 1 << 20, CacheBytes: 1 << 20}, d)

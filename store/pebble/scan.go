@@ -9,12 +9,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Logs and manifests are files of blocks, and blocks are rows of chunks: checksum 4, size 2, type 1, in logs also the number of the
-// log 4 and the offset 8 up to which the log was synced when the chunk was written, then the data. A record is one full chunk, or a
-// first one, middle ones and a last one. Numbers are little-endian.
+// Logs and manifests consist of blocks, and blocks of chunks: checksum 4, size 2, type 1, in logs also the
+// number of the log 4 and the offset 8 up to which the log was synced when the chunk was written, then the
+// data. A record is one full chunk, or a first one, middle ones and a last one. Numbers are little-endian.
 //
-// Pebble ends at the first chunk that it cannot read, as that is how a log ends whose writer was killed. What lies behind says more:
-// it is read here before Pebble changes anything.
+// Pebble stops at the first unreadable chunk, because a log ends like that when its writer was killed. The
+// content behind it can reveal damage: it is read here before Pebble changes anything.
 const (
 	blockBytes      = 32 << 10
 	chunkHead       = 7
@@ -22,15 +22,15 @@ const (
 	syncedChunkHead = 19
 )
 
-// scanned is how far a log or manifest can be read, and what is behind that.
+// scanned describes how far a log or manifest can be read, and what is behind that.
 type scanned struct {
 	size   int64  // of the file
-	end    int64  // of the last whole record
-	last   []byte // the last whole record
+	end    int64  // of the last complete record
+	last   []byte // the last complete record
 	closed bool   // it ends as its writer ends it
-	torn   bool   // there is something behind the end that is no record
-	behind int    // whole chunks behind the end
-	synced int64  // how far the log was synced, as those chunks tell
+	torn   bool   // there is something behind the end that is not a record
+	behind int    // complete chunks behind the end
+	synced int64  // how far the log was synced, according to those chunks
 }
 
 // scanner reads one file.
@@ -38,7 +38,7 @@ type scanner struct {
 	scanned
 	number uint32 // of a log; 0 is a manifest
 	at     int64  // offset of what comes next
-	begun  bool   // a record has begun and not ended
+	begun  bool   // within a record
 	record []byte
 }
 
@@ -66,13 +66,13 @@ func scanFile(disk vfs.FS, path string, number uint32) (scanned, error) {
 	}
 }
 
-// block reads a block: record by record up to the end, and then whatever chunks there are behind it.
+// block reads a block: record by record up to the end, and then the chunks behind it.
 func (s *scanner) block(b []byte) {
 	for !s.torn && !s.closed && len(b) > 0 {
 		n := s.next(b)
 		b, s.at = b[n:], s.at+int64(n)
 	}
-	if s.closed { // a log that is used again has chunks of the one before behind its end
+	if s.closed { // a reused log has chunks of its previous content behind its end
 		return
 	}
 	for ; len(b) >= chunkHead; b = b[1:] {
@@ -88,10 +88,10 @@ func (s *scanner) block(b []byte) {
 	}
 }
 
-// next takes the chunk at the beginning of what is left of a block, and returns its size. 0 is the end.
+// next reads the chunk at the beginning of the rest of a block, and returns its size. 0 is the end.
 func (s *scanner) next(b []byte) int {
 	if len(b) < chunkHead || s.number != 0 && len(b) < syncedChunkHead && zero(b) {
-		return len(b) // too little room for a chunk
+		return len(b) // too little space for a chunk
 	}
 	if s.trailer(b) && !s.begun {
 		s.closed = true
@@ -113,10 +113,10 @@ func (s *scanner) next(b []byte) int {
 	return c.size
 }
 
-// chunk is what the beginning of a chunk tells.
+// chunk is the header of a chunk.
 type chunk struct {
 	part       int // of a record
-	head, size int // in bytes; the size includes the head
+	head, size int // in bytes; the size includes the header
 }
 
 const (
@@ -128,7 +128,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// chunk reads the chunk that begins at b, if a whole one does.
+// chunk reads the chunk at the beginning of b; ok is false if it is incomplete or damaged.
 func (s *scanner) chunk(b []byte) (c chunk, ok bool) {
 	kind := int(b[6])
 	switch {
@@ -149,7 +149,7 @@ func (s *scanner) chunk(b []byte) (c chunk, ok bool) {
 	return c, binary.LittleEndian.Uint32(b) == (sum>>15|sum<<17)+0xa282ead8
 }
 
-// trailer says whether a log's writer ended it here: with an empty chunk of the next log.
+// trailer reports whether the log's writer ended it here: with an empty chunk of the next log.
 func (s *scanner) trailer(b []byte) bool {
 	return s.number != 0 && len(b) >= logChunkHead && zero(b[:6]) && b[6] == 5 && binary.LittleEndian.Uint32(b[chunkHead:]) == s.number+1
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// source gives keys (as suffixes) in their order.
+// source returns keys (as suffixes) in their order.
 type source interface {
-	// seek returns the first suffix at or after the given one, and the place's value if the source has it; nil at the end.
-	// Suffixes that are asked for do not go back.
+	// seek returns the first suffix at or after the given one, and the place's value if the source has it;
+	// nil at the end. The given suffixes must not decrease.
 	seek(suffix []byte) (at, value []byte, err error)
 	close() error
 }
 
-// plan chooses the sources whose common keys are looked at: the indexes by label, and by state unless scheduled rows are
-// asked for; otherwise the keys themselves.
+// plan chooses the sources to intersect: the indexes by label, and by state unless scheduled rows are
+// included; otherwise the keys themselves.
 func plan(r lsm.Reader, q *rouse.Query) (sources []source, err error) {
 	add := func(prefix []byte) error {
 		l, err := openIndex(r, prefix)
@@ -50,7 +50,8 @@ func plan(r lsm.Reader, q *rouse.Query) (sources []source, err error) {
 	return sources, err
 }
 
-// meet returns the first suffix at or after start that all sources have: each one leaps to where the furthest is.
+// meet returns the first suffix at or after start that all sources have: each source skips to the position of
+// the furthest one.
 func meet(sources []source, start []byte) (at, value []byte, err error) {
 	want := start
 	for agreed := 0; agreed < len(sources); {
@@ -72,7 +73,7 @@ func meet(sources []source, start []byte) (at, value []byte, err error) {
 	return at, value, nil
 }
 
-// index is a source over the keys that begin with a prefix.
+// index is a source of the keys with a prefix.
 type index struct {
 	it     *lsm.Iterator
 	prefix int
@@ -90,7 +91,7 @@ func openIndex(r lsm.Reader, prefix []byte) (*index, error) {
 
 func (l *index) seek(suffix []byte) (at, value []byte, err error) {
 	l.from = append(l.from[:l.prefix], suffix...)
-	// Most often the key asked for is the one here, or the next.
+	// Usually the key is the current one, or the next.
 	if !l.it.Valid() || bytes.Compare(l.it.Key(), l.from) < 0 {
 		if !l.it.Valid() || !l.it.Next() || bytes.Compare(l.it.Key(), l.from) < 0 {
 			l.it.SeekGE(l.from)
@@ -109,7 +110,7 @@ func (l *index) seek(suffix []byte) (at, value []byte, err error) {
 
 func (l *index) close() error { return l.it.Close() }
 
-// union is a source of all keys that any of several have.
+// union is a source of the keys that any of several sources has.
 type union struct{ of []*index }
 
 func (u *union) seek(suffix []byte) (first, _ []byte, err error) {

@@ -18,8 +18,9 @@ import (
 // Dir returns the directory of the store.
 func (s *Store) Dir() string { return s.dir }
 
-// Tally returns how many rows a checkpoint has in each state, and how many records, without changing it. Nothing else has it open. It
-// reads all of it, and fails with rouse.ErrCorrupt if a part cannot be read, or if rows, indexes, counters and records do not agree.
+// Tally returns how many rows a checkpoint has in each state, and how many records, without changing it. No
+// process may have it open. It reads the whole checkpoint, and fails with rouse.ErrCorrupt if a part cannot
+// be read, or if rows, indexes, counters and records do not agree.
 func Tally(ctx context.Context, dir string) (rows map[rouse.State]int64, records int64, err error) {
 	defer func() {
 		if err != nil {
@@ -64,15 +65,16 @@ func Tally(ctx context.Context, dir string) (rows map[rouse.State]int64, records
 	return t.counted, records, nil
 }
 
-// tally is what all keys of a store add up to. Of what has to agree there are sums of hashes, which do not depend on the order.
+// tally sums up all keys of a store. What must agree is compared as sums of hashes, which do not depend on
+// the order.
 type tally struct {
 	last            uint64 // revision
 	seed            maphash.Seed
 	rows, places    uint64
 	states, inState uint64
 	labels, labeled uint64
-	counted, found  map[rouse.State]int64 // by the counters, and by looking
-	hours, ended    map[uint32]int64      // records, likewise
+	counted, found  map[rouse.State]int64 // by the counters, and by counting
+	hours, ended    map[uint32]int64      // of records: by the counters, and by counting
 }
 
 // count reads a store from its first key to its last.
@@ -114,7 +116,7 @@ func count(ctx context.Context, db *lsm.DB) (*tally, error) {
 	return nil, fmt.Errorf("%w: %s do not agree; %s", rouse.ErrCorrupt, wrong, restoreCure)
 }
 
-// add takes a key.
+// add adds a key.
 func (t *tally) add(key, value []byte) error {
 	switch key[0] {
 	case tagDue:

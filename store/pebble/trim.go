@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Trim forgets records by whole hours, each with one tombstone.
+// Trim deletes records by whole hours, each with one tombstone.
 func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n int64, err error) {
 	if err := s.begin(ctx); err != nil {
 		return 0, err
@@ -74,11 +74,12 @@ func loadHours(db *lsm.DB) (map[uint32]int64, error) {
 	return hours, err
 }
 
-// trimChunk bounds the records of a timer that one batch forgets, so that others get their turns in between.
+// trimChunk limits the records of a timer that one batch deletes, so that other writers get their turns in
+// between.
 const trimChunk = 4096
 
-// TrimTimer forgets the records of a timer beyond its newest keep, each with a tombstone. What it costs is mostly a seek or two
-// for each hour that has records of anybody; it looks for them beside the writers.
+// TrimTimer deletes the records of a timer except its newest keep ones, each with a tombstone. Its main cost
+// is a seek or two for each hour that has any records; it searches concurrently with writers.
 func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int) (n int64, err error) {
 	if err := s.begin(ctx); err != nil {
 		return 0, err
@@ -110,7 +111,7 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 		if err != nil || len(gone) == 0 {
 			return n, s.met(err)
 		}
-		done, err := s.commit(ctx, func(w *write) error { return w.forget(namespace, gone) }, len(gone))
+		done, err := s.commit(ctx, func(w *write) error { return w.removeRecords(namespace, gone) }, len(gone))
 		if err == nil {
 			err = wait(ctx, done)
 		}
@@ -123,10 +124,10 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 	}
 }
 
-// forget deletes records. An hour that has none any more goes, with the pages that named them.
-func (w *write) forget(namespace string, gone []moment) error {
+// removeRecords deletes records. When an hour has no records left, it is deleted with its pages.
+func (w *write) removeRecords(namespace string, gone []moment) error {
 	for i := range gone {
-		w.log.forget(&w.ops, namespace, &gone[i])
+		w.log.remove(&w.ops, namespace, &gone[i])
 	}
 	for hour, lost := range w.log.hours {
 		if w.s.hours[hour]+lost > 0 {
@@ -140,7 +141,7 @@ func (w *write) forget(namespace string, gone []moment) error {
 	return nil
 }
 
-// beginTrim waits until no other trim runs: what one has found, no other forgets before it does.
+// beginTrim waits until no other trim runs, so that no other trim deletes what this one has found.
 func (s *Store) beginTrim(ctx context.Context) error {
 	select {
 	case s.trimming <- struct{}{}:

@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// keysOf counts the keys that begin with a tag.
+// keysOf counts the keys with a tag.
 func keysOf(t *testing.T, s *Store, tag byte) (n int) {
 	t.Helper()
 	it, err := s.db.NewIter(&lsm.IterOptions{LowerBound: []byte{tag}, UpperBound: []byte{tag + 1}})
@@ -25,7 +25,7 @@ func keysOf(t *testing.T, s *Store, tag byte) (n int) {
 	return n
 }
 
-// TestAnHourWithoutRecordsLeavesNothing: the pages that name records go with the last record of their hour.
+// TestAnHourWithoutRecordsLeavesNothing: pages are deleted with the last record of their hour.
 func TestAnHourWithoutRecordsLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir)
@@ -67,7 +67,7 @@ func TestAnHourWithoutRecordsLeavesNothing(t *testing.T) {
 func TestATallyChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	makeStore(t, dir)
-	tree := func() []string { // but for the lock, which is taken
+	tree := func() []string { // without the lock, which is taken
 		return slices.DeleteFunc(tree(t, dir), func(s string) bool { return strings.Contains(s, "LOCK") })
 	}
 	before := tree()

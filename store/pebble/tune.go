@@ -14,11 +14,12 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// format is the format of Pebble's files. It is pinned: a newer rouse decides on purpose when older ones can no longer read
-// its stores, and then it also raises storeFormat.
+// format is the format of Pebble's files. It is pinned: an upgrade must be deliberate, because older versions
+// can no longer read the store then, and requires a new storeFormat.
 const format = lsm.FormatWALSyncChunks
 
-// tune returns Pebble's options for a queue: much is written once, read once in order, and deleted soon.
+// tune returns Pebble's options for a queue: most rows are written once, read once in order, and deleted
+// soon.
 func (s *Store) tune(o Options, fresh bool) *lsm.Options {
 	opts := &lsm.Options{
 		FS:                 s.room.fs(s.notes),
@@ -29,19 +30,20 @@ func (s *Store) tune(o Options, fresh bool) *lsm.Options {
 		Logger:             quiet{},
 		MaxOpenFiles:       1000,
 
-		// A large memtable lets a short-lived timer die before it is ever sorted out to disk, and three of them let writers
-		// go on while one is flushed.
+		// In a large memtable, a short-lived timer is deleted before it is ever flushed to disk; with three
+		// of them, writers continue during a flush.
 		MemTableSize:                uint64(o.MemTableBytes),
 		MemTableStopWritesThreshold: 4,
 
-		// Level 0 is read by every lookup. It is kept short, but a burst is allowed to be long before writers are stopped.
+		// Every lookup reads level 0. It is kept short, but can grow during a burst before writers are
+		// stopped.
 		L0CompactionThreshold: 4,
 		L0StopWritesThreshold: 40,
 		LBaseMaxBytes:         128 << 20,
 		TargetFileSizes:       [7]int64{4 << 20},
 		FlushSplitBytes:       8 << 20,
 
-		// Sync files as they grow, so that the syncs of the log do not wait behind megabytes of somebody else's pages.
+		// Sync files as they grow, so that syncs of the log do not wait behind megabytes of other files.
 		BytesPerSync:    1 << 20,
 		WALBytesPerSync: 1 << 20,
 
@@ -54,7 +56,7 @@ func (s *Store) tune(o Options, fresh bool) *lsm.Options {
 	}
 	for i := range opts.Levels {
 		l := &opts.Levels[i]
-		// Creating a timer looks up a key that is not there; ten bits a key spare 99 of 100 of these reads.
+		// A create looks up a key that does not exist; ten bits a key avoid 99 of 100 of these reads.
 		l.FilterPolicy = bloom.FilterPolicy(10)
 		l.BlockSize = 16 << 10
 		l.IndexBlockSize = 64 << 10
@@ -63,8 +65,8 @@ func (s *Store) tune(o Options, fresh bool) *lsm.Options {
 	return opts
 }
 
-// quiet drops Pebble's chatter. What it cannot survive, such as a manifest that cannot be written, ends the process: the
-// log has everything that was acknowledged.
+// quiet drops Pebble's log messages. A fatal error, such as a manifest that cannot be written, ends the
+// process: the log contains all acknowledged writes.
 type quiet struct{}
 
 func (quiet) Infof(string, ...any)  {}
@@ -73,13 +75,13 @@ func (quiet) Fatalf(format string, args ...any) {
 	panic(fmt.Sprintf("the store cannot go on: "+format+" (what was acknowledged is safe; see to the disk and start again)", args...))
 }
 
-// explain adds the cure to the errors that people can do something about.
+// explain adds the cure to errors that an operator can fix.
 func explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case lsm.IsCorruptionError(err) || errors.Is(err, lsm.ErrDBDoesNotExist) || errors.Is(err, lsm.ErrDBNotPristine) || errors.Is(err, os.ErrNotExist) ||
-		strings.Contains(err.Error(), "object size mismatch"): // a table that was cut short; Pebble has no name for this error
+		strings.Contains(err.Error(), "object size mismatch"): // a truncated table; Pebble has no name for this error
 		if errors.Is(err, rouse.ErrCorrupt) {
 			return err
 		}

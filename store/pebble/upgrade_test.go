@@ -15,7 +15,7 @@ import (
 	"github.com/rousehq/rouse/store/storetest"
 )
 
-// unpack makes a directory of the store in testdata that a rouse of format 1 has written.
+// unpack unpacks the store of format 1 in testdata to a directory.
 func unpack(t *testing.T) string {
 	t.Helper()
 	packed, err := os.Open("testdata/format1.tar.gz")
@@ -57,17 +57,17 @@ func marker(t *testing.T, dir string) string {
 func TestAStoreOfTheFirstFormatIsUpgraded(t *testing.T) {
 	dir := unpack(t)
 	if got := marker(t, dir); got != "format 1 ready" {
-		t.Fatalf("the marker says %q", got)
+		t.Fatalf("the marker is %q", got)
 	}
 	if rows, records, err := Tally(t.Context(), dir); err != nil || rows[rouse.StateDead] != 1 || records != 4 {
 		t.Errorf("a tally finds %v, %d, %v", rows, records, err)
 	}
 	if got := marker(t, dir); got != "format 1 ready" {
-		t.Errorf("after a tally the marker says %q", got)
+		t.Errorf("after a tally the marker is %q", got)
 	}
 	s := openTest(t, dir)
 	if got := marker(t, dir); got != fmt.Sprintf("format %d ready", storeFormat) {
-		t.Errorf("when it is open, the marker says %q", got)
+		t.Errorf("when it is open, the marker is %q", got)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,8 @@ func TestAStoreOfTheFirstFormatIsUpgraded(t *testing.T) {
 	storetest.Upgrade(t, openDir, dir)
 }
 
-// TestAnUpgradeThatFailsChangesNothing: a damaged store of an older format keeps its marker, so that the older rouse still knows it.
+// TestAnUpgradeThatFailsChangesNothing: a damaged store of an older format keeps its marker, so that the
+// older rouse can still open it.
 func TestAnUpgradeThatFailsChangesNothing(t *testing.T) {
 	dir := unpack(t)
 	table := filepath.Join(dir, "000005.sst")
@@ -91,7 +92,7 @@ func TestAnUpgradeThatFailsChangesNothing(t *testing.T) {
 		t.Fatal("it was opened")
 	}
 	if got := marker(t, dir); got != "format 1 ready" {
-		t.Errorf("the marker says %q", got)
+		t.Errorf("the marker is %q", got)
 	}
 	writeFile(t, table, string(whole))
 	writeFile(t, filepath.Join(dir, markerTemp), "half a mark")

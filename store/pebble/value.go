@@ -10,11 +10,11 @@ import (
 // version is the first byte of the values under d and k.
 const version = 1
 
-// The values under d and k begin alike, with what changes with every write:
+// The values under d and k begin with the same fields, which change with every write:
 //
 //	version:1 state:1 revision generation due labels (label value)…
 //
-// and go on with the body (d), or with bucket and visible time (k). Numbers are varints; texts have their length before them.
+// The body follows in d, bucket and visible time in k. Numbers are varints; texts are length-prefixed.
 
 func appendHead(b []byte, state rouse.State, revision, generation uint64, due rouse.Instant, labels map[string]string) []byte {
 	b = append(b, version, byte(state))
@@ -33,7 +33,7 @@ func appendPlace(b []byte, bucket uint32, visible rouse.Instant) []byte {
 	return binary.AppendVarint(b, int64(visible))
 }
 
-// place is what is known of a key: where its row is, and what a condition or a filter looks at.
+// place contains what is known of a key: the position of its row, and the fields for conditions and filters.
 type place struct {
 	exists     bool
 	bucket     uint32
@@ -45,7 +45,7 @@ type place struct {
 	labels     map[string]string
 }
 
-// readPlace reads a value under k. The labels do not share its memory.
+// readPlace parses a value under k. The labels do not share its memory.
 func readPlace(value []byte) (place, error) {
 	r := codec.Read(value)
 	p := place{exists: true}
@@ -58,8 +58,8 @@ func readPlace(value []byte) (place, error) {
 	return p, nil
 }
 
-// readRow makes a row of a d key and its value, with one allocation for all its texts and its body (and one for its labels,
-// if it has some). The namespace is taken from near if it is the same.
+// readRow parses a d key and its value, with one allocation for all texts and the body (and one for the
+// labels, if there are any). It reuses the namespace near if that is the same.
 func readRow(key, value []byte, near *string) (rouse.Row, error) {
 	if len(key) < dueHead+2 {
 		return rouse.Row{}, errDamaged
@@ -75,7 +75,7 @@ func readRow(key, value []byte, near *string) (rouse.Row, error) {
 	}
 	row.Key.Namespace = *near
 
-	// own = name, fire, value. The strings point into it: nobody writes to it any more.
+	// own = name, fire, value. The strings point into it: it is not written to any more.
 	own := make([]byte, len(suffix)-ns-2+len(value))
 	n := copy(own, suffix[ns+1:name])
 	f := n + copy(own[n:], suffix[name+1:])
@@ -95,7 +95,8 @@ func readRow(key, value []byte, near *string) (rouse.Row, error) {
 	return row, nil
 }
 
-// readHead reads what d and k values have in common; copied says whether the labels get memory of their own.
+// readHead parses the common fields of d and k values; copied decides whether the labels get memory of their
+// own.
 func readHead(r *codec.Reader, p *place, copied bool) {
 	if r.Byte() != version {
 		r.Fail()
@@ -119,7 +120,7 @@ func readHead(r *codec.Reader, p *place, copied bool) {
 	}
 }
 
-// readFixed reads a counter.
+// readFixed parses a counter.
 func readFixed(value []byte) (uint64, error) {
 	if len(value) != 8 {
 		return 0, errDamaged

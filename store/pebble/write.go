@@ -9,14 +9,14 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// write builds one batch. It belongs to whoever has the store's turn, and is used again and again.
+// write builds one batch. It belongs to the writer that has the store's turn, and is reused.
 type write struct {
 	s        *Store
 	batch    *lsm.Batch
 	revision uint64
-	low      bool                // the disk has too little room to add rows
+	low      bool                // the disk has too little space to add rows
 	seen     map[rouse.Key]place // keys that this batch has written
-	recent   recent              // keys that batches before it have written
+	recent   recent              // keys that earlier batches have written
 	counts   map[countKey]int64  // changes of the counters
 	log      logging
 	ops      ops
@@ -45,15 +45,15 @@ func (w *write) abandon() {
 	w.batch = nil
 }
 
-// finish adds what is written once per batch, and makes the batch's versions the store's.
+// finish adds what is written once per batch, and applies the batch's revisions to the store.
 func (w *write) finish() error {
 	s := w.s
 	if err := s.counts.write(&w.ops, w.counts); err != nil {
-		s.counts.forget() // some are ahead of what is written
+		s.counts.reset() // some are ahead of what is written
 		return err
 	}
 	w.log.write(&w.ops, s.hours)
-	if w.revision == s.last { // each batch ends at a revision of its own, so that the last one tells which batches are there
+	if w.revision == s.last { // each batch ends at a different revision, which identifies it
 		w.revision++
 	}
 	w.ops.set(func(b []byte) []byte { return append(b, revisionKey...) },
@@ -65,7 +65,7 @@ func (w *write) finish() error {
 	return nil
 }
 
-// empty says whether there is nothing to write.
+// empty reports whether there is nothing to write.
 func (w *write) empty() bool { return len(w.ops.list) == 0 && w.batch.Empty() }
 
 // change makes one change, if its condition holds.
@@ -109,7 +109,7 @@ func (w *write) change(c *rouse.Change, res *rouse.Result) error {
 	return nil
 }
 
-// lookup returns the place of a key, as this batch left it.
+// lookup returns the place of a key after the changes of this batch.
 func (w *write) lookup(k rouse.Key) (place, error) {
 	if p, ok := w.seen[k]; ok {
 		return p, nil
@@ -121,7 +121,7 @@ func (w *write) lookup(k rouse.Key) (place, error) {
 	return getPlace(w.s.db, w.scratch)
 }
 
-// remove deletes a row that is there.
+// remove deletes an existing row.
 func (w *write) remove(k rouse.Key, have *place) {
 	w.deleteDue(k, have)
 	w.ops.delete(func(b []byte) []byte { return appendKeyKey(b, k) })
@@ -129,7 +129,7 @@ func (w *write) remove(k rouse.Key, have *place) {
 	w.seen[k] = place{}
 }
 
-// put writes a row in place of what was there, and returns its new revision.
+// put replaces a row or creates it, and returns its new revision.
 func (w *write) put(k rouse.Key, have *place, row *rouse.Row) uint64 {
 	w.revision++
 	p := place{exists: true, bucket: row.Bucket, visible: row.Visible, revision: w.revision, generation: row.Generation,
@@ -142,7 +142,7 @@ func (w *write) put(k rouse.Key, have *place, row *rouse.Row) uint64 {
 	return p.revision
 }
 
-// move writes a row and its place, and deletes it where it was.
+// move writes a row and its place, and deletes the previous one.
 func (w *write) move(k rouse.Key, have, p *place, body []byte) {
 	if have.exists && (have.bucket != p.bucket || have.visible != p.visible) {
 		w.deleteDue(k, have)
@@ -159,7 +159,8 @@ func (w *write) deleteDue(k rouse.Key, p *place) {
 	w.ops.delete(func(b []byte) []byte { return appendDueKey(b, p.bucket, p.visible, k) })
 }
 
-// index brings the indexes by state and label, and the counters, from one place of a key to the next.
+// index updates the indexes by state and label, and the counters, from the previous place of a key to the new
+// one.
 func (w *write) index(k rouse.Key, from, to *place) {
 	if from.exists != to.exists || from.state != to.state {
 		if from.exists {
@@ -187,7 +188,7 @@ func (w *write) index(k rouse.Key, from, to *place) {
 	}
 }
 
-// get returns the value of a key, nil if there is none. The value is the caller's.
+// get returns the value of a key, nil if there is none. The caller owns the value.
 func get(r lsm.Reader, key []byte) ([]byte, error) {
 	value, closer, err := r.Get(key)
 	if errors.Is(err, lsm.ErrNotFound) {

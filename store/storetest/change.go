@@ -8,7 +8,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// changes are the cases about Apply and Get.
+// changes contains the cases about Apply and Get.
 var changes = []sentence{
 	{"a row comes back as it was written", func(b *bench) {
 		r := row("a", 5)
@@ -108,7 +108,7 @@ var changes = []sentence{
 		}
 		b.same("the row", b.get(first.Key), []rouse.Row{first})
 		if got := b.get(dead.Key)[0]; got.Revision == 0 || got.State != rouse.StateDead {
-			b.Errorf("the row beside it: %+v", got)
+			b.Errorf("the additional row: %+v", got)
 		}
 		if h := b.history(rouse.RecordQuery{Namespace: "ns", Limit: 10}); len(h) != 1 {
 			b.Errorf("%d records, want 1", len(h))
@@ -133,7 +133,7 @@ var changes = []sentence{
 			b.Errorf("%+v: %+v", r, got)
 		}
 		if r.Also == 0 || got[1].Revision != r.Also || got[2].Revision != r.Also+1 {
-			b.Errorf("the rows beside have revisions %d and %d: %+v", got[1].Revision, got[2].Revision, r)
+			b.Errorf("the additional rows have revisions %d and %d: %+v", got[1].Revision, got[2].Revision, r)
 		}
 	}},
 	{"changes of one key in one call see each other", func(b *bench) {
@@ -275,6 +275,7 @@ var changes = []sentence{
 	}},
 }
 
-// hostile are names that a careless encoding would confuse. Their rows are due in this order; all times differ.
+// hostile contains names that a careless encoding would confuse. Their rows are due in this order, at
+// different times.
 var hostile = []string{"test", "test-1", "test1", "tes", "test\x01", "test\u00ff", "%", "_", "*", "'; drop table timers; --", `"`, `\`, "a/b", "a\x01b",
 	"ümlaut", "日本語", "🙂", "\U0010fffd", " ", "NULL", "0", "00", strings.Repeat("n", 256), strings.Repeat("🙂", 64), "ns", "Test", "TEST"}

@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Checkpoint shows that the copies that a store writes of itself are stores of one moment. open opens the store in a
-// directory, whether it made it or a checkpoint did.
+// Checkpoint tests that the copies that a store makes of itself are consistent stores. open opens the store
+// in a directory, either created by itself or by a checkpoint.
 func Checkpoint(t *testing.T, open OpenDir) {
 	top := t.TempDir()
 	at := func(name string) string { return filepath.Join(top, name) }
@@ -53,7 +53,7 @@ func Checkpoint(t *testing.T, open OpenDir) {
 
 	after := b.create(row("after the copy", 0))[0]
 	b.apply(rouse.Change{Key: rows[0].Key, If: rows[0].Revision})
-	for range 2 { // the copy does not change with the store, and is one that can be used
+	for range 2 { // the copy does not change with the store, and can be used itself
 		copied := reopen("copy")
 		copied.same("the copy", copied.list(rouse.Query{States: everyState}), rows)
 		if n := copied.count(rouse.Query{States: everyState}); n != int64(len(rows)) {

@@ -8,12 +8,12 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// claims are the cases about Claim.
+// claims contains the cases about Claim.
 var claims = []sentence{
 	{"a claim returns due rows in the order of their positions", func(b *bench) {
 		rows := numbered(40)
 		for i := range rows {
-			rows[i].Visible = start + rouse.Instant(i/4) // four rows each at the same time: the key decides
+			rows[i].Visible = start + rouse.Instant(i/4) // four rows at each time: the key decides
 		}
 		rows = b.create(rows...)
 		b.same("claim", b.claim(rouse.Window{}).Rows, rows)
@@ -101,7 +101,7 @@ var claims = []sentence{
 		b.same("again", b.claim(rouse.Window{}).Rows, rows)
 		b.same("get", b.get(rows[2].Key), rows[2:3])
 	}},
-	{"a hold hides rows, gives them new revisions, and still says when to fire", func(b *bench) {
+	{"a hold hides rows, gives them new revisions, and still returns when to fire", func(b *bench) {
 		rows := numbered(5)
 		for i := range rows {
 			rows[i].Labels, rows[i].State = map[string]string{"n": fmt.Sprint(i)}, rouse.StateRetrying
@@ -133,7 +133,7 @@ var claims = []sentence{
 		r := b.create(row("a", 0), row("b", 0))
 		until := b.now().Add(2 * time.Hour)
 		b.claim(rouse.Window{Hold: time.Hour, Until: until, Limit: 1})
-		if got := b.get(r[0].Key)[0].Visible; got < until || got > until+2 { // a store whose clock goes on during the claim may be a little late
+		if got := b.get(r[0].Key)[0].Visible; got < until || got > until+2 { // the clock may advance during the claim
 			b.Errorf("held until %v, not %v", got, until)
 		}
 		batch := b.claim(rouse.Window{Hold: time.Hour, Until: b.now().Add(29 * time.Minute)})
@@ -201,7 +201,7 @@ var claims = []sentence{
 		}
 		for k, rev := range taken {
 			if got := b.get(k)[0].Revision; got != rev {
-				b.Fatalf("%s has revision %d, its claim said %d", k.Name, got, rev)
+				b.Fatalf("%s has revision %d, its claim returned %d", k.Name, got, rev)
 			}
 		}
 	}},

@@ -7,11 +7,11 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Clock shows that a store goes by the clock that it is given, as that of a development server which travels in time. open
-// returns an empty store on the clock.
+// Clock tests that a store uses the clock that it is given, such as the adjustable clock of a development
+// server. open returns an empty store with that clock.
 func Clock(t *testing.T, open func(t *testing.T, clock func() time.Time) rouse.Store) {
 	now := time.Now()
-	s := open(t, func() time.Time { return now }) // read by the calls of this goroutine only
+	s := open(t, func() time.Time { return now }) // read only by calls of this goroutine
 	b := &bench{T: t, Store: s}
 	defer func() {
 		if err := s.Close(); err != nil {
@@ -26,16 +26,16 @@ func Clock(t *testing.T, open func(t *testing.T, clock func() time.Time) rouse.S
 
 	now = now.Add(month)
 	if got := b.now(); got != rouse.Reached(now) {
-		t.Errorf("now is %v, the clock says %v", got, now)
+		t.Errorf("now is %v, the clock is at %v", got, now)
 	}
 	batch := b.claim(rouse.Window{})
 	b.same("in a month", batch.Rows, r[:2])
 	if batch.Now != rouse.Reached(now) {
-		t.Errorf("a claim's now is %v, the clock says %v", batch.Now, now)
+		t.Errorf("a claim's now is %v, the clock is at %v", batch.Now, now)
 	}
 	b.claim(rouse.Window{Hold: time.Minute})
 	if got := b.get(r[0].Key)[0].Visible; got != rouse.Reached(now).Add(time.Minute) {
-		t.Errorf("a hold of a minute ends at %v, the clock says %v", got, now)
+		t.Errorf("a hold of a minute ends at %v, the clock is at %v", got, now)
 	}
 	b.same("held", b.claim(rouse.Window{}).Rows, nil)
 	now = now.Add(time.Minute)

@@ -12,8 +12,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Compare makes the same random calls on a store and on a model, and expects the same answers. Revisions may differ in
-// their values, not in their order.
+// Compare makes the same random calls on a store and on a model, and expects the same answers. Revisions may
+// have different values, but must have the same order.
 func Compare(t *testing.T, open func(t *testing.T) rouse.Store, model func() rouse.Store) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := &pair{rt: rt, ctx: t.Context(), store: open(t), model: model(), began: rouse.Reached(time.Now()), revisions: map[uint64]uint64{0: 0}}
@@ -37,12 +37,12 @@ type pair struct {
 	ctx          context.Context
 	store, model rouse.Store
 	began        rouse.Instant
-	revisions    map[uint64]uint64 // of the model: what the store calls them
-	given        []uint64          // the model's, ascending
+	revisions    map[uint64]uint64 // revision of the model → revision of the store
+	given        []uint64          // the model's revisions, ascending
 	holds        int
 }
 
-// The rows and records are few and alike, so that calls meet each other.
+// There are only a few similar rows and records, so that calls interact.
 var (
 	drawName  = rapid.SampledFrom([]string{"a", "a\x01", "ab", "b", "ß"})
 	drawSpace = rapid.SampledFrom([]string{"test", "test-1", "t"})
@@ -106,7 +106,7 @@ func (p *pair) apply(t *rapid.T) {
 	}
 }
 
-// drawCondition returns a condition in the model's words and in the store's: most often one that holds.
+// drawCondition returns a condition for the model and for the store, usually one that holds.
 func (p *pair) drawCondition(t *rapid.T, k rouse.Key) (theirs, ours uint64) {
 	switch rapid.IntRange(0, 5).Draw(t, "if") {
 	case 0:
@@ -137,7 +137,8 @@ func (p *pair) claim(t *rapid.T) {
 		w.After = rouse.Position{Visible: drawTime.Draw(t, "after"), Key: drawKey(t)}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "held") == 0 {
-		// Each hold ends hours after all before it, so that the order of what is held does not hang on milliseconds.
+		// Each hold ends hours after all earlier ones, so that the order of held rows does not depend on
+		// milliseconds.
 		p.holds++
 		w.Hold = time.Duration(p.holds) * time.Hour
 	}
@@ -238,7 +239,7 @@ func (p *pair) trim(t *rapid.T) {
 	want, err := p.model.Trim(p.ctx, before, most)
 	p.check("trim", err)
 	if got != want {
-		t.Fatalf("trim forgot %d, want %d", got, want)
+		t.Fatalf("trim deleted %d, want %d", got, want)
 	}
 }
 
@@ -249,11 +250,12 @@ func (p *pair) trimTimer(t *rapid.T) {
 	want, err := p.model.TrimTimer(p.ctx, namespace, name, keep)
 	p.check("trim timer", err)
 	if got != want {
-		t.Fatalf("trim timer forgot %d beyond %d, want %d", got, keep, want)
+		t.Fatalf("trim timer deleted %d beyond %d, want %d", got, keep, want)
 	}
 }
 
-// sameRows compares rows: the times of holds to a minute, as the two stores were asked one after the other.
+// sameRows compares rows. The times of holds may differ by a minute, as the two stores were called one after
+// the other.
 func (p *pair) sameRows(what string, got, want []rouse.Row) {
 	if len(got) != len(want) {
 		p.rt.Fatalf("%s: %v, want %v", what, names(got), names(want))
@@ -272,7 +274,8 @@ func (p *pair) sameRows(what string, got, want []rouse.Row) {
 	}
 }
 
-// learn notes that two revisions are the same, or fails: each has one name, and both count in the same order.
+// learn records that two revisions correspond. It fails if one of them already corresponds to another, or if
+// the orders differ.
 func (p *pair) learn(theirs, ours uint64) {
 	if known, ok := p.revisions[theirs]; ok {
 		if known != ours {

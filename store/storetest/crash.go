@@ -15,10 +15,11 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// OpenDir opens the store in a directory, which is empty at first.
+// OpenDir opens the store in a directory, which is empty the first time.
 type OpenDir func(dir string) (rouse.Store, error)
 
-// childDir names the directory that a writer, a copy of the test binary, writes to; childRound makes its rows its own.
+// childDir passes the directory to a writer, which is a copy of the test binary; childRound makes the names
+// of its rows unique.
 const (
 	childDir   = "ROUSE_STORETEST_DIR"
 	childRound = "ROUSE_STORETEST_ROUND"
@@ -27,8 +28,9 @@ const (
 // crashRounds is how often a writer is killed.
 const crashRounds = 4
 
-// Crash kills a process that writes to a store, and shows that the store has all that it acknowledged, each call as a whole
-// or not at all. It is called from a test of its own, which it runs again as the process to kill.
+// Crash kills a process that writes to a store, and tests that the store contains everything acknowledged,
+// each call completely or not at all. Call it from a test that does nothing else: Crash runs that test again
+// as the process to kill.
 func Crash(t *testing.T, open OpenDir) {
 	if dir := os.Getenv(childDir); dir != "" {
 		writeUntilKilled(t, dir, open)
@@ -45,7 +47,8 @@ func Crash(t *testing.T, open OpenDir) {
 	}
 }
 
-// Each batch of a writer creates batchRows rows, deletes half of those of the batch before, and logs one record.
+// Each batch of a writer creates batchRows rows, deletes half of those of the previous batch, and logs one
+// record.
 const batchRows = 20
 
 func rowOf(round, batch, i int) rouse.Row {
@@ -69,7 +72,7 @@ func batchOf(round, batch int) (changes []rouse.Change) {
 	return changes
 }
 
-// writeUntilKilled is the writer. It tells of each batch after the store has acknowledged it.
+// writeUntilKilled is the writer. It reports each batch after the store has acknowledged it.
 func writeUntilKilled(t *testing.T, dir string, open OpenDir) {
 	round, err := strconv.Atoi(os.Getenv(childRound))
 	if err != nil {
@@ -103,7 +106,7 @@ type writer struct {
 	round int
 	cmd   *exec.Cmd
 	out   *bufio.Reader
-	tail  strings.Builder // what it said beside its acknowledgements
+	tail  strings.Builder // its output apart from acknowledgements
 }
 
 func startWriter(t *testing.T, dir string, round int) *writer {
@@ -126,7 +129,7 @@ func startWriter(t *testing.T, dir string, round int) *writer {
 // kill ends the writer without a warning.
 func (w *writer) kill() { _ = w.cmd.Process.Kill() }
 
-// next returns the next acknowledgement; ok is false when the writer says no more.
+// next returns the next acknowledgement; ok is false at the end of the output.
 func (w *writer) next() (batch int, revision uint64, ok bool) {
 	for {
 		line, err := w.out.ReadString('\n')
@@ -141,7 +144,7 @@ func (w *writer) next() (batch int, revision uint64, ok bool) {
 	}
 }
 
-// verifier knows what was acknowledged.
+// verifier records what was acknowledged.
 type verifier struct {
 	acked map[int]int // the last batch of each round
 	last  uint64      // the highest revision
@@ -160,7 +163,7 @@ func (v *verifier) follow(t *testing.T, w *writer, n int) {
 	}
 }
 
-// drain reads the acknowledgements that a dead writer has left, and waits for its end.
+// drain reads the remaining acknowledgements of a dead writer, and waits for its end.
 func (v *verifier) drain(w *writer) {
 	for {
 		batch, revision, ok := w.next()
@@ -177,8 +180,8 @@ func (v *verifier) note(round, batch int, revision uint64) {
 	v.last = max(v.last, revision)
 }
 
-// verify opens the store and compares it with what was acknowledged. Of the calls after the last acknowledged one, the
-// store may have some, in their order and each as a whole.
+// verify opens the store and compares it with what was acknowledged. Of the calls after the last acknowledged
+// one, the store may contain some, in their order and each completely.
 func (v *verifier) verify(t *testing.T, dir string, open OpenDir) {
 	t.Helper()
 	s, err := open(dir)

@@ -16,19 +16,21 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Damage breaks copies of a store that was killed after it had acknowledged some thousands of rows: bytes of each file are changed,
-// the file is cut short, filled with zeros, and removed. After each, either all is there and lists, counts, claims and records agree,
-// or what meets the damage fails with rouse.ErrCorrupt. open opens the store in a directory; harmless says which files hold nothing
-// that was acknowledged, so that a start without them may fail in any way.
+// Damage breaks copies of a store that was killed after it had acknowledged some thousands of rows: it
+// changes bytes of each file, truncates the file, fills it with zeros, and removes it. After each, either
+// everything exists and lists, counts, claims and records agree, or the call that reads the damage fails with
+// rouse.ErrCorrupt. open opens the store in a directory; harmless reports which files contain nothing
+// acknowledged, so that opening without them may fail in any way.
 //
-// What is broken is sampled, always the same; with ROUSE_LONG each file is broken at every few bytes.
+// The sample of damages is always the same; with ROUSE_LONG each file is damaged at every few bytes.
 func Damage(t *testing.T, open func(dir string) (rouse.Store, error), harmless func(file string) bool) {
 	killed, closed, want := made(t, open)
 	t.Run("killed", func(t *testing.T) { breakAll(t, open, killed, want, 8, 3, harmless) })
 	t.Run("closed", func(t *testing.T) { breakAll(t, open, closed, want, 6, 1, harmless) })
 }
 
-// breakAll breaks the files of a store one by one: so many changed bits and cuts in each.
+// breakAll damages the files of a store one by one, with the given numbers of changed bits and truncations in
+// each.
 func breakAll(t *testing.T, open func(dir string) (rouse.Store, error), image string, want held, flips, cuts int, harmless func(string) bool) {
 	check(t, open, copyDir(t, image), "nothing", want, true)
 	for _, file := range files(t, image) {
@@ -61,16 +63,17 @@ func breakAll(t *testing.T, open func(dir string) (rouse.Store, error), image st
 	}
 }
 
-// held is what a store has to have.
+// held is what a store must contain.
 type held struct {
 	rows    []rouse.Row // in the order of keys
 	records int
 }
 
-// everything are all states.
+// everything contains all states.
 var everything = append(slices.Clone(rouse.ListedStates), rouse.StateDead, rouse.StateFiring, rouse.StateNote)
 
-// made makes a store, and returns its files as a kill leaves them, those after it was closed, and what it had acknowledged.
+// made creates a store, and returns its files as a kill leaves them, its files after Close, and what it had
+// acknowledged.
 func made(t *testing.T, open func(dir string) (rouse.Store, error)) (killed, closed string, want held) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -97,13 +100,13 @@ func made(t *testing.T, open func(dir string) (rouse.Store, error)) (killed, clo
 			}
 			changes = append(changes, c)
 		}
-		if i%7 == 3 { // one that changes what is there, and one that removes
+		if i%7 == 3 { // one that changes existing rows, and one that removes some
 			changes = append(changes, rouse.Change{Key: row(fmt.Sprintf("t%04d", (i-1)*size+1), 0).Key, If: rouse.AnyRevision})
 		}
 		if _, err := s.Apply(t.Context(), changes); err != nil {
 			t.Fatal(err)
 		}
-		if i == batches/2 { // what comes after lies in the log
+		if i == batches/2 { // later batches are in the log
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -239,7 +242,7 @@ func readRecords(t *testing.T, s rouse.Store, what string, want held, fails func
 	return 0
 }
 
-// broken is a file after damage; without content it was removed.
+// broken is a damaged file; without content it was removed.
 type broken struct {
 	what    string
 	content []byte
@@ -276,7 +279,7 @@ func damages(whole []byte, flips, cuts int) (out []broken) {
 			out = append(out, broken{fmt.Sprintf("with zeros from %d of %d", at, len(whole)), b})
 		}
 	}
-	for i := range 8 { // in the middle of each of the last pages, which can be all that is read from a file that has a log
+	for i := range 8 { // in the middle of each of the last pages, which may be all that is read of a file that has a log
 		if at := len(whole) - 2048 - 4096*i; cuts > 1 && at > 0 {
 			out = append(out, broken{fmt.Sprintf("cut at %d of %d", at, len(whole)), slices.Clone(whole[:at])})
 		}
@@ -284,7 +287,7 @@ func damages(whole []byte, flips, cuts int) (out []broken) {
 	return out
 }
 
-// files returns the files of a directory, and of those in it, by their paths from there.
+// files returns the relative paths of all files in a directory and its subdirectories.
 func files(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, e fs.DirEntry, err error) error {
@@ -299,7 +302,7 @@ func files(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-// copyDir copies a directory. Files that are being written to are copied as they are: the caller does not write now.
+// copyDir copies a directory. The caller must not write to it at the same time.
 func copyDir(t *testing.T, from string) string {
 	t.Helper()
 	to, err := os.MkdirTemp(t.TempDir(), "copy-*")

@@ -11,9 +11,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Full runs a store out of disk. Below the store's reserve, which open sets to 8 MiB, it adds no rows and goes on with
-// everything else; with no room at all, calls wait or get rouse.ErrFull, and nothing is lost or half-written; with room again,
-// all is well. It needs root, for a small disk. It is called from a test of its own, which it runs again.
+// Full runs a store out of disk space. Below the store's reserve, which open sets to 8 MiB, it adds no rows
+// and continues with everything else; with no space at all, calls wait or get rouse.ErrFull, and nothing is
+// lost or half-written; with space again, everything works. It needs root, for a small disk. Call it from a
+// test that does nothing else: Full runs that test again.
 func Full(t *testing.T, open OpenDir) {
 	inNamespace(t, func() {
 		disk := t.TempDir()
@@ -60,7 +61,7 @@ func Full(t *testing.T, open OpenDir) {
 		case <-stuck:
 		case err := <-done:
 			t.Fatalf("the disk was not filled: %v", err)
-		case <-time.After(3 * time.Second): // the call waits for room
+		case <-time.After(3 * time.Second): // the call waits for space
 		}
 		if err := os.Remove(ballast); err != nil {
 			t.Fatal(err)
@@ -100,7 +101,8 @@ func Full(t *testing.T, open OpenDir) {
 
 const updateBytes = 150 << 10
 
-// update writes large bodies, one after another, and tries again while the store is full. It tells of the first refusal.
+// update writes large bodies, one after another, and retries while the store is full. It reports the first
+// refusal.
 func update(t *testing.T, s rouse.Store, rows []rouse.Row, stuck chan<- struct{}) error {
 	for i := range rows {
 		to := rows[i]
@@ -120,7 +122,7 @@ func update(t *testing.T, s rouse.Store, rows []rouse.Row, stuck chan<- struct{}
 			case stuck <- struct{}{}:
 			default:
 			}
-			time.Sleep(10 * time.Millisecond) // as a caller does before it tries again
+			time.Sleep(10 * time.Millisecond) // as callers do before they retry
 		}
 	}
 	return nil
@@ -148,7 +150,7 @@ func freeBytes(t *testing.T, dir string) int64 {
 	return int64(st.Bavail) * st.Bsize
 }
 
-// fill makes a file longer, as far as there is room.
+// fill extends a file as far as there is space.
 func fill(t *testing.T, name string, n int64) {
 	t.Helper()
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)

@@ -4,5 +4,5 @@ package storetest
 
 import "testing"
 
-// Full needs a small disk, which is mounted on Linux only.
+// Full needs a small disk, which can be mounted on Linux only.
 func Full(t *testing.T, _ OpenDir) { t.Skip("needs Linux") }

@@ -10,9 +10,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// lists are the cases about List and Count.
+// lists contains the cases about List and Count.
 var lists = []sentence{
-	{"lists are in the order of keys, and leave out what stands beside timers unless asked for", func(b *bench) {
+	{"lists are in the order of keys, and leave out the additional rows of timers unless asked for", func(b *bench) {
 		var rows []rouse.Row
 		for _, k := range [][3]string{{"test", "a", ""}, {"test", "a", "f1"}, {"test", "a", "f2"}, {"test", "a-1", ""}, {"test", "a.", ""},
 			{"test", "b", ""}, {"test", "d", ""}, {"test", "c", ""}, {"test-1", "a", ""}, {"test-1", "a", "f"}} {
@@ -151,7 +151,7 @@ var lists = []sentence{
 			}
 		}
 		for _, state := range []rouse.State{rouse.StateScheduled, rouse.StatePaused} {
-			for range 2 { // the second time the labels come again
+			for range 2 { // the second time the labels are the same
 				r.State, r.Labels = state, red
 				at := b.create(r)[0].Revision
 				found(red, 1)
@@ -266,11 +266,11 @@ var lists = []sentence{
 	}},
 }
 
-// everyState are all states that there are.
+// everyState contains all states.
 var everyState = []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateDead, rouse.StateFiring,
 	rouse.StateEnded, rouse.StateNote}
 
-// names2 strips rows to what a test compares when it does not know the revisions.
+// names2 reduces rows to the fields that a test compares when it does not know the revisions.
 func names2(rows []rouse.Row) []rouse.Row {
 	out := make([]rouse.Row, len(rows))
 	for i := range rows {
@@ -313,7 +313,7 @@ func assorted(b *bench) []rouse.Row {
 	return b.create(rows...)
 }
 
-// wanted is the filter of a query in its plainest form.
+// wanted is the simplest implementation of a query's filters.
 func wanted(q *rouse.Query, r *rouse.Row) bool {
 	ok := q.Namespace == "" || q.Namespace == r.Key.Namespace
 	ok = ok && strings.HasPrefix(r.Key.Name, q.Prefix)

@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// short is how long leases are that the tests wait for the end of.
+// short is the duration of leases whose end the tests wait for.
 const short = 80 * time.Millisecond
 
 // lock takes or renews leases.
@@ -49,7 +49,7 @@ func (m *sharedBench) leases(prefix string) []rouse.Lease {
 	return got
 }
 
-// is compares a lease with what it should be; its end is not looked at.
+// is compares a lease with the expected one, except for its end.
 func (m *sharedBench) is(what string, got rouse.Lease, owner string, epoch uint64, data string) {
 	m.Helper()
 	if got.Owner != owner || got.Epoch != epoch || string(got.Data) != data {
@@ -64,9 +64,9 @@ func wantIf(name string, epoch uint64, data string) rouse.Want {
 	return rouse.Want{Name: name, Data: []byte(data), If: epoch}
 }
 
-// locks are the cases about Lock, Unlock and Leases.
+// locks contains the cases about Lock, Unlock and Leases.
 var locks = []sharedSentence{
-	{"a lease that nobody has is taken, until the store's now plus ttl", func(m *sharedBench) {
+	{"a lease without an owner is taken, until the store's now plus ttl", func(m *sharedBench) {
 		before := m.now()
 		l := m.lock("a", time.Minute, want("x", "of a"))[0]
 		after := m.now()
@@ -103,7 +103,7 @@ var locks = []sharedSentence{
 		}
 		m.is("listed", m.leases("x")[0], "a", first.Epoch, "of a")
 	}},
-	{"a lease that has ended is taken by whoever comes, with a greater epoch", func(m *sharedBench) {
+	{"a lease that has ended can be taken by any owner, with a greater epoch", func(m *sharedBench) {
 		first := m.lock("a", short, want("x", "one"))[0]
 		m.until(first.Until)
 		second := m.lock("b", short, want("x", "two"))[0]
@@ -161,7 +161,7 @@ var locks = []sharedSentence{
 			m.Errorf("its former owner ended it: %+v, was %+v", got, second)
 		}
 	}},
-	{"an optimistic lock takes a lease whoever has it, if its epoch is that one", func(m *sharedBench) {
+	{"an optimistic lock takes a lease from any owner, if its epoch is that one", func(m *sharedBench) {
 		first := m.lock("a", time.Hour, want("clock", "1"))[0]
 		second := m.lock("b", time.Hour, wantIf("clock", first.Epoch, "2"))[0]
 		m.is("another owner's", second, "b", first.Epoch+1, "2")
@@ -192,7 +192,7 @@ var locks = []sharedSentence{
 			wants[i] = want(fmt.Sprint(9-i), "a")
 		}
 		wants[2].If = b[1].Epoch     // 7: taken from b
-		wants[4].If = b[1].Epoch + 9 // 5: not there
+		wants[4].If = b[1].Epoch + 9 // 5: does not exist
 		for i, l := range m.lock("a", time.Hour, wants...) {
 			if taken := i != 4 && i != 6; (l.Owner == "a") != taken {
 				m.Errorf("%s is %q's", l.Name, l.Owner)
@@ -202,7 +202,7 @@ var locks = []sharedSentence{
 			m.Errorf("no wants: %+v", got)
 		}
 	}},
-	{"a lease keeps what its owner says", func(m *sharedBench) {
+	{"a lease keeps the data of its owner", func(m *sharedBench) {
 		every := make([]byte, 0, 20_000)
 		for i := range cap(every) {
 			every = append(every, byte(i))
@@ -251,7 +251,7 @@ var locks = []sharedSentence{
 			m.Errorf("it ends at %v, now is %v, it was to end at %v", list[0].Until, now, ended.Until)
 		}
 		if d := m.now().Sub(now); d < 0 || d > time.Minute {
-			m.Errorf("now was %v, %v before what the store's clock says", now, d)
+			m.Errorf("now was %v, %v before the store's clock", now, d)
 		}
 	}},
 	{"of all that want a lease at a time exactly one gets it", func(m *sharedBench) {
@@ -262,7 +262,7 @@ var locks = []sharedSentence{
 			wg.Go(func() {
 				wants := make([]rouse.Want, names)
 				for i := range wants {
-					wants[i] = want(fmt.Sprint("x", (i*(1+n%2*3)+n)%names), fmt.Sprint("of ", n)) // in different orders, which must not block them
+					wants[i] = want(fmt.Sprint("x", (i*(1+n%2*3)+n)%names), fmt.Sprint("of ", n)) // orders differ
 				}
 				var err error
 				if got[n], err = m.shared.Lock(m.Context(), fmt.Sprint("owner", n), time.Hour, wants); err != nil {

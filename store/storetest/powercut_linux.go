@@ -14,9 +14,10 @@ import (
 // insideNamespace is set in the copy of the test that may mount.
 const insideNamespace = "ROUSE_STORETEST_MOUNTS"
 
-// PowerCut writes to a store on a disk that is a file, copies the file at some moment, and shows that a store on the copy
-// has all that was acknowledged before: what was not synced is in the kernel's memory and not in the file. It needs root. A
-// kill alone proves nothing about syncs. It is called from a test of its own, which it runs again.
+// PowerCut writes to a store on a disk that is a file, copies the file at some moment, and tests that a store
+// on the copy contains everything acknowledged before: unsynced writes are in the kernel's memory and not in
+// the file. A kill alone proves nothing about syncs. It needs root. Call it from a test that does nothing
+// else: PowerCut runs that test again.
 func PowerCut(t *testing.T, open OpenDir) {
 	if dir := os.Getenv(childDir); dir != "" {
 		writeUntilKilled(t, dir, open)
@@ -33,7 +34,7 @@ func PowerCut(t *testing.T, open OpenDir) {
 			copied := fmt.Sprintf("%s-%d", image, round)
 			run(t, "cp", "--sparse=always", image, copied)
 			w.kill()
-			for w.out.Buffered() > 0 { // said before the copy
+			for w.out.Buffered() > 0 { // acknowledged before the copy
 				batch, revision, ok := w.next()
 				if !ok {
 					break
@@ -51,7 +52,7 @@ func PowerCut(t *testing.T, open OpenDir) {
 	})
 }
 
-// inNamespace runs do in a process that has its mounts for itself: when it ends, however it does, they are gone.
+// inNamespace runs do in a process with private mounts: they disappear when it ends, however it does.
 func inNamespace(t *testing.T, do func()) {
 	if os.Getenv(insideNamespace) != "" {
 		run(t, "mount", "--make-rprivate", "/")
@@ -96,7 +97,7 @@ func newMount(t *testing.T, image string, fresh bool) *mount {
 		}
 		run(t, "mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
 	}
-	// commit=600: the kernel does not write by itself what nobody has synced.
+	// commit=600: the kernel does not write unsynced data by itself.
 	if out, err := exec.Command("mount", "-o", "loop,noatime,commit=600", image, m.dir).CombinedOutput(); err != nil {
 		t.Skipf("mount: %v: %s", err, out)
 	}

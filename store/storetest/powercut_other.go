@@ -4,5 +4,5 @@ package storetest
 
 import "testing"
 
-// PowerCut needs a disk that is a file, which is mounted on Linux only.
+// PowerCut needs a disk that is a file, which can be mounted on Linux only.
 func PowerCut(t *testing.T, _ OpenDir) { t.Skip("needs Linux") }

@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// attend connects as a member, to one of the stores of the bench.
+// attend connects as a member to one of the stores of the bench.
 func (m *sharedBench) attend(s rouse.Shared, member string) rouse.Attendance {
 	m.Helper()
 	p, ok := s.(rouse.Presence)
@@ -27,7 +27,7 @@ func (m *sharedBench) attend(s rouse.Shared, member string) rouse.Attendance {
 	return a
 }
 
-// absent waits until these members, and no others of those that are asked for, are absent.
+// absent waits until exactly the wanted members, of those that are asked for, are absent.
 func (m *sharedBench) absent(a rouse.Attendance, of []string, want ...string) {
 	m.Helper()
 	var got []string
@@ -43,7 +43,7 @@ func (m *sharedBench) absent(a rouse.Attendance, of []string, want ...string) {
 	m.Errorf("of %v, %v are absent; want %v", of, got, want)
 }
 
-// heard waits until a member hears of an announcement.
+// heard waits until a member receives an announcement.
 func (m *sharedBench) heard(who string, a rouse.Attendance) {
 	m.Helper()
 	select {
@@ -53,7 +53,7 @@ func (m *sharedBench) heard(who string, a rouse.Attendance) {
 	}
 }
 
-// presences are the cases about Presence, of stores that have it.
+// presences contains the cases about Presence, for stores that implement it.
 var presences = []sharedSentence{
 	{"a member is there while its connection is, for every member alike", func(m *sharedBench) {
 		a, b := m.attend(m.shared, "a#1"), m.attend(m.other(), "b#1")

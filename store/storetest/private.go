@@ -10,8 +10,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Private: nobody but the owner reads or writes the files of a store in a directory, neither those that it makes nor those that were
-// others' to read when it was opened.
+// Private tests that only the owner can read or write the files of a store in a directory, both those that it
+// creates and those that others could read when it was opened.
 func Private(t *testing.T, open func(dir string) (rouse.Store, error)) {
 	dir := filepath.Join(t.TempDir(), "deep", "store")
 	session := func() {

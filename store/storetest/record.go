@@ -14,7 +14,7 @@ import (
 
 const hour = 3_600_000
 
-// records are the cases about Records and Trim.
+// records contains the cases about Records and Trim.
 var records = []sentence{
 	{"a record comes back as it was written", func(b *bench) {
 		r := rouse.Record{Namespace: "ns", Name: "a", Generation: 7, Ending: rouse.EndMissed, Manual: true, Due: 5, LastDue: 9, Count: 3,
@@ -56,7 +56,7 @@ var records = []sentence{
 		slices.Reverse(want)
 		b.sameRecords("all", b.history(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 2000}), want)
 	}},
-	{"Trim forgets whole hours before a time", func(b *bench) {
+	{"Trim deletes whole hours before a time", func(b *bench) {
 		all := manyRecords(b)
 		newest := all[0].Ended
 		for _, r := range all {
@@ -87,10 +87,10 @@ var records = []sentence{
 			b.Errorf("%d records are left; %d are not old enough to go", left, want)
 		}
 		if gone == 0 || n <= 0 {
-			b.Errorf("%d records are gone, Trim says %d", gone, n)
+			b.Errorf("%d records are gone, Trim returned %d", gone, n)
 		}
 	}},
-	{"Trim forgets the oldest hours beyond a number", func(b *bench) {
+	{"Trim deletes the oldest hours beyond a number", func(b *bench) {
 		all := manyRecords(b)
 		most := len(all) / 2
 		if _, err := b.Store.Trim(b.Context(), 0, int64(most)); err != nil {
@@ -119,7 +119,7 @@ var records = []sentence{
 			b.Errorf("again: %d, %v", n, err)
 		}
 	}},
-	{"TrimTimer forgets the oldest records of one timer, and nothing else", func(b *bench) {
+	{"TrimTimer deletes the oldest records of one timer, and nothing else", func(b *bench) {
 		all := manyRecords(b)
 		of := func(ns, name string) (out []rouse.Record) {
 			for _, r := range all {
@@ -153,7 +153,7 @@ var records = []sentence{
 				})
 				n, err := b.Store.TrimTimer(b.Context(), id[0], id[1], keep)
 				if want := max(0, have-keep); err != nil || n != int64(want) {
-					b.Fatalf("keep %d of %d: forgot %d, want %d, %v", keep, have, n, want, err)
+					b.Fatalf("keep %d of %d: deleted %d, want %d, %v", keep, have, n, want, err)
 				}
 				check(fmt.Sprintf("%s/%s keeps %d", id[0], id[1], keep))
 			}
@@ -164,12 +164,12 @@ var records = []sentence{
 		all = slices.Insert(all, at, again)
 		check("a new record")
 		if n, err := b.Store.Trim(b.Context(), rouse.Never-1, 0); err != nil || n != int64(len(all)) {
-			b.Errorf("trim forgot %d of the %d that were left, %v", n, len(all), err)
+			b.Errorf("trim deleted %d of the %d that were left, %v", n, len(all), err)
 		}
 		all = nil
 		check("after a trim")
 	}},
-	{"pages of a namespace are full, whatever was forgotten of its timers", func(b *bench) {
+	{"pages of a namespace are full, whichever records of its timers were deleted", func(b *bench) {
 		var log []rouse.Record
 		for i := range 200 {
 			log = append(log, rouse.Record{Namespace: "ns", Name: []string{"a", "b"}[i%10/9], Ending: rouse.EndFired, Ended: start + rouse.Instant(i*100)})
@@ -187,7 +187,7 @@ var records = []sentence{
 			b.Fatalf("then %d records, next %v, %v", len(page.Records), page.Next, err)
 		}
 	}},
-	{"what TrimTimer forgot does not count for Trim", func(b *bench) {
+	{"what TrimTimer deleted does not count for Trim", func(b *bench) {
 		var log []rouse.Record
 		for i := range 30 {
 			log = append(log, rouse.Record{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Ended: start + rouse.Instant(i/20*hour+i)})
@@ -197,10 +197,10 @@ var records = []sentence{
 			b.Fatal(n, err)
 		}
 		if n, err := b.Store.Trim(b.Context(), 0, 15); err != nil || n != 0 {
-			b.Errorf("of 15 records, %d were forgotten beyond 15, %v", n, err)
+			b.Errorf("of 15 records, %d were deleted beyond 15, %v", n, err)
 		}
 		if n, err := b.Store.Trim(b.Context(), 0, 14); err != nil || n != 5 {
-			b.Errorf("of 15 records in two hours, %d were forgotten beyond 14, %v", n, err)
+			b.Errorf("of 15 records in two hours, %d were deleted beyond 14, %v", n, err)
 		}
 		if n := len(b.history(rouse.RecordQuery{Namespace: "ns", Limit: 100})); n != 10 {
 			b.Errorf("%d records are left", n)
@@ -213,15 +213,15 @@ var records = []sentence{
 			log[i] = rouse.Record{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Due: rouse.Instant(i), Ended: start + rouse.Instant(i*10)}
 		}
 		b.log(log...)
-		if forgot, err := b.Store.TrimTimer(b.Context(), "ns", "a", 3); err != nil || forgot != n-3 {
-			b.Fatal(forgot, err)
+		if deleted, err := b.Store.TrimTimer(b.Context(), "ns", "a", 3); err != nil || deleted != n-3 {
+			b.Fatal(deleted, err)
 		}
 		b.sameRecords("the rest", b.history(rouse.RecordQuery{Namespace: "ns", Limit: 10}), []rouse.Record{log[n-1], log[n-2], log[n-3]})
 	}},
-	{"trims at the same time forget each record once, while others are written", func(b *bench) {
+	{"trims at the same time delete each record once, while others are written", func(b *bench) {
 		manyRecords(b)
 		var mu sync.Mutex
-		var forgot int64
+		var deleted int64
 		var wg sync.WaitGroup
 		for i := range 6 {
 			wg.Go(func() {
@@ -237,7 +237,7 @@ var records = []sentence{
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				forgot += n
+				deleted += n
 			})
 		}
 		const more = 100
@@ -246,11 +246,11 @@ var records = []sentence{
 		}
 		wg.Wait()
 		left := len(b.history(rouse.RecordQuery{Namespace: "test", Limit: 50})) + len(b.history(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
-		if want := many + more - int(forgot); left != want {
-			b.Errorf("%d records are left, %d were forgotten: %d should be left", left, forgot, want)
+		if want := many + more - int(deleted); left != want {
+			b.Errorf("%d records are left, %d were deleted: %d should be left", left, deleted, want)
 		}
 		if n, err := b.Store.Trim(b.Context(), rouse.Never-1, 0); err != nil || n != int64(left) {
-			b.Errorf("trim forgot %d of %d, %v", n, left, err)
+			b.Errorf("trim deleted %d of %d, %v", n, left, err)
 		}
 	}},
 	{"records outlive their timer", func(b *bench) {
@@ -270,11 +270,11 @@ func (b *bench) log(records ...rouse.Record) {
 	}
 }
 
-// many is how many records manyRecords writes.
+// many is the number of records that manyRecords writes.
 const many = 240
 
-// manyRecords writes records over several hours, out of order, in calls of several sizes, and returns them newest first.
-// Records of one time are told apart by when they were written.
+// manyRecords writes records over several hours, out of order, in calls of several sizes, and returns them
+// newest first. Records of the same time are in the order of writing.
 func manyRecords(b *bench) []rouse.Record {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	var all []rouse.Record
@@ -305,7 +305,7 @@ func (b *bench) sameRecords(what string, got, want []rouse.Record) {
 	}
 }
 
-// recordDifference says how records differ from what they should be; "" if they do not.
+// recordDifference describes how records differ from the expected ones; "" if they do not.
 func recordDifference(got, want []rouse.Record) string {
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d records, want %d", len(got), len(want))

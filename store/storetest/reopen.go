@@ -6,11 +6,11 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Reopen shows that a store is the same after it was closed and opened again. open opens the store in a directory, which is
-// empty at first.
+// Reopen tests that a store has the same content after it was closed and opened again. open opens the store
+// in a directory, which is empty the first time.
 func Reopen(t *testing.T, open func(t *testing.T, dir string) rouse.Store) {
 	for _, c := range []struct {
-		says   string
+		text   string
 		before func(b *bench) func(b *bench)
 	}{
 		{"rows, lists, counts and records are what they were", func(b *bench) func(b *bench) {
@@ -20,7 +20,7 @@ func Reopen(t *testing.T, open func(t *testing.T, dir string) rouse.Store) {
 			if err != nil || trimmed == 0 {
 				b.Fatal(trimmed, err)
 			}
-			all = all[trimmed:] // only their number counts here
+			all = all[trimmed:] // only the number matters here
 			q := rouse.Query{Labels: map[string]string{"team": "red"}, States: []rouse.State{rouse.StatePaused, rouse.StateDead}}
 			byLabel, count := b.list(q), b.count(rouse.Query{Namespace: "test", States: []rouse.State{rouse.StatePaused}})
 			return func(b *bench) {
@@ -34,7 +34,7 @@ func Reopen(t *testing.T, open func(t *testing.T, dir string) rouse.Store) {
 					b.Errorf("%d records, there were %d", n, len(all))
 				}
 				if n, err := b.Store.Trim(b.Context(), rouse.Never-1, 0); err != nil || n != int64(len(all)) {
-					b.Errorf("trim forgot %d of %d: %v", n, len(all), err)
+					b.Errorf("trim deleted %d of %d: %v", n, len(all), err)
 				}
 			}
 		}},
@@ -61,11 +61,11 @@ func Reopen(t *testing.T, open func(t *testing.T, dir string) rouse.Store) {
 			}
 		}},
 	} {
-		t.Run(c.says, func(t *testing.T) {
+		t.Run(c.text, func(t *testing.T) {
 			dir := t.TempDir()
 			b := &bench{T: t, Store: open(t, dir)}
 			then := c.before(b)
-			for range 2 { // the second time nothing was written since
+			for range 2 { // the second time nothing has been written in between
 				if err := b.Store.Close(); err != nil {
 					t.Fatal(err)
 				}

@@ -11,12 +11,12 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// RunShared holds a store that several nodes use against what rouse.Shared says beside rouse.Store, which Run is for. open
-// returns an empty store, and how to open it once more, as another node does; each is closed here. Leases are short here, and waited
-// for by the store's clock.
+// RunShared tests a store for several nodes against the contract of rouse.Shared, in addition to rouse.Store,
+// which Run tests. open returns an empty store, and a function that opens it once more, as another node does;
+// RunShared closes them. Leases are short here, and the tests wait for the store's clock.
 func RunShared(t *testing.T, open func(t *testing.T) (s rouse.Shared, again func() rouse.Shared)) {
 	for _, c := range slices.Concat(locks, presences, raises, revisions, tokens, nodes) {
-		t.Run(c.says, func(t *testing.T) {
+		t.Run(c.text, func(t *testing.T) {
 			s, again := open(t)
 			closeLater(t, s)
 			c.run(&sharedBench{bench: &bench{T: t, Store: s}, shared: s, again: again})
@@ -32,13 +32,13 @@ func closeLater(t *testing.T, s rouse.Shared) {
 	})
 }
 
-// sharedSentence is a sentence about a store that several nodes use.
+// sharedSentence is a sentence about a store for several nodes.
 type sharedSentence struct {
-	says string
+	text string
 	run  func(m *sharedBench)
 }
 
-// sharedBench is a bench for a store that several nodes use.
+// sharedBench is a bench for a store for several nodes.
 type sharedBench struct {
 	*bench
 	shared rouse.Shared
@@ -46,7 +46,7 @@ type sharedBench struct {
 	second rouse.Shared
 }
 
-// other returns the same store as another node has it.
+// other opens the same store as another node.
 func (m *sharedBench) other() rouse.Shared {
 	if m.second == nil {
 		m.second = m.again()
@@ -67,7 +67,7 @@ func (m *sharedBench) revisions(keys ...rouse.Key) []uint64 {
 	return out
 }
 
-// until waits until the store's clock has reached a time that is near.
+// until waits until the store's clock has reached a time in the near future.
 func (m *sharedBench) until(at rouse.Instant) {
 	m.Helper()
 	for limit := time.Now().Add(30 * time.Second); m.now() < at; time.Sleep(2 * time.Millisecond) {
@@ -77,7 +77,7 @@ func (m *sharedBench) until(at rouse.Instant) {
 	}
 }
 
-// revisions are the cases about Revisions.
+// revisions contains the cases about Revisions.
 var revisions = []sharedSentence{
 	{"revisions come in the order of the keys, with 0 where there is no row", func(m *sharedBench) {
 		rows := m.create(numbered(5)...)
@@ -160,7 +160,7 @@ var revisions = []sharedSentence{
 	}},
 }
 
-// raises are the cases about a store that can be told where its revisions go on.
+// raises contains the cases about stores with Raise.
 var raises = []sharedSentence{
 	{"revisions go on above what they were raised to, and never go back", func(m *sharedBench) {
 		r, ok := m.Store.(rouse.Raiser)
@@ -189,8 +189,8 @@ var raises = []sharedSentence{
 	}},
 }
 
-// tokens are the cases about Window.Since and Batch.Token: what one node writes, another sees. A store may hand out more than was written
-// since, so they look for what must be there.
+// tokens contains the cases about Window.Since and Batch.Token: what one node writes, another finds. A store
+// may return more than was written since, so they check only for the rows that must be included.
 var tokens = []sharedSentence{
 	{"a row written after a claim is in the window since its token", func(m *sharedBench) {
 		rows := m.create(numbered(4)...)
@@ -202,12 +202,12 @@ var tokens = []sharedSentence{
 		to := rows[1]
 		m.apply(rouse.Change{Key: to.Key, If: to.Revision, To: &to})
 		m.mustSee(token, "a create and an update", created.Key, to.Key)
-		beside := row("t0002", 0)
-		beside.Key.Fire, beside.State = "f1", rouse.StateFiring
-		m.apply(rouse.Change{Key: rows[2].Key, If: rows[2].Revision, Keep: true, Also: []rouse.Row{beside}})
-		m.mustSee(token, "a row beside", created.Key, to.Key, beside.Key)
+		extra := row("t0002", 0)
+		extra.Key.Fire, extra.State = "f1", rouse.StateFiring
+		m.apply(rouse.Change{Key: rows[2].Key, If: rows[2].Revision, Keep: true, Also: []rouse.Row{extra}})
+		m.mustSee(token, "an additional row", created.Key, to.Key, extra.Key)
 		held := m.claim(rouse.Window{Hold: time.Hour, Limit: 1}).Rows[0]
-		m.mustSee(token, "a hold", created.Key, to.Key, beside.Key, held.Key)
+		m.mustSee(token, "a hold", created.Key, to.Key, extra.Key, held.Key)
 	}},
 	{"a token is of use for later claims too, whatever their window was", func(m *sharedBench) {
 		rows := numbered(12)
@@ -275,7 +275,7 @@ var tokens = []sharedSentence{
 		var token uint64
 		seen := map[rouse.Key]uint64{}
 		for last := false; !last; {
-			last = ended.Load() // then one more round sees the rest
+			last = ended.Load() // then one more round finds the rest
 			got, next, err := m.since(token, 50)
 			if err != nil {
 				m.Error(err)
@@ -301,7 +301,8 @@ var tokens = []sharedSentence{
 	}},
 }
 
-// since reads, as another node, the window of four buckets since a token, in pages: the revisions that it saw, and the token to go on with.
+// since reads, as another node, the window of four buckets since a token, in pages. It returns the revisions
+// that it found, and the token to continue with.
 func (m *sharedBench) since(token uint64, limit int) (seen map[rouse.Key]uint64, next uint64, err error) {
 	seen = map[rouse.Key]uint64{}
 	w := rouse.Window{Buckets: []uint32{0, 1, 2, 3}, Since: token, Limit: limit, Ahead: 24 * time.Hour}
@@ -323,7 +324,7 @@ func (m *sharedBench) since(token uint64, limit int) (seen map[rouse.Key]uint64,
 	}
 }
 
-// mustSee claims since a token, and looks whether it got the rows of the keys as they are.
+// mustSee claims since a token, and checks that the current rows of the keys are included.
 func (m *sharedBench) mustSee(token uint64, after string, keys ...rouse.Key) {
 	m.Helper()
 	seen, _, err := m.since(token, 1000)
@@ -338,7 +339,7 @@ func (m *sharedBench) mustSee(token uint64, after string, keys ...rouse.Key) {
 	}
 }
 
-// nodes are the cases about several nodes at work at a time.
+// nodes contains the cases about several nodes that work at the same time.
 var nodes = []sharedSentence{
 	{"a claim for namespaces takes the rows of these only, in pages too", func(m *sharedBench) {
 		rows := numbered(60)
@@ -355,7 +356,7 @@ var nodes = []sharedSentence{
 			return out
 		}
 		w := rouse.Window{Buckets: []uint32{0, 1, 2}}
-		for _, w.Namespaces = range [][]string{{"a"}, {"b", "c"}, {"nobody's"}, {"c", "nobody's", "a"}} {
+		for _, w.Namespaces = range [][]string{{"a"}, {"b", "c"}, {"empty"}, {"c", "empty", "a"}} {
 			m.same(fmt.Sprint(w.Namespaces), m.claim(w).Rows, of(w.Namespaces...))
 		}
 		w.Namespaces, w.Limit = []string{"a", "c"}, 4

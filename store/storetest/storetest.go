@@ -1,11 +1,11 @@
-// Package storetest is the contract of rouse.Store as tests: each sentence of the interface's comments is a case here. A
-// store's own test is one line:
+// Package storetest contains the contract of rouse.Store as tests: each sentence of the interface's comments
+// is a case here. A store's own test is one line:
 //
 //	storetest.Run(t, func(t *testing.T) rouse.Store { return mem.New() })
 //
-// Reopen, Crash and PowerCut are for stores that keep what they are told on a disk, Upgrade for what older versions of them have
-// written, Checkpoint for those that can copy themselves, Clock for those that can be given a clock. Compare holds a store
-// against another one, with random operations.
+// Reopen, Crash and PowerCut are for stores that write to a disk, Upgrade for files of older versions,
+// Checkpoint for stores that can copy themselves, Clock for stores with an adjustable clock. Compare compares
+// a store with another one, with random operations.
 package storetest
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Run holds a store against the contract. open returns an empty store; it is closed here.
+// Run tests a store against the contract. open returns an empty store; Run closes it.
 func Run(t *testing.T, open func(t *testing.T) rouse.Store) {
 	for _, c := range slices.Concat(claims, changes, lists, records, lives) {
-		t.Run(c.says, func(t *testing.T) {
+		t.Run(c.text, func(t *testing.T) {
 			s := open(t)
 			t.Cleanup(func() {
 				if err := s.Close(); err != nil {
@@ -34,22 +34,22 @@ func Run(t *testing.T, open func(t *testing.T) rouse.Store) {
 	}
 }
 
-// sentence is one statement of the contract, and what shows it.
+// sentence is one statement of the contract with its test.
 type sentence struct {
-	says string
+	text string
 	run  func(b *bench)
 }
 
-// bench is a store under test, with short forms of its methods that do not fail.
+// bench is a store under test, with short forms of its methods that fail the test on errors.
 type bench struct {
 	*testing.T
 	rouse.Store
 }
 
-// start is a time that all tests lie after; rows that are visible then are due.
+// start is a time before all tests; rows that are visible then are due.
 const start rouse.Instant = 1_750_000_000_000
 
-// row returns a row that is due, at start plus the given milliseconds.
+// row returns a due row, visible at start plus ms milliseconds.
 func row(name string, ms int) rouse.Row {
 	return rouse.Row{Key: rouse.Key{Namespace: "ns", Name: name}, Visible: start + rouse.Instant(ms), Due: start + rouse.Instant(ms),
 		State: rouse.StateScheduled, Body: []byte("body of " + name)}
@@ -85,7 +85,7 @@ func (b *bench) apply(changes ...rouse.Change) []rouse.Result {
 	return results
 }
 
-// create writes rows that are not there, and returns them as they are now.
+// create writes new rows, and returns them with their revisions.
 func (b *bench) create(rows ...rouse.Row) []rouse.Row {
 	b.Helper()
 	changes := make([]rouse.Change, len(rows))
@@ -190,7 +190,7 @@ func (b *bench) history(q rouse.RecordQuery) (out []rouse.Record) {
 	return nil
 }
 
-// same compares rows with what they should be.
+// same compares rows with the expected ones.
 func (b *bench) same(what string, got, want []rouse.Row) {
 	b.Helper()
 	if len(got) != len(want) {
@@ -224,7 +224,7 @@ func names(rows []rouse.Row) []string {
 	return out
 }
 
-// lives are the cases about the store as a whole.
+// lives contains the cases about the store as a whole.
 var lives = []sentence{
 	{"the clock is the machine's or the store's, and moves on", func(b *bench) {
 		if d := time.Until(b.now().Time()); d < -time.Minute || d > time.Minute {
@@ -252,7 +252,7 @@ var lives = []sentence{
 			b.Error("list")
 		}
 	}},
-	{"a closed store says so", func(b *bench) {
+	{"a closed store returns an error", func(b *bench) {
 		if err := b.Store.Close(); err != nil {
 			b.Fatal(err)
 		}

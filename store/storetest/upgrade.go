@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// firstRows are the rows of the stores that the first format's fixtures hold, as lines of told.
+// firstRows are the rows of the stores in the fixtures of the first format, as lines of told.
 const firstRows = `billing/birthday scheduled @every 24h {team:red}
 default/again retrying @every 2h, 1 attempt, 1 run
 default/birthday scheduled 2099-06-01T08:00:00Z {size:small team:red} {"cake": true}
@@ -20,8 +20,9 @@ default/hourly scheduled @every 1h
 default/report scheduled 0 6 * * * Europe/Stockholm, 2 runs {team:blue}
 default/soon scheduled 2026-12-24T18:00:00Z "soon"`
 
-// Upgrade shows that a store which a rouse of the first format has written is read, fired from, written to and trimmed like any
-// other. It is in the directory: one row for each of the lines above, three records of hourly and one of doomed.
+// Upgrade tests that a store written by a rouse of the first format can be read, fired from, written to and
+// trimmed like any other. The directory contains one row for each of the lines above, three records of hourly
+// and one of doomed.
 func Upgrade(t *testing.T, open OpenDir, dir string) {
 	b := &bench{T: t}
 	reopen := func() {
@@ -58,7 +59,7 @@ func Upgrade(t *testing.T, open OpenDir, dir string) {
 	}
 	slices.Sort(buckets)
 	batch := b.claim(rouse.Window{Buckets: slices.Compact(buckets), Ahead: 100 * 365 * 24 * time.Hour, Hold: time.Minute, Limit: 100})
-	if len(batch.Rows) != len(rows)-2 { // neither what is paused nor what is dead
+	if len(batch.Rows) != len(rows)-2 { // neither paused nor dead rows
 		t.Errorf("claimed %v", names(batch.Rows))
 	}
 	fired := map[string]int{}
@@ -87,7 +88,7 @@ func Upgrade(t *testing.T, open OpenDir, dir string) {
 	}
 }
 
-// fireAll fires what the row's timer has to fire until its schedule has come round once, each time with success and on time.
+// fireAll fires the row's timer, successfully and on time, until its schedule has been used once.
 func fireAll(b *bench, row *rouse.Row) (n int) {
 	b.Helper()
 	for {
@@ -124,7 +125,7 @@ func (e each) Next(after rouse.Instant) (rouse.Instant, bool) {
 	return after.Add(time.Duration(e)), true
 }
 
-// told says in a line for each row what its body holds.
+// told describes the body of each row in a line.
 func told(t *testing.T, rows []rouse.Row) string {
 	t.Helper()
 	lines := make([]string, len(rows))
@@ -161,7 +162,7 @@ func told(t *testing.T, rows []rouse.Row) string {
 	return strings.Join(lines, "\n")
 }
 
-// endings says how the occurrences of the records ended, sorted.
+// endings describes how the occurrences of the records ended, sorted.
 func endings(records []rouse.Record) string {
 	list := make([]string, len(records))
 	for i, r := range records {
