@@ -10,18 +10,19 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// BreakerOptions tune a Breaker. Zero fields have the defaults that their comments name.
+// BreakerOptions configure a Breaker. Zero fields have the defaults that their comments name.
 type BreakerOptions struct {
-	Failures int           // deliveries that fail in a row until the circuit opens; default 10
-	Within   time.Duration // of each other; default 30 s
-	Open     time.Duration // how long it opens first; doubled each time that a probe fails; default 1 s
+	Failures int           // consecutive failed deliveries that open the circuit; default 10
+	Within   time.Duration // the time span of these failures; default 30 s
+	Open     time.Duration // how long it stays open at first; doubled by each failed probe; default 1 s
 	MaxOpen  time.Duration // default 30 s
 
-	// Patience is how long a host may be down until its fires fail without being sent, rather than wait: each such failure
-	// spends an attempt, so that fires for a host that never comes back end as dead letters. Default 1 h.
+	// Patience is how long fires wait for a host that is down. After that they fail without being sent:
+	// each such failure spends an attempt, so that fires for a host that never comes back end as dead
+	// letters. Default 1 h.
 	Patience time.Duration
 
-	Lanes int // lanes with failures that are remembered; default 4,096
+	Lanes int // lanes with failures that are tracked; default 4,096
 }
 
 func (o BreakerOptions) withDefaults() BreakerOptions {
@@ -43,13 +44,13 @@ func (o BreakerOptions) withDefaults() BreakerOptions {
 	return o
 }
 
-// Breaker is a sink that stops handing fires to a lane whose deliveries keep failing, so that a dead host costs neither
-// connections nor attempts: while a circuit is open its fires are deferred, without a dial and without spending an attempt.
-// Then one delivery is let through, and its outcome decides.
+// Breaker is a sink that stops passing fires to a lane whose deliveries keep failing, so that a dead host
+// costs neither connections nor attempts. While a circuit is open, its fires are deferred without a dial
+// and without spending an attempt. Then one delivery is let through as a probe, and its outcome decides.
 //
-// A failure is an attempt that got no answer (code 0) or a server's error (500 and above). Every other answer proves the host
-// alive. A circuit belongs to a lane of a namespace, so no tenant's endpoints cut off another's. Lanes without failures cost
-// nothing; of those with failures a bounded number is remembered.
+// A failure is an attempt without an answer (code 0) or with a server error (500 and above). Every other
+// answer proves that the host is alive. A circuit belongs to a lane of a namespace, so endpoints of one
+// tenant do not cut off another's. Only lanes with failures are tracked, and their number is bounded.
 type Breaker struct {
 	sink rouse.Sink
 	opts BreakerOptions
@@ -66,15 +67,15 @@ func NewBreaker(s rouse.Sink, o BreakerOptions) *Breaker {
 	return &Breaker{sink: s, opts: o.withDefaults(), circuits: map[circuitKey]*circuit{}, seed: maphash.MakeSeed()}
 }
 
-// Check is the sink's.
+// Check calls the sink.
 func (b *Breaker) Check(spec *rouse.Spec) error { return b.sink.Check(spec) }
 
-// Lane is the sink's.
+// Lane calls the sink.
 func (b *Breaker) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	return b.sink.Lane(namespace, spec)
 }
 
-// Obstacle says since when, and until when, the circuit of the spec's lane is open.
+// Obstacle describes since when, and until when, the circuit of the spec's lane is open.
 func (b *Breaker) Obstacle(namespace string, spec *rouse.Spec) string {
 	key := circuitKey{namespace, b.sink.Lane(namespace, spec).Name}
 	now := time.Now()
@@ -92,7 +93,7 @@ func (b *Breaker) Obstacle(namespace string, spec *rouse.Spec) string {
 	return text
 }
 
-// Open returns how many circuits are not closed.
+// Open returns the number of circuits that are not closed.
 func (b *Breaker) Open() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +106,7 @@ func (b *Breaker) Open() int {
 	return n
 }
 
-// Deliver hands the fires on, or defers them while their circuit is open.
+// Deliver passes the fires on, or defers them while their circuit is open.
 func (b *Breaker) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	if len(fires) == 0 {
 		return
@@ -126,8 +127,8 @@ func (b *Breaker) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 	}
 }
 
-// allow says whether a delivery may pass, and as what; otherwise what its fires' outcome is, and over how long the fires that
-// wait for one circuit are to spread.
+// allow reports whether a delivery may pass, and as what. Otherwise it returns the outcome of its fires,
+// and over which time the fires that wait for one circuit are spread.
 func (b *Breaker) allow(key circuitKey, now time.Time) (pass, probe bool, o rouse.Outcome, spread time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,12 +147,12 @@ func (b *Breaker) allow(key circuitKey, now time.Time) (pass, probe bool, o rous
 	return pass, probe, o, c.period(&b.opts)
 }
 
-// jitter is stable for a fire, so that looking again does not shuffle those who wait.
+// jitter is constant for a fire, so that deferring it again does not change the order.
 func (b *Breaker) jitter(id string, spread time.Duration) time.Duration {
 	return time.Duration(maphash.String(b.seed, id) % uint64(max(spread, 1)))
 }
 
-// delivery watches the outcomes of one call of Deliver. The breaker's mutex guards what changes.
+// delivery observes the outcomes of one Deliver. The breaker's mutex guards the variable fields.
 type delivery struct {
 	b      *Breaker
 	ctx    context.Context
@@ -160,7 +161,7 @@ type delivery struct {
 
 	probe  bool
 	left   int
-	failed bool // counted already: a delivery fails once, however many fires it carries
+	failed bool // already counted: a delivery fails once, however many fires it has
 }
 
 func (d *delivery) report(i int, o rouse.Outcome) {
@@ -170,7 +171,7 @@ func (d *delivery) report(i int, o rouse.Outcome) {
 
 func (d *delivery) note(o rouse.Outcome, now time.Time) {
 	alive, dead := judge(o)
-	dead = dead && d.ctx.Err() == nil // an engine that stops says nothing about the host
+	dead = dead && d.ctx.Err() == nil // a shutdown is no evidence about the host
 	b := d.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -191,7 +192,7 @@ func (d *delivery) note(o rouse.Outcome, now time.Time) {
 	}
 }
 
-// judge says whether an outcome proves that the host is alive, or looks dead; neither if nothing was sent.
+// judge reports whether an outcome proves the host alive or dead; neither if nothing was sent.
 func judge(o rouse.Outcome) (alive, dead bool) {
 	switch o.Verdict {
 	case rouse.Done, rouse.Accepted, rouse.Gone:
@@ -205,14 +206,14 @@ func judge(o rouse.Outcome) (alive, dead bool) {
 	return false, false
 }
 
-// remember makes a circuit for a lane. When there are too many, one of the longest untouched of a few goes: its lane is
-// dialled again until it has failed as often as a new one.
+// remember creates a circuit for a lane. If there are too many, it drops one of a few that was unused for
+// longest: its lane is dialled again until it has failed as often as a new one.
 func (b *Breaker) remember(key circuitKey, now time.Time) *circuit {
 	if len(b.circuits) >= b.opts.Lanes {
 		var oldest circuitKey
 		var touched time.Time
 		tries := 8
-		for k, c := range b.circuits { // in an order that changes with each loop
+		for k, c := range b.circuits { // in random order
 			if touched.IsZero() || c.touched.Before(touched) {
 				oldest, touched = k, c.touched
 			}

@@ -94,10 +94,10 @@ func TestBreakerLetsOneProbeThrough(t *testing.T) {
 		f := &held{begun: make(chan struct{}), end: make(chan rouse.Outcome)}
 		b := sink.NewBreaker(f, sink.BreakerOptions{Failures: 1})
 		var senders sync.WaitGroup
-		probe := func(say rouse.Outcome, meanwhile func()) {
+		probe := func(say rouse.Outcome, during func()) {
 			senders.Go(func() { one(t, b) })
 			<-f.begun
-			meanwhile()
+			during()
 			f.end <- say
 			senders.Wait()
 		}
@@ -111,7 +111,7 @@ func TestBreakerLetsOneProbeThrough(t *testing.T) {
 			}
 		})
 		time.Sleep(2 * time.Second)
-		// A probe that was never sent says nothing, and the next one follows at once.
+		// A probe that was never sent is no evidence, and the next one follows immediately.
 		probe(rouse.Outcome{Verdict: rouse.Deferred, After: 1}, func() {})
 		probe(rouse.Outcome{Verdict: rouse.Rejected}, func() {})
 		probe(rouse.Outcome{Verdict: rouse.Done}, func() {})
@@ -174,7 +174,7 @@ func TestBreakerCounts(t *testing.T) {
 			})
 		})
 	}
-	t.Run("a rejection without an answer says nothing", func(t *testing.T) {
+	t.Run("a rejection without an answer is no evidence", func(t *testing.T) {
 		inBubble(t, sink.BreakerOptions{}, func(t *testing.T, b *sink.Breaker, f *fake) {
 			for i := range 5 {
 				f.outcome = refused
@@ -271,7 +271,7 @@ func TestBreakerPatience(t *testing.T) {
 func TestBreakerForgets(t *testing.T) {
 	inBubble(t, sink.BreakerOptions{Failures: 1, Lanes: 10, MaxOpen: time.Hour, Open: time.Hour}, func(t *testing.T, b *sink.Breaker, f *fake) {
 		for i := range 1000 {
-			one(t, b) // in use, so not forgotten
+			one(t, b) // in use, so not dropped
 			deliver(t, t.Context(), b, fires(1, fmt.Sprintf("https://dead-%d", i)))
 			time.Sleep(time.Millisecond)
 		}
@@ -279,7 +279,7 @@ func TestBreakerForgets(t *testing.T) {
 			t.Errorf("%d circuits are remembered", n)
 		}
 		if f.sent != 1001 {
-			t.Errorf("sent %d: a lane that was in use was forgotten", f.sent)
+			t.Errorf("sent %d: a lane that was in use was dropped", f.sent)
 		}
 	})
 }

@@ -8,19 +8,20 @@ import "time"
 //	open       nothing passes until a time
 //	half open  one delivery passes, the probe; its outcome closes the circuit, or opens it for twice as long
 //
-// What was under way when the circuit opened does not matter for it any more, unless it succeeds.
+// Attempts in progress when the circuit opened no longer matter, unless they succeed.
 type circuit struct {
-	failures int       // in a row, while closed
+	failures int       // consecutive, while closed
 	first    time.Time // of these failures
 	since    time.Time // of the first failure after the last success; zero if there is none
-	touched  time.Time // last used; the oldest is forgotten first
+	touched  time.Time // last used; the oldest circuit is dropped first
 
-	opened  int       // times in a row that it opened; 0 while closed
+	opened  int       // consecutive openings; 0 while closed
 	until   time.Time // end of the open state
-	probing bool      // half open, and the probe is under way
+	probing bool      // half open, and the probe is in progress
 }
 
-// allow says whether a delivery may pass at now, and as what; if not, how long the circuit asks to wait.
+// allow reports whether a delivery may pass at now, and as what; if not, how long the circuit wants it to
+// wait.
 func (c *circuit) allow(now time.Time, o *BreakerOptions) (pass, probe bool, wait time.Duration) {
 	c.touched = now
 	switch {
@@ -44,7 +45,7 @@ func (c *circuit) period(o *BreakerOptions) time.Duration {
 	return min(d, o.MaxOpen)
 }
 
-// failed notes that a delivery did not get through.
+// failed records that a delivery did not get through.
 func (c *circuit) failed(now time.Time, probe bool, o *BreakerOptions) {
 	c.touched = now
 	if c.since.IsZero() {
@@ -67,14 +68,14 @@ func (c *circuit) failed(now time.Time, probe bool, o *BreakerOptions) {
 	c.until = now.Add(c.period(o))
 }
 
-// released notes that a probe ended without a word about the host.
+// released records that a probe ended without evidence about the host.
 func (c *circuit) released(probe bool) {
 	if probe {
 		c.probing = false
 	}
 }
 
-// lost says whether the host has been failing for so long that fires need not wait for it any more.
+// lost reports whether the host has failed for so long that fires should no longer wait for it.
 func (c *circuit) lost(now time.Time, o *BreakerOptions) bool {
 	return !c.since.IsZero() && now.Sub(c.since) > o.Patience
 }

@@ -1,5 +1,5 @@
-// Package sink puts sinks together: Mux routes by the scheme of a timer's target, Breaker spares hosts that are down. Both are
-// sinks themselves, so they nest as one likes:
+// Package sink combines sinks: Mux routes by the scheme of a timer's target, Breaker protects hosts that are down. Both are
+// sinks themselves, so they can be nested:
 //
 //	sink.Mux{"https": sink.NewBreaker(hooks, sink.BreakerOptions{}), "stream": streams}
 package sink
@@ -13,12 +13,12 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Mux is a sink that hands each fire to the sink of its target's scheme: what stands before the first colon. Schemes are
-// written in small letters. It adds nothing to the names of lanes; they differ as long as each sink begins its own with the
-// scheme.
+// Mux is a sink that passes each fire to the sink of its target's scheme: the part before the first colon.
+// Schemes are lower-case. It leaves the names of lanes unchanged; they differ as long as each sink's lanes
+// begin with its scheme.
 type Mux map[string]rouse.Sink
 
-// Check refuses a target whose scheme no sink serves, and leaves the rest to the one that does.
+// Check refuses a target with an unknown scheme, and leaves the rest to the scheme's sink.
 func (m Mux) Check(spec *rouse.Spec) error {
 	if s := m[scheme(spec.Target)]; s != nil {
 		return s.Check(spec)
@@ -37,7 +37,7 @@ func (m Mux) offer() string {
 	return "begin it with " + strings.Join(slices.Sorted(maps.Keys(m)), ":, ") + ":"
 }
 
-// Lane returns the lane that the scheme's sink names.
+// Lane calls the scheme's sink.
 func (m Mux) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	if s := m[scheme(spec.Target)]; s != nil {
 		return s.Lane(namespace, spec)
@@ -45,8 +45,8 @@ func (m Mux) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	return rouse.Lane{Name: "no sink", Limit: 1024, Batch: 1024}
 }
 
-// Deliver hands the fires, which are of one lane and so of one scheme, to the scheme's sink. Fires of a scheme that was served
-// when their timers were created, and is no more, fail.
+// Deliver passes the fires, which are of one lane and so of one scheme, to the scheme's sink. Fires of a
+// scheme that is no longer served fail.
 func (m Mux) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	if len(fires) == 0 {
 		return
@@ -62,7 +62,7 @@ func (m Mux) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int,
 	}
 }
 
-// Obstacle is the scheme's sink's.
+// Obstacle calls the scheme's sink.
 func (m Mux) Obstacle(namespace string, spec *rouse.Spec) string {
 	s := m[scheme(spec.Target)]
 	if s == nil {
@@ -74,7 +74,7 @@ func (m Mux) Obstacle(namespace string, spec *rouse.Spec) string {
 	return ""
 }
 
-// scheme returns what stands before the first colon of a target, "" if that is no scheme.
+// scheme returns the part before the first colon of a target, "" if that is not a scheme.
 func scheme(target string) string {
 	for i := range len(target) {
 		switch c := target[i]; {

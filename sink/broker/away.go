@@ -10,26 +10,28 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Away knows whether a broker can be used, and since when not: it cannot be reached, or takes nothing from anybody. A new one says that
-// it was not tried yet. It is safe for concurrent use.
+// Away tracks whether a broker is available, and since when it is not: it cannot be reached, or it accepts
+// nothing. A new one is unavailable because it was not tried yet. It is safe for concurrent use.
 type Away struct {
-	// Broker is what is away, for people: "RabbitMQ at rabbit:5672". Patience is how long fires wait for it without spending attempts.
-	// Changed is told why it is away, and with nil that it is back. They are set before it is used.
+	// Broker describes the broker for people: "RabbitMQ at rabbit:5672". Patience is how long fires wait
+	// for it without spending attempts. Changed is called with the reason when it becomes unavailable, and
+	// with nil when it is back. All three are set before use.
 	Broker   string
 	Patience time.Duration
 	Changed  func(err error)
 
 	mu      sync.Mutex
 	there   bool
-	since   time.Time // zero: it is there, or was not tried
+	since   time.Time // zero: it is available, or was not tried yet
 	why     error
-	changed chan struct{} // closed at the next change; nil if nobody waits
+	changed chan struct{} // closed at the next change; nil if no goroutine waits
 }
 
-// moment is how long a fire waits for a connection that is just being made.
+// moment is how long a fire waits for a connection that is being made.
 const moment = 500 * time.Millisecond
 
-// Await says whether the broker is there. It waits a moment for one that was not tried yet, or that has only just gone.
+// Await reports whether the broker is available. It waits for a moment if the broker was not tried yet, or
+// has just become unavailable.
 func (a *Away) Await(ctx context.Context) bool {
 	limit := time.NewTimer(moment)
 	defer limit.Stop()
@@ -54,7 +56,7 @@ func (a *Away) Await(ctx context.Context) bool {
 	}
 }
 
-// set is called with a.mu locked.
+// set requires a.mu.
 func (a *Away) set(there bool) {
 	a.there = there
 	if a.changed != nil {
@@ -63,7 +65,7 @@ func (a *Away) set(there bool) {
 	}
 }
 
-// Lost notes why the broker cannot be reached.
+// Lost marks the broker as unavailable, with the reason.
 func (a *Away) Lost(why error) {
 	a.mu.Lock()
 	news := a.since.IsZero()
@@ -78,7 +80,7 @@ func (a *Away) Lost(why error) {
 	}
 }
 
-// Back notes that it can.
+// Back marks the broker as available.
 func (a *Away) Back() {
 	a.mu.Lock()
 	news := !a.since.IsZero()
@@ -90,8 +92,9 @@ func (a *Away) Back() {
 	}
 }
 
-// Outcome is that of a fire that cannot be sent now, for no reason of its own: it waits, the longer the longer the broker is away, and at
-// last fails, so that fires for a broker that never comes back end as dead letters.
+// Outcome is the outcome of a fire that cannot be sent because the broker is unavailable. It is deferred,
+// for longer the longer the outage lasts, and fails after Patience, so that fires for a broker that never
+// comes back end as dead letters.
 func (a *Away) Outcome(f *rouse.Fire) rouse.Outcome {
 	a.mu.Lock()
 	why, since := a.why, a.since
@@ -108,12 +111,13 @@ func (a *Away) Outcome(f *rouse.Fire) rouse.Outcome {
 	wait := min(max(away/2, 250*time.Millisecond), 30*time.Second)
 	h := fnv.New32a()
 	h.Write([]byte(f.ID))
-	return Unsent(wait+time.Duration(h.Sum32())%wait, text) // fires that wait for one broker come back spread
+	return Unsent(wait+time.Duration(h.Sum32())%wait, text) // jitter, so that fires do not return together
 }
 
 func (a *Away) notYet() string { return "no connection to " + a.Broker + " yet" }
 
-// Obstacle says since when the broker has been away, or that it was not reached yet; empty if it is there.
+// Obstacle describes since when the broker has been unavailable, or that it was not reached yet; empty if
+// it is available.
 func (a *Away) Obstacle() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

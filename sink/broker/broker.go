@@ -10,21 +10,21 @@
 // # Messages
 //
 // A fire is a CloudEvent 1.0 as webhooks send it, with the same attributes, in the binary mode of each technology, or as JSON with
-// "?mode=structured" at the end of the target. The subpackages say how.
+// "?mode=structured" at the end of the target. See the subpackages.
 //
 // # Outcomes
 //
 //	the broker has confirmed            done
-//	it said no                          failed, with its code and words; rejected if it would say no for ever
+//	it refused                          failed, with its code and text; rejected if it would always refuse
 //	no confirm within retry.timeout     failed: it may have the message
 //	the connection broke before that    failed: it may have the message
 //	there is no connection              deferred, without spending an attempt, for as long as Options.Patience
 //
 // So a message comes at least once, and its id, which is the fire's, is the same each time.
 //
-//	broker.go       the sink                          flight.go    messages under way, each reported once
-//	target.go       targets, and their faults         away.go      a broker that cannot be reached
-//	connection.go   what operators say of brokers     outcome.go   words for what went wrong
+//	broker.go       the sink                          flight.go    messages in progress, each reported once
+//	target.go       targets, and their faults         away.go      an unavailable broker
+//	connection.go   descriptions of brokers     outcome.go   outcomes
 package broker
 
 import (
@@ -42,21 +42,22 @@ import (
 
 // Publisher publishes to one broker. It is safe for concurrent use.
 type Publisher interface {
-	// Check says what is wrong with a target of the publisher's scheme, and what would be right; wrong is empty if nothing is.
+	// Check returns what is wrong with a target of the publisher's scheme, and the cure; wrong is empty if
+	// it is valid.
 	Check(t *Target) (wrong, cure string)
 
-	// Publish publishes messages, whose targets passed Check, and returns when each is settled on the flight. Between them they need
-	// not keep an order.
+	// Publish publishes messages, whose targets passed Check, and returns when each is settled on the
+	// flight. It may reorder them.
 	Publish(ctx context.Context, messages []Message, f *Flight)
 
-	// Obstacle says what keeps messages from being published now; empty if nothing does.
+	// Obstacle describes what prevents publishing now; empty if nothing does.
 	Obstacle() string
 
-	// Close ends the connections, and what is still under way, and waits for it.
+	// Close closes the connections, ends the messages in progress, and waits for them.
 	Close() error
 }
 
-// Message is a fire on its way to a place at a broker.
+// Message is a fire for a place at a broker.
 type Message struct {
 	Fire   *rouse.Fire
 	Target Target
@@ -74,18 +75,19 @@ type connection struct {
 	Connection
 	kind      string
 	publisher Publisher
-	under     atomic.Int64 // messages under way
+	under     atomic.Int64 // messages in progress
 }
 
-// New returns a sink without connections: it refuses every target, and says why.
+// New returns a sink without connections, which refuses every target.
 func New() *Sink { return &Sink{connections: map[string]*connection{}} }
 
-// Add adds a connection, which passed Check, with its publisher, which the sink closes. It is called before the sink is used.
+// Add adds a connection, which passed Check, and its publisher, which the sink closes. It is called before
+// the sink is used.
 func (s *Sink) Add(c Connection, p Publisher) {
 	s.connections[c.Name] = &connection{Connection: c.WithDefaults(), kind: c.Kind(), publisher: p}
 }
 
-// Obstacles says of each connection what keeps it from being used now; empty if nothing does.
+// Obstacles describes for each connection what prevents its use now; empty if nothing does.
 func (s *Sink) Obstacles() map[string]string {
 	all := map[string]string{}
 	for name, c := range s.connections {
@@ -94,7 +96,7 @@ func (s *Sink) Obstacles() map[string]string {
 	return all
 }
 
-// Lane is a lane for each place at a broker, so that a queue that cannot take anything holds up its own fires only.
+// Lane returns one lane for each place at a broker, so that a full queue delays only its own fires.
 func (s *Sink) Lane(_ string, spec *rouse.Spec) rouse.Lane {
 	place, _, _ := strings.Cut(spec.Target, "?")
 	limit := defaultInFlight
@@ -105,10 +107,10 @@ func (s *Sink) Lane(_ string, spec *rouse.Spec) rouse.Lane {
 	return rouse.Lane{Name: place, Limit: limit, Batch: min(limit, batch)}
 }
 
-// batch is how many messages one delivery hands to a publisher.
+// batch is how many messages one delivery passes to a publisher.
 const batch = 128
 
-// Deliver publishes the fires, all under way at a time, and returns when each is reported.
+// Deliver publishes the fires concurrently and returns when each is reported.
 func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	messages, index := make([]Message, 0, len(fires)), make([]int, 0, len(fires))
 	var c *connection
@@ -141,10 +143,10 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	c.publisher.Publish(ctx, messages, f)
 }
 
-// lanes is how many lanes of a connection may have all their messages under way; more than that wait.
+// lanes is how many lanes of a connection may have all their messages in progress; further ones wait.
 const lanes = 16
 
-// Obstacle says why nothing goes to the broker of the spec's target now.
+// Obstacle describes what prevents sending to the broker of the spec's target now.
 func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 	t, err := s.target(spec.Target)
 	if err != nil {
@@ -153,7 +155,7 @@ func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 	return t.connection.publisher.Obstacle()
 }
 
-// Close closes the publishers. It is called when all deliveries have ended.
+// Close closes the publishers. It is called after all deliveries ended.
 func (s *Sink) Close() error {
 	s.closing.Do(func() {
 		var errs []error

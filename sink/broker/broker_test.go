@@ -39,7 +39,7 @@ func newFire(target string, timeout time.Duration) rouse.Fire {
 func TestTargets(t *testing.T) {
 	s := New()
 	s.Add(Connection{Name: "orders", URL: "amqp://user:hush@rabbit/", Allow: []string{"events/order.", "/mail$"}}, &fake{})
-	s.Add(Connection{Name: "bus", URL: "nats://nats"}, &fake{check: func(*Target) (string, string) { return "has a fault", "mend it" }})
+	s.Add(Connection{Name: "bus", URL: "nats://nats"}, &fake{check: func(*Target) (string, string) { return "has a fault", "fix it" }})
 	s.Add(Connection{Name: "feed", URL: "redis://redis"}, &fake{})
 	for target, want := range map[string]Target{
 		"amqp:orders/events/order.due":                  {Scheme: "amqp", Connection: "orders", Path: "events/order.due"},
@@ -74,7 +74,7 @@ func TestTargets(t *testing.T) {
 		"redis:feed/x?":                           "",
 		"redis:feed/x?mode=structured?":           "the option",
 		"redis:feed/x?mode=structured&&":          "the option",
-		"nats:bus/x":                              "has a fault; mend it",
+		"nats:bus/x":                              "has a fault; fix it",
 		"nats:" + strings.Repeat("x", 500):        "no place",
 		"nats:" + strings.Repeat("x", 500) + "/a": "does not have",
 	} {
@@ -128,7 +128,8 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// What was reported is reported once, whatever is said of it afterwards; what is not said in time has failed; the end of ctx ends all.
+// A message is reported once, whatever is reported later; one without a result in time has failed; the end
+// of ctx ends all.
 func TestFlights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		messages := make([]Message, 4)
@@ -137,12 +138,12 @@ func TestFlights(t *testing.T) {
 			messages[i].Fire = &f
 		}
 		var mu sync.Mutex
-		said := map[int][]rouse.Outcome{}
+		reported := map[int][]rouse.Outcome{}
 		var late []int
 		f := newFlight(messages, func(i int, o rouse.Outcome) {
 			mu.Lock()
 			defer mu.Unlock()
-			said[i] = append(said[i], o)
+			reported[i] = append(reported[i], o)
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		began := time.Now()
@@ -155,8 +156,8 @@ func TestFlights(t *testing.T) {
 		f.Settle(2, Failed(0, "too late"))
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
-		if len(said[0]) != 1 || said[0][0].Verdict != rouse.Failed || len(said[1]) != 0 {
-			t.Errorf("after 1.5 s: %v", said)
+		if len(reported[0]) != 1 || reported[0][0].Verdict != rouse.Failed || len(reported[1]) != 0 {
+			t.Errorf("after 1.5 s: %v", reported)
 		}
 		f.Settle(0, Done)
 		time.Sleep(time.Second)
@@ -166,8 +167,8 @@ func TestFlights(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		for i, want := range []rouse.Verdict{rouse.Failed, rouse.Failed, rouse.Done, rouse.Deferred} {
-			if len(said[i]) != 1 || said[i][0].Verdict != want {
-				t.Errorf("message %d: %v, want %v", i, said[i], want)
+			if len(reported[i]) != 1 || reported[i][0].Verdict != want {
+				t.Errorf("message %d: %v, want %v", i, reported[i], want)
 			}
 		}
 		if fmt.Sprint(late) != "[0 1 3]" {

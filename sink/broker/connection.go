@@ -13,26 +13,27 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Connection is what an operator says of a broker. Zero fields have the defaults that their comments name.
+// Connection describes a broker. Zero fields have the defaults that their comments name.
 type Connection struct {
-	Name string // by which targets name it: 1 to 64 of a-z, 0-9, '-', '_' and '.', with a letter or digit first
+	Name string // its name in targets: 1 to 64 of a-z, 0-9, '-', '_' and '.', with a letter or digit first
 	URL  string // amqp://, amqps://, nats://, tls://, redis://, rediss://, with user and password as usual
 
-	CA   string // PEM file of the authorities that the broker's certificate leads to; default the system's
-	Cert string // PEM file of a certificate for the broker; default none
-	Key  string // of that certificate
+	CA   string // PEM file of the authorities for the broker's certificate; default the system's
+	Cert string // PEM file of the client certificate; default none
+	Key  string // its private key
 
-	// Allow are the beginnings of the paths that targets may have, as they are written behind the connection, such as "events/order.";
-	// one that ends in '$' is a whole path. None allows all that the broker allows.
+	// Allow are the allowed prefixes of the paths of targets, as they are written after the connection,
+	// such as "events/order."; an entry that ends in '$' is a whole path. Without entries all paths are
+	// allowed.
 	Allow []string
 
-	InFlight int           // messages of one target under way at a time, at most; default 1,024
-	Patience time.Duration // how long fires wait for a broker that is away without spending attempts; default 1 h
-	Timeout  time.Duration // of connecting, and of calls beside publishing; default 10 s
+	InFlight int           // messages of one target in progress, at most; default 1,024
+	Patience time.Duration // how long fires wait for an unavailable broker without spending attempts; default 1 h
+	Timeout  time.Duration // of connecting, and of calls other than publishing; default 10 s
 
 	Credentials string // of NATS: file with the credentials of a user, a JWT and its seed; default none
 
-	MaxLength int64 // of Redis: about how many entries streams are cut to, the oldest go; default no bound
+	MaxLength int64 // of Redis: streams are trimmed to about this many entries; default no bound
 	Replicas  int   // of Redis: how many replicas have to have an entry; default 0
 }
 
@@ -42,7 +43,7 @@ const (
 	defaultTimeout  = 10 * time.Second
 )
 
-// WithDefaults returns the connection with defaults in place of zero fields.
+// WithDefaults returns the connection with defaults for zero fields.
 func (c Connection) WithDefaults() Connection {
 	if c.InFlight == 0 {
 		c.InFlight = defaultInFlight
@@ -56,16 +57,16 @@ func (c Connection) WithDefaults() Connection {
 	return c
 }
 
-// kinds are the schemes of targets by the schemes of URLs.
+// kinds maps the schemes of URLs to those of targets.
 var kinds = map[string]string{"amqp": "amqp", "amqps": "amqp", "nats": "nats", "tls": "nats", "redis": "redis", "rediss": "redis"}
 
-// Kind is the scheme of the targets that the connection is for; empty if its URL is of no broker.
+// Kind returns the scheme of the connection's targets; empty if its URL is not that of a broker.
 func (c *Connection) Kind() string {
 	scheme, _, _ := strings.Cut(c.URL, "://")
 	return kinds[scheme]
 }
 
-// Host is where the URL leads, for people: without user and password.
+// Host returns the host of the URL for people, without user and password.
 func (c *Connection) Host() string {
 	u, err := url.Parse(c.URL)
 	if err != nil {
@@ -74,13 +75,14 @@ func (c *Connection) Host() string {
 	return u.Host
 }
 
-// Secure says whether the URL asks for TLS.
+// Secure reports whether the URL requires TLS.
 func (c *Connection) Secure() bool {
 	scheme, _, _ := strings.Cut(c.URL, "://")
 	return scheme == "amqps" || scheme == "tls" || scheme == "rediss"
 }
 
-// Check returns everything that is wrong with the connection, but what its broker has to say; nothing of it shows the URL.
+// Check returns everything that is wrong with the connection, as far as it can be seen without the broker.
+// The problems do not contain the URL.
 func (c *Connection) Check() []rouse.Problem {
 	var ps []rouse.Problem
 	add := func(field, value, wrong, cure string) {
@@ -124,7 +126,7 @@ func (c *Connection) Check() []rouse.Problem {
 	}
 	for _, a := range c.Allow {
 		if a == "" {
-			add("allow", "", "has an empty entry, which allows everything", "leave allow out, or say how paths begin")
+			add("allow", "", "has an empty entry, which allows everything", "leave allow out, or give the prefixes of paths")
 		}
 	}
 	return append(ps, c.checkFiles()...)
@@ -152,7 +154,8 @@ func (c *Connection) checkFiles() (ps []rouse.Problem) {
 	return ps
 }
 
-// TLS reads the files of the connection: it is called for each connect, so that certificates can be replaced while the server runs.
+// TLS reads the certificate files. It is called for each connect, so that they can be replaced while the
+// server runs.
 func (c *Connection) TLS() (*tls.Config, error) {
 	o := &tls.Config{MinVersion: tls.VersionTLS12}
 	if u, err := url.Parse(c.URL); err == nil {
@@ -178,7 +181,8 @@ func (c *Connection) TLS() (*tls.Config, error) {
 	return o, nil
 }
 
-// allows says whether a target may have the path. It is compared as it is written, so that a place has one spelling only.
+// allows reports whether a target may have the path. It compares the path as written, so that a place has
+// only one spelling.
 func (c *Connection) allows(path string) bool {
 	for _, a := range c.Allow {
 		if whole, ok := strings.CutSuffix(a, "$"); ok && path == whole || !ok && strings.HasPrefix(path, a) {

@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Flight is the messages of one delivery while they are under way. It reports each of them once: what is said of one after that has
-// no effect, such as a confirm that comes too late. It is safe for concurrent use.
+// Flight tracks the messages of one delivery. It reports each of them once: later results, such as a late
+// confirm, have no effect. It is safe for concurrent use.
 type Flight struct {
 	messages []Message
 	began    time.Time
@@ -44,19 +44,19 @@ func (f *Flight) Settle(i int, o rouse.Outcome) {
 	}
 }
 
-// Settled says whether a message was reported.
+// Settled reports whether a message was reported.
 func (f *Flight) Settled(i int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.settled[i]
 }
 
-// Deadline is when the attempt of a message has taken too long.
+// Deadline returns when the attempt of a message times out.
 func (f *Flight) Deadline(i int) time.Time {
 	return f.began.Add(f.messages[i].Fire.Spec.Retry.Effective().Timeout)
 }
 
-// Latest is when all attempts have taken too long.
+// Latest returns when all attempts have timed out.
 func (f *Flight) Latest() (t time.Time) {
 	for i := range f.messages {
 		if d := f.Deadline(i); d.After(t) {
@@ -66,8 +66,8 @@ func (f *Flight) Latest() (t time.Time) {
 	return t
 }
 
-// Await waits until every message is reported. It fails those that take too long, and gives up all when ctx ends; late is called with
-// each that it has so reported.
+// Await waits until every message is reported. It fails messages that time out, and all of them when ctx
+// ends; it calls late for each message that it fails.
 func (f *Flight) Await(ctx context.Context, late func(i int)) {
 	limit := time.NewTimer(0)
 	defer limit.Stop()
@@ -87,7 +87,7 @@ func (f *Flight) Await(ctx context.Context, late func(i int)) {
 	}
 }
 
-// next is the earliest deadline of those that are not reported.
+// next returns the earliest deadline of the unreported messages.
 func (f *Flight) next() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,42 +8,43 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Done is the outcome of a message that its broker has confirmed.
+// Done is the outcome of a confirmed message.
 var Done = rouse.Outcome{Verdict: rouse.Done}
 
-// Failed is the outcome of an attempt after which another may succeed; code is the broker's, 0 if it gave none.
+// Failed is the outcome of an attempt that may be retried; code is the broker's, 0 if it gave none.
 func Failed(code int, detail string) rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Failed, Code: code, Detail: printable(detail)}
 }
 
-// Rejected is the outcome of a message that the broker would never take.
+// Rejected is the outcome of a message that the broker would never accept.
 func Rejected(code int, detail string) rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Rejected, Code: code, Detail: printable(detail)}
 }
 
-// Unsent is the outcome of a message that was not sent as its broker cannot be reached, or does not take it now: it spends no attempt.
+// Unsent is the outcome of a message that was not sent because its broker is unavailable: it spends no
+// attempt.
 func Unsent(after time.Duration, why string) rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable, After: after, Detail: printable("not sent: " + why)}
 }
 
-// Crowded is the outcome of a message that was not sent as others are under way.
+// Crowded is the outcome of a message that was not sent because too many others are in progress.
 func Crowded(after time.Duration, why string) rouse.Outcome {
 	o := Unsent(after, why)
 	o.Cause = rouse.CauseBacklog
 	return o
 }
 
-// Soon is when to look again after something that passes at once, such as a channel that was just closed.
+// Soon is the delay after a temporary condition, such as a channel that was just closed.
 const Soon = 100 * time.Millisecond
 
-// crowded is when to look again while too many messages are under way.
+// crowded is the delay while too many messages are in progress.
 const crowded = time.Second
 
-// stopping is the outcome of attempts that the server's end breaks off. They may have arrived, as when the server crashes, and like
-// then the same attempt is made again.
+// stopping is the outcome of attempts that are interrupted by a shutdown. As after a crash they may have
+// arrived, and the same attempt is repeated.
 var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: "broken off: the server is stopping"}
 
-// printable returns text that fits a record: shortened, on one line.
+// printable returns text in a form that fits a record: shortened, on one line.
 func printable(s string) string {
 	return rouse.Shorten(strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) && r != unicode.ReplacementChar {

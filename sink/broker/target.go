@@ -12,11 +12,11 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Target is a target in its parts.
+// Target is a parsed target.
 type Target struct {
 	Scheme     string // amqp, nats or redis
 	Connection string
-	Path       string // what follows the connection, as it was written
+	Path       string // what follows the connection, as written
 	Structured bool   // "?mode=structured": the event as JSON
 	Core       bool   // "?via=core", of nats: without JetStream
 }
@@ -27,17 +27,17 @@ type located struct {
 	connection *connection
 }
 
-// examples are the shapes of targets by scheme.
+// examples are the forms of targets by scheme.
 var examples = map[string]string{
 	"amqp":  "amqp:CONNECTION/EXCHANGE/ROUTING.KEY",
 	"nats":  "nats:CONNECTION/SUBJECT",
 	"redis": "redis:CONNECTION/STREAM",
 }
 
-// Schemes are those of the sink's targets.
+// Schemes returns the schemes of the sink's targets.
 func Schemes() []string { return slices.Sorted(maps.Keys(examples)) }
 
-// Check refuses a target that leads to no place at a broker of this server, and options that only webhooks have.
+// Check refuses invalid targets, targets without a connection of this server, and options of webhooks.
 func (s *Sink) Check(spec *rouse.Spec) error {
 	t, err := s.target(spec.Target)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	return nil
 }
 
-// target reads a target and finds its connection. Its errors are *rouse.Invalid, and show no password.
+// target parses a target and finds its connection. Its errors are *rouse.Invalid, and contain no password.
 func (s *Sink) target(text string) (located, error) {
 	refuse := func(wrong, cure string) (located, error) {
 		return located{}, rouse.Refuse("target", hide(text), wrong, cure)
@@ -87,7 +87,7 @@ func (s *Sink) target(text string) (located, error) {
 	return t, nil
 }
 
-// read reads the options of a target, and says what is wrong with them.
+// read parses the options of a target and returns what is wrong with them.
 func (t *Target) read(options string) (wrong string) {
 	if options == "" {
 		return ""
@@ -103,13 +103,13 @@ func (t *Target) read(options string) (wrong string) {
 		case word == "via=jetstream" && t.Scheme == "nats":
 			t.Core = false
 		default:
-			return fmt.Sprintf("has the option %q, which there is not", rouse.Shorten(word, 64))
+			return fmt.Sprintf("has the option %q, which does not exist", rouse.Shorten(word, 64))
 		}
 	}
 	return ""
 }
 
-// offer lists what a target of a scheme can begin with here.
+// offer lists the valid beginnings of a target of a scheme.
 func (s *Sink) offer(scheme string) string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(s.connections)) {
@@ -123,7 +123,7 @@ func (s *Sink) offer(scheme string) string {
 	return "write " + examples[scheme] + ", with one of the connections " + strings.Join(names, ", ")
 }
 
-// hide leaves out what may be a password.
+// hide removes a possible password.
 func hide(target string) string {
 	if i := strings.LastIndexByte(target, '@'); i >= 0 {
 		if scheme, rest, ok := strings.Cut(target, "//"); ok && strings.Contains(rest, "@") {
@@ -133,7 +133,7 @@ func hide(target string) string {
 	return target
 }
 
-// Name decodes a part of a target's path, which is the name of something at a broker, and says what is wrong with it.
+// Name decodes a part of a target's path, and returns what is wrong with it.
 func Name(part string) (name, wrong string) {
 	name = part
 	if strings.IndexByte(part, '%') >= 0 {

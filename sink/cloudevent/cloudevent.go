@@ -1,5 +1,5 @@
-// Package cloudevent is the form of a fire as a CloudEvent 1.0, for the sinks that send one: its attributes, its JSON, and how
-// texts are written in headers. It is pure.
+// Package cloudevent encodes a fire as a CloudEvent 1.0: its attributes, its JSON, and texts in headers. It
+// does no I/O.
 package cloudevent
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Type is the type of the CloudEvent that a fire is.
+// Type is the CloudEvents type of a fire.
 const Type = "dev.rouse.fire.v1"
 
 // Source returns the CloudEvents source of a timer's fires.
@@ -21,7 +21,8 @@ func Source(f *rouse.Fire) string {
 	return "/namespaces/" + f.Namespace + "/timers/" + url.PathEscape(f.Name)
 }
 
-// Append appends a fire as a CloudEvent in JSON. What does not fit the 32 bits of an integer attribute is a string.
+// Append appends a fire as a CloudEvent in JSON. Numbers beyond the 32 bits of an integer attribute become
+// strings.
 func Append(b []byte, f *rouse.Fire) []byte {
 	b = append(b, `{"specversion":"1.0","id":"`...)
 	b = append(b, f.ID...)
@@ -62,7 +63,7 @@ func Size(f *rouse.Fire) int {
 	return 400 + 2*len(f.Name) + len(f.Spec.ContentType) + base64.StdEncoding.EncodedLen(len(f.Spec.Payload))
 }
 
-// ContentType returns the type of a spec's payload; empty if there is nothing to tell.
+// ContentType returns the type of a spec's payload; empty if unknown.
 func ContentType(spec *rouse.Spec) string {
 	if spec.ContentType == "" && len(spec.Payload) > 0 {
 		return "application/octet-stream"
@@ -70,14 +71,14 @@ func ContentType(spec *rouse.Spec) string {
 	return spec.ContentType
 }
 
-// IsJSON says whether a media type is one of JSON's.
+// IsJSON reports whether a media type is one of JSON.
 func IsJSON(contentType string) bool {
 	kind, _, _ := strings.Cut(contentType, ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	return kind == "application/json" || kind == "text/json" || strings.HasSuffix(kind, "+json")
 }
 
-// appendText appends s as a JSON string; what is not UTF-8 becomes U+FFFD.
+// appendText appends s as a JSON string; invalid UTF-8 becomes U+FFFD.
 func appendText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

@@ -1,7 +1,7 @@
 package cloudevent
 
-// Percent percent-encodes a text for a header, as the bindings of CloudEvents to HTTP and NATS ask: space, '"', '%' and what is not
-// printable ASCII.
+// Percent percent-encodes a text for a header, as the CloudEvents bindings to HTTP and NATS require: space,
+// '"', '%' and everything but printable ASCII.
 func Percent(s string) string {
 	plain := func(c byte) bool { return c > ' ' && c < 0x7f && c != '"' && c != '%' }
 	extra := 0

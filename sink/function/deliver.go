@@ -9,11 +9,11 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Deliver calls the functions of the fires, and returns when each has ended or was left behind.
+// Deliver calls the functions of the fires, and returns when each has returned or was abandoned.
 func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	var calls sync.WaitGroup
 	for i := range fires {
-		if i == len(fires)-1 { // mostly the only one
+		if i == len(fires)-1 { // usually the only one
 			settle(i, s.attempt(ctx, &fires[i]))
 			break
 		}
@@ -22,7 +22,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	calls.Wait()
 }
 
-// attempt calls the function of one fire, and says what came of it.
+// attempt calls the function of one fire and returns the outcome.
 func (s *Sink) attempt(ctx context.Context, f *rouse.Fire) rouse.Outcome {
 	if err := s.Check(f.Spec); err != nil {
 		return rouse.Outcome{Verdict: rouse.Rejected, Detail: printable(err.Error())}
@@ -44,8 +44,8 @@ func (s *Sink) attempt(ctx context.Context, f *rouse.Fire) rouse.Outcome {
 
 var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: "not called: the service is stopping"}
 
-// place waits for one of the function's places. They are short only while other namespaces call it too, or while calls go on
-// that were left behind.
+// place waits for a free place of the function. Places run out only while other namespaces call it too, or
+// while abandoned calls still run.
 func (s *Sink) place(ctx context.Context, fn *registered) (o rouse.Outcome, ok bool) {
 	select {
 	case fn.places <- struct{}{}:
@@ -65,12 +65,12 @@ func (s *Sink) place(ctx context.Context, fn *registered) (o rouse.Outcome, ok b
 	}
 }
 
-// call runs the function with the attempt's timeout. The place that was taken for it is given back when the function ends.
+// call runs the function with the attempt's timeout. Its place is released when the function returns.
 func (s *Sink) call(ctx context.Context, fn *registered, f rouse.Fire) rouse.Outcome {
 	timeout := f.Spec.Retry.Effective().Timeout
 	run, cancel := context.WithTimeout(ctx, timeout)
 	ended := make(chan error, 1)
-	go func() { // of its own, because a function that goes on for ever must not keep the engine from stopping
+	go func() { // in its own goroutine: a function that never returns must not prevent the engine's shutdown
 		defer func() { <-fn.places }()
 		defer cancel()
 		s.safely(run, fn.call, f, ended)

@@ -5,11 +5,11 @@
 //
 // It promises:
 //   - What the function returns is the outcome: nil is done, an error is a failure, to be tried again; Permanent, RetryAfter and
-//     ErrGone say more. A panic, and the end of the goroutine, are failures too, and the process goes on.
+//     ErrGone refine that. A panic, and the end of the goroutine, are failures too, and the process goes on.
 //   - The function's ctx ends with the attempt's timeout (retry.timeout), and when the engine stops. One that goes on all the
-//     same is left behind after a while: its attempt is reported, and its place stays taken until it ends.
+//     same is abandoned after a while: its attempt is reported, and its place stays taken until it ends.
 //   - No more than its limit of calls of one function run at a time, whatever the namespaces.
-//   - A fire of a function that nobody registered is deferred, and spends no attempt: a worker of another version may have it.
+//   - A fire of a function that is not registered is deferred, and spends no attempt: a worker of another version may have it.
 //
 // A function may be called twice for one occurrence, as after a crash; the fire's ID is the same then. As a function can kill
 // the process that it runs in, its lane asks that an attempt is written down before it begins: a fire that kills the process
@@ -27,8 +27,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Handler does what a timer is for. Its ctx ends with the attempt's timeout and when the engine stops. It is called from many
-// goroutines at a time, and must not change what the fire's Spec holds.
+// Handler is the function of a timer. Its ctx ends with the attempt's timeout and when the engine stops. It
+// is called concurrently, and must not change the fire's Spec.
 type Handler func(ctx context.Context, f rouse.Fire) error
 
 const (
@@ -38,16 +38,17 @@ const (
 	MaxName = 128
 )
 
-// Options bound and tune a sink. Zero fields have the defaults that their comments name.
+// Options configure a sink. Zero fields have the defaults that their comments name.
 type Options struct {
-	Concurrency int           // calls of one function at a time, unless Handle says otherwise; default four for each processor
+	Concurrency int           // calls of one function at a time, unless Handle sets it; default four for each processor
 	Wait        time.Duration // how long a fire waits for a place before it is deferred; default 2 s
 	Linger      time.Duration // how long a function has to end once its ctx has ended; default 1 s
 
-	// Now is the store's clock: the later a fire without a function is, the longer until it is tried again. Default the machine's.
+	// Now is the store's clock: the later a fire without a function is, the longer it is deferred. Default
+	// the machine's.
 	Now func() rouse.Instant
 
-	// Panicked is called with what a function panicked with, and its stack. Default nothing.
+	// Panicked is called with the value and the stack of a function's panic; may be nil.
 	Panicked func(f rouse.Fire, value any, stack []byte)
 }
 
@@ -78,11 +79,11 @@ type Sink struct {
 	functions map[string]*registered // by target
 }
 
-// registered is a function that fires can call.
+// registered is a registered function.
 type registered struct {
 	target string
 	call   Handler
-	places chan struct{} // one for each call that may run
+	places chan struct{} // one for each concurrent call
 }
 
 // New returns a sink without functions.
@@ -95,13 +96,14 @@ type Option func(*settings)
 
 type settings struct{ concurrency int }
 
-// Concurrency lets up to n calls of the function run at a time; at least 1.
+// Concurrency allows up to n concurrent calls of the function; at least 1.
 func Concurrency(n int) Option {
 	return func(s *settings) { s.concurrency = n }
 }
 
-// Handle registers the function that fires with the target "func:NAME" call, before the engine runs or while it does. A name
-// is 1 to MaxName letters, digits, '.', '-', '_' and '/'. One that is taken is refused with rouse.ErrExists.
+// Handle registers the function for fires with the target "func:NAME". It may be called while the engine
+// runs. A name has 1 to MaxName letters, digits, '.', '-', '_' and '/'. An existing name is refused with
+// rouse.ErrExists.
 func (s *Sink) Handle(name string, fn Handler, opts ...Option) error {
 	if err := checkName("name", name, name); err != nil {
 		return err
@@ -126,7 +128,7 @@ func (s *Sink) Handle(name string, fn Handler, opts ...Option) error {
 	return nil
 }
 
-// Obstacle says that no function is registered for the spec's target, or that all its places are taken.
+// Obstacle reports that no function is registered for the spec's target, or that all its places are taken.
 func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 	switch f := s.function(spec.Target); {
 	case f == nil:
@@ -145,8 +147,8 @@ func (s *Sink) function(target string) *registered {
 	return s.functions[target]
 }
 
-// Check refuses what is no function target, a name that cannot be one, and options that only webhooks have. That nobody has
-// registered the function is no fault of the timer.
+// Check refuses other targets, invalid names, and options of webhooks. A function that is not registered is
+// no error of the timer.
 func (s *Sink) Check(spec *rouse.Spec) error {
 	name, ok := strings.CutPrefix(spec.Target, scheme)
 	if !ok {
@@ -162,7 +164,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	return nil
 }
 
-// checkName refuses what cannot be the name of a function.
+// checkName refuses an invalid name of a function.
 func checkName(field, value, name string) error {
 	ok := name != "" && len(name) <= MaxName
 	for _, c := range []byte(name) {
@@ -174,15 +176,16 @@ func checkName(field, value, name string) error {
 	return nil
 }
 
-// unknownLimit is how many fires of a function that nobody registered are looked at at a time.
+// unknownLimit is how many fires of unregistered functions are handled at the same time.
 const unknownLimit = 256
 
-// Lane is a lane for each function. A fire at a time is delivered, so that each attempt is written down by itself.
+// Lane returns a lane for each function. Fires are delivered one at a time, so that each attempt is written
+// separately.
 func (s *Sink) Lane(_ string, spec *rouse.Spec) rouse.Lane {
 	if f := s.function(spec.Target); f != nil {
 		return rouse.Lane{Name: f.target, Limit: cap(f.places), Batch: 1, Spend: true}
 	}
-	// A clone, because a target may be a part of a timer's row, all of which it would keep in memory. Nothing is called, so
-	// nothing is spent.
+	// Clone the target: it may be a part of a timer's row, which it would keep in memory. Nothing is
+	// called, so no attempt is spent.
 	return rouse.Lane{Name: strings.Clone(spec.Target), Limit: unknownLimit, Batch: 1}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// ErrGone, returned by a function or wrapped in what it returns, says that it wants no more of the timer, which then ends.
+// ErrGone, returned by a function or wrapped in its error, ends the timer.
 var ErrGone = errors.New("the function wants no more of this timer")
 
-// Permanent returns an error that says that another attempt would fail too: the fire becomes a dead letter at once. It is nil if
-// err is.
+// Permanent returns an error that makes the fire a dead letter immediately, because another attempt would
+// fail, too. It is nil if err is.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -29,8 +29,9 @@ type permanent struct{ error }
 
 func (p *permanent) Unwrap() error { return p.error }
 
-// RetryAfter returns an error that says when to try again, in place of the timer's own backoff; 0 is at once. It is nil if err
-// is. A *rouse.RetryAfter, as package client returns it, says the same.
+// RetryAfter returns an error that sets the time of the next attempt instead of the timer's own backoff; 0
+// is immediately. It is nil if err is. A *rouse.RetryAfter, as package client returns it, has the same
+// effect.
 func RetryAfter(err error, after time.Duration) error {
 	if err == nil {
 		return nil
@@ -38,12 +39,13 @@ func RetryAfter(err error, after time.Duration) error {
 	return &rouse.RetryAfter{Err: err, After: after}
 }
 
-// maxRetryAfter bounds how far a function can put off the next attempt: as far as a timer's own backoff can be set.
+// maxRetryAfter bounds how far a function can defer the next attempt, as a timer's own backoff is bounded.
 const maxRetryAfter = 7 * 24 * time.Hour
 
-// judge says what it means that a function returned err. ctx is the delivery's, run the one that the function was given.
+// judge returns the outcome for a function's error. ctx is the delivery's, run the one that the function
+// was given.
 func judge(ctx, run context.Context, err error, timeout time.Duration) rouse.Outcome {
-	if err == nil { // also when its ctx has ended meanwhile: it did what it is for
+	if err == nil { // even if its ctx has ended: it has done its work
 		return rouse.Outcome{Verdict: rouse.Done}
 	}
 	detail := printable(err.Error())
@@ -67,7 +69,7 @@ func judge(ctx, run context.Context, err error, timeout time.Duration) rouse.Out
 	return rouse.Outcome{Verdict: rouse.Failed, Detail: detail}
 }
 
-// safely calls a function, and sends what it returns; its panic, or the end of its goroutine, counts as an error.
+// safely calls a function and sends its result; a panic, or the end of its goroutine, counts as an error.
 func (s *Sink) safely(ctx context.Context, call Handler, f rouse.Fire, ended chan<- error) {
 	err := errors.New("the function ended its goroutine")
 	returned := false
@@ -84,7 +86,8 @@ func (s *Sink) safely(ctx context.Context, call Handler, f rouse.Fire, ended cha
 	returned = true
 }
 
-// caller names the place that panicked: the first frame below the deferred function that is not the runtime's.
+// caller returns the place that panicked: the first frame outside of the runtime below the deferred
+// function.
 func caller() string {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
@@ -102,7 +105,7 @@ func caller() string {
 	}
 }
 
-// printable returns text that fits a record: shortened, on one line.
+// printable returns text in a form that fits a record: shortened, on one line.
 func printable(s string) string {
 	return rouse.Shorten(strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) && r != unicode.ReplacementChar {

@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// same demands that a fire arrived as it was sent.
+// same checks that a fire arrived unchanged.
 func same(t *testing.T, got *Arrival, want rouse.Fire) {
 	t.Helper()
 	g := got.Fire
@@ -42,7 +42,7 @@ func (p *Peer) exchange(t *testing.T, f rouse.Fire, say Answer) rouse.Outcome {
 }
 
 func unchanged(t *testing.T, _ Harness, p *Peer) {
-	f := p.newFire(0, []byte(`{"hello":"world"}`), "application/json")
+	f := p.newFire(0, []byte(`{"hello":"there"}`), "application/json")
 	later := p.newFire(1, []byte("x"), "text/plain")
 	later.Attempt, later.Token, later.Generation, later.Last = 8, 1<<63+5, 1<<62+3, true
 	manual := p.newFire(2, nil, "")
@@ -83,22 +83,22 @@ func hostile(t *testing.T, _ Harness, p *Peer) {
 func onceEach(t *testing.T, h Harness, p *Peer) {
 	fires := p.newFires(100)
 	pl := p.send(t.Context(), t, fires, 10)
-	says := map[string]Answer{}
+	answers := map[string]Answer{}
 	kinds := 3
 	if h.NoReject {
 		kinds = 2
 	}
 	for i, f := range fires {
-		says[f.ID] = []Answer{Take, Fail, Reject}[i%kinds]
+		answers[f.ID] = []Answer{Take, Fail, Reject}[i%kinds]
 	}
 	seen := map[string]bool{}
 	for range fires {
 		a := p.next(t)
-		if seen[a.Fire.ID] || says[a.Fire.ID] == 0 {
+		if seen[a.Fire.ID] || answers[a.Fire.ID] == 0 {
 			t.Errorf("fire %q arrived twice, or was never sent", a.Fire.ID)
 		}
 		seen[a.Fire.ID] = true
-		a.Answer(says[a.Fire.ID])
+		a.Answer(answers[a.Fire.ID])
 	}
 	for i, o := range pl.wait() {
 		if want := []rouse.Verdict{rouse.Done, rouse.Failed, rouse.Rejected}[i%kinds]; o.Verdict != want {
@@ -135,7 +135,8 @@ func noRetry(t *testing.T, _ Harness, p *Peer) {
 	p.none(t)
 }
 
-// concurrent holds all answers back until every fire has arrived: were one to wait for another, it would wait for ever.
+// concurrent holds all answers back until every fire has arrived: if one waited for another, the case would
+// not end.
 func concurrent(t *testing.T, _ Harness, p *Peer) {
 	first := p.newFire(0, nil, "")
 	n := min(32, p.Sink.Lane(first.Namespace, first.Spec).Limit)
@@ -145,7 +146,7 @@ func concurrent(t *testing.T, _ Harness, p *Peer) {
 	for range n {
 		waiting = append(waiting, p.next(t))
 	}
-	for i := range waiting { // the last that came is answered first
+	for i := range waiting { // in reverse order of arrival
 		waiting[n-1-i].Answer(Take)
 	}
 	for i, o := range pl.wait() {
@@ -155,7 +156,7 @@ func concurrent(t *testing.T, _ Harness, p *Peer) {
 	}
 }
 
-// undone demands outcomes of attempts that nobody knows to have succeeded.
+// undone checks outcomes of attempts that are not known to have succeeded.
 func undone(t *testing.T, pl *play) {
 	t.Helper()
 	for i, o := range pl.wait() {
@@ -195,14 +196,14 @@ func timeout(t *testing.T, _ Harness, p *Peer) {
 	if o := pl.wait()[0]; o.Verdict != rouse.Failed {
 		t.Errorf("reported %v, want failed: %s", o.Verdict, o.Detail)
 	}
-	a.Answer(Take) // too late, and of no effect
+	a.Answer(Take) // too late, and without effect
 	p.Close()
 	pl.once()
 }
 
 func lostAnswer(t *testing.T, _ Harness, p *Peer) {
 	fires := p.newFires(4)
-	for i := range fires { // a sink may keep a fire for another peer until the attempt's time is up
+	for i := range fires { // a sink may keep a fire for another peer until the attempt times out
 		fires[i].Spec.Retry.Timeout = time.Second
 	}
 	pl := p.send(t.Context(), t, fires, 4)
@@ -215,7 +216,7 @@ func lostAnswer(t *testing.T, _ Harness, p *Peer) {
 	pl.once()
 }
 
-func nobodyListens(t *testing.T, _ Harness, p *Peer) {
+func noListener(t *testing.T, _ Harness, p *Peer) {
 	p.Vanish()
 	fires := p.newFires(4)
 	for i := range fires {

@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// newFire returns the n-th fire of a case, with a spec of its own.
+// newFire returns the n-th fire of a case, with its own spec.
 func (p *Peer) newFire(n int, payload []byte, contentType string) rouse.Fire {
 	spec := p.Spec
 	spec.Payload, spec.ContentType = payload, contentType
@@ -35,7 +35,7 @@ func (p *Peer) newFires(n int) []rouse.Fire {
 	return fires
 }
 
-// play is a set of fires on their way, and what was reported of them.
+// play is a set of fires in delivery and their reported outcomes.
 type play struct {
 	t       *testing.T
 	fires   []rouse.Fire
@@ -47,7 +47,7 @@ type play struct {
 	left     int
 }
 
-// send delivers the fires in deliveries of up to size at a time, all running together.
+// send delivers the fires in deliveries of up to size fires, all concurrently.
 func (p *Peer) send(ctx context.Context, t *testing.T, fires []rouse.Fire, size int) *play {
 	pl := &play{t: t, fires: fires, settled: make(chan struct{}), outcomes: make([][]rouse.Outcome, len(fires)), left: len(fires)}
 	lane := p.Sink.Lane(fires[0].Namespace, fires[0].Spec)
@@ -110,7 +110,7 @@ func (pl *play) wait() []rouse.Outcome {
 	return out
 }
 
-// once demands, when nothing runs any more, that no fire was reported twice.
+// once checks, when nothing runs any more, that no fire was reported twice.
 func (pl *play) once() {
 	pl.t.Helper()
 	pl.mu.Lock()
@@ -122,7 +122,7 @@ func (pl *play) once() {
 	}
 }
 
-// wellFormed demands what holds for every outcome.
+// wellFormed checks what holds for every outcome.
 func wellFormed(t *testing.T, o rouse.Outcome) {
 	t.Helper()
 	if o.Verdict < rouse.Done || o.Verdict > rouse.Deferred {
@@ -162,7 +162,8 @@ func (p *Peer) next(t *testing.T) *Arrival {
 	return a
 }
 
-// none demands that nothing arrived that was not taken. Everything has been reported, so what is on the wire is there.
+// none checks that everything that arrived was taken. Everything has been reported, so nothing is still on
+// the wire.
 func (p *Peer) none(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -4,9 +4,9 @@
 //		sinktest.Run(t, sinktest.Harness{Open: open, Wrong: []rouse.Spec{{Target: "https://"}}})
 //	}
 //
-// The harness opens a sink and a peer, the target's end of the wire. The contract plays both: it hands fires to the sink, takes
-// them from the peer, and tells the peer what to answer. Nothing in it sleeps: what must not happen is looked for after
-// everything has ended, when it can happen no more.
+// The harness opens a sink and a peer, the target's end of the wire. The contract controls both: it passes fires to the sink, takes
+// them from the peer, and decides the peer's answers. Nothing in it sleeps: it checks that something did not happen after
+// everything has ended, when it cannot happen any more.
 package sinktest
 
 import (
@@ -19,18 +19,20 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Harness is what a sink brings to the contract.
+// Harness is what a sink provides for the contract.
 type Harness struct {
-	// Open returns a new sink with a peer that answers for its target. It is called once a case, by the case's goroutine.
+	// Open returns a new sink with a peer that answers for its target. It is called once per case, by the
+	// case's goroutine.
 	Open func(t *testing.T) *Peer
 
-	// Wrong are specs that Check must refuse with an *rouse.Invalid. Each is refused for its own reason.
+	// Wrong are specs that Check must refuse with an *rouse.Invalid, each for its own reason.
 	Wrong []rouse.Spec
 
-	// Codes says that failures come with a Code, as in technologies that have a status.
+	// Codes is set if failures have a Code, as in technologies with a status.
 	Codes bool
 
-	// NoReject says that the peers cannot refuse a single fire for ever, as in technologies that have no word for it.
+	// NoReject is set if the peers cannot permanently refuse a single fire, because the technology cannot
+	// express it.
 	NoReject bool
 }
 
@@ -38,39 +40,40 @@ type Harness struct {
 type Peer struct {
 	Sink rouse.Sink
 
-	// Spec has the target that leads to this peer, and whatever else the sink wants to be told. The contract adds payload,
-	// content type and retries.
+	// Spec has the target of this peer, and other options of the sink. The contract adds payload, content
+	// type and retries.
 	Spec rouse.Spec
 
-	// Next returns the next fire that reached the peer. Each waits, however many there are, until it is answered, the
-	// sink gives up on it, or Close. One that waits already is returned even if ctx has ended.
+	// Next returns the next fire that reached the peer. Any number of fires wait until they are answered,
+	// the sink gives up, or Close. A waiting fire is returned even if ctx has ended.
 	Next func(ctx context.Context) (*Arrival, error)
 
-	// Vanish takes the peer away without an answer to what waits: connections are cut, nobody listens any more.
+	// Vanish removes the peer without answering waiting fires: connections are cut, and there is no
+	// listener any more.
 	Vanish func()
 
 	// Close ends peer and sink, and waits for them. It may be called after Vanish, and twice.
 	Close func()
 }
 
-// Arrival is a fire as the peer got it.
+// Arrival is a fire as the peer received it.
 type Arrival struct {
-	// Fire holds what the wire told; Fire.Spec holds Payload and ContentType only.
+	// Fire has what was transmitted; Fire.Spec has only Payload and ContentType.
 	Fire rouse.Fire
 	// Answer is called at most once, from any goroutine.
 	Answer func(Answer)
 }
 
-// Answer is what a peer says to a fire.
+// Answer is the peer's answer to a fire.
 type Answer uint8
 
 const (
 	Take   Answer = iota + 1 // it has the fire
-	Fail                     // it failed, and may succeed another time
-	Reject                   // it failed, and always would
+	Fail                     // it failed, but may succeed later
+	Reject                   // it failed, and always will
 )
 
-// patience bounds every wait of the contract. It is long, because it is spent only when the sink is broken.
+// patience bounds every wait of the contract. It is long, because only a broken sink uses it up.
 const patience = 30 * time.Second
 
 // Run runs the contract.
@@ -89,7 +92,7 @@ func Run(t *testing.T, h Harness) {
 		{"delivers nothing for a ctx that has ended", endedContext},
 		{"fails an attempt that takes too long", timeout},
 		{"does not take a lost answer for a done one", lostAnswer},
-		{"fails or defers when nobody listens", nobodyListens},
+		{"fails or defers without a listener", noListener},
 		{"has pure lanes", lanes},
 		{"checks specs", checks},
 	}

@@ -15,8 +15,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// BenchmarkLoopback delivers fires over loopback to a subscriber in the same process that settles each message at once. An
-// operation is a fire; the figures include the client's half.
+// BenchmarkLoopback delivers fires over loopback to a subscriber in the same process that settles each
+// message immediately. One operation is one fire, including the client's work.
 func BenchmarkLoopback(b *testing.B) {
 	for _, size := range []int{1, 16, 256} {
 		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) { loopback(b, size) })

@@ -8,17 +8,17 @@ import (
 
 type channelKey struct{ namespace, name string }
 
-// channel is where the fires of one target meet their subscribers. Nothing waits in it that a ready subscriber could take: a
-// fire is matched when it comes, a subscriber when it becomes ready.
+// channel matches the fires of one target with its subscribers. A fire is matched when it arrives, a
+// subscriber when it becomes ready, so nothing waits that a ready subscriber could take.
 type channel struct {
 	key     channelKey
 	subs    []*subscriber
-	turn    int // whose turn it is, of subs
+	turn    int // index of the next subscriber in turn
 	waiting queue
-	mixed   bool // some that wait have deadlines of their own
+	mixed   bool // some waiting fires have their own deadlines
 }
 
-// item is a fire that is outstanding.
+// item is an unreported fire.
 type item struct {
 	d *delivery
 	i int32
@@ -26,8 +26,8 @@ type item struct {
 
 func (it item) fire() *rouse.Fire { return &it.d.fires[it.i] }
 
-// until returns when the fire has waited long enough. The timer's deadline ends the wait as well, so that whoever delivers can say
-// that it has passed; a fire that came after it all the same has none.
+// until returns when the fire has waited long enough. The timer's deadline ends the wait as well, so that
+// the engine can report it as expired; a fire that arrived after its deadline has none.
 func (it item) until() (at time.Duration, expires bool) {
 	f := it.fire()
 	if f.Spec.Deadline == 0 || f.Manual {
@@ -40,10 +40,11 @@ func (it item) until() (at time.Duration, expires bool) {
 	return it.d.until, false
 }
 
-// pastDeadline is how long after a deadline it is sure that it has passed.
+// pastDeadline is added to a deadline to be sure that it has passed.
 const pastDeadline = 2 * time.Millisecond
 
-// dispatch gives each fire to a ready subscriber, or lets it wait. It returns when the first of them has waited long enough.
+// dispatch gives each fire to a ready subscriber, or queues it. It returns when the first queued fire has
+// waited long enough.
 func (c *channel) dispatch(items []item, now moment) (until time.Duration) {
 	before := c.waiting.live
 	c.assign(items, now)
@@ -61,7 +62,7 @@ func (c *channel) dispatch(items []item, now moment) (until time.Duration) {
 	return until
 }
 
-// assign gives each fire to a ready subscriber, or lets it wait.
+// assign gives each fire to a ready subscriber, or queues it.
 func (c *channel) assign(items []item, now moment) {
 	for n, it := range items {
 		f := it.fire()
@@ -72,14 +73,15 @@ func (c *channel) assign(items []item, now moment) {
 			sub.assign(it, f, size, now)
 		case ready:
 			c.waiting.push(it)
-		default: // nobody is ready, nor will be while the mutex is held
+		default: // no subscriber is ready, nor will be while the mutex is held
 			c.waiting.push(items[n:]...)
 			return
 		}
 	}
 }
 
-// pick returns the next subscriber in turn that is ready and wants the fire. If there is none, it says whether any was ready.
+// pick returns the next subscriber in turn that is ready and wants the fire. If there is none, it reports
+// whether any was ready.
 func (c *channel) pick(f *rouse.Fire, size int) (sub *subscriber, ready bool) {
 	for k := range c.subs {
 		n := c.turn + k
@@ -99,7 +101,7 @@ func (c *channel) pick(f *rouse.Fire, size int) (sub *subscriber, ready bool) {
 	return nil, ready
 }
 
-// feed gives a subscriber that became ready what waits for it.
+// feed gives waiting fires to a subscriber that became ready.
 func (c *channel) feed(sub *subscriber, now moment) {
 	if c.waiting.live == 0 {
 		return
@@ -128,7 +130,7 @@ func (c *channel) feed(sub *subscriber, now moment) {
 	sub.seen = at
 }
 
-// join and part keep the list of subscribers.
+// join and part maintain the list of subscribers.
 func (c *channel) join(sub *subscriber) { c.subs = append(c.subs, sub) }
 
 func (c *channel) part(sub *subscriber) {
@@ -146,9 +148,10 @@ func (c *channel) part(sub *subscriber) {
 	}
 }
 
-// overdue removes the fires that have waited long enough. Unless they are mixed they stand in the order in which their waits end, but
-// for those that a subscriber gave back; these are found when they come to the front.
-func (c *channel) overdue(out []report, now moment, lonely lonely, most time.Duration) []report {
+// overdue removes the fires that have waited long enough. Unless deadlines are mixed, fires are queued in
+// the order in which their waits end, except those that a subscriber returned; these are found when they
+// come to the front.
+func (c *channel) overdue(out []report, now moment, unserved unserved, most time.Duration) []report {
 	at, last := c.waiting.from(0)
 	for ; at < last; at++ {
 		it := c.waiting.at(at)
@@ -170,14 +173,15 @@ func (c *channel) overdue(out []report, now moment, lonely lonely, most time.Dur
 		}
 		late := now.store.Sub(it.fire().Due)
 		if len(c.subs) == 0 {
-			late = min(late, lonely.since(c.key, now.store))
+			late = min(late, unserved.since(c.key, now.store))
 		}
 		out = append(out, report{it, deferral(cause, late, most)})
 	}
 	return out
 }
 
-// untaken returns why a fire that waits was not taken: no subscriber wants it, or those that do have as many as they can.
+// untaken returns why a waiting fire was not taken: no subscriber wants it, or those that do have no
+// credits left.
 func (c *channel) untaken(it item) rouse.Cause {
 	f := it.fire()
 	for _, sub := range c.subs {
@@ -203,7 +207,7 @@ func (c *channel) nextOverdue() time.Duration {
 	return next
 }
 
-// channel returns a channel, which it makes if there is none.
+// channel returns a channel, which it creates if necessary.
 func (s *Sink) channel(key channelKey) *channel {
 	c := s.channels[key]
 	if c == nil {
@@ -213,8 +217,8 @@ func (s *Sink) channel(key channelKey) *channel {
 	return c
 }
 
-// forget drops a channel that nobody uses.
-func (s *Sink) forget(c *channel) {
+// dropUnused deletes a channel without subscribers and fires.
+func (s *Sink) dropUnused(c *channel) {
 	if len(c.subs) == 0 && c.waiting.live == 0 {
 		delete(s.channels, c.key)
 	}

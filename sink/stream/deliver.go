@@ -8,26 +8,26 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// delivery is what one Deliver brought. Its fires are read until each is reported.
+// delivery is the batch of one Deliver. Its fires are read until each is reported.
 type delivery struct {
 	fires  []rouse.Fire
 	settle func(i int, o rouse.Outcome)
 	watch  *watch
 	came   moment
-	until  time.Duration // when fires that nobody took are deferred
+	until  time.Duration // when waiting fires are deferred
 }
 
-// report is an outcome on its way to who delivered the fire. Reports are gathered under the mutex and made without it.
+// report is an outcome to be reported. Reports are collected under the mutex and made without it.
 type report struct {
 	item
 	o rouse.Outcome
 }
 
-// stopping is the outcome of fires that the service's end leaves: soon for another node, or for the next start.
+// stopping is the outcome of fires at shutdown: due soon at another node, or after the next start.
 var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Second, Detail: "the service is stopping"}
 
-// Deliver hands fires of one channel to its subscribers. It returns before they are settled, but for one Deliver at a time
-// that stays as the keeper.
+// Deliver passes fires of one channel to its subscribers. It returns before they are settled, except for
+// one Deliver at a time, which stays as the timekeeper.
 func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	if len(fires) == 0 {
 		return
@@ -43,34 +43,35 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	s.put(ctx, channelKey{fires[0].Namespace, name}, fires, settle, now)()
 }
 
-// Put hands fires to the subscribers of a channel, whatever their targets, as Deliver does, but returns at once. What it returns
-// is to be called, and comes back when nothing of the context is outstanding any more, or at once.
+// Put passes fires to the subscribers of a channel, whatever their targets, as Deliver does, but returns
+// immediately. The caller has to call the returned function, which returns when nothing of the context is
+// outstanding.
 func (s *Sink) Put(ctx context.Context, namespace, name string, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) (stay func()) {
 	return s.put(ctx, channelKey{namespace, name}, fires, settle, s.now())
 }
 
 func (s *Sink) put(ctx context.Context, key channelKey, fires []rouse.Fire, settle func(i int, o rouse.Outcome), now moment) (stay func()) {
 	d := &delivery{fires: fires, settle: settle, came: now, until: now.at + s.opts.Wait}
-	w, keeper := s.dispatch(ctx, d, key, now)
+	w, first := s.dispatch(ctx, d, key, now)
 	switch {
 	case w == nil:
 		for i := range fires {
 			settle(i, stopping)
 		}
-	case keeper:
+	case first:
 		return func() { s.keep(w) }
 	}
 	return func() {}
 }
 
-// Load is what a channel has.
+// Load is the state of a channel.
 type Load struct {
-	Waiting     int // fires that no subscriber has
-	Held        int // fires that subscribers have and have not settled
+	Waiting     int // fires without a subscriber
+	Held        int // unsettled fires at subscribers
 	Subscribers int
 }
 
-// Load returns what a channel has now.
+// Load returns the current state of a channel.
 func (s *Sink) Load(namespace, name string) (l Load) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,8 +84,8 @@ func (s *Sink) Load(namespace, name string) (l Load) {
 	return l
 }
 
-// dispatch gives a delivery to its channel. It returns no watch if nothing is delivered any more.
-func (s *Sink) dispatch(ctx context.Context, d *delivery, key channelKey, now moment) (w *watch, keeper bool) {
+// dispatch passes a delivery to its channel. It returns no watch after Close.
+func (s *Sink) dispatch(ctx context.Context, d *delivery, key channelKey, now moment) (w *watch, first bool) {
 	items := itemLists.Get().(*[]item)
 	defer itemLists.Put(items)
 	*items = (*items)[:0]
@@ -98,16 +99,16 @@ func (s *Sink) dispatch(ctx context.Context, d *delivery, key channelKey, now mo
 	if s.ended || ctx.Err() != nil {
 		return nil, false
 	}
-	d.watch, keeper = s.watch(ctx, len(d.fires))
+	d.watch, first = s.watch(ctx, len(d.fires))
 	c := s.channel(key)
 	s.sooner(c.dispatch(*items, now))
-	return d.watch, keeper
+	return d.watch, first
 }
 
-// itemLists are lists of fires to dispatch, to be used again.
+// itemLists are reusable lists of fires to dispatch.
 var itemLists = sync.Pool{New: func() any { return new([]item) }}
 
-// finish makes reports. The mutex is not held: who hears of them may take one of its own.
+// finish makes reports. The mutex must not be held: the callee may lock one of its own.
 func finish(reports []report) {
 	for i := range reports {
 		r := &reports[i]
@@ -115,10 +116,11 @@ func finish(reports []report) {
 	}
 }
 
-// putOff is how long a fire is put off at most, unless Options say otherwise.
+// putOff is the default maximum deferral of a fire.
 const putOff = 30 * time.Second
 
-// deferral is the outcome of a fire that nobody took: the later it is already, the longer until it is tried again.
+// deferral is the outcome of a fire without a subscriber: the later it is already, the longer until it is
+// tried again.
 func deferral(cause rouse.Cause, late, most time.Duration) rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Deferred, Cause: cause, After: min(max(late/2, time.Second), most), Detail: "no subscriber has taken it"}
 }

@@ -210,7 +210,7 @@ func TestNobodyThere(t *testing.T) {
 		d.deliver(fire("hour, in vain for an hour", late(time.Hour)))
 		time.Sleep(2100 * time.Millisecond)
 		d.want("hour, in vain for an hour", rouse.Deferred, 30*time.Second)
-		_ = join(s, jobs(1)).leave() // somebody came, and will again
+		_ = join(s, jobs(1)).leave() // a subscriber came, and will again
 		d.deliver(fire("hour, in vain since a moment", late(time.Hour)))
 		time.Sleep(2100 * time.Millisecond)
 		d.want("hour, in vain since a moment", rouse.Deferred, time.Second)
@@ -223,17 +223,17 @@ func TestNobodyThere(t *testing.T) {
 
 // What is remembered of channels without subscribers is bounded.
 func TestLonelyChannelsAreForgotten(t *testing.T) {
-	l := lonely{}
-	for i := range 2 * maxLonely {
+	l := unserved{}
+	for i := range 2 * maxUnserved {
 		if d := l.since(channelKey{"default", fmt.Sprint(i)}, 1000); d != 0 {
-			t.Fatalf("channel %d is new and was lonely for %v", i, d)
+			t.Fatalf("channel %d is new and was unserved for %v", i, d)
 		}
 	}
-	if len(l) != maxLonely {
-		t.Errorf("%d are remembered, want %d", len(l), maxLonely)
+	if len(l) != maxUnserved {
+		t.Errorf("%d are remembered, want %d", len(l), maxUnserved)
 	}
-	if d := l.since(channelKey{"default", fmt.Sprint(2*maxLonely - 1)}, 3000); d != 2*time.Second {
-		t.Errorf("lonely for %v, want 2s", d)
+	if d := l.since(channelKey{"default", fmt.Sprint(2*maxUnserved - 1)}, 3000); d != 2*time.Second {
+		t.Errorf("unserved for %v, want 2s", d)
 	}
 }
 
@@ -295,7 +295,8 @@ func TestEndOfContext(t *testing.T) {
 	})
 }
 
-// What was assigned while the last message was on its way must not go out when its context has ended meanwhile.
+// A fire that was assigned during the sending of the last message must not be sent if its context has
+// ended.
 func TestEndedContextTakesUnsentBack(t *testing.T) {
 	s := New(Options{})
 	c := s.channel(channelKey{"default", "jobs"})

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// laneCache keeps names of lanes, so that asking for the lane of a fire makes no garbage. A name is kept in the one place its
-// hash says, so there are never more than places.
+// laneCache caches names of lanes, to save allocations. A name's hash determines its only place, so the
+// size is fixed.
 type laneCache struct {
 	places [256]atomic.Pointer[laneName]
 }
@@ -23,7 +23,7 @@ func (c *laneCache) name(namespace, target string) string {
 	if l := p.Load(); l != nil && l.target == target && l.namespace == namespace {
 		return l.name
 	}
-	// Clones, because a target may be a part of a timer's row, all of which it would keep in memory.
+	// Clone the strings: the target may be a part of a timer's row, which it would keep in memory.
 	l := &laneName{strings.Clone(namespace), strings.Clone(target), scheme + namespace + "/" + strings.TrimPrefix(target, scheme)}
 	p.Store(l)
 	return l.name

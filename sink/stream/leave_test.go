@@ -10,7 +10,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// quit says that the peer leaves, and gives fires back.
+// quit announces that the peer leaves, and returns fires.
 func (p *peer) quit(returned ...*rousev1.Fire) {
 	m := &rousev1.Leave{}
 	for _, f := range returned {

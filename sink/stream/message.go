@@ -7,11 +7,11 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// message is a response that is filled, sent and used again. gRPC has encoded a message when Send returns; what may look at
-// it later are tracers that keep messages, and rouse installs none.
+// message is a reusable response. gRPC has encoded it when Send returns; only tracers may keep messages
+// longer, and rouse installs none.
 type message struct {
 	response rousev1.SubscribeResponse
-	fires    []*rousev1.Fire // all that were ever made; response.Fires is the head of it
+	fires    []*rousev1.Fire // all allocated fires; response.Fires is a prefix of it
 	bytes    int
 }
 
@@ -31,7 +31,7 @@ func (m *message) add(size int) *rousev1.Fire {
 	return m.fires[n]
 }
 
-// drop takes out the fires whose tags are not wanted any more.
+// drop removes the fires whose tags are no longer wanted.
 func (m *message) drop(wanted func(tag uint64) bool) {
 	n := 0
 	for i, f := range m.response.Fires {
@@ -44,7 +44,7 @@ func (m *message) drop(wanted func(tag uint64) bool) {
 	m.response.Fires = m.fires[:n]
 }
 
-// recycle lets go of everything that the message refers to and keeps it for the next one.
+// recycle clears all references of the message and keeps it for reuse.
 func (m *message) recycle() {
 	clearFires(m.response.Fires)
 	m.response.Fires, m.response.Peers, m.response.Cancelled, m.bytes = nil, nil, nil, 0

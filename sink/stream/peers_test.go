@@ -44,7 +44,7 @@ func TestSubscribersHearOfTheNodes(t *testing.T) {
 		}
 		first := join(s, jobs(1))
 		if got := first.header.Get(NodeHeader); len(got) != 0 {
-			t.Errorf("on node %q, of which nobody knows", got)
+			t.Errorf("on node %q, which is unknown", got)
 		}
 		want(first)
 		s.Peers(peersOf("a"))

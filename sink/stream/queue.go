@@ -2,8 +2,8 @@ package stream
 
 import "strings"
 
-// queue holds items in the order in which they came. Each has a position that never changes, so a reader can go on where it
-// stopped; removed items leave a gap until everything before them is gone as well.
+// queue holds items in order of arrival. Each has a fixed position, so a reader can continue where it
+// stopped; a removed item leaves a gap until everything before it is removed as well.
 type queue struct {
 	items []item
 	head  int    // the first that is not removed, if any is live
@@ -16,12 +16,13 @@ func (q *queue) push(items ...item) {
 	q.live += len(items)
 }
 
-// from returns the first position to look at for who has seen all before the given one, and the position after the last.
+// from returns the first position for a reader that has seen everything before seen, and the position after
+// the last.
 func (q *queue) from(seen uint64) (at, last uint64) {
 	return max(seen, q.base+uint64(q.head)), q.base + uint64(len(q.items))
 }
 
-// at returns the item at a position; a zero item has been removed.
+// at returns the item at a position; a removed item is zero.
 func (q *queue) at(position uint64) item {
 	if position < q.base+uint64(q.head) {
 		return item{}
@@ -51,10 +52,10 @@ func (q *queue) remove(position uint64) {
 	}
 }
 
-// keepItems is how many places an empty queue keeps.
+// keepItems is the capacity that an empty queue keeps.
 const keepItems = 1024
 
-// clone lets go of the row that a name may be a part of.
+// clone copies the strings, which may be parts of a timer's row.
 func (k channelKey) clone() channelKey {
 	return channelKey{strings.Clone(k.namespace), strings.Clone(k.name)}
 }

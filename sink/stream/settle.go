@@ -9,8 +9,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// settle takes what a subscriber says of its fires. What is wrong with it is returned, after all that is right was taken: to
-// lose an outcome would mean another attempt.
+// settle handles a subscriber's outcomes. It applies all valid ones before it returns an error: losing an
+// outcome would cause another attempt.
 func (sub *subscriber) settle(out []report, m *rousev1.Settle, now moment) ([]report, error) {
 	var faults []rouse.Problem
 	for i, tag := range m.Done {
@@ -36,12 +36,12 @@ func (sub *subscriber) settle(out []report, m *rousev1.Settle, now moment) ([]re
 		s := sub.tagged(e.GetTag(), "settle.extensions", i, &faults)
 		by, err := rousev1.DurationFromProto("by", e.GetBy())
 		if err == nil && by == 0 {
-			err = rouse.Refuse("by", "", "is missing", "say how much longer the fire may take, from now")
+			err = rouse.Refuse("by", "", "is missing", "give how much longer the fire may take, from now")
 		}
 		switch {
 		case err != nil:
 			faults = appendFault(faults, fmt.Sprintf("settle.extensions[%d]", i), err)
-		case s != nil: // never shortened: an extension may come after a longer one was sent
+		case s != nil: // never shortened: an extension may arrive after a longer one
 			s.deadline = max(s.deadline, min(now.at+min(by, never-now.at), s.latest))
 		}
 	}
@@ -51,7 +51,8 @@ func (sub *subscriber) settle(out []report, m *rousev1.Settle, now moment) ([]re
 	return out, nil
 }
 
-// tagged returns the slot of a tag. A tag whose fire has ended meanwhile is no fault: its deadline and its settle crossed.
+// tagged returns the slot of a tag. If the fire has ended, that is no error: its deadline and the outcome
+// crossed.
 func (sub *subscriber) tagged(tag uint64, list string, i int, faults *[]rouse.Problem) *slot {
 	s, known := sub.slots.find(tag)
 	if list != "settle.extensions" {
@@ -64,7 +65,7 @@ func (sub *subscriber) tagged(tag uint64, list string, i int, faults *[]rouse.Pr
 	return s
 }
 
-// maxFaults bounds how many faults of a message are told.
+// maxFaults bounds the reported faults of a message.
 const maxFaults = 16
 
 func appendFault(faults []rouse.Problem, path string, err error) []rouse.Problem {
@@ -74,7 +75,8 @@ func appendFault(faults []rouse.Problem, path string, err error) []rouse.Problem
 	return faults
 }
 
-// answered returns the outcome that a subscriber's answer is. One that could not be kept would not be shorter the next time.
+// answered returns the outcome for an answer. An answer that is too large is rejected, as it would be
+// again.
 func answered(a *rousev1.Answer) rouse.Outcome {
 	if n := len(a.Payload); n > rouse.MaxPayload {
 		return rouse.Outcome{Verdict: rouse.Rejected, Detail: fmt.Sprintf("the answer has %d bytes; use at most %d", n, rouse.MaxPayload)}
@@ -85,11 +87,11 @@ func answered(a *rousev1.Answer) rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Done, Answer: &rouse.Answer{ContentType: a.ContentType, Payload: a.Payload}}
 }
 
-// maxContentType bounds the type of an answer, in bytes.
+// maxContentType bounds the content type of an answer, in bytes.
 const maxContentType = 256
 
-// failure returns the outcome that a subscriber's failure is. Without retry_after the timer's own backoff holds; a retry_after
-// of 0s means at once.
+// failure returns the outcome for a failure. Without retry_after the timer's own backoff applies; 0s means
+// immediately.
 func failure(f *rousev1.Failure) (rouse.Outcome, error) {
 	o := rouse.Outcome{Verdict: rouse.Failed, Detail: printable(f.Detail)}
 	if o.Detail == "" {
@@ -109,10 +111,10 @@ func failure(f *rousev1.Failure) (rouse.Outcome, error) {
 	return o, nil
 }
 
-// maxRetryAfter bounds how far a subscriber can put off the next attempt: as far as a timer's own backoff can be set.
+// maxRetryAfter bounds a subscriber's retry_after, as a timer's own backoff is bounded.
 const maxRetryAfter = 7 * 24 * time.Hour
 
-// printable returns text that fits a record: shortened, on one line.
+// printable returns text in a form that fits a record: shortened, on one line.
 func printable(s string) string {
 	return rouse.Shorten(strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {

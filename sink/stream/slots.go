@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// slots are a subscriber's unsettled fires by tag. A tag is a number that grows with each fire of a stream, and the place of
-// the fire in a table, so that finding one is an index and no search. The number begins at random: a tag of one stream is almost
-// surely none of another, so a client that mixes them up is told and settles nothing that it did not get.
+// slots are a subscriber's unsettled fires by tag. A tag combines a number that grows with each fire of a
+// stream with the index of the fire in a table, so it is found without a search. The number begins at
+// random: a tag of one stream is almost certainly invalid in another, so a client that mixes them up gets
+// an error and settles nothing of others.
 type slots struct {
 	table    []slot
-	free     int32 // the first free place; 0 is the end of the list, so it counts from 1
+	free     int32 // index of the first free place, from 1; 0: none
 	live     int
 	first    uint64        // number of the first tag
 	number   uint64        // of the last tag
-	earliest time.Duration // no deadline is earlier
+	earliest time.Duration // lower bound of all deadlines
 }
 
 type slot struct {
 	tag      uint64 // 0: free
 	item     item
-	next     int32         // of a free place: the next one
-	deadline time.Duration // when the fire has failed
-	latest   time.Duration // where extensions end
-	sent     time.Duration // when it was given to the subscriber
+	next     int32         // of a free place: the next free one
+	deadline time.Duration // when the fire fails
+	latest   time.Duration // bound of extensions
+	sent     time.Duration // when it was assigned to the subscriber
 }
 
 func newSlots() slots {
@@ -31,7 +32,7 @@ func newSlots() slots {
 	return slots{first: first, number: first - 1, earliest: never}
 }
 
-// take makes a tag for a fire.
+// take creates a tag for a fire.
 func (t *slots) take(it item, deadline, latest time.Duration) uint64 {
 	at := t.free - 1
 	if at >= 0 {
@@ -48,7 +49,7 @@ func (t *slots) take(it item, deadline, latest time.Duration) uint64 {
 	return tag
 }
 
-// find returns the slot of a tag. One that was given once and has ended is nil and known; any other is not known.
+// find returns the slot of a tag. For a tag whose fire has ended, s is nil and known is true.
 func (t *slots) find(tag uint64) (s *slot, known bool) {
 	if at := tag & (1<<tagSlotBits - 1); at < uint64(len(t.table)) && tag != 0 && t.table[at].tag == tag {
 		return &t.table[at], true
@@ -57,7 +58,7 @@ func (t *slots) find(tag uint64) (s *slot, known bool) {
 	return nil, t.first <= n && n <= t.number
 }
 
-// release ends a tag and returns its fire.
+// release frees a tag and returns its fire.
 func (t *slots) release(s *slot) item {
 	it, at := s.item, int32(s.tag&(1<<tagSlotBits-1))
 	*s = slot{next: t.free}

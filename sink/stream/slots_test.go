@@ -57,7 +57,8 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// The queue against a slice: readers at any place see what is left, in order, whatever was removed meanwhile.
+// The queue compared with a slice: readers at any position see the rest in order, whatever was removed
+// before.
 func TestQueue(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var q queue

@@ -2,21 +2,21 @@
 // channel of a namespace over gRPC.
 //
 //	Deliver ─► channel: waiting fires ─► subscriber: tags, credits ─► message ─► Send      (deliver.go, channel.go, subscriber.go)
-//	outcomes ◄── settles, deadlines, a subscriber that leaves, the end of ctx              (settle.go, subscribe.go, keeper.go)
+//	outcomes ◄── settles, deadlines, a subscriber that leaves, the end of ctx              (settle.go, subscribe.go, timekeeper.go)
 //
 // It promises:
 //   - A fire goes to one subscriber at a time, whose filter it passes, and which has credits left: no subscriber ever has more
 //     unsettled fires than credits. Subscribers that are ready take turns.
 //   - A subscriber is ready while its last message is on its way out of the process and not longer, so one that does not read
-//     gets nothing more, delays nobody, and holds at most its credits.
-//   - A fire that nobody takes is deferred after a while: it spends no attempt, and comes again soon while its channel has not
-//     been without subscribers for long, because a client that follows the nodes may be on its way (lonely.go).
+//     gets nothing more, delays no other one, and holds at most its credits.
+//   - A fire without a subscriber is deferred after a while: it spends no attempt, and comes again soon while its channel has not
+//     been without subscribers for long, because a client that follows the nodes may be on its way (unserved.go).
 //   - Subscribers are told which nodes there are, first and whenever that changes (Peers).
 //   - A fire that is not settled by its deadline has failed; one whose subscriber leaves has failed and may go to another at once.
-//   - A subscriber that says that it leaves gets nothing more, and what it has not begun goes to another: that is no attempt.
+//   - A subscriber that announces that it leaves gets nothing more, and what it has not begun goes to another: that is no attempt.
 //
-// There is one mutex, taken once for a batch: a delivery, a message, a settle. There is no goroutine and no timer for a fire: a
-// subscriber has the two of its stream, and one of the running Delivers, the keeper, looks after time (keeper.go).
+// There is one mutex, locked once per batch: a delivery, a message, a settle. There is no goroutine and no timer per fire: a
+// subscriber has the two of its stream, and one of the running Delivers, the timekeeper, handles deadlines (timekeeper.go).
 package stream
 
 import (
@@ -32,53 +32,56 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Bounds of a channel's name, of what a subscriber may have unsettled, and of a message.
+// Bounds of channel names, of a subscriber's unsettled fires, and of messages.
 const (
 	MaxChannel  = 128     // bytes
-	MaxCredits  = 1 << 16 // more are not counted
+	MaxCredits  = 1 << 16 // more have no effect
 	maxFires    = 256     // in a message
-	maxBytes    = 1 << 20 // of a message, unless one fire is larger
+	maxBytes    = 1 << 20 // of a message, unless a single fire is larger
 	scheme      = "stream:"
 	tagSlotBits = 16 // MaxCredits slots
 )
 
-// Options bound and tune a sink. Zero fields have the defaults that their comments name.
+// Options configure a sink. Zero fields have the defaults that their comments name.
 type Options struct {
 	Wait           time.Duration // how long a fire waits for a subscriber before it is deferred; default 2 s
 	MaxHold        time.Duration // how long a subscriber can keep a fire by extending it; default 1 h
-	MaxPutOff      time.Duration // how long a fire that nobody took is put off at most; default 30 s
+	MaxPutOff      time.Duration // maximum deferral of a fire without a subscriber; default 30 s
 	MaxSubscribers int           // default 10,000
 	Outstanding    int           // fires of one channel at a time, waiting and unsettled; default 16,384
 
-	// Now is the store's clock, in which deadlines are told; default the machine's.
+	// Now is the store's clock, by which deadlines are reported; default the machine's.
 	Now func() rouse.Instant
 
-	// Admit says whether the caller of a subscription may have it; default anybody. Its error ends the subscription.
+	// Admit authorizes a subscription; nil allows all. Its error ends the subscription.
 	Admit func(ctx context.Context, open *rousev1.Open) error
 
-	// Channel says which channel a subscription is to; default the one that it names, of the namespace that it names. Its error
-	// ends the subscription. It is for sinks that hand fires to this one by Put, and have names of their own.
+	// Channel maps a subscription to a channel; default the namespace and the name in the request. Its
+	// error ends the subscription. It is for sinks that pass fires to this one by Put and have their own
+	// names.
 	Channel func(open *rousev1.Open) (namespace, name string, err error)
 
-	// Strict makes the timeout that a spec gives its attempts a bound: extensions do not move it. A subscriber that lets one pass is told,
-	// and gets nothing more until it settles the fire; one that does not within OverdueGrace is Overdue.
+	// Strict makes the timeout in a spec a hard bound that extensions do not move. A subscriber that
+	// exceeds it is told, and gets nothing more until it settles the fire; one that does not within
+	// OverdueGrace is Overdue.
 	Strict bool
 
-	// Happened is told what subscribers of a channel do, from their goroutines; default nobody is. It must not block.
+	// Happened is called with events of a channel's subscribers, from their goroutines; may be nil. It must
+	// not block.
 	Happened func(namespace, name string, e Event)
 }
 
 // Event is what a subscriber did.
 type Event uint8
 
-// What subscribers do.
+// Events of subscribers.
 const (
-	Joined  Event = iota + 1 // it has come
+	Joined  Event = iota + 1 // it has connected
 	Sent                     // it is sent fires
-	Overdue                  // it did not react when it was told that the time of its fire was over; only with Strict
+	Overdue                  // it did not settle a fire after it was told that its time was over; only with Strict
 )
 
-// OverdueGrace is how long a subscriber may take to settle a fire whose time is over.
+// OverdueGrace is how long a subscriber may take to settle a fire after its timeout.
 const OverdueGrace = 5 * time.Second
 
 func (o Options) withDefaults() Options {
@@ -115,29 +118,29 @@ func (o Options) withDefaults() Options {
 // Sink is safe for concurrent use.
 type Sink struct {
 	opts  Options
-	start time.Time // moments are counted from it
+	start time.Time // reference of moments
 	lanes laneCache
 
 	receivers sync.WaitGroup // goroutines that read requests
 	closed    chan struct{}  // closed by Close
 
-	mu       sync.Mutex // guards what follows, and everything in channels and subscribers
+	mu       sync.Mutex // guards the fields below, and everything in channels and subscribers
 	channels map[channelKey]*channel
 	subs     int
-	watches  []*watch      // contexts of deliveries with fires outstanding
-	next     time.Duration // no deadline and no wait ends before this
+	watches  []*watch      // contexts of deliveries with outstanding fires
+	next     time.Duration // lower bound of all deadlines and ends of waits
 	peers    *rousev1.Peers
-	lonely   lonely
+	unserved unserved
 	ended    bool
 }
 
 // New returns a sink without subscribers.
 func New(o Options) *Sink {
-	return &Sink{opts: o.withDefaults(), start: time.Now(), closed: make(chan struct{}), channels: map[channelKey]*channel{}, next: never, lonely: lonely{}}
+	return &Sink{opts: o.withDefaults(), start: time.Now(), closed: make(chan struct{}), channels: map[channelKey]*channel{}, next: never, unserved: unserved{}}
 }
 
-// Close ends all subscriptions and defers what is delivered from now on. It does not wait: a subscription ends when its last
-// message is sent or its stream is cut, as by stopping the gRPC server. Wait waits.
+// Close ends all subscriptions and defers later deliveries. It does not wait: a subscription ends when its
+// last message is sent or its stream is cut, as by stopping the gRPC server. Wait waits.
 func (s *Sink) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,10 +150,11 @@ func (s *Sink) Close() {
 	}
 }
 
-// Wait returns when all goroutines of subscriptions have ended. It is called after Close and after the gRPC server has stopped.
+// Wait returns when all goroutines of subscriptions have ended. It is called after Close and after the gRPC
+// server has stopped.
 func (s *Sink) Wait() { s.receivers.Wait() }
 
-// Check refuses what is no stream target, a channel's name that cannot be one, and options that only webhooks have.
+// Check refuses other targets, invalid channel names, and options of webhooks.
 func (s *Sink) Check(spec *rouse.Spec) error {
 	if _, err := channelOf(spec.Target); err != nil {
 		return err
@@ -162,12 +166,12 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	return nil
 }
 
-// Lane has room for many messages on their way: how much each subscriber gets is a matter of its credits.
+// Lane has a large limit: credits determine how much each subscriber gets.
 func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	return rouse.Lane{Name: s.lanes.name(namespace, spec.Target), Limit: s.opts.Outstanding, Batch: maxFires, Paced: true}
 }
 
-// Obstacle says that nobody takes the fires of the spec's channel.
+// Obstacle reports that the spec's channel has no subscriber.
 func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 	name, err := channelOf(spec.Target)
 	if err != nil {
@@ -176,12 +180,12 @@ func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.channels[channelKey{namespace, name}]; c == nil || len(c.subs) == 0 {
-		return "nobody subscribes to " + spec.Target
+		return "no client subscribes to " + spec.Target
 	}
 	return ""
 }
 
-// channelOf returns the channel that a target names.
+// channelOf returns the channel of a target.
 func channelOf(target string) (string, error) {
 	name, ok := strings.CutPrefix(target, scheme)
 	if !ok {
@@ -195,7 +199,7 @@ func channelOf(target string) (string, error) {
 
 var channelCure = fmt.Sprintf("use up to %d bytes of printable UTF-8, without a space at either end", MaxChannel)
 
-// channelFault says what is wrong with a channel's name, or nothing.
+// channelFault returns what is wrong with a channel's name, or nothing.
 func channelFault(name string) string {
 	switch {
 	case len(name) > MaxChannel:
@@ -213,9 +217,9 @@ func channelFault(name string) string {
 	return ""
 }
 
-// moment is a time as the sink reads it once for a batch.
+// moment is a time, read once per batch.
 type moment struct {
-	at    time.Duration // monotonic, since the sink was made
+	at    time.Duration // monotonic, since the sink was created
 	store rouse.Instant // by the store's clock
 }
 

@@ -14,16 +14,16 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// Headers that a subscriber is sent before all else.
+// Headers that a subscriber gets before all messages.
 const (
-	NowHeader  = "rouse-now-ms" // what time it is by the store's clock, in which deadlines are told
-	NodeHeader = "rouse-node"   // the id of the node, if it is known
-	CanHeader  = "rouse-can"    // what the service knows beside what it always did: leave
+	NowHeader  = "rouse-now-ms" // the time by the store's clock, by which deadlines are reported
+	NodeHeader = "rouse-node"   // the id of the node, if known
+	CanHeader  = "rouse-can"    // optional features of the service: leave
 )
 
-// Subscribe is the body of the gRPC method: it returns when the stream is over. Headers go out as soon as the subscription
-// stands. The caller's goroutine sends; a second one receives, and ends at the latest when Subscribe has returned and gRPC
-// has ended the stream.
+// Subscribe is the body of the gRPC method: it returns at the end of the stream. Headers are sent once the
+// subscription exists. The caller's goroutine sends; a second one receives, and ends at the latest after
+// Subscribe has returned and gRPC has ended the stream.
 func (s *Sink) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -77,7 +77,8 @@ func (s *Sink) header() metadata.MD {
 	return h
 }
 
-// Peers says which nodes there are: subscribers are told, those that come later too. The message is not to be changed any more.
+// Peers sets the nodes that current and later subscribers are told. The caller does not change the message
+// afterwards.
 func (s *Sink) Peers(p *rousev1.Peers) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +92,7 @@ func (s *Sink) Peers(p *rousev1.Peers) {
 
 func refused(err error) error { return rousev1.ErrorToStatus(err).Err() }
 
-// checkOpen refuses what no timer can match.
+// checkOpen refuses filters that no timer can match.
 func checkOpen(open *rousev1.Open) error {
 	if err := rouse.CheckNamespace(open.Namespace); err != nil {
 		return rouse.Under("open", err)
@@ -124,12 +125,12 @@ func (s *Sink) join(key channelKey, open *rousev1.Open) (*subscriber, error) {
 	sub := newSubscriber(c, open, s.opts.MaxHold, s.sooner)
 	sub.strict = s.opts.Strict
 	c.join(sub)
-	delete(s.lonely, c.key)
+	delete(s.unserved, c.key)
 	c.feed(sub, now)
 	return sub, nil
 }
 
-// leave takes a subscriber out of its channel, once, and lets go of what it has.
+// leave removes a subscriber from its channel, once, and releases its fires.
 func (s *Sink) leave(sub *subscriber, why error) {
 	now := s.now()
 	s.mu.Lock()
@@ -143,21 +144,21 @@ func (s *Sink) leave(sub *subscriber, why error) {
 	c.part(sub)
 	reports, unsent := sub.leave(nil)
 	s.returned(sub, unsent, now)
-	s.forget(c)
+	s.dropUnused(c)
 	count(reports)
 	notify.Send(sub.wake)
 	s.mu.Unlock()
 	finish(reports)
 }
 
-// returned gives fires that a subscriber has not begun to others.
+// returned gives fires that a subscriber did not begin to others.
 func (s *Sink) returned(sub *subscriber, items []item, now moment) {
 	if len(items) > 0 {
 		s.sooner(sub.channel.dispatch(items, now))
 	}
 }
 
-// send sends messages until the stream is over.
+// send sends messages until the end of the stream.
 func (s *Sink) send(stream rousev1.Fires_SubscribeServer, sub *subscriber) error {
 	for {
 		now := s.now()
@@ -191,13 +192,13 @@ func (s *Sink) send(stream rousev1.Fires_SubscribeServer, sub *subscriber) error
 	}
 }
 
-// receive takes requests until the stream is over, and returns what the client is told of it.
+// receive handles requests until the end of the stream, and returns the error for the client.
 func (s *Sink) receive(stream rousev1.Fires_SubscribeServer, sub *subscriber) error {
 	var reports []report
 	for {
 		request, err := stream.Recv()
 		switch {
-		case errors.Is(err, io.EOF): // the client has nothing more to say, so it cannot settle anything
+		case errors.Is(err, io.EOF): // the client cannot send any more, so it cannot settle anything
 			return nil
 		case err != nil:
 			if ctx := stream.Context(); ctx.Err() != nil {
@@ -235,7 +236,7 @@ func (s *Sink) take(sub *subscriber, request *rousev1.SubscribeRequest, out []re
 	case *rousev1.SubscribeRequest_Open:
 		err = rouse.Refuse("request", "open", "opens a subscription that is open", "use another stream for another one")
 	default:
-		err = rouse.Refuse("request", "", "says nothing that is known", "send credits, settle or leave")
+		err = rouse.Refuse("request", "", "contains nothing that is known", "send credits, settle or leave")
 	}
 	if sub.leaving && sub.slots.live == 0 {
 		notify.Send(sub.wake)

@@ -116,7 +116,7 @@ func TestNotSettledInTime(t *testing.T) {
 	})
 }
 
-// A keeper that sleeps until a far deadline hears of a nearer one, and of a fire that nobody takes.
+// A timekeeper that sleeps until a far deadline learns of a nearer one, and of a fire without a subscriber.
 func TestNearerDeadline(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, s *Sink, d *sender) {
 		p := join(s, jobs(2))
@@ -131,9 +131,9 @@ func TestNearerDeadline(t *testing.T) {
 		}
 		got := p.got()
 		sameNames(t, []string{got[0].Name, got[1].Name, got[2].Name}, "far", "near", "waits")
-		d.deliver(fire("nobody", target("stream:other")))
+		d.deliver(fire("unwanted", target("stream:other")))
 		time.Sleep(5 * time.Second)
-		d.want("nobody", rouse.Deferred, time.Second)
+		d.want("unwanted", rouse.Deferred, time.Second)
 	})
 }
 

@@ -9,27 +9,27 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// subscriber is one open stream. The sink's mutex guards what changes.
+// subscriber is one open stream. The sink's mutex guards the variable fields.
 type subscriber struct {
 	channel *channel
 	prefix  string
 	labels  map[string]string
 	maxHold time.Duration
-	sooner  func(at time.Duration) // tells the sink of a deadline
-	wake    chan struct{}          // there is something to send, or the stream is over
+	sooner  func(at time.Duration) // reports a deadline to the sink
+	wake    chan struct{}          // there is something to send, or the stream has ended
 
 	credits int
 	slots   slots
-	seen    uint64   // up to where a filtered subscriber has looked at what waits
-	next    *message // to be sent next; nil: nothing
-	sending bool     // a message is on its way out
+	seen    uint64   // position up to which a filtered subscriber has seen the waiting fires
+	next    *message // next message to send; nil: none
+	sending bool     // a message is being sent
 	told    *rousev1.Peers
 	strict  bool
-	cancels []uint64                 // tags that it is to be told of
-	owes    map[uint64]time.Duration // tags whose time is over and that it has not settled, and until when it may; only if strict
-	leaving bool                     // it takes nothing more; its stream ends when it has settled what it has
+	cancels []uint64                 // cancelled tags to send
+	owes    map[uint64]time.Duration // tags that exceeded their timeout unsettled, and until when they may be settled; only if strict
+	leaving bool                     // it takes nothing more; its stream ends when it has settled its fires
 	gone    bool
-	err     error // why it is gone
+	err     error // why it has ended
 }
 
 func newSubscriber(c *channel, open *rousev1.Open, maxHold time.Duration, sooner func(time.Duration)) *subscriber {
@@ -39,7 +39,7 @@ func newSubscriber(c *channel, open *rousev1.Open, maxHold time.Duration, sooner
 
 func (sub *subscriber) filtered() bool { return sub.prefix != "" || len(sub.labels) > 0 }
 
-// wants says whether a fire passes the subscriber's filter.
+// wants reports whether a fire passes the subscriber's filter.
 func (sub *subscriber) wants(f *rouse.Fire) bool {
 	if !sub.filtered() {
 		return true
@@ -55,7 +55,7 @@ func (sub *subscriber) wants(f *rouse.Fire) bool {
 	return true
 }
 
-// ready says whether the subscriber can take a fire of a size now.
+// ready reports whether the subscriber can take a fire of a size now.
 func (sub *subscriber) ready(size int) bool {
 	if sub.sending || sub.leaving || len(sub.owes) > 0 || sub.slots.live >= sub.credits {
 		return false
@@ -63,8 +63,8 @@ func (sub *subscriber) ready(size int) bool {
 	return sub.next == nil || len(sub.next.response.Fires) < maxFires && sub.next.bytes+size <= maxBytes
 }
 
-// assign puts a fire into the next message, with a tag and a deadline. From here on the fire is an attempt, unless the
-// message is never sent.
+// assign adds a fire to the next message, with a tag and a deadline. From here on the fire is an attempt,
+// unless the message is never sent.
 func (sub *subscriber) assign(it item, f *rouse.Fire, size int, now moment) {
 	timeout := f.Spec.Retry.Timeout
 	if timeout <= 0 {
@@ -91,12 +91,12 @@ func (sub *subscriber) assign(it item, f *rouse.Fire, size int, now moment) {
 	p.DeadlineMs = int64(now.store) + timeout.Milliseconds()
 }
 
-// pull returns the next message, or nothing; asked again, it takes the last one for sent. peers is what is known of the nodes.
+// pull returns the next message, or nil; the previous one counts as sent. peers are the known nodes.
 func (sub *subscriber) pull(now moment, peers *rousev1.Peers) *message {
 	sub.sending = false
 	sub.channel.feed(sub, now)
 	m := sub.next
-	if peers != sub.told && (sub.told != nil || len(peers.GetOthers()) > 0) { // of a node that is alone there is nothing to tell
+	if peers != sub.told && (sub.told != nil || len(peers.GetOthers()) > 0) { // a node without others has nothing to report
 		sub.told = peers
 		if m == nil {
 			m = messages.Get().(*message)
@@ -140,7 +140,7 @@ func (sub *subscriber) expire(out []report, now moment) []report {
 	return out
 }
 
-// cancel releases a fire, and tells the subscriber, if it has it.
+// cancel releases a fire, and tells the subscriber if it was sent.
 func (sub *subscriber) cancel(s *slot) item {
 	if len(sub.cancels) < MaxCredits {
 		sub.cancels = append(sub.cancels, s.tag)
@@ -149,12 +149,12 @@ func (sub *subscriber) cancel(s *slot) item {
 	return sub.slots.release(s)
 }
 
-// overdue says whether what the subscriber owes is due, once, and when something else is.
+// overdue reports once whether an unsettled fire exceeded its grace period, and returns the next such time.
 func (sub *subscriber) overdue(now moment) (is bool, next time.Duration) {
 	next = never
 	for tag, until := range sub.owes {
 		switch {
-		case until == never: // it was said
+		case until == never: // already reported
 		case until > now.at:
 			next = min(next, until)
 		default:
@@ -164,7 +164,7 @@ func (sub *subscriber) overdue(now moment) (is bool, next time.Duration) {
 	return is, next
 }
 
-// abandon releases the fires of one context: those that were sent have failed, the others do not go out any more.
+// abandon releases the fires of one context: those that were sent have failed, the others are not sent.
 func (sub *subscriber) abandon(out []report, w *watch) []report {
 	if m := sub.next; m != nil {
 		m.drop(func(tag uint64) bool {
@@ -185,26 +185,28 @@ func (sub *subscriber) abandon(out []report, w *watch) []report {
 	}
 	sub.slots.each(func(s *slot) {
 		if s.item.d.watch == w {
-			// As after a crash: it may have arrived and may come again, and no attempt is spent on the service's own end.
+			// As after a crash: it may have arrived and may come again, and the shutdown of the service
+			// costs no attempt.
 			out = append(out, report{sub.slots.release(s), stopping})
 		}
 	})
 	return out
 }
 
-// quit gives the subscriber nothing more. What it has not been sent, or says that it has not begun, is returned.
+// quit stops giving fires to the subscriber. It returns fires that were not sent, or that the subscriber
+// reports as not begun.
 func (sub *subscriber) quit(tags []uint64) (returned []item) {
 	sub.leaving = true
 	returned = sub.unsent()
 	for _, tag := range tags {
-		if s, _ := sub.slots.find(tag); s != nil { // another one may have been settled, or overdue, meanwhile
+		if s, _ := sub.slots.find(tag); s != nil { // another one may have been settled or timed out in the meantime
 			returned = append(returned, sub.slots.release(s))
 		}
 	}
 	return returned
 }
 
-// unsent releases what waits to be sent.
+// unsent releases the fires that were not sent yet.
 func (sub *subscriber) unsent() (items []item) {
 	if m := sub.next; m != nil {
 		for _, f := range m.response.Fires {
@@ -218,7 +220,8 @@ func (sub *subscriber) unsent() (items []item) {
 	return items
 }
 
-// leave releases everything: those that were sent have failed and may go to another at once, the others are returned.
+// leave releases everything: fires that were sent have failed and may go to another subscriber immediately,
+// the others are returned.
 func (sub *subscriber) leave(out []report) (reports []report, unsent []item) {
 	unsent = sub.unsent()
 	sub.slots.each(func(s *slot) {

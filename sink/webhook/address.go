@@ -2,7 +2,7 @@ package webhook
 
 import "net/netip"
 
-// never are the networks that no setting opens: link-local addresses, and those where clouds keep their metadata.
+// never are the networks that no setting allows: link-local addresses, and the metadata services of clouds.
 var never = prefixes(
 	"169.254.0.0/16", "fe80::/10", // link-local; also the metadata of most clouds
 	"fd00:ec2::/32",      // AWS
@@ -12,11 +12,12 @@ var never = prefixes(
 	"192.0.0.192/32",     // Oracle
 )
 
-// global is the part of IPv6 from which addresses that are reachable everywhere are given out. All the rest is special, what is not
-// assigned yet included.
+// global is the part of IPv6 that is assigned as globally reachable unicast. Everything else is special,
+// including unassigned addresses.
 var global = netip.MustParsePrefix("2000::/3")
 
-// special are the networks of IPv4, and of global, that are not globally reachable unicast. AllowPrivate opens them.
+// special are the networks of IPv4, and of global, that are not globally reachable unicast. AllowPrivate
+// allows them.
 var special = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
 	"192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
@@ -31,7 +32,7 @@ func prefixes(list ...string) []netip.Prefix {
 	return out
 }
 
-// fault says why no request may go to an address; empty if one may.
+// fault returns why no request may go to an address; empty if one may.
 func fault(a netip.Addr, allowPrivate bool) string {
 	if a.Zone() != "" {
 		return "is link-local"
@@ -69,7 +70,7 @@ var (
 	teredo     = netip.MustParsePrefix("2001::/32")
 )
 
-// embedded returns the IPv4 addresses that an IPv6 address may be translated to on its way.
+// embedded returns the IPv4 addresses to which an IPv6 address may be translated.
 func embedded(a netip.Addr) []netip.Addr {
 	if a.Is4() {
 		return nil
@@ -79,7 +80,7 @@ func embedded(a netip.Addr) []netip.Addr {
 	switch {
 	case compatible.Contains(a), translated.Contains(a), nat64.Contains(a):
 		return []netip.Addr{v4(12, 13, 14, 15)}
-	case nat64Local.Contains(a): // the prefix may be of 48 or of up to 96 bits; RFC 6052 leaves out the byte 8
+	case nat64Local.Contains(a): // the prefix may have 48 to 96 bits; RFC 6052 skips byte 8
 		return []netip.Addr{v4(6, 7, 9, 10), v4(7, 9, 10, 11), v4(9, 10, 11, 12), v4(12, 13, 14, 15)}
 	case sixToFour.Contains(a):
 		return []netip.Addr{v4(2, 3, 4, 5)}

@@ -10,23 +10,23 @@ import (
 	"github.com/rousehq/rouse/sink/cloudevent"
 )
 
-// MaxRetryAfter bounds the wait that a receiver can ask for.
+// MaxRetryAfter bounds the wait that a receiver can request.
 const MaxRetryAfter = 24 * time.Hour
 
-// answer is what a receiver said.
+// answer is the response of a receiver.
 type answer struct {
 	code       int
 	retryAfter string
 	head       []byte  // first bytes of the body
-	body       *wishes // of a body that names "rouse"; nil otherwise
-	garbled    bool    // the body names "rouse" and cannot be read
+	body       *wishes // of a body that contains "rouse"; nil otherwise
+	garbled    bool    // the body contains "rouse" and cannot be parsed
 }
 
 // headBytes is how much of a body is kept for people.
 const headBytes = rouse.MaxDetail
 
-// read reads an answer's body: to its end if that comes within MaxAnswer, so that the connection can be used again. An
-// endless, slow or broken body takes nothing back of what the status said.
+// read reads a response body. If it ends within MaxAnswer, the connection can be used again. The status
+// counts even if the body is endless, slow or broken.
 func (s *Sink) read(resp *http.Response) *answer {
 	defer resp.Body.Close()
 	a := &answer{code: resp.StatusCode, retryAfter: resp.Header.Get("Retry-After")}
@@ -46,7 +46,7 @@ func (s *Sink) read(resp *http.Response) *answer {
 	return a
 }
 
-// readUpTo reads up to limit bytes and keeps the first of them; whole says that it came to the end, and kept all.
+// readUpTo reads up to limit bytes and keeps the first of them; whole reports that it read and kept all.
 func readUpTo(r io.Reader, keep, limit int) (kept []byte, whole bool) {
 	buf := make([]byte, min(512, limit+1))
 	for total := 0; ; {
@@ -64,7 +64,7 @@ func readUpTo(r io.Reader, keep, limit int) (kept []byte, whole bool) {
 	}
 }
 
-// outcome says what the answer means for a fire of the spec.
+// outcome returns the outcome of a fire of the spec.
 func (a *answer) outcome(spec *rouse.Spec, now time.Time) rouse.Outcome {
 	if a.garbled {
 		return rouse.Outcome{Verdict: rouse.Failed, Code: a.code, Detail: excerpt(status(a.code)+`: the body names "rouse" and cannot be read: `, string(a.head))}
@@ -77,7 +77,7 @@ func (a *answer) outcome(spec *rouse.Spec, now time.Time) rouse.Outcome {
 	return meaning(a.code, a.retryAfter, string(a.head), spec, now)
 }
 
-// meaning says what a status means.
+// meaning returns the outcome for a status.
 func meaning(code int, retryAfter, head string, spec *rouse.Spec, now time.Time) rouse.Outcome {
 	o := rouse.Outcome{Code: code}
 	var note string
@@ -90,7 +90,7 @@ func meaning(code int, retryAfter, head string, spec *rouse.Spec, now time.Time)
 	case code/100 == 2:
 		o.Verdict = rouse.Done
 		if head == "" {
-			return o // the code says it all, and most fires end here
+			return o // the common case needs no detail
 		}
 	case code == http.StatusGone:
 		o.Verdict = rouse.Gone
@@ -111,7 +111,7 @@ func meaning(code int, retryAfter, head string, spec *rouse.Spec, now time.Time)
 	return o
 }
 
-// status returns a code with its usual text; what the receiver wrote behind the code is not used.
+// status returns a code with its usual text; the receiver's reason phrase is not used.
 func status(code int) string {
 	if text := http.StatusText(code); text != "" {
 		return strconv.Itoa(code) + " " + text
@@ -119,8 +119,8 @@ func status(code int) string {
 	return strconv.Itoa(code)
 }
 
-// parseRetryAfter reads a Retry-After: seconds, or a date. It returns 0, the timer's own backoff, if there is none, or none
-// that can be read. note says how it was bounded, if it was.
+// parseRetryAfter parses a Retry-After header: seconds, or a date. It returns 0, the timer's own backoff,
+// if it is missing or invalid. note describes how it was bounded, if it was.
 func parseRetryAfter(value string, now time.Time) (after time.Duration, note string) {
 	if value == "" {
 		return 0, ""

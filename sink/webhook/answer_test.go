@@ -46,7 +46,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// about says whether d is what a receiver asked for, less at most what a slow machine may have lost since.
+// about reports whether d is what a receiver requested, minus what a slow machine may have lost since.
 func about(d, want time.Duration) bool { return d <= want && d > want-30*time.Second }
 
 func TestRetryAfter(t *testing.T) {

@@ -76,7 +76,7 @@ func TestBatchResults(t *testing.T) {
 		id(6) + `"status":7}`,
 		id(7) + `"detail":"fine"}`,
 		id(8) + `"status":200}`,
-		`{"id":"somebody else's","status":500}`,
+		`{"id":"of another timer","status":500}`,
 	}, ",")+`]}}`))
 	want := []rouse.Outcome{
 		{Verdict: rouse.Done, Code: 200},

@@ -12,8 +12,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Check refuses a spec that could never be delivered, with an *rouse.Invalid that names every problem. Where a name leads is
-// not looked up: that is judged at each dial.
+// Check refuses a spec that could never be delivered, with an *rouse.Invalid that contains every problem.
+// It does not resolve names: each dial checks the addresses.
 func (s *Sink) Check(spec *rouse.Spec) error {
 	var ps []rouse.Problem
 	add := func(field, value, wrong, cure string) {
@@ -45,7 +45,8 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	return nil
 }
 
-// targetFault says what is wrong with a target, if anything; value is the part of the target that may be shown.
+// targetFault returns what is wrong with a target, if anything; value is the part of the target that may be
+// shown.
 func (s *Sink) targetFault(target string) (value, wrong, cure string) {
 	if len(target) > rouse.MaxTarget {
 		return target, fmt.Sprintf("has %d bytes", len(target)), fmt.Sprintf("use at most %d", rouse.MaxTarget)
@@ -79,13 +80,13 @@ func (s *Sink) targetFault(target string) (value, wrong, cure string) {
 	return target, wrong, cure
 }
 
-// blocked are the ports that browsers block, as the Fetch standard lists them, and those of Redis and Memcached: what listens there reads
-// lines of text, and may do what a line of a request tells it.
+// blocked are the ports that browsers block according to the Fetch standard, and those of Redis and
+// Memcached: services there read lines of text, and could take a line of a request for a command.
 var blocked = []uint16{1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110, 111, 113, 115, 117, 119,
 	123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995,
 	1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6379, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080, 11211}
 
-// hide leaves out what may be a password.
+// hide removes a possible password.
 func hide(target string) string {
 	scheme, rest, _ := strings.Cut(target, "://")
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
@@ -94,8 +95,8 @@ func hide(target string) string {
 	return scheme + "://" + rest
 }
 
-// hostFault says what is wrong with a host, if anything: an address must be one where requests may go, and a name one that
-// every resolver takes for a name.
+// hostFault returns what is wrong with a host, if anything: an address must be allowed for requests, and a
+// name must be a name for every resolver.
 func (s *Sink) hostFault(host string, bracketed bool) (wrong, cure string) {
 	const named = "use a name such as hooks.example.com"
 	if a, err := netip.ParseAddr(host); err == nil && bracketed == a.Is6() {
@@ -120,7 +121,7 @@ func (s *Sink) hostFault(host string, bracketed bool) (wrong, cure string) {
 	}
 	last := labels[len(labels)-1]
 	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") && strings.Trim(last[2:], "0123456789abcdef") == "" {
-		return "has a host that some read as a number and others as a name", named + ", or a full IP address"
+		return "has a host that some programs read as a number and others as a name", named + ", or a full IP address"
 	}
 	if !s.opts.AllowPrivate && last == "localhost" {
 		return "leads to this machine, and this server delivers to public addresses only", named + ", or start the server with allow-private-targets"

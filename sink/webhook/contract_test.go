@@ -55,9 +55,9 @@ func (s *split) next(ctx context.Context) (*sinktest.Arrival, error) {
 		if err != nil {
 			return nil, err
 		}
-		said := &reply{a: a, batch: strings.Contains(a.Header.Get("Content-Type"), "batch"), left: len(fires)}
+		answer := &reply{a: a, batch: strings.Contains(a.Header.Get("Content-Type"), "batch"), left: len(fires)}
 		for _, f := range fires {
-			s.waiting = append(s.waiting, &sinktest.Arrival{Fire: f, Answer: func(say sinktest.Answer) { said.add(f.ID, say) }})
+			s.waiting = append(s.waiting, &sinktest.Arrival{Fire: f, Answer: func(say sinktest.Answer) { answer.add(f.ID, say) }})
 		}
 	}
 	first := s.waiting[0]

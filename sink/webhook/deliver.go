@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse/sink/cloudevent"
 )
 
-// Deliver sends the fires and reports what their target answers. It returns when all are reported.
+// Deliver sends the fires and reports the responses. It returns when all are reported.
 func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	if len(fires) == 0 {
 		return
@@ -33,8 +33,8 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	}
 }
 
-// deliverBatch sends the fires in as few requests as their size allows, one after another. Once the host does not answer
-// or is too busy, the rest is left for later, without an attempt.
+// deliverBatch sends the fires one request after another, in as few as their size allows. Once the host
+// does not respond or is overloaded, the rest is deferred without an attempt.
 func (s *Sink) deliverBatch(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	for from := 0; from < len(fires); {
 		body, n := batchBody(fires[from:], s.opts.BatchBytes)
@@ -58,7 +58,7 @@ func (s *Sink) deliverBatch(ctx context.Context, fires []rouse.Fire, settle func
 	}
 }
 
-// batchBody returns an array of as many events as fit into limit bytes, at least one, and how many these are.
+// batchBody returns a JSON array of as many events as fit into limit bytes, at least one, and their number.
 func batchBody(fires []rouse.Fire, limit int) (body []byte, n int) {
 	size := 2
 	for ; n < len(fires); n++ {
@@ -80,7 +80,7 @@ func batchBody(fires []rouse.Fire, limit int) (body []byte, n int) {
 	return append(b, ']'), n
 }
 
-// bodyTime is how long the body of an answer may take after its head.
+// bodyTime is how long the body of a response may take after its head.
 const bodyTime = 5 * time.Second
 
 var (
@@ -88,7 +88,8 @@ var (
 	errBody    = errors.New("the body of the answer takes too long")
 )
 
-// exchange sends one request and reads the answer; without an answer it returns what becomes of the fires instead.
+// exchange sends one request and reads the response; without a response it returns the outcome of the fires
+// instead.
 func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, build func(ctx context.Context) (*http.Request, error)) (*answer, rouse.Outcome) {
 	timeout := spec.Retry.Effective().Timeout
 	attempt, cancel := context.WithCancelCause(ctx)
@@ -113,15 +114,15 @@ func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, build func(ctx co
 		}
 		return nil, failure(err)
 	}
-	if resp.Body != http.NoBody && limit.Stop() { // the status counts already: only the body is still to come
+	if resp.Body != http.NoBody && limit.Stop() { // the status is known: only the body is missing
 		late := time.AfterFunc(min(timeout, bodyTime), func() { cancel(errBody) })
 		defer late.Stop()
 	}
 	return s.read(resp), rouse.Outcome{}
 }
 
-// stopping is the outcome of attempts that the server's end breaks off. They may have arrived, as when the server crashes, and
-// like then the same attempt is made again.
+// stopping is the outcome of attempts that are interrupted by a shutdown. As after a crash they may have
+// arrived, and the same attempt is repeated.
 var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: "broken off: the server is stopping"}
 
 func failure(err error) rouse.Outcome {

@@ -9,19 +9,19 @@ import (
 	"syscall"
 )
 
-// newTransport returns HTTP/1.1 with kept-alive connections: at one request a connection it is faster here than HTTP/2's
-// multiplexing, and has less for a hostile receiver to play with.
+// newTransport returns a transport for HTTP/1.1 with keep-alive. With one request per connection it is
+// faster here than HTTP/2's multiplexing, and offers a hostile receiver less to abuse.
 func (s *Sink) newTransport() *http.Transport {
 	dialer := net.Dialer{Timeout: s.opts.DialTimeout, Resolver: s.opts.Resolver, ControlContext: s.control}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	return &http.Transport{
-		Proxy:                  nil, // a proxy would dial the target out of our sight
+		Proxy:                  nil, // a proxy would dial the target beyond our checks
 		DialContext:            dialer.DialContext,
 		Protocols:              &protocols,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.opts.RootCAs},
 		TLSHandshakeTimeout:    s.opts.TLSTimeout,
-		DisableCompression:     true, // nothing is inflated, so nothing explodes
+		DisableCompression:     true, // no decompression bombs
 		MaxIdleConns:           s.opts.MaxIdle,
 		MaxIdleConnsPerHost:    s.opts.HostConcurrency,
 		IdleConnTimeout:        s.opts.IdleTimeout,
@@ -29,7 +29,7 @@ func (s *Sink) newTransport() *http.Transport {
 	}
 }
 
-// control is called with the address that the kernel is about to connect to.
+// control is called with the address to which the kernel will connect.
 func (s *Sink) control(_ context.Context, network, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {
@@ -41,7 +41,7 @@ func (s *Sink) control(_ context.Context, network, address string, _ syscall.Raw
 	return nil
 }
 
-// forbidden says that the target's name led to an address where no request may go.
+// forbidden is the error of a target whose name resolved to a forbidden address.
 type forbidden struct{ addr, why string }
 
 func (e *forbidden) Error() string { return "not sent: the address " + e.addr + " " + e.why }

@@ -169,8 +169,8 @@ func TestNoProxy(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for what, c := range map[string]struct {
-		turn func() []netip.Addr
-		says string
+		turn   func() []netip.Addr
+		detail string
 	}{
 		"no such name": {func() []netip.Addr { return []netip.Addr{} }, "no such host"},
 		"silence":      {func() []netip.Addr { return nil }, "no answer within 200ms"},
@@ -178,7 +178,7 @@ func TestNames(t *testing.T) {
 		s := webhook.New(webhook.Options{Resolver: names(c.turn)})
 		f := fireTo("http://hooks.example.com./")
 		f.Spec.Retry.Timeout = 200 * time.Millisecond
-		if o := send(t.Context(), s, f)[0]; o.Verdict != rouse.Failed || !strings.Contains(o.Detail, c.says) {
+		if o := send(t.Context(), s, f)[0]; o.Verdict != rouse.Failed || !strings.Contains(o.Detail, c.detail) {
 			t.Errorf("%s: %+v", what, o)
 		}
 		s.Close()
@@ -216,7 +216,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A dial that nobody waits for any more may serve the next attempt, but ends with the sink.
+// A dial that no attempt waits for any more may serve the next one, but ends with the sink.
 func TestCloseEndsDials(t *testing.T) {
 	asked, gone := make(chan struct{}, 8), make(chan error, 8)
 	s := webhook.New(webhook.Options{DialTimeout: time.Hour, Resolver: names(func() []netip.Addr {

@@ -2,5 +2,5 @@ package webhook
 
 import "github.com/rousehq/rouse/sink/cloudevent"
 
-// EventType is the type of the CloudEvent that a fire is.
+// EventType is the CloudEvents type of a fire.
 const EventType = cloudevent.Type

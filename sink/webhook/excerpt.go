@@ -7,8 +7,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// excerpt returns label and the head of a text from outside, in MaxDetail bytes. What terminals or logs could take for a
-// command is escaped: control characters, direction marks, what is not UTF-8.
+// excerpt returns label and the beginning of an external text, in MaxDetail bytes. Characters that
+// terminals or logs could interpret are escaped: control characters, direction marks, invalid UTF-8.
 func excerpt(label, text string) string {
 	b := make([]byte, 0, rouse.MaxDetail+8)
 	b = append(b, label...)

@@ -11,14 +11,15 @@ import (
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
-// Whatever a receiver does, an attempt ends, says what came of it, and the next one to another receiver goes well.
+// Whatever a receiver does, an attempt ends with an outcome that explains it, and the next one to another
+// receiver succeeds.
 func TestHostileReceivers(t *testing.T) {
 	const plain, json = "text/plain", "application/json"
 	for name, c := range map[string]struct {
 		answer  receiver.Answer
 		verdict rouse.Verdict
 		code    int
-		says    string
+		detail  string
 	}{
 		"hang":                  {receiver.Hang(), rouse.Failed, 0, "no answer within 300ms"},
 		"slow":                  {receiver.Slow(time.Minute, receiver.Status(200)), rouse.Failed, 0, "no answer within 300ms"},
@@ -51,8 +52,8 @@ func TestHostileReceivers(t *testing.T) {
 			f := w.fire()
 			f.Spec.Retry.Timeout = 300 * time.Millisecond
 			o := w.send(f)[0]
-			if o.Verdict != c.verdict || o.Code != c.code || !strings.Contains(o.Detail, c.says) || len(o.Detail) > rouse.MaxDetail || strings.ContainsAny(o.Detail, "\x00\x1b\r\n") {
-				t.Errorf("%+v, want %v, code %d, saying %q", o, c.verdict, c.code, c.says)
+			if o.Verdict != c.verdict || o.Code != c.code || !strings.Contains(o.Detail, c.detail) || len(o.Detail) > rouse.MaxDetail || strings.ContainsAny(o.Detail, "\x00\x1b\r\n") {
+				t.Errorf("%+v, want %v, code %d, with %q", o, c.verdict, c.code, c.detail)
 			}
 			if n, _ := w.r.Count(); n != 1 {
 				t.Errorf("sent %d times", n)
@@ -64,7 +65,7 @@ func TestHostileReceivers(t *testing.T) {
 	}
 }
 
-// However much a receiver says, little of it is read.
+// Only a bounded part of a response is read.
 func TestReadsLittle(t *testing.T) {
 	for _, kind := range []string{"text/plain", "application/json"} {
 		r := &countingReader{}

@@ -11,8 +11,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Lane returns one lane for each host: "scheme://host:port", the port left out if it is the scheme's own. Fires that go out in
-// batches have a lane for each target and set of options, as only fires that are alike in all of it can share a request.
+// Lane returns one lane for each host: "scheme://host:port", without the default port. Fires in batches
+// have a lane for each target and set of options, because only fires with equal ones can share a request.
 func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	if spec.Webhook.Batch > 1 {
 		n := int(spec.Webhook.Batch)
@@ -21,8 +21,8 @@ func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	return rouse.Lane{Name: origin(spec.Target), Limit: s.opts.HostConcurrency, Batch: 1}
 }
 
-// origin returns scheme, host and port of a target that passed Check. It runs once for every fire, so it takes what is there
-// rather than parse it; Check has made sure that a parser would see the same.
+// origin returns scheme, host and port of a target that passed Check. It runs for every fire, so it slices
+// the string instead of parsing it; Check ensures that a parser would get the same result.
 func origin(target string) string {
 	host := strings.Index(target, "://") + 3
 	if host < 3 {
@@ -39,10 +39,10 @@ func origin(target string) string {
 	case "http://":
 		o = strings.TrimSuffix(o, ":80")
 	}
-	return strings.ToLower(o) // the same string if it is in small letters already
+	return strings.ToLower(o) // the same string if it is lower-case already
 }
 
-// batchLane begins with the whole target. A target has no '#', so nothing of it can pass for what follows.
+// batchLane begins with the whole target. A target contains no '#', so it is distinct from what follows.
 func batchLane(namespace string, spec *rouse.Spec) string {
 	w := &spec.Webhook
 	b := make([]byte, 0, 256)

@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/sink/cloudevent"
 )
 
-// headers collects the headers of a request. The values share one array, as there are two dozen of them.
+// headers collects the headers of a request. The values share one array, because there are about two dozen.
 type headers struct {
 	h      http.Header
 	values []string
@@ -28,7 +28,7 @@ func (h *headers) set(canonical, value string) {
 	h.h[canonical] = h.values[len(h.values)-1 : len(h.values) : len(h.values)]
 }
 
-// single returns the request that carries one fire.
+// single returns the request for one fire.
 func (s *Sink) single(ctx context.Context, f *rouse.Fire, now time.Time) (*http.Request, error) {
 	h := newHeaders(24 + len(f.Spec.Webhook.Headers))
 	s.common(&h, f.Spec)
@@ -67,7 +67,7 @@ func (s *Sink) single(ctx context.Context, f *rouse.Fire, now time.Time) (*http.
 	return s.request(ctx, f, h, f.ID, body, now)
 }
 
-// batch returns the request that carries the fires as the events of body, a JSON array.
+// batch returns the request for fires that are the events of body, a JSON array.
 func (s *Sink) batch(ctx context.Context, fires []rouse.Fire, body []byte, now time.Time) (*http.Request, error) {
 	f := &fires[0]
 	h := newHeaders(8 + len(f.Spec.Webhook.Headers))
@@ -77,7 +77,7 @@ func (s *Sink) batch(ctx context.Context, fires []rouse.Fire, body []byte, now t
 	return s.request(ctx, f, h, batchID(fires), body, now)
 }
 
-// batchID returns an id that the same fires have whenever they go out together.
+// batchID returns an id that is the same whenever the same fires are sent together.
 func batchID(fires []rouse.Fire) string {
 	sum := sha256.New()
 	for i := range fires {
@@ -87,7 +87,7 @@ func batchID(fires []rouse.Fire) string {
 	return "batch-" + base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16])
 }
 
-// common sets what every request of a spec has.
+// common sets the headers of every request of a spec.
 func (s *Sink) common(h *headers, spec *rouse.Spec) {
 	h.set("User-Agent", s.opts.UserAgent)
 	for k, v := range spec.Webhook.Headers {

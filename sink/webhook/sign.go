@@ -20,19 +20,20 @@ const (
 	HeaderSignature = "Webhook-Signature"
 )
 
-// Tolerance is how far the time of a signature may lie from the verifier's, in the past or the future.
+// Tolerance is the maximum difference between a signature's time and the verifier's, in the past or the
+// future.
 const Tolerance = 5 * time.Minute
 
 const secretPrefix = "whsec_"
 
-// What is wrong with a request whose signature does not hold.
+// Errors of Verify.
 var (
 	ErrUnsigned  = errors.New("the request is not signed: a webhook- header is missing")
 	ErrTimestamp = errors.New("the signature is too old or too new")
 	ErrSignature = errors.New("no signature matches")
 )
 
-// errSecret does not name the secret.
+// errSecret does not contain the secret.
 var errSecret = errors.New(`a signing secret is "whsec_" and the base64 form of 24 to 64 bytes`)
 
 // NewSecret returns a random signing secret.
@@ -42,7 +43,7 @@ func NewSecret() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(key[:])
 }
 
-// CheckSecret refuses what is no signing secret; the error does not show it.
+// CheckSecret refuses an invalid signing secret; the error does not contain it.
 func CheckSecret(secret string) error {
 	_, err := secretKey(secret)
 	return err
@@ -60,7 +61,8 @@ func secretKey(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// Sign returns the signature of Standard Webhooks, "v1,…", for a message with the given id and body, sent at a Unix time.
+// Sign returns the signature of Standard Webhooks, "v1,…", for a message with the given id and body, sent
+// at a Unix time.
 func Sign(secret, id string, timestamp int64, body []byte) (string, error) {
 	key, err := secretKey(secret)
 	if err != nil {
@@ -70,7 +72,8 @@ func Sign(secret, id string, timestamp int64, body []byte) (string, error) {
 	return string(appendSignature(buf[:0], key, id, timestamp, body)), nil
 }
 
-// appendSignature appends "v1," and the base64 form of the HMAC-SHA-256 over id, timestamp and body, with dots between.
+// appendSignature appends "v1," and the base64 form of the HMAC-SHA-256 over id, timestamp and body,
+// separated by dots.
 func appendSignature(dst, key []byte, id string, timestamp int64, body []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	head := make([]byte, 0, 96)
@@ -83,7 +86,7 @@ func appendSignature(dst, key []byte, id string, timestamp int64, body []byte) [
 	return base64.StdEncoding.AppendEncode(dst, mac.Sum(sum[:0]))
 }
 
-// signatures returns the signatures with each of the secrets, separated by spaces.
+// signatures returns one signature for each of the secrets, separated by spaces.
 func signatures(secrets []string, id string, timestamp int64, body []byte) (string, error) {
 	buf := make([]byte, 0, 48*len(secrets))
 	for _, secret := range secrets {
@@ -99,8 +102,8 @@ func signatures(secrets []string, id string, timestamp int64, body []byte) (stri
 	return string(buf), nil
 }
 
-// Verify demands that a request was signed with one of the secrets, not more than Tolerance from now. The body is the
-// request's, byte for byte.
+// Verify checks that a request was signed with one of the secrets, at most Tolerance from now. The body has
+// to be unchanged, byte for byte.
 func Verify(secrets []string, header http.Header, body []byte, now time.Time) error {
 	id, stamp, given := header.Get(HeaderID), header.Get(HeaderTimestamp), header.Get(HeaderSignature)
 	if id == "" || stamp == "" || given == "" {

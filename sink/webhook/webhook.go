@@ -14,14 +14,14 @@
 //	ce-token          fencing token: grows from attempt to attempt, refuse what is older than you saw
 //	ce-generation     of the timer: a new one with each create or replace
 //	rouse-fire-id, rouse-namespace, rouse-timer, rouse-due, rouse-attempt, rouse-token, rouse-generation
-//	                  the same facts for receivers that do not care for CloudEvents
+//	                  the same facts for receivers without CloudEvents
 //	rouse-manual      true if the fire was asked for by run
 //	rouse-last        true if no attempt follows
 //	webhook-id, webhook-timestamp, webhook-signature
 //	                  Standard Webhooks: fire id, time of the attempt, one signature for each of the namespace's secrets
 //
 // As the CloudEvents binding asks, values are percent-encoded: space, '"', '%' and what is not printable ASCII; rouse-timer
-// likewise. In structured mode the body is the event as JSON (application/cloudevents+json), with data (the payload as a JSON
+// too. In structured mode the body is the event as JSON (application/cloudevents+json), with data (the payload as a JSON
 // value), or data_base64 if the payload is not JSON, and with manual and last as further extensions; rouse-… and webhook-… stay as they are. In batch mode
 // the body is an array of such events (application/cloudevents-batch+json), webhook-id is made of the ids of the fires, and
 // nothing else tells of single fires.
@@ -60,14 +60,15 @@ import (
 	"time"
 )
 
-// Options tune a sink. Zero fields have the defaults that their comments name.
+// Options configure a sink. Zero fields have the defaults that their comments name.
 type Options struct {
 	// AllowPrivate permits loopback, private and other special addresses. Link-local and metadata addresses stay forbidden.
 	// Default: public addresses only.
 	AllowPrivate bool
 
-	// Secrets returns a namespace's signing secrets (NewSecret), the newest first; every request is signed with all of them,
-	// so that receivers can change over. Without any, requests are not signed. Nil is none. It is called for every attempt.
+	// Secrets returns a namespace's signing secrets (NewSecret), the newest first. Each request is signed
+	// with all of them, so that receivers can rotate them; without any, requests are not signed. Nil
+	// returns none. It is called for every attempt.
 	Secrets func(namespace string) []string
 
 	HostConcurrency int           // requests at a time to one host, for each namespace; default 64
@@ -80,7 +81,7 @@ type Options struct {
 	TLSTimeout      time.Duration // of the handshake; default 5 s
 	IdleTimeout     time.Duration // after which an idle connection is closed; default 30 s
 
-	RootCAs  *x509.CertPool // whom to trust; default the system's
+	RootCAs  *x509.CertPool // trusted authorities; default the system's
 	Resolver *net.Resolver  // default Go's own, which obeys timeouts
 }
 
@@ -126,7 +127,7 @@ func New(o Options) *Sink {
 	return s
 }
 
-// Close closes the connections, and ends dials that nobody waits for any more. It is called when all deliveries have ended.
+// Close closes the connections, and cancels pending dials. It is called after all deliveries ended.
 func (s *Sink) Close() error {
 	s.transport.CloseIdleConnections()
 	return nil

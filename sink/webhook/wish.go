@@ -8,13 +8,13 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// wishes is what the body of a 2xx can say to rouse.
+// wishes is what the body of a 2xx can request.
 type wishes struct {
 	wish
 	Results []result `json:"results"`
 }
 
-// wish asks for another attempt.
+// wish requests another attempt.
 type wish struct {
 	RetryAfter string `json:"retry_after"` // such as "30s"
 	RetryAt    string `json:"retry_at"`    // RFC 3339
@@ -24,11 +24,11 @@ type wish struct {
 type result struct {
 	wish
 	ID     string `json:"id"`
-	Status int    `json:"status"` // 0: that of the answer
+	Status int    `json:"status"` // 0: the status of the response
 	Detail string `json:"detail"`
 }
 
-// readWishes reads a body that names "rouse"; any other means nothing to us.
+// readWishes parses a body that contains "rouse"; others are ignored.
 func readWishes(body []byte, whole bool) (w *wishes, garbled bool) {
 	if !bytes.Contains(body, []byte(`"rouse"`)) {
 		return nil, false
@@ -42,8 +42,8 @@ func readWishes(body []byte, whole bool) (w *wishes, garbled bool) {
 	return doc.Rouse, false
 }
 
-// outcome returns the failure that a wish stands for; asked is false if there is no wish. A wish that cannot be read is taken
-// for one without a time.
+// outcome returns the failure for a wish; asked is false if there is none. A wish that cannot be parsed
+// counts as one without a time.
 func (w wish) outcome(code int, now time.Time) (o rouse.Outcome, asked bool) {
 	o = rouse.Outcome{Verdict: rouse.Failed, Code: code}
 	label := status(code) + ": asks for another attempt"
@@ -75,7 +75,7 @@ func (w wish) outcome(code int, now time.Time) (o rouse.Outcome, asked bool) {
 	return o, true
 }
 
-// settle reports each fire of a batch: by its result if the answer has one, else by the answer's status.
+// settle reports each fire of a batch: by its own result, or else by the status of the response.
 func (a *answer) settle(fires []rouse.Fire, now time.Time, settle func(i int, o rouse.Outcome)) {
 	byID := map[string]*result{}
 	if a.body != nil {
@@ -107,7 +107,7 @@ func (r *result) outcome(code int, spec *rouse.Spec, now time.Time) rouse.Outcom
 	}
 	switch plain := meaning(code, "", r.Detail, spec, now); plain.Verdict {
 	case rouse.Rejected, rouse.Gone:
-		return plain // a wish does not revive what the status ends
+		return plain // a wish does not override a final status
 	case rouse.Failed:
 		plain.After = o.After
 		return plain

@@ -5,8 +5,8 @@
 //	amqp:CONNECTION/EXCHANGE/ROUTING.KEY
 //	amqp:CONNECTION//QUEUE               the default exchange, which leads to the queue of that name
 //
-// What is special in a name is percent-encoded, a slash in an exchange's too. The routing key may be empty, as for a fanout exchange.
-// Exchanges and queues are the operator's to make: rouse declares nothing.
+// Special characters in names are percent-encoded, including a slash in an exchange. The routing key may be empty.
+// The operator creates exchanges and queues: rouse declares nothing.
 //
 // # Messages
 //
@@ -28,10 +28,10 @@
 // it is full, is a failure. An exchange that does not exist, or that the user may not write to, is a failure with RabbitMQ's code. A
 // message that is larger than RabbitMQ takes is rejected. While RabbitMQ blocks publishers, as it is short of memory or disk, fires wait.
 //
-// RabbitMQ answers such errors by closing the channel, and with it what else is under way on it. So each exchange has channels of its
-// own, for each namespace: nobody's mistakes end what others are publishing.
+// RabbitMQ reports such errors by closing the channel, with all messages in progress on it. So each exchange has its
+// own channels for each namespace: mistakes of one client do not affect the messages of others.
 //
-//	amqp.go      the publisher, targets      link.go     a connection, made again whenever it breaks
+//	amqp.go      the publisher, targets      link.go     a connection, which is restored when it breaks
 //	publish.go   publishing                  channel.go  a channel, its confirms and returns
 //	message.go   fires as messages
 package amqp
@@ -48,14 +48,14 @@ import (
 	"github.com/rousehq/rouse/sink/broker"
 )
 
-// maxName bounds what AMQP has as a short string, in bytes.
+// maxName bounds an AMQP short string, in bytes.
 const maxName = 255
 
 // Publisher publishes to one RabbitMQ. It is safe for concurrent use.
 type Publisher struct {
 	c      broker.Connection
 	away   broker.Away // there is no connection
-	blocks broker.Away // there is, and RabbitMQ blocks who publishes on it
+	blocks broker.Away // there is one, but RabbitMQ blocks publishers on it
 
 	life context.Context // until Close
 	end  context.CancelFunc
@@ -65,8 +65,8 @@ type Publisher struct {
 	link *link // nil while there is none
 }
 
-// Open returns a publisher, which connects by itself, and again whenever the connection breaks. changed is told why the broker is away,
-// and with nil that it is back.
+// Open returns a publisher, which connects and reconnects by itself. changed is called with the reason when
+// the broker becomes unavailable, and with nil when it is back.
 func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	host, err := amqplink.Host(c.URL)
 	if err != nil {
@@ -82,13 +82,13 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	return p, nil
 }
 
-// Check says what is wrong with exchange and routing key.
+// Check returns what is wrong with the exchange and the routing key.
 func (p *Publisher) Check(t *broker.Target) (wrong, cure string) {
 	_, _, wrong = place(t)
 	return wrong, "write amqp:" + t.Connection + "/EXCHANGE/ROUTING.KEY, or amqp:" + t.Connection + "//QUEUE, with what is special percent-encoded"
 }
 
-// place reads the exchange and the routing key of a target.
+// place parses the exchange and the routing key of a target.
 func place(t *broker.Target) (exchange, key, wrong string) {
 	exchange, key, ok := strings.Cut(t.Path, "/")
 	if !ok {
@@ -108,12 +108,12 @@ func place(t *broker.Target) (exchange, key, wrong string) {
 	return exchange, key, ""
 }
 
-// Obstacle says why nothing is published now.
+// Obstacle describes what prevents publishing now.
 func (p *Publisher) Obstacle() string {
 	return cmp.Or(p.blocks.Obstacle(), p.away.Obstacle())
 }
 
-// Close ends the connection. What is under way on it fails.
+// Close closes the connection. Messages in progress fail.
 func (p *Publisher) Close() error {
 	p.end()
 	p.uses.Wait()

@@ -161,7 +161,7 @@ func unroutable(t *testing.T, url string) {
 	if o := deliver(t, s, newFire("a", "lost", "amqp:there/events/order.late")); o.Verdict != rouse.Done {
 		t.Errorf("routed: %v %s", o.Verdict, o.Detail)
 	}
-	if o := deliver(t, s, newFire("a", "nowhere", "amqp:there//nobody")); o.Verdict != rouse.Failed || o.Code != 312 {
+	if o := deliver(t, s, newFire("a", "nowhere", "amqp:there//missing")); o.Verdict != rouse.Failed || o.Code != 312 {
 		t.Errorf("no queue: %v %d %s", o.Verdict, o.Code, o.Detail)
 	}
 }
@@ -178,7 +178,8 @@ func full(t *testing.T, url string) {
 	}
 }
 
-// RabbitMQ closes the channel of who publishes to an exchange that does not exist. That must not touch what others publish meanwhile.
+// RabbitMQ closes the channel of a message to an exchange that does not exist. That must not affect other
+// messages in progress.
 func missing(t *testing.T, url string) {
 	declare(t, dial(t, url), "steady", nil)
 	s := newSink(t, url)

@@ -15,47 +15,49 @@ import (
 )
 
 const (
-	maxChannels = 256              // of a connection
-	idle        = time.Minute      // after which a channel without messages is closed
-	lingering   = 30 * time.Second // how long a channel that takes no more messages waits for confirms
+	maxChannels = 256              // per connection
+	idle        = time.Minute      // after this time a channel without messages is closed
+	lingering   = 30 * time.Second // how long a retired channel waits for confirms
 )
 
-// channelKey says whose messages a channel has: as RabbitMQ closes it for one bad message, they are of one exchange and one namespace.
+// channelKey is the exchange and the namespace of a channel's messages: RabbitMQ closes a channel because
+// of one bad message.
 type channelKey struct{ namespace, exchange string }
 
-// channel is a channel of a link. A goroutine of its own opens it, reads its confirms and returns, and closes it.
+// channel is a channel of a link. Its goroutine opens it, reads its confirms and returns, and closes it.
 type channel struct {
 	l     *link
 	key   channelKey
-	ready chan struct{} // closed when it is open, or has failed to be
+	ready chan struct{} // closed when it is open, or opening has failed
 
-	sending sync.Mutex // one publishes at a time, in the order of tags
+	sending sync.Mutex // one message is published at a time, in the order of tags
 	raw     *amqp091.Channel
-	last    uint64 // tag of the message that was published last
+	last    uint64 // tag of the last published message
 
 	mu      sync.Mutex
 	pending map[uint64]sent // by tag; nil when the channel has ended
-	why     rouse.Outcome   // what becomes of messages when it has ended
-	retired bool            // it takes no more messages
+	why     rouse.Outcome   // the outcome of messages after it has ended
+	retired bool            // it accepts no more messages
 	nudge   chan struct{}   // signalled when it retires
 
-	returned map[attempt]string // why messages came back; owned by the goroutine
+	returned map[attempt]string // reasons of returned messages; owned by the goroutine
 }
 
-// sent is a message under way.
+// sent is a message in progress.
 type sent struct {
 	flight *broker.Flight
 	i      int
 	id     attempt
 }
 
-// attempt is what a message that comes back is known by.
+// attempt identifies a returned message.
 type attempt struct {
 	id     string
 	number int64
 }
 
-// channel returns the channel for a key, a new one if need be, or nil if there are too many.
+// channel returns the channel for a key. It creates one if necessary, and returns nil if there are too
+// many.
 func (l *link) channel(key channelKey) *channel {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +67,7 @@ func (l *link) channel(key channelKey) *channel {
 	if l.open >= maxChannels {
 		return nil
 	}
-	// Clones, because a namespace and a target may be parts of a timer's row, all of which they would keep in memory.
+	// Clone the strings: they may be parts of a timer's row, which they would keep in memory.
 	key = channelKey{strings.Clone(key.namespace), strings.Clone(key.exchange)}
 	c := &channel{l: l, key: key, ready: make(chan struct{}), pending: map[uint64]sent{}, nudge: make(chan struct{}, 1), returned: map[attempt]string{}}
 	l.channels[key] = c
@@ -74,7 +76,7 @@ func (l *link) channel(key channelKey) *channel {
 	return c
 }
 
-// retire lets a channel take no more messages: the next message is another one's. It ends when it has nothing under way.
+// retire stops the use of a channel for new messages. It is closed when it has no message in progress.
 func (c *channel) retire() {
 	c.l.mu.Lock()
 	if c.l.channels[c.key] == c {
@@ -99,7 +101,7 @@ func (c *channel) run() {
 		close(c.ready)
 		return
 	}
-	// Without room in these two, a return has been dealt with before the confirm that follows it is looked at.
+	// Both channels are unbuffered, so that a return is handled before the confirm that follows it.
 	returns := c.raw.NotifyReturn(make(chan amqp091.Return))
 	confirms := c.raw.NotifyPublish(make(chan amqp091.Confirmation))
 	closed := c.raw.NotifyClose(make(chan *amqp091.Error, 1))
@@ -143,14 +145,14 @@ func (c *channel) run() {
 		}
 	}
 	c.ended(explain(<-closed))
-	for returns != nil { // the client may be about to tell; it must not wait for ever
+	for returns != nil { // drain: the client may be sending, and must not block forever
 		if _, ok := <-returns; !ok {
 			returns = nil
 		}
 	}
 }
 
-// begin opens the channel, within the connection's timeout.
+// begin opens the channel, with the connection's timeout.
 func (c *channel) begin() (err error) {
 	defer c.l.conn.Limit(c.l.p.life)()
 	if c.raw, err = c.l.conn.OpenChannel(c.l.p.life); err != nil {
@@ -159,13 +161,13 @@ func (c *channel) begin() (err error) {
 	return c.raw.Confirm(false)
 }
 
-// leave closes the channel, while what it still says is read.
+// leave closes the channel and drains its notifications.
 func (c *channel) leave(returns <-chan amqp091.Return, confirms <-chan amqp091.Confirmation) {
 	defer c.l.conn.Limit(c.l.p.life)()
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
-		_ = c.raw.Close() // it may have been closed already
+		_ = c.raw.Close() // it may already be closed
 	}()
 	for {
 		select {
@@ -183,7 +185,8 @@ func (c *channel) leave(returns <-chan amqp091.Return, confirms <-chan amqp091.C
 	}
 }
 
-// settle reports the message that was confirmed or refused. It says whether the channel is to be closed.
+// settle reports the message that was confirmed or refused. It reports whether the channel has to be
+// closed.
 func (c *channel) settle(confirm amqp091.Confirmation) (leave bool) {
 	c.mu.Lock()
 	m, ok := c.pending[confirm.DeliveryTag]
@@ -209,7 +212,7 @@ func (c *channel) settle(confirm amqp091.Confirmation) (leave bool) {
 	return leave
 }
 
-// ended settles what is under way, and what may come, when the channel is no more.
+// ended settles the messages in progress and all later ones when the channel has ended.
 func (c *channel) ended(o rouse.Outcome) {
 	c.l.mu.Lock()
 	if c.l.channels[c.key] == c {
@@ -225,7 +228,7 @@ func (c *channel) ended(o rouse.Outcome) {
 	}
 }
 
-// explain says what becomes of messages that were under way when the channel ended.
+// explain returns the outcome of messages that were in progress when the channel ended.
 func explain(err *amqp091.Error) rouse.Outcome {
 	switch {
 	case err == nil:
@@ -238,7 +241,8 @@ func explain(err *amqp091.Error) rouse.Outcome {
 	return broker.Failed(err.Code, err.Reason)
 }
 
-// channelFault says whether a code is one by which RabbitMQ closes a channel for what was published on it.
+// channelFault reports whether a code is one with which RabbitMQ closes a channel because of a published
+// message.
 func channelFault(code int) bool {
 	switch code {
 	case amqp091.ContentTooLarge, amqp091.AccessRefused, amqp091.NotFound, amqp091.PreconditionFailed, amqp091.NotImplemented:
@@ -253,7 +257,7 @@ func (c *channel) empty() bool {
 	return len(c.pending) == 0
 }
 
-// unused says whether nothing was published since it was last asked, and nothing is under way.
+// unused reports whether nothing was published since the last call and no message is in progress.
 func (c *channel) unused(used *uint64) bool {
 	c.sending.Lock()
 	last := c.last

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	firstWait   = 50 * time.Millisecond // between two tries to connect, at first
-	longestWait = 5 * time.Second       // and at most
+	firstWait   = 50 * time.Millisecond // first pause before reconnecting
+	longestWait = 5 * time.Second       // longest pause before reconnecting
 )
 
-// link is a connection to the broker, from when it stands until it breaks.
+// link is a connection to the broker until it breaks.
 type link struct {
 	p    *Publisher
 	conn *amqplink.Conn
 
 	mu       sync.Mutex
-	channels map[channelKey]*channel // those that take messages
-	open     int                     // channels, those included that take no more
+	channels map[channelKey]*channel // those that accept messages
+	open     int                     // all open channels, including retired ones
 }
 
-// run keeps a connection until the publisher is closed.
+// run keeps a connection open until the publisher is closed.
 func (p *Publisher) run() {
 	for b := backoff.New(firstWait, longestWait); b.Wait(p.life); {
 		l, err := p.dial()
@@ -51,7 +51,7 @@ func (p *Publisher) set(l *link) {
 	p.link = l
 }
 
-// get returns the link, or nil if there is none in a moment.
+// get returns the link, or nil if there is none after a moment.
 func (p *Publisher) get(ctx context.Context) *link {
 	if !p.away.Await(ctx) {
 		return nil
@@ -77,7 +77,7 @@ func (p *Publisher) dial() (*link, error) {
 	return &link{p: p, conn: conn, channels: map[channelKey]*channel{}}, nil
 }
 
-// watch waits for the end of the connection, and returns why it ended.
+// watch waits until the connection ends, and returns the reason.
 func (l *link) watch() error {
 	return l.conn.Watch(l.p.life, func(reason string) {
 		if reason == "" {

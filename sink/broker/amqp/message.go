@@ -9,10 +9,10 @@ import (
 	"github.com/rousehq/rouse/sink/cloudevent"
 )
 
-// headerAttempt tells attempts of one fire apart.
+// headerAttempt distinguishes attempts of one fire.
 const headerAttempt = "rouse-attempt"
 
-// publishing returns the message of a fire.
+// publishing returns the message for a fire.
 func publishing(m *broker.Message) amqp091.Publishing {
 	f := m.Fire
 	due, token, generation := f.Due.String(), strconv.FormatUint(f.Token, 10), strconv.FormatUint(f.Generation, 10)

@@ -13,7 +13,7 @@ import (
 func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *broker.Flight) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	on := make([]*channel, len(messages)) // which have a message under way
+	on := make([]*channel, len(messages)) // the ones with a message in progress
 	l := p.get(ctx)
 	for i := range messages {
 		m := &messages[i]
@@ -31,12 +31,12 @@ func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *b
 	}
 	f.Await(ctx, func(i int) {
 		if on[i] != nil {
-			on[i].retire() // a channel may never hear again of a queue that lost its leader; a new one does
+			on[i].retire() // a channel may never get confirms of a queue that lost its leader; a new one does
 		}
 	})
 }
 
-// send publishes one message, or settles it. It returns the channel that will hear of it.
+// send publishes one message, or settles it. It returns the channel that will get the confirm.
 func (p *Publisher) send(ctx context.Context, l *link, key channelKey, routing string, m *broker.Message, f *broker.Flight, i int) *channel {
 	c := l.channel(key)
 	if c == nil {
@@ -75,7 +75,7 @@ func (p *Publisher) send(ctx context.Context, l *link, key channelKey, routing s
 	c.mu.Lock()
 	delete(c.pending, tag)
 	c.mu.Unlock()
-	c.retire() // its tags are no longer RabbitMQ's
+	c.retire() // its tags no longer match RabbitMQ's
 	if errors.Is(err, amqp091.ErrClosed) {
 		f.Settle(i, broker.Unsent(broker.Soon, errEnded.Error()))
 	} else {

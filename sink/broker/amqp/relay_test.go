@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// relay stands between a publisher and a RabbitMQ. It passes on the frames of both, but keeps the confirms back until somebody says
-// what they are to be.
+// relay sits between a publisher and RabbitMQ. It forwards the frames of both, but delays the confirms until the test
+// decides what they are.
 type relay struct {
 	t      testing.TB
 	l      net.Listener
@@ -32,7 +32,7 @@ type publication struct {
 	tag     uint64
 	header  []byte // of the content, the fire's id among it
 	acked   bool   // the broker has confirmed it
-	say     byte   // 0: nobody has said what the publisher is to be told; else the number of the method
+	say     byte   // 0: the answer to the publisher is not decided yet; else the number of the method
 }
 
 const (
@@ -123,7 +123,7 @@ func method(kind byte, payload []byte) (class, number uint16) {
 	return binary.BigEndian.Uint16(payload), binary.BigEndian.Uint16(payload[2:])
 }
 
-// requests passes on what the publisher says, and notes what it publishes.
+// requests forwards what the publisher sends, and records what it publishes.
 func (r *relay) requests(client, server net.Conn) {
 	if _, err := io.CopyN(server, client, 8); err != nil { // the protocol's name
 		return
@@ -151,7 +151,7 @@ func (r *relay) requests(client, server net.Conn) {
 	}
 }
 
-// answers passes on what the broker says, but for its confirms.
+// answers forwards what the broker sends, except its confirms.
 func (r *relay) answers(client, server net.Conn) {
 	for {
 		whole, kind, channel, payload, err := frame(server)
@@ -177,7 +177,7 @@ func (r *relay) answers(client, server net.Conn) {
 	}
 }
 
-// answer says what the publisher is to be told of a fire.
+// answer decides the answer for a fire.
 func (r *relay) answer(id string, take bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

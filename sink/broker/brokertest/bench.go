@@ -15,11 +15,12 @@ import (
 // Payload is what benchmarks publish.
 var Payload = bytes.Repeat([]byte("x"), 200)
 
-// slice is how many messages go before the other has its turn.
+// slice is the number of messages in one turn.
 const slice = 4096
 
-// Benchmark compares deliveries, 1,024 messages under way, with what a bare client of the same broker publishes and has confirmed: the two
-// take turns, so that what else the machine does meets them alike. raw publishes n messages of Payload and waits for their confirms.
+// Benchmark compares deliveries, with 1,024 messages in progress, to a bare client of the same broker. The
+// two take turns, so that other load on the machine affects both. raw publishes n messages of Payload and
+// waits for their confirms.
 func Benchmark(b *testing.B, p broker.Publisher, url, target string, raw func(n int)) {
 	s := broker.New()
 	s.Add(broker.Connection{Name: "there", URL: url}, p)
@@ -27,7 +28,7 @@ func Benchmark(b *testing.B, p broker.Publisher, url, target string, raw func(n 
 	fires := make([]rouse.Fire, slice)
 	spec := rouse.Spec{Target: target, Payload: Payload, ContentType: "text/plain"}
 	next := 0
-	renew := func() { // ids that nobody has seen
+	renew := func() { // fresh ids
 		for i := range fires {
 			next++
 			fires[i] = rouse.Fire{ID: rouse.FireID("default", strconv.Itoa(next), 7, 1801386000000, false), Namespace: "default", Name: "timer-1", Generation: 712345,
@@ -62,7 +63,7 @@ func Benchmark(b *testing.B, p broker.Publisher, url, target string, raw func(n 
 	b.ReportMetric(tookRaw.Seconds()/took.Seconds(), "ratio")
 }
 
-// inParts delivers the fires as an engine does: as large as the lane's batches are, and as many at a time as its limit has.
+// inParts delivers the fires as an engine does: with the lane's batch size and limit.
 func inParts(ctx context.Context, b *testing.B, s *broker.Sink, fires []rouse.Fire) {
 	lane := s.Lane("default", fires[0].Spec)
 	places := make(chan struct{}, lane.Limit/lane.Batch)

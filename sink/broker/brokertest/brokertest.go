@@ -1,5 +1,5 @@
-// Package brokertest is what every publisher of package broker has to do when its broker, or the network before it, fails: as a test,
-// against the real broker. The contract of sinks, which each passes too, is in package sinktest.
+// Package brokertest tests that publishers of package broker handle failures of their broker, or of the network in
+// front of it, with the real broker. Each also passes the contract of sinks in package sinktest.
 package brokertest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/rousehq/rouse/sink/broker"
 )
 
-// Broker is a broker that can be treated badly; servers.Server is one.
+// Broker is a broker that can be disturbed; servers.Server is one.
 type Broker interface {
 	URL() string
 	Kill()
@@ -26,7 +26,7 @@ type Broker interface {
 	Resume()
 }
 
-// Proxy is a network before it that can; servers.Proxy is one.
+// Proxy is a network in front of it that can be disturbed; servers.Proxy is one.
 type Proxy interface {
 	URL(server string) string
 	Refuse(yes bool)
@@ -35,23 +35,23 @@ type Proxy interface {
 	Heal()
 }
 
-// Harness is what a publisher brings.
+// Harness is what a publisher provides.
 type Harness struct {
 	Broker Broker
 
-	// NewProxy returns a proxy before the broker, which ends with the test.
+	// NewProxy returns a proxy for the broker, which ends with the test.
 	NewProxy func(t *testing.T) Proxy
 
-	// Open returns a publisher for a connection, by the name "there".
+	// Open returns a publisher for a connection named "there".
 	Open func(c broker.Connection) (broker.Publisher, error)
 
-	// Place makes a new place at the broker, which keeps what comes through kills, and returns the target that leads to it.
+	// Place creates a new place at the broker that survives kills, and returns its target.
 	Place func(t *testing.T) string
 
-	// Arrived returns the ids of the messages that are at a target's place, in any order.
+	// Arrived returns the ids of the messages at a target's place, in any order.
 	Arrived func(t *testing.T, target string) []string
 
-	// Once says that the broker leaves out a message that it has already.
+	// Once is set if the broker drops duplicates of messages.
 	Once bool
 }
 
@@ -74,13 +74,13 @@ func Run(t *testing.T, h Harness) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			running := goleak.IgnoreCurrent()
-			t.Cleanup(func() { goleak.VerifyNone(t, running) }) // after the proxy's end
+			t.Cleanup(func() { goleak.VerifyNone(t, running) }) // after the proxy has ended
 			c.run(t, bench{h, h.NewProxy(t)})
 		})
 	}
 }
 
-// bench is what a case works with.
+// bench is the environment of a case.
 type bench struct {
 	Harness
 	Proxy Proxy
@@ -130,7 +130,7 @@ func deliver(ctx context.Context, s *broker.Sink, list []rouse.Fire) []rouse.Out
 	return outcomes
 }
 
-// insist delivers fires until each was done, as an engine would, and returns how many attempts failed.
+// insist delivers fires until each is done, as an engine would, and returns how many attempts failed.
 func insist(t *testing.T, s *broker.Sink, list []rouse.Fire) (failed int) {
 	t.Helper()
 	for end := time.Now().Add(patience); len(list) > 0; {
@@ -160,7 +160,7 @@ func insist(t *testing.T, s *broker.Sink, list []rouse.Fire) (failed int) {
 	return failed
 }
 
-// has demands that each fire is at the place, and none more often than it may be.
+// has checks that each fire is at the place, and only as often as allowed.
 func (h bench) has(t *testing.T, target string, list []rouse.Fire) {
 	t.Helper()
 	ids := h.Arrived(t, target)
@@ -222,7 +222,7 @@ func lostConfirm(t *testing.T, h bench) {
 	h.Proxy.CutToClient()
 	for i, o := range deliver(t.Context(), s, list[1:]) {
 		if o.Verdict != rouse.Failed {
-			t.Errorf("fire %d: %v %q, and nobody confirmed it", i, o.Verdict, o.Detail)
+			t.Errorf("fire %d: %v %q, and it was not confirmed", i, o.Verdict, o.Detail)
 		}
 	}
 	h.has(t, target, list) // what was sent has arrived all the same
@@ -249,15 +249,15 @@ func away(t *testing.T, h bench) {
 		}
 	}
 	refused()
-	await(t, "it says that the broker is away", func() bool { return s.Obstacle("brokertest", list[0].Spec) != "" })
+	await(t, "it reports that the broker is away", func() bool { return s.Obstacle("brokertest", list[0].Spec) != "" })
 	h.Proxy.Heal()
 	if failed := insist(t, s, list); failed != 0 {
 		t.Errorf("%d attempts failed that were never made", failed)
 	}
-	await(t, "it says that the broker is back", func() bool { return s.Obstacle("brokertest", list[0].Spec) == "" })
+	await(t, "it reports that the broker is back", func() bool { return s.Obstacle("brokertest", list[0].Spec) == "" })
 	h.Proxy.Refuse(true)
 	h.Proxy.Reset()
-	await(t, "it says that the broker is away again", func() bool {
+	await(t, "it reports that the broker is away again", func() bool {
 		refusedOrFailed := deliver(t.Context(), s, list[:1])
 		return refusedOrFailed[0].Verdict == rouse.Deferred && s.Obstacle("brokertest", list[0].Spec) != ""
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Event reads a fire from an event in JSON. What the event does not say, the namespace is read from its source.
+// Event parses a fire from a JSON event. A missing namespace is taken from its source.
 func Event(body []byte) (f rouse.Fire, err error) {
 	var e struct {
 		ID, Source, Subject, Time, Token, Generation string
@@ -31,7 +31,7 @@ func Event(body []byte) (f rouse.Fire, err error) {
 		"rouse-manual": strconv.FormatBool(e.Manual), "rouse-last": strconv.FormatBool(e.Last)}, e.ContentType, payload)
 }
 
-// Facts reads a fire from the rouse-… headers of a message.
+// Facts parses a fire from the rouse-… headers of a message.
 func Facts(h map[string]string, contentType string, payload []byte) (f rouse.Fire, err error) {
 	due, err := time.Parse(time.RFC3339Nano, h["rouse-due"])
 	if err != nil {

@@ -70,8 +70,7 @@ func write(t testing.TB, name, kind string, der []byte) {
 	}
 }
 
-// Front takes TLS off connections, and passes them on to a server that knows none. It wants a certificate of its clients. It ends with
-// the test.
+// Front terminates TLS, with client certificates, in front of a server without TLS. It ends with the test.
 func Front(t testing.TB, f Files, server string) (addr string) {
 	t.Helper()
 	config, err := (&broker.Connection{URL: "amqps://127.0.0.1", CA: f.CA, Cert: f.Cert, Key: f.Key}).TLS()
@@ -118,7 +117,7 @@ func pass(client net.Conn, server string) {
 	back.Wait()
 }
 
-// Obstacle waits until a publisher says what is in its way, in words with the given ones among them, and returns all.
+// Obstacle waits until a publisher reports an obstacle that contains the given words, and returns its text.
 func Obstacle(t testing.TB, p broker.Publisher, words string) (why string) {
 	t.Helper()
 	for end := time.Now().Add(patience); why == "" || !strings.Contains(why, words); time.Sleep(10 * time.Millisecond) {
@@ -130,9 +129,9 @@ func Obstacle(t testing.TB, p broker.Publisher, words string) (why string) {
 	return why
 }
 
-// TLS is what every publisher has to do with certificates: open returns one for a connection to a broker at addr that wants a certificate
-// and has one of the files' authority, and publish publishes one message by a sink. Without the authority, or without a certificate,
-// nothing is published.
+// TLS tests certificates: open returns a publisher for a connection to a broker at addr that requires a
+// certificate and has one of the files' authority; publish publishes one message by a sink. Without the
+// authority or a certificate, nothing is published.
 func TLS(t *testing.T, f Files, url string, open func(c broker.Connection) (broker.Publisher, error), publish func(t *testing.T, s *broker.Sink)) {
 	for name, c := range map[string]broker.Connection{
 		"no authority":   {Cert: f.Cert, Key: f.Key},
@@ -157,7 +156,7 @@ func TLS(t *testing.T, f Files, url string, open func(c broker.Connection) (brok
 			}
 			words := "certificate"
 			if name == "no certificate" {
-				words = "is away" // the broker may have gone before it has said why
+				words = "is away" // the broker may disconnect before it reports the reason
 			}
 			Obstacle(t, p, words)
 		})

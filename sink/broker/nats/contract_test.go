@@ -34,7 +34,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// answers are what JetStream says.
+// answers are the answers of JetStream.
 var answers = map[sinktest.Answer]string{
 	sinktest.Take:   `{"stream":"orders","seq":1}`,
 	sinktest.Fail:   `{"error":{"code":503,"err_code":10077,"description":"maximum messages exceeded"},"stream":"orders","seq":0}`,

@@ -18,12 +18,13 @@ import (
 )
 
 const (
-	firstWait   = 50 * time.Millisecond // between two tries to connect, at first
-	longestWait = 5 * time.Second       // and at most
-	pings       = 10 * time.Second      // two without an answer end a connection
+	firstWait   = 50 * time.Millisecond // first pause before reconnecting
+	longestWait = 5 * time.Second       // longest pause before reconnecting
+	pings       = 10 * time.Second      // two unanswered ones end a connection
 )
 
-// run keeps a client until the publisher is closed. The client connects again by itself; a new one is needed only if it gives up.
+// run keeps a client until the publisher is closed. The client reconnects by itself; a new one is needed
+// only if it gives up.
 func (p *Publisher) run() {
 	for b := backoff.New(firstWait, longestWait); b.Wait(p.life); {
 		closed := make(chan struct{})
@@ -44,7 +45,7 @@ func (p *Publisher) run() {
 	}
 }
 
-// connect returns a client that hears answers.
+// connect returns a client that receives answers.
 func (p *Publisher) connect(closed chan struct{}) (*natsgo.Conn, error) {
 	conn, err := natsgo.Connect(p.c.URL, p.options(closed)...)
 	if err != nil {
@@ -57,7 +58,8 @@ func (p *Publisher) connect(closed chan struct{}) (*natsgo.Conn, error) {
 	return conn, nil
 }
 
-// watch waits until a client has ended. Meanwhile it asks it why it does not connect, as it does not tell of everything by itself.
+// watch waits until a client has ended. It polls the client for the reason why it does not connect, as not
+// every reason is reported.
 func (p *Publisher) watch(conn *natsgo.Conn, closed <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -77,7 +79,7 @@ func (p *Publisher) watch(conn *natsgo.Conn, closed <-chan struct{}) {
 	}
 }
 
-// last is the number of the connection to a server that was made last.
+// last returns the number of the last connection to a server.
 func (p *Publisher) last() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,13 +93,13 @@ func orUnknown(err error) error {
 	return err
 }
 
-// options are those of the client; closed is closed when it has ended.
+// options are the options of the client; closed is closed when it has ended.
 func (p *Publisher) options(closed chan struct{}) []natsgo.Option {
 	o := []natsgo.Option{
 		natsgo.Name("rouse broker " + p.c.Name), natsgo.Timeout(p.c.Timeout), natsgo.SetCustomDialer(dialer{p}), natsgo.SkipHostLookup(),
 		natsgo.IgnoreAuthErrorAbort(), natsgo.MaxReconnects(-1), natsgo.CustomReconnectDelay(delay),
 		natsgo.PingInterval(pings), natsgo.FlusherTimeout(p.c.Timeout),
-		natsgo.ReconnectBufSize(-1), // what cannot be sent now is said to be unsent
+		natsgo.ReconnectBufSize(-1), // report what cannot be sent now as unsent
 		natsgo.ReconnectHandler(func(*natsgo.Conn) { p.away.Back() }),
 		natsgo.DisconnectErrHandler(func(c *natsgo.Conn, err error) { p.lost(c, err) }),
 		natsgo.ReconnectErrHandler(func(c *natsgo.Conn, err error) { p.lost(c, err) }),
@@ -108,7 +110,7 @@ func (p *Publisher) options(closed chan struct{}) []natsgo.Option {
 		o = append(o, natsgo.UserCredentials(p.c.Credentials))
 	}
 	if p.c.Secure() {
-		// The name that the certificate has to have is that of the server, which may be another one of the cluster.
+		// The certificate has to name the server, which may be another one of the cluster.
 		o = append(o, natsgo.Secure(&tls.Config{MinVersion: tls.VersionTLS12}))
 	}
 	if p.c.CA != "" || p.c.Cert != "" {
@@ -117,7 +119,7 @@ func (p *Publisher) options(closed chan struct{}) []natsgo.Option {
 	return o
 }
 
-// files has the client read the files of certificates for each connect.
+// files makes the client read the certificate files for each connect.
 func (p *Publisher) files() natsgo.Option {
 	read := func() (*tls.Config, error) { return p.c.TLS() }
 	return func(o *natsgo.Options) error {
@@ -143,10 +145,10 @@ func (p *Publisher) files() natsgo.Option {
 	}
 }
 
-// delay is how long the client waits before it tries again.
+// delay is the pause before the client reconnects.
 func delay(attempts int) time.Duration { return backoff.After(attempts+1, firstWait, longestWait) }
 
-// lost notes why there is no connection, unless there is one again.
+// lost sets the reason why there is no connection, unless it is restored.
 func (p *Publisher) lost(c *natsgo.Conn, err error) {
 	if p.life.Err() == nil && !c.IsConnected() {
 		p.away.Lost(orUnknown(err))
@@ -171,8 +173,8 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return &wire{Conn: raw, p: d.p, number: d.p.wire}, nil
 }
 
-// wire is a connection to a server, at whose end nothing is under way any more that was sent on it: the client itself tells of that
-// later, when there may be another one.
+// wire is a connection to a server. When it closes, its messages in progress fail immediately: the client
+// itself reports the end later, when there may be another connection.
 type wire struct {
 	net.Conn
 	p      *Publisher
@@ -187,14 +189,14 @@ func (w *wire) Close() error {
 	return err
 }
 
-// broke fails what was under way on a connection, and on those before it.
+// broke fails the messages in progress of a connection and of earlier ones.
 func (p *Publisher) broke(number int) {
 	for _, s := range p.take(func(s *sent) bool { return s.wire <= number }) {
 		s.settle(broker.Failed(0, "the connection broke before NATS acknowledged: it may have the message"))
 	}
 }
 
-// take takes the messages that are under way and match.
+// take removes the messages in progress that match.
 func (p *Publisher) take(match func(s *sent) bool) (taken []*sent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,7 +209,7 @@ func (p *Publisher) take(match func(s *sent) bool) (taken []*sent) {
 	return taken
 }
 
-// takeAll takes the messages with these numbers that are under way.
+// takeAll removes the messages in progress with these numbers.
 func (p *Publisher) takeAll(numbers []uint64) (taken []*sent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,7 +222,8 @@ func (p *Publisher) takeAll(numbers []uint64) (taken []*sent) {
 	return taken
 }
 
-// refused fails what the user may not publish: NATS says so beside the answers, by the subject.
+// refused fails messages that the user may not publish: NATS reports them by subject, apart from the
+// answers.
 func (p *Publisher) refused(err error) {
 	switch {
 	case !errors.Is(err, natsgo.ErrPermissionViolation):

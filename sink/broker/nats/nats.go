@@ -1,12 +1,12 @@
-// Package nats publishes fires to subjects of NATS (2.2 or later): to the streams of JetStream that take them, or, if the target says
-// so, to whoever is subscribed.
+// Package nats publishes fires to subjects of NATS (2.2 or later): to the streams of JetStream that accept them, or, if the target asks
+// for it, to the current subscribers.
 //
 // # Targets
 //
 //	nats:CONNECTION/SUBJECT             a stream of JetStream has the subject
-//	nats:CONNECTION/SUBJECT?via=core    whoever is subscribed gets it; nobody keeps it
+//	nats:CONNECTION/SUBJECT?via=core    the current subscribers get it; it is not stored
 //
-// Subjects have no wildcards, and do not begin with '$' or "_INBOX.", which are NATS's own. Streams are the operator's to make.
+// Subjects have no wildcards, and do not begin with '$' or "_INBOX.", which are NATS's own. The operator creates streams.
 //
 // # Messages
 //
@@ -14,7 +14,7 @@
 //
 //	ce-specversion, ce-id, ce-source, ce-type, ce-time, ce-subject, ce-datacontenttype, ce-attempt, ce-token, ce-generation
 //
-// beside content-type, rouse-fire-id, rouse-namespace, rouse-timer, rouse-due, rouse-attempt, rouse-token, rouse-generation,
+// in addition to content-type, rouse-fire-id, rouse-namespace, rouse-timer, rouse-due, rouse-attempt, rouse-token, rouse-generation,
 // rouse-manual and rouse-last. Values are percent-encoded as in webhooks. In structured mode the body is the event as JSON,
 // content-type application/cloudevents+json, and only the rouse-… headers stay. Nats-Msg-Id is the fire id: a stream leaves out what
 // it has taken in the last minutes (its duplicate_window, two by default).
@@ -22,7 +22,7 @@
 // # Outcomes
 //
 // Done is what JetStream has acknowledged. If no stream has the subject, the attempt fails at once with the code 503; a stream that
-// refuses says why. By core NATS done means that there was somebody subscribed when the server had the message, and nothing more. A
+// refuses reports the reason. By core NATS done only means that there was a subscriber when the server had the message. A
 // message that is larger than the server takes is rejected.
 //
 //	nats.go      the publisher, targets    link.go    the connection
@@ -48,7 +48,7 @@ const maxSubject = 512
 type Publisher struct {
 	c     broker.Connection
 	away  broker.Away
-	inbox string // of answers, without the message's number
+	inbox string // subject of answers, without the message's number
 
 	life context.Context // until Close
 	end  context.CancelFunc
@@ -56,14 +56,14 @@ type Publisher struct {
 
 	mu      sync.Mutex
 	conn    *natsgo.Conn // nil before the first
-	wire    int          // number of the connection to a server that was made last
-	sent    uint64       // number of the message that was published last
+	wire    int          // number of the last connection to a server
+	sent    uint64       // number of the last published message
 	pending map[uint64]*sent
-	deaf    string // why no answers come on the connection that there is; empty if they do
+	deaf    string // why no answers arrive on the current connection; empty if they do
 }
 
-// Open returns a publisher, which connects by itself, and again whenever the connection breaks. changed is told why the broker is away,
-// and with nil that it is back.
+// Open returns a publisher, which connects and reconnects by itself. changed is called with the reason when
+// the broker becomes unavailable, and with nil when it is back.
 func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	c = c.WithDefaults()
 	p := &Publisher{c: c, inbox: natsgo.NewInbox() + ".", pending: map[uint64]*sent{}}
@@ -73,13 +73,13 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	return p, nil
 }
 
-// Check says what is wrong with a subject.
+// Check returns what is wrong with a subject.
 func (p *Publisher) Check(t *broker.Target) (wrong, cure string) {
 	_, wrong = subject(t)
 	return wrong, "write nats:" + t.Connection + "/SUBJECT, with words and dots between, such as orders.due"
 }
 
-// subject reads the subject of a target.
+// subject parses the subject of a target.
 func subject(t *broker.Target) (name, wrong string) {
 	name, wrong = broker.Name(t.Path)
 	switch {
@@ -99,7 +99,7 @@ func subject(t *broker.Target) (name, wrong string) {
 	return name, ""
 }
 
-// Obstacle says why nothing is published now.
+// Obstacle describes what prevents publishing now.
 func (p *Publisher) Obstacle() string {
 	p.mu.Lock()
 	deaf := p.deaf
@@ -110,7 +110,7 @@ func (p *Publisher) Obstacle() string {
 	return p.away.Obstacle()
 }
 
-// Close ends the connection. What is under way on it fails.
+// Close closes the connection. Messages in progress fail.
 func (p *Publisher) Close() error {
 	p.end()
 	p.uses.Wait()

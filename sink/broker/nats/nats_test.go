@@ -132,7 +132,7 @@ func TestStreamsAndTheirRefusals(t *testing.T) {
 		{newFire("a", "nats:there/small"), rouse.Done, 0, ""},
 		{newFire("b", "nats:there/small"), rouse.Failed, 503, "maximum messages exceeded"},
 		{newFire("c", "nats:there/narrow"), rouse.Rejected, 400, "message size exceeds"},
-		{newFire("d", "nats:there/nobody"), rouse.Failed, 503, "no stream of JetStream has the subject nobody"},
+		{newFire("d", "nats:there/missing"), rouse.Failed, 503, "no stream of JetStream has the subject missing"},
 	} {
 		if o := deliver(t, s, c.fire); o.Verdict != c.want || o.Code != c.code || !strings.Contains(o.Detail, c.detail) {
 			t.Errorf("%s: %v %d %s", c.fire.Spec.Target, o.Verdict, o.Code, o.Detail)

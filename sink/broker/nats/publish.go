@@ -14,15 +14,15 @@ import (
 	"github.com/rousehq/rouse/sink/broker"
 )
 
-// sent is a message under way.
+// sent is a message in progress.
 type sent struct {
 	flight  *broker.Flight
 	i       int
 	subject string
-	wire    int // number of the connection that it was sent on, or of one before it
+	wire    int // number of the connection that it was sent on, or of an earlier one
 
-	// Of core NATS: those that were published before, and are there if nothing was said of them when the answer to this comes, which
-	// is an echo of the publisher's own.
+	// Of core NATS: the messages published before. They have arrived unless the server reported otherwise
+	// by the time of the answer to this one, which is an echo of the publisher's own.
 	before []uint64
 }
 
@@ -35,12 +35,12 @@ func (s *sent) settle(o rouse.Outcome) {
 // Codes of answers.
 const (
 	noResponders = "503"
-	tooLarge     = 10054 // an error code of JetStream: the message is larger than the stream takes
+	tooLarge     = 10054 // an error code of JetStream: the message is larger than the stream accepts
 )
 
 // Publish publishes messages and waits for their acknowledgements.
 func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *broker.Flight) {
-	numbers := make([]uint64, len(messages)) // 0: not under way
+	numbers := make([]uint64, len(messages)) // 0: not in progress
 	var core []uint64
 	there, deaf := p.ready(ctx)
 	for i := range messages {
@@ -64,11 +64,11 @@ func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *b
 	if len(core) > 0 {
 		echo = p.echo(core)
 	}
-	f.Await(ctx, func(i int) { p.forget(numbers[i]) })
-	p.forget(echo)
+	f.Await(ctx, func(i int) { p.drop(numbers[i]) })
+	p.drop(echo)
 }
 
-// ready says whether there is a connection, and whether nothing can be heard on it.
+// ready reports whether there is a connection, and whether it receives no answers.
 func (p *Publisher) ready(ctx context.Context) (there bool, deaf string) {
 	there = p.away.Await(ctx)
 	p.mu.Lock()
@@ -76,7 +76,7 @@ func (p *Publisher) ready(ctx context.Context) (there bool, deaf string) {
 	return there && p.conn != nil, p.deaf
 }
 
-// send publishes one message, or settles it. It returns its number, 0 if it is not under way.
+// send publishes one message, or settles it. It returns its number, 0 if it is not in progress.
 func (p *Publisher) send(s *sent, m *natsgo.Msg) uint64 {
 	number, conn := p.add(s)
 	m.Reply = p.inbox + strconv.FormatUint(number, 36)
@@ -84,7 +84,7 @@ func (p *Publisher) send(s *sent, m *natsgo.Msg) uint64 {
 	if err == nil {
 		return number
 	}
-	p.forget(number)
+	p.drop(number)
 	switch {
 	case errors.Is(err, natsgo.ErrMaxPayload):
 		s.settle(broker.Rejected(0, fmt.Sprintf("not sent: the message has %d bytes with its headers, and NATS takes %d", m.Size(), conn.MaxPayload())))
@@ -96,7 +96,7 @@ func (p *Publisher) send(s *sent, m *natsgo.Msg) uint64 {
 	return 0
 }
 
-// add gives a message its number, and returns the client to send it by.
+// add gives a message its number, and returns the client for sending it.
 func (p *Publisher) add(s *sent) (uint64, *natsgo.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,25 +109,25 @@ func (p *Publisher) add(s *sent) (uint64, *natsgo.Conn) {
 	return p.sent, p.conn
 }
 
-// forget drops what nobody waits for any more.
-func (p *Publisher) forget(number uint64) {
+// drop removes messages that are no longer awaited.
+func (p *Publisher) drop(number uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.pending, number)
 }
 
-// echo publishes a message to the publisher itself. When it comes back, the server has had those before it, and has told of those for
-// which nobody was subscribed.
+// echo publishes a message to the publisher itself. When it comes back, the server has handled the messages
+// before it, and reported those without a subscriber.
 func (p *Publisher) echo(before []uint64) uint64 {
 	s := &sent{before: before}
 	number, conn := p.add(s)
 	if err := conn.Publish(s.subject, nil); err != nil {
-		p.forget(number) // the connection is gone, and with it what was before
+		p.drop(number) // the connection is closed, and with it the messages before this one
 	}
 	return number
 }
 
-// answered is called with each answer, in their order.
+// answered is called for each answer, in order.
 func (p *Publisher) answered(m *natsgo.Msg) {
 	number, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, p.inbox), 36, 64)
 	if err != nil {
@@ -137,10 +137,10 @@ func (p *Publisher) answered(m *natsgo.Msg) {
 	s := p.pending[number]
 	p.mu.Unlock()
 	if s == nil {
-		return // it comes too late
+		return // it is too late
 	}
 	if s.before != nil {
-		p.forget(number)
+		p.drop(number)
 		for _, b := range p.takeAll(s.before) {
 			b.settle(broker.Done)
 		}
@@ -149,7 +149,7 @@ func (p *Publisher) answered(m *natsgo.Msg) {
 	p.judge(number, s, m)
 }
 
-// acknowledgement is what JetStream answers.
+// acknowledgement is an answer of JetStream.
 type acknowledgement struct {
 	Stream string
 	Error  *struct {
@@ -159,18 +159,19 @@ type acknowledgement struct {
 	}
 }
 
-// judge says what an answer means. One that is not of the server or of JetStream means nothing: whoever is subscribed may answer too.
+// judge interprets an answer. It ignores answers that are not from the server or JetStream: subscribers may
+// answer, too.
 func (p *Publisher) judge(number uint64, s *sent, m *natsgo.Msg) {
 	if len(m.Data) == 0 && m.Header.Get("Status") == noResponders {
-		p.forget(number)
-		s.settle(broker.Failed(503, "503: no stream of JetStream has the subject "+s.subject+", and nobody is subscribed"))
+		p.drop(number)
+		s.settle(broker.Failed(503, "503: no stream of JetStream has the subject "+s.subject+", and there is no subscriber"))
 		return
 	}
 	var a acknowledgement
 	if json.Unmarshal(m.Data, &a) != nil || a.Error == nil && a.Stream == "" {
 		return
 	}
-	p.forget(number)
+	p.drop(number)
 	switch e := a.Error; {
 	case e == nil:
 		s.settle(broker.Done)

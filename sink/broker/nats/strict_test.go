@@ -49,12 +49,12 @@ authorization { users = [
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // until it has said on which port it listens
-		var said struct{ NATS []string }
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // until it has reported its port
+		var ports struct{ NATS []string }
 		names, _ := filepath.Glob(filepath.Join(dir, "*.ports")) // the pattern is well-formed
 		if len(names) == 1 {
-			if body, err := os.ReadFile(names[0]); err == nil && json.Unmarshal(body, &said) == nil && len(said.NATS) > 0 {
-				_, addr, _ = strings.Cut(said.NATS[0], "://")
+			if body, err := os.ReadFile(names[0]); err == nil && json.Unmarshal(body, &ports) == nil && len(ports.NATS) > 0 {
+				_, addr, _ = strings.Cut(ports.NATS[0], "://")
 				return addr, f
 			}
 		}

@@ -32,7 +32,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// openPeer is a reader of a stream, and the relay that answers the sink when the reader says so.
+// openPeer returns a reader of a stream, and the relay that answers the sink as the reader decides.
 func openPeer(t *testing.T, server, options string) *sinktest.Peer {
 	t.Helper()
 	o, err := goredis.ParseURL(server)

@@ -5,9 +5,9 @@ import (
 	"github.com/rousehq/rouse/sink/cloudevent"
 )
 
-// entry is a message as a command.
+// entry is the command for a message.
 type entry struct {
-	i    int // of the message
+	i    int // index of the message
 	args []any
 }
 

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	firstWait   = 50 * time.Millisecond // between two tries to connect, at first
-	longestWait = 5 * time.Second       // and at most
-	checkUp     = 10 * time.Second      // between looks at a Redis that seems to be there
+	firstWait   = 50 * time.Millisecond // first pause between attempts to reach Redis
+	longestWait = 5 * time.Second       // longest pause
+	checkUp     = 10 * time.Second      // interval of checks while Redis seems available
 )
 
-// run asks whether Redis can be reached, again and again while it cannot.
+// run checks whether Redis is available, repeatedly while it is not.
 func (p *Publisher) run() {
 	for b := backoff.New(firstWait, longestWait); p.life.Err() == nil; {
 		err := p.ping()
@@ -40,13 +40,13 @@ func (p *Publisher) ping() error {
 	return p.client.Ping(ctx).Err()
 }
 
-// doubt notes that a connection was not to be had.
+// doubt reports that a connection could not be made.
 func (p *Publisher) doubt(err error) {
 	p.away.Lost(err)
 	notify.Send(p.suspect)
 }
 
-// dial connects, and reads the files of certificates each time.
+// dial connects. It reads the certificate files each time.
 func (p *Publisher) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.c.Timeout)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse/sink/broker"
 )
 
-// chunk is how many bytes of payloads one pipeline has, unless a single one is larger.
+// chunk bounds the payload bytes of one pipeline, unless a single payload is larger.
 const chunk = 1 << 20
 
 // Publish adds messages to their streams, in pipelines.
@@ -36,7 +36,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *b
 				list = append(list, p.entry(to, name, m))
 			}
 		}
-		// A call goes on until its deadline, whatever becomes of ctx.
+		// A call continues until its deadline, even if ctx ends.
 		if len(list) > 0 && !p.begin(func() { p.add(list, messages, f) }) {
 			for _, e := range list {
 				f.Settle(e.i, broker.Unsent(broker.Soon, "the connection was closed"))
@@ -47,7 +47,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *b
 	f.Await(ctx, func(int) {})
 }
 
-// add makes one pipeline of entries, and settles them.
+// add sends one pipeline of entries and settles them.
 func (p *Publisher) add(list []entry, messages []broker.Message, f *broker.Flight) {
 	ctx, cancel := context.WithDeadline(p.life, f.Latest())
 	defer cancel()
@@ -74,7 +74,7 @@ func (p *Publisher) add(list []entry, messages []broker.Message, f *broker.Fligh
 		case err != nil:
 			p.failed(i, err, &messages[i], f)
 		case waited != nil:
-			f.Settle(i, broker.Failed(0, fmt.Sprintf("Redis has the entry, and did not say how many replicas have: %v", waited)))
+			f.Settle(i, broker.Failed(0, fmt.Sprintf("Redis has the entry, and did not report how many replicas have it: %v", waited)))
 		case replicas < p.c.Replicas:
 			f.Settle(i, broker.Failed(0, fmt.Sprintf("Redis has the entry, and %d of %d replicas had it in time", replicas, p.c.Replicas)))
 		default:
@@ -84,15 +84,15 @@ func (p *Publisher) add(list []entry, messages []broker.Message, f *broker.Fligh
 	}
 }
 
-// failed settles a message by the error of its command.
+// failed settles a message according to the error of its command.
 func (p *Publisher) failed(i int, err error, m *broker.Message, f *broker.Flight) {
 	var answer goredis.Error
 	var op *net.OpError
 	switch {
-	case errors.As(err, &answer) && says(answer, unusable):
+	case errors.As(err, &answer) && hasPrefix(answer, unusable):
 		p.doubt(err)
 		f.Settle(i, p.away.Outcome(m.Fire))
-	case errors.As(err, &answer) && says(answer, readOnly):
+	case errors.As(err, &answer) && hasPrefix(answer, readOnly):
 		p.refuses.Lost(err)
 		f.Settle(i, p.refuses.Outcome(m.Fire))
 	case errors.As(err, &answer):
@@ -108,18 +108,19 @@ func (p *Publisher) failed(i int, err error, m *broker.Message, f *broker.Flight
 	}
 }
 
-// doubtful has somebody look whether Redis is still there.
+// doubtful triggers a check whether Redis is still available.
 func (p *Publisher) doubtful() {
 	notify.Send(p.suspect)
 }
 
-// What Redis says, by the beginnings, when it did nothing, and would not for anybody: it cannot be used, or takes no writes.
+// Prefixes of errors after which Redis did nothing, and would not for any client: it cannot be used, or
+// accepts no writes.
 var (
 	unusable = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "NOAUTH", "WRONGPASS", "ERR max number of clients", "ERR AUTH"}
 	readOnly = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS"}
 )
 
-func says(answer goredis.Error, list []string) bool {
+func hasPrefix(answer goredis.Error, list []string) bool {
 	for _, prefix := range list {
 		if strings.HasPrefix(answer.Error(), prefix) {
 			return true

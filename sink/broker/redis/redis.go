@@ -12,7 +12,7 @@
 //
 //	specversion, id, source, type, time, subject, datacontenttype, attempt, token, generation, namespace, manual, last
 //
-// and the payload, as it is, in the field data. In structured mode an entry has the fields id and event, which is the event as JSON.
+// and the unchanged payload in the field data. In structured mode an entry has the fields id and event, which is the event as JSON.
 //
 // # Outcomes
 //
@@ -47,8 +47,8 @@ type Publisher struct {
 	c       broker.Connection
 	client  *goredis.Client
 	away    broker.Away   // it cannot be reached
-	refuses broker.Away   // it can, and takes no writes
-	suspect chan struct{} // signalled when it may not be reached any more
+	refuses broker.Away   // it can be reached, but accepts no writes
+	suspect chan struct{} // signalled when it may be unavailable
 
 	life context.Context // until Close
 	end  context.CancelFunc
@@ -57,19 +57,19 @@ type Publisher struct {
 	gone bool
 }
 
-// Open returns a publisher, which connects by itself, and again whenever that is needed. changed is told why the broker is away, and with
-// nil that it is back.
+// Open returns a publisher, which connects and reconnects by itself. changed is called with the reason when
+// the broker becomes unavailable, and with nil when it is back.
 func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	c = c.WithDefaults()
 	o, err := goredis.ParseURL(c.URL)
 	if err != nil {
 		return nil, rouse.Refuse("url", "", "is no URL of a Redis: "+withoutSecrets(err), "write one such as rediss://user:password@host:6379/0")
 	}
-	// A command that is sent again may be done twice: what is sent again is decided by the timer.
+	// No automatic retries: a repeated command may add an entry twice. The timer decides about retries.
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.ContextTimeoutEnabled = true
 	o.DialTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout
-	o.ReadTimeout = -1 // an answer has as long as the attempts
+	o.ReadTimeout = -1 // the attempts' deadlines bound answers
 	o.PoolSize = poolSize
 	o.ClientName = "rouse-broker-" + c.Name
 	p := &Publisher{c: c, suspect: make(chan struct{}, 1)}
@@ -83,22 +83,22 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	return p, nil
 }
 
-// poolSize is how many connections there are at most: one delivery has one.
+// poolSize is the maximum number of connections: each delivery uses one.
 const poolSize = 32
 
-// withoutSecrets is the text of an error about a URL, which may hold a password, without the URL.
+// withoutSecrets returns the text of an error about a URL without the URL, which may contain a password.
 func withoutSecrets(err error) string {
 	text := err.Error()
 	return text[strings.LastIndex(text, ": ")+1:]
 }
 
-// Check says what is wrong with the key of a stream.
+// Check returns what is wrong with the key of a stream.
 func (p *Publisher) Check(t *broker.Target) (wrong, cure string) {
 	_, wrong = key(t)
 	return wrong, "write redis:" + t.Connection + "/STREAM, with the key of a stream, such as orders-due"
 }
 
-// key reads the key of a target's stream.
+// key parses the key of a target's stream.
 func key(t *broker.Target) (name, wrong string) {
 	name, wrong = broker.Name(t.Path)
 	switch {
@@ -112,21 +112,21 @@ func key(t *broker.Target) (name, wrong string) {
 	return name, ""
 }
 
-// Obstacle says why nothing is published now.
+// Obstacle describes what prevents publishing now.
 func (p *Publisher) Obstacle() string { return cmp.Or(p.away.Obstacle(), p.refuses.Obstacle()) }
 
-// Close ends the connections. What is under way on them fails.
+// Close closes the connections. Messages in progress fail.
 func (p *Publisher) Close() error {
 	p.mu.Lock()
 	p.gone = true
 	p.mu.Unlock()
 	p.end()
-	err := p.client.Close() // breaks off what waits for an answer
+	err := p.client.Close() // interrupts pending calls
 	p.uses.Wait()
 	return err
 }
 
-// begin runs f in a goroutine that Close waits for, unless the publisher was closed.
+// begin runs f in a goroutine that Close waits for, unless the publisher is closed.
 func (p *Publisher) begin(f func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// relay stands between a publisher and a Redis. It passes on what both say, but keeps the answers to XADD back until somebody says what
-// they are to be.
+// relay sits between a publisher and Redis. It forwards both directions, but delays the answers to XADD
+// until the test decides what they are.
 type relay struct {
 	t      testing.TB
 	l      net.Listener
@@ -64,7 +64,7 @@ func (r *relay) begin(client net.Conn) {
 	}
 	r.conns = append(r.conns, client, server)
 	asked := make(chan chan bool, 10_000) // for each command what its answer waits for; nil for nothing
-	gone := make(chan struct{})           // closed when the client says no more
+	gone := make(chan struct{})           // closed when the client sends no more
 	r.wg.Go(func() {
 		defer close(gone)
 		r.requests(client, server, asked)
@@ -88,7 +88,7 @@ func (r *relay) close() {
 	r.wg.Wait()
 }
 
-// answer says what the publisher is to be told of a fire.
+// answer decides the answer for a fire.
 func (r *relay) answer(id string, take bool) { r.of(id) <- take }
 
 func (r *relay) of(id string) chan bool {
@@ -102,7 +102,7 @@ func (r *relay) of(id string) chan bool {
 	return c
 }
 
-// requests passes on commands, which are arrays of bulk strings.
+// requests forwards commands, which are arrays of bulk strings.
 func (r *relay) requests(client, server net.Conn, asked chan<- chan bool) {
 	in := bufio.NewReader(client)
 	for {
@@ -135,7 +135,7 @@ func (r *relay) requests(client, server net.Conn, asked chan<- chan bool) {
 	}
 }
 
-// size reads a line that says how much follows.
+// size parses a line with a length.
 func size(in *bufio.Reader, raw *bytes.Buffer, kind byte) (int, error) {
 	line, err := in.ReadBytes('\n')
 	if err != nil {
@@ -148,7 +148,7 @@ func size(in *bufio.Reader, raw *bytes.Buffer, kind byte) (int, error) {
 	return strconv.Atoi(string(bytes.TrimSpace(line[1:])))
 }
 
-// answers passes on answers, in their order.
+// answers forwards answers, in order.
 func (r *relay) answers(client, server net.Conn, asked <-chan chan bool, gone <-chan struct{}) {
 	in := bufio.NewReader(server)
 	for {

@@ -9,24 +9,24 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// Who looks after time? Fires wait, deadlines pass and contexts end even when no subscriber does anything. Instead of a
-// goroutine of its own, whose life somebody would have to manage, the sink keeps the caller of the first Deliver of a context
-// until nothing of that context is outstanding: the keeper. So whoever runs deliveries owns it, and is free of it when the sink has
-// nothing to look after.
+// Fires wait, deadlines pass and contexts end even when no subscriber does anything. The sink has no
+// goroutine of its own for that, because its caller would have to manage it. Instead, the caller of the
+// first Deliver of a context stays as the timekeeper until nothing of that context is outstanding. So the
+// goroutine belongs to the engine, and returns when it is not needed.
 
 // watch counts what is outstanding of the deliveries of one context.
 type watch struct {
 	ctx  context.Context
 	open int           // fires that are not reported
-	wake chan struct{} // there is something earlier to look after, or nothing any more
+	wake chan struct{} // something earlier is due, or nothing is outstanding
 }
 
-// coarse bounds how often time is looked at: deadlines are up to so much late.
+// coarse bounds how often deadlines are checked: they are up to this much late.
 const coarse = 10 * time.Millisecond
 
-// watch adds n fires to the watch of a context. Contexts that end together are one. keeper says that the watch is new and
-// needs the caller's care.
-func (s *Sink) watch(ctx context.Context, n int) (w *watch, keeper bool) {
+// watch adds n fires to the watch of a context. Contexts that end together share one. first reports that
+// the watch is new: the caller has to call keep.
+func (s *Sink) watch(ctx context.Context, n int) (w *watch, first bool) {
 	for _, w := range s.watches {
 		if w.ctx.Done() == ctx.Done() {
 			w.open += n
@@ -38,7 +38,7 @@ func (s *Sink) watch(ctx context.Context, n int) (w *watch, keeper bool) {
 	return w, true
 }
 
-// keep looks after time until nothing of the watch is outstanding.
+// keep handles deadlines until nothing of the watch is outstanding.
 func (s *Sink) keep(w *watch) {
 	timer := time.NewTimer(coarse)
 	defer timer.Stop()
@@ -62,7 +62,7 @@ func (s *Sink) keep(w *watch) {
 	}
 }
 
-// sooner tells keepers that something is to be looked after at a time.
+// sooner tells timekeepers about an earlier deadline.
 func (s *Sink) sooner(at time.Duration) {
 	if at >= s.next {
 		return
@@ -73,7 +73,7 @@ func (s *Sink) sooner(at time.Duration) {
 	}
 }
 
-// count takes the fires of reports off their watches, before they are made.
+// count subtracts the fires of reports from their watches, before the reports are made.
 func count(reports []report) {
 	for i := range reports {
 		w := reports[i].d.watch
@@ -83,7 +83,7 @@ func count(reports []report) {
 	}
 }
 
-// expire ends waits and deadlines that have passed, and finds out when to look again.
+// expire ends waits and deadlines that have passed, and computes the next check.
 func (s *Sink) expire() (out []report) {
 	now := s.now()
 	var overdue []channelKey
@@ -97,7 +97,7 @@ func (s *Sink) expire() (out []report) {
 	s.next = never
 	next := never
 	for _, c := range s.channels {
-		out = c.overdue(out, now, s.lonely, s.opts.MaxPutOff)
+		out = c.overdue(out, now, s.unserved, s.opts.MaxPutOff)
 		for _, sub := range c.subs {
 			before := len(out)
 			if out = sub.expire(out, now); len(out) > before && !sub.sending {
@@ -110,14 +110,14 @@ func (s *Sink) expire() (out []report) {
 			next = min(next, sub.slots.earliest, owed)
 		}
 		next = min(next, c.nextOverdue())
-		s.forget(c)
+		s.dropUnused(c)
 	}
 	s.next = next
 	count(out)
 	return out
 }
 
-// abandon gives up all fires of a context that has ended.
+// abandon defers all fires of a context that has ended.
 func (s *Sink) abandon(w *watch) (out []report) {
 	now := s.now()
 	s.mu.Lock()
@@ -136,14 +136,15 @@ func (s *Sink) abandon(w *watch) (out []report) {
 				c.feed(sub, now)
 			}
 		}
-		s.forget(c)
+		s.dropUnused(c)
 	}
 	count(out)
 	return out
 }
 
-// Recall asks of the fires that subscribers of a channel's namespace have had for a while whether they are still wanted, and cancels those
-// that are not. alive is called without a lock, with at most so many fires, which it must not keep.
+// Recall cancels fires that subscribers of a namespace have had for a while and that are no longer wanted.
+// alive returns which of a bounded number of fires are; it is called without a lock, and must not keep the
+// fires.
 func (s *Sink) Recall(namespace string, had time.Duration, most int, alive func(fires []rouse.Fire) []bool) {
 	type sent struct {
 		sub *subscriber
@@ -178,7 +179,7 @@ func (s *Sink) Recall(namespace string, had time.Duration, most int, alive func(
 				one.sub.owes[one.tag] = now.at + OverdueGrace
 				s.sooner(now.at + OverdueGrace)
 			}
-			out = append(out, report{one.sub.cancel(sl), rouse.Outcome{Verdict: rouse.Failed, Detail: "it was deleted or replaced meanwhile"}})
+			out = append(out, report{one.sub.cancel(sl), rouse.Outcome{Verdict: rouse.Failed, Detail: "it was deleted or replaced in the meantime"}})
 		}
 	}
 	count(out)
