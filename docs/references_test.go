@@ -155,7 +155,7 @@ func documentedMetrics(t *testing.T) map[string]string {
 			continue
 		}
 		for _, name := range metricNames.FindAllString(names, -1) {
-			found[name] = said
+			found[name] += said
 		}
 	}
 	return found

@@ -187,7 +187,7 @@ func TestNodesThatCannotBeOpened(t *testing.T) {
 		opt   Option
 	}{
 		"oracle":           {"oracle:x", func(*Config) {}},
-		`store ""`:         {"", func(*Config) {}},
+		`store: ""`:        {"", func(*Config) {}},
 		"mem:…":            {"mem:x", func(*Config) {}},
 		"t.db":             {"sqlite:" + file, func(*Config) {}}, // somebody has it
 		"insecure":         {"mem:", WithAPI("0.0.0.0:0")},
@@ -195,7 +195,7 @@ func TestNodesThatCannotBeOpened(t *testing.T) {
 		"admin":            {"mem:", func(c *Config) { c.Admin = "127.0.0.1:0" }},
 		"namespace":        {"mem:", WithNamespace("No Namespace")},
 		"is a directory":   {"mem:", WithSecrets(dir)},
-		"window is":        {"mem:", func(c *Config) { c.Window = 1 }},
+		"window: is":       {"mem:", func(c *Config) { c.Window = 1 }},
 		"limits[0].target": {"mem:", func(c *Config) { c.Limits = []Limit{{Target: "x", Rate: 1}} }},
 		"shares.a":         {"mem:", func(c *Config) { c.Shares = map[string]int{"a": 0} }},
 	} {
